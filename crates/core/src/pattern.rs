@@ -1,0 +1,320 @@
+//! Regular expressions as the suite format means them: RE2 syntax, unanchored.
+//!
+//! Its main type is [`Pattern`]. RE2 (Go) and this crate's engine agree on almost everything;
+//! what differs is translated here, so that a pattern selects the same names in both.
+
+use std::fmt;
+
+use regex::{Regex, RegexBuilder};
+
+/// Patterns come from files of other people: a compiled one may take this much memory.
+const COMPILED_BYTES: usize = 1 << 20;
+
+/// A compiled pattern that remembers how it was written.
+#[derive(Clone)]
+pub struct Pattern {
+    written: String,
+    regex: Regex,
+}
+
+/// Why a pattern does not compile.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PatternError {
+    /// The syntax is wrong.
+    #[error("{0}")]
+    Syntax(String),
+    /// Compiled, it would be too large.
+    #[error("the pattern needs more than {COMPILED_BYTES} bytes once compiled")]
+    TooLarge,
+    /// RE2 has it, we do not.
+    #[error("`{0}` is not supported")]
+    Unsupported(&'static str),
+}
+
+impl Pattern {
+    /// Compiles RE2 syntax.
+    pub fn compile(written: &str) -> Result<Self, PatternError> {
+        let regex = RegexBuilder::new(&translate(written)?)
+            .size_limit(COMPILED_BYTES)
+            .build()
+            .map_err(|error| match error {
+                regex::Error::CompiledTooBig(_) => PatternError::TooLarge,
+                other => PatternError::Syntax(last_line(&other.to_string())),
+            })?;
+        Ok(Self {
+            written: written.to_owned(),
+            regex,
+        })
+    }
+
+    /// Whether the pattern occurs anywhere in `text`.
+    pub fn is_match(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+
+    /// The pattern as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.written
+    }
+}
+
+impl fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pattern({:?})", self.written)
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.written == other.written
+    }
+}
+
+/// The engine draws the pattern over several lines; the last one says what is wrong.
+fn last_line(message: &str) -> String {
+    let line = message.lines().last().unwrap_or(message).trim();
+    line.strip_prefix("error: ").unwrap_or(line).to_owned()
+}
+
+/// Rewrites RE2 syntax into this engine's where the two differ.
+fn translate(written: &str) -> Result<String, PatternError> {
+    let mut out = String::with_capacity(written.len() + 8);
+    let mut rest = written;
+    let mut class = ClassState::Outside;
+    while let Some(c) = rest.chars().next() {
+        let after = &rest[c.len_utf8()..];
+        rest = match (c, class) {
+            ('\\', _) => {
+                let in_class = class != ClassState::Outside;
+                if in_class {
+                    class = ClassState::Inside;
+                }
+                translate_escape(after, in_class, &mut out)?
+            }
+            ('[', ClassState::Outside) => {
+                class = ClassState::First;
+                out.push('[');
+                if let Some(negated) = after.strip_prefix('^') {
+                    out.push('^');
+                    negated
+                } else {
+                    after
+                }
+            }
+            ('[', _) => {
+                class = ClassState::Inside;
+                if let Some(end) = posix_class_end(after) {
+                    out.push('[');
+                    out.push_str(&after[..end]);
+                    &after[end..]
+                } else {
+                    out.push_str(r"\[");
+                    after
+                }
+            }
+            (']', ClassState::Inside) => {
+                class = ClassState::Outside;
+                out.push(']');
+                after
+            }
+            // A `]` in first place is a member of the class.
+            (']', ClassState::First) => {
+                class = ClassState::Inside;
+                out.push_str(r"\]");
+                after
+            }
+            // Doubled, these are set operators in this engine and plain members in RE2.
+            ('&' | '~', ClassState::First | ClassState::Inside) => {
+                class = ClassState::Inside;
+                out.push('\\');
+                out.push(c);
+                after
+            }
+            // A member in first place, the lower end of a range behind it perhaps.
+            ('-', ClassState::First) => {
+                class = ClassState::Inside;
+                out.push_str(r"\-");
+                after
+            }
+            // A range that ends in `-`.
+            ('-', ClassState::Inside) if after.starts_with('-') => {
+                out.push_str(r"-\-");
+                &after[1..]
+            }
+            ('{', ClassState::Outside) if !starts_repetition(after) => {
+                out.push_str(r"\{");
+                after
+            }
+            (_, state) => {
+                if state == ClassState::First {
+                    class = ClassState::Inside;
+                }
+                out.push(c);
+                after
+            }
+        };
+    }
+    Ok(out)
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum ClassState {
+    Outside,
+    /// Just after `[` or `[^`.
+    First,
+    Inside,
+}
+
+/// Translates what follows a backslash and gives what is left.
+fn translate_escape<'a>(
+    after: &'a str,
+    in_class: bool,
+    out: &mut String,
+) -> Result<&'a str, PatternError> {
+    let Some(c) = after.chars().next() else {
+        return Err(PatternError::Syntax(
+            "the pattern ends in a single backslash".to_owned(),
+        ));
+    };
+    let rest = &after[c.len_utf8()..];
+    match c {
+        // These are ASCII in RE2, Unicode here.
+        'd' => out.push_str(if in_class { "0-9" } else { "[0-9]" }),
+        'w' => out.push_str(if in_class {
+            "0-9A-Za-z_"
+        } else {
+            "[0-9A-Za-z_]"
+        }),
+        's' => out.push_str(if in_class {
+            r"\t\n\f\r "
+        } else {
+            r"[\t\n\f\r ]"
+        }),
+        'D' => out.push_str("[^0-9]"),
+        'W' => out.push_str("[^0-9A-Za-z_]"),
+        'S' => out.push_str(r"[^\t\n\f\r ]"),
+        'b' if !in_class => out.push_str(r"(?-u:\b)"),
+        'B' if !in_class => out.push_str(r"(?-u:\B)"),
+        'Q' if !in_class => {
+            let (literal, rest) = rest.split_once(r"\E").unwrap_or((rest, ""));
+            out.push_str(&regex::escape(literal));
+            return Ok(rest);
+        }
+        'C' => return Err(PatternError::Unsupported(r"\C")),
+        // RE2 reads octal where this engine sees a back reference.
+        '0'..='7' if c == '0' || rest.starts_with(|d: char| ('0'..='7').contains(&d)) => {
+            let len = after
+                .bytes()
+                .take(3)
+                .take_while(|b| (b'0'..=b'7').contains(b))
+                .count();
+            let code = u32::from_str_radix(&after[..len], 8).unwrap_or(0);
+            out.push_str(&format!(r"\x{{{code:x}}}"));
+            return Ok(&after[len..]);
+        }
+        _ => {
+            out.push('\\');
+            out.push(c);
+        }
+    }
+    Ok(rest)
+}
+
+/// The length of `:alpha:]` if the class member that starts here is a POSIX class.
+fn posix_class_end(after: &str) -> Option<usize> {
+    let name = after.strip_prefix(':')?;
+    let end = name.find(":]")?;
+    name[..end]
+        .bytes()
+        .all(|b| b.is_ascii_lowercase() || b == b'^')
+        .then_some(end + 3)
+}
+
+/// Whether what follows a `{` makes it a repetition: `n}`, `n,}` or `n,m}`.
+fn starts_repetition(after: &str) -> bool {
+    let Some((inside, _)) = after.split_once('}') else {
+        return false;
+    };
+    let (low, high) = inside.split_once(',').unwrap_or((inside, ""));
+    let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+    !low.is_empty() && digits(low) && digits(high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(pattern: &str, matches: &[&str], misses: &[&str]) {
+        let compiled = Pattern::compile(pattern).unwrap();
+        for text in matches {
+            assert!(compiled.is_match(text), "`{pattern}` should match `{text}`");
+        }
+        for text in misses {
+            assert!(!compiled.is_match(text), "`{pattern}` should miss `{text}`");
+        }
+    }
+
+    #[test]
+    fn a_pattern_means_what_it_means_in_re2() {
+        check("pods_.*", &["pods_list", "my_pods_x"], &["pod"]);
+        check("^pods$", &["pods"], &["pods\n", "xpods"]);
+        check(r"^\d+$", &["123"], &["١٢٣", ""]);
+        check(r"^\w+$", &["a_1"], &["é", "a-b"]);
+        check(r"^[\w-]+$", &["a-b_1"], &["é"]);
+        check(r"^[\D]+$", &["abc"], &["1"]);
+        check(r"^[^\d]$", &["a"], &["1"]);
+        check(r"^\s$", &[" ", "\t"], &["\u{a0}", "\u{b}"]);
+        check(r"\bfoo\b", &["a foo b", "éfoo"], &["afoo"]);
+        check(r"a\Bb", &["ab"], &["a b"]);
+        check("a{,5}", &["a{,5}"], &["aaa"]);
+        check("a{", &["a{"], &["a"]);
+        check("{name}", &["x{name}"], &["name"]);
+        check("^a{2}$", &["aa"], &["a"]);
+        check("^a{2,}$", &["aaaa"], &["a"]);
+        check("^a{1,2}$", &["aa"], &["aaa"]);
+        check(r"\Qa.b\E.c", &["a.bxc"], &["axbxc"]);
+        check(r"\Qa.b", &["a.b"], &["axb"]);
+        check("^[[]$", &["["], &["]"]);
+        check("^[]a]$", &["]", "a"], &["["]);
+        check("^[^]a]$", &["b"], &["]", "a"]);
+        check("^[a&&b]$", &["a", "&", "b"], &["c"]);
+        check("^[+--]$", &["+", ",", "-"], &["."]);
+        check("^[--/]$", &["-", ".", "/"], &["0"]);
+        check("^[a-]$", &["a", "-"], &["b"]);
+        check("^[[:alpha:]_]+$", &["ab_"], &["a1"]);
+        check("^[[:^alpha:]]$", &["1"], &["a"]);
+        check(r"^\101$", &["A"], &["B"]);
+        check(r"^\x41\x{42}$", &["AB"], &[]);
+        check("(?i)PODS", &["pods"], &[]);
+        check(r"^\p{Greek}$", &["λ"], &["l"]);
+    }
+
+    #[test]
+    fn a_pattern_that_is_wrong_says_why() {
+        let error = |p: &str| Pattern::compile(p).unwrap_err().to_string();
+        assert_eq!(error("("), "unclosed group");
+        assert_eq!(error("[a"), "unclosed character class");
+        assert_eq!(error("a\\"), "the pattern ends in a single backslash");
+        assert_eq!(error(r"\C"), r"`\C` is not supported");
+        assert_eq!(
+            error("((a{1000}){1000}){1000}"),
+            "the pattern needs more than 1048576 bytes once compiled"
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_pattern_panics(pattern in r"[\\\[\]\{\}\(\)\^a-c0-9,:dQEwb&~-]{0,20}", text in ".{0,20}") {
+            if let Ok(compiled) = Pattern::compile(&pattern) {
+                compiled.is_match(&text);
+            }
+        }
+
+        #[test]
+        fn a_quoted_literal_matches_itself(text in r"[^\\]{0,20}") {
+            let compiled = Pattern::compile(&format!(r"^\Q{text}\E$")).unwrap();
+            proptest::prop_assert!(compiled.is_match(&text));
+        }
+    }
+}
