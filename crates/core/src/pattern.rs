@@ -212,6 +212,14 @@ fn translate_escape<'a>(
             out.push_str(&format!(r"\x{{{code:x}}}"));
             return Ok(&after[len..]);
         }
+        // The braces belong to the escape, whatever stands in them.
+        'p' | 'P' | 'x' if rest.starts_with('{') => {
+            let end = rest.find('}').map_or(rest.len(), |at| at + 1);
+            out.push('\\');
+            out.push(c);
+            out.push_str(&rest[..end]);
+            return Ok(&rest[end..]);
+        }
         _ => {
             out.push('\\');
             out.push(c);
