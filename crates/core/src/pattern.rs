@@ -3,7 +3,7 @@
 //! Its main type is [`Pattern`]. RE2 (Go) and this crate's engine agree on almost everything;
 //! what differs is translated here, so that a pattern selects the same names in both.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use regex::{Regex, RegexBuilder};
 
@@ -209,7 +209,7 @@ fn translate_escape<'a>(
                 .take_while(|b| (b'0'..=b'7').contains(b))
                 .count();
             let code = u32::from_str_radix(&after[..len], 8).unwrap_or(0);
-            out.push_str(&format!(r"\x{{{code:x}}}"));
+            let _ = write!(out, r"\x{{{code:x}}}");
             return Ok(&after[len..]);
         }
         // The braces belong to the escape, whatever stands in them.

@@ -1,0 +1,177 @@
+//! What must hold for a transcript, and whether it does.
+//!
+//! Its main type is [`Check`]. Every answer is three-valued: what the record does not tell can
+//! neither pass nor fail, and a check with nothing to look for is unknown, never a pass.
+
+mod calls;
+mod duplicates;
+mod fit;
+mod order;
+mod target;
+#[cfg(test)]
+mod tests;
+mod totals;
+mod usage;
+mod wording;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::target::{NameMatcher, OrderEntry, OrderKind, SkillMatcher, Times, ToolMatcher};
+use crate::transcript::Transcript;
+use crate::verdict::Verdict;
+
+/// One thing that must hold.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Check {
+    /// Every entry was called as often as it says.
+    ToolsUsed(Vec<ToolMatcher>),
+    /// At least one entry was called as often as it says.
+    RequireAny(Vec<ToolMatcher>),
+    /// No entry was called as often as it says.
+    ToolsNotUsed(Vec<ToolMatcher>),
+    /// There were at least so many tool calls.
+    MinToolCalls(u64),
+    /// There were at most so many tool calls.
+    MaxToolCalls(u64),
+    /// Every entry was read.
+    ResourcesRead(Vec<NameMatcher>),
+    /// No entry was read.
+    ResourcesNotRead(Vec<NameMatcher>),
+    /// Every entry was used.
+    PromptsUsed(Vec<NameMatcher>),
+    /// No entry was used.
+    PromptsNotUsed(Vec<NameMatcher>),
+    /// The entries were called in this order, whatever came between.
+    CallOrder(Vec<OrderEntry>),
+    /// No tool was called twice with the same arguments.
+    NoDuplicateCalls,
+    /// The tool calls were these, one for one. An entry stands for as many calls as its
+    /// `times.min` says, one by default; `times.max` allows more of them in [`CallsMode::Exact`].
+    Calls {
+        /// What else there may be.
+        mode: CallsMode,
+        /// The expected calls.
+        list: Vec<ToolMatcher>,
+    },
+    /// Every entry was loaded.
+    SkillsLoaded(Vec<SkillMatcher>),
+    /// No entry was loaded.
+    SkillsNotLoaded(Vec<SkillMatcher>),
+}
+
+/// How strictly [`Check::Calls`] takes its list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CallsMode {
+    /// In any order, among other calls.
+    Contains,
+    /// In this order, among other calls.
+    InOrder,
+    /// In this order, and nothing else.
+    Exact,
+}
+
+/// A check's answer, with the calls that decide it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckResult {
+    /// The answer.
+    pub verdict: Verdict,
+    /// What satisfies the check, or offends it, or comes nearest: `seq` numbers, ascending.
+    pub evidence: Vec<u64>,
+}
+
+impl Check {
+    /// The check's key in a suite file.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::ToolsUsed(_) => "toolsUsed",
+            Self::RequireAny(_) => "requireAny",
+            Self::ToolsNotUsed(_) => "toolsNotUsed",
+            Self::MinToolCalls(_) => "minToolCalls",
+            Self::MaxToolCalls(_) => "maxToolCalls",
+            Self::ResourcesRead(_) => "resourcesRead",
+            Self::ResourcesNotRead(_) => "resourcesNotRead",
+            Self::PromptsUsed(_) => "promptsUsed",
+            Self::PromptsNotUsed(_) => "promptsNotUsed",
+            Self::CallOrder(_) => "callOrder",
+            Self::NoDuplicateCalls => "noDuplicateCalls",
+            Self::Calls { .. } => "calls",
+            Self::SkillsLoaded(_) => "skillsLoaded",
+            Self::SkillsNotLoaded(_) => "skillsNotLoaded",
+        }
+    }
+
+    /// What the check asks for, entry by entry, for people.
+    pub fn details(&self) -> Vec<String> {
+        fn each<T: ToString>(entries: &[T]) -> Vec<String> {
+            entries.iter().map(ToString::to_string).collect()
+        }
+        match self {
+            Self::ToolsUsed(entries)
+            | Self::RequireAny(entries)
+            | Self::ToolsNotUsed(entries)
+            | Self::Calls { list: entries, .. } => each(entries),
+            Self::MinToolCalls(count) | Self::MaxToolCalls(count) => vec![count.to_string()],
+            Self::ResourcesRead(entries)
+            | Self::ResourcesNotRead(entries)
+            | Self::PromptsUsed(entries)
+            | Self::PromptsNotUsed(entries) => each(entries),
+            Self::CallOrder(entries) => each(entries),
+            Self::NoDuplicateCalls => Vec::new(),
+            Self::SkillsLoaded(entries) | Self::SkillsNotLoaded(entries) => each(entries),
+        }
+    }
+
+    /// Whether the check holds for a transcript.
+    pub fn evaluate(&self, transcript: &Transcript) -> CheckResult {
+        match self {
+            Self::ToolsUsed(entries) => usage::all(&usage::tools(entries, transcript)),
+            Self::RequireAny(entries) => usage::any(&usage::tools(entries, transcript)),
+            Self::ToolsNotUsed(entries) => usage::none(&usage::tools(entries, transcript)),
+            Self::MinToolCalls(least) => totals::at_least(*least, transcript),
+            Self::MaxToolCalls(most) => totals::at_most(*most, transcript),
+            Self::ResourcesRead(entries) => usage::all(&usage::resources(entries, transcript)),
+            Self::ResourcesNotRead(entries) => usage::none(&usage::resources(entries, transcript)),
+            Self::PromptsUsed(entries) => usage::all(&usage::prompts(entries, transcript)),
+            Self::PromptsNotUsed(entries) => usage::none(&usage::prompts(entries, transcript)),
+            Self::CallOrder(entries) => order::evaluate(entries, transcript),
+            Self::NoDuplicateCalls => duplicates::evaluate(transcript),
+            Self::Calls { mode, list } => calls::evaluate(*mode, list, transcript),
+            Self::SkillsLoaded(entries) => usage::skills(entries, transcript)
+                .map_or_else(CheckResult::silent_about_skills, |census| {
+                    usage::all(&census)
+                }),
+            Self::SkillsNotLoaded(entries) => usage::skills(entries, transcript)
+                .map_or_else(CheckResult::silent_about_skills, |census| {
+                    usage::none(&census)
+                }),
+        }
+    }
+}
+
+impl CheckResult {
+    fn new(verdict: Verdict, mut evidence: Vec<u64>) -> Self {
+        evidence.sort_unstable();
+        evidence.dedup();
+        Self { verdict, evidence }
+    }
+
+    fn pass(evidence: Vec<u64>) -> Self {
+        Self::new(Verdict::Pass, evidence)
+    }
+
+    fn fail(reason: impl Into<String>, evidence: Vec<u64>) -> Self {
+        Self::new(Verdict::fail(reason), evidence)
+    }
+
+    fn unknown(reason: impl Into<String>, evidence: Vec<u64>) -> Self {
+        Self::new(Verdict::unknown(reason), evidence)
+    }
+
+    fn nothing_to_check() -> Self {
+        Self::unknown("nothing to check", Vec::new())
+    }
+
+    fn silent_about_skills() -> Self {
+        Self::unknown("the agent does not tell which skills it loads", Vec::new())
+    }
+}

@@ -1,0 +1,175 @@
+//! Whether the tool calls were the expected ones, one for one.
+//!
+//! An entry that is expected `n` times takes `n` calls. First only certain fits are tried, then
+//! those that the record does not tell apart as well: what only these complete is unknown.
+
+mod explain;
+
+use super::fit::{Fit, ToolCall, fit, tool_calls};
+use super::target::{Times, ToolMatcher};
+use super::wording::listed;
+use super::{CallsMode, CheckResult};
+use crate::assignment::{in_order, maximum_matching};
+use crate::transcript::Transcript;
+
+pub(super) fn evaluate(
+    mode: CallsMode,
+    entries: &[ToolMatcher],
+    transcript: &Transcript,
+) -> CheckResult {
+    for entry in entries {
+        if let Some(why) = entry.times.contradiction() {
+            return CheckResult::unknown(format!("{entry}: {why}"), Vec::new());
+        }
+    }
+    let board = Board::new(entries, tool_calls(transcript));
+    if entries.is_empty() || (mode != CallsMode::Exact && board.asks_for_nothing()) {
+        return CheckResult::nothing_to_check();
+    }
+    if let Some(taken) = board.complete(mode, Certainty::Certain) {
+        return CheckResult::pass(taken);
+    }
+    if board.complete(mode, Certainty::Possible).is_some() {
+        return board.doubt();
+    }
+    explain::failure(&board, mode)
+}
+
+/// Every expected entry beside every call.
+struct Board<'a> {
+    entries: &'a [ToolMatcher],
+    calls: Vec<ToolCall<'a>>,
+    /// For each entry and call; `None` if they do not fit.
+    fits: Vec<Vec<Option<Certainty>>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Certainty {
+    Possible,
+    Certain,
+}
+
+impl<'a> Board<'a> {
+    fn new(entries: &'a [ToolMatcher], calls: Vec<ToolCall<'a>>) -> Self {
+        let certainty = |entry: &ToolMatcher, tool: &ToolCall<'_>| match fit(entry, *tool) {
+            Fit::Yes => Some(Certainty::Certain),
+            Fit::Maybe(_) => Some(Certainty::Possible),
+            Fit::OtherTool | Fit::No(_) => None,
+        };
+        let fits = entries
+            .iter()
+            .map(|entry| calls.iter().map(|tool| certainty(entry, tool)).collect())
+            .collect();
+        Self {
+            entries,
+            calls,
+            fits,
+        }
+    }
+
+    fn asks_for_nothing(&self) -> bool {
+        self.entries.iter().all(|entry| entry.times.least() == 0)
+    }
+
+    fn fits(&self, entry: usize, call: usize, certainty: Certainty) -> bool {
+        self.fits[entry][call] >= Some(certainty)
+    }
+
+    /// The calls that the entries take, if every entry gets what it needs.
+    fn complete(&self, mode: CallsMode, certainty: Certainty) -> Option<Vec<u64>> {
+        let taken = if mode == CallsMode::Exact {
+            self.partitions(certainty)
+                .then(|| (0..self.calls.len()).collect())?
+        } else {
+            let slots = self.slots(mode);
+            let partners = self.assign(mode, &slots, certainty);
+            partners.into_iter().collect::<Option<Vec<usize>>>()?
+        };
+        Some(taken.into_iter().map(|call| self.seq(call)).collect())
+    }
+
+    /// For each slot the entry it belongs to. More slots than calls are never needed to see that
+    /// calls are missing, however often an entry is expected.
+    fn slots(&self, mode: CallsMode) -> Vec<usize> {
+        let enough = self.calls.len() + 1;
+        let up_to = |count: u64| usize::try_from(count).unwrap_or(usize::MAX).min(enough);
+        let slots_of = |times: Times| match mode {
+            CallsMode::Exact => up_to(most(times)),
+            CallsMode::Contains | CallsMode::InOrder => up_to(times.least()),
+        };
+        self.entries
+            .iter()
+            .enumerate()
+            .flat_map(|(entry, matcher)| std::iter::repeat_n(entry, slots_of(matcher.times)))
+            .collect()
+    }
+
+    fn assign(&self, mode: CallsMode, slots: &[usize], certainty: Certainty) -> Vec<Option<usize>> {
+        let accepts = |slot: usize, call: usize| self.fits(slots[slot], call, certainty);
+        match mode {
+            CallsMode::Contains => maximum_matching(slots.len(), self.calls.len(), accepts),
+            CallsMode::InOrder | CallsMode::Exact => {
+                in_order(slots.len(), self.calls.len(), accepts)
+            }
+        }
+    }
+
+    /// Whether the calls fall into one stretch for each entry, each as long as the entry says.
+    fn partitions(&self, certainty: Certainty) -> bool {
+        let ends = self.calls.len() + 1;
+        // reachable[j]: the entries so far can take exactly the first j calls.
+        let mut reachable = vec![false; ends];
+        reachable[0] = true;
+        for (entry, matcher) in self.entries.iter().enumerate() {
+            let clamp = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+            let (least, most) = (clamp(matcher.times.least()), clamp(most(matcher.times)));
+            let mut reachable_before = vec![0_usize; ends + 1];
+            for (at, yes) in reachable.iter().enumerate() {
+                reachable_before[at + 1] = reachable_before[at] + usize::from(*yes);
+            }
+            let mut fitting = 0;
+            let next = (0..ends).map(|end| {
+                fitting = match end.checked_sub(1) {
+                    Some(call) if self.fits(entry, call, certainty) => fitting + 1,
+                    _ => 0,
+                };
+                let earliest = end - fitting.min(most);
+                end.checked_sub(least)
+                    .is_some_and(|latest| reachable_before[latest + 1] > reachable_before[earliest])
+            });
+            reachable = next.collect();
+        }
+        reachable[ends - 1]
+    }
+
+    fn doubt(&self) -> CheckResult {
+        let mut evidence = Vec::new();
+        let mut lines = Vec::new();
+        for (entry, matcher) in self.entries.iter().enumerate() {
+            for tool in &self.calls {
+                if let Fit::Maybe(why) = fit(matcher, *tool) {
+                    let seq = tool.call.seq;
+                    evidence.push(seq);
+                    lines.push(format!(
+                        "{}: can't tell whether call #{seq} fits: {why}",
+                        self.expected(entry)
+                    ));
+                }
+            }
+        }
+        CheckResult::unknown(listed(lines, "\n"), evidence)
+    }
+
+    fn expected(&self, entry: usize) -> String {
+        format!("expected call {} ({})", entry + 1, self.entries[entry])
+    }
+
+    fn seq(&self, call: usize) -> u64 {
+        self.calls[call].call.seq
+    }
+}
+
+/// How many calls an entry may take where nothing else may stand: an open end means its least.
+fn most(times: Times) -> u64 {
+    times.max.unwrap_or_else(|| times.least())
+}

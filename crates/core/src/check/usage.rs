@@ -1,0 +1,319 @@
+//! Whether what a check names was used, and how often.
+//!
+//! With `d` calls that count for certain and `p` that may, the count is anywhere from `d` to
+//! `d + p`: the answer is certain only if it is the same for all of these.
+
+use super::CheckResult;
+use super::fit::{Fit, Miss, fit, tool_calls};
+use super::target::{NameMatcher, SkillMatcher, Times, ToolMatcher};
+use super::wording::{called, distinct, label, listed, numbers};
+use crate::excerpt::excerpt;
+use crate::transcript::{Request, Transcript};
+
+/// How often each entry of a check was used.
+pub(super) struct Census {
+    tallies: Vec<Tally>,
+    /// What is done with such a thing: it is called, read, used, loaded.
+    deed: &'static str,
+    /// What was used, named or not.
+    used: String,
+}
+
+/// How often one entry was used.
+struct Tally {
+    entry: String,
+    times: Times,
+    certain: Vec<u64>,
+    possible: Vec<(u64, String)>,
+    nearest: Option<(u64, Miss)>,
+}
+
+pub(super) fn tools(entries: &[ToolMatcher], transcript: &Transcript) -> Census {
+    let calls = tool_calls(transcript);
+    let tally = |entry: &ToolMatcher| {
+        let mut tally = Tally::new(entry.to_string(), entry.times);
+        for tool in &calls {
+            tally.add(tool.call.seq, fit(entry, *tool));
+        }
+        tally
+    };
+    Census {
+        tallies: entries.iter().map(tally).collect(),
+        deed: "called",
+        used: called(&calls),
+    }
+}
+
+pub(super) fn resources(entries: &[NameMatcher], transcript: &Transcript) -> Census {
+    let uri = |request: &Request| match request {
+        Request::Resource { uri } => Some(uri.clone()),
+        _ => None,
+    };
+    named(entries, transcript, uri, "resource", "read")
+}
+
+pub(super) fn prompts(entries: &[NameMatcher], transcript: &Transcript) -> Census {
+    let name = |request: &Request| match request {
+        Request::Prompt { name, .. } => Some(name.clone()),
+        _ => None,
+    };
+    named(entries, transcript, name, "prompt", "used")
+}
+
+fn named(
+    entries: &[NameMatcher],
+    transcript: &Transcript,
+    name_of: impl Fn(&Request) -> Option<String>,
+    noun: &str,
+    deed: &'static str,
+) -> Census {
+    let uses: Vec<(u64, &str, String)> = transcript
+        .calls
+        .iter()
+        .filter_map(|call| Some((call.seq, call.server.as_str(), name_of(&call.request)?)))
+        .collect();
+    let tally = |entry: &NameMatcher| {
+        let certain = uses
+            .iter()
+            .filter(|(_, server, name)| entry.matches(server, name));
+        Tally {
+            certain: certain.map(|(seq, ..)| *seq).collect(),
+            ..Tally::new(entry.to_string(), Times::default())
+        }
+    };
+    let labels = uses.iter().map(|(_, server, name)| label(server, name));
+    Census {
+        tallies: entries.iter().map(tally).collect(),
+        deed,
+        used: used(labels.collect(), noun, deed),
+    }
+}
+
+/// `None` if the agent does not tell which skills it loads.
+pub(super) fn skills(entries: &[SkillMatcher], transcript: &Transcript) -> Option<Census> {
+    let loads = transcript.skills.as_ref()?;
+    let tally = |entry: &SkillMatcher| {
+        let certain = loads.iter().filter(|load| entry.matches(&load.name));
+        Tally {
+            certain: certain.map(|load| load.seq).collect(),
+            ..Tally::new(format!("skill {entry}"), Times::default())
+        }
+    };
+    let labels = loads
+        .iter()
+        .map(|load| format!("`{}`", excerpt(&load.name)));
+    Some(Census {
+        tallies: entries.iter().map(tally).collect(),
+        deed: "loaded",
+        used: used(labels.collect(), "skill", "loaded"),
+    })
+}
+
+fn used(labels: Vec<String>, noun: &str, deed: &str) -> String {
+    if labels.is_empty() {
+        format!("no {noun} was {deed}")
+    } else {
+        format!("{deed}: {}", distinct(labels))
+    }
+}
+
+/// Every entry was used as often as it says.
+pub(super) fn all(census: &Census) -> CheckResult {
+    if let Some(result) = census.unusable() {
+        return result;
+    }
+    let short = census.with(Standing::Out);
+    let open = census.with(Standing::Open);
+    if !short.is_empty() {
+        return census.failure(&short);
+    }
+    if !open.is_empty() {
+        return doubt(&open);
+    }
+    CheckResult::pass(certain(&census.with(Standing::In)))
+}
+
+/// At least one entry was used as often as it says.
+pub(super) fn any(census: &Census) -> CheckResult {
+    if let Some(result) = census.unusable() {
+        return result;
+    }
+    let met = census.with(Standing::In);
+    if !met.is_empty() {
+        return CheckResult::pass(certain(&met));
+    }
+    let open = census.with(Standing::Open);
+    if !open.is_empty() {
+        return doubt(&open);
+    }
+    census.failure(&census.with(Standing::Out))
+}
+
+/// No entry was used as often as it says.
+pub(super) fn none(census: &Census) -> CheckResult {
+    if let Some(result) = census.unusable() {
+        return result;
+    }
+    let met = census.with(Standing::In);
+    if !met.is_empty() {
+        let lines = met.iter().map(|tally| tally.offence(census.deed));
+        return CheckResult::fail(listed(lines.collect(), "\n"), certain(&met));
+    }
+    let open = census.with(Standing::Open);
+    if !open.is_empty() {
+        return doubt(&open);
+    }
+    CheckResult::pass(Vec::new())
+}
+
+fn doubt(open: &[&Tally]) -> CheckResult {
+    let possible = || open.iter().flat_map(|tally| &tally.possible);
+    let lines = open.iter().filter_map(|tally| {
+        let (seq, why) = tally.possible.first()?;
+        Some(format!(
+            "{}: can't tell whether call #{seq} counts: {why}",
+            tally.entry
+        ))
+    });
+    CheckResult::unknown(
+        listed(lines.collect(), "\n"),
+        possible().map(|(seq, _)| *seq).collect(),
+    )
+}
+
+fn certain(tallies: &[&Tally]) -> Vec<u64> {
+    tallies
+        .iter()
+        .flat_map(|tally| tally.certain.iter().copied())
+        .collect()
+}
+
+/// Where an entry's count lies, beside what its `times` asks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    In,
+    Out,
+    Open,
+}
+
+impl Census {
+    /// An answer for lists that nothing could satisfy or break.
+    fn unusable(&self) -> Option<CheckResult> {
+        if self.tallies.is_empty() {
+            return Some(CheckResult::nothing_to_check());
+        }
+        let contradiction = self.tallies.iter().find_map(|tally| {
+            let why = tally.times.contradiction()?;
+            Some(format!("{}: {why}", tally.entry))
+        })?;
+        Some(CheckResult::unknown(contradiction, Vec::new()))
+    }
+
+    fn with(&self, standing: Standing) -> Vec<&Tally> {
+        self.tallies
+            .iter()
+            .filter(|tally| tally.standing() == standing)
+            .collect()
+    }
+
+    fn failure(&self, short: &[&Tally]) -> CheckResult {
+        let mut lines: Vec<String> = short
+            .iter()
+            .map(|tally| tally.shortfall(self.deed))
+            .collect();
+        // What was used instead is the same for all entries that were never used.
+        if let Some(at) = short.iter().position(|tally| tally.is_untouched()) {
+            lines[at] = format!("{}; {}", lines[at], self.used);
+        }
+        let nearest = short.iter().filter_map(|tally| tally.nearest.as_ref());
+        let mut evidence = certain(short);
+        evidence.extend(nearest.map(|(seq, _)| *seq));
+        CheckResult::fail(listed(lines, "\n"), evidence)
+    }
+}
+
+impl Tally {
+    fn new(entry: String, times: Times) -> Self {
+        Self {
+            entry,
+            times,
+            certain: Vec::new(),
+            possible: Vec::new(),
+            nearest: None,
+        }
+    }
+
+    fn add(&mut self, seq: u64, fit: Fit) {
+        match fit {
+            Fit::Yes => self.certain.push(seq),
+            Fit::Maybe(why) => self.possible.push((seq, why)),
+            Fit::OtherTool => {}
+            Fit::No(miss) => {
+                let nearer = |(_, best): &(u64, Miss)| miss.distance < best.distance;
+                if self.nearest.as_ref().is_none_or(nearer) {
+                    self.nearest = Some((seq, miss));
+                }
+            }
+        }
+    }
+
+    fn standing(&self) -> Standing {
+        let count = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
+        let low = count(self.certain.len());
+        let high = count(self.certain.len() + self.possible.len());
+        let (least, most) = (self.times.least(), self.times.most());
+        if least <= low && high <= most {
+            Standing::In
+        } else if high < least || most < low {
+            Standing::Out
+        } else {
+            Standing::Open
+        }
+    }
+
+    fn is_untouched(&self) -> bool {
+        self.certain.is_empty() && self.possible.is_empty() && self.nearest.is_none()
+    }
+
+    /// Why the entry does not count.
+    fn shortfall(&self, deed: &str) -> String {
+        let Self { entry, times, .. } = self;
+        let nearest = self
+            .nearest
+            .as_ref()
+            .map(|(seq, miss)| format!("nearest is call #{seq}: {}", miss.reason));
+        if self.certain.is_empty() && self.possible.is_empty() && *times == Times::default() {
+            return match nearest {
+                Some(nearest) => format!("{entry}: no call fits; {nearest}"),
+                None => format!("{entry} was never {deed}"),
+            };
+        }
+        let mut line = format!("{entry}: expected {times}, found {}", self.found());
+        let too_few = self.times.most() > self.certain.len() as u64;
+        if let (true, Some(nearest)) = (too_few, nearest) {
+            line = format!("{line}; {nearest}");
+        }
+        line
+    }
+
+    /// Why the entry counts, where it must not.
+    fn offence(&self, deed: &str) -> String {
+        let Self { entry, times, .. } = self;
+        if *times == Times::default() {
+            return format!("{entry} was {deed}: {}", numbers(&self.certain));
+        }
+        format!("{entry}: {times} must not be, found {}", self.found())
+    }
+
+    fn found(&self) -> String {
+        let mut found = self.certain.len().to_string();
+        if !self.certain.is_empty() {
+            found = format!("{found} ({})", numbers(&self.certain));
+        }
+        if !self.possible.is_empty() {
+            let possible: Vec<u64> = self.possible.iter().map(|(seq, _)| *seq).collect();
+            found = format!("{found}, not counting {} that may fit", numbers(&possible));
+        }
+        found
+    }
+}

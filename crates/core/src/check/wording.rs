@@ -1,0 +1,63 @@
+//! How reasons speak of calls: names, numbers, and lists that stay short.
+
+use std::collections::HashMap;
+
+use super::fit::ToolCall;
+use crate::excerpt::excerpt;
+
+/// How many members of a list a reason spells out.
+pub(super) const LISTED: usize = 10;
+
+/// A server and what of it.
+pub(super) fn label(server: &str, name: &str) -> String {
+    format!("`{server}` `{}`", excerpt(name))
+}
+
+/// What was called, by name: each once, with how often.
+pub(super) fn distinct(labels: impl IntoIterator<Item = String>) -> String {
+    let mut order = Vec::new();
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for label in labels {
+        let count = counts.entry(label.clone()).or_default();
+        if *count == 0 {
+            order.push(label);
+        }
+        *count += 1;
+    }
+    let named = order.into_iter().map(|label| match counts[&label] {
+        1 => label,
+        count => format!("{label} ×{count}"),
+    });
+    listed(named.collect(), ", ")
+}
+
+/// The names of tool calls, or that there were none.
+pub(super) fn called(calls: &[ToolCall<'_>]) -> String {
+    if calls.is_empty() {
+        return "no tool was called".to_owned();
+    }
+    let labels = calls.iter().map(|tool| label(&tool.call.server, tool.name));
+    format!("called: {}", distinct(labels))
+}
+
+/// `#3, #7`.
+pub(super) fn numbers(seqs: &[u64]) -> String {
+    listed(seqs.iter().map(|seq| format!("#{seq}")).collect(), ", ")
+}
+
+/// The first few of a list, and how many more there are.
+pub(super) fn listed(mut members: Vec<String>, separator: &str) -> String {
+    let more = members.len().saturating_sub(LISTED);
+    if more > 0 {
+        members.truncate(LISTED);
+        members.push(format!("and {more} more"));
+    }
+    members.join(separator)
+}
+
+/// `3 tool calls`.
+pub(super) fn counted(count: impl TryInto<u64>, noun: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}

@@ -1,0 +1,29 @@
+//! The beginning of a text that may be long, for a message that must not be.
+
+use std::borrow::Cow;
+
+/// How many characters of somebody else's text a message shows.
+const CHARS: usize = 240;
+
+/// The text, or its beginning with an ellipsis.
+pub(crate) fn excerpt(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(CHARS) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        assert_eq!(excerpt("é"), "é");
+        assert_eq!(excerpt(&"é".repeat(CHARS)), "é".repeat(CHARS));
+        assert_eq!(
+            excerpt(&"é".repeat(CHARS + 1)),
+            format!("{}…", "é".repeat(CHARS))
+        );
+    }
+}

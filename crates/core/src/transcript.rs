@@ -1,0 +1,195 @@
+//! What happened in a trial, as checks read it.
+//!
+//! Its main type is [`Transcript`]. Only what the agent did while it worked is in here: an
+//! attempt is a call, whether or not it succeeded.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::excerpt::excerpt;
+
+/// What an agent did in a trial, in order.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Transcript {
+    /// Tool calls, resource reads and prompt gets, in the order in which they reached the tap.
+    pub calls: Vec<Call>,
+    /// The skills that the agent loaded, in order; `None` if it does not tell.
+    pub skills: Option<Vec<SkillLoad>>,
+}
+
+/// A request of the agent to a server, with what came back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    /// The number of the request in the trial's record.
+    pub seq: u64,
+    /// The server, by its name in the suite.
+    pub server: String,
+    /// What was asked for.
+    pub request: Request,
+    /// What came back.
+    pub answer: Answer,
+    /// From the request's arrival to its answer's; `None` if that was not measured.
+    pub duration: Option<Duration>,
+}
+
+/// What a call asks for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Request {
+    /// `tools/call`.
+    Tool {
+        /// The tool.
+        name: String,
+        /// Its arguments.
+        arguments: Payload,
+    },
+    /// `resources/read`.
+    Resource {
+        /// The resource.
+        uri: String,
+    },
+    /// `prompts/get`.
+    Prompt {
+        /// The prompt.
+        name: String,
+        /// Its arguments.
+        arguments: Payload,
+    },
+}
+
+/// What came back for a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Answer {
+    /// The whole result: for a tool `content`, `structuredContent`, `isError`.
+    Result(Payload),
+    /// A JSON-RPC error.
+    Error {
+        /// Its code.
+        code: i64,
+        /// Its message.
+        message: String,
+    },
+    /// The call was never answered.
+    None,
+}
+
+/// A part of a message, as far as it can be read.
+///
+/// Derived equality compares how numbers are spelled; checks use [`crate::json::equal`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Payload {
+    /// The message has no such part.
+    Absent,
+    /// The part.
+    Value(Value),
+    /// The record had to cut it: nothing can be said about what it held.
+    Cut {
+        /// How long it was.
+        bytes: u64,
+    },
+    /// It is not JSON: nothing can be said about what it meant.
+    Unreadable {
+        /// What the parser said.
+        reason: String,
+    },
+}
+
+/// Why a part of a message can't be read from the record; `Display` goes on after "its arguments".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unread {
+    /// The record does not hold it.
+    #[error("({bytes} bytes) had to be cut from the record")]
+    Cut {
+        /// How long it was.
+        bytes: u64,
+    },
+    /// It is not JSON.
+    #[error("could not be read as JSON: {}", excerpt(reason))]
+    NotJson {
+        /// What the parser said.
+        reason: String,
+    },
+}
+
+impl Payload {
+    /// The part, if the message has one, or why nobody can tell.
+    pub fn read(&self) -> Result<Option<&Value>, Unread> {
+        match self {
+            Self::Absent => Ok(None),
+            Self::Value(value) => Ok(Some(value)),
+            Self::Cut { bytes } => Err(Unread::Cut { bytes: *bytes }),
+            Self::Unreadable { reason } => Err(Unread::NotJson {
+                reason: reason.clone(),
+            }),
+        }
+    }
+}
+
+/// A skill that the agent loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkillLoad {
+    /// The number of the event in the trial's record.
+    pub seq: u64,
+    /// The skill.
+    pub name: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transcript_survives_being_written_and_read() {
+        let value = serde_json::from_str(r#"{"id": 18446744073709551617, "x": 0.10}"#).unwrap();
+        let call = |seq, request, answer| Call {
+            seq,
+            server: "fs".to_owned(),
+            request,
+            answer,
+            duration: Some(Duration::from_millis(12)),
+        };
+        let transcript = Transcript {
+            calls: vec![
+                call(
+                    1,
+                    Request::Tool {
+                        name: "read".to_owned(),
+                        arguments: Payload::Value(value),
+                    },
+                    Answer::Result(Payload::Cut { bytes: 7 }),
+                ),
+                call(
+                    2,
+                    Request::Prompt {
+                        name: "greet".to_owned(),
+                        arguments: Payload::Absent,
+                    },
+                    Answer::Error {
+                        code: -32602,
+                        message: "no".to_owned(),
+                    },
+                ),
+                call(
+                    3,
+                    Request::Resource {
+                        uri: "file:///a".to_owned(),
+                    },
+                    Answer::None,
+                ),
+            ],
+            skills: Some(vec![SkillLoad {
+                seq: 4,
+                name: "pdf".to_owned(),
+            }]),
+        };
+        let text = serde_json::to_string(&transcript).unwrap();
+        assert_eq!(
+            serde_json::from_str::<Transcript>(&text).unwrap(),
+            transcript
+        );
+    }
+}
