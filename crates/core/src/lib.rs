@@ -5,9 +5,14 @@
 
 pub mod assignment;
 pub mod check;
+pub mod decode;
+pub mod document;
+pub mod duration;
 mod excerpt;
 pub mod json;
 pub mod matcher;
 pub mod pattern;
+pub mod printable;
+pub mod problem;
 pub mod transcript;
 pub mod verdict;

@@ -1,0 +1,293 @@
+//! From a tree to typed values, with every problem on the way.
+//!
+//! Its main trait is [`Decode`]. One declaration, [`record!`], gives a file format's struct, its
+//! decoder and its JSON Schema, so that what an editor accepts is what the loader accepts.
+//! Knows nothing of any particular file format.
+
+use std::cell::RefCell;
+
+use serde_json::{Map, Value, json};
+
+use crate::document::{Data, Node};
+use crate::problem::{Code, Problem, Problems, SourceText, Span, listed, nearest, nearest_hint};
+
+mod values;
+
+pub use values::{NonEmpty, Positive, Required, Table, Text};
+
+/// The text that is being decoded, and what is wrong with it.
+pub struct Context<'a> {
+    /// The text.
+    pub source: SourceText,
+    problems: &'a RefCell<Problems>,
+}
+
+impl<'a> Context<'a> {
+    /// Problems of `source` go to `problems`.
+    pub fn new(source: SourceText, problems: &'a RefCell<Problems>) -> Self {
+        Self { source, problems }
+    }
+
+    /// Reports a problem at a place of this text.
+    pub fn report(&self, span: Span, problem: Problem) {
+        self.problems
+            .borrow_mut()
+            .push(problem.at(&self.source, span));
+    }
+
+    /// Reports a problem that is of no place in this text.
+    pub fn report_elsewhere(&self, problem: Problem) {
+        self.problems.borrow_mut().push(problem);
+    }
+
+    /// Reports a value of the wrong type.
+    pub fn wrong_type(&self, node: &Node, expected: &str) {
+        let message = format!("expected {expected}, found {}", node.describe());
+        self.report(node.span, Problem::error(Code::Type, message));
+    }
+
+    /// Reports that a key of a map is absent.
+    pub fn missing(&self, owner: &Node, key: &str) {
+        let message = format!("`{key}` is missing");
+        self.report(owner.span, Problem::error(Code::Missing, message));
+    }
+
+    /// Warns of the keys of a map that its format does not have.
+    pub fn warn_of_unknown_keys(&self, node: &Node, known: &[&str]) {
+        let Data::Mapping(entries) = &node.data else {
+            return;
+        };
+        for entry in entries.iter().filter(|e| !known.contains(&&*e.key)) {
+            let full = self.problems.borrow().is_full();
+            let hint = (!full).then(|| nearest_hint(&entry.key, known.iter().copied()));
+            self.report(
+                entry.key_span,
+                Problem::warning(Code::UnknownKey, format!("unknown key `{}`", entry.key))
+                    .maybe_hint(hint.flatten()),
+            );
+        }
+    }
+
+    /// Checks that just one of some keys has a value.
+    pub fn require_exactly_one(&self, node: &Node, keys: &[&str]) {
+        let given: Vec<&str> = keys
+            .iter()
+            .copied()
+            .filter(|key| node.get(key).is_some_and(|value| !value.is_null()))
+            .collect();
+        let choices = listed(keys.iter().copied());
+        match given[..] {
+            [_] => {}
+            [] => self.report(
+                node.span,
+                Problem::error(Code::Missing, format!("one of {choices} is missing")),
+            ),
+            [_, second, ..] => self.report(
+                key_span(node, second),
+                Problem::error(
+                    Code::Conflict,
+                    format!("only one of {} can be given", listed(given.iter().copied())),
+                ),
+            ),
+        }
+    }
+}
+
+/// Where a key of a map stands.
+pub fn key_span(node: &Node, key: &str) -> Span {
+    match &node.data {
+        Data::Mapping(entries) => entries
+            .iter()
+            .find(|e| e.key == key)
+            .map_or(node.span, |e| e.key_span),
+        _ => node.span,
+    }
+}
+
+/// The named parts of a JSON Schema.
+pub type Definitions = Map<String, Value>;
+
+/// A type that a file can hold.
+pub trait Decode: Sized {
+    /// Reads the value. What is wrong is reported; `None` means that there is no value to go on with.
+    fn decode(node: &Node, cx: &Context<'_>) -> Option<Self>;
+
+    /// What stands for an absent key; `None` if the key is required.
+    fn absent() -> Option<Self> {
+        None
+    }
+
+    /// What is left when the key is required and absent, or its value is wrong.
+    fn hole() -> Option<Self> {
+        Self::absent()
+    }
+
+    /// The JSON Schema of what [`Decode::decode`] accepts.
+    fn schema(definitions: &mut Definitions) -> Value;
+}
+
+/// Reads one of some words.
+pub fn decode_word<T: Copy>(node: &Node, cx: &Context<'_>, words: &[(&str, T)]) -> Option<T> {
+    let Some(text) = node.as_str() else {
+        let expected = listed(words.iter().map(|(word, _)| *word));
+        cx.wrong_type(node, &format!("one of {expected}"));
+        return None;
+    };
+    if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
+        return Some(*value);
+    }
+    let known = || words.iter().map(|(word, _)| *word);
+    let hint = match nearest(text, known()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("known: {}", listed(known())),
+    };
+    let message = format!("`{text}` is not a value of this key");
+    cx.report(node.span, Problem::error(Code::Value, message).hint(hint));
+    None
+}
+
+/// A struct that a file's map is decoded into, declared once.
+///
+/// Each field names its key and a type that is [`Decode`]; its doc comment becomes the
+/// description in the JSON Schema. `one_of [..]` lists keys of which just one must have a value.
+macro_rules! record {
+    (
+        $(#[doc = $doc:literal])*
+        $vis:vis struct $name:ident $(one_of $one_of:tt)* {
+            $( $(#[doc = $field_doc:literal])* $key:literal => $field:ident: $ty:ty, )*
+        }
+    ) => {
+        $(#[doc = $doc])*
+        #[derive(Debug, Clone)]
+        $vis struct $name {
+            $( $(#[doc = $field_doc])* $vis $field: $ty, )*
+        }
+
+        impl $crate::decode::Decode for $name {
+            fn decode(
+                node: &$crate::document::Node,
+                cx: &$crate::decode::Context<'_>,
+            ) -> Option<Self> {
+                if !matches!(node.data, $crate::document::Data::Mapping(_)) {
+                    cx.wrong_type(node, "a map");
+                    return None;
+                }
+                cx.warn_of_unknown_keys(node, &[$($key),*]);
+                $( cx.require_exactly_one(node, &$one_of); )*
+                // All fields are read before any of them ends the record.
+                $(
+                    let $field = match node.get($key) {
+                        Some(value) => <$ty as $crate::decode::Decode>::decode(value, cx)
+                            .or_else(<$ty as $crate::decode::Decode>::hole),
+                        None => <$ty as $crate::decode::Decode>::absent().or_else(|| {
+                            cx.missing(node, $key);
+                            <$ty as $crate::decode::Decode>::hole()
+                        }),
+                    };
+                )*
+                Some(Self { $( $field: $field?, )* })
+            }
+
+            fn schema(definitions: &mut $crate::decode::Definitions) -> serde_json::Value {
+                $crate::decode::record_schema(
+                    definitions,
+                    stringify!($name),
+                    concat!($($doc, "\n",)* ""),
+                    &[$(&$one_of as &[&str]),*],
+                    |definitions| vec![$((
+                        $key,
+                        concat!($($field_doc, "\n",)* ""),
+                        <$ty as $crate::decode::Decode>::schema(definitions),
+                        <$ty as $crate::decode::Decode>::absent().is_none(),
+                    )),*],
+                )
+            }
+        }
+    };
+}
+pub(crate) use record;
+
+/// An enum whose members a file writes as words, declared once.
+macro_rules! words {
+    (
+        $(#[$meta:meta])*
+        $vis:vis enum $name:ident { $( $(#[doc = $doc:literal])* $word:literal => $variant:ident, )* }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+        $vis enum $name {
+            $( #[doc = concat!("Written `", $word, "`.")] $(#[doc = $doc])* #[serde(rename = $word)] $variant, )*
+        }
+
+        impl $name {
+            /// The word that files use.
+            pub fn word(self) -> &'static str {
+                match self { $( Self::$variant => $word, )* }
+            }
+        }
+
+        impl $crate::decode::Decode for $name {
+            fn decode(
+                node: &$crate::document::Node,
+                cx: &$crate::decode::Context<'_>,
+            ) -> Option<Self> {
+                $crate::decode::decode_word(node, cx, &[$(($word, Self::$variant)),*])
+            }
+
+            fn schema(_: &mut $crate::decode::Definitions) -> serde_json::Value {
+                serde_json::json!({"enum": [$($word),*]})
+            }
+        }
+    };
+}
+pub(crate) use words;
+
+/// Adds a record to the definitions, once, and gives the reference to it.
+pub fn record_schema(
+    definitions: &mut Definitions,
+    name: &str,
+    doc: &str,
+    one_of: &[&[&str]],
+    fields: impl FnOnce(&mut Definitions) -> Vec<(&'static str, &'static str, Value, bool)>,
+) -> Value {
+    let reference = json!({"$ref": format!("#/$defs/{name}")});
+    if definitions.contains_key(name) {
+        return reference;
+    }
+    // Taken before the fields are asked, so that a record that holds itself ends.
+    definitions.insert(name.to_owned(), Value::Null);
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for (key, doc, schema, is_required) in fields(definitions) {
+        properties.insert(key.to_owned(), described(schema, doc));
+        if is_required {
+            required.push(key);
+        }
+    }
+    let mut schema = json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    });
+    if !one_of.is_empty() {
+        schema["allOf"] = one_of.iter().map(|keys| exactly_one(keys)).collect();
+    }
+    definitions.insert(name.to_owned(), described(schema, doc));
+    reference
+}
+
+/// Just one of the keys has a value; `null` counts as none.
+fn exactly_one(keys: &[&str]) -> Value {
+    let given =
+        |key: &&str| json!({"required": [key], "properties": {*key: {"not": {"type": "null"}}}});
+    json!({"oneOf": keys.iter().map(given).collect::<Vec<_>>()})
+}
+
+fn described(mut schema: Value, doc: &str) -> Value {
+    let doc = doc.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    if let (Value::Object(schema), false) = (&mut schema, doc.trim().is_empty()) {
+        schema.insert("description".to_owned(), doc.trim().into());
+    }
+    schema
+}

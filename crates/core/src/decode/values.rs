@@ -1,0 +1,362 @@
+//! The types that files hold: texts, numbers, lists, maps.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{Context, Decode, Definitions};
+use crate::document::{Data, Node};
+use crate::duration;
+use crate::pattern::Pattern;
+use crate::problem::{Code, Located, Problem};
+
+impl<T: Decode> Decode for Option<T> {
+    fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
+        if node.is_null() {
+            return Some(None);
+        }
+        Some(T::decode(node, cx))
+    }
+
+    fn absent() -> Option<Self> {
+        Some(None)
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        json!({"anyOf": [T::schema(definitions), {"type": "null"}]})
+    }
+}
+
+/// A required key whose absence is reported, while the rest of its map is still looked at.
+#[derive(Debug, Clone)]
+pub struct Required<T>(Option<T>);
+
+impl<T> Required<T> {
+    /// The value, unless it was reported as absent or wrong.
+    pub fn get(&self) -> Option<&T> {
+        self.0.as_ref()
+    }
+}
+
+impl<T: Decode> Decode for Required<T> {
+    fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
+        Some(Self(T::decode(node, cx)))
+    }
+
+    fn hole() -> Option<Self> {
+        Some(Self(None))
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        T::schema(definitions)
+    }
+}
+
+impl<T: Decode> Decode for Located<T> {
+    fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
+        Some(Self {
+            value: T::decode(node, cx)?,
+            span: node.span,
+        })
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        T::schema(definitions)
+    }
+}
+
+impl<T: Decode> Decode for Vec<T> {
+    fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
+        match &node.data {
+            Data::Null => Some(Vec::new()),
+            Data::Sequence(items) => Some(items.iter().filter_map(|n| T::decode(n, cx)).collect()),
+            _ => {
+                cx.wrong_type(node, "a list");
+                None
+            }
+        }
+    }
+
+    fn absent() -> Option<Self> {
+        Some(Vec::new())
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        json!({"type": ["array", "null"], "items": T::schema(definitions)})
+    }
+}
+
+/// A list that proves nothing when it is empty, and is refused then.
+#[derive(Debug, Clone)]
+pub struct NonEmpty<T>(pub Vec<T>);
+
+impl<T: Decode> Decode for NonEmpty<T> {
+    fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
+        let Data::Sequence(items) = &node.data else {
+            cx.wrong_type(node, "a list");
+            return None;
+        };
+        if items.is_empty() {
+            cx.report(
+                node.span,
+                Problem::error(Code::Vacuous, "the list is empty")
+                    .hint("an empty list checks nothing; remove the key or add an entry"),
+            );
+            return None;
+        }
+        Some(Self(
+            items.iter().filter_map(|n| T::decode(n, cx)).collect(),
+        ))
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        json!({"type": "array", "minItems": 1, "items": T::schema(definitions)})
+    }
+}
+
+/// A map whose keys the user chooses, in the order of the text.
+#[derive(Debug, Clone)]
+pub struct Table<T>(pub Vec<(Located<String>, T)>);
+
+impl<T> Table<T> {
+    /// The keys and values.
+    pub fn iter(&self) -> impl Iterator<Item = &(Located<String>, T)> {
+        self.0.iter()
+    }
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T: Decode> Decode for Table<T> {
+    fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
+        match &node.data {
+            Data::Null => Some(Self::default()),
+            Data::Mapping(entries) => Some(Self(
+                entries
+                    .iter()
+                    .filter_map(|entry| {
+                        let key = Located {
+                            value: entry.key.clone(),
+                            span: entry.key_span,
+                        };
+                        Some((key, T::decode(&entry.value, cx)?))
+                    })
+                    .collect(),
+            )),
+            _ => {
+                cx.wrong_type(node, "a map");
+                None
+            }
+        }
+    }
+
+    fn absent() -> Option<Self> {
+        Some(Self::default())
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        json!({"type": ["object", "null"], "additionalProperties": T::schema(definitions)})
+    }
+}
+
+impl Decode for Node {
+    fn decode(node: &Node, _: &Context<'_>) -> Option<Self> {
+        Some(node.clone())
+    }
+
+    fn schema(_: &mut Definitions) -> Value {
+        json!(true)
+    }
+}
+
+impl Decode for String {
+    fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
+        match &node.data {
+            Data::String(text) if text.is_empty() => {
+                cx.report(node.span, Problem::error(Code::Value, "the text is empty"));
+                None
+            }
+            Data::String(text) => Some(text.clone()),
+            Data::Number(..) | Data::Bool(_) => {
+                let message = format!("expected a text, found {}", node.describe());
+                let problem = Problem::error(Code::Type, message);
+                cx.report(node.span, problem.hint("put it in quotes"));
+                None
+            }
+            _ => {
+                cx.wrong_type(node, "a text");
+                None
+            }
+        }
+    }
+
+    fn schema(_: &mut Definitions) -> Value {
+        json!({"type": "string", "minLength": 1})
+    }
+}
+
+/// A text that may be written as a number or a boolean without quotes, as public files do for
+/// labels, arguments and versions. It may be empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text(pub String);
+
+impl Decode for Text {
+    fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
+        match &node.data {
+            Data::String(text) => Some(Self(text.clone())),
+            Data::Number(_, raw) => Some(Self(raw.clone())),
+            Data::Bool(value) => Some(Self(value.to_string())),
+            _ => {
+                cx.wrong_type(node, "a text");
+                None
+            }
+        }
+    }
+
+    fn schema(_: &mut Definitions) -> Value {
+        json!({"type": ["string", "number", "boolean"]})
+    }
+}
+
+impl Decode for bool {
+    fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
+        match &node.data {
+            Data::Bool(value) => Some(*value),
+            Data::String(text) if ["yes", "no", "on", "off"].contains(&&*text.to_lowercase()) => {
+                let message = format!("expected `true` or `false`, found `{text}`");
+                let problem = Problem::error(Code::Type, message);
+                cx.report(node.span, problem.hint("in YAML 1.2 this is a text"));
+                None
+            }
+            _ => {
+                cx.wrong_type(node, "`true` or `false`");
+                None
+            }
+        }
+    }
+
+    fn schema(_: &mut Definitions) -> Value {
+        json!({"type": "boolean"})
+    }
+}
+
+impl Decode for u64 {
+    fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
+        let whole = match &node.data {
+            Data::Number(number, _) => number.as_u64(),
+            _ => None,
+        };
+        if whole.is_none() {
+            cx.wrong_type(node, "a whole number, zero or more");
+        }
+        whole
+    }
+
+    fn schema(_: &mut Definitions) -> Value {
+        json!({"type": "integer", "minimum": 0})
+    }
+}
+
+/// A whole number of at least one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Positive(pub u32);
+
+impl Decode for Positive {
+    fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
+        let number = match &node.data {
+            Data::Number(number, _) => number.as_u64(),
+            _ => None,
+        };
+        match number.and_then(|n| u32::try_from(n).ok()) {
+            Some(number) if number > 0 => Some(Self(number)),
+            _ => {
+                cx.wrong_type(node, "a whole number of at least one");
+                None
+            }
+        }
+    }
+
+    fn schema(_: &mut Definitions) -> Value {
+        json!({"type": "integer", "minimum": 1, "maximum": u32::MAX})
+    }
+}
+
+/// An amount of money or the like: a number above zero.
+impl Decode for f64 {
+    fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
+        let number = match &node.data {
+            Data::Number(number, _) => number.as_f64(),
+            _ => None,
+        };
+        match number {
+            Some(number) if number > 0.0 && number.is_finite() => Some(number),
+            _ => {
+                cx.wrong_type(node, "a number above zero");
+                None
+            }
+        }
+    }
+
+    fn schema(_: &mut Definitions) -> Value {
+        json!({"type": "number", "exclusiveMinimum": 0})
+    }
+}
+
+impl Decode for Duration {
+    fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
+        let text = match &node.data {
+            Data::String(text) => text,
+            Data::Number(_, raw) => raw,
+            _ => {
+                cx.wrong_type(node, "a duration such as `30s`");
+                return None;
+            }
+        };
+        match duration::parse(text) {
+            Ok(duration) => Some(duration),
+            Err(error) => {
+                let hint = match error {
+                    duration::DurationError::NoUnit(_) => format!("write `{text}s` for seconds"),
+                    _ => "durations look like `30s`, `5m`, `1h30m`, `250ms`".to_owned(),
+                };
+                cx.report(
+                    node.span,
+                    Problem::error(Code::Value, error.to_string()).hint(hint),
+                );
+                None
+            }
+        }
+    }
+
+    fn schema(_: &mut Definitions) -> Value {
+        json!({
+            "description": "a duration such as `30s`, `5m`, `1h30m`, `250ms`",
+            "anyOf": [
+                {"type": "string", "pattern": r"^\+?(0|(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"},
+                {"const": 0},
+            ],
+        })
+    }
+}
+
+impl Decode for Pattern {
+    fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
+        let text = String::decode(node, cx)?;
+        match Self::compile(&text) {
+            Ok(pattern) => Some(pattern),
+            Err(error) => {
+                let message = format!("`{text}` is not a regular expression: {error}");
+                cx.report(node.span, Problem::error(Code::Value, message));
+                None
+            }
+        }
+    }
+
+    fn schema(_: &mut Definitions) -> Value {
+        json!({"type": "string", "minLength": 1, "format": "regex"})
+    }
+}

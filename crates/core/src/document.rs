@@ -1,0 +1,230 @@
+//! A YAML or JSON text as a tree that knows its places.
+//!
+//! Its main type is [`Node`]. Whatever the text, building the tree takes bounded time and memory
+//! and never panics: depth, nodes and the growth through aliases are limited, and nothing here
+//! recurses on input before its depth was checked. Knows nothing of the file formats.
+
+use saphyr_parser::{Event, Parser, ScanError};
+use serde_json::{Map, Number, Value};
+
+use crate::problem::{Code, Problem, Problems, SourceText, Span};
+
+mod build;
+mod scalar;
+
+use build::{Builder, too_deep};
+
+/// How large a file may be.
+pub const MAX_BYTES: u64 = 8 << 20;
+/// How deep lists and maps may nest.
+pub const MAX_DEPTH: usize = 100;
+/// How many values a file may hold, aliases expanded.
+pub const MAX_NODES: usize = 200_000;
+
+/// A value and where it was written.
+#[derive(Debug, Clone)]
+pub struct Node {
+    /// Where it stands.
+    pub span: Span,
+    /// The value.
+    pub data: Data,
+}
+
+/// What a [`Node`] holds.
+#[derive(Debug, Clone)]
+pub enum Data {
+    /// Nothing, `~` or `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number, and the way it was written.
+    Number(Number, String),
+    /// A text.
+    String(String),
+    /// A list.
+    Sequence(Vec<Node>),
+    /// A map, in the order of its keys in the text.
+    Mapping(Vec<Entry>),
+}
+
+/// A key of a map and its value.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// The key.
+    pub key: String,
+    /// Where the key stands.
+    pub key_span: Span,
+    /// Its value.
+    pub value: Node,
+}
+
+impl Node {
+    /// The value of a map's key.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        match &self.data {
+            Data::Mapping(entries) => entries.iter().find(|e| e.key == key).map(|e| &e.value),
+            _ => None,
+        }
+    }
+
+    /// The text, if it is one.
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.data {
+            Data::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Whether there is nothing.
+    pub fn is_null(&self) -> bool {
+        matches!(self.data, Data::Null)
+    }
+
+    /// The same value without its places.
+    pub fn to_json(&self) -> Value {
+        match &self.data {
+            Data::Null => Value::Null,
+            Data::Bool(value) => Value::Bool(*value),
+            Data::Number(number, _) => Value::Number(number.clone()),
+            Data::String(text) => Value::String(text.clone()),
+            Data::Sequence(items) => items.iter().map(Node::to_json).collect(),
+            Data::Mapping(entries) => Value::Object(
+                entries
+                    .iter()
+                    .map(|e| (e.key.clone(), e.value.to_json()))
+                    .collect::<Map<_, _>>(),
+            ),
+        }
+    }
+
+    /// What it is, in a word and with the value where that is short: `the number 5`.
+    pub fn describe(&self) -> String {
+        match &self.data {
+            Data::Null => "nothing".to_owned(),
+            Data::Bool(value) => format!("`{value}`"),
+            Data::Number(_, raw) => format!("the number `{raw}`"),
+            Data::String(text) if text.chars().count() <= 40 && !text.contains('\n') => {
+                format!("the text `{text}`")
+            }
+            Data::String(_) => "a text".to_owned(),
+            Data::Sequence(_) => "a list".to_owned(),
+            Data::Mapping(_) => "a map".to_owned(),
+        }
+    }
+
+    fn nodes(&self) -> usize {
+        1 + match &self.data {
+            Data::Sequence(items) => items.iter().map(Node::nodes).sum(),
+            Data::Mapping(entries) => entries.iter().map(|e| e.value.nodes()).sum(),
+            _ => 0,
+        }
+    }
+
+    fn depth(&self) -> usize {
+        match &self.data {
+            Data::Sequence(items) => 1 + items.iter().map(Node::depth).max().unwrap_or(0),
+            Data::Mapping(entries) => {
+                1 + entries.iter().map(|e| e.value.depth()).max().unwrap_or(0)
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// The documents of a text: the first is the one that counts.
+#[derive(Debug)]
+pub struct Document {
+    /// The first document; [`Data::Null`] if the text is empty.
+    pub root: Node,
+    /// Where a second document starts, if there is one.
+    pub second: Option<Span>,
+}
+
+/// Builds the tree of a text. Without a tree there is at least one error among the problems; with
+/// one there may be.
+pub fn parse(source: &SourceText, problems: &mut Problems) -> Option<Document> {
+    let text = scalar::join_surrogates(source.text());
+    let mut builder = Builder::new(source, problems);
+    let mut documents = 0;
+    for event in Parser::new_from_str(&text) {
+        let (event, span) = match event {
+            Ok(event) => event,
+            Err(error) => {
+                let problem = syntax_problem(&error, source);
+                builder.problems.push(problem);
+                return None;
+            }
+        };
+        let span = to_span(span);
+        match event {
+            Event::DocumentStart(_) => {
+                documents += 1;
+                if documents == 2 {
+                    let root = builder.root?;
+                    return Some(Document {
+                        root,
+                        second: Some(span),
+                    });
+                }
+            }
+            event => {
+                if let Err(problem) = builder.accept(event, span) {
+                    let problem = problem.at(source, span);
+                    builder.problems.push(problem);
+                    return None;
+                }
+            }
+        }
+    }
+    let root = builder.root.unwrap_or(Node {
+        span: Span {
+            line: 1,
+            column: 1,
+            chars: 1,
+        },
+        data: Data::Null,
+    });
+    Some(Document { root, second: None })
+}
+
+fn to_span(span: saphyr_parser::Span) -> Span {
+    let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let chars = if span.start.line() == span.end.line() {
+        span.end.col().saturating_sub(span.start.col()).max(1)
+    } else {
+        // More than one line: the rest of the first is meant.
+        usize::MAX
+    };
+    Span {
+        line: number(span.start.line()),
+        column: number(span.start.col() + 1),
+        chars: number(chars),
+    }
+}
+
+fn syntax_problem(error: &ScanError, source: &SourceText) -> Problem {
+    let span = Span {
+        line: u32::try_from(error.marker().line()).unwrap_or(u32::MAX),
+        column: u32::try_from(error.marker().col() + 1).unwrap_or(u32::MAX),
+        chars: 1,
+    };
+    let info = error.info();
+    if info.contains("recursion limit") {
+        return too_deep().at(source, span);
+    }
+    let hint = if info.contains("tab") {
+        Some("YAML does not allow tabs in the indentation; use spaces")
+    } else if info.contains("mapping values are not allowed") {
+        Some("quote a text that contains `: `")
+    } else if info.contains("unknown anchor") {
+        Some("declare it before its first use: `&name value`")
+    } else {
+        None
+    };
+    Problem::error(Code::Syntax, format!("not valid YAML: {info}"))
+        .at(source, span)
+        .maybe_hint(hint.map(str::to_owned))
+}
+
+#[cfg(test)]
+mod tests;

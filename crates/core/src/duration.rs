@@ -1,0 +1,184 @@
+//! Durations as suites write them: Go style, `30s`, `1h30m`, `250ms`.
+
+use std::time::Duration;
+
+/// Why a text is not a duration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DurationError {
+    /// There is nothing.
+    #[error("a duration can't be empty")]
+    Empty,
+    /// It is below zero.
+    #[error("a duration can't be negative")]
+    Negative,
+    /// A number stands alone.
+    #[error("`{0}` has no unit")]
+    NoUnit(String),
+    /// The unit is none of Go's.
+    #[error("`{0}` is not a unit of time")]
+    UnknownUnit(String),
+    /// A number was expected.
+    #[error("`{0}` is not a duration")]
+    NotANumber(String),
+    /// More than can be counted.
+    #[error("the duration is too long")]
+    TooLong,
+}
+
+const UNITS: [(&str, u128); 8] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("μs", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("m", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+];
+
+/// Reads a duration.
+pub fn parse(text: &str) -> Result<Duration, DurationError> {
+    if text.starts_with('-') {
+        return Err(DurationError::Negative);
+    }
+    let mut rest = text.strip_prefix('+').unwrap_or(text);
+    if rest == "0" {
+        return Ok(Duration::ZERO);
+    }
+    if rest.is_empty() {
+        return Err(DurationError::Empty);
+    }
+    let mut nanos: u128 = 0;
+    while !rest.is_empty() {
+        let (number, unit, after) = split_part(rest, text)?;
+        let add = scaled(number, unit).ok_or(DurationError::TooLong)?;
+        nanos = nanos.checked_add(add).ok_or(DurationError::TooLong)?;
+        rest = after;
+    }
+    u64::try_from(nanos)
+        .map(Duration::from_nanos)
+        .map_err(|_| DurationError::TooLong)
+}
+
+/// Writes a duration the way suites do: `1h30m`, `250ms`.
+pub fn render(duration: Duration) -> String {
+    let mut nanos = duration.as_nanos();
+    if nanos == 0 {
+        return "0s".to_owned();
+    }
+    let mut out = String::new();
+    for (unit, size) in [
+        ("h", 3_600_000_000_000),
+        ("m", 60_000_000_000),
+        ("s", 1_000_000_000),
+        ("ms", 1_000_000),
+        ("us", 1_000),
+        ("ns", 1),
+    ] {
+        if nanos >= size {
+            out.push_str(&format!("{}{unit}", nanos / size));
+            nanos %= size;
+        }
+    }
+    out
+}
+
+/// Splits `1.5h30m` into `1.5`, the size of `h`, and `30m`.
+fn split_part<'a>(rest: &'a str, whole: &str) -> Result<(&'a str, u128, &'a str), DurationError> {
+    let number_end = rest
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(rest.len());
+    let (number, tail) = rest.split_at(number_end);
+    let dots = number.matches('.').count();
+    if number.is_empty() || number == "." || dots > 1 {
+        return Err(DurationError::NotANumber(whole.to_owned()));
+    }
+    let unit_end = tail
+        .find(|c: char| c.is_ascii_digit() || c == '.')
+        .unwrap_or(tail.len());
+    let (unit, after) = tail.split_at(unit_end);
+    if unit.is_empty() {
+        return Err(DurationError::NoUnit(whole.to_owned()));
+    }
+    UNITS
+        .iter()
+        .find(|(name, _)| *name == unit)
+        .map(|(_, size)| (number, *size, after))
+        .ok_or_else(|| DurationError::UnknownUnit(unit.to_owned()))
+}
+
+fn scaled(number: &str, unit: u128) -> Option<u128> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let whole = if whole.is_empty() {
+        0
+    } else {
+        whole.parse::<u128>().ok()?.checked_mul(unit)?
+    };
+    // Nothing below a nanosecond counts, so digits beyond the unit's own can't change the sum.
+    let digits = &fraction[..fraction.len().min(18)];
+    if digits.is_empty() {
+        return Some(whole);
+    }
+    let part = digits.parse::<u128>().ok()? * unit / 10_u128.pow(u32::try_from(digits.len()).ok()?);
+    whole.checked_add(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_go_reads_them() {
+        let check = |text: &str, nanos: u64| {
+            assert_eq!(parse(text), Ok(Duration::from_nanos(nanos)), "{text}");
+        };
+        check("30s", 30_000_000_000);
+        check("5m", 300_000_000_000);
+        check("1h30m", 5_400_000_000_000);
+        check("250ms", 250_000_000);
+        check("1.5h", 5_400_000_000_000);
+        check(".5s", 500_000_000);
+        check("1.s", 1_000_000_000);
+        check("1us", 1_000);
+        check("1µs", 1_000);
+        check("0", 0);
+        check("+1s", 1_000_000_000);
+        check("1m1m", 120_000_000_000);
+        check("0.000000001s", 1);
+    }
+
+    #[test]
+    fn what_is_no_duration_says_why() {
+        let check = |text: &str, message: &str| {
+            assert_eq!(parse(text).unwrap_err().to_string(), message, "{text}");
+        };
+        check("", "a duration can't be empty");
+        check("30", "`30` has no unit");
+        check("1h30", "`1h30` has no unit");
+        check("-5s", "a duration can't be negative");
+        check("5 s", "` s` is not a unit of time");
+        check("5d", "`d` is not a unit of time");
+        check("5min", "`min` is not a unit of time");
+        check("soon", "`soon` is not a duration");
+        check("1.2.3s", "`1.2.3s` is not a duration");
+        check(".s", "`.s` is not a duration");
+        check("9999999999999h", "the duration is too long");
+        check(
+            "99999999999999999999999999999999999999999h",
+            "the duration is too long",
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_written_is_read_back(nanos in 0..u64::MAX) {
+            let duration = Duration::from_nanos(nanos);
+            proptest::prop_assert_eq!(parse(&render(duration)), Ok(duration));
+        }
+
+        #[test]
+        fn no_text_panics(text in r"[0-9hmsnu.µ+ -]{0,40}|.{0,20}") {
+            let _ = parse(&text);
+        }
+    }
+}

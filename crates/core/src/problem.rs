@@ -1,0 +1,461 @@
+//! What is wrong with a user's files, ready to be shown.
+//!
+//! Its main type is [`Problem`]: self-contained, since by the time it is shown the text it speaks
+//! of has long been dropped. Knows nothing of the file formats.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use serde::Serialize;
+
+/// How many problems of one load are kept; the rest are counted. A file can be all mistakes.
+const KEPT: usize = 500;
+
+/// How much of a source line is kept on each side of the place.
+const EXCERPT_CHARS: usize = 100;
+
+/// A file's text, as it was read. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct SourceText(Arc<SourceInner>);
+
+#[derive(Debug)]
+struct SourceInner {
+    path: PathBuf,
+    text: String,
+    /// Where each line starts, once somebody asks.
+    line_starts: OnceLock<Vec<usize>>,
+}
+
+impl SourceText {
+    /// A text and the path it was read from, as the user would write it.
+    pub fn new(path: impl Into<PathBuf>, text: String) -> Self {
+        Self(Arc::new(SourceInner {
+            path: path.into(),
+            text,
+            line_starts: OnceLock::new(),
+        }))
+    }
+
+    /// The path, as the user would write it.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// The folder that relative paths in this text start from.
+    pub fn folder(&self) -> &Path {
+        self.0.path.parent().unwrap_or(Path::new(""))
+    }
+
+    /// The whole text.
+    pub fn text(&self) -> &str {
+        &self.0.text
+    }
+
+    fn line(&self, line: u32) -> &str {
+        let starts = self.0.line_starts.get_or_init(|| {
+            let breaks = self.text().match_indices('\n').map(|(at, _)| at + 1);
+            std::iter::once(0).chain(breaks).collect()
+        });
+        let Some(&start) = starts.get((line as usize).saturating_sub(1)) else {
+            return "";
+        };
+        let rest = &self.text()[start..];
+        let line = rest.split('\n').next().unwrap_or(rest);
+        line.strip_suffix('\r').unwrap_or(line)
+    }
+}
+
+/// A place in a file. Lines and columns count from one, columns in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Span {
+    /// The line.
+    pub line: u32,
+    /// The column of the first character.
+    pub column: u32,
+    /// How many characters of that line are meant, at least one.
+    pub chars: u32,
+}
+
+/// A value and where it was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Located<T> {
+    /// The value.
+    pub value: T,
+    /// Where it stands.
+    pub span: Span,
+}
+
+impl<T> std::ops::Deref for Located<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+/// Whether a problem stops the load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The suite can't be used.
+    Error,
+    /// The suite can be used, perhaps not as meant.
+    Warning,
+}
+
+/// What sort of problem it is: stable words for scripts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Code {
+    /// A file can't be read.
+    File,
+    /// The text is not YAML.
+    Syntax,
+    /// A file exceeds a size, depth or count.
+    Limit,
+    /// A mapping has the same key twice.
+    DuplicateKey,
+    /// The file is of another kind than asked for.
+    Kind,
+    /// Something required is absent.
+    Missing,
+    /// A key that the format does not have.
+    UnknownKey,
+    /// A value of another type than asked for.
+    Type,
+    /// A value of the right type that means nothing.
+    Value,
+    /// A name that nothing declares.
+    Reference,
+    /// Two parts of the suite contradict each other.
+    Conflict,
+    /// A path leads out of the folder it must stay in.
+    Escape,
+    /// An environment variable that is not set.
+    UnsetVariable,
+    /// A file that was matched but is not used.
+    Skipped,
+    /// Something that can't fail, and so proves nothing.
+    Vacuous,
+}
+
+/// The place of a problem, with the text that stands there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Excerpt {
+    /// The line, from one.
+    pub line: u32,
+    /// The column, from one, in characters.
+    pub column: u32,
+    /// The column behind the last character that is meant.
+    pub end_column: u32,
+    /// The source line; of a very long one, the part around the place.
+    pub text: String,
+    /// How many characters of the line were left out before `text`.
+    #[serde(skip)]
+    pub skipped: u32,
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, Serialize)]
+pub struct Problem {
+    /// Whether it stops the load.
+    pub severity: Severity,
+    /// What sort of problem it is.
+    pub code: Code,
+    /// What is wrong: lower case, no full stop.
+    pub message: String,
+    /// The file, unless the problem is of no file.
+    pub path: Option<PathBuf>,
+    /// The place in the file.
+    pub place: Option<Excerpt>,
+    /// What may help.
+    pub hint: Option<String>,
+    /// Where the place comes from. Looked up only for problems that are kept: in a file that is
+    /// all mistakes, looking up each would take longer than reading it.
+    #[serde(skip)]
+    origin: Option<Origin>,
+}
+
+#[derive(Debug, Clone)]
+struct Origin {
+    source: SourceText,
+    span: Span,
+}
+
+impl Problem {
+    /// A problem that stops the load.
+    pub fn error(code: Code, message: impl Into<String>) -> Self {
+        Self::new(Severity::Error, code, message.into())
+    }
+
+    /// A problem that does not.
+    pub fn warning(code: Code, message: impl Into<String>) -> Self {
+        Self::new(Severity::Warning, code, message.into())
+    }
+
+    fn new(severity: Severity, code: Code, message: String) -> Self {
+        Self {
+            severity,
+            code,
+            message,
+            path: None,
+            place: None,
+            hint: None,
+            origin: None,
+        }
+    }
+
+    /// Adds the file.
+    #[must_use]
+    pub fn in_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+
+    /// Adds the file and the place in it.
+    #[must_use]
+    pub fn at(mut self, source: &SourceText, span: Span) -> Self {
+        self.origin = Some(Origin {
+            source: source.clone(),
+            span,
+        });
+        self
+    }
+
+    /// Adds what may help.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds what may help, if anything does.
+    #[must_use]
+    pub fn maybe_hint(mut self, hint: Option<String>) -> Self {
+        self.hint = hint;
+        self
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.severity {
+            Severity::Error => "error: ",
+            Severity::Warning => "warning: ",
+        })?;
+        f.write_str(&self.message)
+    }
+}
+
+/// All problems found so far, each once, in the order in which they were found.
+#[derive(Debug, Default)]
+pub struct Problems {
+    kept: Vec<Problem>,
+    /// What the kept ones look like, so that a task that two suites share complains once.
+    seen: HashSet<(Code, String, Option<PathBuf>, Option<Span>)>,
+    errors: usize,
+    warnings: usize,
+}
+
+impl Problems {
+    /// Adds a problem, unless it is known already.
+    pub fn push(&mut self, mut problem: Problem) {
+        let full = self.is_full();
+        if !full {
+            let span = problem.origin.as_ref().map(|origin| origin.span);
+            if let Some(Origin { source, span }) = problem.origin.take() {
+                problem.place = Some(excerpt(&source, span));
+                problem.path = Some(source.path().to_path_buf());
+            }
+            let key = (
+                problem.code,
+                problem.message.clone(),
+                problem.path.clone(),
+                span,
+            );
+            if !self.seen.insert(key) {
+                return;
+            }
+        }
+        match problem.severity {
+            Severity::Error => self.errors += 1,
+            Severity::Warning => self.warnings += 1,
+        }
+        if !full {
+            self.kept.push(problem);
+        }
+    }
+
+    /// Adds all problems of another list.
+    pub fn append(&mut self, other: Self) {
+        let dropped = other.dropped();
+        for problem in other.kept {
+            self.push(problem);
+        }
+        self.errors += dropped;
+    }
+
+    /// Whether a further problem would only be counted.
+    pub fn is_full(&self) -> bool {
+        self.kept.len() >= KEPT
+    }
+
+    /// Whether anything stops the load.
+    pub fn has_errors(&self) -> bool {
+        self.errors > 0
+    }
+
+    /// How many errors there are, those not kept included.
+    pub fn errors(&self) -> usize {
+        self.errors
+    }
+
+    /// How many warnings there are, those not kept included.
+    pub fn warnings(&self) -> usize {
+        self.warnings
+    }
+
+    /// How many were counted but not kept.
+    pub fn dropped(&self) -> usize {
+        self.errors + self.warnings - self.kept.len()
+    }
+
+    /// The problems, in the order in which they were found.
+    pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
+        self.kept.iter()
+    }
+
+    /// Turns the warnings of one sort into errors.
+    pub fn promote(&mut self, code: Code) {
+        for problem in &mut self.kept {
+            if problem.code == code && problem.severity == Severity::Warning {
+                problem.severity = Severity::Error;
+                self.errors += 1;
+                self.warnings -= 1;
+            }
+        }
+    }
+}
+
+impl<'a> IntoIterator for &'a Problems {
+    type Item = &'a Problem;
+    type IntoIter = std::slice::Iter<'a, Problem>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// The nearest of some known words, as a hint; otherwise the whole list, if it is short.
+pub fn nearest_hint<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let known: Vec<&str> = known.into_iter().collect();
+    nearest(word, known.iter().copied())
+        .map(|near| format!("did you mean `{near}`?"))
+        .or_else(|| {
+            (!known.is_empty() && known.len() <= 12).then(|| format!("known: {}", listed(known)))
+        })
+}
+
+/// The known word that `word` was most probably meant to be.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Nobody mistypes this much, and the distance takes time in proportion.
+    if word.len() > 200 {
+        return None;
+    }
+    let lower = word.to_lowercase();
+    known
+        .into_iter()
+        .map(|candidate| {
+            let distance = strsim::damerau_levenshtein(&lower, &candidate.to_lowercase());
+            (distance, candidate)
+        })
+        .filter(|(distance, candidate)| *distance <= (candidate.chars().count() / 3).max(1))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Words in backticks, with commas.
+pub fn listed<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let quoted: Vec<String> = words.into_iter().map(|w| format!("`{w}`")).collect();
+    quoted.join(", ")
+}
+
+fn excerpt(source: &SourceText, span: Span) -> Excerpt {
+    let line = source.line(span.line);
+    let at = (span.column as usize).saturating_sub(1);
+    let skipped = at.saturating_sub(EXCERPT_CHARS);
+    // A line that only just exceeds the limit is not worth cutting at its start.
+    let skipped = if skipped < 20 { 0 } else { skipped };
+    let shown: String = line
+        .chars()
+        .skip(skipped)
+        .take(at - skipped + EXCERPT_CHARS)
+        .collect();
+    let available = (shown.chars().count() + skipped).saturating_sub(at).max(1);
+    let chars = (span.chars as usize).clamp(1, available);
+    Excerpt {
+        line: span.line,
+        column: span.column,
+        end_column: span.column + u32::try_from(chars).unwrap_or(1),
+        text: shown,
+        skipped: u32::try_from(skipped).unwrap_or(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_word_is_close_or_nothing() {
+        let known = ["toolsUsed", "toolsNotUsed", "path"];
+        assert_eq!(nearest("toolUsed", known), Some("toolsUsed"));
+        assert_eq!(nearest("toolsused", known), Some("toolsUsed"));
+        assert_eq!(nearest("pahts", known), None);
+        assert_eq!(nearest("paht", known), Some("path"));
+        assert_eq!(nearest("zebra", known), None);
+    }
+
+    #[test]
+    fn an_excerpt_of_a_long_line_is_short_and_keeps_the_place() {
+        let text = format!("{}HERE{}", "é".repeat(5_000), "x".repeat(5_000));
+        let span = Span {
+            line: 1,
+            column: 5_001,
+            chars: 4,
+        };
+        let found = excerpt(&SourceText::new("a", text), span);
+        let offset = (found.column - 1 - found.skipped) as usize;
+        let at: String = found.text.chars().skip(offset).take(4).collect();
+        assert_eq!(at, "HERE");
+        assert_eq!(found.end_column, 5_005);
+        assert!(found.text.chars().count() <= 2 * EXCERPT_CHARS);
+    }
+
+    #[test]
+    fn a_span_behind_the_text_gives_an_empty_line() {
+        let span = Span {
+            line: 9,
+            column: 3,
+            chars: 1,
+        };
+        let found = excerpt(&SourceText::new("a", "a\nb\n".into()), span);
+        assert_eq!((found.text.as_str(), found.end_column), ("", 4));
+    }
+
+    #[test]
+    fn problems_are_kept_once_and_counted_beyond_the_limit() {
+        let mut problems = Problems::default();
+        problems.push(Problem::error(Code::File, "same"));
+        problems.push(Problem::error(Code::File, "same"));
+        assert_eq!(problems.errors(), 1);
+        for n in 0..2 * KEPT {
+            problems.push(Problem::warning(Code::Value, n.to_string()));
+        }
+        assert_eq!(problems.iter().count(), KEPT);
+        assert_eq!(problems.dropped(), KEPT + 1);
+    }
+}
