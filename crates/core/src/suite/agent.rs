@@ -1,0 +1,337 @@
+//! Agents, resolved: from a reference in an eval file, and from agent files.
+//!
+//! Its main type is [`Agent`].
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::agent_file::{AgentFile, CommandsFile};
+use super::eval_file::{AgentRefFile, AgentType, BUILTIN_AGENTS};
+use super::load::Loader;
+use crate::decode::{Context, Decode};
+use crate::problem::{Code, Located, Problem, Span, nearest, nearest_hint};
+
+/// What does the tasks.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Agent {
+    /// Its name in reports.
+    pub name: String,
+    /// What it is.
+    #[serde(flatten)]
+    pub kind: AgentKind,
+    /// Whether it reaches its model through Proctor.
+    pub model_tap: bool,
+    /// Where it looks for skills.
+    pub skills: Option<SkillMount>,
+}
+
+/// What an agent is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "camelCase")]
+pub enum AgentKind {
+    /// One that Proctor knows.
+    #[serde(rename_all = "camelCase")]
+    Builtin {
+        /// Which one: one of [`BUILTIN_AGENTS`].
+        builtin: &'static str,
+        /// The model, where one is named.
+        model: Option<ModelRef>,
+        /// Where the model is, if not where it usually is.
+        base_url: Option<String>,
+        /// The environment variable that holds the key, if not the usual one.
+        api_key_variable: Option<String>,
+    },
+    /// Any program that speaks the Agent Client Protocol.
+    Acp {
+        /// The program.
+        cmd: String,
+        /// Its arguments.
+        args: Vec<String>,
+    },
+    /// Any program, by templates of its command line.
+    Commands(Commands),
+}
+
+/// A model, as `provider:model-id`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ModelRef {
+    /// Who serves it; absent where only the agent knows.
+    pub provider: Option<&'static str>,
+    /// Its name there, or the path of a script.
+    pub id: String,
+}
+
+/// Templates of a program's command line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Commands {
+    /// The command, for a shell.
+    pub run_prompt: String,
+    /// For each server.
+    pub mcp_server: Option<String>,
+    /// For each allowed tool.
+    pub allowed_tools: Option<String>,
+    /// What stands between allowed tools.
+    pub separator: String,
+    /// Whether it runs with an empty home folder of its own.
+    pub virtual_home: bool,
+    /// A command that prints the agent's version.
+    pub version: Option<String>,
+    /// The folder of the agent file.
+    pub folder: PathBuf,
+}
+
+/// Where an agent looks for skills, and how it loads one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SkillMount {
+    /// The folder, inside the agent's working folder.
+    pub mount_path: Option<String>,
+    /// The agent's tool that loads a skill.
+    pub tool_name: Option<String>,
+}
+
+/// The words before the colon of a model, and the provider that each means.
+const PROVIDERS: [(&str, &str); 6] = [
+    ("openai", "openai"),
+    ("openai-responses", "openai-responses"),
+    ("anthropic", "anthropic"),
+    ("gemini", "gemini"),
+    ("google", "gemini"),
+    ("scripted", "scripted"),
+];
+
+impl Loader<'_> {
+    /// Resolves a reference to an agent.
+    pub(super) fn agent(&self, file: &Located<AgentRefFile>, cx: &Context<'_>) -> Option<Agent> {
+        let kind = file.kind.get()?;
+        match kind.value {
+            AgentType::File => {
+                let Some(path) = &file.path else {
+                    let problem = Problem::error(Code::Missing, "`path` is missing");
+                    cx.report(
+                        kind.span,
+                        problem.hint("an agent of type `file` names its agent file"),
+                    );
+                    return None;
+                };
+                let mut agent = self.agent_file(path, cx)?;
+                if file.model.is_some() {
+                    // The file says what its agent runs on; the reference may say otherwise.
+                    let model = model(file.model.as_ref(), false, cx);
+                    if let AgentKind::Builtin { model: own, .. } = &mut agent.kind {
+                        *own = model;
+                    }
+                }
+                agent.model_tap |= file.model_tap.unwrap_or(false);
+                Some(agent)
+            }
+            AgentType::Builtin(builtin) => {
+                if let Some(path) = &file.path {
+                    let message = "`path` means nothing for a built-in agent";
+                    cx.report(path.span, Problem::warning(Code::Conflict, message));
+                }
+                let model = builtin_model(builtin, file.model.as_ref(), kind.span, cx)?;
+                Some(Agent {
+                    name: match &file.model {
+                        Some(written) => format!("{builtin} ({})", written.value),
+                        None => builtin.to_owned(),
+                    },
+                    kind: AgentKind::Builtin {
+                        builtin,
+                        model,
+                        base_url: None,
+                        api_key_variable: None,
+                    },
+                    model_tap: file.model_tap.unwrap_or(false),
+                    skills: None,
+                })
+            }
+        }
+    }
+
+    /// Loads and resolves an agent file.
+    pub(super) fn agent_file(&self, path: &Located<String>, cx: &Context<'_>) -> Option<Agent> {
+        let loaded = self.open(path, "Agent", cx)?;
+        let context = Context::new(loaded.source.clone(), self.problems);
+        let file = AgentFile::decode(&loaded.root, &context)?;
+        resolve(&file, loaded.root.span, &context)
+    }
+}
+
+/// Resolves an agent file.
+pub(super) fn resolve(file: &AgentFile, span: Span, cx: &Context<'_>) -> Option<Agent> {
+    let kind = if let Some(acp) = &file.acp {
+        AgentKind::Acp {
+            cmd: acp.cmd.clone(),
+            args: acp.args.iter().map(|arg| arg.0.clone()).collect(),
+        }
+    } else if let Some(builtin) = &file.builtin {
+        let name = BUILTIN_AGENTS
+            .into_iter()
+            .find(|known| *known == builtin.kind.word())?;
+        AgentKind::Builtin {
+            builtin: name,
+            model: builtin_model(name, builtin.model.as_ref(), builtin.span, cx)?,
+            base_url: builtin.base_url.as_ref().map(|url| url.value.clone()),
+            api_key_variable: builtin.api_key.clone(),
+        }
+    } else if let Some(commands) = &file.commands {
+        AgentKind::Commands(resolve_commands(commands, cx))
+    } else {
+        let message = "one of `builtin`, `acp`, `commands` is missing";
+        cx.report(span, Problem::error(Code::Missing, message));
+        return None;
+    };
+    Some(Agent {
+        name: file.metadata.get()?.name.get()?.value.0.clone(),
+        kind,
+        model_tap: file.model_tap.unwrap_or(false),
+        skills: file.skills.as_ref().map(|skills| SkillMount {
+            mount_path: skills.mount_path.clone(),
+            tool_name: skills.tool_name.clone(),
+        }),
+    })
+}
+
+/// The model of a built-in agent. The outer `None` means that it is required and absent or wrong.
+#[expect(
+    clippy::option_option,
+    reason = "an agent may have no model, and a model may be wrong"
+)]
+fn builtin_model(
+    builtin: &str,
+    written: Option<&Located<String>>,
+    span: Span,
+    cx: &Context<'_>,
+) -> Option<Option<ModelRef>> {
+    let (required, bare) = match builtin {
+        "llm-agent" => (true, false),
+        "openai-agent" => (true, true),
+        // Agents of their own take whatever names their vendors give.
+        _ => (false, true),
+    };
+    if written.is_none() && required {
+        let problem = Problem::error(Code::Missing, "`model` is missing");
+        cx.report(
+            span,
+            problem.hint(format!(
+                "`builtin.{builtin}` needs one, such as `openai:gpt-5`"
+            )),
+        );
+        return None;
+    }
+    if written.is_none() {
+        return Some(None);
+    }
+    let mut model = model(written, bare, cx)?;
+    if builtin == "openai-agent" && model.provider.is_none() {
+        model.provider = Some("openai");
+    }
+    Some(Some(model))
+}
+
+/// Splits `provider:model-id`. A bare name is a model of whoever the agent asks.
+fn model(written: Option<&Located<String>>, bare: bool, cx: &Context<'_>) -> Option<ModelRef> {
+    let written = written?;
+    let text = &written.value;
+    let known = || PROVIDERS.iter().map(|(word, _)| *word);
+    let Some((word, id)) = text.split_once(':') else {
+        if bare {
+            return Some(ModelRef {
+                provider: None,
+                id: text.clone(),
+            });
+        }
+        let problem = Problem::error(Code::Value, format!("`{text}` does not name a provider"));
+        cx.report(
+            written.span,
+            problem.hint(format!(
+                "write `provider:model-id`; providers: {}",
+                crate::problem::listed(known())
+            )),
+        );
+        return None;
+    };
+    match PROVIDERS.iter().find(|(known, _)| *known == word) {
+        Some((_, provider)) if !id.is_empty() => Some(ModelRef {
+            provider: Some(provider),
+            id: id.to_owned(),
+        }),
+        Some(_) => {
+            let message = format!("`{text}` names no model");
+            cx.report(written.span, Problem::error(Code::Value, message));
+            None
+        }
+        // Model names of some vendors contain colons.
+        None if bare && nearest(word, known()).is_none() => Some(ModelRef {
+            provider: None,
+            id: text.clone(),
+        }),
+        None => {
+            let problem = Problem::error(Code::Value, format!("`{word}` is not a model provider"));
+            cx.report(
+                written.span,
+                problem.maybe_hint(nearest_hint(word, known())),
+            );
+            None
+        }
+    }
+}
+
+fn resolve_commands(file: &CommandsFile, cx: &Context<'_>) -> Commands {
+    const RUN: [&str; 3] = ["Prompt", "McpServerFileArgs", "AllowedToolArgs"];
+    check_fields(&file.run_prompt.value, file.run_prompt.span, &RUN, cx);
+    if !file.run_prompt.value.contains(".Prompt") {
+        let problem = Problem::warning(Code::Value, "the command does not use `{{ .Prompt }}`");
+        cx.report(
+            file.run_prompt.span,
+            problem.hint("the agent would never see what it is asked"),
+        );
+    }
+    if let Some(template) = &file.mcp_server {
+        check_fields(&template.value.0, template.span, &["File", "URL"], cx);
+    }
+    if let Some(template) = &file.allowed_tools {
+        let fields = ["ServerName", "ToolName"];
+        check_fields(&template.value.0, template.span, &fields, cx);
+    }
+    Commands {
+        run_prompt: file.run_prompt.value.clone(),
+        mcp_server: file.mcp_server.as_ref().map(|t| t.value.0.clone()),
+        allowed_tools: file.allowed_tools.as_ref().map(|t| t.value.0.clone()),
+        separator: file
+            .separator
+            .as_ref()
+            .map_or_else(|| " ".to_owned(), |s| s.0.clone()),
+        virtual_home: file.virtual_home.unwrap_or(false),
+        version: file.version.clone(),
+        folder: cx.source.folder().to_path_buf(),
+    }
+}
+
+/// Checks that a template uses only the fields that it is given.
+fn check_fields(template: &str, span: Span, fields: &[&str], cx: &Context<'_>) {
+    let mut rest = template;
+    while let Some((_, after)) = rest.split_once("{{") {
+        let Some((inside, behind)) = after.split_once("}}") else {
+            let message = "`{{` is never closed";
+            cx.report(span, Problem::error(Code::Value, message));
+            return;
+        };
+        let name = inside.trim().trim_matches('-').trim();
+        let field = name.strip_prefix('.').unwrap_or(name);
+        if !name.starts_with('.') || !fields.contains(&field) {
+            let message = format!("`{{{{ {name} }}}}` is not a field of this template");
+            let problem = Problem::error(Code::Value, message);
+            let dotted: Vec<String> = fields.iter().map(|f| format!(".{f}")).collect();
+            cx.report(
+                span,
+                problem.maybe_hint(nearest_hint(name, dotted.iter().map(String::as_str))),
+            );
+        }
+        rest = behind;
+    }
+}

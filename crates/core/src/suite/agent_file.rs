@@ -1,0 +1,131 @@
+//! The written form of an agent file (`kind: Agent`).
+//!
+//! Its main type is [`AgentFile`].
+
+use super::eval_file::ApiVersion;
+use crate::decode::{Required, Text, record, words};
+use crate::document::Node;
+use crate::problem::Located;
+
+words! {
+    /// `kind` of an agent file.
+    pub enum AgentKindWord {
+        "Agent" => Agent,
+    }
+}
+
+record! {
+    /// An agent: a built-in one, one that speaks ACP, or any command.
+    pub struct AgentFile {
+        /// Must be `Agent`.
+        "kind" => kind: Required<AgentKindWord>,
+        /// The version of the format; it changes nothing here.
+        "apiVersion" => api_version: Option<ApiVersion>,
+        /// Who the agent is.
+        "metadata" => metadata: Required<AgentMetadata>,
+        /// One of the agents that Proctor knows.
+        "builtin" => builtin: Option<Located<BuiltinFile>>,
+        /// Any program that speaks the Agent Client Protocol. Wins over `builtin`.
+        "acp" => acp: Option<AcpFile>,
+        /// Any program, by templates of its command line.
+        "commands" => commands: Option<Located<CommandsFile>>,
+        /// Where the agent looks for skills.
+        "skills" => skills: Option<SkillMountFile>,
+        /// Whether the agent reaches its model through Proctor. Proctor's own.
+        "modelTap" => model_tap: Option<bool>,
+    }
+}
+
+record! {
+    /// Who an agent is.
+    pub struct AgentMetadata {
+        /// The agent's name.
+        "name" => name: Required<Located<Text>>,
+        /// Its version.
+        "version" => version: Option<Text>,
+        /// What it is.
+        "description" => description: Option<Text>,
+        /// Kept as they are.
+        "annotations" => annotations: Option<Node>,
+    }
+}
+
+words! {
+    /// The agents that an agent file can name.
+    pub enum BuiltinType {
+        /// Claude Code's command line.
+        "claude-code" => ClaudeCode,
+        /// A model in Proctor's own loop.
+        "llm-agent" => LlmAgent,
+        /// Old name of `llm-agent` on an OpenAI model.
+        "openai-agent" => OpenaiAgent,
+        /// Old name of `llm-agent` on an OpenAI model.
+        "openai-acp" => OpenaiAcp,
+        /// Codex's command line.
+        "codex" => Codex,
+        /// Copilot's command line.
+        "copilot" => Copilot,
+        /// Claude Code over ACP.
+        "claude-acp" => ClaudeAcp,
+        /// Codex over ACP.
+        "codex-acp" => CodexAcp,
+        /// Gemini CLI over ACP.
+        "gemini" => Gemini,
+        /// opencode over ACP.
+        "opencode" => Opencode,
+        /// goose over ACP.
+        "goose" => Goose,
+    }
+}
+
+record! {
+    /// One of the agents that Proctor knows.
+    pub struct BuiltinFile {
+        /// Which one.
+        "type" => kind: BuiltinType,
+        /// The model, as `provider:model-id`.
+        "model" => model: Option<Located<String>>,
+        /// Where the model is.
+        "baseUrl" => base_url: Option<Located<String>>,
+        /// The environment variable that holds the key.
+        "apiKey" => api_key: Option<String>,
+    }
+}
+
+record! {
+    /// A program that speaks the Agent Client Protocol on its stdin and stdout.
+    pub struct AcpFile {
+        /// The program.
+        "cmd" => cmd: String,
+        /// Its arguments.
+        "args" => args: Vec<Text>,
+    }
+}
+
+record! {
+    /// Templates of a program's command line.
+    pub struct CommandsFile {
+        /// The command. Fields: `{{ .Prompt }}`, `{{ .McpServerFileArgs }}`, `{{ .AllowedToolArgs }}`.
+        "runPrompt" => run_prompt: Located<String>,
+        /// For each server. Fields: `{{ .File }}`, `{{ .URL }}`.
+        "argTemplateMcpServer" => mcp_server: Option<Located<Text>>,
+        /// For each allowed tool. Fields: `{{ .ServerName }}`, `{{ .ToolName }}`.
+        "argTemplateAllowedTools" => allowed_tools: Option<Located<Text>>,
+        /// What stands between allowed tools, one space if not given.
+        "allowedToolsJoinSeparator" => separator: Option<Text>,
+        /// Whether it runs with an empty home folder of its own.
+        "useVirtualHome" => virtual_home: Option<bool>,
+        /// A command that prints the agent's version.
+        "getVersion" => version: Option<String>,
+    }
+}
+
+record! {
+    /// Where the agent looks for skills.
+    pub struct SkillMountFile {
+        /// The folder, inside the agent's working folder.
+        "mountPath" => mount_path: Option<String>,
+        /// The agent's tool that loads a skill.
+        "toolName" => tool_name: Option<String>,
+    }
+}

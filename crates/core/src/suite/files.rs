@@ -1,0 +1,307 @@
+//! Finding and reading the files that a suite names.
+//!
+//! Its main type is [`Origin`]: where a file came from decides which files it may name. What came
+//! from another repository stays inside that repository; the user's own files may name anything.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Component, Path, PathBuf};
+
+use globset::{GlobBuilder, GlobMatcher};
+use walkdir::WalkDir;
+
+use crate::document::MAX_BYTES;
+use crate::problem::{Code, Problem, SourceText, Span, nearest};
+
+/// How many files and folders a glob may look at.
+const MAX_VISITED: usize = 1_000_000;
+
+/// Where a file came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// The user's own files.
+    Own,
+    /// Another repository.
+    Source {
+        /// Its name in the suite.
+        name: String,
+        /// Its folder, without symbolic links.
+        root: PathBuf,
+    },
+}
+
+impl Origin {
+    /// The path that a file of this origin, in `folder`, means by `written`.
+    pub fn resolve(&self, folder: &Path, written: &str) -> Result<PathBuf, Problem> {
+        let path = normalise(&folder.join(written));
+        match self {
+            Self::Own => Ok(path),
+            Self::Source { name, root } => {
+                let outside = || escape(written, name);
+                // Said before the disk is looked at: what is outside is none of its business.
+                if !path.starts_with(root) {
+                    return Err(outside());
+                }
+                match fs::canonicalize(&path) {
+                    Ok(real) if !real.starts_with(root) => Err(outside()),
+                    // A file that is not there is reported by whoever reads it.
+                    _ => Ok(path),
+                }
+            }
+        }
+    }
+
+    /// The files that a glob of this origin means, in byte order of their paths.
+    pub fn glob(&self, folder: &Path, written: &str) -> Result<Vec<PathBuf>, Problem> {
+        let (base, pattern) = split_glob(written);
+        let base = self.resolve(folder, base)?;
+        let matcher = compile_glob(pattern)?;
+        let mut found = Vec::new();
+        let walk = WalkDir::new(&base).follow_links(true).min_depth(1);
+        for (visited, entry) in walk.into_iter().enumerate() {
+            if visited >= MAX_VISITED {
+                return Err(Problem::error(
+                    Code::Limit,
+                    format!("the glob `{written}` looks at more than {MAX_VISITED} files"),
+                ));
+            }
+            // A loop of links or a folder without permission hides nothing that could be read.
+            let Ok(entry) = entry else { continue };
+            let Ok(relative) = entry.path().strip_prefix(&base) else {
+                continue;
+            };
+            if entry.file_type().is_file() && matcher.is_match(relative) {
+                if let Self::Source { name, root } = self {
+                    let real = fs::canonicalize(entry.path()).unwrap_or_default();
+                    if !real.starts_with(root) {
+                        return Err(escape(&relative.to_string_lossy(), name));
+                    }
+                }
+                found.push(entry.into_path());
+            }
+        }
+        found.sort_by(|a, b| {
+            a.as_os_str()
+                .as_encoded_bytes()
+                .cmp(b.as_os_str().as_encoded_bytes())
+        });
+        Ok(found)
+    }
+}
+
+fn escape(written: &str, name: &str) -> Problem {
+    Problem::error(
+        Code::Escape,
+        format!("`{written}` leads out of the source `{name}`"),
+    )
+    .hint("files from another repository can only name files inside it")
+}
+
+/// Reads a text file of bounded size.
+pub fn read(path: &Path) -> Result<SourceText, Problem> {
+    let shown = path.display();
+    let fail = |message: String| Problem::error(Code::File, message).in_file(path);
+    let metadata = fs::metadata(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            fail(format!("`{shown}` does not exist")).maybe_hint(neighbour_hint(path))
+        }
+        _ => fail(format!("`{shown}` can't be read: {error}")),
+    })?;
+    if metadata.is_dir() {
+        return Err(fail(format!("`{shown}` is a folder, not a file")));
+    }
+    // A pipe or device would block or never end.
+    if !metadata.is_file() {
+        return Err(fail(format!("`{shown}` is not a regular file")));
+    }
+    let too_large = || {
+        Problem::error(
+            Code::Limit,
+            format!("`{shown}` is larger than {} MiB", MAX_BYTES >> 20),
+        )
+        .in_file(path)
+    };
+    if metadata.len() > MAX_BYTES {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0) + 1);
+    fs::File::open(path)
+        .and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes))
+        .map_err(|error| fail(format!("`{shown}` can't be read: {error}")))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(too_large());
+    }
+    String::from_utf8(bytes)
+        .map(|text| SourceText::new(path, text))
+        .map_err(|error| not_utf8(path, error.as_bytes(), error.utf8_error().valid_up_to()))
+}
+
+fn not_utf8(path: &Path, bytes: &[u8], at: usize) -> Problem {
+    let valid = String::from_utf8_lossy(&bytes[..at]);
+    let line = valid.matches('\n').count() + 1;
+    let column = valid.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+    let span = Span {
+        line: u32::try_from(line).unwrap_or(u32::MAX),
+        column: u32::try_from(column).unwrap_or(u32::MAX),
+        chars: 1,
+    };
+    let lossy = SourceText::new(path, String::from_utf8_lossy(bytes).into_owned());
+    Problem::error(Code::Syntax, "the file is not UTF-8")
+        .at(&lossy, span)
+        .hint(format!(
+            "the byte 0x{:02X} is not part of a character",
+            bytes[at]
+        ))
+}
+
+/// The name in the same folder that was probably meant.
+pub fn neighbour_hint(path: &Path) -> Option<String> {
+    let wanted = path.file_name()?.to_str()?;
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Some(format!("the folder `{}` does not exist", folder.display()));
+    };
+    let names: Vec<String> = entries
+        .take(1_000)
+        .filter_map(|e| e.ok()?.file_name().into_string().ok())
+        .collect();
+    nearest(wanted, names.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?"))
+}
+
+/// Splits a glob into the folder before its first wildcard and the rest.
+fn split_glob(written: &str) -> (&str, &str) {
+    let wild = written.find(['*', '?', '[', '{']).unwrap_or(written.len());
+    match written[..wild].rfind('/') {
+        Some(0) => ("/", &written[1..]),
+        Some(at) => (&written[..at], &written[at + 1..]),
+        None => ("", written),
+    }
+}
+
+fn compile_glob(pattern: &str) -> Result<GlobMatcher, Problem> {
+    GlobBuilder::new(pattern.strip_prefix("./").unwrap_or(pattern))
+        .literal_separator(true)
+        .build()
+        .map(|glob| glob.compile_matcher())
+        .map_err(|error| {
+            let message = format!("`{pattern}` is not a glob: {}", error.kind());
+            Problem::error(Code::Value, message)
+        })
+}
+
+/// Removes `.` and `..` without asking the disk.
+pub fn normalise(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => match out.components().next_back() {
+                Some(Component::Normal(_)) => {
+                    out.pop();
+                }
+                Some(Component::RootDir) => {}
+                _ => out.push(component),
+            },
+            _ => out.push(component),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_normalised_without_the_disk() {
+        let check = |path: &str, expected: &str| {
+            assert_eq!(normalise(Path::new(path)), Path::new(expected));
+        };
+        check("a/./b/../c", "a/c");
+        check("../a", "../a");
+        check("a/../../b", "../b");
+        check("/../a", "/a");
+        check("./a", "a");
+    }
+
+    #[test]
+    fn a_glob_starts_at_its_first_wildcard() {
+        assert_eq!(split_glob("tasks/**/*.yaml"), ("tasks", "**/*.yaml"));
+        assert_eq!(split_glob("*.yaml"), ("", "*.yaml"));
+        assert_eq!(split_glob("a/b.yaml"), ("a", "b.yaml"));
+        assert_eq!(split_glob("/*.yaml"), ("/", "*.yaml"));
+        assert_eq!(split_glob("a/b*/c.yaml"), ("a", "b*/c.yaml"));
+    }
+
+    #[test]
+    fn double_stars_cross_folders_none_included() {
+        let folder = tempfile::tempdir().unwrap();
+        for file in [
+            "t/a.yaml",
+            "t/x/b.yaml",
+            "t/x/y/c.yaml",
+            "t/x/d.txt",
+            "u/e.yaml",
+            "t/B.yaml",
+        ] {
+            let path = folder.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let check = |glob: &str, expected: &[&str]| {
+            let found = Origin::Own.glob(folder.path(), glob).unwrap();
+            let found: Vec<_> = found
+                .iter()
+                .map(|p| p.strip_prefix(folder.path()).unwrap().to_str().unwrap())
+                .collect();
+            assert_eq!(found, expected, "{glob}");
+        };
+        check(
+            "t/**/*.yaml",
+            &["t/B.yaml", "t/a.yaml", "t/x/b.yaml", "t/x/y/c.yaml"],
+        );
+        check("t/*.yaml", &["t/B.yaml", "t/a.yaml"]);
+        check("**/x/*.yaml", &["t/x/b.yaml"]);
+        check("t/{a,B}.yaml", &["t/B.yaml", "t/a.yaml"]);
+        check("t/a.yaml", &["t/a.yaml"]);
+        check("nowhere/*.yaml", &[]);
+    }
+
+    #[test]
+    fn a_source_keeps_its_files_inside() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path().canonicalize().unwrap();
+        let root = base.join("source");
+        fs::create_dir(&root).unwrap();
+        fs::write(base.join("secret.yaml"), "").unwrap();
+        fs::write(root.join("task.yaml"), "").unwrap();
+        std::os::unix::fs::symlink(base.join("secret.yaml"), root.join("link.yaml")).unwrap();
+        let source = Origin::Source {
+            name: "other".to_owned(),
+            root: root.clone(),
+        };
+        assert_eq!(
+            source.resolve(&root, "task.yaml").unwrap(),
+            root.join("task.yaml")
+        );
+        for written in [
+            "../secret.yaml",
+            "/etc/passwd",
+            "link.yaml",
+            "a/../../secret.yaml",
+        ] {
+            let problem = source.resolve(&root, written).unwrap_err();
+            assert_eq!(
+                problem.message,
+                format!("`{written}` leads out of the source `other`")
+            );
+        }
+        let problem = source.glob(&root, "*.yaml").unwrap_err();
+        assert_eq!(
+            problem.message,
+            "`link.yaml` leads out of the source `other`"
+        );
+        assert!(source.glob(&root, "../*.yaml").is_err());
+    }
+}

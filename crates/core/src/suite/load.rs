@@ -1,0 +1,238 @@
+//! From disk to a resolved suite, or to everything that is wrong with it.
+//!
+//! Its main function is [`load`]. No network, no environment but the one handed in.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::agent_file::AgentFile;
+use super::eval_file::EvalFile;
+use super::files::{self, Origin};
+use super::mcp_file::McpFile;
+use super::resolve_task::TaskScope;
+use super::task_file::TaskFile;
+use super::variables::Environment;
+use super::{Agent, Case, Server, Suite, agent, server};
+use crate::decode::{Context, Decode};
+use crate::document::{self, Data, Document, Node};
+use crate::problem::{Code, Located, Problem, Problems, SourceText, Span, nearest_hint};
+
+/// What a suite is loaded with, besides its files.
+#[derive(Debug, Clone, Copy)]
+pub struct Inputs<'a> {
+    /// The environment that `${VAR}`, `{env.NAME}` and `MCP_URL` and the like are looked up in.
+    pub env: &'a Environment,
+    /// The folders of sources that are at hand, by name.
+    pub source_roots: &'a BTreeMap<String, PathBuf>,
+    /// An MCP config that stands in for the one that the eval file names.
+    pub mcp_config: Option<&'a Path>,
+}
+
+/// What a file turned out to be.
+#[derive(Debug)]
+pub enum Loaded {
+    /// An eval file, with everything it names.
+    Suite(Box<Suite>),
+    /// A task file, by itself.
+    Case(Box<Case>),
+    /// An agent file.
+    Agent(Box<Agent>),
+    /// An MCP config.
+    Servers(Vec<Server>),
+}
+
+/// Loads a suite. Without one there is at least one error among the problems; with one there are
+/// only warnings.
+pub fn load(path: &Path, inputs: &Inputs<'_>, problems: &mut Problems) -> Option<Suite> {
+    with_loader(inputs, problems, |loader| {
+        let opened = loader.open_first(path)?;
+        loader.expect_kind(&opened, "Eval").then_some(())?;
+        loader.suite(&opened)
+    })
+}
+
+/// Loads a file of whatever kind it is.
+pub fn load_any(path: &Path, inputs: &Inputs<'_>, problems: &mut Problems) -> Option<Loaded> {
+    with_loader(inputs, problems, |loader| {
+        let opened = loader.open_first(path)?;
+        let cx = loader.context(&opened);
+        match kind_of(&opened.root) {
+            Some("Eval") => loader.suite(&opened).map(|s| Loaded::Suite(Box::new(s))),
+            Some("Agent") => {
+                let file = AgentFile::decode(&opened.root, &cx)?;
+                let agent = agent::resolve(&file, opened.root.span, &cx)?;
+                Some(Loaded::Agent(Box::new(agent)))
+            }
+            Some("Task") => {
+                let file = TaskFile::decode(&opened.root, &cx)?;
+                let scope = TaskScope::alone(&cx, inputs.env);
+                super::resolve_task::resolve(&file, &scope).map(|case| Loaded::Case(Box::new(case)))
+            }
+            None if opened.root.get("mcpServers").is_some() => {
+                let file = McpFile::decode(&opened.root, &cx)?;
+                Some(Loaded::Servers(
+                    server::resolve(&file, inputs.env, &cx).enabled,
+                ))
+            }
+            _ => {
+                loader.report_unknown_kind(&opened);
+                None
+            }
+        }
+    })
+}
+
+fn with_loader<T>(
+    inputs: &Inputs<'_>,
+    problems: &mut Problems,
+    run: impl FnOnce(&Loader<'_>) -> Option<T>,
+) -> Option<T> {
+    // Errors of other files of the same command do not spoil this one.
+    let before = problems.errors();
+    let shared = RefCell::new(std::mem::take(problems));
+    let loaded = run(&Loader {
+        inputs,
+        problems: &shared,
+    });
+    *problems = shared.into_inner();
+    loaded.filter(|_| problems.errors() == before)
+}
+
+/// A load in progress.
+pub(super) struct Loader<'a> {
+    pub(super) inputs: &'a Inputs<'a>,
+    pub(super) problems: &'a RefCell<Problems>,
+}
+
+/// A file that was read and is a map.
+pub(super) struct Opened {
+    pub(super) source: SourceText,
+    pub(super) root: Node,
+}
+
+impl<'a> Loader<'a> {
+    pub(super) fn context(&self, opened: &Opened) -> Context<'a> {
+        Context::new(opened.source.clone(), self.problems)
+    }
+
+    fn push(&self, problem: Problem) {
+        self.problems.borrow_mut().push(problem);
+    }
+
+    /// Opens a file that the user named.
+    fn open_first(&self, path: &Path) -> Option<Opened> {
+        let source = files::read(path)
+            .map_err(|problem| self.push(problem))
+            .ok()?;
+        self.parse(source)
+    }
+
+    /// Opens a file of the user's own that a file names, and that must be of a kind.
+    pub(super) fn open(
+        &self,
+        written: &Located<String>,
+        kind: &str,
+        cx: &Context<'_>,
+    ) -> Option<Opened> {
+        let path = Origin::Own
+            .resolve(cx.source.folder(), &written.value)
+            .map_err(|problem| cx.report(written.span, problem))
+            .ok()?;
+        let opened = self.open_named(&path, written.span, cx)?;
+        self.expect_kind(&opened, kind).then_some(opened)
+    }
+
+    /// Opens a file that a file names; if it can't be read, that place is where it is said.
+    pub(super) fn open_named(&self, path: &Path, span: Span, cx: &Context<'_>) -> Option<Opened> {
+        match files::read(path) {
+            Ok(source) => self.parse(source),
+            Err(problem) if matches!(problem.code, Code::File | Code::Limit) => {
+                cx.report(span, problem);
+                None
+            }
+            Err(problem) => {
+                self.push(problem);
+                None
+            }
+        }
+    }
+
+    /// Builds the tree of a file that must hold one map.
+    fn parse(&self, source: SourceText) -> Option<Opened> {
+        let document = document::parse(&source, &mut self.problems.borrow_mut())?;
+        self.one_map(source, document)
+    }
+
+    pub(super) fn one_map(&self, source: SourceText, document: Document) -> Option<Opened> {
+        let root = document.root;
+        match &root.data {
+            Data::Mapping(_) => {}
+            Data::Null => {
+                let path = source.path().to_path_buf();
+                self.push(Problem::error(Code::Missing, "the file is empty").in_file(path));
+                return None;
+            }
+            _ => {
+                let cx = Context::new(source, self.problems);
+                cx.wrong_type(&root, "a map");
+                return None;
+            }
+        }
+        if let Some(span) = document.second {
+            self.push(
+                Problem::error(Code::Syntax, "the file holds more than one document")
+                    .at(&source, span)
+                    .hint("put each document in a file of its own"),
+            );
+        }
+        Some(Opened { source, root })
+    }
+
+    /// Checks that a file is of a kind. An MCP config has none.
+    pub(super) fn expect_kind(&self, opened: &Opened, kind: &str) -> bool {
+        match kind_of(&opened.root) {
+            Some(found) if found == kind => true,
+            Some(found) if KINDS.contains(&found) => {
+                let span = opened.root.get("kind").map_or(opened.root.span, |n| n.span);
+                let message = format!("this is a file of kind `{found}`, not `{kind}`");
+                self.push(Problem::error(Code::Kind, message).at(&opened.source, span));
+                false
+            }
+            _ => {
+                self.report_unknown_kind(opened);
+                false
+            }
+        }
+    }
+
+    fn report_unknown_kind(&self, opened: &Opened) {
+        let problem = match opened.root.get("kind") {
+            None => Problem::error(Code::Missing, "`kind` is missing")
+                .at(&opened.source, opened.root.span)
+                .hint(
+                    "`kind: Eval`, `kind: Task` or `kind: Agent`; an MCP config has `mcpServers`",
+                ),
+            Some(node) => {
+                let message = format!("{} is not a kind of file", node.describe());
+                let hint = node.as_str().and_then(|text| nearest_hint(text, KINDS));
+                Problem::error(Code::Kind, message)
+                    .at(&opened.source, node.span)
+                    .maybe_hint(hint)
+            }
+        };
+        self.push(problem);
+    }
+
+    fn suite(&self, opened: &Opened) -> Option<Suite> {
+        let cx = self.context(opened);
+        let file = EvalFile::decode(&opened.root, &cx)?;
+        self.resolve_suite(&file, &cx)
+    }
+}
+
+const KINDS: [&str; 3] = ["Eval", "Task", "Agent"];
+
+pub(super) fn kind_of(root: &Node) -> Option<&str> {
+    root.get("kind").and_then(Node::as_str)
+}

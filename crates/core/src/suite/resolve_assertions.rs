@@ -1,0 +1,285 @@
+//! From written assertions to checks.
+
+use std::collections::BTreeMap;
+
+use super::assertion_file::{
+    AssertionsFile, CallsFile, OrderFile, PromptFile, ResourceFile, SkillFile, TimesFile, ToolFile,
+};
+use super::server::Servers;
+use crate::check::{CallsMode, Check, NameMatcher, OrderEntry, SkillMatcher, Times, ToolMatcher};
+use crate::decode::{Context, NonEmpty};
+use crate::matcher::Matcher;
+use crate::problem::{Code, Located, Problem, listed, nearest};
+
+/// How many calls one list may expect: more is a mistake, and takes long to assign.
+const MAX_EXPECTED: u64 = 1_000;
+
+/// The servers that a suite's checks and steps may name.
+#[derive(Clone, Copy)]
+pub(super) struct ServerScope<'a> {
+    /// The declared servers; absent when they could not be loaded, or nobody asked for them.
+    pub(super) servers: Option<&'a Servers>,
+    /// Which server here stands for which server there.
+    pub(super) mapping: &'a BTreeMap<String, String>,
+}
+
+impl ServerScope<'_> {
+    /// The server that a name means here.
+    pub(super) fn resolve(
+        &self,
+        what: &str,
+        written: &Located<String>,
+        cx: &Context<'_>,
+    ) -> String {
+        let name = self.mapping.get(&written.value).unwrap_or(&written.value);
+        if let Some(servers) = self.servers {
+            report_unknown(servers, what, name, written, cx);
+        }
+        name.clone()
+    }
+}
+
+fn report_unknown(
+    servers: &Servers,
+    what: &str,
+    name: &str,
+    written: &Located<String>,
+    cx: &Context<'_>,
+) {
+    if servers.enabled.iter().any(|s| s.name == *name) {
+        return;
+    }
+    if servers.disabled.iter().any(|s| s == name) {
+        let message = format!("{what} names the server `{name}`, which is disabled");
+        cx.report(written.span, Problem::error(Code::Reference, message));
+        return;
+    }
+    let declared = || servers.enabled.iter().map(|s| s.name.as_str());
+    let list = match declared().count() {
+        0 => "no server is declared".to_owned(),
+        _ => format!("declared servers: {}", listed(declared())),
+    };
+    let hint = match nearest(name, declared()) {
+        Some(near) => format!("did you mean `{near}`? {list}"),
+        None => list,
+    };
+    let message = format!("{what} names unknown server `{name}`");
+    cx.report(
+        written.span,
+        Problem::error(Code::Reference, message).hint(hint),
+    );
+}
+
+/// Resolves the assertions of a task set.
+pub(super) fn resolve(
+    file: &AssertionsFile,
+    scope: ServerScope<'_>,
+    cx: &Context<'_>,
+) -> Vec<Check> {
+    let to = Resolver { scope, cx };
+    let mut checks = Vec::new();
+    checks.extend(to.tools(file.tools_used.as_ref(), 0).map(Check::ToolsUsed));
+    checks.extend(
+        to.tools(file.require_any.as_ref(), 0)
+            .map(Check::RequireAny),
+    );
+    checks.extend(
+        to.tools(file.tools_not_used.as_ref(), 1)
+            .map(Check::ToolsNotUsed),
+    );
+    checks.extend(to.call_counts(file));
+    let resources = |list: Option<&NonEmpty<ResourceFile>>| {
+        list.map(|list| list.0.iter().map(|r| to.resource(r)).collect())
+    };
+    checks.extend(resources(file.resources_read.as_ref()).map(Check::ResourcesRead));
+    checks.extend(resources(file.resources_not_read.as_ref()).map(Check::ResourcesNotRead));
+    let prompts = |list: Option<&NonEmpty<PromptFile>>| {
+        list.map(|list| list.0.iter().map(|p| to.prompt(p)).collect())
+    };
+    checks.extend(prompts(file.prompts_used.as_ref()).map(Check::PromptsUsed));
+    checks.extend(prompts(file.prompts_not_used.as_ref()).map(Check::PromptsNotUsed));
+    if let Some(order) = &file.call_order {
+        let entries = order.0.iter().map(|entry| to.order(entry)).collect();
+        checks.push(Check::CallOrder(entries));
+    }
+    if file.no_duplicate_calls == Some(true) {
+        checks.push(Check::NoDuplicateCalls);
+    }
+    checks.extend(file.calls.as_ref().map(|calls| to.calls(calls)));
+    let skills =
+        |list: Option<&NonEmpty<SkillFile>>| list.map(|list| list.0.iter().map(skill).collect());
+    checks.extend(skills(file.skills_loaded.as_ref()).map(Check::SkillsLoaded));
+    checks.extend(skills(file.skills_not_loaded.as_ref()).map(Check::SkillsNotLoaded));
+    checks
+}
+
+struct Resolver<'a> {
+    scope: ServerScope<'a>,
+    cx: &'a Context<'a>,
+}
+
+impl Resolver<'_> {
+    fn server(&self, written: &Located<String>) -> String {
+        self.scope.resolve("task set", written, self.cx)
+    }
+
+    fn tools(&self, list: Option<&NonEmpty<ToolFile>>, least: u64) -> Option<Vec<ToolMatcher>> {
+        Some(list?.0.iter().map(|file| self.tool(file, least)).collect())
+    }
+
+    fn tool(&self, file: &ToolFile, least: u64) -> ToolMatcher {
+        ToolMatcher {
+            target: NameMatcher {
+                server: self.server(&file.server),
+                name: file.tool.clone(),
+                pattern: file.tool_pattern.clone(),
+            },
+            arguments: self.object_matcher(
+                file.arguments.as_ref(),
+                "arguments are a map",
+                "write the arguments by name: `arguments: {path: …}`",
+            ),
+            result: self.object_matcher(
+                file.result.as_ref(),
+                "a tool's result is a map",
+                "match its text with `result: {content: {$contains: {text: {$match: …}}}}`",
+            ),
+            is_error: file.is_error,
+            max_duration: file.max_duration,
+            times: self.times(file.times.as_ref(), least),
+        }
+    }
+
+    /// A matcher that could never match says nothing about the agent.
+    fn object_matcher(
+        &self,
+        written: Option<&Located<Matcher>>,
+        why: &str,
+        hint: &str,
+    ) -> Option<Matcher> {
+        let written = written?;
+        if !written.value.can_match_object() {
+            let message = format!("this can never match: {why}");
+            let problem = Problem::error(Code::Vacuous, message);
+            self.cx.report(written.span, problem.hint(hint));
+        }
+        Some(written.value.clone())
+    }
+
+    fn times(&self, written: Option<&Located<TimesFile>>, least: u64) -> Times {
+        let Some(written) = written else {
+            return Times::default();
+        };
+        let times = Times {
+            min: written.min,
+            max: written.max,
+        };
+        let low = times.least();
+        if low > times.most() {
+            let message = format!(
+                "`times` asks for at least {low} and at most {}",
+                times.most()
+            );
+            self.cx
+                .report(written.span, Problem::error(Code::Conflict, message));
+        } else if low < least {
+            let message = "with `min: 0`, `times` forbids even what is never called";
+            self.cx
+                .report(written.span, Problem::error(Code::Conflict, message));
+        } else if low == 0 && times.max.is_none() {
+            let message = "with `min: 0` and no `max`, `times` can't fail";
+            self.cx
+                .report(written.span, Problem::error(Code::Vacuous, message));
+        }
+        times
+    }
+
+    fn call_counts(&self, file: &AssertionsFile) -> Vec<Check> {
+        if let (Some(min), Some(max)) = (&file.min_tool_calls, &file.max_tool_calls)
+            && min.value > max.value
+        {
+            let message = format!(
+                "at least {} and at most {} tool calls can't both hold",
+                min.value, max.value
+            );
+            self.cx
+                .report(max.span, Problem::error(Code::Conflict, message));
+        }
+        if let Some(min) = file.min_tool_calls.as_ref().filter(|min| min.value == 0) {
+            let message = "`minToolCalls: 0` can't fail";
+            self.cx
+                .report(min.span, Problem::warning(Code::Vacuous, message));
+        }
+        let min = file.min_tool_calls.as_ref().filter(|min| min.value > 0);
+        let min = min.map(|min| Check::MinToolCalls(min.value));
+        let max = file.max_tool_calls.as_ref();
+        min.into_iter()
+            .chain(max.map(|max| Check::MaxToolCalls(max.value)))
+            .collect()
+    }
+
+    fn resource(&self, file: &ResourceFile) -> NameMatcher {
+        NameMatcher {
+            server: self.server(&file.server),
+            name: file.uri.clone(),
+            pattern: file.uri_pattern.clone(),
+        }
+    }
+
+    fn prompt(&self, file: &PromptFile) -> NameMatcher {
+        NameMatcher {
+            server: self.server(&file.server),
+            name: file.prompt.clone(),
+            pattern: file.prompt_pattern.clone(),
+        }
+    }
+
+    fn order(&self, file: &OrderFile) -> OrderEntry {
+        OrderEntry {
+            kind: file.kind,
+            server: self.server(&file.server),
+            name: file.name.clone(),
+        }
+    }
+
+    fn calls(&self, file: &CallsFile) -> Check {
+        let mut expected: u64 = 0;
+        for entry in &file.list.0 {
+            let times = entry.times.as_ref();
+            let min = times.and_then(|t| t.min).unwrap_or(1);
+            let max = times.and_then(|t| t.max);
+            expected = expected.saturating_add(max.unwrap_or(min));
+            if let (Some(times), Some(_)) = (times, max)
+                && file.mode != CallsMode::Exact
+            {
+                let message = "`times.max` means nothing where further calls are allowed";
+                let problem = Problem::error(Code::Vacuous, message);
+                let hint = "use mode `exact`, or `toolsUsed` with `times`";
+                self.cx.report(times.span, problem.hint(hint));
+            }
+        }
+        if expected > MAX_EXPECTED
+            && let Some(first) = file.list.0.first()
+        {
+            let message = format!("the list expects more than {MAX_EXPECTED} calls");
+            self.cx
+                .report(first.server.span, Problem::error(Code::Limit, message));
+        }
+        Check::Calls {
+            mode: file.mode,
+            list: file
+                .list
+                .0
+                .iter()
+                .map(|entry| self.tool(entry, 0))
+                .collect(),
+        }
+    }
+}
+
+fn skill(file: &SkillFile) -> SkillMatcher {
+    SkillMatcher {
+        name: file.skill.clone(),
+        pattern: file.skill_pattern.clone(),
+    }
+}

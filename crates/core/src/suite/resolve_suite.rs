@@ -1,0 +1,288 @@
+//! From a written eval file, with everything it names, to a suite.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::eval_file::{EvalConfig, EvalFile, ExtensionFile, JudgeFile};
+use super::files::{self, Origin};
+use super::load::{Loader, Opened};
+use super::mcp_file::McpFile;
+use super::resolve_assertions::ServerScope;
+use super::resolve_task_sets::{self, Scope};
+use super::server::{self, Servers};
+use super::template::{Part, Reference, Template, TemplateValue};
+use super::{Agent, Extension, Isolation, Judge, JudgeModel, Limits, Package, Suite};
+use crate::decode::{Context, Decode};
+use crate::document;
+use crate::problem::{Code, Located, Problem, SourceText, Span};
+
+impl Loader<'_> {
+    pub(super) fn resolve_suite(&self, file: &EvalFile, cx: &Context<'_>) -> Option<Suite> {
+        let config = file.config.get()?;
+        let agents = self.agents(config, cx);
+        let judge = config
+            .judge
+            .as_ref()
+            .and_then(|judge| self.judge(judge, cx));
+        let extensions = self.extensions(config, cx);
+        let scope = Scope {
+            servers: self.servers(config, cx),
+            extensions: config
+                .extensions
+                .iter()
+                .map(|(n, _)| n.value.clone())
+                .collect(),
+            has_judge: config.judge.is_some(),
+        };
+        if let Some(servers) = &scope.servers {
+            check_mappings(config, servers, cx);
+        }
+        let tasks = resolve_task_sets::load(self, config, &scope, cx);
+        let name = file.metadata.get()?.name.get()?;
+        if name.value.0.trim().is_empty() {
+            cx.report(name.span, Problem::error(Code::Value, "the name is empty"));
+        }
+        Some(Suite {
+            name: name.value.0.clone(),
+            path: cx.source.path().to_path_buf(),
+            servers: scope.servers.map(|s| s.enabled).unwrap_or_default(),
+            agents,
+            judge,
+            default_limits: config
+                .default_limits
+                .as_ref()
+                .map(Limits::from)
+                .unwrap_or_default(),
+            extensions,
+            skills: skills(config, cx),
+            isolation: config.isolation.unwrap_or(Isolation::Trial),
+            cases: tasks.cases,
+            shipped: tasks.shipped,
+            unfetched: tasks.unfetched,
+        })
+    }
+
+    fn agents(&self, config: &EvalConfig, cx: &Context<'_>) -> Vec<Agent> {
+        if let Some(path) = &config.agent_file {
+            return self.agent_file(path, cx).into_iter().collect();
+        }
+        let references = config.agent.iter().chain(&config.agents);
+        references
+            .filter_map(|agent| self.agent(agent, cx))
+            .collect()
+    }
+
+    fn judge(&self, file: &Located<JudgeFile>, cx: &Context<'_>) -> Option<Judge> {
+        if let Some(votes) = &file.votes
+            && votes.value.0.is_multiple_of(2)
+        {
+            let message = format!(
+                "`votes` is {}, and a tie would decide nothing",
+                votes.value.0
+            );
+            let problem = Problem::error(Code::Value, message);
+            cx.report(votes.span, problem.hint("take an odd number"));
+        }
+        let model = match (&file.agent, &file.env) {
+            (Some(agent), _) => JudgeModel::Agent(Box::new(self.agent(agent, cx)?)),
+            (None, Some(env)) => {
+                let name = |key: &Option<Located<String>>| key.as_ref().map(|k| k.value.clone());
+                JudgeModel::Environment {
+                    base_url: name(&env.base_url_key),
+                    api_key: name(&env.api_key_key),
+                    model: name(&env.model_name_key),
+                }
+            }
+            (None, None) => return None,
+        };
+        Some(Judge {
+            model,
+            votes: file.votes.as_ref().map_or(1, |votes| votes.value.0),
+        })
+    }
+
+    /// The servers, or nothing if they could not be loaded.
+    fn servers(&self, config: &EvalConfig, cx: &Context<'_>) -> Option<Servers> {
+        let opened = match (self.inputs.mcp_config, &config.mcp_config_file) {
+            (Some(path), _) => match files::read(path) {
+                Ok(source) => self.parse_mcp(source)?,
+                Err(problem) => {
+                    cx.report_elsewhere(problem);
+                    return None;
+                }
+            },
+            (None, Some(written)) => {
+                let path = Origin::Own
+                    .resolve(cx.source.folder(), &written.value)
+                    .ok()?;
+                self.open_named(&path, written.span, cx)?
+            }
+            (None, None) => return self.servers_from_environment(config, cx),
+        };
+        let inner = self.context(&opened);
+        let file = McpFile::decode(&opened.root, &inner)?;
+        file.servers.get()?;
+        Some(server::resolve(&file, self.inputs.env, &inner))
+    }
+
+    fn parse_mcp(&self, source: SourceText) -> Option<Opened> {
+        let parsed = document::parse(&source, &mut self.problems.borrow_mut())?;
+        self.one_map(source, parsed)
+    }
+
+    fn servers_from_environment(&self, config: &EvalConfig, cx: &Context<'_>) -> Option<Servers> {
+        let found = server::from_environment(
+            self.inputs.env,
+            cx.source.folder(),
+            &mut self.problems.borrow_mut(),
+        );
+        if found.is_none() && config.skills.is_none() {
+            cx.report_elsewhere(
+                Problem::error(Code::Missing, "the suite has no server")
+                    .in_file(cx.source.path())
+                    .hint("add `config.mcpConfigFile`, or set MCP_URL or MCP_COMMAND"),
+            );
+            return None;
+        }
+        Some(Servers {
+            enabled: found.into_iter().collect(),
+            disabled: Vec::new(),
+        })
+    }
+
+    fn extensions(&self, config: &EvalConfig, cx: &Context<'_>) -> Vec<Extension> {
+        let mut extensions = Vec::new();
+        for (alias, file) in config.extensions.iter() {
+            if alias.value.contains('.') {
+                let message = format!("the alias `{}` contains a dot", alias.value);
+                cx.report(alias.span, Problem::error(Code::Value, message));
+            }
+            extensions.extend(self.extension(&alias.value, file, cx));
+        }
+        extensions
+    }
+
+    fn extension(&self, alias: &str, file: &ExtensionFile, cx: &Context<'_>) -> Option<Extension> {
+        let config = match &file.config {
+            None => serde_json::Value::Object(serde_json::Map::new()),
+            Some(node) => {
+                let value = match TemplateValue::parse(&node.to_json()) {
+                    Ok(value) => value,
+                    Err(errors) => {
+                        for error in errors {
+                            let problem = Problem::error(Code::Reference, error.message);
+                            cx.report(node.span, problem.maybe_hint(error.hint));
+                        }
+                        return None;
+                    }
+                };
+                value.fill(&mut |t| self.fill_env(t, node.span, cx)).ok()?
+            }
+        };
+        let mut env = BTreeMap::new();
+        for (key, text) in file.env.iter() {
+            let template = Template::parse(&text.value.0).ok()?;
+            let value = self.fill_env(&template, text.span, cx).ok()?;
+            env.insert(key.value.clone(), value);
+        }
+        Some(Extension {
+            alias: alias.to_owned(),
+            package: package(&file.package, cx)?,
+            config,
+            env,
+        })
+    }
+
+    /// Fills in a template that can only refer to the environment.
+    fn fill_env(&self, template: &Template, span: Span, cx: &Context<'_>) -> Result<String, ()> {
+        let mut out = String::new();
+        for part in &template.parts {
+            match part {
+                Part::Text(text) => out.push_str(text),
+                Part::Reference(Reference::Env(name)) => {
+                    if let Some(value) = self.inputs.env.get(name) {
+                        out.push_str(value);
+                    } else {
+                        let message = format!("the environment variable `{name}` is not set");
+                        cx.report(span, Problem::warning(Code::UnsetVariable, message));
+                    }
+                }
+                Part::Reference(_) => {
+                    let message = "only `{env.NAME}` is known where an extension is declared";
+                    cx.report(span, Problem::error(Code::Reference, message));
+                    return Err(());
+                }
+            }
+        }
+        Ok(out)
+    }
+}
+
+fn package(written: &Located<String>, cx: &Context<'_>) -> Option<Package> {
+    let Some(address) = written.value.strip_prefix("https://") else {
+        let path = Origin::Own
+            .resolve(cx.source.folder(), &written.value)
+            .ok()?;
+        if !path.exists() {
+            let message = format!("the extension `{}` is not there yet", path.display());
+            cx.report(written.span, Problem::warning(Code::File, message));
+        }
+        return Some(Package::Local(path));
+    };
+    match address.rsplit_once('@') {
+        Some((repository, version))
+            if address.starts_with("github.com/") && !version.is_empty() =>
+        {
+            Some(Package::Release {
+                repository: format!("https://{repository}"),
+                version: version.to_owned(),
+            })
+        }
+        _ => {
+            let message = format!("`{}` is not the release of an extension", written.value);
+            let problem = Problem::error(Code::Value, message);
+            cx.report(
+                written.span,
+                problem.hint("write a local path, or `https://github.com/OWNER/REPO@vX`"),
+            );
+            None
+        }
+    }
+}
+
+fn skills(config: &EvalConfig, cx: &Context<'_>) -> Vec<PathBuf> {
+    let sources = config.skills.iter().flat_map(|skills| &skills.sources);
+    let mut folders = Vec::new();
+    for source in sources {
+        let Ok(path) = Origin::Own.resolve(cx.source.folder(), &source.path.value) else {
+            continue;
+        };
+        if !path.is_dir() {
+            let message = format!("`{}` is not a folder", path.display());
+            let problem = Problem::error(Code::File, message);
+            cx.report(
+                source.path.span,
+                problem.maybe_hint(files::neighbour_hint(&path)),
+            );
+        }
+        folders.push(path);
+    }
+    folders
+}
+
+fn check_mappings(config: &EvalConfig, servers: &Servers, cx: &Context<'_>) {
+    let none = BTreeMap::new();
+    let scope = ServerScope {
+        servers: Some(servers),
+        mapping: &none,
+    };
+    for (_, source) in config.sources.iter() {
+        for (_, target) in source.server_mapping.iter() {
+            let target = Located {
+                value: target.value.0.clone(),
+                span: target.span,
+            };
+            scope.resolve("server mapping", &target, cx);
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! From a written task, of either version, to a case.
+
+use std::collections::BTreeMap;
+
+use super::eval_file::ApiVersion;
+use super::files::{self, Origin};
+use super::resolve_assertions::ServerScope;
+use super::step::resolve::{Phase, Provider, StepScope, resolve_file, resolve_phases};
+use super::step_file::{JudgeStepFile, ScriptFile, StepBody, StepFile};
+use super::task_file::{
+    LegacyStepsFile, LegacyVerifyFile, RequirementFile, TaskFile, TextSourceFile,
+};
+use super::variables::Environment;
+use super::{Case, CaseId, Limits};
+use crate::decode::{Context, Table};
+use crate::problem::{Code, Located, Problem, Span, nearest_hint};
+
+/// What a task is resolved against.
+pub(super) struct TaskScope<'a> {
+    pub(super) cx: &'a Context<'a>,
+    pub(super) origin: &'a Origin,
+    pub(super) env: &'a Environment,
+    pub(super) servers: ServerScope<'a>,
+    /// The aliases of the suite's extensions; absent when nobody declared any, because the task
+    /// is looked at by itself.
+    pub(super) extensions: Option<&'a [String]>,
+    pub(super) has_judge: Option<bool>,
+    /// The path that goes into the case's id.
+    pub(super) shown_path: String,
+}
+
+static NO_MAPPING: BTreeMap<String, String> = BTreeMap::new();
+
+impl<'a> TaskScope<'a> {
+    /// The scope of a task that no suite names: its servers are taken on trust.
+    pub(super) fn alone(cx: &'a Context<'a>, env: &'a Environment) -> Self {
+        Self {
+            cx,
+            origin: &Origin::Own,
+            env,
+            servers: ServerScope {
+                servers: None,
+                mapping: &NO_MAPPING,
+            },
+            extensions: None,
+            has_judge: None,
+            shown_path: cx.source.path().display().to_string(),
+        }
+    }
+}
+
+/// A task of either version, brought to the newer form.
+struct Parts<'a> {
+    requires: &'a [Located<RequirementFile>],
+    limits: Limits,
+    setup: Vec<StepFile>,
+    verify: Vec<StepFile>,
+    cleanup: Vec<StepFile>,
+    prompt: Option<&'a Located<TextSourceFile>>,
+}
+
+/// Resolves a task. Its checks come from the task sets that match it.
+pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Case> {
+    let cx = scope.cx;
+    check_version(file, cx);
+    let parts = match (&file.spec, &file.steps) {
+        (Some(spec), _) => Parts {
+            requires: &spec.requires,
+            limits: spec.limits.as_ref().map(Limits::from).unwrap_or_default(),
+            setup: spec.setup.clone(),
+            verify: spec.verify.clone(),
+            cleanup: spec.cleanup.clone(),
+            prompt: spec.prompt.get(),
+        },
+        (None, Some(steps)) => legacy_parts(steps),
+        (None, None) => return None,
+    };
+    let providers = providers(parts.requires, scope);
+    let steps = StepScope {
+        cx,
+        origin: scope.origin,
+        env: scope.env,
+        providers: &providers,
+        has_judge: scope.has_judge,
+    };
+    let [setup, verify, cleanup] = resolve_phases(
+        [
+            (Phase::Setup, &parts.setup),
+            (Phase::Verify, &parts.verify),
+            (Phase::Cleanup, &parts.cleanup),
+        ],
+        &steps,
+    );
+    let prompt = prompt(parts.prompt?, scope)?;
+    let metadata = file.metadata.get()?;
+    let name = metadata.name.get()?;
+    if name.value.0.trim().is_empty() {
+        cx.report(name.span, Problem::error(Code::Value, "the name is empty"));
+    }
+    Some(Case {
+        id: CaseId(format!("{}#{}", scope.shown_path, name.value.0)),
+        name: name.value.0.clone(),
+        path: cx.source.path().to_path_buf(),
+        difficulty: metadata.difficulty,
+        labels: metadata
+            .labels
+            .iter()
+            .map(|(key, value)| (key.value.clone(), value.0.clone()))
+            .collect(),
+        parallel: metadata.parallel.unwrap_or(false),
+        runs: metadata.runs.map(|runs| runs.0),
+        limits: parts.limits,
+        prompt,
+        setup,
+        verify,
+        cleanup,
+        checks: Vec::new(),
+        pass: None,
+    })
+}
+
+/// The version says which of the two forms a task has.
+fn check_version(file: &TaskFile, cx: &Context<'_>) {
+    let newer = file
+        .api_version
+        .as_ref()
+        .is_some_and(|v| v.value == ApiVersion::V1Alpha2);
+    let (span, message, hint) = match (&file.spec, &file.steps) {
+        (Some(spec), None) if !newer => (
+            spec.span,
+            "`spec` needs `apiVersion: mcpchecker/v1alpha2`",
+            "without it, a task is written under `steps`",
+        ),
+        (None, Some(steps)) if newer => (
+            steps.span,
+            "a task of version `mcpchecker/v1alpha2` is written under `spec`",
+            "remove `apiVersion`, or move the steps to `spec`",
+        ),
+        _ => return,
+    };
+    cx.report(span, Problem::error(Code::Conflict, message).hint(hint));
+}
+
+fn legacy_parts(file: &LegacyStepsFile) -> Parts<'_> {
+    let script = |source: Option<&TextSourceFile>| {
+        let step = source.map(|s| script_step(s.inline.as_ref(), s.file.as_ref(), Span::default()));
+        step.into_iter().collect()
+    };
+    Parts {
+        requires: &[],
+        limits: Limits::default(),
+        setup: script(file.setup.as_ref()),
+        verify: file
+            .verify
+            .as_ref()
+            .map(legacy_verify)
+            .into_iter()
+            .collect(),
+        cleanup: script(file.cleanup.as_ref()),
+        prompt: file.prompt.get(),
+    }
+}
+
+fn legacy_verify(file: &Located<LegacyVerifyFile>) -> StepFile {
+    if file.contains.is_none() && file.exact.is_none() {
+        return script_step(file.inline.as_ref(), file.file.as_ref(), file.span);
+    }
+    StepFile {
+        id: None,
+        kind: Located {
+            value: "llmJudge".to_owned(),
+            span: file.span,
+        },
+        body: StepBody::Judge(JudgeStepFile {
+            contains: file.contains.clone(),
+            exact: file.exact.clone(),
+            reason: None,
+        }),
+    }
+}
+
+fn script_step(
+    inline: Option<&crate::decode::Text>,
+    file: Option<&Located<String>>,
+    span: Span,
+) -> StepFile {
+    StepFile {
+        id: None,
+        kind: Located {
+            value: "script".to_owned(),
+            span,
+        },
+        body: StepBody::Script(ScriptFile {
+            inline: inline.cloned(),
+            file: file.cloned(),
+            env: Table::default(),
+            timeout: None,
+            continue_on_error: None,
+        }),
+    }
+}
+
+fn providers(
+    requires: &[Located<RequirementFile>],
+    scope: &TaskScope<'_>,
+) -> BTreeMap<String, Provider> {
+    let cx = scope.cx;
+    let mut providers = BTreeMap::new();
+    for requirement in requires {
+        let (name, provider) = match (&requirement.mcp_server, &requirement.extension) {
+            (Some(server), _) => {
+                let resolved = scope.servers.resolve("task", server, cx);
+                (server, Provider::Server(resolved))
+            }
+            (None, Some(extension)) => {
+                if let Some(known) = scope.extensions
+                    && !known.contains(&extension.value)
+                {
+                    let message = format!("task names unknown extension `{}`", extension.value);
+                    let hint = nearest_hint(&extension.value, known.iter().map(String::as_str))
+                        .unwrap_or_else(|| "declare it under `config.extensions`".to_owned());
+                    cx.report(
+                        extension.span,
+                        Problem::error(Code::Reference, message).hint(hint),
+                    );
+                }
+                (extension, Provider::Extension(extension.value.clone()))
+            }
+            (None, None) => continue,
+        };
+        let (alias, span) = match &requirement.alias {
+            Some(alias) => (alias.value.0.clone(), alias.span),
+            None => (name.value.clone(), name.span),
+        };
+        if providers.insert(alias.clone(), provider).is_some() {
+            let message = format!("two requirements are called `{alias}`");
+            let problem = Problem::error(Code::Conflict, message);
+            cx.report(
+                span,
+                problem.hint("give one of them another name with `as`"),
+            );
+        }
+    }
+    providers
+}
+
+fn prompt(file: &Located<TextSourceFile>, scope: &TaskScope<'_>) -> Option<String> {
+    let cx = scope.cx;
+    let text = match (&file.inline, &file.file) {
+        (Some(text), _) => text.0.clone(),
+        (None, Some(path)) => {
+            let resolved = resolve_file(path, scope.origin, cx)?;
+            match files::read(&resolved) {
+                Ok(source) => source.text().to_owned(),
+                Err(problem) => {
+                    cx.report(path.span, problem);
+                    return None;
+                }
+            }
+        }
+        (None, None) => return None,
+    };
+    if text.trim().is_empty() {
+        cx.report(
+            file.span,
+            Problem::error(Code::Value, "the prompt is empty"),
+        );
+    }
+    Some(text)
+}

@@ -1,0 +1,399 @@
+//! From written task sets to cases: which files, which labels, which checks.
+//!
+//! The same file matched by two task sets is one case, and the checks of both apply to it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::eval_file::{EvalConfig, SourceFile, TaskSetFile};
+use super::files::{self, Origin};
+use super::load::{Loader, Opened, kind_of};
+use super::resolve_assertions::{self, ServerScope};
+use super::resolve_task::{self, TaskScope};
+use super::server::Servers;
+use super::task_file::TaskFile;
+use super::{Case, PassRule, Shipped, Source};
+use crate::check::Check;
+use crate::decode::{Context, Decode};
+use crate::document;
+use crate::problem::{Code, Located, Problem, Problems, Span, nearest_hint};
+
+/// What the cases of a suite are resolved against.
+pub(super) struct Scope {
+    /// Absent when they could not be loaded.
+    pub(super) servers: Option<Servers>,
+    pub(super) extensions: Vec<String>,
+    pub(super) has_judge: bool,
+}
+
+/// What the task sets of a suite come to.
+pub(super) struct Resolved {
+    pub(super) cases: Vec<Case>,
+    pub(super) shipped: Vec<Shipped>,
+    pub(super) unfetched: Vec<Source>,
+}
+
+/// Loads the cases of all task sets.
+pub(super) fn load(
+    loader: &Loader<'_>,
+    config: &EvalConfig,
+    scope: &Scope,
+    cx: &Context<'_>,
+) -> Resolved {
+    let mut tasks = Tasks {
+        loader,
+        cx,
+        config,
+        scope,
+        sets: Vec::new(),
+        paths: Vec::new(),
+        index: HashMap::new(),
+        shipped: Vec::new(),
+        unfetched: Vec::new(),
+    };
+    let cases = tasks.load();
+    Resolved {
+        cases,
+        shipped: tasks.shipped,
+        unfetched: tasks.unfetched,
+    }
+}
+
+/// A task set, resolved but for its tasks.
+struct TaskSet {
+    span: Span,
+    labels: BTreeMap<String, String>,
+    checks: Vec<Arc<Check>>,
+    pass: Option<Located<PassRule>>,
+    origin: Origin,
+    mapping: BTreeMap<String, String>,
+    /// Whether any task has the labels.
+    selected: bool,
+}
+
+/// A task file and the task sets that name it.
+struct TaskPath {
+    path: PathBuf,
+    sets: Vec<usize>,
+    /// Where it was named first.
+    span: Span,
+    /// Whether a pattern found it, which may sweep up other files.
+    swept: bool,
+}
+
+/// The task sets of a suite on their way to cases.
+struct Tasks<'a> {
+    loader: &'a Loader<'a>,
+    cx: &'a Context<'a>,
+    config: &'a EvalConfig,
+    scope: &'a Scope,
+    sets: Vec<TaskSet>,
+    paths: Vec<TaskPath>,
+    index: HashMap<PathBuf, usize>,
+    shipped: Vec<Shipped>,
+    unfetched: Vec<Source>,
+}
+
+impl Tasks<'_> {
+    fn load(&mut self) -> Vec<Case> {
+        let Some(sets) = self.config.task_sets.get() else {
+            return Vec::new();
+        };
+        if sets.is_empty() {
+            let message = "the suite has no task sets, so there is nothing to run";
+            self.cx
+                .report(sets.span, Problem::error(Code::Vacuous, message));
+        }
+        for file in &sets.value {
+            self.add_set(file);
+        }
+        let paths = std::mem::take(&mut self.paths);
+        let cases: Vec<Case> = paths.iter().filter_map(|path| self.case(path)).collect();
+        for set in self.sets.iter().filter(|set| !set.selected) {
+            if !set.labels.is_empty() {
+                let pairs = set.labels.iter().map(|(k, v)| format!("{k}={v}"));
+                let labels = pairs.collect::<Vec<_>>().join(", ");
+                let message = format!("no task of this set has the labels `{labels}`");
+                self.cx
+                    .report(set.span, Problem::error(Code::Vacuous, message));
+            }
+        }
+        self.warn_of_pass_rules(&cases);
+        cases
+    }
+
+    fn add_set(&mut self, file: &Located<TaskSetFile>) {
+        let Some((origin, mapping)) = self.origin(file) else {
+            return;
+        };
+        let scope = ServerScope {
+            servers: self.scope.servers.as_ref(),
+            mapping: &mapping,
+        };
+        let checks: Vec<Arc<Check>> = match &file.assertions {
+            Some(assertions) => resolve_assertions::resolve(assertions, scope, self.cx)
+                .into_iter()
+                .map(Arc::new)
+                .collect(),
+            None => Vec::new(),
+        };
+        if let Some(evals) = &file.evals {
+            let server = scope.resolve("task set", &evals.server, self.cx);
+            self.shipped.push(Shipped {
+                server,
+                level: evals.level,
+                checks,
+                pass: file.pass.as_ref().map(|pass| pass.value),
+            });
+            return;
+        }
+        let set = self.sets.len();
+        let labels = file.label_selector.iter();
+        self.sets.push(TaskSet {
+            span: file.span,
+            labels: labels
+                .map(|(k, v)| (k.value.clone(), v.0.clone()))
+                .collect(),
+            checks,
+            pass: file.pass,
+            origin,
+            mapping,
+            selected: false,
+        });
+        self.add_paths(file, set);
+    }
+
+    /// Where a task set's files come from, and how their servers are called here.
+    fn origin(&mut self, file: &TaskSetFile) -> Option<(Origin, BTreeMap<String, String>)> {
+        let Some(name) = &file.source else {
+            return Some((Origin::Own, BTreeMap::new()));
+        };
+        let Some(source) = self.find_source(name) else {
+            let declared = self.config.sources.iter().map(|(n, _)| n.value.as_str());
+            let message = format!("task set names unknown source `{}`", name.value);
+            let hint = nearest_hint(&name.value, declared)
+                .unwrap_or_else(|| "declare it under `config.sources`".to_owned());
+            self.cx.report(
+                name.span,
+                Problem::error(Code::Reference, message).hint(hint),
+            );
+            return None;
+        };
+        let mapping = source.server_mapping.iter();
+        let mapping = mapping
+            .map(|(k, v)| (k.value.clone(), v.value.0.clone()))
+            .collect();
+        let Some(root) = self.loader.inputs.source_roots.get(&name.value) else {
+            let unfetched = Source {
+                name: name.value.clone(),
+                repo: source.repo.value.clone(),
+                reference: source.reference.as_ref().map(|r| r.0.clone()),
+            };
+            if !self.unfetched.contains(&unfetched) {
+                self.unfetched.push(unfetched);
+                let message = format!("the tasks of source `{}` are not at hand", name.value);
+                let problem = Problem::warning(Code::Skipped, message);
+                let hint = format!(
+                    "they are not checked; give a checkout with `--source {}=DIR`",
+                    name.value
+                );
+                self.cx.report(name.span, problem.hint(hint));
+            }
+            return None;
+        };
+        match root.canonicalize() {
+            Ok(root) if root.is_dir() => Some((
+                Origin::Source {
+                    name: name.value.clone(),
+                    root,
+                },
+                mapping,
+            )),
+            _ => {
+                let message = format!("`{}` is not a folder", root.display());
+                self.cx
+                    .report(name.span, Problem::error(Code::File, message));
+                None
+            }
+        }
+    }
+
+    fn find_source(&self, name: &str) -> Option<&SourceFile> {
+        let mut sources = self.config.sources.iter();
+        sources.find(|(n, _)| n.value == name).map(|(_, s)| s)
+    }
+
+    fn add_paths(&mut self, file: &TaskSetFile, set: usize) {
+        let origin = self.sets[set].origin.clone();
+        let folder = match &origin {
+            Origin::Own => self.cx.source.folder(),
+            Origin::Source { root, .. } => root,
+        };
+        let (found, written, swept) = match (&file.path, &file.glob) {
+            (Some(path), _) => (
+                origin.resolve(folder, &path.value).map(|p| vec![p]),
+                path,
+                false,
+            ),
+            (None, Some(glob)) => (origin.glob(folder, &glob.value), glob, true),
+            (None, None) => return,
+        };
+        match found {
+            Err(problem) => self.cx.report(written.span, problem),
+            Ok(paths) if paths.is_empty() => {
+                let message = format!("the glob `{}` matches no file", written.value);
+                let problem = Problem::error(Code::Vacuous, message);
+                let hint = format!("it is looked up from `{}`", shown_folder(folder));
+                self.cx.report(written.span, problem.hint(hint));
+            }
+            Ok(paths) => {
+                for path in paths {
+                    self.add_path(path, set, written.span, swept);
+                }
+            }
+        }
+    }
+
+    fn add_path(&mut self, path: PathBuf, set: usize, span: Span, swept: bool) {
+        if let Some(at) = self.index.get(&path) {
+            let known = &mut self.paths[*at];
+            known.sets.push(set);
+            known.swept &= swept;
+            return;
+        }
+        self.index.insert(path.clone(), self.paths.len());
+        self.paths.push(TaskPath {
+            path,
+            sets: vec![set],
+            span,
+            swept,
+        });
+    }
+
+    fn case(&mut self, task: &TaskPath) -> Option<Case> {
+        let opened = if task.swept {
+            self.open_swept(task)?
+        } else {
+            let opened = self.loader.open_named(&task.path, task.span, self.cx)?;
+            self.loader.expect_kind(&opened, "Task").then_some(opened)?
+        };
+        let inner = self.loader.context(&opened);
+        let file = TaskFile::decode(&opened.root, &inner)?;
+        let first = &self.sets[*task.sets.first()?];
+        let mut case = resolve_task::resolve(
+            &file,
+            &TaskScope {
+                cx: &inner,
+                origin: &first.origin,
+                env: self.loader.inputs.env,
+                servers: ServerScope {
+                    servers: self.scope.servers.as_ref(),
+                    mapping: &first.mapping,
+                },
+                extensions: Some(&self.scope.extensions),
+                has_judge: Some(self.scope.has_judge),
+                shown_path: self.shown_path(&task.path, &first.origin),
+            },
+        )?;
+        let mut selected = false;
+        for set in &task.sets {
+            let set = &mut self.sets[*set];
+            if set
+                .labels
+                .iter()
+                .all(|(k, v)| case.labels.get(k) == Some(v))
+            {
+                set.selected = true;
+                selected = true;
+                case.checks.extend(set.checks.iter().cloned());
+                case.pass = case.pass.or(set.pass.map(|pass| pass.value));
+            }
+        }
+        if !selected {
+            return None;
+        }
+        if !case.has_checks() {
+            let message = format!("nothing is checked after the task `{}`", case.name);
+            let problem = Problem::warning(Code::Vacuous, message).in_file(&task.path);
+            inner.report_elsewhere(
+                problem.hint("add `verify` to it, or `assertions` to its task set"),
+            );
+        }
+        Some(case)
+    }
+
+    /// Opens a file that a pattern found. What is no task is skipped: public patterns sweep up
+    /// the manifests that tasks apply.
+    fn open_swept(&self, task: &TaskPath) -> Option<Opened> {
+        let source = match files::read(&task.path) {
+            Ok(source) => source,
+            Err(problem) => {
+                self.cx.report_elsewhere(problem);
+                return None;
+            }
+        };
+        let mut found = Problems::default();
+        let parsed = document::parse(&source, &mut found);
+        let is_task = |p: &document::Document| kind_of(&p.root) == Some("Task");
+        if let Some(other) = parsed.as_ref().filter(|p| !is_task(p)) {
+            let kind = kind_of(&other.root).map_or("no kind".to_owned(), |k| format!("kind `{k}`"));
+            let message = format!("a file of {kind} is not a task, and is skipped");
+            let problem = Problem::warning(Code::Skipped, message).in_file(&task.path);
+            self.cx.report_elsewhere(problem);
+            return None;
+        }
+        self.loader.problems.borrow_mut().append(found);
+        self.loader.one_map(source, parsed?)
+    }
+
+    /// The path of a task inside its suite or source, which goes into the case's id.
+    fn shown_path(&self, path: &Path, origin: &Origin) -> String {
+        match origin {
+            Origin::Own => {
+                let folder = files::normalise(self.cx.source.folder());
+                path.strip_prefix(folder)
+                    .unwrap_or(path)
+                    .display()
+                    .to_string()
+            }
+            Origin::Source { name, root } => {
+                let inside = path.strip_prefix(root).unwrap_or(path);
+                format!("{name}:{}", inside.display())
+            }
+        }
+    }
+
+    fn warn_of_pass_rules(&self, cases: &[Case]) {
+        for set in &self.sets {
+            let Some(rule) = set.pass else { continue };
+            let short = cases.iter().find(|case| {
+                case.pass == Some(rule.value) && case.runs.unwrap_or(1) < rule.value.of
+            });
+            if let Some(case) = short {
+                let message = format!(
+                    "`{}/{}` needs {} trials, and the task `{}` has {}",
+                    rule.value.passed,
+                    rule.value.of,
+                    rule.value.of,
+                    case.name,
+                    case.runs.unwrap_or(1)
+                );
+                let problem = Problem::warning(Code::Conflict, message);
+                let hint = format!(
+                    "set `metadata.runs: {0}`, or run with `--runs {0}`",
+                    rule.value.of
+                );
+                self.cx.report(rule.span, problem.hint(hint));
+            }
+        }
+    }
+}
+
+fn shown_folder(folder: &Path) -> String {
+    if folder.as_os_str().is_empty() {
+        ".".to_owned()
+    } else {
+        folder.display().to_string()
+    }
+}

@@ -1,0 +1,42 @@
+//! JSON Schemas of the file formats, for editors.
+//!
+//! They come from the same declarations as the decoders, so that an editor accepts what the
+//! loader accepts.
+
+use serde_json::{Value, json};
+
+use super::agent_file::AgentFile;
+use super::eval_file::EvalFile;
+use super::mcp_file::McpFile;
+use super::task_file::TaskFile;
+use crate::decode::{Decode, Definitions};
+
+/// A kind of file that has a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// An eval file.
+    Eval,
+    /// A task file.
+    Task,
+    /// An agent file.
+    Agent,
+    /// An MCP config.
+    McpConfig,
+}
+
+/// The JSON Schema (draft 2020-12) of a kind of file.
+pub fn schema(kind: FileKind) -> Value {
+    let mut definitions = Definitions::new();
+    let (title, root) = match kind {
+        FileKind::Eval => ("Proctor eval file", EvalFile::schema(&mut definitions)),
+        FileKind::Task => ("Proctor task file", TaskFile::schema(&mut definitions)),
+        FileKind::Agent => ("Proctor agent file", AgentFile::schema(&mut definitions)),
+        FileKind::McpConfig => ("MCP config", McpFile::schema(&mut definitions)),
+    };
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": title,
+        "$ref": root["$ref"],
+        "$defs": definitions,
+    })
+}

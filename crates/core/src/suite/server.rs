@@ -1,0 +1,409 @@
+//! MCP servers, resolved: from an MCP config, or from the environment.
+//!
+//! Its main type is [`Server`].
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::mcp_file::{McpFile, ServerFile, TransportWord};
+use super::variables::{Environment, expand};
+use crate::decode::{Context, Table, Text};
+use crate::problem::{Code, Located, Problem, Problems};
+
+/// An MCP server under test.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Server {
+    /// The name that checks and steps use.
+    pub name: String,
+    /// How it is reached.
+    #[serde(flatten)]
+    pub transport: Transport,
+    /// The tools that an agent may use without asking.
+    pub allowed: AllowedTools,
+    /// The command or address as it was written: no value from the environment is in it.
+    #[serde(skip)]
+    pub written: String,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Transport {
+    /// A process, on its stdin and stdout.
+    Stdio {
+        /// The program.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// What is added to its environment.
+        env: BTreeMap<String, String>,
+        /// The folder it runs in: that of the MCP config.
+        folder: PathBuf,
+    },
+    /// Streamable HTTP.
+    Http {
+        /// Where.
+        url: String,
+        /// Headers to send.
+        headers: BTreeMap<String, String>,
+    },
+    /// The older HTTP with server-sent events.
+    Sse {
+        /// Where.
+        url: String,
+        /// Headers to send.
+        headers: BTreeMap<String, String>,
+    },
+}
+
+/// The tools that an agent may use without asking.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum AllowedTools {
+    /// All of them.
+    All,
+    /// These.
+    Only(Vec<String>),
+}
+
+/// The servers of an MCP config. Disabled ones are left out, and named apart.
+#[derive(Debug, Default)]
+pub struct Servers {
+    /// Those that take part.
+    pub enabled: Vec<Server>,
+    /// The names of those that do not.
+    pub disabled: Vec<String>,
+}
+
+/// Resolves an MCP config.
+pub fn resolve(file: &McpFile, env: &Environment, cx: &Context<'_>) -> Servers {
+    let mut servers = Servers::default();
+    let Some(table) = file.servers.get() else {
+        return servers;
+    };
+    if table.0.is_empty() {
+        let problem = Problem::error(Code::Missing, "no server is declared");
+        cx.report(table.span, problem);
+    }
+    for (name, written) in table.iter() {
+        if written.disabled == Some(true) {
+            servers.disabled.push(name.value.clone());
+        } else if let Some(server) = resolve_server(name, written, env, cx) {
+            servers.enabled.push(server);
+        }
+    }
+    servers
+}
+
+fn resolve_server(
+    name: &Located<String>,
+    file: &Located<ServerFile>,
+    env: &Environment,
+    cx: &Context<'_>,
+) -> Option<Server> {
+    let transport = match (&file.command, &file.url) {
+        (Some(command), None) => {
+            refuse_other_transport(file, &[TransportWord::Stdio], "command", cx);
+            warn_of_unused(file, "command", cx);
+            Transport::Stdio {
+                command: command.value.clone(),
+                args: file
+                    .args
+                    .iter()
+                    .map(|arg| expand_at(&arg.value.0, arg.span, env, cx))
+                    .collect(),
+                env: expand_table(&file.env, env, cx),
+                folder: cx.source.folder().to_path_buf(),
+            }
+        }
+        (None, Some(url)) => {
+            refuse_other_transport(file, &[TransportWord::Http, TransportWord::Sse], "url", cx);
+            warn_of_unused(file, "url", cx);
+            let expanded = expand_at(&url.value, url.span, env, cx);
+            if !expanded.is_empty() && !is_http(&expanded) && !url.value.starts_with("${") {
+                let message = format!("`{expanded}` is not an HTTP address");
+                let problem = Problem::error(Code::Value, message);
+                cx.report(
+                    url.span,
+                    problem.hint("it starts with `http://` or `https://`"),
+                );
+            }
+            let headers = expand_table(&file.headers, env, cx);
+            let url = expanded;
+            if file.kind.as_ref().map(|k| k.value) == Some(TransportWord::Sse) {
+                Transport::Sse { url, headers }
+            } else {
+                Transport::Http { url, headers }
+            }
+        }
+        // Reported when the file was decoded.
+        _ => return None,
+    };
+    Some(Server {
+        name: name.value.clone(),
+        transport,
+        allowed: allowed_tools(file),
+        written: written(file),
+    })
+}
+
+fn written(file: &ServerFile) -> String {
+    let target = file.command.as_ref().or(file.url.as_ref());
+    let words = target.map(|t| t.value.as_str()).into_iter();
+    let args = file.args.iter().map(|arg| arg.value.0.as_str());
+    words.chain(args).collect::<Vec<_>>().join(" ")
+}
+
+fn allowed_tools(file: &ServerFile) -> AllowedTools {
+    match (&file.always_allow, file.enable_all_tools) {
+        (_, Some(true)) | (None, None) => AllowedTools::All,
+        (Some(tools), _) => AllowedTools::Only(tools.iter().map(|t| t.0.clone()).collect()),
+        (None, Some(false)) => AllowedTools::Only(Vec::new()),
+    }
+}
+
+fn refuse_other_transport(
+    file: &ServerFile,
+    fitting: &[TransportWord],
+    key: &str,
+    cx: &Context<'_>,
+) {
+    if let Some(kind) = &file.kind
+        && !fitting.contains(&kind.value)
+    {
+        let message = format!("a server of type `{}` has no `{key}`", kind.value.word());
+        let words: Vec<&str> = fitting.iter().map(|t| t.word()).collect();
+        let problem = Problem::error(Code::Conflict, message);
+        cx.report(
+            kind.span,
+            problem.hint(format!(
+                "`{key}` goes with type {}",
+                crate::problem::listed(words)
+            )),
+        );
+    }
+}
+
+/// Keys of the other sort of server do nothing, which nobody means.
+fn warn_of_unused(file: &ServerFile, key: &str, cx: &Context<'_>) {
+    let unused = if key == "command" {
+        file.headers
+            .0
+            .first()
+            .map(|(name, _)| ("headers", name.span))
+    } else if let Some(arg) = file.args.first() {
+        Some(("args", arg.span))
+    } else {
+        file.env.0.first().map(|(name, _)| ("env", name.span))
+    };
+    if let Some((unused, span)) = unused {
+        let message = format!("`{unused}` means nothing for a server with a `{key}`");
+        cx.report(span, Problem::warning(Code::Conflict, message));
+    }
+}
+
+fn is_http(url: &str) -> bool {
+    ["http://", "https://"].iter().any(|scheme| {
+        url.strip_prefix(scheme)
+            .is_some_and(|rest| !rest.is_empty())
+    })
+}
+
+fn expand_table(
+    table: &Table<Located<Text>>,
+    env: &Environment,
+    cx: &Context<'_>,
+) -> BTreeMap<String, String> {
+    table
+        .iter()
+        .map(|(key, value)| {
+            let expanded = expand_at(&value.value.0, value.span, env, cx);
+            (key.value.clone(), expanded)
+        })
+        .collect()
+}
+
+fn expand_at(
+    text: &str,
+    span: crate::problem::Span,
+    env: &Environment,
+    cx: &Context<'_>,
+) -> String {
+    let expanded = expand(text, env);
+    for name in expanded.unset {
+        let message = format!("the environment variable `{name}` is not set");
+        cx.report(
+            span,
+            Problem::warning(Code::UnsetVariable, message)
+                .hint(format!("set it, or give a default: `${{{name}:-default}}`")),
+        );
+    }
+    expanded.text
+}
+
+/// The server that the environment names, if it names one: `MCP_URL`, or `MCP_HOST` with
+/// `MCP_PORT`, or `MCP_COMMAND`.
+pub fn from_environment(
+    env: &Environment,
+    folder: &Path,
+    problems: &mut Problems,
+) -> Option<Server> {
+    let get = |name: &str| env.get(name).map(String::as_str).filter(|v| !v.is_empty());
+    let transport = if let Some(url) = get("MCP_URL") {
+        Transport::Http {
+            url: url.to_owned(),
+            headers: json_map(env, "MCP_HEADERS", problems),
+        }
+    } else if let (Some(host), Some(port)) = (get("MCP_HOST"), get("MCP_PORT")) {
+        let path = get("MCP_PATH").unwrap_or("/mcp");
+        let slash = if path.starts_with('/') { "" } else { "/" };
+        Transport::Http {
+            url: format!("http://{host}:{port}{slash}{path}"),
+            headers: json_map(env, "MCP_HEADERS", problems),
+        }
+    } else if let Some(command) = get("MCP_COMMAND") {
+        Transport::Stdio {
+            command: command.to_owned(),
+            args: argument_list(get("MCP_ARGS").unwrap_or(""), problems),
+            env: json_map(env, "MCP_ENV", problems),
+            folder: folder.to_path_buf(),
+        }
+    } else {
+        return None;
+    };
+    let allowed = match get("MCP_ENABLE_ALL_TOOLS") {
+        None | Some("true" | "1") => AllowedTools::All,
+        Some("false" | "0") => AllowedTools::Only(Vec::new()),
+        Some(other) => {
+            let message = format!("`MCP_ENABLE_ALL_TOOLS` is `true` or `false`, not `{other}`");
+            problems.push(Problem::error(Code::Value, message));
+            AllowedTools::All
+        }
+    };
+    Some(Server {
+        name: get("MCP_SERVER_NAME").unwrap_or("default").to_owned(),
+        transport,
+        allowed,
+        written: "from the environment".to_owned(),
+    })
+}
+
+fn json_map(env: &Environment, name: &str, problems: &mut Problems) -> BTreeMap<String, String> {
+    let Some(text) = env.get(name).filter(|t| !t.is_empty()) else {
+        return BTreeMap::new();
+    };
+    serde_json::from_str(text).unwrap_or_else(|error| {
+        let message = format!("`{name}` is not a JSON object of texts: {error}");
+        problems.push(Problem::error(Code::Value, message));
+        BTreeMap::new()
+    })
+}
+
+/// A JSON array, or a list with commas.
+fn argument_list(text: &str, problems: &mut Problems) -> Vec<String> {
+    if text.trim_start().starts_with('[') {
+        return serde_json::from_str(text).unwrap_or_else(|error| {
+            let message = format!("`MCP_ARGS` is not a JSON array of texts: {error}");
+            problems.push(Problem::error(Code::Value, message));
+            Vec::new()
+        });
+    }
+    let parts = text.split(',').map(str::trim).filter(|s| !s.is_empty());
+    parts.map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(env: &[(&str, &str)], expected: Result<&str, &str>) {
+        let env = env
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect();
+        let mut problems = Problems::default();
+        let server = from_environment(&env, Path::new("here"), &mut problems);
+        match expected {
+            Ok(json) => {
+                assert!(!problems.has_errors(), "{problems:?}");
+                assert_eq!(serde_json::to_string(&server).unwrap(), json);
+            }
+            Err(message) => {
+                let first = problems.iter().next().map(|p| p.message.as_str());
+                assert_eq!(first, Some(message));
+            }
+        }
+    }
+
+    #[test]
+    fn the_environment_can_name_a_server() {
+        check(&[], Ok("null"));
+        check(&[("MCP_HOST", "h")], Ok("null"));
+        check(
+            &[
+                ("MCP_URL", "http://x/mcp"),
+                ("MCP_HEADERS", r#"{"A":"b"}"#),
+                ("MCP_COMMAND", "ignored"),
+            ],
+            Ok(
+                r#"{"name":"default","type":"http","url":"http://x/mcp","headers":{"A":"b"},"allowed":"all"}"#,
+            ),
+        );
+        check(
+            &[
+                ("MCP_HOST", "h"),
+                ("MCP_PORT", "1"),
+                ("MCP_SERVER_NAME", "s"),
+            ],
+            Ok(r#"{"name":"s","type":"http","url":"http://h:1/mcp","headers":{},"allowed":"all"}"#),
+        );
+        check(
+            &[
+                ("MCP_HOST", "h"),
+                ("MCP_PORT", "1"),
+                ("MCP_PATH", "x"),
+                ("MCP_ENABLE_ALL_TOOLS", "false"),
+            ],
+            Ok(
+                r#"{"name":"default","type":"http","url":"http://h:1/x","headers":{},"allowed":{"only":[]}}"#,
+            ),
+        );
+        check(
+            &[
+                ("MCP_COMMAND", "npx"),
+                ("MCP_ARGS", "-y, server"),
+                ("MCP_ENV", r#"{"K":"v"}"#),
+            ],
+            Ok(
+                r#"{"name":"default","type":"stdio","command":"npx","args":["-y","server"],"env":{"K":"v"},"folder":"here","allowed":"all"}"#,
+            ),
+        );
+        check(
+            &[("MCP_COMMAND", "npx"), ("MCP_ARGS", r#"["a, b","c"]"#)],
+            Ok(
+                r#"{"name":"default","type":"stdio","command":"npx","args":["a, b","c"],"env":{},"folder":"here","allowed":"all"}"#,
+            ),
+        );
+    }
+
+    #[test]
+    fn an_environment_that_makes_no_sense_says_so() {
+        check(
+            &[("MCP_COMMAND", "npx"), ("MCP_ARGS", "[1]")],
+            Err(
+                "`MCP_ARGS` is not a JSON array of texts: invalid type: integer `1`, expected a string at line 1 column 2",
+            ),
+        );
+        check(
+            &[("MCP_URL", "http://x"), ("MCP_HEADERS", "x")],
+            Err("`MCP_HEADERS` is not a JSON object of texts: expected value at line 1 column 1"),
+        );
+        check(
+            &[("MCP_URL", "http://x"), ("MCP_ENABLE_ALL_TOOLS", "maybe")],
+            Err("`MCP_ENABLE_ALL_TOOLS` is `true` or `false`, not `maybe`"),
+        );
+    }
+}

@@ -1,0 +1,438 @@
+//! From written steps to resolved ones.
+//!
+//! Its main function is [`resolve_phases`]. Steps are resolved in the order in which they run,
+//! since a template may only refer to a step before it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{
+    Action, Content, Field, Http, HttpBody, Judgement, PatternTemplate, Script, ScriptSource, Step,
+    ToolStep,
+};
+use crate::decode::{Context, Decode, Table, Text};
+use crate::document::{Data, Node};
+use crate::pattern::Pattern;
+use crate::problem::{Code, Located, Problem, Span, nearest_hint};
+use crate::suite::files::{Origin, neighbour_hint};
+use crate::suite::step_file::{
+    ContentFile, FieldFile, HttpFile, JudgeStepFile, ScriptFile, ServerToolFile, StepBody, StepFile,
+};
+use crate::suite::template::{Reference, Template, TemplateValue};
+use crate::suite::variables::Environment;
+
+/// How long a script may take that says nothing of it.
+const SCRIPT_TIMEOUT: Duration = Duration::from_mins(5);
+
+/// When steps run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Before the agent starts.
+    Setup,
+    /// After it is done.
+    Verify,
+    /// At the end, always.
+    Cleanup,
+}
+
+impl Phase {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Setup => "setup",
+            Self::Verify => "verify",
+            Self::Cleanup => "cleanup",
+        }
+    }
+}
+
+/// What the aliases of a task stand for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Provider {
+    /// A server of the suite.
+    Server(String),
+    /// An extension of the suite.
+    Extension(String),
+}
+
+/// What steps are resolved against.
+pub struct StepScope<'a> {
+    /// The file that the steps stand in.
+    pub cx: &'a Context<'a>,
+    /// Where that file came from.
+    pub origin: &'a Origin,
+    /// The environment that templates see.
+    pub env: &'a Environment,
+    /// What the aliases stand for.
+    pub providers: &'a BTreeMap<String, Provider>,
+    /// Whether the suite has a judge; unknown when a task is looked at by itself.
+    pub has_judge: Option<bool>,
+}
+
+/// Resolves all steps of a case, phase by phase: later steps may refer to earlier ones.
+pub fn resolve_phases(phases: [(Phase, &[StepFile]); 3], scope: &StepScope<'_>) -> [Vec<Step>; 3] {
+    let mut known = BTreeSet::new();
+    let mut ids = BTreeSet::new();
+    phases.map(|(phase, steps)| {
+        let mut resolved = Vec::with_capacity(steps.len());
+        for (index, file) in steps.iter().enumerate() {
+            let id = match &file.id {
+                Some(id) => id.value.clone(),
+                None => format!("{}_{index}", phase.word()),
+            };
+            let mut one = OneStep {
+                scope,
+                phase,
+                known: &known,
+            };
+            let action = one.resolve(file);
+            if !ids.insert(id.clone()) {
+                let span = file.id.as_ref().map_or(file.kind.span, |id| id.span);
+                let message = format!("the step id `{id}` is used twice");
+                scope
+                    .cx
+                    .report(span, Problem::error(Code::Conflict, message));
+            }
+            known.insert(id.clone());
+            known.insert(file.kind.value.clone());
+            if let Some(action) = action {
+                resolved.push(Step {
+                    id,
+                    kind: file.kind.value.clone(),
+                    action,
+                });
+            }
+        }
+        resolved
+    })
+}
+
+/// One step on its way to being resolved.
+struct OneStep<'a> {
+    scope: &'a StepScope<'a>,
+    phase: Phase,
+    /// The types and ids of the steps before it.
+    known: &'a BTreeSet<String>,
+}
+
+impl OneStep<'_> {
+    fn resolve(&mut self, file: &StepFile) -> Option<Action> {
+        match &file.body {
+            StepBody::Script(script) => self.script(script).map(Action::Script),
+            StepBody::Http(http) => self.http(http).map(|http| Action::Http(Box::new(http))),
+            StepBody::Judge(judge) => self.judge(judge, file.kind.span).map(Action::Judge),
+            StepBody::Aliased {
+                alias,
+                operation,
+                value,
+            } => self.aliased(alias, operation, value, file.kind.span),
+        }
+    }
+
+    fn report(&self, span: Span, problem: Problem) {
+        self.scope.cx.report(span, problem);
+    }
+
+    fn script(&self, file: &ScriptFile) -> Option<Script> {
+        let task_folder = self.scope.cx.source.folder().to_path_buf();
+        let (source, folder) = match (&file.inline, &file.file) {
+            (Some(text), _) => (ScriptSource::Inline(text.0.clone()), task_folder),
+            (None, Some(path)) => {
+                let path = resolve_file(path, self.scope.origin, self.scope.cx)?;
+                let folder = path.parent().map_or(task_folder, PathBuf::from);
+                (ScriptSource::File(path), folder)
+            }
+            (None, None) => return None,
+        };
+        Some(Script {
+            source,
+            folder,
+            env: self.templates(&file.env),
+            timeout: file.timeout.unwrap_or(SCRIPT_TIMEOUT),
+            continue_on_error: file.continue_on_error.unwrap_or(false),
+        })
+    }
+
+    fn http(&self, file: &HttpFile) -> Option<Http> {
+        let status = file.expect.as_ref().and_then(|e| e.status.as_ref());
+        let status = status.and_then(|status| {
+            let code = u16::try_from(status.value).ok();
+            let code = code.filter(|code| (100..600).contains(code));
+            if code.is_none() {
+                let message = format!("`{}` is not an HTTP status", status.value);
+                self.report(status.span, Problem::error(Code::Value, message));
+            }
+            code
+        });
+        let body = match &file.body {
+            Some(body) => match (&body.raw, &body.json) {
+                (Some(raw), _) => Some(HttpBody::Raw(self.template(&raw.value.0, raw.span)?)),
+                (None, Some(json)) => Some(HttpBody::Json(self.value(json)?)),
+                (None, None) => None,
+            },
+            None => None,
+        };
+        let expected = file.expect.as_ref().and_then(|e| e.body.as_ref());
+        Some(Http {
+            url: self.template(&file.url.value, file.url.span)?,
+            method: self.method(file.method.as_ref()),
+            headers: self.templates(&file.headers),
+            body,
+            timeout: file.timeout,
+            status,
+            content: expected.map(|content| self.content(content)),
+        })
+    }
+
+    fn method(&self, written: Option<&Located<String>>) -> String {
+        const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+        let Some(written) = written else {
+            return "GET".to_owned();
+        };
+        let method = written.value.to_ascii_uppercase();
+        if !METHODS.contains(&&*method) {
+            let message = format!("`{}` is not an HTTP method", written.value);
+            let problem = Problem::error(Code::Value, message);
+            self.report(
+                written.span,
+                problem.maybe_hint(nearest_hint(&written.value, METHODS)),
+            );
+        }
+        method
+    }
+
+    fn judge(&self, file: &JudgeStepFile, span: Span) -> Option<Judgement> {
+        if self.phase != Phase::Verify {
+            let message = "`llmJudge` can only verify";
+            let problem = Problem::error(Code::Conflict, message);
+            self.report(
+                span,
+                problem.hint("it judges the agent's answer; move it to `verify`"),
+            );
+        }
+        require_judge(self.scope.has_judge, span, self.scope.cx);
+        match (&file.contains, &file.exact) {
+            (Some(text), _) => Some(Judgement::Contains(self.criterion(text)?)),
+            (None, Some(text)) => Some(Judgement::Exact(self.criterion(text)?)),
+            (None, None) => None,
+        }
+    }
+
+    fn criterion(&self, text: &Located<Text>) -> Option<Template> {
+        if text.value.0.trim().is_empty() {
+            let message = "the judge has nothing to look for";
+            self.report(text.span, Problem::error(Code::Vacuous, message));
+            return None;
+        }
+        self.template(&text.value.0, text.span)
+    }
+
+    fn aliased(&self, alias: &str, operation: &str, value: &Node, span: Span) -> Option<Action> {
+        match self.scope.providers.get(alias) {
+            Some(Provider::Server(server)) => {
+                let file = if value.is_null() {
+                    None
+                } else {
+                    Some(ServerToolFile::decode(value, self.scope.cx)?)
+                };
+                let written = file.as_ref().and_then(|f| f.args.as_ref());
+                if let Some(args) = written
+                    && !matches!(args.value.data, Data::Mapping(_))
+                {
+                    self.scope.cx.wrong_type(&args.value, "a map of arguments");
+                    return None;
+                }
+                let expect = file.as_ref().and_then(|f| f.expect.as_ref());
+                let content = expect.and_then(|e| e.content.as_ref());
+                Some(Action::CallTool(ToolStep {
+                    server: server.clone(),
+                    tool: operation.to_owned(),
+                    args: match written {
+                        Some(args) => self.value(&args.value)?,
+                        None => TemplateValue::Object(Vec::new()),
+                    },
+                    is_error: expect.and_then(|e| e.is_error),
+                    content: content.map(|content| self.content(content)),
+                }))
+            }
+            Some(Provider::Extension(extension)) => Some(Action::Extension {
+                extension: extension.clone(),
+                operation: operation.to_owned(),
+                args: self.value(value)?,
+            }),
+            None => {
+                let message = format!("nothing is called `{alias}` in this task");
+                let known = self.scope.providers.keys().map(String::as_str);
+                let hint = nearest_hint(alias, known)
+                    .unwrap_or_else(|| "name the server or extension under `requires`".to_owned());
+                self.report(span, Problem::error(Code::Reference, message).hint(hint));
+                None
+            }
+        }
+    }
+
+    fn content(&self, file: &ContentFile) -> Content {
+        Content {
+            pattern: self.pattern(file.pattern.as_ref()),
+            fields: file.fields.iter().map(|field| self.field(field)).collect(),
+        }
+    }
+
+    fn field(&self, file: &FieldFile) -> Field {
+        let tests = [
+            file.equals.is_some(),
+            file.kind.is_some(),
+            file.pattern.is_some(),
+            file.exists.is_some(),
+        ];
+        if !tests.contains(&true) {
+            let message = format!("nothing is asked of the field `{}`", file.path.value);
+            let problem = Problem::error(Code::Vacuous, message);
+            self.report(
+                file.path.span,
+                problem.hint("add `equals`, `type`, `match` or `exists`"),
+            );
+        }
+        Field {
+            path: self.field_path(&file.path),
+            equals: file.equals.as_ref().and_then(|value| self.value(value)),
+            kind: file.kind,
+            pattern: self.pattern(file.pattern.as_ref()),
+            exists: file.exists,
+        }
+    }
+
+    /// `a.b[0].c` and `a.b.0.c` are the same path.
+    fn field_path(&self, written: &Located<String>) -> Vec<String> {
+        let dotted = written.value.replace('[', ".").replace(']', "");
+        let parts: Vec<String> = dotted.split('.').map(str::to_owned).collect();
+        let skip = usize::from(written.value.starts_with('['));
+        if parts.iter().skip(skip).any(String::is_empty) {
+            let message = format!("`{}` is not a path", written.value);
+            let problem = Problem::error(Code::Value, message);
+            self.report(
+                written.span,
+                problem.hint("paths look like `a.b[0].c` or `a.b.0.c`"),
+            );
+        }
+        parts.into_iter().skip(skip).collect()
+    }
+
+    fn pattern(&self, written: Option<&Located<String>>) -> Option<PatternTemplate> {
+        let written = written?;
+        let template = self.template(&written.value, written.span)?;
+        // With a template in it, the pattern is known only in the trial.
+        if let Some(literal) = template.as_literal()
+            && let Err(error) = Pattern::compile(literal)
+        {
+            let message = format!("`{literal}` is not a regular expression: {error}");
+            self.report(written.span, Problem::error(Code::Value, message));
+            return None;
+        }
+        Some(PatternTemplate(template))
+    }
+
+    fn templates(&self, table: &Table<Located<Text>>) -> BTreeMap<String, Template> {
+        table
+            .iter()
+            .filter_map(|(key, text)| {
+                let template = self.template(&text.value.0, text.span)?;
+                Some((key.value.clone(), template))
+            })
+            .collect()
+    }
+
+    fn template(&self, text: &str, span: Span) -> Option<Template> {
+        match Template::parse(text) {
+            Ok(template) => {
+                for reference in template.references() {
+                    self.check_reference(reference, span);
+                }
+                Some(template)
+            }
+            Err(errors) => {
+                for error in errors {
+                    let problem = Problem::error(Code::Reference, error.message);
+                    self.report(span, problem.maybe_hint(error.hint));
+                }
+                None
+            }
+        }
+    }
+
+    /// Reads a value whose strings are templates; what is wrong is reported where it stands.
+    fn value(&self, node: &Node) -> Option<TemplateValue> {
+        match &node.data {
+            Data::String(text) => self.template(text, node.span).map(TemplateValue::String),
+            Data::Sequence(items) => items
+                .iter()
+                .map(|item| self.value(item))
+                .collect::<Option<_>>()
+                .map(TemplateValue::Array),
+            Data::Mapping(entries) => entries
+                .iter()
+                .map(|entry| Some((entry.key.clone(), self.value(&entry.value)?)))
+                .collect::<Option<_>>()
+                .map(TemplateValue::Object),
+            _ => Some(TemplateValue::Plain(node.to_json())),
+        }
+    }
+
+    fn check_reference(&self, reference: &Reference, span: Span) {
+        match reference {
+            Reference::AgentOutput if self.phase == Phase::Setup => {
+                let message = "`{agent.output}` is not known before the agent has worked";
+                self.report(span, Problem::error(Code::Reference, message));
+            }
+            Reference::Env(name) if !self.scope.env.contains_key(name) => {
+                let message = format!("the environment variable `{name}` is not set");
+                self.report(span, Problem::warning(Code::UnsetVariable, message));
+            }
+            Reference::Step { step, .. } if !self.known.contains(step) => {
+                let message = format!("no earlier step is called `{step}`");
+                let known = self.known.iter().map(String::as_str);
+                self.report(
+                    span,
+                    Problem::error(Code::Reference, message).maybe_hint(nearest_hint(step, known)),
+                );
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A file that a step or prompt names, which must be there.
+pub(crate) fn resolve_file(
+    written: &Located<String>,
+    origin: &Origin,
+    cx: &Context<'_>,
+) -> Option<PathBuf> {
+    let path = match origin.resolve(cx.source.folder(), &written.value) {
+        Ok(path) => path,
+        Err(problem) => {
+            cx.report(written.span, problem);
+            return None;
+        }
+    };
+    if !path.is_file() {
+        let what = if path.is_dir() {
+            "is a folder"
+        } else {
+            "does not exist"
+        };
+        let message = format!("`{}` {what}", path.display());
+        let problem = Problem::error(Code::File, message);
+        cx.report(written.span, problem.maybe_hint(neighbour_hint(&path)));
+        return None;
+    }
+    Some(path)
+}
+
+/// A judge step without a judge would have to guess.
+fn require_judge(has_judge: Option<bool>, span: Span, cx: &Context<'_>) {
+    if has_judge == Some(false) {
+        let message = "the suite has no judge for this step";
+        let problem = Problem::error(Code::Reference, message);
+        cx.report(span, problem.hint("add `config.llmJudge` to the eval file"));
+    }
+}

@@ -1,0 +1,355 @@
+//! Templates in step strings: `{agent.output}`, `{steps.X.Y}`, `{random.id}`, `{env.NAME}`.
+//!
+//! Its main type is [`Template`]. Only these four sources are templates; all other braces are
+//! text, since public scripts and patterns are full of them.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::problem::nearest_hint;
+
+/// A text with references in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Template {
+    /// The parts, in order.
+    pub parts: Vec<Part>,
+}
+
+/// A piece of a [`Template`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Part {
+    /// As it is.
+    Text(String),
+    /// What is known only in the trial.
+    Reference(Reference),
+}
+
+/// What a template refers to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Reference {
+    /// The agent's final answer.
+    AgentOutput,
+    /// What the agent was asked.
+    AgentPrompt,
+    /// Eight letters and digits, the same throughout a trial.
+    RandomId,
+    /// A free port, the same throughout a trial.
+    RandomPort,
+    /// An environment variable.
+    Env(String),
+    /// What an earlier step gave.
+    Step {
+        /// The step's type or id.
+        step: String,
+        /// Which of its outputs.
+        output: String,
+    },
+}
+
+/// Why a text is not a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TemplateError {
+    /// What is wrong.
+    pub message: String,
+    /// What may help.
+    pub hint: Option<String>,
+}
+
+impl Template {
+    /// Reads a text, with all that is wrong in it.
+    pub fn parse(text: &str) -> Result<Self, Vec<TemplateError>> {
+        let mut parts = Vec::new();
+        let mut errors = Vec::new();
+        let mut literal = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find('{') {
+            literal.push_str(&rest[..at]);
+            let inside = &rest[at + 1..];
+            let Some((source, name, after)) = split_reference(inside) else {
+                literal.push('{');
+                rest = inside;
+                continue;
+            };
+            match reference(source, name) {
+                Ok(reference) => {
+                    if !literal.is_empty() {
+                        parts.push(Part::Text(std::mem::take(&mut literal)));
+                    }
+                    parts.push(Part::Reference(reference));
+                }
+                Err(error) => errors.push(error),
+            }
+            rest = after;
+        }
+        literal.push_str(rest);
+        if !literal.is_empty() {
+            parts.push(Part::Text(literal));
+        }
+        if errors.is_empty() {
+            Ok(Self { parts })
+        } else {
+            Err(errors)
+        }
+    }
+
+    /// The references, in order.
+    pub fn references(&self) -> impl Iterator<Item = &Reference> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Text(_) => None,
+            Part::Reference(reference) => Some(reference),
+        })
+    }
+
+    /// The text, if nothing in it has to be replaced.
+    pub fn as_literal(&self) -> Option<&str> {
+        match &self.parts[..] {
+            [] => Some(""),
+            [Part::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// A JSON value whose strings are templates. Keys are not.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum TemplateValue {
+    /// Anything without strings in it.
+    Plain(Value),
+    /// A string.
+    String(Template),
+    /// A list.
+    Array(Vec<TemplateValue>),
+    /// A map.
+    Object(Vec<(String, TemplateValue)>),
+}
+
+impl TemplateValue {
+    /// Reads every string of a value, with all that is wrong in them.
+    pub fn parse(value: &Value) -> Result<Self, Vec<TemplateError>> {
+        let mut errors = Vec::new();
+        let parsed = Self::collect(value, &mut errors);
+        if errors.is_empty() {
+            Ok(parsed)
+        } else {
+            Err(errors)
+        }
+    }
+
+    fn collect(value: &Value, errors: &mut Vec<TemplateError>) -> Self {
+        match value {
+            Value::String(text) => match Template::parse(text) {
+                Ok(template) => Self::String(template),
+                Err(found) => {
+                    errors.extend(found);
+                    Self::Plain(Value::Null)
+                }
+            },
+            Value::Array(items) => {
+                Self::Array(items.iter().map(|v| Self::collect(v, errors)).collect())
+            }
+            Value::Object(map) => Self::Object(
+                map.iter()
+                    .map(|(key, v)| (key.clone(), Self::collect(v, errors)))
+                    .collect(),
+            ),
+            plain => Self::Plain(plain.clone()),
+        }
+    }
+
+    /// The references, in order.
+    pub fn references(&self) -> Vec<&Reference> {
+        match self {
+            Self::Plain(_) => Vec::new(),
+            Self::String(template) => template.references().collect(),
+            Self::Array(items) => items.iter().flat_map(Self::references).collect(),
+            Self::Object(entries) => entries.iter().flat_map(|(_, v)| v.references()).collect(),
+        }
+    }
+
+    /// The value with every template replaced by what `expand` gives for it.
+    pub fn fill<E>(
+        &self,
+        expand: &mut impl FnMut(&Template) -> Result<String, E>,
+    ) -> Result<Value, E> {
+        Ok(match self {
+            Self::Plain(value) => value.clone(),
+            Self::String(template) => Value::String(expand(template)?),
+            Self::Array(items) => Value::Array(
+                items
+                    .iter()
+                    .map(|v| v.fill(expand))
+                    .collect::<Result<_, _>>()?,
+            ),
+            Self::Object(entries) => Value::Object(
+                entries
+                    .iter()
+                    .map(|(key, v)| Ok((key.clone(), v.fill(expand)?)))
+                    .collect::<Result<Map<_, _>, _>>()?,
+            ),
+        })
+    }
+}
+
+/// Splits `agent.output} rest` into source, name and rest; `None` if these braces are text.
+fn split_reference(inside: &str) -> Option<(&str, &str, &str)> {
+    let (reference, after) = inside.split_once('}')?;
+    let (source, name) = reference.split_once('.')?;
+    let known = ["agent", "steps", "random", "env"].contains(&source);
+    let legal = |c: char| c.is_alphanumeric() || "_-./".contains(c);
+    (known && name.chars().all(legal)).then_some((source, name, after))
+}
+
+fn reference(source: &str, name: &str) -> Result<Reference, TemplateError> {
+    let unknown = |known: &[&str]| TemplateError {
+        message: format!("`{{{source}.{name}}}` is not a template"),
+        hint: nearest_hint(name, known.iter().copied()),
+    };
+    match (source, name) {
+        ("agent", "output") => Ok(Reference::AgentOutput),
+        ("agent", "prompt") => Ok(Reference::AgentPrompt),
+        ("agent", _) => Err(unknown(&["output", "prompt"])),
+        ("random", "id") => Ok(Reference::RandomId),
+        ("random", "port") => Ok(Reference::RandomPort),
+        ("random", _) => Err(unknown(&["id", "port"])),
+        ("env", name) if !name.is_empty() => Ok(Reference::Env(name.to_owned())),
+        ("steps", name) => match name.rsplit_once('.') {
+            Some((step, output)) if !step.is_empty() && !output.is_empty() => Ok(Reference::Step {
+                step: step.to_owned(),
+                output: output.to_owned(),
+            }),
+            _ => Err(TemplateError {
+                message: format!("`{{steps.{name}}}` does not say which output is meant"),
+                hint: Some("write `{steps.STEP.OUTPUT}`".to_owned()),
+            }),
+        },
+        _ => Err(unknown(&[])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn references(text: &str) -> Vec<Reference> {
+        let template = Template::parse(text).unwrap();
+        template.references().cloned().collect()
+    }
+
+    fn step(step: &str, output: &str) -> Reference {
+        Reference::Step {
+            step: step.to_owned(),
+            output: output.to_owned(),
+        }
+    }
+
+    #[test]
+    fn references_are_found_among_other_braces() {
+        assert_eq!(
+            references("{agent.output}{agent.prompt}"),
+            [Reference::AgentOutput, Reference::AgentPrompt]
+        );
+        assert_eq!(
+            references("a{random.id}-{random.port}"),
+            [Reference::RandomId, Reference::RandomPort]
+        );
+        assert_eq!(
+            references("{env.HOME}"),
+            [Reference::Env("HOME".to_owned())]
+        );
+        assert_eq!(
+            references("{steps.script.output}"),
+            [step("script", "output")]
+        );
+        assert_eq!(
+            references("{steps.k8s.create.name}"),
+            [step("k8s.create", "name")]
+        );
+        assert_eq!(references("{{agent.output}}"), [Reference::AgentOutput]);
+    }
+
+    #[test]
+    fn other_braces_are_text() {
+        for text in [
+            "{}",
+            "{",
+            "}",
+            "{name}",
+            "${HOME}",
+            "{\"a\": 1}",
+            "awk '{print $1}'",
+            "{agent output}",
+            "{agent.output",
+            "x{2,3}",
+            "{agents.output}",
+            "{agent.a b}",
+        ] {
+            assert_eq!(Template::parse(text).unwrap().as_literal(), Some(text));
+        }
+        assert_eq!(Template::parse("").unwrap().as_literal(), Some(""));
+    }
+
+    #[test]
+    fn an_unknown_name_is_an_error_that_helps() {
+        let check = |text: &str, message: &str, hint: Option<&str>| {
+            let errors = Template::parse(text).unwrap_err();
+            assert_eq!(errors.len(), 1);
+            assert_eq!(
+                (errors[0].message.as_str(), errors[0].hint.as_deref()),
+                (message, hint)
+            );
+        };
+        check(
+            "{agent.outptu}",
+            "`{agent.outptu}` is not a template",
+            Some("did you mean `output`?"),
+        );
+        check(
+            "{random.}",
+            "`{random.}` is not a template",
+            Some("known: `id`, `port`"),
+        );
+        check("{env.}", "`{env.}` is not a template", None);
+        check(
+            "{steps.a}",
+            "`{steps.a}` does not say which output is meant",
+            Some("write `{steps.STEP.OUTPUT}`"),
+        );
+    }
+
+    #[test]
+    fn a_value_is_filled_in_its_strings_only() {
+        let value =
+            serde_json::json!({"{random.id}": ["{random.id}", 1, {"a": "x{agent.output}"}]});
+        let template = TemplateValue::parse(&value).unwrap();
+        let filled = template.fill(&mut |t: &Template| Ok::<_, ()>(format!("<{}>", t.parts.len())));
+        assert_eq!(
+            filled.unwrap(),
+            serde_json::json!({"{random.id}": ["<1>", 1, {"a": "<2>"}]})
+        );
+        assert_eq!(
+            template.references(),
+            [&Reference::RandomId, &Reference::AgentOutput]
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_parsed_writes_back(text in r"([{}.a-z ]|\{agent\.output\}|\{env\.X\}|\{steps\.a\.b\.c\}){0,12}") {
+            if let Ok(template) = Template::parse(&text) {
+                let written: String = template.parts.iter().map(|part| match part {
+                    Part::Text(text) => text.clone(),
+                    Part::Reference(Reference::AgentOutput) => "{agent.output}".to_owned(),
+                    Part::Reference(Reference::AgentPrompt) => "{agent.prompt}".to_owned(),
+                    Part::Reference(Reference::RandomId) => "{random.id}".to_owned(),
+                    Part::Reference(Reference::RandomPort) => "{random.port}".to_owned(),
+                    Part::Reference(Reference::Env(name)) => format!("{{env.{name}}}"),
+                    Part::Reference(Reference::Step { step, output }) => format!("{{steps.{step}.{output}}}"),
+                }).collect();
+                proptest::prop_assert_eq!(written, text);
+            }
+        }
+    }
+}
