@@ -1,2 +1,31 @@
-//! The command line.
-fn main() {}
+//! The command line: arguments in, text and exit codes out.
+
+mod args;
+mod commands;
+mod exit;
+mod output;
+mod snippet;
+
+use clap::Parser;
+
+use crate::args::{Arguments, Command};
+use crate::exit::Exit;
+
+fn main() -> std::process::ExitCode {
+    let arguments = Arguments::parse();
+    let done = match arguments.command {
+        Command::Validate(args) => commands::validate::run(&args),
+        Command::List(args) => commands::list::run(&args),
+        Command::Schema(args) => commands::schema::run(&args),
+        Command::Init(args) => commands::init::run(&args),
+    };
+    match done {
+        Ok(exit) => exit.into(),
+        // Whoever reads has seen enough.
+        Err(error) if output::is_broken_pipe(&error) => Exit::Ok.into(),
+        Err(error) => {
+            output::error(&error);
+            Exit::Usage.into()
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The arguments of every command.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use proctor_core::pattern::Pattern;
+use proctor_core::plan::{LabelSelector, PlanOptions, Selection};
+use proctor_core::suite::LimitFlags;
+use proctor_core::suite::schema::FileKind;
+
+/// A test runner for MCP servers.
+#[derive(Debug, Parser)]
+#[command(
+    name = "proctor",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
+#[command(
+    after_help = "Exit codes: 0 all is well, 2 usage or configuration, 4 nothing selected.
+
+Start with `proctor init`, then `proctor validate eval.yaml`."
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Validate(ValidateArgs),
+    List(ListArgs),
+    Schema(SchemaArgs),
+    Init(InitArgs),
+}
+
+/// Check suite files, and everything they name.
+///
+/// All problems of all files are shown at once, each with its place. Nothing is started and
+/// nothing is fetched.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor validate eval.yaml
+  proctor validate --strict suites/*.yaml
+  proctor validate -o json eval.yaml | jq '.problems[].message'")]
+pub(crate) struct ValidateArgs {
+    /// Eval, task or agent files, or MCP configs
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Take unknown keys for errors
+    #[arg(long)]
+    pub(crate) strict: bool,
+
+    #[command(flatten)]
+    pub(crate) loading: LoadingArgs,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Show what a suite would run: cases, trials, limits, servers, checks.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor list eval.yaml
+  proctor list eval.yaml -l suite=basic,suite=smoke -r '^create-'
+  proctor list eval.yaml -n 5 --task-timeout 2m -o json
+
+Nothing selected: exit code 4.")]
+pub(crate) struct ListArgs {
+    /// The eval file
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) plan: PlanArgs,
+
+    #[command(flatten)]
+    pub(crate) loading: LoadingArgs,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Which cases, how often, within which limits.
+#[derive(Debug, Args)]
+pub(crate) struct PlanArgs {
+    /// Only cases with these labels: `k=v,k=w,j=x` means k is v or w, and j is x
+    #[arg(short, long, value_name = "LABELS", value_parser = LabelSelector::parse)]
+    pub(crate) label_selector: Option<LabelSelector>,
+
+    /// Only cases whose name matches this regular expression
+    #[arg(short, long, value_name = "REGEX", value_parser = Pattern::compile)]
+    pub(crate) run: Option<Pattern>,
+
+    /// Run each case this often, whatever its file says
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: Option<u32>,
+
+    /// Time for setup, agent and verification of each case, whatever its file says
+    #[arg(long, value_name = "DURATION", value_parser = proctor_core::duration::parse)]
+    pub(crate) task_timeout: Option<Duration>,
+
+    /// The same, for cases that set none
+    #[arg(long, value_name = "DURATION", value_parser = proctor_core::duration::parse)]
+    pub(crate) default_task_timeout: Option<Duration>,
+
+    /// Time for the cleanup of each case, whatever its file says
+    #[arg(long, value_name = "DURATION", value_parser = proctor_core::duration::parse)]
+    pub(crate) cleanup_timeout: Option<Duration>,
+
+    /// The same, for cases that set none
+    #[arg(long, value_name = "DURATION", value_parser = proctor_core::duration::parse)]
+    pub(crate) default_cleanup_timeout: Option<Duration>,
+
+    /// Use this MCP config instead of the one that the suite names
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mcp_config_file: Option<PathBuf>,
+}
+
+impl PlanArgs {
+    pub(crate) fn options(&self) -> PlanOptions {
+        PlanOptions {
+            selection: Selection {
+                labels: self.label_selector.clone().unwrap_or_default(),
+                name: self.run.clone(),
+            },
+            runs: self.runs,
+            limits: LimitFlags {
+                timeout: self.task_timeout,
+                default_timeout: self.default_task_timeout,
+                cleanup_timeout: self.cleanup_timeout,
+                default_cleanup_timeout: self.default_cleanup_timeout,
+            },
+        }
+    }
+}
+
+/// What a suite is loaded with.
+#[derive(Debug, Args)]
+pub(crate) struct LoadingArgs {
+    /// The checkout of a source that the suite names; may be repeated
+    #[arg(long = "source", value_name = "NAME=DIR", value_parser = source_root)]
+    sources: Vec<(String, PathBuf)>,
+}
+
+impl LoadingArgs {
+    pub(crate) fn source_roots(&self) -> BTreeMap<String, PathBuf> {
+        self.sources.iter().cloned().collect()
+    }
+}
+
+fn source_root(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, folder)) if !name.is_empty() && !folder.is_empty() => {
+            Ok((name.to_owned(), PathBuf::from(folder)))
+        }
+        _ => Err("write `NAME=DIR`".to_owned()),
+    }
+}
+
+/// How results are written.
+#[derive(Debug, Args)]
+pub(crate) struct OutputArgs {
+    /// How the result is written
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Text,
+    /// For scripts: one JSON document
+    Json,
+}
+
+/// Print the JSON Schema of a kind of file, for editors.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  mkdir -p .proctor && proctor schema eval > .proctor/eval.schema.json
+
+Then let the first line of eval.yaml be
+  # yaml-language-server: $schema=.proctor/eval.schema.json")]
+pub(crate) struct SchemaArgs {
+    /// The kind of file
+    pub(crate) kind: SchemaKind,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum SchemaKind {
+    /// An eval file
+    Eval,
+    /// A task file
+    Task,
+    /// An agent file
+    Agent,
+    /// An MCP config
+    McpConfig,
+}
+
+impl From<SchemaKind> for FileKind {
+    fn from(kind: SchemaKind) -> Self {
+        match kind {
+            SchemaKind::Eval => Self::Eval,
+            SchemaKind::Task => Self::Task,
+            SchemaKind::Agent => Self::Agent,
+            SchemaKind::McpConfig => Self::McpConfig,
+        }
+    }
+}
+
+/// Write a small suite to start from. Never overwrites a file.
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// The folder to write to
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub(crate) folder: PathBuf,
+}

@@ -1,0 +1,57 @@
+//! One module for each command.
+
+pub(crate) mod init;
+pub(crate) mod list;
+pub(crate) mod schema;
+pub(crate) mod validate;
+
+use proctor_core::problem::Problems;
+use proctor_core::suite::Environment;
+
+use crate::snippet;
+
+/// The environment, as far as it is text.
+fn environment() -> Environment {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
+}
+
+/// All problems, drawn.
+fn drawn(problems: &Problems) -> String {
+    let mut out = String::new();
+    for problem in problems {
+        out.push_str(&snippet::render(problem));
+        out.push('\n');
+    }
+    if problems.dropped() > 0 {
+        out.push_str(&format!(
+            "{} more problems are not shown\n\n",
+            problems.dropped()
+        ));
+    }
+    out
+}
+
+/// `1 error, 2 warnings`, or `no problems`.
+fn tally(problems: &Problems) -> String {
+    let parts: Vec<String> = [
+        (problems.errors(), "error"),
+        (problems.warnings(), "warning"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, word)| counted(count, word))
+    .collect();
+    if parts.is_empty() {
+        "no problems".to_owned()
+    } else {
+        parts.join(", ")
+    }
+}
+
+/// `1 case`, `2 cases`.
+fn counted(count: usize, word: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {word}{plural}")
+}

@@ -1,0 +1,53 @@
+//! `proctor init`: a small suite to start from.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use proctor_core::printable::printable;
+
+use crate::args::InitArgs;
+use crate::exit::Exit;
+use crate::output;
+
+const FILES: [(&str, &str); 3] = [
+    ("eval.yaml", include_str!("init/eval.yaml")),
+    ("mcp-config.yaml", include_str!("init/mcp-config.yaml")),
+    ("tasks/add.yaml", include_str!("init/tasks/add.yaml")),
+];
+
+pub(crate) fn run(args: &InitArgs) -> anyhow::Result<Exit> {
+    let folder = &args.folder;
+    let taken: Vec<&str> = FILES
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| folder.join(name).symlink_metadata().is_ok())
+        .collect();
+    if !taken.is_empty() {
+        bail!(
+            "`{}` already has {}; nothing was written",
+            folder.display(),
+            proctor_core::problem::listed(taken)
+        );
+    }
+    let mut text = String::new();
+    for (name, content) in FILES {
+        let path = folder.join(name);
+        write_new(&path, content).with_context(|| format!("can't write `{}`", path.display()))?;
+        let shown = path.display().to_string();
+        text.push_str(&format!("wrote {}\n", printable(&shown)));
+    }
+    let eval = folder.join("eval.yaml").display().to_string();
+    text.push_str(&format!("next: proctor validate {}\n", printable(&eval)));
+    output::result(&text)?;
+    Ok(Exit::Ok)
+}
+
+/// Writes a file that is not there yet, even if somebody else writes it just now.
+fn write_new(path: &Path, content: &str) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::File::create_new(path)?.write_all(content.as_bytes())
+}

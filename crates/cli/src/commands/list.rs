@@ -1,0 +1,61 @@
+//! `proctor list`: what a suite would run.
+
+use std::collections::BTreeSet;
+
+use proctor_core::plan::Plan;
+use proctor_core::problem::Problems;
+use proctor_core::suite::{Inputs, Suite, load};
+use serde_json::json;
+
+use super::{drawn, environment, tally};
+use crate::args::{Format, ListArgs};
+use crate::exit::Exit;
+use crate::output;
+
+mod document;
+mod table;
+
+pub(crate) fn run(args: &ListArgs) -> anyhow::Result<Exit> {
+    let env = environment();
+    let roots = args.loading.source_roots();
+    let inputs = Inputs {
+        env: &env,
+        source_roots: &roots,
+        mcp_config: args.plan.mcp_config_file.as_deref(),
+    };
+    let mut problems = Problems::default();
+    let loaded = load(&args.file, &inputs, &mut problems);
+    output::message(&drawn(&problems))?;
+    let Some(suite) = loaded else {
+        output::message(&format!("{}: {}\n", args.file.display(), tally(&problems)))?;
+        return Ok(Exit::Usage);
+    };
+    let plan = Plan::new(&suite, &args.plan.options());
+    if plan.cases.is_empty() && suite.shipped.is_empty() {
+        return nothing_selected(&suite, args.output.output);
+    }
+    match args.output.output {
+        Format::Json => output::json(&document::render(&suite, &plan))?,
+        Format::Text => output::result(&table::render(&suite, &plan))?,
+    }
+    Ok(Exit::Ok)
+}
+
+/// Says what there was to select from.
+fn nothing_selected(suite: &Suite, format: Format) -> anyhow::Result<Exit> {
+    let names: Vec<&str> = suite.cases.iter().map(|case| case.name.as_str()).collect();
+    let labels: BTreeSet<String> = suite
+        .cases
+        .iter()
+        .flat_map(|case| &case.labels)
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    match format {
+        Format::Json => output::json(&json!({
+            "cases": [],
+            "available": {"names": names, "labels": labels},
+        }))?,
+        Format::Text => output::message(&table::render_available(&names, &labels))?,
+    }
+    Ok(Exit::NothingSelected)
+}

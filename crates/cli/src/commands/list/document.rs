@@ -1,0 +1,82 @@
+//! A plan as JSON. Values that came from the environment are not in it.
+
+use proctor_core::check::Check;
+use proctor_core::plan::{Plan, PlannedCase};
+use proctor_core::suite::agent::AgentKind;
+use proctor_core::suite::server::Transport;
+use proctor_core::suite::{Agent, JudgeModel, Server, Step, Suite};
+use serde_json::{Value, json};
+
+pub(super) fn render(suite: &Suite, plan: &Plan<'_>) -> Value {
+    json!({
+        "suite": suite.name,
+        "path": suite.path,
+        "agents": suite.agents.iter().map(agent).collect::<Vec<_>>(),
+        "servers": suite.servers.iter().map(server).collect::<Vec<_>>(),
+        "judge": suite.judge.as_ref().map(|judge| json!({
+            "agent": match &judge.model {
+                JudgeModel::Agent(agent) => agent.name.clone(),
+                JudgeModel::Environment { .. } => "from the environment".to_owned(),
+            },
+            "votes": judge.votes,
+        })),
+        "isolation": suite.isolation,
+        "cases": plan.cases.iter().map(case).collect::<Vec<_>>(),
+        "shipped": suite.shipped.iter().map(|shipped| json!({
+            "server": shipped.server,
+            "level": shipped.level,
+        })).collect::<Vec<_>>(),
+        "unfetched": suite.unfetched.iter().map(|source| json!({
+            "source": source.name,
+            "repo": source.repo,
+            "ref": source.reference,
+        })).collect::<Vec<_>>(),
+        "totals": {"cases": plan.cases.len(), "trials": plan.trials()},
+    })
+}
+
+fn agent(agent: &Agent) -> Value {
+    let (kind, model) = match &agent.kind {
+        AgentKind::Builtin { builtin, model, .. } => (format!("builtin.{builtin}"), model.as_ref()),
+        AgentKind::Acp { .. } => ("acp".to_owned(), None),
+        AgentKind::Commands(_) => ("commands".to_owned(), None),
+    };
+    json!({"name": agent.name, "type": kind, "model": model})
+}
+
+fn server(server: &Server) -> Value {
+    let kind = match server.transport {
+        Transport::Stdio { .. } => "stdio",
+        Transport::Http { .. } => "http",
+        Transport::Sse { .. } => "sse",
+    };
+    json!({"name": server.name, "type": kind, "target": server.written})
+}
+
+fn case(planned: &PlannedCase<'_>) -> Value {
+    let case = planned.case;
+    json!({
+        "id": case.id,
+        "name": case.name,
+        "path": case.path,
+        "difficulty": case.difficulty,
+        "labels": case.labels,
+        "parallel": case.parallel,
+        "runs": planned.runs,
+        "limits": planned.limits,
+        "pass": case.pass.map(|rule| format!("{}/{}", rule.passed, rule.of)),
+        "checks": case.checks.iter().map(|check| self::check(check)).collect::<Vec<_>>(),
+        "setup": steps(&case.setup),
+        "verify": steps(&case.verify),
+        "cleanup": steps(&case.cleanup),
+    })
+}
+
+fn check(check: &Check) -> Value {
+    json!({"check": check.name(), "entries": check.details()})
+}
+
+fn steps(steps: &[Step]) -> Vec<Value> {
+    let step = |step: &Step| json!({"id": step.id, "type": step.kind});
+    steps.iter().map(step).collect()
+}

@@ -1,0 +1,91 @@
+//! `proctor validate`: all problems of all files at once.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use proctor_core::printable::printable;
+use proctor_core::problem::{Code, Problem, Problems};
+use proctor_core::suite::{Inputs, Loaded, load_any};
+use serde_json::json;
+
+use super::{counted, drawn, environment, tally};
+use crate::args::{Format, ValidateArgs};
+use crate::exit::Exit;
+use crate::output;
+
+pub(crate) fn run(args: &ValidateArgs) -> anyhow::Result<Exit> {
+    let env = environment();
+    let roots = args.loading.source_roots();
+    let inputs = Inputs {
+        env: &env,
+        source_roots: &roots,
+        mcp_config: None,
+    };
+    let mut problems = Problems::default();
+    let mut lines = Vec::new();
+    let mut names: BTreeMap<String, &Path> = BTreeMap::new();
+    for path in &args.files {
+        let Some(loaded) = load_any(path, &inputs, &mut problems) else {
+            continue;
+        };
+        if let Loaded::Suite(suite) = &loaded
+            && let Some(first) = names.insert(suite.name.clone(), path)
+        {
+            problems.push(
+                Problem::warning(
+                    Code::Conflict,
+                    format!("two suites are called `{}`", suite.name),
+                )
+                .in_file(path)
+                .hint(format!("the other one is `{}`", first.display())),
+            );
+        }
+        lines.push((path, describe(&loaded)));
+    }
+    if args.strict {
+        problems.promote(Code::UnknownKey);
+    }
+    match args.output.output {
+        Format::Json => output::json(&json!({
+            "files": args.files,
+            "errors": problems.errors(),
+            "warnings": problems.warnings(),
+            "problems": problems.iter().collect::<Vec<_>>(),
+        }))?,
+        Format::Text => {
+            let mut text = drawn(&problems);
+            for (path, line) in lines {
+                let path = path.display().to_string();
+                text.push_str(&format!("{}: {line}\n", printable(&path)));
+            }
+            let files = counted(args.files.len(), "file");
+            text.push_str(&format!("{files}: {}\n", tally(&problems)));
+            output::result(&text)?;
+        }
+    }
+    Ok(if problems.has_errors() {
+        Exit::Usage
+    } else {
+        Exit::Ok
+    })
+}
+
+fn describe(loaded: &Loaded) -> String {
+    match loaded {
+        Loaded::Suite(suite) => {
+            let mut line = format!(
+                "suite `{}`, {}, {}",
+                printable(&suite.name),
+                counted(suite.cases.len(), "case"),
+                counted(suite.servers.len(), "server"),
+            );
+            if !suite.shipped.is_empty() {
+                line.push_str(", and what servers ship");
+            }
+            line
+        }
+        Loaded::Case(case) => format!("task `{}`", printable(&case.name)),
+        Loaded::Agent(agent) => format!("agent `{}`", printable(&agent.name)),
+        Loaded::Servers(servers) => format!("MCP config, {}", counted(servers.len(), "server")),
+    }
+}

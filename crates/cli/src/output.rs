@@ -1,0 +1,44 @@
+//! Where text leaves the program. Nothing else prints.
+
+use std::io::{self, Write};
+
+use proctor_core::printable::printable;
+use serde::Serialize;
+
+/// Writes a result.
+pub(crate) fn result(text: &str) -> anyhow::Result<()> {
+    let mut out = anstream::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Writes a result as one JSON document.
+pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
+    let mut text = serde_json::to_string_pretty(value)?;
+    text.push('\n');
+    result(&text)
+}
+
+/// Writes a message that is no result.
+pub(crate) fn message(text: &str) -> anyhow::Result<()> {
+    anstream::stderr().lock().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+/// Writes why the program ends.
+pub(crate) fn error(error: &anyhow::Error) {
+    let mut text = format!("error: {}\n", printable(&error.to_string()));
+    for cause in error.chain().skip(1) {
+        text.push_str(&format!("  caused by: {}\n", printable(&cause.to_string())));
+    }
+    // There is nowhere left to say that even this failed.
+    let _ = message(&text);
+}
+
+/// Whether the reader of our output has gone away.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<io::Error>()
+        .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+}
