@@ -79,7 +79,12 @@ fn split(place: &Excerpt) -> (String, String, String) {
             at if at < end => &mut marked,
             _ => &mut after,
         };
-        push_printable(part, c);
+        // As wide as editors show it, so that the line keeps its shape.
+        if c == '\t' {
+            part.push_str("    ");
+        } else {
+            push_printable(part, c);
+        }
     }
     (before, marked, after)
 }

@@ -68,20 +68,22 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// Checks that at least one of some keys has a value, and gives those that do.
+    pub fn require_any<'k>(&self, node: &Node, keys: &[&'k str]) -> Vec<&'k str> {
+        let has_value = |key: &&str| node.get(key).is_some_and(|value| !value.is_null());
+        let given: Vec<&str> = keys.iter().copied().filter(has_value).collect();
+        if given.is_empty() {
+            let message = format!("one of {} is missing", listed(keys.iter().copied()));
+            self.report(node.span, Problem::error(Code::Missing, message));
+        }
+        given
+    }
+
     /// Checks that just one of some keys has a value.
     pub fn require_exactly_one(&self, node: &Node, keys: &[&str]) {
-        let given: Vec<&str> = keys
-            .iter()
-            .copied()
-            .filter(|key| node.get(key).is_some_and(|value| !value.is_null()))
-            .collect();
-        let choices = listed(keys.iter().copied());
+        let given = self.require_any(node, keys);
         match given[..] {
-            [_] => {}
-            [] => self.report(
-                node.span,
-                Problem::error(Code::Missing, format!("one of {choices} is missing")),
-            ),
+            [] | [_] => {}
             [_, second, ..] => self.report(
                 key_span(node, second),
                 Problem::error(
@@ -149,11 +151,12 @@ pub fn decode_word<T: Copy>(node: &Node, cx: &Context<'_>, words: &[(&str, T)]) 
 /// A struct that a file's map is decoded into, declared once.
 ///
 /// Each field names its key and a type that is [`Decode`]; its doc comment becomes the
-/// description in the JSON Schema. `one_of [..]` lists keys of which just one must have a value.
+/// description in the JSON Schema. `one_of [..]` lists keys of which just one must have a value,
+/// `any_of [..]` keys of which at least one must.
 macro_rules! record {
     (
         $(#[doc = $doc:literal])*
-        $vis:vis struct $name:ident $(one_of $one_of:tt)* {
+        $vis:vis struct $name:ident $(one_of $one_of:tt)* $(any_of $any_of:tt)* {
             $( $(#[doc = $field_doc:literal])* $key:literal => $field:ident: $ty:ty, )*
         }
     ) => {
@@ -174,6 +177,7 @@ macro_rules! record {
                 }
                 cx.warn_of_unknown_keys(node, &[$($key),*]);
                 $( cx.require_exactly_one(node, &$one_of); )*
+                $( cx.require_any(node, &$any_of); )*
                 // All fields are read before any of them ends the record.
                 $(
                     let $field = match node.get($key) {
@@ -193,7 +197,10 @@ macro_rules! record {
                     definitions,
                     stringify!($name),
                     concat!($($doc, "\n",)* ""),
-                    &[$(&$one_of as &[&str]),*],
+                    &[
+                        $(("oneOf", &$one_of as &[&str]),)*
+                        $(("anyOf", &$any_of as &[&str]),)*
+                    ],
                     |definitions| vec![$((
                         $key,
                         concat!($($field_doc, "\n",)* ""),
@@ -247,7 +254,7 @@ pub fn record_schema(
     definitions: &mut Definitions,
     name: &str,
     doc: &str,
-    one_of: &[&[&str]],
+    choices: &[(&str, &[&str])],
     fields: impl FnOnce(&mut Definitions) -> Vec<(&'static str, &'static str, Value, bool)>,
 ) -> Value {
     let reference = json!({"$ref": format!("#/$defs/{name}")});
@@ -270,18 +277,21 @@ pub fn record_schema(
         "required": required,
         "additionalProperties": false,
     });
-    if !one_of.is_empty() {
-        schema["allOf"] = one_of.iter().map(|keys| exactly_one(keys)).collect();
+    if !choices.is_empty() {
+        schema["allOf"] = choices
+            .iter()
+            .map(|(how, keys)| choice(how, keys))
+            .collect();
     }
     definitions.insert(name.to_owned(), described(schema, doc));
     reference
 }
 
-/// Just one of the keys has a value; `null` counts as none.
-fn exactly_one(keys: &[&str]) -> Value {
+/// One, or at least one, of the keys has a value; `null` counts as none.
+fn choice(how: &str, keys: &[&str]) -> Value {
     let given =
         |key: &&str| json!({"required": [key], "properties": {*key: {"not": {"type": "null"}}}});
-    json!({"oneOf": keys.iter().map(given).collect::<Vec<_>>()})
+    json!({how: keys.iter().map(given).collect::<Vec<_>>()})
 }
 
 fn described(mut schema: Value, doc: &str) -> Value {

@@ -21,6 +21,10 @@ pub const MAX_DEPTH: usize = 100;
 /// How many values a file may hold, aliases expanded.
 pub const MAX_NODES: usize = 200_000;
 
+/// How many separators a file may hold. The parser reads a whole `[…]` or `{…}` before it says
+/// that there is one, so that counting values would come too late.
+const MAX_SEPARATORS: usize = 2 * MAX_NODES;
+
 /// A value and where it was written.
 #[derive(Debug, Clone)]
 pub struct Node {
@@ -143,6 +147,13 @@ pub struct Document {
 /// Builds the tree of a text. Without a tree there is at least one error among the problems; with
 /// one there may be.
 pub fn parse(source: &SourceText, problems: &mut Problems) -> Option<Document> {
+    let is_separator = |b: &u8| b",:[]{}".contains(b);
+    let separators = source.text().bytes().filter(|b| is_separator(b)).count();
+    if separators > MAX_SEPARATORS {
+        let problem = build::too_many().in_file(source.path());
+        problems.push(problem);
+        return None;
+    }
     let text = scalar::join_surrogates(source.text());
     let mut builder = Builder::new(source, problems);
     let mut documents = 0;

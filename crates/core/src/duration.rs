@@ -104,7 +104,7 @@ fn split_part<'a>(rest: &'a str, whole: &str) -> Result<(&'a str, u128, &'a str)
         .iter()
         .find(|(name, _)| *name == unit)
         .map(|(_, size)| (number, *size, after))
-        .ok_or_else(|| DurationError::UnknownUnit(unit.to_owned()))
+        .ok_or_else(|| DurationError::UnknownUnit(unit.trim().to_owned()))
 }
 
 fn scaled(number: &str, unit: u128) -> Option<u128> {
@@ -156,7 +156,7 @@ mod tests {
         check("30", "`30` has no unit");
         check("1h30", "`1h30` has no unit");
         check("-5s", "a duration can't be negative");
-        check("5 s", "` s` is not a unit of time");
+        check("5 minutes", "`minutes` is not a unit of time");
         check("5d", "`d` is not a unit of time");
         check("5min", "`min` is not a unit of time");
         check("soon", "`soon` is not a duration");

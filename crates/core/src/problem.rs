@@ -3,7 +3,7 @@
 //! Its main type is [`Problem`]: self-contained, since by the time it is shown the text it speaks
 //! of has long been dropped. Knows nothing of the file formats.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -328,6 +328,19 @@ impl Problems {
         self.kept.iter()
     }
 
+    /// Puts them in the order of the text, the files in the order in which they first appear.
+    pub fn sort(&mut self) {
+        let mut files: HashMap<Option<PathBuf>, usize> = HashMap::new();
+        for problem in &self.kept {
+            let next = files.len();
+            files.entry(problem.path.clone()).or_insert(next);
+        }
+        self.kept.sort_by_key(|problem| {
+            let place = problem.place.as_ref().map(|p| (p.line, p.column));
+            (files.get(&problem.path).copied(), place)
+        });
+    }
+
     /// Turns the warnings of one sort into errors.
     pub fn promote(&mut self, code: Code) {
         for problem in &mut self.kept {
@@ -368,13 +381,16 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     let lower = word.to_lowercase();
     known
         .into_iter()
-        .map(|candidate| {
-            let distance = strsim::damerau_levenshtein(&lower, &candidate.to_lowercase());
-            (distance, candidate)
+        .filter_map(|candidate| {
+            let known = candidate.to_lowercase();
+            let distance = strsim::damerau_levenshtein(&lower, &known);
+            let near = distance <= (candidate.chars().count() / 3).max(1);
+            // What was cut off says more than letters that happen to be alike.
+            let cut_off = lower.len() >= 3 && known.starts_with(&lower);
+            (near || cut_off).then_some((!cut_off, distance, candidate))
         })
-        .filter(|(distance, candidate)| *distance <= (candidate.chars().count() / 3).max(1))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
+        .min_by_key(|(whole, distance, _)| (*whole, *distance))
+        .map(|(_, _, candidate)| candidate)
 }
 
 /// Words in backticks, with commas.
@@ -417,6 +433,7 @@ mod tests {
         assert_eq!(nearest("pahts", known), None);
         assert_eq!(nearest("paht", known), Some("path"));
         assert_eq!(nearest("zebra", known), None);
+        assert_eq!(nearest("tools", known), Some("toolsUsed"));
     }
 
     #[test]

@@ -31,7 +31,9 @@ pub(crate) fn run(args: &ListArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Usage);
     };
     let plan = Plan::new(&suite, &args.plan.options());
-    if plan.cases.is_empty() && suite.shipped.is_empty() {
+    // Cases that are not known yet may still be there.
+    let all_known = suite.shipped.is_empty() && suite.unfetched.is_empty();
+    if plan.cases.is_empty() && all_known {
         return nothing_selected(&suite, args.output.output);
     }
     match args.output.output {

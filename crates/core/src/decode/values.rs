@@ -246,10 +246,7 @@ impl Decode for bool {
 
 impl Decode for u64 {
     fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
-        let whole = match &node.data {
-            Data::Number(number, _) => number.as_u64(),
-            _ => None,
-        };
+        let whole = whole_number(node);
         if whole.is_none() {
             cx.wrong_type(node, "a whole number, zero or more");
         }
@@ -261,17 +258,23 @@ impl Decode for u64 {
     }
 }
 
+/// The whole number that a node holds: `5` and `5.0` are the same one.
+fn whole_number(node: &Node) -> Option<u64> {
+    let Data::Number(number, _) = &node.data else {
+        return None;
+    };
+    let plain = number.as_str().trim_end_matches('0');
+    let plain = plain.strip_suffix('.').unwrap_or(number.as_str());
+    plain.parse().ok()
+}
+
 /// A whole number of at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Positive(pub u32);
 
 impl Decode for Positive {
     fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
-        let number = match &node.data {
-            Data::Number(number, _) => number.as_u64(),
-            _ => None,
-        };
-        match number.and_then(|n| u32::try_from(n).ok()) {
+        match whole_number(node).and_then(|n| u32::try_from(n).ok()) {
             Some(number) if number > 0 => Some(Self(number)),
             _ => {
                 cx.wrong_type(node, "a whole number of at least one");

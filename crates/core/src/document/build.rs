@@ -99,11 +99,7 @@ impl<'a> Builder<'a> {
     fn count(&mut self, nodes: usize) -> Result<(), Problem> {
         self.nodes = self.nodes.saturating_add(nodes);
         if self.nodes > MAX_NODES {
-            return Err(Problem::error(
-                Code::Limit,
-                format!("the file holds more than {MAX_NODES} values"),
-            )
-            .hint("aliases count as often as they are used; split the suite into several files"));
+            return Err(too_many());
         }
         Ok(())
     }
@@ -295,6 +291,14 @@ fn read_key(
         return (Key::Invalid, Some((problem, span)));
     }
     (Key::Named(key, span), None)
+}
+
+pub(super) fn too_many() -> Problem {
+    Problem::error(
+        Code::Limit,
+        format!("the file holds more than {MAX_NODES} values"),
+    )
+    .hint("aliases count as often as they are used; split the file, or keep large texts apart")
 }
 
 pub(super) fn too_deep() -> Problem {

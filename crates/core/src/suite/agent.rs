@@ -157,12 +157,12 @@ impl Loader<'_> {
         let loaded = self.open(path, "Agent", cx)?;
         let context = Context::new(loaded.source.clone(), self.problems);
         let file = AgentFile::decode(&loaded.root, &context)?;
-        resolve(&file, loaded.root.span, &context)
+        resolve(&file, &context)
     }
 }
 
 /// Resolves an agent file.
-pub(super) fn resolve(file: &AgentFile, span: Span, cx: &Context<'_>) -> Option<Agent> {
+pub(super) fn resolve(file: &AgentFile, cx: &Context<'_>) -> Option<Agent> {
     let kind = if let Some(acp) = &file.acp {
         AgentKind::Acp {
             cmd: acp.cmd.clone(),
@@ -181,8 +181,7 @@ pub(super) fn resolve(file: &AgentFile, span: Span, cx: &Context<'_>) -> Option<
     } else if let Some(commands) = &file.commands {
         AgentKind::Commands(resolve_commands(commands, cx))
     } else {
-        let message = "one of `builtin`, `acp`, `commands` is missing";
-        cx.report(span, Problem::error(Code::Missing, message));
+        // Reported when the file was decoded.
         return None;
     };
     Some(Agent {

@@ -16,7 +16,7 @@ words! {
 
 record! {
     /// An agent: a built-in one, one that speaks ACP, or any command.
-    pub struct AgentFile {
+    pub struct AgentFile any_of ["builtin", "acp", "commands"] {
         /// Must be `Agent`.
         "kind" => kind: Required<AgentKindWord>,
         /// The version of the format; it changes nothing here.

@@ -68,7 +68,7 @@ record! {
         /// Several agents: the suite runs over each. Proctor's own.
         "agents" => agents: Vec<Located<AgentRefFile>>,
         /// The file that names the MCP servers.
-        "mcpConfigFile" => mcp_config_file: Option<Located<String>>,
+        "mcpConfigFile" => mcp_config_file: Option<Required<Located<String>>>,
         /// The tasks, and what must hold after each.
         "taskSets" => task_sets: Required<Located<Vec<Located<TaskSetFile>>>>,
         /// The model that judges what no other check can decide.

@@ -51,10 +51,16 @@ impl Origin {
         }
     }
 
+    /// Says so, if the folder that a glob starts at is not there.
+    pub fn missing_folder(&self, folder: &Path, written: &str) -> Option<String> {
+        let base = here(self.resolve(folder, split_glob(written).0).ok()?);
+        (!base.is_dir()).then(|| format!("the folder `{}` does not exist", base.display()))
+    }
+
     /// The files that a glob of this origin means, in byte order of their paths.
     pub fn glob(&self, folder: &Path, written: &str) -> Result<Vec<PathBuf>, Problem> {
         let (base, pattern) = split_glob(written);
-        let base = self.resolve(folder, base)?;
+        let base = here(self.resolve(folder, base)?);
         let matcher = compile_glob(pattern)?;
         let mut found = Vec::new();
         let walk = WalkDir::new(&base).follow_links(true).min_depth(1);
@@ -77,7 +83,7 @@ impl Origin {
                         return Err(escape(&relative.to_string_lossy(), name));
                     }
                 }
-                found.push(entry.into_path());
+                found.push(normalise(entry.path()));
             }
         }
         found.sort_by(|a, b| {
@@ -167,6 +173,15 @@ pub fn neighbour_hint(path: &Path) -> Option<String> {
         .filter_map(|e| e.ok()?.file_name().into_string().ok())
         .collect();
     nearest(wanted, names.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?"))
+}
+
+/// An empty path names no folder, though it means this one.
+fn here(path: PathBuf) -> PathBuf {
+    if path.as_os_str().is_empty() {
+        PathBuf::from(".")
+    } else {
+        path
+    }
 }
 
 /// Splits a glob into the folder before its first wildcard and the rest.

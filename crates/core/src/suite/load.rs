@@ -47,7 +47,7 @@ pub enum Loaded {
 pub fn load(path: &Path, inputs: &Inputs<'_>, problems: &mut Problems) -> Option<Suite> {
     with_loader(inputs, problems, |loader| {
         let opened = loader.open_first(path)?;
-        loader.expect_kind(&opened, "Eval").then_some(())?;
+        loader.expect_kind(&opened, "Eval", None).then_some(())?;
         loader.suite(&opened)
     })
 }
@@ -61,7 +61,7 @@ pub fn load_any(path: &Path, inputs: &Inputs<'_>, problems: &mut Problems) -> Op
             Some("Eval") => loader.suite(&opened).map(|s| Loaded::Suite(Box::new(s))),
             Some("Agent") => {
                 let file = AgentFile::decode(&opened.root, &cx)?;
-                let agent = agent::resolve(&file, opened.root.span, &cx)?;
+                let agent = agent::resolve(&file, &cx)?;
                 Some(Loaded::Agent(Box::new(agent)))
             }
             Some("Task") => {
@@ -96,6 +96,7 @@ fn with_loader<T>(
         problems: &shared,
     });
     *problems = shared.into_inner();
+    problems.sort();
     loaded.filter(|_| problems.errors() == before)
 }
 
@@ -109,6 +110,15 @@ pub(super) struct Loader<'a> {
 pub(super) struct Opened {
     pub(super) source: SourceText,
     pub(super) root: Node,
+}
+
+/// The place that names a file, for messages about that file.
+pub(super) struct Namer(String);
+
+impl Namer {
+    pub(super) fn new(cx: &Context<'_>, span: Span) -> Self {
+        Self(format!("{}:{}", cx.source.path().display(), span.line))
+    }
 }
 
 impl<'a> Loader<'a> {
@@ -140,7 +150,9 @@ impl<'a> Loader<'a> {
             .map_err(|problem| cx.report(written.span, problem))
             .ok()?;
         let opened = self.open_named(&path, written.span, cx)?;
-        self.expect_kind(&opened, kind).then_some(opened)
+        let namer = Namer::new(cx, written.span);
+        self.expect_kind(&opened, kind, Some(&namer))
+            .then_some(opened)
     }
 
     /// Opens a file that a file names; if it can't be read, that place is where it is said.
@@ -190,13 +202,18 @@ impl<'a> Loader<'a> {
     }
 
     /// Checks that a file is of a kind. An MCP config has none.
-    pub(super) fn expect_kind(&self, opened: &Opened, kind: &str) -> bool {
+    pub(super) fn expect_kind(&self, opened: &Opened, kind: &str, namer: Option<&Namer>) -> bool {
         match kind_of(&opened.root) {
             Some(found) if found == kind => true,
             Some(found) if KINDS.contains(&found) => {
                 let span = opened.root.get("kind").map_or(opened.root.span, |n| n.span);
                 let message = format!("this is a file of kind `{found}`, not `{kind}`");
-                self.push(Problem::error(Code::Kind, message).at(&opened.source, span));
+                let hint = namer.map(|Namer(place)| format!("`{place}` names it"));
+                self.push(
+                    Problem::error(Code::Kind, message)
+                        .at(&opened.source, span)
+                        .maybe_hint(hint),
+                );
                 false
             }
             _ => {
@@ -214,7 +231,10 @@ impl<'a> Loader<'a> {
                     "`kind: Eval`, `kind: Task` or `kind: Agent`; an MCP config has `mcpServers`",
                 ),
             Some(node) => {
-                let message = format!("{} is not a kind of file", node.describe());
+                let found = node
+                    .as_str()
+                    .map_or(node.describe(), |text| format!("`{text}`"));
+                let message = format!("{found} is not a kind of file");
                 let hint = node.as_str().and_then(|text| nearest_hint(text, KINDS));
                 Problem::error(Code::Kind, message)
                     .at(&opened.source, node.span)

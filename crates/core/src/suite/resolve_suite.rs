@@ -112,6 +112,7 @@ impl Loader<'_> {
                 }
             },
             (None, Some(written)) => {
+                let written = written.get()?;
                 let path = Origin::Own
                     .resolve(cx.source.folder(), &written.value)
                     .ok()?;

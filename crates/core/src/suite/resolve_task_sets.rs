@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::eval_file::{EvalConfig, SourceFile, TaskSetFile};
 use super::files::{self, Origin};
-use super::load::{Loader, Opened, kind_of};
+use super::load::{Loader, Namer, Opened, kind_of};
 use super::resolve_assertions::{self, ServerScope};
 use super::resolve_task::{self, TaskScope};
 use super::server::Servers;
@@ -244,8 +244,8 @@ impl Tasks<'_> {
             Ok(paths) if paths.is_empty() => {
                 let message = format!("the glob `{}` matches no file", written.value);
                 let problem = Problem::error(Code::Vacuous, message);
-                let hint = format!("it is looked up from `{}`", shown_folder(folder));
-                self.cx.report(written.span, problem.hint(hint));
+                let hint = origin.missing_folder(folder, &written.value);
+                self.cx.report(written.span, problem.maybe_hint(hint));
             }
             Ok(paths) => {
                 for path in paths {
@@ -276,7 +276,9 @@ impl Tasks<'_> {
             self.open_swept(task)?
         } else {
             let opened = self.loader.open_named(&task.path, task.span, self.cx)?;
-            self.loader.expect_kind(&opened, "Task").then_some(opened)?
+            let namer = Namer::new(self.cx, task.span);
+            let is_task = self.loader.expect_kind(&opened, "Task", Some(&namer));
+            is_task.then_some(opened)?
         };
         let inner = self.loader.context(&opened);
         let file = TaskFile::decode(&opened.root, &inner)?;
@@ -387,13 +389,5 @@ impl Tasks<'_> {
                 self.cx.report(rule.span, problem.hint(hint));
             }
         }
-    }
-}
-
-fn shown_folder(folder: &Path) -> String {
-    if folder.as_os_str().is_empty() {
-        ".".to_owned()
-    } else {
-        folder.display().to_string()
     }
 }

@@ -164,23 +164,31 @@ impl OneStep<'_> {
             }
             code
         });
-        let body = match &file.body {
-            Some(body) => match (&body.raw, &body.json) {
-                (Some(raw), _) => Some(HttpBody::Raw(self.template(&raw.value.0, raw.span)?)),
-                (None, Some(json)) => Some(HttpBody::Json(self.value(json)?)),
+        // Everything is looked at before anything that is wrong ends the step.
+        let body = file
+            .body
+            .as_ref()
+            .map(|body| match (&body.raw, &body.json) {
+                (Some(raw), _) => self.template(&raw.value.0, raw.span).map(HttpBody::Raw),
+                (None, Some(json)) => self.value(json).map(HttpBody::Json),
                 (None, None) => None,
-            },
-            None => None,
-        };
+            });
+        let url = self.template(&file.url.value, file.url.span);
+        let method = self.method(file.method.as_ref());
+        let headers = self.templates(&file.headers);
         let expected = file.expect.as_ref().and_then(|e| e.body.as_ref());
+        let content = expected.map(|content| self.content(content));
         Some(Http {
-            url: self.template(&file.url.value, file.url.span)?,
-            method: self.method(file.method.as_ref()),
-            headers: self.templates(&file.headers),
-            body,
+            url: url?,
+            method,
+            headers,
+            body: match body {
+                Some(body) => Some(body?),
+                None => None,
+            },
             timeout: file.timeout,
             status,
-            content: expected.map(|content| self.content(content)),
+            content,
         })
     }
 
