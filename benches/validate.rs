@@ -77,7 +77,7 @@ fn peak_of_children_kib() -> i64 {
 
 fn write_suite(folder: &Path, tasks: usize) {
     let write = |name: &str, text: String| {
-        fs::write(folder.join(name), text).expect("a file can be written")
+        fs::write(folder.join(name), text).expect("a file can be written");
     };
     fs::create_dir_all(folder.join("tasks")).expect("a folder can be made");
     write(

@@ -114,10 +114,6 @@ pub(crate) struct PlanArgs {
     /// The same, for cases that set none
     #[arg(long, value_name = "DURATION", value_parser = proctor_core::duration::parse)]
     pub(crate) default_cleanup_timeout: Option<Duration>,
-
-    /// Use this MCP config instead of the one that the suite names
-    #[arg(long, value_name = "FILE")]
-    pub(crate) mcp_config_file: Option<PathBuf>,
 }
 
 impl PlanArgs {
@@ -144,6 +140,10 @@ pub(crate) struct LoadingArgs {
     /// The checkout of a source that the suite names; may be repeated
     #[arg(long = "source", value_name = "NAME=DIR", value_parser = source_root)]
     sources: Vec<(String, PathBuf)>,
+
+    /// Use this MCP config instead of the one that the suite names
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mcp_config_file: Option<PathBuf>,
 }
 
 impl LoadingArgs {

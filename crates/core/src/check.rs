@@ -70,6 +70,17 @@ pub enum CallsMode {
     Exact,
 }
 
+impl CallsMode {
+    /// The word that suite files use.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Contains => "contains",
+            Self::InOrder => "inOrder",
+            Self::Exact => "exact",
+        }
+    }
+}
+
 /// A check's answer, with the calls that decide it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckResult {
@@ -109,7 +120,9 @@ impl Check {
             Self::ToolsUsed(entries)
             | Self::RequireAny(entries)
             | Self::ToolsNotUsed(entries)
-            | Self::Calls { list: entries, .. } => each(entries),
+            | Self::Calls { list: entries, .. } => {
+                entries.iter().map(ToolMatcher::describe).collect()
+            }
             Self::MinToolCalls(count) | Self::MaxToolCalls(count) => vec![count.to_string()],
             Self::ResourcesRead(entries)
             | Self::ResourcesNotRead(entries)

@@ -13,7 +13,7 @@ use crate::problem::{Code, Problem, Problems, SourceText, Span, listed, nearest,
 
 mod values;
 
-pub use values::{NonEmpty, Positive, Required, Table, Text};
+pub use values::{Given, NonEmpty, Positive, Required, Table, Text};
 
 /// The text that is being decoded, and what is wrong with it.
 pub struct Context<'a> {

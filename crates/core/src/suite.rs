@@ -139,6 +139,8 @@ pub enum JudgeModel {
     Agent(Box<Agent>),
     /// An OpenAI-compatible model that environment variables name.
     Environment {
+        /// The variable that says whose model it is.
+        provider: Option<String>,
         /// The variable that holds the URL.
         base_url: Option<String>,
         /// The variable that holds the key.

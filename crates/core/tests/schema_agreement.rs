@@ -28,7 +28,7 @@ fn complete(kind: FileKind) -> Value {
     match kind {
         FileKind::Eval => complete_eval(),
         FileKind::Task => json!({
-            "kind": "Task", "apiVersion": "mcpchecker/v1alpha2",
+            "$schema": "x.json", "kind": "Task", "apiVersion": "mcpchecker/v1alpha2",
             "metadata": {"name": "n", "difficulty": "easy", "labels": {"a": "b"}, "parallel": true, "runs": 3, "description": "d", "category": "c", "annotations": {}},
             "spec": {
                 "requires": [{"extension": "e", "as": "x"}, {"mcpServer": "s"}],
@@ -44,14 +44,14 @@ fn complete(kind: FileKind) -> Value {
             },
         }),
         FileKind::Agent => json!({
-            "kind": "Agent", "apiVersion": "mcpchecker/v1alpha1",
+            "$schema": "x.json", "kind": "Agent", "apiVersion": "mcpchecker/v1alpha1",
             "metadata": {"name": "n", "version": 1.0, "description": "d", "annotations": 1},
             "builtin": {"type": "claude-code", "model": "m", "baseUrl": "u", "apiKey": "K"},
             "acp": {"cmd": "c", "args": ["a", 1]},
             "commands": {"runPrompt": "r", "argTemplateMcpServer": "a", "argTemplateAllowedTools": "b", "allowedToolsJoinSeparator": ",", "useVirtualHome": true, "getVersion": "v"},
             "skills": {"mountPath": "p", "toolName": "t"}, "modelTap": false,
         }),
-        FileKind::McpConfig => json!({"mcpServers": {
+        FileKind::McpConfig => json!({"$schema": "x.json", "mcpServers": {
             "a": {"type": "stdio", "command": "c", "args": ["a", 1], "env": {"A": "b"}, "disabled": false, "alwaysAllow": ["t"], "enableAllTools": true},
             "b": {"type": "http", "url": "http://x", "headers": {"A": "b"}},
         }}),
@@ -66,7 +66,7 @@ fn complete_eval() -> Value {
         "isError": false, "maxDuration": "1s", "times": {"min": 1, "max": 2},
     });
     json!({
-        "kind": "Eval", "apiVersion": "mcpchecker/v1alpha2",
+        "$schema": "x.json", "kind": "Eval", "apiVersion": "mcpchecker/v1alpha2",
         "metadata": {"name": "n", "description": "d", "category": "c", "labels": {"a": 1}, "annotations": {"x": [1]}},
         "config": {
             "agents": [{"type": "builtin.llm-agent", "model": "openai:x", "modelTap": true}, {"type": "file", "path": "a.yaml"}],

@@ -21,7 +21,8 @@ pub(crate) fn run(args: &ListArgs) -> anyhow::Result<Exit> {
     let inputs = Inputs {
         env: &env,
         source_roots: &roots,
-        mcp_config: args.plan.mcp_config_file.as_deref(),
+        runs: args.plan.runs,
+        mcp_config: args.loading.mcp_config_file.as_deref(),
     };
     let mut problems = Problems::default();
     let loaded = load(&args.file, &inputs, &mut problems);

@@ -19,7 +19,8 @@ pub(crate) fn run(args: &ValidateArgs) -> anyhow::Result<Exit> {
     let inputs = Inputs {
         env: &env,
         source_roots: &roots,
-        mcp_config: None,
+        runs: None,
+        mcp_config: args.loading.mcp_config_file.as_deref(),
     };
     let mut problems = Problems::default();
     let mut lines = Vec::new();
@@ -30,6 +31,7 @@ pub(crate) fn run(args: &ValidateArgs) -> anyhow::Result<Exit> {
         };
         if let Loaded::Suite(suite) = &loaded
             && let Some(first) = names.insert(suite.name.clone(), path)
+            && first != path
         {
             problems.push(
                 Problem::warning(

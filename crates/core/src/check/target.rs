@@ -161,6 +161,16 @@ fn write_either(
     }
 }
 
+impl ToolMatcher {
+    /// The entry with how often it is asked for, where it says so.
+    pub fn describe(&self) -> String {
+        if self.times == Times::default() {
+            return self.to_string();
+        }
+        format!("{self}, {}", self.times)
+    }
+}
+
 impl fmt::Display for ToolMatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.target)?;

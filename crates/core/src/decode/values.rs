@@ -27,6 +27,33 @@ impl<T: Decode> Decode for Option<T> {
     }
 }
 
+/// A key that may be left out, but not left empty: `toolsUsed:` with nothing behind it was meant
+/// to say something.
+#[derive(Debug, Clone)]
+pub struct Given<T>(Option<T>);
+
+impl<T> std::ops::Deref for Given<T> {
+    type Target = Option<T>;
+
+    fn deref(&self) -> &Option<T> {
+        &self.0
+    }
+}
+
+impl<T: Decode> Decode for Given<T> {
+    fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
+        Some(Self(T::decode(node, cx)))
+    }
+
+    fn absent() -> Option<Self> {
+        Some(Self(None))
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        T::schema(definitions)
+    }
+}
+
 /// A required key whose absence is reported, while the rest of its map is still looked at.
 #[derive(Debug, Clone)]
 pub struct Required<T>(Option<T>);
@@ -320,6 +347,11 @@ impl Decode for Duration {
             }
         };
         match duration::parse(text) {
+            Ok(duration) if duration.is_zero() => {
+                let message = "a duration of zero leaves no time at all";
+                cx.report(node.span, Problem::error(Code::Value, message));
+                None
+            }
             Ok(duration) => Some(duration),
             Err(error) => {
                 let hint = match error {
@@ -338,10 +370,8 @@ impl Decode for Duration {
     fn schema(_: &mut Definitions) -> Value {
         json!({
             "description": "a duration such as `30s`, `5m`, `1h30m`, `250ms`",
-            "anyOf": [
-                {"type": "string", "pattern": r"^\+?(0|(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"},
-                {"const": 0},
-            ],
+            "type": "string",
+            "pattern": r"^\+?(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$",
         })
     }
 }

@@ -123,6 +123,9 @@ impl Loader<'_> {
                     let model = model(file.model.as_ref(), false, cx);
                     if let AgentKind::Builtin { model: own, .. } = &mut agent.kind {
                         *own = model;
+                    } else if let Some(written) = &file.model {
+                        let message = "`model` means nothing for an agent that has its own command";
+                        cx.report(written.span, Problem::warning(Code::Conflict, message));
                     }
                 }
                 agent.model_tap |= file.model_tap.unwrap_or(false);
@@ -184,6 +187,10 @@ pub(super) fn resolve(file: &AgentFile, cx: &Context<'_>) -> Option<Agent> {
         // Reported when the file was decoded.
         return None;
     };
+    if let (Some(commands), false) = (&file.commands, matches!(kind, AgentKind::Commands(_))) {
+        let message = "`commands` is not used beside `acp` or `builtin`";
+        cx.report(commands.span, Problem::warning(Code::Conflict, message));
+    }
     Some(Agent {
         name: file.metadata.get()?.name.get()?.value.0.clone(),
         kind,

@@ -17,6 +17,8 @@ words! {
 record! {
     /// An agent: a built-in one, one that speaks ACP, or any command.
     pub struct AgentFile any_of ["builtin", "acp", "commands"] {
+        /// The schema that an editor checks this file against.
+        "$schema" => schema: Option<Text>,
         /// Must be `Agent`.
         "kind" => kind: Required<AgentKindWord>,
         /// The version of the format; it changes nothing here.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::check::{CallsMode, OrderKind};
-use crate::decode::{Context, Decode, Definitions, NonEmpty, decode_word, record};
+use crate::decode::{Context, Decode, Definitions, Given, NonEmpty, decode_word, record};
 use crate::document::{Data, Node};
 use crate::matcher::{Matcher, Step};
 use crate::pattern::Pattern;
@@ -17,33 +17,33 @@ record! {
     /// What must hold after a task. Only what is listed is checked.
     pub struct AssertionsFile {
         /// Every listed tool must be called.
-        "toolsUsed" => tools_used: Option<NonEmpty<ToolFile>>,
+        "toolsUsed" => tools_used: Given<NonEmpty<ToolFile>>,
         /// At least one of the listed tools must be called.
-        "requireAny" => require_any: Option<NonEmpty<ToolFile>>,
+        "requireAny" => require_any: Given<NonEmpty<ToolFile>>,
         /// None of the listed tools may be called.
-        "toolsNotUsed" => tools_not_used: Option<NonEmpty<ToolFile>>,
+        "toolsNotUsed" => tools_not_used: Given<NonEmpty<ToolFile>>,
         /// At least this many tool calls.
-        "minToolCalls" => min_tool_calls: Option<Located<u64>>,
+        "minToolCalls" => min_tool_calls: Given<Located<u64>>,
         /// At most this many tool calls.
-        "maxToolCalls" => max_tool_calls: Option<Located<u64>>,
+        "maxToolCalls" => max_tool_calls: Given<Located<u64>>,
         /// Every listed resource must be read.
-        "resourcesRead" => resources_read: Option<NonEmpty<ResourceFile>>,
+        "resourcesRead" => resources_read: Given<NonEmpty<ResourceFile>>,
         /// None of the listed resources may be read.
-        "resourcesNotRead" => resources_not_read: Option<NonEmpty<ResourceFile>>,
+        "resourcesNotRead" => resources_not_read: Given<NonEmpty<ResourceFile>>,
         /// Every listed prompt must be used.
-        "promptsUsed" => prompts_used: Option<NonEmpty<PromptFile>>,
+        "promptsUsed" => prompts_used: Given<NonEmpty<PromptFile>>,
         /// None of the listed prompts may be used.
-        "promptsNotUsed" => prompts_not_used: Option<NonEmpty<PromptFile>>,
+        "promptsNotUsed" => prompts_not_used: Given<NonEmpty<PromptFile>>,
         /// Calls in this order; others may come between.
-        "callOrder" => call_order: Option<NonEmpty<OrderFile>>,
+        "callOrder" => call_order: Given<NonEmpty<OrderFile>>,
         /// No tool is called twice with the same arguments.
-        "noDuplicateCalls" => no_duplicate_calls: Option<bool>,
+        "noDuplicateCalls" => no_duplicate_calls: Given<bool>,
         /// Expected tool calls, each assigned to one that was made. Proctor's own.
-        "calls" => calls: Option<CallsFile>,
+        "calls" => calls: Given<CallsFile>,
         /// Every listed skill must be loaded.
-        "skillsLoaded" => skills_loaded: Option<NonEmpty<SkillFile>>,
+        "skillsLoaded" => skills_loaded: Given<NonEmpty<SkillFile>>,
         /// None of the listed skills may be loaded.
-        "skillsNotLoaded" => skills_not_loaded: Option<NonEmpty<SkillFile>>,
+        "skillsNotLoaded" => skills_not_loaded: Given<NonEmpty<SkillFile>>,
     }
 }
 
@@ -53,19 +53,19 @@ record! {
         /// The server, as the MCP config names it.
         "server" => server: Located<String>,
         /// The exact name of the tool.
-        "tool" => tool: Option<String>,
+        "tool" => tool: Given<String>,
         /// A regular expression on the tool's name.
-        "toolPattern" => tool_pattern: Option<Pattern>,
+        "toolPattern" => tool_pattern: Given<Pattern>,
         /// What the arguments must match. Proctor's own.
-        "arguments" => arguments: Option<Located<Matcher>>,
+        "arguments" => arguments: Given<Located<Matcher>>,
         /// What the result must match. Proctor's own.
-        "result" => result: Option<Located<Matcher>>,
+        "result" => result: Given<Located<Matcher>>,
         /// Whether the tool says that it failed. Proctor's own.
-        "isError" => is_error: Option<bool>,
+        "isError" => is_error: Given<bool>,
         /// How long the call may take. Proctor's own.
-        "maxDuration" => max_duration: Option<Duration>,
+        "maxDuration" => max_duration: Given<Duration>,
         /// How many calls must match. Proctor's own.
-        "times" => times: Option<Located<TimesFile>>,
+        "times" => times: Given<Located<TimesFile>>,
     }
 }
 
@@ -73,9 +73,9 @@ record! {
     /// How many calls must match; both ends are included.
     pub struct TimesFile {
         /// At least, 1 if not given.
-        "min" => min: Option<u64>,
+        "min" => min: Given<u64>,
         /// At most, any number if not given.
-        "max" => max: Option<u64>,
+        "max" => max: Given<u64>,
     }
 }
 
@@ -85,9 +85,9 @@ record! {
         /// The server, as the MCP config names it.
         "server" => server: Located<String>,
         /// The exact URI.
-        "uri" => uri: Option<String>,
+        "uri" => uri: Given<String>,
         /// A regular expression on the URI.
-        "uriPattern" => uri_pattern: Option<Pattern>,
+        "uriPattern" => uri_pattern: Given<Pattern>,
     }
 }
 
@@ -97,9 +97,9 @@ record! {
         /// The server, as the MCP config names it.
         "server" => server: Located<String>,
         /// The exact name of the prompt.
-        "prompt" => prompt: Option<String>,
+        "prompt" => prompt: Given<String>,
         /// A regular expression on the prompt's name.
-        "promptPattern" => prompt_pattern: Option<Pattern>,
+        "promptPattern" => prompt_pattern: Given<Pattern>,
     }
 }
 
@@ -129,9 +129,9 @@ record! {
     /// Skills: by exact name, by pattern (either may match), or any.
     pub struct SkillFile {
         /// The exact name of the skill.
-        "skill" => skill: Option<String>,
+        "skill" => skill: Given<String>,
         /// A regular expression on the skill's name.
-        "skillPattern" => skill_pattern: Option<Pattern>,
+        "skillPattern" => skill_pattern: Given<Pattern>,
     }
 }
 
@@ -151,19 +151,15 @@ impl Decode for OrderKind {
     }
 }
 
-const CALLS_MODES: [(&str, CallsMode); 3] = [
-    ("contains", CallsMode::Contains),
-    ("inOrder", CallsMode::InOrder),
-    ("exact", CallsMode::Exact),
-];
+const CALLS_MODES: [CallsMode; 3] = [CallsMode::Contains, CallsMode::InOrder, CallsMode::Exact];
 
 impl Decode for CallsMode {
     fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
-        decode_word(node, cx, &CALLS_MODES)
+        decode_word(node, cx, &CALLS_MODES.map(|mode| (mode.word(), mode)))
     }
 
     fn schema(_: &mut Definitions) -> Value {
-        json!({"enum": CALLS_MODES.map(|(word, _)| word)})
+        json!({"enum": CALLS_MODES.map(CallsMode::word)})
     }
 }
 

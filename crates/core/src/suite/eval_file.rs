@@ -7,9 +7,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::assertion_file::AssertionsFile;
-use crate::decode::{Context, Decode, Definitions, Positive, Required, Table, Text, record, words};
+use crate::decode::{
+    Context, Decode, Definitions, NonEmpty, Positive, Required, Table, Text, record, words,
+};
 use crate::document::Node;
-use crate::problem::{Code, Located, Problem};
+use crate::problem::{Code, Located, Problem, listed, nearest};
 
 words! {
     /// `kind` of an eval file.
@@ -31,6 +33,8 @@ words! {
 record! {
     /// An eval suite: which agent does which tasks on which servers, and what must hold.
     pub struct EvalFile {
+        /// The schema that an editor checks this file against.
+        "$schema" => schema: Option<Text>,
         /// Must be `Eval`.
         "kind" => kind: Required<EvalKind>,
         /// The version of the format; it changes nothing here.
@@ -66,7 +70,7 @@ record! {
         /// Old spelling of `agent: {type: file, path: …}`.
         "agentFile" => agent_file: Option<Located<String>>,
         /// Several agents: the suite runs over each. Proctor's own.
-        "agents" => agents: Vec<Located<AgentRefFile>>,
+        "agents" => agents: Option<NonEmpty<Located<AgentRefFile>>>,
         /// The file that names the MCP servers.
         "mcpConfigFile" => mcp_config_file: Option<Required<Located<String>>>,
         /// The tasks, and what must hold after each.
@@ -145,12 +149,9 @@ impl Decode for AgentType {
             return Some(Self::Builtin(name));
         }
         let known = agent_types();
-        let hint = match crate::problem::nearest(&text, known.iter().map(String::as_str)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!(
-                "known: {}",
-                crate::problem::listed(known.iter().map(String::as_str))
-            ),
+        let hint = match BUILTIN_AGENTS.into_iter().find(|b| *b == text) {
+            Some(name) => format!("did you mean `builtin.{name}`?"),
+            None => nearest_type(&text, &known),
         };
         let message = format!("`{text}` is not a type of agent");
         cx.report(node.span, Problem::error(Code::Value, message).hint(hint));
@@ -159,6 +160,14 @@ impl Decode for AgentType {
 
     fn schema(_: &mut Definitions) -> Value {
         json!({"enum": agent_types()})
+    }
+}
+
+fn nearest_type(text: &str, known: &[String]) -> String {
+    let known = || known.iter().map(String::as_str);
+    match nearest(text, known()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("known: {}", listed(known())),
     }
 }
 
@@ -265,6 +274,8 @@ record! {
 record! {
     /// Environment variables that hold an OpenAI-compatible judge.
     pub struct JudgeEnvFile {
+        /// The variable that holds `openai` or `claude`; OpenAI if not given.
+        "typeKey" => type_key: Option<Located<String>>,
         /// The variable that holds the URL.
         "baseUrlKey" => base_url_key: Option<Located<String>>,
         /// The variable that holds the key.
@@ -284,7 +295,7 @@ record! {
         /// Turns of the agent. Proctor's own.
         "maxTurns" => max_turns: Option<Positive>,
         /// Tokens, in and out. Proctor's own.
-        "maxTokens" => max_tokens: Option<u64>,
+        "maxTokens" => max_tokens: Option<Positive>,
         /// Cost in US dollars. Proctor's own.
         "maxCostUsd" => max_cost_usd: Option<f64>,
     }

@@ -162,17 +162,23 @@ fn not_utf8(path: &Path, bytes: &[u8], at: usize) -> Problem {
 
 /// The name in the same folder that was probably meant.
 pub fn neighbour_hint(path: &Path) -> Option<String> {
-    let wanted = path.file_name()?.to_str()?;
+    let wanted = path.file_stem()?.to_str()?;
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let Ok(entries) = fs::read_dir(folder) else {
         return Some(format!("the folder `{}` does not exist", folder.display()));
     };
-    let names: Vec<String> = entries
+    // Endings are alike anyway, and would make any two short names look alike.
+    let names: Vec<PathBuf> = entries
         .take(1_000)
-        .filter_map(|e| e.ok()?.file_name().into_string().ok())
+        .filter_map(|e| Some(e.ok()?.path()))
         .collect();
-    nearest(wanted, names.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?"))
+    let stems = names.iter().filter_map(|name| name.file_stem()?.to_str());
+    let near = nearest(wanted, stems)?;
+    let name = names
+        .iter()
+        .find(|name| name.file_stem().is_some_and(|stem| stem == near))?;
+    Some(format!("did you mean `{}`?", name.file_name()?.display()))
 }
 
 /// An empty path names no folder, though it means this one.

@@ -66,7 +66,7 @@ impl From<&LimitsFile> for Limits {
             timeout: file.timeout,
             cleanup_timeout: file.cleanup_timeout,
             max_turns: file.max_turns.map(|n| n.0),
-            max_tokens: file.max_tokens,
+            max_tokens: file.max_tokens.map(|n| u64::from(n.0)),
             max_cost_usd: file.max_cost_usd,
         }
     }

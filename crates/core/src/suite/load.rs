@@ -25,6 +25,8 @@ pub struct Inputs<'a> {
     pub env: &'a Environment,
     /// The folders of sources that are at hand, by name.
     pub source_roots: &'a BTreeMap<String, PathBuf>,
+    /// How often each case is run, whatever its file says.
+    pub runs: Option<u32>,
     /// An MCP config that stands in for the one that the eval file names.
     pub mcp_config: Option<&'a Path>,
 }

@@ -8,6 +8,8 @@ use crate::problem::Located;
 record! {
     /// The MCP servers.
     pub struct McpFile {
+        /// The schema that an editor checks this file against.
+        "$schema" => schema: Option<Text>,
         /// The servers, by name.
         "mcpServers" => servers: Required<Located<Table<Located<ServerFile>>>>,
     }

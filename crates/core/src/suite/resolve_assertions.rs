@@ -98,11 +98,11 @@ pub(super) fn resolve(
     };
     checks.extend(prompts(file.prompts_used.as_ref()).map(Check::PromptsUsed));
     checks.extend(prompts(file.prompts_not_used.as_ref()).map(Check::PromptsNotUsed));
-    if let Some(order) = &file.call_order {
+    if let Some(order) = file.call_order.as_ref() {
         let entries = order.0.iter().map(|entry| to.order(entry)).collect();
         checks.push(Check::CallOrder(entries));
     }
-    if file.no_duplicate_calls == Some(true) {
+    if *file.no_duplicate_calls == Some(true) {
         checks.push(Check::NoDuplicateCalls);
     }
     checks.extend(file.calls.as_ref().map(|calls| to.calls(calls)));
@@ -131,8 +131,8 @@ impl Resolver<'_> {
         ToolMatcher {
             target: NameMatcher {
                 server: self.server(&file.server),
-                name: file.tool.clone(),
-                pattern: file.tool_pattern.clone(),
+                name: (*file.tool).clone(),
+                pattern: (*file.tool_pattern).clone(),
             },
             arguments: self.object_matcher(
                 file.arguments.as_ref(),
@@ -144,8 +144,8 @@ impl Resolver<'_> {
                 "a tool's result is a map",
                 "match its text with `result: {content: {$contains: {text: {$match: …}}}}`",
             ),
-            is_error: file.is_error,
-            max_duration: file.max_duration,
+            is_error: *file.is_error,
+            max_duration: *file.max_duration,
             times: self.times(file.times.as_ref(), least),
         }
     }
@@ -171,8 +171,8 @@ impl Resolver<'_> {
             return Times::default();
         };
         let times = Times {
-            min: written.min,
-            max: written.max,
+            min: *written.min,
+            max: *written.max,
         };
         let low = times.least();
         if low > times.most() {
@@ -182,6 +182,11 @@ impl Resolver<'_> {
             );
             self.cx
                 .report(written.span, Problem::error(Code::Conflict, message));
+        } else if least > 0 && times.max.is_some() {
+            let message = "`times.max` would allow more calls than it forbids";
+            let problem = Problem::error(Code::Conflict, message);
+            let hint = "with `min: 3`, three calls or more are forbidden";
+            self.cx.report(written.span, problem.hint(hint));
         } else if low < least {
             let message = "with `min: 0`, `times` forbids even what is never called";
             self.cx
@@ -195,7 +200,7 @@ impl Resolver<'_> {
     }
 
     fn call_counts(&self, file: &AssertionsFile) -> Vec<Check> {
-        if let (Some(min), Some(max)) = (&file.min_tool_calls, &file.max_tool_calls)
+        if let (Some(min), Some(max)) = (file.min_tool_calls.as_ref(), file.max_tool_calls.as_ref())
             && min.value > max.value
         {
             let message = format!(
@@ -221,16 +226,16 @@ impl Resolver<'_> {
     fn resource(&self, file: &ResourceFile) -> NameMatcher {
         NameMatcher {
             server: self.server(&file.server),
-            name: file.uri.clone(),
-            pattern: file.uri_pattern.clone(),
+            name: (*file.uri).clone(),
+            pattern: (*file.uri_pattern).clone(),
         }
     }
 
     fn prompt(&self, file: &PromptFile) -> NameMatcher {
         NameMatcher {
             server: self.server(&file.server),
-            name: file.prompt.clone(),
-            pattern: file.prompt_pattern.clone(),
+            name: (*file.prompt).clone(),
+            pattern: (*file.prompt_pattern).clone(),
         }
     }
 
@@ -246,8 +251,8 @@ impl Resolver<'_> {
         let mut expected: u64 = 0;
         for entry in &file.list.0 {
             let times = entry.times.as_ref();
-            let min = times.and_then(|t| t.min).unwrap_or(1);
-            let max = times.and_then(|t| t.max);
+            let min = times.and_then(|t| *t.min).unwrap_or(1);
+            let max = times.and_then(|t| *t.max);
             expected = expected.saturating_add(max.unwrap_or(min));
             if let (Some(times), Some(_)) = (times, max)
                 && file.mode != CallsMode::Exact
@@ -279,7 +284,7 @@ impl Resolver<'_> {
 
 fn skill(file: &SkillFile) -> SkillMatcher {
     SkillMatcher {
-        name: file.skill.clone(),
-        pattern: file.skill_pattern.clone(),
+        name: (*file.skill).clone(),
+        pattern: (*file.skill_pattern).clone(),
     }
 }

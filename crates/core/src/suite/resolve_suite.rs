@@ -10,7 +10,7 @@ use super::mcp_file::McpFile;
 use super::resolve_assertions::ServerScope;
 use super::resolve_task_sets::{self, Scope};
 use super::server::{self, Servers};
-use super::template::{Part, Reference, Template, TemplateValue};
+use super::template::{Part, Reference, Template, TemplateError, TemplateValue};
 use super::{Agent, Extension, Isolation, Judge, JudgeModel, Limits, Package, Suite};
 use crate::decode::{Context, Decode};
 use crate::document;
@@ -66,7 +66,8 @@ impl Loader<'_> {
         if let Some(path) = &config.agent_file {
             return self.agent_file(path, cx).into_iter().collect();
         }
-        let references = config.agent.iter().chain(&config.agents);
+        let several = config.agents.iter().flat_map(|agents| &agents.0);
+        let references = config.agent.iter().chain(several);
         references
             .filter_map(|agent| self.agent(agent, cx))
             .collect()
@@ -88,6 +89,7 @@ impl Loader<'_> {
             (None, Some(env)) => {
                 let name = |key: &Option<Located<String>>| key.as_ref().map(|k| k.value.clone());
                 JudgeModel::Environment {
+                    provider: name(&env.type_key),
                     base_url: name(&env.base_url_key),
                     api_key: name(&env.api_key_key),
                     model: name(&env.model_name_key),
@@ -167,22 +169,19 @@ impl Loader<'_> {
         let config = match &file.config {
             None => serde_json::Value::Object(serde_json::Map::new()),
             Some(node) => {
-                let value = match TemplateValue::parse(&node.to_json()) {
-                    Ok(value) => value,
-                    Err(errors) => {
-                        for error in errors {
-                            let problem = Problem::error(Code::Reference, error.message);
-                            cx.report(node.span, problem.maybe_hint(error.hint));
-                        }
-                        return None;
-                    }
-                };
+                let value = TemplateValue::parse(&node.to_json());
+                let value = value
+                    .map_err(|errors| report_templates(errors, node.span, cx))
+                    .ok()?;
                 value.fill(&mut |t| self.fill_env(t, node.span, cx)).ok()?
             }
         };
         let mut env = BTreeMap::new();
         for (key, text) in file.env.iter() {
-            let template = Template::parse(&text.value.0).ok()?;
+            let template = Template::parse(&text.value.0);
+            let template = template
+                .map_err(|errors| report_templates(errors, text.span, cx))
+                .ok()?;
             let value = self.fill_env(&template, text.span, cx).ok()?;
             env.insert(key.value.clone(), value);
         }
@@ -216,6 +215,13 @@ impl Loader<'_> {
             }
         }
         Ok(out)
+    }
+}
+
+fn report_templates(errors: Vec<TemplateError>, span: Span, cx: &Context<'_>) {
+    for error in errors {
+        let problem = Problem::error(Code::Reference, error.message);
+        cx.report(span, problem.maybe_hint(error.hint));
     }
 }
 

@@ -12,7 +12,7 @@ use super::task_file::{
 };
 use super::variables::Environment;
 use super::{Case, CaseId, Limits};
-use crate::decode::{Context, Table};
+use crate::decode::{Context, Table, Text};
 use crate::problem::{Code, Located, Problem, Span, nearest_hint};
 
 /// What a task is resolved against.
@@ -180,7 +180,7 @@ fn legacy_verify(file: &Located<LegacyVerifyFile>) -> StepFile {
 }
 
 fn script_step(
-    inline: Option<&crate::decode::Text>,
+    inline: Option<&Located<Text>>,
     file: Option<&Located<String>>,
     span: Span,
 ) -> StepFile {
@@ -247,7 +247,7 @@ fn providers(
 fn prompt(file: &Located<TextSourceFile>, scope: &TaskScope<'_>) -> Option<String> {
     let cx = scope.cx;
     let text = match (&file.inline, &file.file) {
-        (Some(text), _) => text.0.clone(),
+        (Some(text), _) => text.value.0.clone(),
         (None, Some(path)) => {
             let resolved = resolve_file(path, scope.origin, cx)?;
             match files::read(&resolved) {

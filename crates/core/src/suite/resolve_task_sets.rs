@@ -140,6 +140,11 @@ impl Tasks<'_> {
         };
         if let Some(evals) = &file.evals {
             let server = scope.resolve("task set", &evals.server, self.cx);
+            if let Some((label, _)) = file.label_selector.iter().next() {
+                let message = "`labelSelector` means nothing here: shipped evals have no labels";
+                self.cx
+                    .report(label.span, Problem::warning(Code::Conflict, message));
+            }
             self.shipped.push(Shipped {
                 server,
                 level: evals.level,
@@ -315,7 +320,8 @@ impl Tasks<'_> {
         if !selected {
             return None;
         }
-        if !case.has_checks() {
+        // After an error, what was meant to be checked may just not be known.
+        if !case.has_checks() && !self.loader.problems.borrow().has_errors() {
             let message = format!("nothing is checked after the task `{}`", case.name);
             let problem = Problem::warning(Code::Vacuous, message).in_file(&task.path);
             inner.report_elsewhere(
@@ -366,12 +372,16 @@ impl Tasks<'_> {
         }
     }
 
+    fn runs(&self, case: &Case) -> u32 {
+        self.loader.inputs.runs.or(case.runs).unwrap_or(1)
+    }
+
     fn warn_of_pass_rules(&self, cases: &[Case]) {
         for set in &self.sets {
             let Some(rule) = set.pass else { continue };
-            let short = cases.iter().find(|case| {
-                case.pass == Some(rule.value) && case.runs.unwrap_or(1) < rule.value.of
-            });
+            let short = cases
+                .iter()
+                .find(|case| case.pass == Some(rule.value) && self.runs(case) < rule.value.of);
             if let Some(case) = short {
                 let message = format!(
                     "`{}/{}` needs {} trials, and the task `{}` has {}",
@@ -379,7 +389,7 @@ impl Tasks<'_> {
                     rule.value.of,
                     rule.value.of,
                     case.name,
-                    case.runs.unwrap_or(1)
+                    self.runs(case)
                 );
                 let problem = Problem::warning(Code::Conflict, message);
                 let hint = format!(

@@ -107,6 +107,14 @@ fn resolve_server(
         (Some(command), None) => {
             refuse_other_transport(file, &[TransportWord::Stdio], "command", cx);
             warn_of_unused(file, "command", cx);
+            if command.value.contains("${") {
+                let message = "variables are not expanded in `command`";
+                let problem = Problem::warning(Code::Value, message);
+                cx.report(
+                    command.span,
+                    problem.hint("they are in `args`, `env`, `url` and `headers`"),
+                );
+            }
             Transport::Stdio {
                 command: command.value.clone(),
                 args: file
@@ -123,7 +131,7 @@ fn resolve_server(
             warn_of_unused(file, "url", cx);
             let expanded = expand_at(&url.value, url.span, env, cx);
             if !expanded.is_empty() && !is_http(&expanded) && !url.value.starts_with("${") {
-                let message = format!("`{expanded}` is not an HTTP address");
+                let message = format!("`{}` is not an HTTP address", url.value);
                 let problem = Problem::error(Code::Value, message);
                 cx.report(
                     url.span,

@@ -68,7 +68,10 @@ impl Decode for StepFile {
             let problem = Problem::error(Code::Conflict, message);
             cx.report(
                 second.key_span,
-                problem.hint("start each step with its own `-`"),
+                problem.hint(format!(
+                    "start each step with its own `-`, and indent what belongs to `{}` below it",
+                    entry.key
+                )),
             );
             return None;
         }
@@ -133,7 +136,7 @@ record! {
     /// Runs a script; it passes if it exits with 0.
     pub struct ScriptFile one_of ["inline", "file"] {
         /// The script. A `#!` line is honoured.
-        "inline" => inline: Option<Text>,
+        "inline" => inline: Option<Located<Text>>,
         /// The file that holds it; it runs in that file's folder.
         "file" => file: Option<Located<String>>,
         /// Its environment. Templates are expanded here, and only here.
@@ -141,7 +144,7 @@ record! {
         /// How long it may take, 5m if not given.
         "timeout" => timeout: Option<Duration>,
         /// Whether the trial goes on when it fails.
-        "continueOnError" => continue_on_error: Option<bool>,
+        "continueOnError" => continue_on_error: Option<Located<bool>>,
     }
 }
 

@@ -20,6 +20,8 @@ words! {
 record! {
     /// One thing for an agent to do, with its setup, verification and cleanup.
     pub struct TaskFile one_of ["spec", "steps"] {
+        /// The schema that an editor checks this file against.
+        "$schema" => schema: Option<Text>,
         /// Must be `Task`.
         "kind" => kind: Required<TaskKind>,
         /// `mcpchecker/v1alpha2` for tasks with `spec`; absent or `mcpchecker/v1alpha1` for tasks with `steps`.
@@ -122,7 +124,7 @@ record! {
     /// A text, or the file that holds it.
     pub struct TextSourceFile one_of ["inline", "file"] {
         /// The text.
-        "inline" => inline: Option<Text>,
+        "inline" => inline: Option<Located<Text>>,
         /// The file.
         "file" => file: Option<Located<String>>,
     }
@@ -146,7 +148,7 @@ record! {
     /// A verification (v1alpha1): a script, or what a judge looks for.
     pub struct LegacyVerifyFile one_of ["inline", "file", "contains", "exact"] {
         /// The script.
-        "inline" => inline: Option<Text>,
+        "inline" => inline: Option<Located<Text>>,
         /// The file that holds the script.
         "file" => file: Option<Located<String>>,
         /// Every fact of this is in the answer.

@@ -73,7 +73,11 @@ fn case(planned: &PlannedCase<'_>) -> Value {
 }
 
 fn check(check: &Check) -> Value {
-    json!({"check": check.name(), "entries": check.details()})
+    let mode = match check {
+        Check::Calls { mode, .. } => Some(mode.word()),
+        _ => None,
+    };
+    json!({"check": check.name(), "mode": mode, "entries": check.details()})
 }
 
 fn steps(steps: &[Step]) -> Vec<Value> {

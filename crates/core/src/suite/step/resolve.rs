@@ -136,7 +136,7 @@ impl OneStep<'_> {
     fn script(&self, file: &ScriptFile) -> Option<Script> {
         let task_folder = self.scope.cx.source.folder().to_path_buf();
         let (source, folder) = match (&file.inline, &file.file) {
-            (Some(text), _) => (ScriptSource::Inline(text.0.clone()), task_folder),
+            (Some(text), _) => (self.inline(text)?, task_folder),
             (None, Some(path)) => {
                 let path = resolve_file(path, self.scope.origin, self.scope.cx)?;
                 let folder = path.parent().map_or(task_folder, PathBuf::from);
@@ -144,13 +144,38 @@ impl OneStep<'_> {
             }
             (None, None) => return None,
         };
+        let message = "a script that may fail verifies nothing";
+        let span = file
+            .continue_on_error
+            .as_ref()
+            .map_or(Span::default(), |c| c.span);
+        let may_fail = file.continue_on_error.as_ref().is_some_and(|c| c.value);
+        self.warn_of_vacuous(may_fail, span, message);
         Some(Script {
             source,
             folder,
             env: self.templates(&file.env),
             timeout: file.timeout.unwrap_or(SCRIPT_TIMEOUT),
-            continue_on_error: file.continue_on_error.unwrap_or(false),
+            continue_on_error: may_fail,
         })
+    }
+
+    fn inline(&self, text: &Located<Text>) -> Option<ScriptSource> {
+        if text.value.0.trim().is_empty() {
+            self.report(
+                text.span,
+                Problem::error(Code::Vacuous, "the script is empty"),
+            );
+            return None;
+        }
+        Some(ScriptSource::Inline(text.value.0.clone()))
+    }
+
+    /// Warns of a verification that can't fail.
+    fn warn_of_vacuous(&self, vacuous: bool, span: Span, message: &str) {
+        if vacuous && self.phase == Phase::Verify {
+            self.report(span, Problem::warning(Code::Vacuous, message));
+        }
     }
 
     fn http(&self, file: &HttpFile) -> Option<Http> {
@@ -178,6 +203,23 @@ impl OneStep<'_> {
         let headers = self.templates(&file.headers);
         let expected = file.expect.as_ref().and_then(|e| e.body.as_ref());
         let content = expected.map(|content| self.content(content));
+        let asks = content
+            .as_ref()
+            .is_some_and(|c| c.pattern.is_some() || !c.fields.is_empty());
+        let asks = asks || file.expect.as_ref().is_some_and(|e| e.status.is_some());
+        let message = "the step expects nothing of the response, so any response passes";
+        self.warn_of_vacuous(!asks, file.url.span, message);
+        if let Some(literal) = url.as_ref().and_then(Template::as_literal)
+            && !literal.starts_with("http://")
+            && !literal.starts_with("https://")
+        {
+            let message = format!("`{literal}` is not an HTTP address");
+            let problem = Problem::error(Code::Value, message);
+            self.report(
+                file.url.span,
+                problem.hint("it starts with `http://` or `https://`"),
+            );
+        }
         Some(Http {
             url: url?,
             method,
