@@ -1,6 +1,6 @@
 //! From a tree to typed values, with every problem on the way.
 //!
-//! Its main trait is [`Decode`]. One declaration, [`record!`], gives a file format's struct, its
+//! Its main trait is [`Decode`]. One declaration, `record!`, gives a file format's struct, its
 //! decoder and its JSON Schema, so that what an editor accepts is what the loader accepts.
 //! Knows nothing of any particular file format.
 
