@@ -1,0 +1,299 @@
+//! What happened, as it is written to the record: owned, versioned, one JSON object a line.
+//!
+//! Its main type is [`Event`]. A later version of Proctor reads every earlier one, so a variant is
+//! never removed and a field never changes its meaning; new ones are optional. Enums are tagged
+//! from outside: other tagging buffers numbers, which loses digits.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The version of the record that this program writes.
+pub const RECORD_VERSION: u32 = 1;
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Its number within its file, from one, without gaps.
+    pub seq: u64,
+    /// When: microseconds of a monotonic clock since the run started.
+    pub at: u64,
+    /// What.
+    pub event: What,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum What {
+    /// A run started. First in `run.jsonl`.
+    RunStarted(RunStarted),
+    /// A run ended.
+    RunEnded(RunEnded),
+    /// A trial started. First in its file.
+    TrialStarted(TrialStarted),
+    /// A trial came to another phase.
+    PhaseStarted {
+        /// Which one.
+        phase: Phase,
+    },
+    /// A trial ended. Last in its file, before the file is renamed.
+    TrialEnded(TrialEnded),
+    /// Somebody connected to a server.
+    ConnectionOpened(ConnectionOpened),
+    /// A connection ended.
+    ConnectionClosed(ConnectionClosed),
+    /// A message went over a connection, or what was meant to be one.
+    Frame(Frame),
+    /// The head of an HTTP request or response.
+    Http(Http),
+    /// Something about a connection that should not be so.
+    Finding(Finding),
+}
+
+/// What a run is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunStarted {
+    /// The version of the record.
+    pub record: u32,
+    /// The version of Proctor.
+    pub proctor: String,
+    /// The wall clock, RFC 3339.
+    pub started: String,
+    /// What is run.
+    pub name: String,
+    /// The command line, without secrets.
+    pub command: Vec<String>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunEnded {
+    /// The exit code.
+    pub exit: u8,
+    /// Why, if it did not end by itself.
+    pub reason: Option<String>,
+}
+
+/// Which trial it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TrialStarted {
+    /// The case.
+    pub case: String,
+    /// The agent, where there is one.
+    pub agent: Option<String>,
+    /// Which of the case's trials by that agent, from one.
+    pub repeat: u32,
+    /// Which attempt at it, from one.
+    pub attempt: u32,
+}
+
+/// How a trial ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TrialEnded {
+    /// In which outcome.
+    pub outcome: Outcome,
+    /// Why, unless it passed.
+    pub reason: Option<String>,
+}
+
+/// A trial's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Every check passed, and there was at least one.
+    Passed,
+    /// A check failed, or the server did.
+    Failed,
+    /// A limit of the trial ended it.
+    TimedOut,
+    /// We could not tell.
+    Errored,
+    /// It was stopped from outside.
+    Cancelled,
+}
+
+/// A part of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Phase {
+    /// Steps before the agent works.
+    Setup,
+    /// Servers are started.
+    Serve,
+    /// The agent works.
+    Drive,
+    /// Checks, verify steps and the judge.
+    Grade,
+    /// Steps that always run.
+    Cleanup,
+}
+
+/// A connection, by its number within its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ConnectionId(pub u32);
+
+/// Somebody connected to a server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConnectionOpened {
+    /// The connection.
+    pub conn: ConnectionId,
+    /// The server, by its name in the suite.
+    pub server: String,
+    /// Who connected.
+    pub actor: Actor,
+    /// How.
+    pub transport: Wire,
+    /// The command or address, as it was written.
+    pub target: String,
+}
+
+/// Who speaks to a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Actor {
+    /// An external agent, through the tap.
+    Agent,
+    /// Proctor's own loop.
+    Loop,
+    /// A step of a case.
+    Step,
+    /// Proctor itself, before anything is run.
+    Preflight,
+    /// A person at the command line.
+    Person,
+}
+
+/// How a server is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Wire {
+    /// A process, on its stdin and stdout.
+    Stdio,
+    /// Streamable HTTP.
+    Http,
+    /// The older HTTP with server-sent events.
+    Sse,
+}
+
+/// A connection ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConnectionClosed {
+    /// The connection.
+    pub conn: ConnectionId,
+    /// Why, in words: `exited with code 1`, `was closed`.
+    pub reason: String,
+    /// The end of what the server wrote to its stderr.
+    pub stderr: Option<String>,
+}
+
+/// A message, exactly as it went over the wire.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Frame {
+    /// The connection.
+    pub conn: ConnectionId,
+    /// On HTTP, the exchange it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exchange: Option<u64>,
+    /// Which way it went.
+    pub direction: Direction,
+    /// Its bytes.
+    pub body: Body,
+}
+
+/// Which way something went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Direction {
+    /// From the client.
+    ToServer,
+    /// From the server.
+    ToClient,
+}
+
+/// The bytes of a frame.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Body {
+    /// A text.
+    Text(String),
+    /// Bytes that are no text.
+    Base64(String),
+    /// A file under `blobs/`, by its SHA-256.
+    Blob {
+        /// Its name.
+        sha256: String,
+        /// Its length.
+        bytes: u64,
+    },
+    /// More than is kept.
+    Cut {
+        /// The whole length.
+        bytes: u64,
+        /// The SHA-256 of all of it.
+        sha256: String,
+    },
+}
+
+/// The head of an HTTP request or response.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Http {
+    /// The connection.
+    pub conn: ConnectionId,
+    /// The exchange.
+    pub exchange: u64,
+    /// A request goes to the server, a response to the client.
+    pub direction: Direction,
+    /// The method and address of a request, the status of a response.
+    pub line: String,
+    /// The headers. Those that carry secrets are redacted.
+    pub headers: BTreeMap<String, String>,
+}
+
+/// Something about a connection that should not be so.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    /// The connection.
+    pub conn: ConnectionId,
+    /// What sort of thing.
+    pub kind: FindingKind,
+    /// What exactly.
+    pub detail: String,
+    /// How often, where it was counted instead of written each time.
+    pub count: u64,
+}
+
+/// What can be wrong with what a server says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FindingKind {
+    /// A line on stdout that is no message: a banner, a log line, a blank line.
+    Noise,
+    /// What looks like a message but is not JSON, or not JSON-RPC.
+    Malformed,
+    /// A message with both a result and an error.
+    ResultAndError,
+    /// An answer whose id nobody asked with.
+    UnknownId,
+    /// A second answer to one request.
+    DuplicateAnswer,
+    /// An answer that came after it was given up.
+    LateAnswer,
+    /// A message larger than is taken in.
+    TooLarge,
+    /// Messages that came faster than they were taken in, and were dropped.
+    Dropped,
+    /// A list that never ended, repeated itself or was too long.
+    Pagination,
+    /// A result that breaks the protocol in another way.
+    Protocol,
+}
