@@ -7,11 +7,19 @@ mod output;
 mod snippet;
 
 use clap::Parser;
+use proctor_run::guard;
 
 use crate::args::{Arguments, Command};
 use crate::exit::Exit;
 
 fn main() -> std::process::ExitCode {
+    // The guard is started once for each process under test, so it skips what the commands need.
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == guard::COMMAND)
+    {
+        return guard::run(&std::env::args_os().skip(2).collect::<Vec<_>>());
+    }
     let arguments = Arguments::parse();
     let done = match arguments.command {
         Command::Validate(args) => commands::validate::run(&args),

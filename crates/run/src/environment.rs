@@ -1,0 +1,76 @@
+//! The environment of a server under test: a short list of what every program needs, what the suite
+//! gives it, and what the user passes by name. Model keys are in none of these.
+
+use std::collections::BTreeMap;
+
+/// What a server inherits without being asked. `LC_*` belongs here too: with `LANG` alone, a server
+/// would write another encoding under test than it does in its user's terminal.
+const INHERITED: [&str; 7] = ["PATH", "HOME", "USER", "LANG", "TERM", "SHELL", "TMPDIR"];
+
+/// The complete environment of a server. `own` (its `env` in the MCP config) wins over what is
+/// inherited; names in `pass` that are not set are left out.
+pub fn server_environment(
+    inherited: &BTreeMap<String, String>,
+    own: &BTreeMap<String, String>,
+    pass: &[String],
+) -> BTreeMap<String, String> {
+    inherited
+        .iter()
+        .filter(|(name, _)| is_inherited(name) || pass.contains(name))
+        .chain(own)
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+fn is_inherited(name: &str) -> bool {
+    INHERITED.contains(&name) || name.starts_with("LC_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variables(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()))
+            .collect()
+    }
+
+    #[test]
+    fn a_server_gets_the_list_its_own_and_what_is_passed() {
+        type Pairs = &'static [(&'static str, &'static str)];
+        let check = |inherited: Pairs, own: Pairs, pass: &[&str], expected: Pairs| {
+            let pass: Vec<String> = pass.iter().map(|name| (*name).into()).collect();
+            let found = server_environment(&variables(inherited), &variables(own), &pass);
+            assert_eq!(found, variables(expected));
+        };
+        let all: Pairs = &[
+            ("PATH", "/bin"),
+            ("HOME", "/home/u"),
+            ("USER", "u"),
+            ("LANG", "C.UTF-8"),
+            ("LC_ALL", "C"),
+            ("TERM", "dumb"),
+            ("SHELL", "/bin/sh"),
+            ("TMPDIR", "/tmp"),
+        ];
+        check(all, &[], &[], all);
+        check(&[("OPENAI_API_KEY", "k"), ("path", "p")], &[], &[], &[]);
+        check(&[("TOKEN", "t")], &[], &["TOKEN"], &[("TOKEN", "t")]);
+        check(&[("TOKENS", "t")], &[], &["TOKEN"], &[]);
+        check(
+            &[("PATH", "/bin")],
+            &[("PATH", "/own")],
+            &[],
+            &[("PATH", "/own")],
+        );
+        check(
+            &[("TOKEN", "t")],
+            &[("TOKEN", "own")],
+            &["TOKEN"],
+            &[("TOKEN", "own")],
+        );
+        check(&[], &[("EMPTY", "")], &["UNSET"], &[("EMPTY", "")]);
+    }
+}

@@ -1,0 +1,104 @@
+//! What the guard is told on its command line, by Proctor alone.
+
+use std::ffi::{OsStr, OsString};
+use std::time::Duration;
+
+use rustix::process::Pid;
+
+use super::{COMMAND, GuardError};
+
+/// Which program to run, and for whom.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Order {
+    /// Whose end is the end of everything. Told, not looked up: Proctor may be gone before the guard
+    /// could look.
+    pub parent: Pid,
+    /// From SIGTERM to SIGKILL.
+    pub grace: Duration,
+    pub program: OsString,
+    pub args: Vec<OsString>,
+}
+
+impl Order {
+    pub fn parse(args: &[OsString]) -> Result<Self, GuardError> {
+        let [
+            parent_flag,
+            parent,
+            grace_flag,
+            grace,
+            dashes,
+            program,
+            args @ ..,
+        ] = args
+        else {
+            return Err(GuardError::Usage);
+        };
+        let flags = [parent_flag, grace_flag, dashes].map(OsString::as_os_str);
+        if flags != ["--parent", "--grace-ms", "--"].map(OsStr::new) {
+            return Err(GuardError::Usage);
+        }
+        let parent = number(parent).and_then(Pid::from_raw);
+        let grace = number(grace);
+        Ok(Self {
+            parent: parent.ok_or(GuardError::Usage)?,
+            grace: Duration::from_millis(grace.ok_or(GuardError::Usage)?),
+            program: program.clone(),
+            args: args.to_vec(),
+        })
+    }
+
+    /// The arguments that `parse` reads, with the command in front.
+    pub fn render(self) -> Vec<OsString> {
+        let grace = self.grace.as_millis();
+        let mut words: Vec<OsString> = vec![
+            COMMAND.into(),
+            "--parent".into(),
+            self.parent.as_raw_pid().to_string().into(),
+            "--grace-ms".into(),
+            grace.to_string().into(),
+            "--".into(),
+            self.program,
+        ];
+        words.extend(self.args);
+        words
+    }
+}
+
+fn number<T: std::str::FromStr>(word: &OsStr) -> Option<T> {
+    word.to_str()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_rendered_is_read_back() {
+        let order = || Order {
+            parent: Pid::from_raw(7).unwrap(),
+            grace: Duration::from_millis(1500),
+            program: "sh".into(),
+            args: vec!["--".into(), "-c".into(), String::new().into()],
+        };
+        let words = order().render();
+        assert_eq!(words[0], COMMAND);
+        assert_eq!(Order::parse(&words[1..]).unwrap(), order());
+    }
+
+    #[test]
+    fn a_wrong_order_is_refused() {
+        let check = |words: &str| {
+            let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
+            assert!(
+                matches!(Order::parse(&words), Err(GuardError::Usage)),
+                "{words:?}"
+            );
+        };
+        check("");
+        check("--parent 1 --grace-ms 1 --");
+        check("--parent 0 --grace-ms 1 -- sh");
+        check("--parent x --grace-ms 1 -- sh");
+        check("--parent 1 --grace-ms -1 -- sh");
+        check("--parent 1 --grace-ms 1 sh -c");
+    }
+}

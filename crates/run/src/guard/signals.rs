@@ -1,0 +1,49 @@
+//! The signals that the guard listens to, as pipes that `poll` can wait for.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use rustix::pipe::{PipeFlags, pipe_with};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::{flag, low_level};
+
+/// What arrives at the guard. Handled signals are also reset for the program, so a shell that ignores
+/// SIGINT for its background jobs does not pass that on.
+#[derive(Debug)]
+pub struct Signals {
+    /// Readable when a child has ended.
+    pub child_ended: OwnedFd,
+    /// Readable when somebody asked the guard to end.
+    pub asked: OwnedFd,
+}
+
+impl Signals {
+    pub fn install() -> io::Result<Self> {
+        // A keyboard, a closed terminal or a stray signal must not end the guard before its child.
+        for signal in [SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2] {
+            flag::register(signal, Arc::new(AtomicBool::new(false)))?;
+        }
+        Ok(Self {
+            child_ended: piped(SIGCHLD)?,
+            asked: piped(SIGTERM)?,
+        })
+    }
+}
+
+/// Takes what has arrived; `true` if there was something.
+pub fn take(pipe: &OwnedFd) -> bool {
+    let mut arrived = false;
+    let mut bytes = [0; 64];
+    while let Ok(1..) = rustix::io::read(pipe, &mut bytes) {
+        arrived = true;
+    }
+    arrived
+}
+
+fn piped(signal: i32) -> io::Result<OwnedFd> {
+    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+    low_level::pipe::register(signal, writer)?;
+    Ok(reader)
+}

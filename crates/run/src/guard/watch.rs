@@ -1,0 +1,139 @@
+//! The life of a guard after its child has started: wait for a reason to end, then end everything.
+
+use std::collections::HashSet;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitOptions, WaitStatus, wait};
+
+use super::descendants::{self, Descendant, Identity};
+use super::signals::{Signals, take};
+use super::{GuardError, KILL_LIMIT};
+
+/// How often new descendants are looked for during the grace.
+const LOOK: Duration = Duration::from_millis(20);
+/// How often what is still there is killed again.
+const KILL_AGAIN: Duration = Duration::from_millis(5);
+
+/// The guarded child, and all that may end it.
+#[derive(Debug)]
+pub struct Watch {
+    child: Pid,
+    status: Option<WaitStatus>,
+    parent: OwnedFd,
+    signals: Signals,
+}
+
+impl Watch {
+    pub fn new(child: Pid, parent: OwnedFd, signals: Signals) -> Self {
+        Self {
+            child,
+            status: None,
+            parent,
+            signals,
+        }
+    }
+
+    /// Returns when the child has ended, when Proctor asks, or when Proctor is gone.
+    pub fn until_the_end(&mut self) {
+        loop {
+            self.reap();
+            if self.status.is_some() {
+                return;
+            }
+            let Signals { child_ended, asked } = &self.signals;
+            let mut sources = [child_ended, asked, &self.parent].map(readable);
+            match poll(&mut sources, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                // A guard that can't watch any more must not let its child run on.
+                Err(_) => return,
+            }
+            let parent_gone = !sources[2].revents().is_empty();
+            take(child_ended);
+            if take(asked) || parent_gone {
+                return;
+            }
+        }
+    }
+
+    /// Ends every descendant: SIGTERM, after the grace SIGKILL, until none is left.
+    pub fn end_all(&mut self, grace: Duration) -> Result<WaitStatus, GuardError> {
+        let mut kill_from = Instant::now() + grace;
+        let mut told = HashSet::new();
+        while self.reap() {
+            let now = Instant::now();
+            let next = if now < kill_from {
+                tell_to_end(&mut told);
+                kill_from.min(now + LOOK)
+            } else if now < kill_from + KILL_LIMIT {
+                descendants::kill_all();
+                now + KILL_AGAIN
+            } else {
+                return Err(survivors(&descendants::find()));
+            };
+            if self.pause(next) {
+                kill_from = kill_from.min(Instant::now());
+            }
+        }
+        let unknown = super::system("learn how the program ended");
+        self.status.ok_or_else(|| unknown(Errno::CHILD))
+    }
+
+    /// Waits for some time, but not longer than a child is left. `true` if the guard was asked again.
+    fn pause(&mut self, end: Instant) -> bool {
+        while let Some(left) = end.checked_duration_since(Instant::now()) {
+            let Signals { child_ended, asked } = &self.signals;
+            // A wait that fails is only shorter.
+            let _ = poll(
+                &mut [child_ended, asked].map(readable),
+                Timespec::try_from(left).ok().as_ref(),
+            );
+            take(child_ended);
+            if take(asked) {
+                return true;
+            }
+            if !self.reap() {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Waits for the children that have ended; `false` if none is left.
+    fn reap(&mut self) -> bool {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => {
+                    // Later its pid may be another one's.
+                    if pid == self.child && self.status.is_none() {
+                        self.status = Some(status);
+                    }
+                }
+                Ok(None) => return true,
+                Err(Errno::INTR) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+}
+
+/// Once for each: a program that hears SIGTERM twice may take it for impatience.
+fn tell_to_end(told: &mut HashSet<Identity>) {
+    for process in descendants::find() {
+        if told.insert(process.identity()) {
+            process.terminate();
+        }
+    }
+}
+
+fn survivors(left: &[Descendant]) -> GuardError {
+    GuardError::Survivors {
+        survivors: left.iter().map(Descendant::describe).collect(),
+    }
+}
+
+fn readable(source: &OwnedFd) -> PollFd<'_> {
+    PollFd::new(source, PollFlags::IN)
+}

@@ -1,0 +1,227 @@
+//! Starts processes: the only place that does. Each one runs under a [`guard`](crate::guard), with an
+//! environment that is complete as given, and leaves nothing behind when its [`Process`] ends.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, getpid, kill_process};
+use thiserror::Error;
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::guard::{KILL_LIMIT, Order};
+use crate::program::{self, ProgramError};
+use crate::tail::Tail;
+
+/// From SIGTERM to SIGKILL, where nothing else is said.
+pub const GRACE: Duration = Duration::from_secs(2);
+
+/// What lies between the guard's end and our knowledge of it, on a busy machine.
+const SLACK: Duration = Duration::from_secs(1);
+
+/// A process that is to be started.
+#[derive(Clone, Debug)]
+pub struct Spawn {
+    /// A path, relative to the folder, or a name to be found in the `PATH` of `env`.
+    pub program: OsString,
+    /// What follows the program's name.
+    pub args: Vec<OsString>,
+    /// The complete environment; nothing is inherited.
+    pub env: BTreeMap<String, String>,
+    /// The working folder.
+    pub folder: PathBuf,
+    /// The `proctor` binary, which the guard is a part of.
+    pub guard: PathBuf,
+    /// From SIGTERM to SIGKILL, when the process or what it left behind has to be ended.
+    pub grace: Duration,
+}
+
+/// Why a process could not be started.
+#[derive(Debug, Error)]
+pub enum SpawnError {
+    /// The working folder is missing, or no folder.
+    #[error("folder `{0}` does not exist")]
+    NoFolder(PathBuf),
+    /// The program's name stands for no program.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// The system refused to start the guard.
+    #[error("could not start `{guard}` as a guard")]
+    Guard {
+        /// The binary that was to be the guard.
+        guard: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl Spawn {
+    /// Starts the process, with piped streams. Must be called within a tokio runtime.
+    pub fn start(self) -> Result<Process, SpawnError> {
+        if !self.folder.is_dir() {
+            return Err(SpawnError::NoFolder(self.folder));
+        }
+        let refused = |source| SpawnError::Guard {
+            guard: self.guard.clone(),
+            source,
+        };
+        // A relative path would be looked up after the guard has changed into the folder.
+        let folder = std::path::absolute(&self.folder).map_err(refused)?;
+        let guard = std::path::absolute(&self.guard).map_err(refused)?;
+        let path = self.env.get("PATH").map(String::as_str);
+        let order = Order {
+            parent: getpid(),
+            grace: self.grace,
+            program: program::resolve(&self.program, &folder, path)?.into(),
+            args: self.args.clone(),
+        };
+        let child = Command::new(guard)
+            .args(order.render())
+            .env_clear()
+            .envs(&self.env)
+            .current_dir(folder)
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(refused)?;
+        Ok(Process::watch(child, self.grace))
+    }
+}
+
+/// A process under its guard. Dropping it ends the process and all it has started.
+#[derive(Debug)]
+pub struct Process {
+    /// What the process reads. Dropping it is how a process is asked politely to end.
+    pub stdin: Option<ChildStdin>,
+    /// What the process writes. It ends when the process and all that it started have let go of it.
+    pub stdout: Option<ChildStdout>,
+    guard: Child,
+    stderr: Tail,
+    /// Reads stderr to its end.
+    draining: Option<JoinHandle<()>>,
+    grace: Duration,
+}
+
+impl Process {
+    fn watch(mut guard: Child, grace: Duration) -> Self {
+        let stderr = Tail::default();
+        let stream = guard.stderr.take();
+        Self {
+            stdin: guard.stdin.take(),
+            stdout: guard.stdout.take(),
+            draining: stream.map(|stream| tokio::spawn(stderr.clone().drain(stream))),
+            guard,
+            stderr,
+            grace,
+        }
+    }
+
+    /// The last 64 KiB of stderr so far; complete once `wait` has returned.
+    pub fn stderr_tail(&self) -> String {
+        self.stderr.text()
+    }
+
+    /// Waits until the process has ended and nothing that it started is left. Does not end it. May be
+    /// dropped and called again.
+    pub async fn wait(&mut self) -> Ended {
+        let status = self.guard.wait().await;
+        if let Some(draining) = &mut self.draining {
+            // Only a process that even the guard could not end still holds the stream.
+            let _ = timeout(SLACK, draining).await;
+            self.draining = None;
+        }
+        status.map_or(Ended::Unknown, Ended::from)
+    }
+
+    /// Asks the guard to end the process and all it has started, without waiting for that. Asking
+    /// twice skips the grace.
+    pub fn end(&self) {
+        // Without an id it has been waited for.
+        let pid = self.guard.id().and_then(|id| i32::try_from(id).ok());
+        if let Some(pid) = pid.and_then(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+    }
+
+    /// Closes stdin, gives the process `patience` to end by itself, then has it ended. Returns in
+    /// `patience`, the grace, and six seconds more at the worst.
+    pub async fn stop(mut self, patience: Duration) -> Ended {
+        self.stdin = None;
+        if let Some(mut stdout) = self.stdout.take() {
+            // Or it would block on its last words, or be killed by SIGPIPE.
+            tokio::spawn(async move { tokio::io::copy(&mut stdout, &mut tokio::io::sink()).await });
+        }
+        if let Ok(ended) = timeout(patience, self.wait()).await {
+            return ended;
+        }
+        self.end();
+        let limit = self.grace + KILL_LIMIT + SLACK;
+        if let Ok(ended) = timeout(limit, self.wait()).await {
+            return ended;
+        }
+        // A guard that does not end is stopped, or starved.
+        let _ = self.guard.start_kill();
+        self.wait().await
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal.
+    Signalled(i32),
+    /// Somebody else waited for the process first, or SIGCHLD is ignored in this one.
+    Unknown,
+}
+
+impl From<ExitStatus> for Ended {
+    fn from(status: ExitStatus) -> Self {
+        let exited = status.code().map(Self::Exited);
+        let signalled = status.signal().map(Self::Signalled);
+        exited.or(signalled).unwrap_or(Self::Unknown)
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited(code) => write!(f, "exited with code {code}"),
+            Self::Signalled(signal) => match signal_hook::low_level::signal_name(*signal) {
+                Some(name) => write!(f, "was killed by signal {signal} ({name})"),
+                None => write!(f, "was killed by signal {signal}"),
+            },
+            Self::Unknown => f.write_str("ended in an unknown way"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_told() {
+        let check = |ended: Ended, expected: &str| assert_eq!(ended.to_string(), expected);
+        check(Ended::Exited(1), "exited with code 1");
+        check(Ended::Signalled(9), "was killed by signal 9 (SIGKILL)");
+        check(Ended::Signalled(40), "was killed by signal 40");
+        check(Ended::Unknown, "ended in an unknown way");
+    }
+}
