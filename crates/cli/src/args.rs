@@ -32,6 +32,10 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     Validate(ValidateArgs),
     List(ListArgs),
+    Tools(ToolsArgs),
+    Call(CallArgs),
+    #[command(subcommand)]
+    Result(ResultCommand),
     Schema(SchemaArgs),
     Init(InitArgs),
 }
@@ -132,6 +136,122 @@ impl PlanArgs {
             },
         }
     }
+}
+
+/// Show what a server is and offers: tools, resources, prompts, capabilities.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor tools -- npx -y @modelcontextprotocol/server-everything
+  proctor tools --url http://localhost:8080/mcp
+  proctor tools --config mcp-config.yaml --server files -o json | jq '.tools[].name'
+
+Exit codes: 0 listed, 2 usage, 3 the server could not be reached or asked.")]
+pub(crate) struct ToolsArgs {
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Call one tool of a server, and show its result.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor call echo --args '{\"message\": \"hi\"}' -- npx -y @modelcontextprotocol/server-everything
+  proctor call get-sum --args '{\"a\": 1, \"b\": 2}' --record .proctor/runs/sum --config mcp.yaml
+
+Exit codes: 0 the tool answered, 1 it said that it failed, 2 usage, 3 it could not be called.")]
+pub(crate) struct CallArgs {
+    /// The tool
+    pub(crate) tool: String,
+
+    /// Its arguments, as a JSON object
+    #[arg(long, value_name = "JSON", default_value = "{}", value_parser = json_object)]
+    pub(crate) args: serde_json::Map<String, serde_json::Value>,
+
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+fn json_object(text: &str) -> Result<serde_json::Map<String, serde_json::Value>, String> {
+    match serde_json::from_str(text) {
+        Ok(serde_json::Value::Object(map)) => Ok(map),
+        Ok(_) => Err("arguments are a JSON object, such as {\"path\": \"/tmp\"}".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Which server, and how it is reached.
+#[derive(Debug, Args)]
+pub(crate) struct ServerArgs {
+    /// The server's address: streamable HTTP, or the older transport if it answers to that
+    #[arg(long, value_name = "URL", conflicts_with_all = ["config", "command"])]
+    pub(crate) url: Option<String>,
+
+    /// A header to send to --url, as `NAME: VALUE`; may be repeated
+    #[arg(long = "header", value_name = "HEADER", requires = "url", value_parser = header)]
+    pub(crate) headers: Vec<(String, String)>,
+
+    /// An MCP config that names the server
+    #[arg(long, value_name = "FILE", conflicts_with = "command")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Which server of --config, if it has several
+    #[arg(long, value_name = "NAME", requires = "config")]
+    pub(crate) server: Option<String>,
+
+    /// An environment variable that the server gets besides PATH, HOME and the like
+    #[arg(long = "pass-env", value_name = "NAME")]
+    pub(crate) pass_env: Vec<String>,
+
+    /// How long to wait for an answer
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = proctor_core::duration::parse)]
+    pub(crate) timeout: Duration,
+
+    /// How long to wait for an answer whose server keeps reporting progress
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = proctor_core::duration::parse)]
+    pub(crate) total_timeout: Duration,
+
+    /// Keep every message in this folder, which must not hold a run yet
+    #[arg(long, value_name = "DIR")]
+    pub(crate) record: Option<PathBuf>,
+
+    /// Fail if the server breaks the protocol, even in ways that can be tolerated
+    #[arg(long)]
+    pub(crate) strict: bool,
+
+    /// The command that starts the server, after `--`
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    match text.split_once(':') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("write `NAME: VALUE`".to_owned()),
+    }
+}
+
+/// Look at what a run recorded.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ResultCommand {
+    View(ViewArgs),
+}
+
+/// Show everything that a run recorded, in order.
+#[derive(Debug, Args)]
+pub(crate) struct ViewArgs {
+    /// The run's folder
+    #[arg(value_name = "RUN")]
+    pub(crate) folder: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 }
 
 /// What a suite is loaded with.

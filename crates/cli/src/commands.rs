@@ -1,9 +1,13 @@
 //! One module for each command.
 
+pub(crate) mod call;
 pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod schema;
+mod session;
+pub(crate) mod tools;
 pub(crate) mod validate;
+pub(crate) mod view;
 
 use proctor_core::problem::Problems;
 use proctor_core::suite::Environment;

@@ -7,18 +7,34 @@ use std::process::ExitCode;
 pub(crate) enum Exit {
     /// All is well.
     Ok,
+    /// What was tried did not succeed.
+    Failed,
     /// Usage or configuration is wrong, and nothing was started.
     Usage,
+    /// It could not be told: a server was not there, or did not answer.
+    Inconclusive,
     /// The selection matches nothing.
     NothingSelected,
+    /// Somebody pressed Ctrl-C.
+    Interrupted,
+}
+
+impl Exit {
+    /// The number that scripts see.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Inconclusive => 3,
+            Self::NothingSelected => 4,
+            Self::Interrupted => 130,
+        }
+    }
 }
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Ok => 0,
-            Exit::Usage => 2,
-            Exit::NothingSelected => 4,
-        })
+        Self::from(exit.code())
     }
 }

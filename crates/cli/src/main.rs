@@ -9,7 +9,7 @@ mod snippet;
 use clap::Parser;
 use proctor_run::guard;
 
-use crate::args::{Arguments, Command};
+use crate::args::{Arguments, Command, ResultCommand};
 use crate::exit::Exit;
 
 fn main() -> std::process::ExitCode {
@@ -24,6 +24,9 @@ fn main() -> std::process::ExitCode {
     let done = match arguments.command {
         Command::Validate(args) => commands::validate::run(&args),
         Command::List(args) => commands::list::run(&args),
+        Command::Tools(args) => commands::tools::run(&args),
+        Command::Call(args) => commands::call::run(&args),
+        Command::Result(ResultCommand::View(args)) => commands::view::run(&args),
         Command::Schema(args) => commands::schema::run(&args),
         Command::Init(args) => commands::init::run(&args),
     };

@@ -36,6 +36,20 @@ pub(crate) fn error(error: &anyhow::Error) {
     let _ = message(&text);
 }
 
+/// A text of several lines, each made printable.
+pub(crate) fn printable_lines(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let (line, end) = match line.strip_suffix('\n') {
+            Some(line) => (line, "\n"),
+            None => (line, ""),
+        };
+        out.push_str(&printable(line.strip_suffix('\r').unwrap_or(line)));
+        out.push_str(end);
+    }
+    out
+}
+
 /// Whether the reader of our output has gone away.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error

@@ -1,10 +1,14 @@
-//! What turns a plan into a record. So far: processes, and what ends them.
+//! What turns a plan into a record: servers under a guard, and a client that keeps every message.
 //!
 //! Nothing here prints or exits, but for [`guard::run`], which is a program of its own: it ends the
 //! way its child did.
 
+pub mod client;
 pub mod environment;
 pub mod guard;
 pub mod process;
 pub mod program;
+pub mod recorder;
+mod rpc;
 mod tail;
+mod transport;

@@ -130,6 +130,11 @@ impl Process {
         self.stderr.text()
     }
 
+    /// A handle to stderr that outlives the process.
+    pub(crate) fn stderr(&self) -> Tail {
+        self.stderr.clone()
+    }
+
     /// Waits until the process has ended and nothing that it started is left. Does not end it. May be
     /// dropped and called again.
     pub async fn wait(&mut self) -> Ended {

@@ -1,0 +1,116 @@
+//! `proctor call`: one call of one tool.
+
+use std::time::Instant;
+
+use proctor_core::duration;
+use proctor_core::problem::{listed, nearest};
+use proctor_run::client::{CallError, CallResult, Caps, Client, Era};
+use serde_json::Value;
+
+use super::session::{Done, redactor, with_client};
+use crate::args::{CallArgs, Format};
+use crate::exit::Exit;
+use crate::output;
+
+pub(crate) fn run(args: &CallArgs) -> anyhow::Result<Exit> {
+    with_client(&args.server, &args.tool, async |client: &Client| {
+        // What the stateless era repeats in headers stands in the list.
+        if client.identity().era == Era::Stateless {
+            let _ = client.list_tools(&Caps::default()).await;
+        }
+        let started = Instant::now();
+        let result = client.call_tool(&args.tool, args.args.clone()).await;
+        let taken = duration::render(std::time::Duration::from_micros(
+            u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
+        ));
+        match result {
+            Ok(result) => {
+                show(&result, args)?;
+                output::message(&format!("answered in {taken}\n"))?;
+                if !result.is_error() {
+                    return Ok(Done::ok());
+                }
+                let reason = format!("the tool `{}` says that it failed", args.tool);
+                Ok(explain(client, &args.tool, reason).await)
+            }
+            Err(error @ CallError::Rpc(_)) => {
+                Ok(explain(client, &args.tool, error.to_string()).await)
+            }
+            Err(error) => Ok(Done::because(Exit::Inconclusive, error.to_string())),
+        }
+    })
+}
+
+/// Adds, where that is so, that the server has no such tool: that explains most refusals.
+async fn explain(client: &Client, tool: &str, reason: String) -> Done {
+    let Ok(tools) = client.list_tools(&Caps::default()).await else {
+        return Done::because(Exit::Failed, reason);
+    };
+    let names: Vec<String> = tools
+        .items
+        .iter()
+        .filter_map(|raw| {
+            serde_json::from_str::<Value>(raw.get())
+                .ok()?
+                .get("name")?
+                .as_str()
+                .map(str::to_owned)
+        })
+        .collect();
+    if names.iter().any(|name| name == tool) {
+        return Done::because(Exit::Failed, reason);
+    }
+    let known = || names.iter().map(String::as_str);
+    let hint = match nearest(tool, known()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("its tools: {}", listed(known())),
+    };
+    Done::because(
+        Exit::Failed,
+        format!("{reason}; the server has no tool `{tool}`: {hint}"),
+    )
+}
+
+fn show(result: &CallResult, args: &CallArgs) -> anyhow::Result<()> {
+    let text = match args.output.output {
+        Format::Json => format!("{}\n", result.raw.get()),
+        Format::Text => output::printable_lines(&plain(result)),
+    };
+    output::result(&redactor(&args.server).text(&text))
+}
+
+/// The texts of a result, or what else it is made of.
+fn plain(result: &CallResult) -> String {
+    let Some(value) = &result.value else {
+        return format!("{}\n", result.raw.get());
+    };
+    let mut out = String::new();
+    for block in value
+        .get("content")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        match (
+            block.get("type").and_then(Value::as_str),
+            block.get("text").and_then(Value::as_str),
+        ) {
+            (Some("text"), Some(text)) => out.push_str(text),
+            (Some(kind), _) => {
+                let bytes = block.to_string().len();
+                out.push_str(&format!("[{kind}, {bytes} bytes]"));
+            }
+            (None, _) => out.push_str(&block.to_string()),
+        }
+        if !out.ends_with('\n') {
+            out.push('\n');
+        }
+    }
+    if let Some(structured) = value.get("structuredContent") {
+        out.push_str(&format!("structured: {structured}\n"));
+    }
+    if out.is_empty() {
+        out = format!("{}\n", result.raw.get());
+    }
+    out
+}

@@ -1,0 +1,287 @@
+//! One server and one connection, for commands that talk to a server themselves.
+//!
+//! Its main function is [`with_client`]: whatever happens, the server is ended and the record says so.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use proctor_core::event::{
+    Actor, Outcome, RECORD_VERSION, RunEnded, RunStarted, TrialEnded, TrialStarted,
+};
+use proctor_core::problem::{Problems, listed};
+use proctor_core::record::RunWriter;
+use proctor_core::redact::{Redactor, is_secret_name, secrets_of};
+use proctor_core::suite::server::{AllowedTools, Transport};
+use proctor_core::suite::{Inputs, Loaded, Server, load_any};
+use proctor_run::client::answers::Answers;
+use proctor_run::client::{Client, ConnectOptions, Timeouts};
+use proctor_run::recorder::Recorder;
+
+use super::{drawn, environment, tally};
+use crate::args::ServerArgs;
+use crate::exit::Exit;
+use crate::output;
+
+/// What a command found out, and how it ends.
+pub(super) struct Done {
+    pub(super) exit: Exit,
+    /// Why, unless all is well.
+    pub(super) reason: Option<String>,
+}
+
+impl Done {
+    pub(super) fn ok() -> Self {
+        Self {
+            exit: Exit::Ok,
+            reason: None,
+        }
+    }
+
+    pub(super) fn because(exit: Exit, reason: impl Into<String>) -> Self {
+        Self {
+            exit,
+            reason: Some(reason.into()),
+        }
+    }
+}
+
+/// Hides secrets in what is shown. The record hides them by itself.
+pub(super) fn redactor(args: &ServerArgs) -> Redactor {
+    let headers = args
+        .headers
+        .iter()
+        .filter(|(name, _)| is_secret_name(name))
+        // `Bearer` is no secret, what follows it is.
+        .map(|(name, value)| {
+            (
+                name.clone(),
+                value.rsplit(' ').next().unwrap_or(value).to_owned(),
+            )
+        });
+    Redactor::new(secrets_of(&environment()).into_iter().chain(headers))
+}
+
+/// Connects, runs a command with the connection, and ends everything again.
+pub(super) fn with_client<F>(args: &ServerArgs, name: &str, run: F) -> anyhow::Result<Exit>
+where
+    F: AsyncFnOnce(&Client) -> anyhow::Result<Done>,
+{
+    let server = match find_server(args)? {
+        Ok(server) => server,
+        Err(exit) => return Ok(exit),
+    };
+    let redactor = redactor(args);
+    let record = match &args.record {
+        Some(folder) => Some(Record::start(folder, name, &redactor)?),
+        None => None,
+    };
+    let recorder = record
+        .as_ref()
+        .map_or_else(Recorder::nothing, |r| r.recorder.clone());
+    let options = ConnectOptions {
+        actor: Actor::Person,
+        recorder,
+        inherited: environment(),
+        pass: args.pass_env.clone(),
+        guard: std::env::current_exe().context("can't tell where Proctor is")?,
+        timeouts: Timeouts {
+            request: args.timeout,
+            total: args.total_timeout,
+            ..Timeouts::default()
+        },
+        answers: Answers::default(),
+        era: None,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let done = runtime.block_on(talk(&server, &options, args.strict, run));
+    // Processes are ended by their guards, which a runtime that is going away still waits for.
+    runtime.shutdown_timeout(std::time::Duration::from_secs(5));
+    let done = done?;
+    if let Some(record) = record {
+        record.end(&done)?;
+    }
+    if let Some(reason) = &done.reason {
+        let reason = redactor.text(reason);
+        output::message(&format!("error: {}\n", output::printable_lines(&reason)))?;
+    }
+    Ok(done.exit)
+}
+
+async fn talk<F>(
+    server: &Server,
+    options: &ConnectOptions,
+    strict: bool,
+    run: F,
+) -> anyhow::Result<Done>
+where
+    F: AsyncFnOnce(&Client) -> anyhow::Result<Done>,
+{
+    let interrupted = || Ok(Done::because(Exit::Interrupted, "interrupted"));
+    let connected = tokio::select! {
+        connected = Client::connect(server, options) => connected,
+        _ = tokio::signal::ctrl_c() => return interrupted(),
+    };
+    let client = match connected {
+        Ok(client) => client,
+        Err(error) => return Ok(Done::because(Exit::Inconclusive, error.to_string())),
+    };
+    let done = tokio::select! {
+        done = run(&client) => done,
+        _ = tokio::signal::ctrl_c() => interrupted(),
+    };
+    let findings = client.findings();
+    tokio::select! {
+        () = client.close() => {}
+        // The guard ends what is left.
+        _ = tokio::signal::ctrl_c() => return interrupted(),
+    }
+    match (done, findings.first()) {
+        (Ok(done), Some((_, detail, _))) if strict && done.exit == Exit::Ok => {
+            let reason = format!("the server breaks the protocol: {detail}");
+            Ok(Done::because(Exit::Failed, reason))
+        }
+        (done, _) => done,
+    }
+}
+
+/// The server that the arguments mean; the exit code, if that was reported already.
+fn find_server(args: &ServerArgs) -> anyhow::Result<Result<Server, Exit>> {
+    let folder = std::env::current_dir().context("can't tell the working folder")?;
+    if let Some(url) = &args.url {
+        return Ok(Ok(Server {
+            name: "server".to_owned(),
+            transport: Transport::Http {
+                url: url.clone(),
+                headers: args.headers.iter().cloned().collect(),
+            },
+            allowed: AllowedTools::All,
+            written: url.clone(),
+        }));
+    }
+    if let Some((command, rest)) = args.command.split_first() {
+        return Ok(Ok(Server {
+            name: "server".to_owned(),
+            transport: Transport::Stdio {
+                command: command.clone(),
+                args: rest.to_vec(),
+                env: BTreeMap::new(),
+                folder,
+            },
+            allowed: AllowedTools::All,
+            written: args.command.join(" "),
+        }));
+    }
+    let Some(config) = &args.config else {
+        bail!("which server? give `-- COMMAND…`, `--url URL` or `--config FILE`");
+    };
+    from_config(config, args.server.as_deref())
+}
+
+fn from_config(config: &Path, wanted: Option<&str>) -> anyhow::Result<Result<Server, Exit>> {
+    let env = environment();
+    let mut problems = Problems::default();
+    let inputs = Inputs {
+        env: &env,
+        source_roots: &BTreeMap::new(),
+        runs: None,
+        mcp_config: None,
+    };
+    let loaded = load_any(config, &inputs, &mut problems);
+    problems.promote(proctor_core::problem::Code::UnsetVariable);
+    output::message(&drawn(&problems))?;
+    if problems.has_errors() {
+        output::message(&format!("{}: {}\n", config.display(), tally(&problems)))?;
+        return Ok(Err(Exit::Usage));
+    }
+    let Some(Loaded::Servers(servers)) = loaded else {
+        bail!("`{}` is not an MCP config", config.display());
+    };
+    let names = listed(servers.iter().map(|s| s.name.as_str()));
+    let found = match (wanted, &servers[..]) {
+        (Some(name), _) => servers.iter().find(|s| s.name == name),
+        (None, [only]) => Some(only),
+        (None, _) => bail!("which server? choose one with `--server`: {names}"),
+    };
+    let server = found.with_context(|| {
+        format!(
+            "`{}` has no server `{}`; it has {names}",
+            config.display(),
+            wanted.unwrap_or("")
+        )
+    })?;
+    Ok(Ok(server.clone()))
+}
+
+/// The run folder of one connection.
+struct Record {
+    run: RunWriter,
+    recorder: Recorder,
+}
+
+impl Record {
+    fn start(folder: &Path, name: &str, redactor: &Redactor) -> anyhow::Result<Self> {
+        let started = Instant::now();
+        let run = RunWriter::create(
+            folder,
+            redactor.clone(),
+            RunStarted {
+                record: RECORD_VERSION,
+                proctor: env!("CARGO_PKG_VERSION").to_owned(),
+                started: jiff::Timestamp::now().to_string(),
+                name: name.to_owned(),
+                command: std::env::args_os()
+                    .map(|arg| arg.to_string_lossy().into_owned())
+                    .collect(),
+            },
+        )?;
+        let trial = run.trial(
+            0,
+            name,
+            TrialStarted {
+                case: name.to_owned(),
+                agent: None,
+                repeat: 1,
+                attempt: 1,
+            },
+        )?;
+        Ok(Self {
+            run,
+            recorder: Recorder::new(trial, started),
+        })
+    }
+
+    /// Ends the record, or says that it is not whole.
+    fn end(self, done: &Done) -> anyhow::Result<()> {
+        if let Some(error) = self.recorder.take_error() {
+            return Err(anyhow::Error::new(error).context("the record is not complete"));
+        }
+        let at = self.recorder.at();
+        let outcome = match done.exit {
+            Exit::Ok => Outcome::Passed,
+            Exit::Failed => Outcome::Failed,
+            Exit::Interrupted => Outcome::Cancelled,
+            _ => Outcome::Errored,
+        };
+        if let Some(trial) = self.recorder.take_trial() {
+            trial.end(
+                at,
+                TrialEnded {
+                    outcome,
+                    reason: done.reason.clone(),
+                },
+            )?;
+        }
+        self.run.end(
+            at,
+            RunEnded {
+                exit: done.exit.code(),
+                reason: None,
+            },
+        )?;
+        Ok(())
+    }
+}

@@ -1,0 +1,95 @@
+//! `proctor tools`: what a server is and offers.
+
+use proctor_run::client::{Caps, Client, Identity, ListError};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::session::{Done, redactor, with_client};
+use crate::args::{Format, ToolsArgs};
+use crate::exit::Exit;
+use crate::output;
+
+mod text;
+
+/// What a server offers, in its own words.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Offer {
+    server: Box<RawValue>,
+    protocol: String,
+    era: &'static str,
+    tools: Vec<Box<RawValue>>,
+    resources: Vec<Box<RawValue>>,
+    resource_templates: Vec<Box<RawValue>>,
+    prompts: Vec<Box<RawValue>>,
+    findings: Vec<Noted>,
+    #[serde(skip)]
+    identity: Identity,
+}
+
+#[derive(Serialize)]
+struct Noted {
+    kind: proctor_core::event::FindingKind,
+    detail: String,
+    count: u64,
+}
+
+pub(crate) fn run(args: &ToolsArgs) -> anyhow::Result<Exit> {
+    with_client(&args.server, "tools", async |client: &Client| {
+        let offer = match gather(client).await {
+            Ok(offer) => offer,
+            Err(error) => return Ok(Done::because(Exit::Inconclusive, error.to_string())),
+        };
+        let shown = match args.output.output {
+            Format::Json => format!("{}\n", serde_json::to_string(&offer)?),
+            Format::Text => text::render(&offer),
+        };
+        output::result(&redactor(&args.server).text(&shown))?;
+        Ok(Done::ok())
+    })
+}
+
+async fn gather(client: &Client) -> Result<Offer, ListError> {
+    let identity = client.identity().clone();
+    let caps = Caps::default();
+    let mut offer = Offer {
+        server: identity.raw.clone(),
+        protocol: identity.protocol.clone(),
+        era: identity.era.word(),
+        tools: Vec::new(),
+        resources: Vec::new(),
+        resource_templates: Vec::new(),
+        prompts: Vec::new(),
+        findings: Vec::new(),
+        identity,
+    };
+    // A server is asked only for what it says that it has.
+    let has = |capability: &str| offer.identity.capabilities.contains_key(capability);
+    if has("tools") {
+        offer.tools = client.list_tools(&caps).await?.items;
+    }
+    if has("resources") {
+        offer.resources = client
+            .list("resources/list", "resources", &caps)
+            .await?
+            .items;
+        let templates = client
+            .list("resources/templates/list", "resourceTemplates", &caps)
+            .await;
+        // Many servers have resources and no templates.
+        offer.resource_templates = templates.map(|listed| listed.items).unwrap_or_default();
+    }
+    if has("prompts") {
+        offer.prompts = client.list("prompts/list", "prompts", &caps).await?.items;
+    }
+    offer.findings = client
+        .findings()
+        .into_iter()
+        .map(|(kind, detail, count)| Noted {
+            kind,
+            detail,
+            count,
+        })
+        .collect();
+    Ok(offer)
+}

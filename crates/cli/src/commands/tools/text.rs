@@ -1,0 +1,275 @@
+//! What a server offers, for people.
+
+use std::fmt::Write;
+
+use anstyle::Style;
+use proctor_core::printable::printable;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::Offer;
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+
+/// How many characters of JSON make a token, roughly.
+const CHARACTERS_A_TOKEN: usize = 4;
+
+pub(super) fn render(offer: &Offer) -> String {
+    let mut out = String::new();
+    // Writing to a string can't fail.
+    let _ = write_all(offer, &mut out);
+    out
+}
+
+fn write_all(offer: &Offer, out: &mut String) -> std::fmt::Result {
+    write_identity(offer, out)?;
+    let tokens: usize = offer.tools.iter().map(|tool| tokens(tool)).sum();
+    write_section("Tools", &offer.tools, Some(tokens), out, write_tool)?;
+    write_section("Resources", &offer.resources, None, out, |v, _, out| {
+        write_line(v, "uri", out)
+    })?;
+    write_section(
+        "Resource templates",
+        &offer.resource_templates,
+        None,
+        out,
+        |v, _, out| write_line(v, "uriTemplate", out),
+    )?;
+    write_section("Prompts", &offer.prompts, None, out, |v, _, out| {
+        write_prompt(v, out)
+    })?;
+    if !offer.findings.is_empty() {
+        writeln!(out, "\n{BOLD}Not as it should be{BOLD:#}")?;
+        for finding in &offer.findings {
+            let times = if finding.count > 1 {
+                format!(" ({} times)", finding.count)
+            } else {
+                String::new()
+            };
+            writeln!(out, "  {}{times}", printable(&finding.detail))?;
+        }
+    }
+    Ok(())
+}
+
+fn write_identity(offer: &Offer, out: &mut String) -> std::fmt::Result {
+    let identity = &offer.identity;
+    let name = identity
+        .name
+        .as_deref()
+        .unwrap_or("a server without a name");
+    let version = identity.version.as_deref().unwrap_or("");
+    writeln!(
+        out,
+        "{BOLD}{}{BOLD:#} {}",
+        printable(name),
+        printable(version)
+    )?;
+    writeln!(
+        out,
+        "  protocol      {} ({})",
+        printable(&offer.protocol),
+        offer.era
+    )?;
+    let capabilities: Vec<String> = identity
+        .capabilities
+        .iter()
+        .map(|(name, value)| capability(name, value))
+        .collect();
+    let capabilities = if capabilities.is_empty() {
+        "none".to_owned()
+    } else {
+        capabilities.join(", ")
+    };
+    writeln!(out, "  capabilities  {capabilities}")?;
+    if let Some(instructions) = &identity.instructions {
+        let first = instructions
+            .lines()
+            .find(|line| !line.trim().is_empty())
+            .unwrap_or("");
+        let more = if instructions.trim().lines().count() > 1 {
+            " …"
+        } else {
+            ""
+        };
+        writeln!(
+            out,
+            "  instructions  {}{more}",
+            printable(&shortened(first, 200))
+        )?;
+    }
+    Ok(())
+}
+
+/// A capability with what it adds: `resources (subscribe, listChanged)`.
+fn capability(name: &str, value: &Value) -> String {
+    let details: Vec<String> = value
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(_, value)| **value != Value::Bool(false))
+        .map(|(key, _)| printable(key).into_owned())
+        .collect();
+    let name = printable(name);
+    if details.is_empty() {
+        name.into_owned()
+    } else {
+        format!("{name} ({})", details.join(", "))
+    }
+}
+
+fn write_section(
+    title: &str,
+    items: &[Box<RawValue>],
+    tokens: Option<usize>,
+    out: &mut String,
+    write_item: impl Fn(&Value, &RawValue, &mut String) -> std::fmt::Result,
+) -> std::fmt::Result {
+    if items.is_empty() {
+        return Ok(());
+    }
+    let weight = tokens.map_or(String::new(), |t| format!(", about {t} tokens"));
+    writeln!(out, "\n{BOLD}{title}{BOLD:#} ({}{weight})", items.len())?;
+    for raw in items {
+        match serde_json::from_str(raw.get()) {
+            Ok(value) => write_item(&value, raw, out)?,
+            Err(_) => writeln!(out, "  {}", printable(&shortened(raw.get(), 200)))?,
+        }
+    }
+    Ok(())
+}
+
+fn write_tool(tool: &Value, raw: &RawValue, out: &mut String) -> std::fmt::Result {
+    let name = text(tool, "name").unwrap_or("(no name)");
+    let mut notes = vec![format!("~{} tokens", tokens(raw))];
+    notes.extend(annotations(tool));
+    writeln!(
+        out,
+        "  {BOLD}{}{BOLD:#}  {DIM}{}{DIM:#}",
+        printable(name),
+        notes.join(", ")
+    )?;
+    if let Some(description) = text(tool, "description") {
+        let first = description
+            .lines()
+            .find(|line| !line.trim().is_empty())
+            .unwrap_or("");
+        writeln!(out, "    {}", printable(&shortened(first.trim(), 160)))?;
+    }
+    let schema = tool.get("inputSchema");
+    let required: Vec<&str> = schema
+        .and_then(|s| s.get("required")?.as_array())
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let arguments = schema.and_then(|s| s.get("properties")?.as_object());
+    for (name, argument) in arguments.into_iter().flatten() {
+        let kind = kind(argument);
+        let need = if required.contains(&name.as_str()) {
+            ", required"
+        } else {
+            ""
+        };
+        let about = text(argument, "description").unwrap_or("");
+        let about = about.lines().next().unwrap_or("");
+        writeln!(
+            out,
+            "      {} {DIM}{}{need}{DIM:#}  {}",
+            printable(name),
+            printable(&kind),
+            printable(&shortened(about, 100))
+        )?;
+    }
+    Ok(())
+}
+
+/// What a tool says of itself. It may be wrong.
+fn annotations(tool: &Value) -> Vec<String> {
+    const HINTS: [(&str, &str); 4] = [
+        ("readOnlyHint", "read-only"),
+        ("destructiveHint", "destructive"),
+        ("idempotentHint", "idempotent"),
+        ("openWorldHint", "open world"),
+    ];
+    let Some(given) = tool.get("annotations") else {
+        return vec!["no annotations".to_owned()];
+    };
+    let says = |hint: &&(&str, &str)| given.get(hint.0).and_then(Value::as_bool) == Some(true);
+    HINTS
+        .iter()
+        .filter(says)
+        .map(|(_, word)| (*word).to_owned())
+        .collect()
+}
+
+/// The type of an argument, in a word or two.
+fn kind(schema: &Value) -> String {
+    if let Some(values) = schema.get("enum").and_then(Value::as_array) {
+        let values: Vec<String> = values.iter().take(8).map(Value::to_string).collect();
+        return values.join(" | ");
+    }
+    match schema.get("type") {
+        Some(Value::String(kind)) => kind.clone(),
+        Some(Value::Array(kinds)) => {
+            let kinds: Vec<&str> = kinds.iter().filter_map(Value::as_str).collect();
+            kinds.join(" | ")
+        }
+        _ => "any".to_owned(),
+    }
+}
+
+fn write_line(item: &Value, key: &str, out: &mut String) -> std::fmt::Result {
+    let id = text(item, key).unwrap_or("(none)");
+    let about = text(item, "description")
+        .or_else(|| text(item, "name"))
+        .unwrap_or("");
+    let about = about.lines().next().unwrap_or("");
+    writeln!(
+        out,
+        "  {BOLD}{}{BOLD:#}  {}",
+        printable(id),
+        printable(&shortened(about, 120))
+    )
+}
+
+fn write_prompt(prompt: &Value, out: &mut String) -> std::fmt::Result {
+    let arguments: Vec<String> = prompt
+        .get("arguments")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(|argument| {
+            let name = printable(text(argument, "name")?).into_owned();
+            let required = argument.get("required").and_then(Value::as_bool) == Some(true);
+            Some(if required { name } else { format!("{name}?") })
+        })
+        .collect();
+    let name = text(prompt, "name").unwrap_or("(no name)");
+    let about = text(prompt, "description").unwrap_or("");
+    writeln!(
+        out,
+        "  {BOLD}{}{BOLD:#}({})  {}",
+        printable(name),
+        arguments.join(", "),
+        printable(&shortened(about, 120))
+    )
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
+    value.get(key).and_then(Value::as_str)
+}
+
+/// What a tool costs in every request, roughly.
+fn tokens(raw: &RawValue) -> usize {
+    raw.get().len().div_ceil(CHARACTERS_A_TOKEN)
+}
+
+fn shortened(text: &str, chars: usize) -> String {
+    if text.chars().count() <= chars {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(chars).collect();
+    format!("{head}…")
+}

@@ -1,0 +1,183 @@
+//! `proctor result view`: everything that a run recorded, in order.
+
+use std::time::Duration;
+
+use proctor_core::duration;
+use proctor_core::event::{Body, Direction, Event, What};
+use proctor_core::printable::printable;
+use proctor_core::record::{EventReader, RecordError, RunReader};
+
+use crate::args::{Format, ViewArgs};
+use crate::exit::Exit;
+use crate::output;
+
+pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
+    let run = RunReader::open(&args.folder)?;
+    let view = View {
+        run: &run,
+        format: args.output.output,
+    };
+    view.title(&format!("run {}", run.started().name))?;
+    view.events(run.events()?)?;
+    for trial in run.trials()? {
+        let state = if trial.ended {
+            ""
+        } else {
+            ", which never ended"
+        };
+        view.title(&format!(
+            "trial {} (attempt {}){state}",
+            trial.stem, trial.attempt
+        ))?;
+        view.events(run.trial(&trial)?)?;
+    }
+    Ok(Exit::Ok)
+}
+
+struct View<'a> {
+    run: &'a RunReader,
+    format: Format,
+}
+
+impl View<'_> {
+    fn title(&self, text: &str) -> anyhow::Result<()> {
+        match self.format {
+            Format::Text => output::result(&format!("{}\n", printable(text))),
+            Format::Json => Ok(()),
+        }
+    }
+
+    fn events(&self, mut events: EventReader) -> anyhow::Result<()> {
+        for event in events.by_ref() {
+            let event = event?;
+            match self.format {
+                Format::Json => output::result(&format!("{}\n", serde_json::to_string(&event)?))?,
+                Format::Text => output::result(&self.line(&event)?)?,
+            }
+        }
+        if let Some(torn) = events.torn() {
+            let text = format!(
+                "warning: the last line is torn, {} bytes are left out\n",
+                torn.bytes
+            );
+            output::message(&text)?;
+        }
+        Ok(())
+    }
+
+    fn line(&self, event: &Event) -> Result<String, RecordError> {
+        let at = duration::render(Duration::from_micros(event.at));
+        let what = self.what(&event.event)?;
+        Ok(format!("{:>6}  {at:>16}  {what}\n", event.seq))
+    }
+
+    fn what(&self, what: &What) -> Result<String, RecordError> {
+        let text = match what {
+            What::RunStarted(run) => {
+                format!(
+                    "run started {} by Proctor {}: {}",
+                    run.started,
+                    run.proctor,
+                    run.command.join(" ")
+                )
+            }
+            What::RunEnded(run) => {
+                let reason = run
+                    .reason
+                    .as_deref()
+                    .map_or(String::new(), |r| format!(": {r}"));
+                format!("run ended with exit code {}{reason}", run.exit)
+            }
+            What::TrialStarted(trial) => {
+                let agent = trial
+                    .agent
+                    .as_deref()
+                    .map_or(String::new(), |a| format!(" by {a}"));
+                format!("trial of {}{agent}, repeat {}", trial.case, trial.repeat)
+            }
+            What::PhaseStarted { phase } => format!("phase {}", word(phase)),
+            What::TrialEnded(trial) => {
+                let reason = trial
+                    .reason
+                    .as_deref()
+                    .map_or(String::new(), |r| format!(": {r}"));
+                format!("trial {}{reason}", word(&trial.outcome))
+            }
+            What::ConnectionOpened(open) => format!(
+                "#{} {} connects to {} over {}: {}",
+                open.conn.0,
+                word(&open.actor),
+                open.server,
+                word(&open.transport),
+                open.target
+            ),
+            What::ConnectionClosed(closed) => {
+                let stderr = closed.stderr.as_deref().unwrap_or("").trim_end();
+                let stderr = if stderr.is_empty() {
+                    String::new()
+                } else {
+                    format!("; stderr: {stderr}")
+                };
+                format!("#{} closed: {}{stderr}", closed.conn.0, closed.reason)
+            }
+            What::Frame(frame) => {
+                let arrow = arrow(frame.direction);
+                format!("#{} {arrow} {}", frame.conn.0, self.body(&frame.body)?)
+            }
+            What::Http(http) => {
+                let headers: Vec<String> = http
+                    .headers
+                    .iter()
+                    .map(|(k, v)| format!("{k}: {v}"))
+                    .collect();
+                let arrow = arrow(http.direction);
+                format!(
+                    "#{} {arrow} HTTP {} {} [{}]",
+                    http.conn.0,
+                    http.exchange,
+                    http.line,
+                    headers.join("; ")
+                )
+            }
+            What::Finding(finding) => {
+                let times = if finding.count > 1 {
+                    format!(", {} more times", finding.count)
+                } else {
+                    String::new()
+                };
+                format!(
+                    "#{} finding {}: {}{times}",
+                    finding.conn.0,
+                    word(&finding.kind),
+                    finding.detail
+                )
+            }
+        };
+        Ok(printable(&text).into_owned())
+    }
+
+    fn body(&self, body: &Body) -> Result<String, RecordError> {
+        Ok(match (self.run.body_bytes(body)?, body) {
+            (Some(bytes), _) => String::from_utf8_lossy(&bytes).into_owned(),
+            (None, Body::Cut { bytes, sha256 }) => {
+                format!("({bytes} bytes, not kept; SHA-256 {sha256})")
+            }
+            (None, _) => "(not in the record)".to_owned(),
+        })
+    }
+}
+
+fn arrow(direction: Direction) -> &'static str {
+    match direction {
+        Direction::ToServer => "→",
+        Direction::ToClient => "←",
+    }
+}
+
+/// The word that the record uses.
+fn word(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => "?".to_owned(),
+    }
+}

@@ -1,0 +1,172 @@
+use proctor_core::event::{Actor, Wire};
+use tokio::sync::oneshot::error::TryRecvError;
+
+use super::*;
+use crate::recorder::Recorder;
+
+fn peer() -> Peer {
+    let tap = Recorder::nothing().open("s", Actor::Person, Wire::Stdio, "x");
+    Peer::new(tap, Answers::default())
+}
+
+fn receive(peer: &Peer, message: &str) -> Vec<String> {
+    let answers = peer.receive(message.as_bytes()).into_iter();
+    answers.map(|a| String::from_utf8(a).unwrap()).collect()
+}
+
+fn kinds(peer: &Peer) -> Vec<(FindingKind, u64)> {
+    let findings = peer.tap().findings().into_iter();
+    findings.map(|(kind, _, count)| (kind, count)).collect()
+}
+
+#[test]
+fn an_answer_reaches_who_asked_and_the_first_one_wins() {
+    let peer = peer();
+    let (mut first, mut second) = (peer.expect(), peer.expect());
+    receive(
+        &peer,
+        r#"{"jsonrpc":"2.0","id":2,"result":{"n":12345678901234567890}}"#,
+    );
+    receive(&peer, r#"{"jsonrpc":"2.0","id":2,"result":{"again":true}}"#);
+    assert!(matches!(first.answer.try_recv(), Err(TryRecvError::Empty)));
+    let answer = second.answer.try_recv().unwrap().unwrap();
+    assert_eq!(answer.get(), r#"{"n":12345678901234567890}"#);
+    assert_eq!(kinds(&peer), [(FindingKind::DuplicateAnswer, 1)]);
+}
+
+#[test]
+fn what_nobody_asked_for_is_noted_and_answers_nobody() {
+    let peer = peer();
+    let mut waiting = peer.expect();
+    for stranger in [
+        r#"{"id":9,"result":{}}"#,
+        r#"{"id":"1","result":{}}"#,
+        r#"{"id":1.5,"error":{"code":1}}"#,
+    ] {
+        assert_eq!(receive(&peer, stranger), Vec::<String>::new());
+    }
+    assert_eq!(kinds(&peer), [(FindingKind::UnknownId, 3)]);
+    assert!(matches!(
+        waiting.answer.try_recv(),
+        Err(TryRecvError::Empty)
+    ));
+}
+
+#[test]
+fn an_answer_after_giving_up_is_late_not_unknown() {
+    let peer = peer();
+    let waiting = peer.expect();
+    peer.give_up(waiting.id);
+    receive(&peer, r#"{"id":1,"result":{}}"#);
+    assert_eq!(kinds(&peer), [(FindingKind::LateAnswer, 1)]);
+}
+
+#[test]
+fn nonsense_is_noted_and_never_answered() {
+    let peer = peer();
+    for nonsense in [
+        "{",
+        "null",
+        "{}",
+        r#"{"id":1}"#,
+        r#"{"id":null,"error":{"code":-32700,"message":"x"}}"#,
+        "[1]",
+    ] {
+        assert_eq!(receive(&peer, nonsense), Vec::<String>::new(), "{nonsense}");
+    }
+    assert_eq!(kinds(&peer), [(FindingKind::Malformed, 6)]);
+    assert_eq!(
+        peer.receive(b"{\"id\":1,\"result\":\"\xff\"}"),
+        Vec::<Vec<u8>>::new()
+    );
+}
+
+#[test]
+fn both_a_result_and_an_error_is_a_result_and_noted() {
+    let peer = peer();
+    let mut waiting = peer.expect();
+    receive(
+        &peer,
+        r#"{"id":1,"result":{},"error":{"code":1,"message":"x"}}"#,
+    );
+    assert!(waiting.answer.try_recv().unwrap().is_ok());
+    assert_eq!(kinds(&peer), [(FindingKind::ResultAndError, 1)]);
+}
+
+#[test]
+fn a_server_that_asks_is_answered_with_its_own_id() {
+    let peer = peer();
+    assert_eq!(
+        receive(&peer, r#"{"jsonrpc":"2.0","id":"a-1","method":"ping"}"#),
+        [r#"{"jsonrpc":"2.0","id":"a-1","result":{}}"#]
+    );
+    assert_eq!(
+        receive(
+            &peer,
+            r#"[{"id":1,"method":"ping"},{"id":2,"method":"roots/list"}]"#
+        )
+        .len(),
+        2
+    );
+    assert!(receive(&peer, r#"{"id":3,"method":"x/y"}"#)[0].contains("-32601"));
+}
+
+#[test]
+fn a_flood_of_notifications_leaves_nothing_behind() {
+    let peer = peer();
+    for _ in 0..10_000 {
+        receive(
+            &peer,
+            r#"{"method":"notifications/message","params":{"data":"x"}}"#,
+        );
+    }
+    receive(&peer, r#"{"method":"notifications/tools/list_changed"}"#);
+    assert_eq!(peer.changes(), 1);
+    assert_eq!(kinds(&peer), []);
+}
+
+#[test]
+fn progress_is_told_to_the_one_who_waits() {
+    let peer = peer();
+    let waiting = peer.expect();
+    let before = *waiting.progress.borrow();
+    receive(
+        &peer,
+        r#"{"method":"notifications/progress","params":{"progressToken":7,"progress":1}}"#,
+    );
+    assert!(!waiting.progress.has_changed().unwrap());
+    receive(
+        &peer,
+        r#"{"method":"notifications/progress","params":{"progressToken":1,"progress":1}}"#,
+    );
+    assert!(waiting.progress.has_changed().unwrap());
+    assert!(*waiting.progress.borrow() >= before);
+}
+
+#[test]
+fn the_end_of_the_connection_ends_every_wait() {
+    let peer = peer();
+    let mut waiting = peer.expect();
+    peer.end(Ended::Broken("first".to_owned()));
+    peer.end(Ended::Closed);
+    assert!(matches!(
+        waiting.answer.try_recv(),
+        Err(TryRecvError::Closed)
+    ));
+    assert_eq!(peer.ended(), Some(Ended::Broken("first".to_owned())));
+}
+
+#[test]
+fn a_message_that_is_too_large_answers_the_only_one_who_waits() {
+    let peer = peer();
+    let mut waiting = peer.expect();
+    peer.oversized(99);
+    assert!(matches!(
+        waiting.answer.try_recv(),
+        Ok(Err(Failure::TooLarge { bytes: 99 }))
+    ));
+    let (mut one, mut two) = (peer.expect(), peer.expect());
+    peer.oversized(100);
+    assert!(matches!(one.answer.try_recv(), Err(TryRecvError::Empty)));
+    assert!(matches!(two.answer.try_recv(), Err(TryRecvError::Empty)));
+}

@@ -1,0 +1,364 @@
+//! Streamable HTTP, of both eras.
+//!
+//! Its main type is [`HttpLink`]. Every message is an exchange of its own; what comes back in it goes
+//! to the peer. Redirects are not followed: they would take headers to another server.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use proctor_core::event::{Direction, FindingKind};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Method, Request, Response, StatusCode, Url};
+use tokio::task::JoinHandle;
+
+use super::frames::Bounded;
+use super::sse::Events;
+use super::{Labels, MAX_MESSAGE};
+use crate::client::peer::{Failure, Peer};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// For messages that nobody waits for.
+const NOTIFY_TIMEOUT: Duration = Duration::from_secs(30);
+const SESSION: &str = "mcp-session-id";
+const VERSION: &str = "mcp-protocol-version";
+const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+const STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// The way to a server over HTTP.
+pub(crate) struct HttpLink {
+    client: Client,
+    url: Url,
+    headers: HeaderMap,
+    exchanges: AtomicU64,
+    session: Mutex<Session>,
+}
+
+#[derive(Default)]
+struct Session {
+    id: Option<HeaderValue>,
+    version: Option<HeaderValue>,
+    listening: Option<JoinHandle<()>>,
+}
+
+/// Why an address or header can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum AddressError {
+    /// The address is none.
+    #[error("`{0}` is not an HTTP address")]
+    Url(String),
+    /// The header is none.
+    #[error("the header `{0}` can't be sent")]
+    Header(String),
+    /// TLS or the like could not be set up.
+    #[error("HTTP can't be used: {0}")]
+    Setup(String),
+}
+
+impl HttpLink {
+    pub(crate) fn new<'a>(
+        url: &str,
+        headers: impl IntoIterator<Item = (&'a String, &'a String)>,
+    ) -> Result<Self, AddressError> {
+        Ok(Self {
+            client: client()?,
+            url: parse_url(url)?,
+            headers: parse_headers(headers)?,
+            exchanges: AtomicU64::new(0),
+            session: Mutex::default(),
+        })
+    }
+
+    /// The version that later requests name.
+    pub(crate) fn set_version(&self, version: &str) {
+        self.lock().version = HeaderValue::from_str(version).ok();
+    }
+
+    /// Sends a message. What comes back goes to the peer, as does a failure.
+    pub(crate) fn post(
+        self: &Arc<Self>,
+        peer: &Arc<Peer>,
+        message: Vec<u8>,
+        labels: &Labels,
+    ) -> JoinHandle<()> {
+        let (link, peer, labels) = (self.clone(), peer.clone(), labels.clone());
+        tokio::spawn(async move {
+            let exchange = link.exchange(&peer, message, &labels);
+            let done = match labels.id {
+                // Whoever waits ends this when it takes too long.
+                Some(_) => exchange.await,
+                None => tokio::time::timeout(NOTIFY_TIMEOUT, exchange)
+                    .await
+                    .unwrap_or(Ok(())),
+            };
+            let failure = match (done, labels.id) {
+                (Ok(()), _) => Failure::Broken("the response ended without an answer".to_owned()),
+                (Err(failure), _) => failure,
+            };
+            if let Some(id) = labels.id {
+                peer.fail(id, failure);
+            }
+        })
+    }
+
+    async fn exchange(
+        self: &Arc<Self>,
+        peer: &Arc<Peer>,
+        message: Vec<u8>,
+        labels: &Labels,
+    ) -> Result<(), Failure> {
+        let exchange = self.exchanges.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut request = self.request(Method::POST, BOTH, labels)?;
+        request.headers_mut().insert(CONTENT_TYPE, JSON);
+        let tap = peer.tap();
+        tap.http(
+            exchange,
+            Direction::ToServer,
+            line(&request),
+            request.headers(),
+        );
+        tap.frame(Some(exchange), Direction::ToServer, &message);
+        *request.body_mut() = Some(message.into());
+        let response = self.client.execute(request).await.map_err(|e| broken(&e))?;
+        tap.http(
+            exchange,
+            Direction::ToClient,
+            response.status().to_string(),
+            response.headers(),
+        );
+        if let Some(id) = response.headers().get(SESSION) {
+            self.lock().id = Some(id.clone());
+        }
+        self.take_response(peer, response, exchange).await
+    }
+
+    async fn take_response(
+        self: &Arc<Self>,
+        peer: &Arc<Peer>,
+        response: Response,
+        exchange: u64,
+    ) -> Result<(), Failure> {
+        let status = response.status();
+        if status.is_success() && is_stream(&response) {
+            return self.take_stream(peer, response, exchange).await;
+        }
+        let body = match read_body(response).await? {
+            Ok(body) => body,
+            Err(cut) => {
+                peer.tap()
+                    .cut_frame(Some(exchange), Direction::ToClient, &cut);
+                let detail = format!("a response of {} bytes", cut.bytes);
+                peer.tap().finding(FindingKind::TooLarge, detail);
+                return Err(Failure::TooLarge { bytes: cut.bytes });
+            }
+        };
+        if !body.is_empty() {
+            peer.tap().frame(Some(exchange), Direction::ToClient, &body);
+        }
+        if status.is_success() {
+            if !body.trim_ascii().is_empty() {
+                self.receive(peer, &body);
+            }
+            return Ok(());
+        }
+        Err(refusal(status, &body))
+    }
+
+    async fn take_stream(
+        self: &Arc<Self>,
+        peer: &Arc<Peer>,
+        mut response: Response,
+        exchange: u64,
+    ) -> Result<(), Failure> {
+        let mut events = Events::new(MAX_MESSAGE);
+        while let Some(chunk) = response.chunk().await.map_err(|e| broken(&e))? {
+            for event in events.take(&chunk) {
+                match event.data {
+                    // A server may open a stream with an empty event, to have it resumed.
+                    Ok(data) if data.is_empty() => {}
+                    Ok(data) => {
+                        peer.tap().frame(Some(exchange), Direction::ToClient, &data);
+                        self.receive(peer, &data);
+                    }
+                    Err(cut) => {
+                        peer.tap()
+                            .cut_frame(Some(exchange), Direction::ToClient, &cut);
+                        peer.oversized(cut.bytes);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn receive(self: &Arc<Self>, peer: &Arc<Peer>, message: &[u8]) {
+        for answer in peer.receive(message) {
+            self.post(peer, answer, &Labels::default());
+        }
+    }
+
+    /// Opens the stream on which a server of the handshake era speaks unasked. Servers may refuse.
+    pub(crate) fn listen(self: &Arc<Self>, peer: &Arc<Peer>) {
+        let (link, listener) = (self.clone(), peer.clone());
+        let task = tokio::spawn(async move {
+            let exchange = link.exchanges.fetch_add(1, Ordering::Relaxed) + 1;
+            let Ok(request) = link.request(Method::GET, STREAM, &Labels::default()) else {
+                return;
+            };
+            let tap = listener.tap();
+            tap.http(
+                exchange,
+                Direction::ToServer,
+                line(&request),
+                request.headers(),
+            );
+            let Ok(response) = link.client.execute(request).await else {
+                return;
+            };
+            let status = response.status();
+            tap.http(
+                exchange,
+                Direction::ToClient,
+                status.to_string(),
+                response.headers(),
+            );
+            if status.is_success() && is_stream(&response) {
+                // Its end is no error: the server has nothing to say unasked.
+                let _ = link.take_stream(&listener, response, exchange).await;
+            }
+        });
+        self.lock().listening = Some(task);
+    }
+
+    /// Ends the session, as far as the server has one.
+    pub(crate) async fn close(&self) {
+        let session = std::mem::take(&mut *self.lock());
+        if let Some(listening) = session.listening {
+            listening.abort();
+        }
+        let Some(id) = session.id else { return };
+        if let Ok(mut request) = self.request(Method::DELETE, BOTH, &Labels::default()) {
+            request.headers_mut().insert(SESSION, id);
+            // The session ends with us, whatever the server says.
+            let _ =
+                tokio::time::timeout(Duration::from_secs(2), self.client.execute(request)).await;
+        }
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        accept: HeaderValue,
+        labels: &Labels,
+    ) -> Result<Request, Failure> {
+        let mut request = Request::new(method, self.url.clone());
+        let headers = request.headers_mut();
+        headers.extend(self.headers.clone());
+        headers.insert(ACCEPT, accept);
+        let session = self.lock();
+        if let Some(id) = &session.id {
+            headers.insert(SESSION, id.clone());
+        }
+        if let Some(version) = &session.version {
+            headers.insert(VERSION, version.clone());
+        }
+        for (name, value) in &labels.headers {
+            let name = HeaderName::from_bytes(name.as_bytes());
+            let value = HeaderValue::from_str(value);
+            if let (Ok(name), Ok(value)) = (name, value) {
+                headers.insert(name, value);
+            }
+        }
+        Ok(request)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Session> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A client of our own: no redirects, no proxy, no limit but ours.
+pub(super) fn client() -> Result<Client, AddressError> {
+    // Somebody else may have chosen one already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
+        .tcp_nodelay(true)
+        .build()
+        .map_err(|error| AddressError::Setup(error.to_string()))
+}
+
+pub(super) fn parse_url(url: &str) -> Result<Url, AddressError> {
+    match Url::parse(url) {
+        Ok(parsed) if ["http", "https"].contains(&parsed.scheme()) => Ok(parsed),
+        _ => Err(AddressError::Url(url.to_owned())),
+    }
+}
+
+pub(super) fn parse_headers<'a>(
+    headers: impl IntoIterator<Item = (&'a String, &'a String)>,
+) -> Result<HeaderMap, AddressError> {
+    let mut parsed = HeaderMap::new();
+    for (name, value) in headers {
+        let refused = || AddressError::Header(name.clone());
+        let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused())?;
+        let value = HeaderValue::from_str(value).map_err(|_| refused())?;
+        parsed.insert(header, value);
+    }
+    Ok(parsed)
+}
+
+pub(super) fn line(request: &Request) -> String {
+    format!("{} {}", request.method(), request.url())
+}
+
+pub(super) fn is_stream(response: &Response) -> bool {
+    response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|value| {
+            value
+                .trim_start()
+                .to_ascii_lowercase()
+                .starts_with("text/event-stream")
+        })
+}
+
+async fn read_body(
+    mut response: Response,
+) -> Result<Result<Vec<u8>, crate::recorder::Oversized>, Failure> {
+    let mut body = Bounded::new(MAX_MESSAGE);
+    while let Some(chunk) = response.chunk().await.map_err(|e| broken(&e))? {
+        body.take(&chunk);
+    }
+    Ok(body.end())
+}
+
+/// What a response that is no success says.
+fn refusal(status: StatusCode, body: &[u8]) -> Failure {
+    let text = String::from_utf8_lossy(body);
+    let said = crate::rpc::Message::parse(&text).ok();
+    let error = said.as_ref().and_then(|messages| messages.first()?.error);
+    if let Some(error) = error.and_then(|raw| serde_json::from_str(raw.get()).ok()) {
+        return Failure::Rpc(error);
+    }
+    Failure::Http {
+        status: status.as_u16(),
+        body: text.chars().take(500).collect(),
+    }
+}
+
+/// An error of the network, with its causes.
+pub(super) fn broken(error: &reqwest::Error) -> Failure {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    Failure::Broken(text)
+}

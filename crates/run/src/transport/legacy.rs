@@ -1,0 +1,234 @@
+//! The older HTTP transport: one stream for what the server says, POSTs for what it is told.
+//!
+//! Its main type is [`LegacyLink`].
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use proctor_core::event::{Direction, FindingKind};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Client, Method, Request, Response, Url};
+use tokio::task::JoinHandle;
+
+use super::http::{AddressError, broken, client, is_stream, line, parse_headers, parse_url};
+use super::sse::Events;
+use super::{Labels, MAX_MESSAGE};
+use crate::client::peer::{Ended, Failure, Peer};
+
+const POST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The way to a server that answers on a stream.
+pub(crate) struct LegacyLink {
+    client: Client,
+    endpoint: Url,
+    headers: HeaderMap,
+    exchanges: AtomicU64,
+    reading: JoinHandle<()>,
+}
+
+/// Why the stream could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The address or a header is wrong.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// The server did not answer, or not with a stream.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl LegacyLink {
+    /// Opens the stream, and waits until the server says where to send messages.
+    pub(crate) async fn open<'a>(
+        url: &str,
+        headers: impl IntoIterator<Item = (&'a String, &'a String)>,
+        peer: &Arc<Peer>,
+    ) -> Result<Arc<Self>, OpenError> {
+        let client = client()?;
+        let url = parse_url(url)?;
+        let headers = parse_headers(headers)?;
+        let mut request = Request::new(Method::GET, url.clone());
+        request.headers_mut().extend(headers.clone());
+        request
+            .headers_mut()
+            .insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        let tap = peer.tap();
+        tap.http(1, Direction::ToServer, line(&request), request.headers());
+        let response = client
+            .execute(request)
+            .await
+            .map_err(|error| OpenError::Refused(broken(&error).to_string()))?;
+        let status = response.status();
+        tap.http(
+            1,
+            Direction::ToClient,
+            status.to_string(),
+            response.headers(),
+        );
+        if !status.is_success() || !is_stream(&response) {
+            return Err(OpenError::Refused(format!(
+                "the server answered {status} and no stream"
+            )));
+        }
+        let mut stream = Stream {
+            response,
+            events: Events::new(MAX_MESSAGE),
+            ready: Vec::new(),
+        };
+        let endpoint = stream.endpoint(&url).await?;
+        let (answer_to, answers) = tokio::sync::mpsc::channel(64);
+        let reading = tokio::spawn(stream.read(peer.clone(), answer_to));
+        let link = Arc::new(Self {
+            client,
+            endpoint,
+            headers,
+            exchanges: AtomicU64::new(1),
+            reading,
+        });
+        tokio::spawn(answer(Arc::downgrade(&link), peer.clone(), answers));
+        Ok(link)
+    }
+
+    /// Sends a message. The answer comes on the stream.
+    pub(crate) fn post(
+        self: &Arc<Self>,
+        peer: &Arc<Peer>,
+        message: Vec<u8>,
+        labels: &Labels,
+    ) -> JoinHandle<()> {
+        let (link, peer, id) = (self.clone(), peer.clone(), labels.id);
+        tokio::spawn(async move {
+            let exchange = link.exchanges.fetch_add(1, Ordering::Relaxed) + 1;
+            let sent =
+                tokio::time::timeout(POST_TIMEOUT, link.send(&peer, message, exchange)).await;
+            let failure = match sent {
+                Ok(Ok(())) => return,
+                Ok(Err(failure)) => failure,
+                Err(_) => Failure::Broken("the server does not take messages".to_owned()),
+            };
+            if let Some(id) = id {
+                peer.fail(id, failure);
+            }
+        })
+    }
+
+    async fn send(&self, peer: &Peer, message: Vec<u8>, exchange: u64) -> Result<(), Failure> {
+        let mut request = Request::new(Method::POST, self.endpoint.clone());
+        request.headers_mut().extend(self.headers.clone());
+        request
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let tap = peer.tap();
+        tap.http(
+            exchange,
+            Direction::ToServer,
+            line(&request),
+            request.headers(),
+        );
+        tap.frame(None, Direction::ToServer, &message);
+        *request.body_mut() = Some(message.into());
+        let response = self.client.execute(request).await.map_err(|e| broken(&e))?;
+        let status = response.status();
+        tap.http(
+            exchange,
+            Direction::ToClient,
+            status.to_string(),
+            response.headers(),
+        );
+        if status.is_success() {
+            return Ok(());
+        }
+        Err(Failure::Http {
+            status: status.as_u16(),
+            body: String::new(),
+        })
+    }
+
+    /// Stops to listen.
+    pub(crate) fn close(&self) {
+        self.reading.abort();
+    }
+}
+
+/// Sends the answers to a server's own requests, for as long as the link is there.
+async fn answer(
+    link: std::sync::Weak<LegacyLink>,
+    peer: Arc<Peer>,
+    mut answers: tokio::sync::mpsc::Receiver<Vec<u8>>,
+) {
+    while let Some(message) = answers.recv().await {
+        let Some(link) = link.upgrade() else { return };
+        link.post(&peer, message, &Labels::default());
+    }
+}
+
+struct Stream {
+    response: Response,
+    events: Events,
+    /// What came in the same chunk as the endpoint.
+    ready: Vec<super::sse::SseEvent>,
+}
+
+impl Stream {
+    async fn endpoint(&mut self, url: &Url) -> Result<Url, OpenError> {
+        loop {
+            let chunk = self
+                .response
+                .chunk()
+                .await
+                .map_err(|error| OpenError::Refused(broken(&error).to_string()))?;
+            let Some(chunk) = chunk else {
+                return Err(OpenError::Refused(
+                    "the stream ended before it named an endpoint".to_owned(),
+                ));
+            };
+            let mut events = self.events.take(&chunk).into_iter();
+            let Some(event) = events.by_ref().find(|event| event.name == "endpoint") else {
+                continue;
+            };
+            self.ready.extend(events);
+            let written = event
+                .data
+                .map(|data| String::from_utf8_lossy(&data).trim().to_owned());
+            let endpoint = written.ok().and_then(|text| url.join(&text).ok());
+            return match endpoint {
+                // Another server would get the headers of this one.
+                Some(endpoint) if endpoint.origin() == url.origin() => Ok(endpoint),
+                Some(endpoint) => Err(OpenError::Refused(format!(
+                    "the endpoint `{endpoint}` is on another server"
+                ))),
+                None => Err(OpenError::Refused("the endpoint is no address".to_owned())),
+            };
+        }
+    }
+
+    async fn read(mut self, peer: Arc<Peer>, answers: tokio::sync::mpsc::Sender<Vec<u8>>) {
+        loop {
+            for event in self.ready.drain(..) {
+                match event.data {
+                    Ok(data) => {
+                        peer.tap().frame(None, Direction::ToClient, &data);
+                        for answer in peer.receive(&data) {
+                            if answers.try_send(answer).is_err() {
+                                peer.tap().finding(
+                                    FindingKind::Dropped,
+                                    "an answer to the server was not taken",
+                                );
+                            }
+                        }
+                    }
+                    Err(cut) => {
+                        peer.tap().cut_frame(None, Direction::ToClient, &cut);
+                        peer.oversized(cut.bytes);
+                    }
+                }
+            }
+            match self.response.chunk().await {
+                Ok(Some(chunk)) => self.ready = self.events.take(&chunk),
+                Ok(None) => return peer.end(Ended::Closed),
+                Err(error) => return peer.end(Ended::Broken(broken(&error).to_string())),
+            }
+        }
+    }
+}
