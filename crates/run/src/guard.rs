@@ -46,7 +46,7 @@ pub const COMMAND: &str = "__guard";
 /// How long the guard goes on after the first SIGKILL before it reports what is left.
 pub const KILL_LIMIT: Duration = Duration::from_secs(5);
 
-/// Runs the program that the arguments name: `--parent PID --grace-ms N -- PROGRAM ARGS…`.
+/// Runs the program that the arguments name: `--grace-ms N --parent PID -- PROGRAM ARGS…`.
 /// A guard that can't do its work says so in one line on stderr, and ends with 127 if the program was
 /// not found, 126 if it can't be executed, and 125 for all else.
 pub fn run(args: &[OsString]) -> ExitCode {
@@ -63,7 +63,7 @@ pub fn run(args: &[OsString]) -> ExitCode {
 /// Why a guard could not do its work.
 #[derive(Debug, Error)]
 pub(crate) enum GuardError {
-    #[error("expected `--parent PID --grace-ms N -- PROGRAM ARGS…`")]
+    #[error("expected `--grace-ms N --parent PID -- PROGRAM ARGS…`")]
     Usage,
     #[error("the process that asked for `{program}` is gone")]
     ParentGone { program: String },

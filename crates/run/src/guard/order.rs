@@ -22,10 +22,10 @@ pub struct Order {
 impl Order {
     pub fn parse(args: &[OsString]) -> Result<Self, GuardError> {
         let [
-            parent_flag,
-            parent,
             grace_flag,
             grace,
+            parent_flag,
+            parent,
             dashes,
             program,
             args @ ..,
@@ -33,8 +33,8 @@ impl Order {
         else {
             return Err(GuardError::Usage);
         };
-        let flags = [parent_flag, grace_flag, dashes].map(OsString::as_os_str);
-        if flags != ["--parent", "--grace-ms", "--"].map(OsStr::new) {
+        let flags = [grace_flag, parent_flag, dashes].map(OsString::as_os_str);
+        if flags != ["--grace-ms", "--parent", "--"].map(OsStr::new) {
             return Err(GuardError::Usage);
         }
         let parent = number(parent).and_then(Pid::from_raw);
@@ -52,10 +52,10 @@ impl Order {
         let grace = self.grace.as_millis();
         let mut words: Vec<OsString> = vec![
             COMMAND.into(),
-            "--parent".into(),
-            self.parent.as_raw_pid().to_string().into(),
             "--grace-ms".into(),
             grace.to_string().into(),
+            "--parent".into(),
+            self.parent.as_raw_pid().to_string().into(),
             "--".into(),
             self.program,
         ];
@@ -95,10 +95,10 @@ mod tests {
             );
         };
         check("");
-        check("--parent 1 --grace-ms 1 --");
-        check("--parent 0 --grace-ms 1 -- sh");
-        check("--parent x --grace-ms 1 -- sh");
-        check("--parent 1 --grace-ms -1 -- sh");
-        check("--parent 1 --grace-ms 1 sh -c");
+        check("--grace-ms 1 --parent 1 --");
+        check("--grace-ms 1 --parent 0 -- sh");
+        check("--grace-ms 1 --parent x -- sh");
+        check("--grace-ms -1 --parent 1 -- sh");
+        check("--grace-ms 1 --parent 1 sh -c");
     }
 }
