@@ -63,7 +63,7 @@ pub struct Timeouts {
 impl Default for Timeouts {
     fn default() -> Self {
         Self {
-            connect: Duration::from_secs(60),
+            connect: Duration::from_mins(1),
             probe: Duration::from_secs(10),
             request: Duration::from_mins(1),
             total: Duration::from_mins(10),

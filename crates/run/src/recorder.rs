@@ -172,16 +172,14 @@ impl Tap {
         let detail = detail.into();
         let count = {
             let mut findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
-            match findings.iter_mut().find(|(known, ..)| *known == kind) {
-                Some((_, last, count)) => {
-                    *count += 1;
-                    last.clone_from(&detail);
-                    *count
-                }
-                None => {
-                    findings.push((kind, detail.clone(), 1));
-                    1
-                }
+            let known = findings.iter_mut().find(|(known, ..)| *known == kind);
+            if let Some((_, last, count)) = known {
+                *count += 1;
+                last.clone_from(&detail);
+                *count
+            } else {
+                findings.push((kind, detail.clone(), 1));
+                1
             }
         };
         if count <= WRITTEN_FINDINGS {

@@ -108,7 +108,7 @@ fn header_value(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn params(value: Value) -> Map<String, Value> {
+    fn params(value: &Value) -> Map<String, Value> {
         value.as_object().unwrap().clone()
     }
 
@@ -128,7 +128,7 @@ mod tests {
                 header: "Count".to_owned(),
             },
         ];
-        let call = params(json!({"name": "größe", "arguments": {"region": "eu", "count": 3}}));
+        let call = params(&json!({"name": "größe", "arguments": {"region": "eu", "count": 3}}));
         let found = headers("tools/call", &call, &arguments);
         let found: Vec<String> = found.iter().map(|(k, v)| format!("{k}: {v}")).collect();
         assert_eq!(
@@ -154,7 +154,7 @@ mod tests {
             "2026-07-28"
         );
         assert_eq!(meta["progressToken"].as_u64(), Some(7));
-        let mut handshake = params(json!({"_meta": {"own": 1}}));
+        let mut handshake = params(&json!({"_meta": {"own": 1}}));
         add(&mut handshake, Era::Handshake, 7);
         assert_eq!(
             handshake["_meta"].to_string(),

@@ -3,6 +3,7 @@
 //! Its main type is [`Lines`]. A line that is too long is counted and hashed while it passes by, and
 //! the next one is read as if nothing had been.
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
@@ -89,7 +90,7 @@ impl Passed {
         let digest = self.hash.finalize();
         Oversized {
             bytes: self.bytes,
-            sha256: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+            sha256: HEXLOWER.encode(&digest),
         }
     }
 }

@@ -109,7 +109,7 @@ impl HttpLink {
         labels: &Labels,
     ) -> Result<(), Failure> {
         let exchange = self.exchanges.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut request = self.request(Method::POST, BOTH, labels)?;
+        let mut request = self.request(Method::POST, BOTH, labels);
         request.headers_mut().insert(CONTENT_TYPE, JSON);
         let tap = peer.tap();
         tap.http(
@@ -203,9 +203,7 @@ impl HttpLink {
         let (link, listener) = (self.clone(), peer.clone());
         let task = tokio::spawn(async move {
             let exchange = link.exchanges.fetch_add(1, Ordering::Relaxed) + 1;
-            let Ok(request) = link.request(Method::GET, STREAM, &Labels::default()) else {
-                return;
-            };
+            let request = link.request(Method::GET, STREAM, &Labels::default());
             let tap = listener.tap();
             tap.http(
                 exchange,
@@ -238,20 +236,13 @@ impl HttpLink {
             listening.abort();
         }
         let Some(id) = session.id else { return };
-        if let Ok(mut request) = self.request(Method::DELETE, BOTH, &Labels::default()) {
-            request.headers_mut().insert(SESSION, id);
-            // The session ends with us, whatever the server says.
-            let _ =
-                tokio::time::timeout(Duration::from_secs(2), self.client.execute(request)).await;
-        }
+        let mut request = self.request(Method::DELETE, BOTH, &Labels::default());
+        request.headers_mut().insert(SESSION, id);
+        // The session ends with us, whatever the server says.
+        let _ = tokio::time::timeout(Duration::from_secs(2), self.client.execute(request)).await;
     }
 
-    fn request(
-        &self,
-        method: Method,
-        accept: HeaderValue,
-        labels: &Labels,
-    ) -> Result<Request, Failure> {
+    fn request(&self, method: Method, accept: HeaderValue, labels: &Labels) -> Request {
         let mut request = Request::new(method, self.url.clone());
         let headers = request.headers_mut();
         headers.extend(self.headers.clone());
@@ -270,7 +261,8 @@ impl HttpLink {
                 headers.insert(name, value);
             }
         }
-        Ok(request)
+        drop(session);
+        request
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Session> {

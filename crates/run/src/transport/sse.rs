@@ -116,7 +116,9 @@ impl Events {
             self.begin_data();
             self.in_data = false;
         } else if let Some(name) = line.strip_prefix(b"event:") {
-            self.name = String::from_utf8_lossy(name).trim().to_owned();
+            String::from_utf8_lossy(name)
+                .trim()
+                .clone_into(&mut self.name);
         }
         None
     }

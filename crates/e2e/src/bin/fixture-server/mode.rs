@@ -1,0 +1,126 @@
+//! The modes: every way in which the fixture can be told to misbehave.
+//!
+//! One declaration gives the enum, the parser and the help text, so a mode can't be undocumented.
+
+/// Declares the modes: variant, name on the command line, form of the argument, what it does.
+macro_rules! modes {
+    ($($variant:ident $name:literal $argument:literal $help:literal;)*) => {
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Mode { $($variant),* }
+
+        /// Every mode with its name, the form of its argument, and what it does.
+        pub const TABLE: &[(Mode, &str, &str, &str)] =
+            &[$((Mode::$variant, $name, $argument, $help)),*];
+    };
+}
+
+modes! {
+    SlowStart "slow-start" "=MS" "do nothing at all for MS milliseconds";
+    Stderr "stderr" "=TEXT" "write TEXT to stderr at the start";
+    StderrFlood "stderr-flood" "=BYTES" "write BYTES to stderr before the first message is read";
+    ExitBeforeHandshake "exit-before-handshake" "[=CODE]" "exit at the start";
+    ExitInHandshake "exit-in-handshake" "[=CODE]" "exit when `initialize` or `server/discover` comes";
+    ExitInCall "exit-in-call" "[=CODE]" "exit instead of answering";
+    AbortInCall "abort-in-call" "" "end by SIGABRT instead of answering";
+    KillInCall "kill-in-call" "" "end by SIGKILL instead of answering";
+    ExitBetweenCalls "exit-between-calls" "[=CODE]" "exit after the answer";
+    IgnoresSigterm "ignores-sigterm" "" "ignore SIGTERM";
+    IgnoresStdinClose "ignores-stdin-close" "" "go on when stdin is closed (ends after 10 minutes)";
+    SpawnsChildren "spawns-children" "[=FILE]" "start `sh -> sleep` and a `setsid` grandchild that ignores SIGTERM, all holding the pipes; their pids go to FILE";
+    NeverReadsStdin "never-reads-stdin" "[=N]" "read no message, or none after the first N";
+
+    NeverAnswer "never-answer" "[=METHOD]" "never answer (METHOD, whatever --on says)";
+    AnswerLate "answer-late" "=MS" "answer after MS milliseconds";
+    AnswerAfterCancel "answer-after-cancel" "" "answer when the request is cancelled, not before";
+    IgnoreCancel "ignore-cancel" "" "take no notice of cancellation, and answer";
+    FloodNotifications "flood-notifications" "=N" "send N log notifications before the answer";
+    FloodProgress "flood-progress" "[=MS]" "send progress for ever, one in MS milliseconds, and never answer";
+
+    Banner "banner" "" "write a line of text to stdout before anything else";
+    LogNoise "log-noise" "" "write a log line to stdout before every message";
+    Bom "bom" "" "start the output with a byte order mark";
+    Crlf "crlf" "" "end lines by CR LF";
+    BlankLines "blank-lines" "" "write blank lines around every message";
+    HalfLine "half-line" "" "write half a line of text, and the answer behind it on the same line";
+    SplitWrite "split-write" "" "write the answer in two pieces, 50 ms apart";
+    TornLine "torn-line" "[=CODE]" "write half the answer, and exit";
+
+    InvalidJson "invalid-json" "" "answer with broken JSON";
+    WrongShape "wrong-shape" "[=result|content|message|version]" "answer with a string as result; an object as content; a number as message; no `jsonrpc`";
+    ResultAndError "result-and-error" "" "answer with both";
+    OtherIdType "other-id-type" "" "answer 1 with \"1\", and \"1\" with 1";
+    DuplicateAnswer "duplicate-answer" "" "answer twice, the second time with an error";
+    UnknownId "unknown-id" "" "send an answer to a request that was never made before the real one";
+    AnswerNotification "answer-notification" "" "answer notifications, with `id` null";
+    StrangeEnvelope "strange-envelope" "" "put unknown keys beside `jsonrpc`, `id` and `result` (the TypeScript SDK refuses them)";
+
+    BigResult "big-result" "=BYTES" "a text of BYTES in the result";
+    ManyBlocks "many-blocks" "=N" "N content blocks";
+    DeepNesting "deep-nesting" "=N" "N nested brackets in the result";
+    EndlessLine "endless-line" "[=BYTES]" "an answer of BYTES (or endless) that never comes to its end";
+    InvalidUtf8 "invalid-utf8" "" "bytes that are not UTF-8 in the result";
+    LoneSurrogate "lone-surrogate" "" "an escaped lone surrogate in the result";
+    Nul "nul" "[=raw]" "an escaped (or raw) NUL in the result";
+
+    SlowLoris "slow-loris" "[=MS]" "write the answer one byte in MS milliseconds (1000)";
+    EndlessHeaders "endless-headers" "[=N]" "HTTP: N (or endless) header lines";
+    SilentSse "silent-sse" "" "HTTP: open an event stream, and send nothing on it";
+    EndlessChunks "endless-chunks" "[=N]" "HTTP: N (or endless) chunks of white space, and no answer";
+    HttpStatus "http-status" "=CODE" "HTTP: answer with this status and a text body";
+    Redirect "redirect" "=URL" "HTTP: answer with 307 to URL";
+    TruncatedBody "truncated-body" "" "HTTP: close the connection in the middle of the body";
+    SseResponses "sse-responses" "" "HTTP: answer every request with an event stream";
+    JsonResponses "json-responses" "" "HTTP: never answer with an event stream";
+    NoSession "no-session" "" "HTTP, handshake era: give out no session id";
+    NoGet "no-get" "" "HTTP, handshake era: answer GET with 405";
+
+    Pages "pages" "=N" "N pages for every list";
+    EndlessPages "endless-pages" "" "every page of a list names a next one";
+    RepeatedCursor "repeated-cursor" "" "every page names the same next page";
+    EmptyPages "empty-pages" "[=N]" "N pages (3) without items before the real one";
+    EmptyCursor "empty-cursor" "" "two pages, and \"\" is the cursor of the second";
+    ToolsChange "tools-change" "" "after the first call the list has `late` and lacks `fail`; `list_changed` is sent";
+    NoTools "no-tools" "[=empty]" "no `tools` capability and no `tools/list`; or an empty list";
+    AsksClient "asks-client" "=roots|sampling|elicitation" "ask the client in the middle of a call, and wait for its answer";
+}
+
+impl Mode {
+    fn named(name: &str) -> Option<Self> {
+        let found = TABLE.iter().find(|(_, known, _, _)| *known == name);
+        found.map(|(mode, ..)| *mode)
+    }
+}
+
+/// The modes that were asked for, with their arguments.
+#[derive(Default, Debug)]
+pub struct Modes(Vec<(Mode, Option<String>)>);
+
+impl Modes {
+    /// Adds a mode as it is written: `NAME` or `NAME=ARGUMENT`.
+    pub fn add(&mut self, written: &str) -> Result<(), String> {
+        let (name, argument) = match written.split_once('=') {
+            Some((name, argument)) => (name, Some(argument.to_owned())),
+            None => (written, None),
+        };
+        let mode = Mode::named(name).ok_or_else(|| format!("unknown mode `{name}`"))?;
+        self.0.push((mode, argument));
+        Ok(())
+    }
+
+    pub fn has(&self, mode: Mode) -> bool {
+        self.0.iter().any(|(asked, _)| *asked == mode)
+    }
+
+    pub fn argument(&self, mode: Mode) -> Option<&str> {
+        let asked = self.0.iter().find(|(asked, _)| *asked == mode)?;
+        asked.1.as_deref()
+    }
+
+    /// The number that a mode was given; `missing` if it was given none, `None` without the mode.
+    pub fn number(&self, mode: Mode, missing: u64) -> Option<u64> {
+        self.has(mode).then(|| {
+            self.argument(mode)
+                .map_or(Some(missing), |text| text.parse().ok())
+        })?
+    }
+}

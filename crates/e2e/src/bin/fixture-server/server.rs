@@ -1,0 +1,233 @@
+//! `Server`: messages in, exchanges out; the same for every transport.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use serde_json::Value;
+
+use crate::catalog::{self, List};
+use crate::channel::{Channel, Delivery};
+use crate::exchange::Exchange;
+use crate::message::{
+    Era, HANDSHAKE, INVALID_PARAMS, METHOD_NOT_FOUND, Reply, Request, STATELESS, answer,
+    initialized, notification,
+};
+use crate::mode::Mode;
+use crate::options::{Eras, Options};
+use crate::process;
+use crate::session::Session;
+use crate::tools;
+use crate::witness::Witness;
+
+/// What all clients of the process share.
+pub struct Server {
+    pub options: Options,
+    pub witness: Arc<Witness>,
+    sessions: Mutex<Vec<Arc<Session>>>,
+    matched: AtomicU64,
+    changed: AtomicBool,
+}
+
+impl Server {
+    pub fn new(options: Options, witness: Witness) -> Self {
+        Self {
+            options,
+            witness: Arc::new(witness),
+            sessions: Mutex::default(),
+            matched: AtomicU64::new(0),
+            changed: AtomicBool::new(false),
+        }
+    }
+
+    pub fn has(&self, mode: Mode) -> bool {
+        self.options.modes.has(mode)
+    }
+
+    pub fn open_session(&self) -> Arc<Session> {
+        let session = Arc::new(Session::default());
+        self.sessions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(session.clone());
+        session
+    }
+
+    /// Whether the modes spoil the answer to this request. Counts, so it is asked once for each.
+    pub fn spoils(&self, request: &Request) -> bool {
+        let on = &self.options.on;
+        (on == "*" || *on == request.method)
+            && self.matched.fetch_add(1, Ordering::SeqCst) < self.options.times
+    }
+
+    /// Answers a request, on a thread of its own if that may take a while and others would wait.
+    pub fn serve(self: &Arc<Self>, exchange: Exchange) {
+        let alone = matches!(exchange.channel, Channel::Response(_));
+        if alone || !exchange.waits() {
+            self.run(&exchange);
+            return;
+        }
+        let server = self.clone();
+        thread::spawn(move || server.run(&exchange));
+    }
+
+    fn run(&self, exchange: &Exchange) {
+        if matches!(
+            exchange.request.method.as_str(),
+            "initialize" | "server/discover"
+        ) && let Some(code) = self.options.modes.number(Mode::ExitInHandshake, 3)
+        {
+            process::exit(code, "in the handshake");
+        }
+        exchange.run(|| self.reply(exchange));
+        if exchange.request.method == "tools/call"
+            && self.has(Mode::ToolsChange)
+            && !self.changed.swap(true, Ordering::SeqCst)
+        {
+            for session in self
+                .sessions
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .iter()
+            {
+                session.announce("notifications/tools/list_changed");
+            }
+        }
+    }
+
+    /// What an undisturbed server answers. `None` if there is nothing to say (yet).
+    fn reply(&self, exchange: &Exchange) -> Option<Reply> {
+        let request = &exchange.request;
+        let modes = &self.options.modes;
+        let stateless = exchange.era == Era::Stateless;
+        if stateless && request.method != "initialize" {
+            match request.version() {
+                Some(STATELESS) => {}
+                Some(version) => return Some(Reply::unsupported(version, &[STATELESS])),
+                None => {
+                    return Some(Reply::error(
+                        INVALID_PARAMS,
+                        "the request names no protocol version",
+                    ));
+                }
+            }
+        }
+        Some(match request.method.as_str() {
+            "initialize" if stateless => {
+                let requested = request.params["protocolVersion"]
+                    .as_str()
+                    .unwrap_or_default();
+                Reply::unsupported(requested, &[STATELESS])
+            }
+            "initialize" => initialize(exchange),
+            "server/discover" if stateless => catalog::discovery(modes, self.options.eras),
+            "ping" | "logging/setLevel" if !stateless => {
+                Reply::Complete(r#""x-empty":true"#.into())
+            }
+            "subscriptions/listen" if stateless => return listen(exchange),
+            "tools/list" | "tools/call"
+                if modes.has(Mode::NoTools) && modes.argument(Mode::NoTools).is_none() =>
+            {
+                unknown_method(&request.method)
+            }
+            "tools/call" => return tools::call(exchange),
+            "resources/read" => catalog::read(request.subject().unwrap_or_default(), exchange.era),
+            "prompts/get" => {
+                catalog::prompt(request.subject().unwrap_or_default(), &request.params)
+            }
+            method => match List::of_method(method) {
+                Some(list) => catalog::page(
+                    list,
+                    &request.params,
+                    modes,
+                    self.changed.load(Ordering::SeqCst),
+                    exchange.era,
+                ),
+                None => unknown_method(method),
+            },
+        })
+    }
+
+    /// Takes a notification of the client.
+    pub fn notice(
+        &self,
+        method: &str,
+        params: &Value,
+        session: &Session,
+        channel: Option<&Channel>,
+    ) {
+        if method == "notifications/cancelled" {
+            session.cancel(&params["requestId"]);
+        }
+        if self.has(Mode::AnswerNotification)
+            && let Some(channel) = channel
+        {
+            let reply = Reply::error(INVALID_PARAMS, "nobody asked").member(Era::Handshake);
+            let _ = channel.finish(200, &answer(&Value::Null, reply), Delivery::Whole);
+        }
+    }
+
+    /// The era of a request on a connection that has had others, for transports that remember.
+    pub fn era(&self, request: &Request, session: &Session) -> Era {
+        let era = match self.options.eras {
+            Eras::Handshake => Era::Handshake,
+            Eras::Stateless => Era::Stateless,
+            Eras::Both => session.era().unwrap_or_else(|| apparent_era(request)),
+        };
+        session.settle(era);
+        era
+    }
+}
+
+/// The era that a request looks like.
+pub fn apparent_era(request: &Request) -> Era {
+    let stateless = request.method == "server/discover" || request.version().is_some();
+    if stateless {
+        Era::Stateless
+    } else {
+        Era::Handshake
+    }
+}
+
+fn unknown_method(method: &str) -> Reply {
+    Reply::error(METHOD_NOT_FOUND, format!("unknown method `{method}`"))
+}
+
+fn initialize(exchange: &Exchange) -> Reply {
+    let requested = exchange.request.params["protocolVersion"]
+        .as_str()
+        .unwrap_or_default();
+    let version = HANDSHAKE
+        .into_iter()
+        .find(|&known| known == requested)
+        .unwrap_or(HANDSHAKE[3]);
+    if !matches!(exchange.channel, Channel::Response(_)) {
+        exchange.session.add_outlet(exchange.channel.clone(), None);
+    }
+    let capabilities = catalog::capabilities(&exchange.server.options.modes);
+    Reply::Complete(initialized(version, &capabilities, catalog::INSTRUCTIONS).into())
+}
+
+/// Acknowledges a subscription; its answer never comes, as the stream is the answer.
+fn listen(exchange: &Exchange) -> Option<Reply> {
+    let Request { id, params, .. } = &exchange.request;
+    let wanted = params["notifications"]["toolsListChanged"] == true;
+    let wanted_text = if wanted {
+        r#"{"toolsListChanged":true}"#
+    } else {
+        "{}"
+    };
+    let acknowledged = format!(
+        r#"{{"notifications":{wanted_text},"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}"#
+    );
+    let sent = exchange.channel.send(&notification(
+        "notifications/subscriptions/acknowledged",
+        &acknowledged,
+    ));
+    if wanted && sent.is_ok() {
+        exchange
+            .session
+            .add_outlet(exchange.channel.clone(), Some(id.clone()));
+    }
+    None
+}

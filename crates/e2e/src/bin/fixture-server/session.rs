@@ -1,0 +1,101 @@
+//! `Session`: what the server remembers of one client: requests under way, questions asked, streams open.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+use crate::channel::Channel;
+use crate::message::{Era, notification};
+
+/// What the server remembers of one client.
+#[derive(Default)]
+pub struct Session {
+    /// The era of a stdio connection, once its first message has settled it.
+    era: Mutex<Option<Era>>,
+    running: Mutex<HashMap<String, Arc<AtomicBool>>>,
+    questions: Mutex<HashMap<String, Sender<Value>>>,
+    asked: AtomicU64,
+    outlets: Mutex<Vec<Outlet>>,
+}
+
+/// A stream for notifications that belong to no request.
+struct Outlet {
+    channel: Channel,
+    /// The id of the `subscriptions/listen` request, in the stateless era.
+    subscription: Option<Value>,
+}
+
+impl Session {
+    pub fn era(&self) -> Option<Era> {
+        *lock(&self.era)
+    }
+
+    pub fn settle(&self, era: Era) {
+        *lock(&self.era) = Some(era);
+    }
+
+    /// Notes that a request is under way; the flag is raised when it is cancelled.
+    pub fn begin(&self, id: &Value) -> Arc<AtomicBool> {
+        lock(&self.running)
+            .entry(id.to_string())
+            .or_default()
+            .clone()
+    }
+
+    pub fn end(&self, id: &Value) {
+        lock(&self.running).remove(&id.to_string());
+    }
+
+    pub fn cancel(&self, id: &Value) {
+        if let Some(flag) = lock(&self.running).get(&id.to_string()) {
+            flag.store(true, Ordering::SeqCst);
+        }
+        lock(&self.outlets).retain(|outlet| outlet.subscription.as_ref() != Some(id));
+    }
+
+    /// The id for a new question to the client, and where its answer arrives.
+    pub fn question(&self) -> (String, Receiver<Value>) {
+        let id = format!("ask-{}", self.asked.fetch_add(1, Ordering::SeqCst) + 1);
+        let (sender, receiver) = channel();
+        lock(&self.questions).insert(id.clone(), sender);
+        (id, receiver)
+    }
+
+    pub fn answered(&self, id: &Value, body: Value) {
+        let question = id.as_str().and_then(|id| lock(&self.questions).remove(id));
+        if let Some(question) = question {
+            // The call may have been cancelled, and then nobody waits.
+            let _ = question.send(body);
+        }
+    }
+
+    pub fn add_outlet(&self, channel: Channel, subscription: Option<Value>) {
+        lock(&self.outlets).push(Outlet {
+            channel,
+            subscription,
+        });
+    }
+
+    /// Sends a notification that belongs to no request; streams that have ended are forgotten.
+    pub fn announce(&self, method: &str) {
+        lock(&self.outlets).retain(|outlet| {
+            let params = outlet.subscription.as_ref().map_or_else(
+                || r#"{"_meta":{"x-unknown":1}}"#.to_owned(),
+                |id| format!(r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}"#),
+            );
+            outlet.channel.send(&notification(method, &params)).is_ok()
+        });
+    }
+
+    /// Sends a message of a request whose own response can't carry it.
+    pub fn send_aside(&self, message: &crate::payload::Payload) {
+        lock(&self.outlets).retain(|outlet| outlet.channel.send(message).is_ok());
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,317 @@
+//! The streamable HTTP transport, in both eras.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+use crate::channel::{Channel, Delivery, Http};
+use crate::exchange::Exchange;
+use crate::http::HttpRequest;
+use crate::listener::{Connection, listen, wait_for_close};
+use crate::message::{
+    Era, HEADER_MISMATCH, Incoming, PARSE_ERROR, Reply, Request, STATELESS, answer,
+};
+use crate::mode::Mode;
+use crate::options::Eras;
+use crate::server::{Server, apparent_era};
+use crate::session::Session;
+use crate::spoilt_http;
+use crate::witness::base64;
+
+/// The errors that servers of the handshake era answer with; no specification names them.
+const BAD_REQUEST: i64 = -32000;
+const SESSION_NOT_FOUND: i64 = -32001;
+
+struct Endpoint {
+    server: Arc<Server>,
+    sessions: Mutex<HashMap<String, Arc<Session>>>,
+    opened: AtomicU64,
+    /// What is shared by requests that belong to no session.
+    common: Arc<Session>,
+}
+
+/// Serves `/mcp` for ever.
+pub fn serve(server: &Arc<Server>, port: u16) -> io::Result<()> {
+    let endpoint = Endpoint {
+        server: server.clone(),
+        sessions: Mutex::default(),
+        opened: AtomicU64::new(0),
+        common: server.open_session(),
+    };
+    listen(port, "/mcp", endpoint, handle)
+}
+
+fn handle(
+    endpoint: &Arc<Endpoint>,
+    request: &HttpRequest,
+    stream: &TcpStream,
+) -> io::Result<Connection> {
+    endpoint
+        .server
+        .witness
+        .received(&request.body, Some(&request.head));
+    let plain = endpoint.response(stream, String::new())?;
+    if request.path != "/mcp" {
+        plain.empty(404)?;
+        return Ok(Connection::Reusable);
+    }
+    if request
+        .header("origin")
+        .is_some_and(|origin| !is_loopback(origin))
+    {
+        plain.empty(403)?;
+        return Ok(Connection::Reusable);
+    }
+    match request.method.as_str() {
+        "POST" => endpoint.post(request, stream, plain),
+        "GET" => endpoint.get(request, stream, plain),
+        "DELETE" => endpoint.delete(request, &plain),
+        _ => refuse_method(&plain),
+    }
+}
+
+impl Endpoint {
+    fn response(&self, stream: &TcpStream, headers: String) -> io::Result<Arc<Http>> {
+        let modes = &self.server.options.modes;
+        let stream = stream.try_clone()?;
+        Ok(Arc::new(Http::new(
+            stream,
+            headers,
+            modes,
+            self.server.witness.clone(),
+        )))
+    }
+
+    fn post(
+        self: &Arc<Self>,
+        http: &HttpRequest,
+        stream: &TcpStream,
+        response: Arc<Http>,
+    ) -> io::Result<Connection> {
+        let accept = http.header("accept").unwrap_or_default();
+        let both = accept.contains("application/json") && accept.contains("text/event-stream");
+        if !both && !accept.contains("*/*") {
+            refuse(
+                &response,
+                406,
+                BAD_REQUEST,
+                "the client must accept application/json and text/event-stream",
+            )?;
+            return Ok(Connection::Reusable);
+        }
+        match Incoming::parse(&http.body) {
+            Incoming::Request(request) => self.request(request, http, stream, response),
+            Incoming::Notification { method, params } => {
+                let session = self.session(http).unwrap_or_else(|_| self.common.clone());
+                let answered = self
+                    .server
+                    .has(Mode::AnswerNotification)
+                    .then(|| Channel::Response(response.clone()));
+                self.server
+                    .notice(&method, &params, &session, answered.as_ref());
+                if answered.is_none() {
+                    response.empty(202)?;
+                }
+                Ok(Connection::Reusable)
+            }
+            Incoming::Answer { id, body } => {
+                if let Ok(session) = self.session(http) {
+                    session.answered(&id, body);
+                }
+                response.empty(202)?;
+                Ok(Connection::Reusable)
+            }
+            Incoming::Broken => {
+                refuse(&response, 400, PARSE_ERROR, "not a message")?;
+                Ok(Connection::Reusable)
+            }
+        }
+    }
+
+    fn request(
+        self: &Arc<Self>,
+        request: Request,
+        http: &HttpRequest,
+        stream: &TcpStream,
+        response: Arc<Http>,
+    ) -> io::Result<Connection> {
+        let era = match self.server.options.eras {
+            Eras::Handshake => Era::Handshake,
+            Eras::Stateless => Era::Stateless,
+            Eras::Both if http.header("mcp-protocol-version") == Some(STATELESS) => Era::Stateless,
+            Eras::Both => apparent_era(&request),
+        };
+        let opens = era == Era::Handshake && request.method == "initialize";
+        let (session, response) = if opens {
+            let (session, headers) = self.open();
+            (session, self.response(stream, headers)?)
+        } else if era == Era::Handshake {
+            match self.session(http) {
+                Ok(session) => (session, response),
+                Err((status, code, message)) => {
+                    refuse(&response, status, code, message)?;
+                    return Ok(Connection::Reusable);
+                }
+            }
+        } else {
+            if request.method != "initialize"
+                && let Some(mismatch) = mismatch(&request, http)
+            {
+                refuse_request(&response, &request.id, 400, HEADER_MISMATCH, &mismatch)?;
+                return Ok(Connection::Reusable);
+            }
+            (self.common.clone(), response)
+        };
+        let listens = era == Era::Stateless && request.method == "subscriptions/listen";
+        let channel = if listens {
+            Channel::Stream(response.clone())
+        } else {
+            Channel::Response(response.clone())
+        };
+        let exchange = Exchange::new(&self.server, &session, channel, request, era);
+        if spoilt_http::answers(&exchange, &response)? {
+            return Ok(Connection::Done);
+        }
+        self.server.serve(exchange);
+        if !response.is_finished() {
+            wait_for_close(stream);
+            return Ok(Connection::Done);
+        }
+        Ok(Connection::Reusable)
+    }
+
+    /// The stream for notifications that belong to no request. The stateless era has none.
+    fn get(
+        &self,
+        http: &HttpRequest,
+        stream: &TcpStream,
+        response: Arc<Http>,
+    ) -> io::Result<Connection> {
+        if self.server.options.eras == Eras::Stateless || self.server.has(Mode::NoGet) {
+            return refuse_method(&response);
+        }
+        if !http
+            .header("accept")
+            .unwrap_or_default()
+            .contains("text/event-stream")
+        {
+            refuse(
+                &response,
+                406,
+                BAD_REQUEST,
+                "the client must accept text/event-stream",
+            )?;
+            return Ok(Connection::Reusable);
+        }
+        match self.session(http) {
+            Ok(session) => {
+                response.open()?;
+                session.add_outlet(Channel::Stream(response), None);
+                wait_for_close(stream);
+                Ok(Connection::Done)
+            }
+            Err((status, code, message)) => {
+                refuse(&response, status, code, message)?;
+                Ok(Connection::Reusable)
+            }
+        }
+    }
+
+    fn delete(&self, http: &HttpRequest, response: &Http) -> io::Result<Connection> {
+        if self.server.options.eras == Eras::Stateless || self.server.has(Mode::NoSession) {
+            return refuse_method(response);
+        }
+        let ended = http
+            .header("mcp-session-id")
+            .and_then(|id| lock(&self.sessions).remove(id));
+        match ended {
+            Some(_) => response.body(200, "text/plain", &"".into(), Delivery::Whole)?,
+            None => refuse(response, 404, SESSION_NOT_FOUND, "session not found")?,
+        }
+        Ok(Connection::Reusable)
+    }
+
+    /// A new session, and the header that names it.
+    fn open(&self) -> (Arc<Session>, String) {
+        if self.server.has(Mode::NoSession) {
+            return (self.common.clone(), String::new());
+        }
+        let number = self.opened.fetch_add(1, Ordering::SeqCst) + 1;
+        let id = format!("fixture-{}-{number}", std::process::id());
+        let session = self.server.open_session();
+        let header = format!("Mcp-Session-Id: {id}\r\n");
+        lock(&self.sessions).insert(id, session.clone());
+        (session, header)
+    }
+
+    /// The session that a request names; the status, code and text of the refusal if there is none.
+    fn session(&self, http: &HttpRequest) -> Result<Arc<Session>, (u16, i64, &'static str)> {
+        if self.server.has(Mode::NoSession) {
+            return Ok(self.common.clone());
+        }
+        let id = http.header("mcp-session-id");
+        let id = id.ok_or((400, BAD_REQUEST, "bad request: no session id"))?;
+        let session = lock(&self.sessions).get(id).cloned();
+        session.ok_or((404, SESSION_NOT_FOUND, "session not found"))
+    }
+}
+
+/// How the headers of a stateless request differ from its body.
+fn mismatch(request: &Request, http: &HttpRequest) -> Option<String> {
+    let mut wanted = vec![
+        ("MCP-Protocol-Version", request.version()),
+        ("Mcp-Method", Some(request.method.as_str())),
+        ("Mcp-Name", request.subject()),
+    ];
+    if request.subject() == Some("env") {
+        wanted.push(("Mcp-Param-Variable", request.argument("name").as_str()));
+    }
+    wanted.into_iter().find_map(|(header, value)| {
+        let value = value?;
+        match http.header(header) {
+            None => Some(format!("the header {header} is missing")),
+            Some(sent)
+                if sent == value || sent == format!("=?base64?{}?=", base64(value.as_bytes())) =>
+            {
+                None
+            }
+            Some(sent) => Some(format!(
+                "the header {header} says `{sent}`, the body `{value}`"
+            )),
+        }
+    })
+}
+
+fn refuse(response: &Http, status: u16, code: i64, message: &str) -> io::Result<()> {
+    refuse_request(response, &Value::Null, status, code, message)
+}
+
+fn refuse_request(
+    response: &Http,
+    id: &Value,
+    status: u16,
+    code: i64,
+    message: &str,
+) -> io::Result<()> {
+    let reply = Reply::error(code, message).member(Era::Handshake);
+    response.finish(status, &answer(id, reply), Delivery::Whole)
+}
+
+fn refuse_method(response: &Http) -> io::Result<Connection> {
+    response.raw("HTTP/1.1 405 Method Not Allowed\r\nAllow: POST\r\nContent-Length: 0\r\n\r\n")?;
+    Ok(Connection::Reusable)
+}
+
+fn is_loopback(origin: &str) -> bool {
+    let host = origin.split("//").nth(1).unwrap_or_default();
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    matches!(name, "127.0.0.1" | "localhost" | "[::1]")
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

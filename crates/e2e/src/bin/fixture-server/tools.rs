@@ -1,0 +1,238 @@
+//! The tools.
+
+use serde_json::Value;
+
+use crate::exchange::Exchange;
+use crate::message::{Era, INVALID_PARAMS, MISSING_CAPABILITY, Reply, Request, UNKNOWN, quote};
+use crate::mode::Mode;
+use crate::payload::Payload;
+
+/// Whether a call takes a while even if nothing is wrong.
+pub fn waits(request: &Request) -> bool {
+    request.method == "tools/call"
+        && matches!(request.subject(), Some("sleep" | "ask" | "progress"))
+}
+
+/// Calls a tool. `None` if the call was cancelled.
+pub fn call(exchange: &Exchange) -> Option<Reply> {
+    if let Some(kind) = exchange.argument(Mode::AsksClient) {
+        match ask(exchange, kind, 1) {
+            Asked::Answer(_) => {}
+            Asked::Reply(reply) => return Some(reply),
+            Asked::Cancelled => return None,
+        }
+    }
+    if let Some(content) = odd_content(exchange) {
+        return Some(Reply::Complete(content));
+    }
+    let request = &exchange.request;
+    Some(match request.subject().unwrap_or_default() {
+        "echo" => {
+            let Some(said) = request.argument("text").as_str() else {
+                return Some(Reply::error(INVALID_PARAMS, "`text` must be a string"));
+            };
+            text(said)
+        }
+        "add" => add(request),
+        "fail" => Reply::Complete(
+            r#""isError":true,"content":[{"type":"text","text":"this always fails"}]"#.into(),
+        ),
+        "sleep" => {
+            if !exchange.pause(number(request, "ms")) {
+                return None;
+            }
+            text("slept")
+        }
+        "big" => Reply::Complete(block(Payload::repeat("x", number(request, "bytes")))),
+        "env" => {
+            let name = request.argument("name").as_str().unwrap_or_default();
+            let value = std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+            let structured = Value::from(value.clone());
+            let said = quote(&value.unwrap_or_default());
+            Reply::Complete(format!(r#""structuredContent":{{"value":{structured}}},"content":[{{"type":"text","text":{said}}}]"#).into())
+        }
+        "ask" => {
+            let kind = request.argument("kind").as_str().unwrap_or("elicitation");
+            let rounds = number(request, "rounds").max(1);
+            match ask(exchange, kind, rounds) {
+                Asked::Answer(answer) => structured(&answer),
+                Asked::Reply(reply) => reply,
+                Asked::Cancelled => return None,
+            }
+        }
+        "progress" => {
+            let steps = number(request, "steps").max(1);
+            for step in 1..=steps {
+                exchange.progress(step, Some(steps));
+                if !exchange.pause(number(request, "ms")) {
+                    return None;
+                }
+            }
+            text("done")
+        }
+        "late" => text("better than never"),
+        name => Reply::error(INVALID_PARAMS, format!("unknown tool `{name}`")),
+    })
+}
+
+fn number(request: &Request, name: &str) -> u64 {
+    request.argument(name).as_u64().unwrap_or(0)
+}
+
+fn text(said: &str) -> Reply {
+    let said = quote(said);
+    Reply::Complete(format!(r#""content":[ {{"text":{said},"type":"text",  {UNKNOWN}}}]"#).into())
+}
+
+fn structured(value: &Value) -> Reply {
+    let said = quote(&value.to_string());
+    Reply::Complete(
+        format!(r#""structuredContent":{value},"content":[{{"type":"text","text":{said}}}]"#)
+            .into(),
+    )
+}
+
+fn block(raw_text: Payload) -> Payload {
+    Payload::from(r#""content":[{"type":"text","text":""#)
+        .then(raw_text)
+        .then("\"}]")
+}
+
+/// Adds exactly where 64 bits are enough, else as floats do.
+fn add(request: &Request) -> Reply {
+    let (a, b) = (request.argument("a"), request.argument("b"));
+    let whole = a
+        .as_i64()
+        .zip(b.as_i64())
+        .and_then(|(a, b)| a.checked_add(b))
+        .map(Value::from);
+    let float = || a.as_f64().zip(b.as_f64()).map(|(a, b)| Value::from(a + b));
+    match whole.or_else(float) {
+        Some(sum) => Reply::Complete(
+            format!(r#""structuredContent":{{"sum":{sum}}} ,"content":[{{"type":"text","text":"{sum}",{UNKNOWN}}}]"#).into(),
+        ),
+        None => Reply::Complete(r#""content":[{"type":"text","text":"`a` and `b` must be numbers"}], "isError":true"#.into()),
+    }
+}
+
+/// The members of a result that is hard to take.
+fn odd_content(exchange: &Exchange) -> Option<Payload> {
+    if let Some(bytes) = exchange.number(Mode::BigResult, 0) {
+        return Some(block(Payload::repeat("x", bytes)));
+    }
+    if let Some(blocks) = exchange.number(Mode::ManyBlocks, 1) {
+        let more = Payload::repeat(r#"{"type":"text","text":"x"},"#, blocks.saturating_sub(1));
+        return Some(
+            Payload::from(r#""content":["#)
+                .then(more)
+                .then(r#"{"type":"text","text":"x"}]"#),
+        );
+    }
+    if let Some(depth) = exchange.number(Mode::DeepNesting, 1) {
+        let deep = Payload::repeat("[", depth).then(Payload::repeat("]", depth));
+        let content = Payload::from(
+            r#""content":[{"type":"text","text":"deep"}],"structuredContent":{"deep":"#,
+        );
+        return Some(content.then(deep).then("}"));
+    }
+    let odd: &[u8] = if exchange.has(Mode::InvalidUtf8) {
+        b"a\xff\xfe\xc3(b"
+    } else if exchange.has(Mode::LoneSurrogate) {
+        br"a\ud800b"
+    } else if exchange.argument(Mode::Nul) == Some("raw") {
+        b"a\0b"
+    } else if exchange.has(Mode::Nul) {
+        br"a\u0000b"
+    } else {
+        return None;
+    };
+    Some(block(odd.into()))
+}
+
+/// How a question to the client came out.
+enum Asked {
+    Answer(Value),
+    /// The question, or why it can't be asked: what the request is answered with now.
+    Reply(Reply),
+    Cancelled,
+}
+
+fn ask(exchange: &Exchange, kind: &str, rounds: u64) -> Asked {
+    let Some((method, params)) = question(kind) else {
+        return Asked::Reply(Reply::error(
+            INVALID_PARAMS,
+            format!("unknown kind `{kind}`"),
+        ));
+    };
+    match exchange.era {
+        Era::Stateless => ask_by_answer(exchange, kind, method, params, rounds),
+        Era::Handshake => {
+            let mut answers = Vec::new();
+            for _ in 0..rounds {
+                let Some(answer) = exchange.ask(method, params) else {
+                    return Asked::Cancelled;
+                };
+                answers.push(answer);
+            }
+            Asked::Answer(told(kind, &answers))
+        }
+    }
+}
+
+/// The stateless era has no requests of servers: the answer asks, and the client calls again.
+fn ask_by_answer(
+    exchange: &Exchange,
+    kind: &str,
+    method: &str,
+    params: &str,
+    rounds: u64,
+) -> Asked {
+    let sent = &exchange.request.params;
+    let able = &sent["_meta"]["io.modelcontextprotocol/clientCapabilities"][kind];
+    if able.is_null() && !exchange.has(Mode::AsksClient) {
+        return Asked::Reply(Reply::Error {
+            code: MISSING_CAPABILITY,
+            message: format!("the client can't do {kind}"),
+            data: Some(format!(r#"{{"requiredCapabilities":{{"{kind}":{{}}}}}}"#)),
+        });
+    }
+    let state = sent["requestState"]
+        .as_str()
+        .and_then(|state| state.strip_prefix("round "));
+    let done = state.and_then(|done| done.parse().ok()).unwrap_or(0);
+    let key = format!("{kind}-{done}");
+    let answer = sent["inputResponses"].get(&key);
+    if let Some(answer) = answer
+        && done >= rounds
+    {
+        return Asked::Answer(told(kind, std::slice::from_ref(answer)));
+    }
+    // A retry without its answer is asked the same again.
+    let next = if done == 0 || answer.is_some() {
+        done + 1
+    } else {
+        done
+    };
+    Asked::Reply(Reply::InputRequired(format!(
+        r#""requestState":"round {next}", "inputRequests":{{"{kind}-{next}":{{"params":{params},"method":"{method}",{UNKNOWN}}}}}"#
+    )))
+}
+
+fn told(kind: &str, answers: &[Value]) -> Value {
+    serde_json::json!({ "kind": kind, "answers": answers })
+}
+
+fn question(kind: &str) -> Option<(&'static str, &'static str)> {
+    Some(match kind {
+        "roots" => ("roots/list", "{}"),
+        "sampling" => (
+            "sampling/createMessage",
+            r#"{"maxTokens":16,"messages":[{"role":"user","content":{"type":"text","text":"Say yes."}}], "x-unknown":1}"#,
+        ),
+        "elicitation" => (
+            "elicitation/create",
+            r#"{"message":"What is your name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]},"x-unknown":1}"#,
+        ),
+        _ => return None,
+    })
+}
