@@ -16,6 +16,8 @@ pub mod pattern;
 pub mod plan;
 pub mod printable;
 pub mod problem;
+pub mod record;
+pub mod redact;
 pub mod suite;
 pub mod transcript;
 pub mod verdict;

@@ -1,0 +1,52 @@
+//! The record: a run's folder, written while the run goes on and read ever after.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `run.jsonl` | the run's own events |
+//! | `trials/<trial>.<attempt>.jsonl` | a trial's events; `….jsonl.part` until the trial has ended |
+//! | `blobs/<sha256>` | bodies that are too large for a line |
+//! | `index.jsonl` | a line for each ended trial; derived, may be deleted |
+//! | `lock` | held by the one writer |
+//!
+//! Main types: [`RunWriter`], [`TrialWriter`], [`RunReader`]. Whatever is written is redacted first.
+//! The rename of a trial's file is its end: no other thing makes a trial look ended.
+
+mod blobs;
+mod error;
+mod events;
+mod index;
+mod lines;
+mod log;
+mod name;
+mod reader;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use self::blobs::Blobs;
+pub use self::error::RecordError;
+pub use self::events::{EventReader, Torn};
+pub use self::index::IndexEntry;
+pub use self::name::trial_stem;
+pub use self::reader::{RunReader, TrialFile};
+pub use self::writer::{RecordOptions, RunWriter, TrialWriter};
+
+/// A body longer than this is a file of its own.
+pub const MAX_INLINE: usize = 32 * 1024;
+
+/// A body longer than this is not kept, only its length and hash.
+pub const MAX_FRAME: usize = 32 * 1024 * 1024;
+
+/// A trial's record, with the blobs it refers to, is at most this long; its end is written in any case.
+pub const MAX_TRIAL: u64 = 1024 * 1024 * 1024;
+
+/// A line of a record is at most this long.
+pub const MAX_LINE: usize = 16 * 1024 * 1024;
+
+const RUN: &str = "run.jsonl";
+const TRIALS: &str = "trials";
+const BLOBS: &str = "blobs";
+const INDEX: &str = "index.jsonl";
+const LOCK: &str = "lock";
+const ENDED: &str = ".jsonl";
+const PART: &str = ".jsonl.part";

@@ -1,0 +1,146 @@
+//! Bodies that are files of their own, by their SHA-256.
+
+use std::borrow::Cow;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use data_encoding::{BASE64, HEXLOWER};
+use sha2::{Digest, Sha256};
+
+use crate::event::Body;
+
+use super::log::{new_file, sync_folder};
+use super::{BLOBS, RecordError};
+
+/// The blobs of a run, to be read.
+#[derive(Debug, Clone)]
+pub struct Blobs {
+    folder: PathBuf,
+}
+
+impl Blobs {
+    /// Those of the run in this folder.
+    pub fn of_run(run: &Path) -> Self {
+        Self {
+            folder: run.join(BLOBS),
+        }
+    }
+
+    /// The bytes of a body; `None` if the record does not hold them.
+    pub fn body_bytes<'a>(&self, body: &'a Body) -> Result<Option<Cow<'a, [u8]>>, RecordError> {
+        Ok(Some(match body {
+            Body::Text(text) => Cow::Borrowed(text.as_bytes()),
+            Body::Base64(text) => match BASE64.decode(text.as_bytes()) {
+                Ok(bytes) => Cow::Owned(bytes),
+                // Nobody but us writes these; what is there instead is shown as it is.
+                Err(_) => Cow::Borrowed(text.as_bytes()),
+            },
+            Body::Blob { sha256, bytes } => Cow::Owned(self.read(sha256, *bytes)?),
+            Body::Cut { .. } => return Ok(None),
+        }))
+    }
+
+    /// A blob, if it is what its name says.
+    fn read(&self, sha256: &str, length: u64) -> Result<Vec<u8>, RecordError> {
+        let path = self.folder.join(sha256);
+        let damaged = |reason: String| RecordError::DamagedBlob {
+            path: path.clone(),
+            reason,
+        };
+        // The name comes from a file, and must not lead out of the folder.
+        if sha256.len() != 64
+            || !sha256
+                .bytes()
+                .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+        {
+            return Err(damaged("its name is no SHA-256".to_owned()));
+        }
+        let mut bytes = Vec::new();
+        File::open(&path)
+            .and_then(|file| file.take(length.saturating_add(1)).read_to_end(&mut bytes))
+            .map_err(RecordError::io("read", &path))?;
+        if bytes.len() as u64 != length {
+            return Err(damaged(format!("it should have {length} bytes")));
+        }
+        if hash(&bytes) != sha256 {
+            return Err(damaged("its bytes have another hash".to_owned()));
+        }
+        Ok(bytes)
+    }
+}
+
+/// The SHA-256 of some bytes, as the record writes it.
+pub(super) fn hash(bytes: &[u8]) -> String {
+    HEXLOWER.encode(&Sha256::digest(bytes))
+}
+
+/// The blobs of a run, while it is written.
+#[derive(Debug)]
+pub(super) struct BlobStore {
+    folder: PathBuf,
+    temporary: AtomicU64,
+    /// Written, but not yet synced.
+    unsynced: Mutex<Vec<PathBuf>>,
+}
+
+impl BlobStore {
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self {
+            folder,
+            temporary: AtomicU64::new(0),
+            unsynced: Mutex::default(),
+        }
+    }
+
+    /// Keeps the bytes, once.
+    pub(super) fn put(&self, bytes: &[u8]) -> Result<Body, RecordError> {
+        let sha256 = hash(bytes);
+        let length = bytes.len() as u64;
+        let path = self.folder.join(&sha256);
+        // A crash can leave a file under its name and without its bytes.
+        let is_there = fs::metadata(&path).is_ok_and(|file| file.len() == length);
+        if !is_there {
+            self.write(&path, bytes)?;
+        }
+        Ok(Body::Blob {
+            sha256,
+            bytes: length,
+        })
+    }
+
+    fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), RecordError> {
+        let number = self.temporary.fetch_add(1, Ordering::Relaxed);
+        let temporary = path.with_extension(format!("{number}.tmp"));
+        // One of a writer that was killed may be in the way.
+        let _ = fs::remove_file(&temporary);
+        new_file(&temporary)
+            .and_then(|mut file| file.write_all(bytes))
+            .map_err(RecordError::io("write", &temporary))?;
+        fs::rename(&temporary, path).map_err(RecordError::io("rename", &temporary))?;
+        self.pending().push(path.to_owned());
+        Ok(())
+    }
+
+    /// Makes everything that was put last.
+    pub(super) fn sync(&self) -> Result<(), RecordError> {
+        // The lock is held to the end: who finds nothing to sync may rely on its being synced.
+        let mut pending = self.pending();
+        if pending.is_empty() {
+            return Ok(());
+        }
+        for path in pending.iter() {
+            File::open(path)
+                .and_then(|file| file.sync_data())
+                .map_err(RecordError::io("sync", path))?;
+        }
+        pending.clear();
+        sync_folder(&self.folder)
+    }
+
+    fn pending(&self) -> std::sync::MutexGuard<'_, Vec<PathBuf>> {
+        self.unsynced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,45 @@
+//! The file names of trials.
+
+use data_encoding::HEXLOWER;
+use sha2::{Digest, Sha256};
+
+/// The longest part of a trial's name that its file name shows.
+const SHOWN: usize = 80;
+
+/// How much of the hash tells names apart that would look the same.
+const HASH: usize = 12;
+
+/// The file name of a trial, without attempt and extension.
+///
+/// A name of lower-case letters, digits, `.`, `_` and `-` is kept. Any other is made one, and a
+/// hash of the whole name is added: two names never share a file, also where the file system
+/// ignores case.
+pub fn trial_stem(name: &str) -> String {
+    let mut shown: String = name
+        .chars()
+        .take(SHOWN)
+        .map(|c| match c {
+            c if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') => c,
+            _ => '-',
+        })
+        .collect();
+    // A leading dot hides a file, and a leading dash is an option to many programs.
+    if shown.is_empty() || shown.starts_with(['.', '-']) {
+        shown.insert(0, '_');
+    }
+    if shown == name && !name.contains(char::is_uppercase) && !is_device(name) {
+        return shown;
+    }
+    let hash = HEXLOWER.encode(&Sha256::digest(name));
+    format!("{shown}-{}", &hash[..HASH])
+}
+
+/// Windows takes these names, with any extension, for devices.
+fn is_device(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or(name);
+    let numbered = |prefix| {
+        stem.strip_prefix(prefix)
+            .is_some_and(|rest: &str| rest.len() == 1 && rest.bytes().all(|b| b.is_ascii_digit()))
+    };
+    matches!(stem, "con" | "prn" | "aux" | "nul") || numbered("com") || numbered("lpt")
+}

@@ -1,0 +1,133 @@
+//! What is appended reads back.
+
+use proptest::prelude::*;
+use sha2::{Digest, Sha256};
+
+use crate::event::{Body, Frame, RunEnded};
+
+use super::*;
+
+#[test]
+fn a_run_reads_back_without_its_secrets() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = create(folder.path());
+    let mut trial = run.trial(5, "add", trial_started(1)).unwrap();
+    assert_eq!(trial.append(6, opened()).unwrap(), 2);
+    frame(&mut trial, 7, format!("{{\"p\":\"{SECRET}\"}}").as_bytes()).unwrap();
+    trial.end(8, passed()).unwrap();
+    let ended = RunEnded {
+        exit: 0,
+        reason: None,
+    };
+    run.append(9, opened()).unwrap();
+    run.end(10, ended.clone()).unwrap();
+
+    let run = RunReader::open(folder.path()).unwrap();
+    assert_eq!(run.started(), &run_started());
+    let events: Vec<Event> = run.events().unwrap().map(Result::unwrap).collect();
+    assert_eq!(events.len(), 3);
+    assert_eq!(events[2].event, What::RunEnded(ended));
+    let file = only_trial(&run);
+    assert!(file.ended);
+    assert_eq!((file.stem.as_str(), file.attempt), ("add", 1));
+    let events = events_of(&run, &file);
+    assert_eq!(events[0].event, What::TrialStarted(trial_started(1)));
+    assert_eq!(events[1].event, redactor().what(opened()));
+    let text = "{\"p\":\"[redacted:DB_PASSWORD]\"}";
+    assert_eq!(body(&events[2]), &Body::Text(text.to_owned()));
+    assert_eq!(events[3].event, What::TrialEnded(passed()));
+    for entry in walkdir::WalkDir::new(folder.path()) {
+        let entry = entry.unwrap();
+        if entry.file_type().is_file() {
+            let text = std::fs::read(entry.path()).unwrap();
+            assert!(memchr::memmem::find(&text, SECRET.as_bytes()).is_none());
+        }
+    }
+}
+
+#[test]
+fn bodies_take_the_form_that_suits_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = create(folder.path());
+    let mut trial = run.trial(0, "bodies", trial_started(1)).unwrap();
+    let long = vec![b'x'; MAX_INLINE + 1];
+    let huge = vec![b'y'; MAX_FRAME + 1];
+    let cases: [&[u8]; 6] = [b"{}", b"\xff\xfe\x00", &long[1..], &long, &long, &huge];
+    for bytes in cases {
+        frame(&mut trial, 1, bytes).unwrap();
+    }
+    let text = What::Frame(Frame {
+        conn: ConnectionId(1),
+        exchange: Some(3),
+        direction: Direction::ToClient,
+        body: Body::Text(String::from_utf8(long.clone()).unwrap()),
+    });
+    trial.append(2, text).unwrap();
+    trial.end(3, passed()).unwrap();
+
+    let run = RunReader::open(folder.path()).unwrap();
+    let events = events_of(&run, &only_trial(&run));
+    let blob = Body::Blob {
+        sha256: blobs::hash(&long),
+        bytes: long.len() as u64,
+    };
+    assert_eq!(body(&events[1]), &Body::Text("{}".to_owned()));
+    assert_eq!(body(&events[2]), &Body::Base64("//4A".to_owned()));
+    assert!(matches!(body(&events[3]), Body::Text(text) if text.len() == MAX_INLINE));
+    for blobs in [4, 5, 7] {
+        assert_eq!(body(&events[blobs]), &blob);
+    }
+    let sha256 = data_encoding::HEXLOWER.encode(&Sha256::digest(&huge));
+    let bytes = huge.len() as u64;
+    assert_eq!(body(&events[6]), &Body::Cut { bytes, sha256 });
+    assert_eq!(
+        std::fs::read_dir(folder.path().join(BLOBS))
+            .unwrap()
+            .count(),
+        1
+    );
+    for (event, bytes) in events[1..].iter().zip(&cases[..5]) {
+        let read = run.body_bytes(body(event)).unwrap().unwrap();
+        assert_eq!(read.as_ref(), *bytes);
+    }
+    assert!(run.body_bytes(body(&events[6])).unwrap().is_none());
+}
+
+fn body(event: &Event) -> &Body {
+    match &event.event {
+        What::Frame(frame) => &frame.body,
+        other => panic!("{other:?} is no frame"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn every_frame_reads_back_as_it_was_redacted(
+        frames in proptest::collection::vec(
+            prop_oneof![
+                proptest::collection::vec(any::<u8>(), 0..200),
+                "(hunter2-hunter2|[a-z\\\\\"\\n ]|\\PC){0,80}".prop_map(String::into_bytes),
+                (0..3_usize).prop_map(|more| vec![b'z'; MAX_INLINE - 1 + more]),
+            ],
+            0..20,
+        )
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let run = create(folder.path());
+        let mut trial = run.trial(0, "x", trial_started(1)).unwrap();
+        for (at, bytes) in frames.iter().enumerate() {
+            frame(&mut trial, at as u64 * 60_000, bytes).unwrap();
+        }
+        trial.end(9, passed()).unwrap();
+        let run = RunReader::open(folder.path()).unwrap();
+        let events = events_of(&run, &only_trial(&run));
+        prop_assert_eq!(events.len(), frames.len() + 2);
+        for (event, bytes) in events[1..].iter().zip(&frames) {
+            let read = run.body_bytes(body(event)).unwrap().unwrap();
+            let redacted = redactor().bytes(bytes).into_owned();
+            prop_assert_eq!(read.as_ref(), redacted.as_slice());
+        }
+    }
+}

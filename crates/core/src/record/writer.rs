@@ -1,0 +1,385 @@
+//! Writing a run.
+//!
+//! A failed write is final, for the run and all its trials: what was written before stays readable,
+//! nothing is written after it, and nothing that had not ended looks ended.
+
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use data_encoding::BASE64;
+
+use crate::event::{
+    Body, ConnectionId, Direction, Frame, RunEnded, RunStarted, TrialEnded, TrialStarted, What,
+};
+use crate::redact::Redactor;
+
+use super::blobs::{BlobStore, hash};
+use super::index::{IndexEntry, IndexLog};
+use super::log::{Log, private, sync_folder};
+use super::name::trial_stem;
+use super::{
+    BLOBS, ENDED, INDEX, LOCK, MAX_FRAME, MAX_INLINE, MAX_TRIAL, PART, RUN, RecordError, TRIALS,
+};
+
+/// How a run is written.
+#[derive(Debug, Clone)]
+pub struct RecordOptions {
+    /// How much time, by the events' own, may pass until what was written is synced to the disk.
+    pub sync_every: Duration,
+    /// How long a trial's record may get, blobs included.
+    pub max_trial: u64,
+}
+
+impl Default for RecordOptions {
+    fn default() -> Self {
+        Self {
+            sync_every: Duration::from_millis(100),
+            max_trial: MAX_TRIAL,
+        }
+    }
+}
+
+/// Writes a run's own events, and starts the records of its trials.
+#[derive(Debug)]
+pub struct RunWriter {
+    shared: Arc<Shared>,
+    log: Log,
+}
+
+/// Writes one trial. Dropped before [`TrialWriter::end`], it leaves a trial that has not ended.
+#[derive(Debug)]
+pub struct TrialWriter {
+    shared: Arc<Shared>,
+    log: Log,
+    stem: String,
+    started: TrialStarted,
+    started_at: u64,
+    /// The bytes of the blobs that this trial refers to.
+    blob_bytes: u64,
+}
+
+#[derive(Debug)]
+struct Shared {
+    folder: PathBuf,
+    options: RecordOptions,
+    redactor: Redactor,
+    blobs: BlobStore,
+    index: IndexLog,
+    failed: OnceLock<RecordError>,
+    /// Held as long as anybody can write.
+    _lock: File,
+}
+
+impl RunWriter {
+    /// Starts a run in a folder that holds none. Its first event is at time zero.
+    pub fn create(
+        folder: &Path,
+        redactor: Redactor,
+        started: RunStarted,
+    ) -> Result<Self, RecordError> {
+        Self::create_with(folder, redactor, started, RecordOptions::default())
+    }
+
+    /// As [`RunWriter::create`].
+    pub fn create_with(
+        folder: &Path,
+        redactor: Redactor,
+        started: RunStarted,
+        options: RecordOptions,
+    ) -> Result<Self, RecordError> {
+        make_folder(folder)?;
+        let lock = lock(folder)?;
+        let path = folder.join(RUN);
+        if path.exists() {
+            return Err(RecordError::HoldsARun {
+                path: folder.to_owned(),
+            });
+        }
+        make_folder(&folder.join(TRIALS))?;
+        make_folder(&folder.join(BLOBS))?;
+        let mut run = Self {
+            shared: Arc::new(Shared {
+                blobs: BlobStore::new(folder.join(BLOBS)),
+                index: IndexLog::open(folder.join(INDEX))?,
+                folder: folder.to_owned(),
+                options,
+                redactor,
+                failed: OnceLock::new(),
+                _lock: lock,
+            }),
+            log: Log::create(path)?,
+        };
+        run.append(0, What::RunStarted(started))?;
+        run.sync(0)?;
+        sync_folder(folder)?;
+        Ok(run)
+    }
+
+    /// Writes an event, and gives its number.
+    pub fn append(&mut self, at: u64, what: What) -> Result<u64, RecordError> {
+        let what = self.shared.store(what)?.0;
+        self.shared.append(&mut self.log, at, what)
+    }
+
+    /// Writes what went over a connection, in the form that suits it.
+    pub fn append_frame(
+        &mut self,
+        at: u64,
+        conn: ConnectionId,
+        exchange: Option<u64>,
+        direction: Direction,
+        bytes: &[u8],
+    ) -> Result<u64, RecordError> {
+        let body = self.shared.body(bytes)?;
+        let frame = Frame {
+            conn,
+            exchange,
+            direction,
+            body,
+        };
+        self.shared.append(&mut self.log, at, What::Frame(frame))
+    }
+
+    /// Starts the record of a trial.
+    pub fn trial(
+        &self,
+        at: u64,
+        name: &str,
+        started: TrialStarted,
+    ) -> Result<TrialWriter, RecordError> {
+        let shared = &self.shared;
+        shared.check()?;
+        let started = shared.redactor.trial_started(started);
+        let stem = format!(
+            "{}.{}",
+            trial_stem(&shared.redactor.text(name)),
+            started.attempt
+        );
+        let trials = shared.folder.join(TRIALS);
+        let path = trials.join(format!("{stem}{PART}"));
+        let ended = trials.join(format!("{stem}{ENDED}"));
+        if let Some(path) = [&path, &ended].into_iter().find(|path| path.exists()) {
+            return Err(RecordError::TrialExists { path: path.clone() });
+        }
+        let log = shared.keep(Log::create(path))?;
+        let mut trial = TrialWriter {
+            shared: shared.clone(),
+            log,
+            stem,
+            started: started.clone(),
+            started_at: at,
+            blob_bytes: 0,
+        };
+        shared.append(&mut trial.log, at, What::TrialStarted(started))?;
+        Ok(trial)
+    }
+
+    /// Syncs what was written.
+    pub fn sync(&mut self, at: u64) -> Result<(), RecordError> {
+        self.shared.sync(&mut self.log, at)
+    }
+
+    /// Ends the run. Fails if any write of the run or of one of its trials has failed.
+    pub fn end(mut self, at: u64, ended: RunEnded) -> Result<(), RecordError> {
+        self.append(at, What::RunEnded(ended))?;
+        self.sync(at)?;
+        self.shared.keep(sync_folder(&self.shared.folder))
+    }
+
+    /// The run's folder.
+    pub fn folder(&self) -> &Path {
+        &self.shared.folder
+    }
+
+    /// What takes the secrets out of what is written.
+    pub fn redactor(&self) -> &Redactor {
+        &self.shared.redactor
+    }
+}
+
+impl TrialWriter {
+    /// Writes an event, and gives its number. What does not fit any more is an error, and the trial
+    /// can still be ended.
+    ///
+    /// A frame that the caller had to cut is written with [`Body::Cut`].
+    pub fn append(&mut self, at: u64, what: What) -> Result<u64, RecordError> {
+        let (what, blob_bytes) = self.shared.store(what)?;
+        self.write(at, what, blob_bytes)
+    }
+
+    /// Writes what went over a connection, in the form that suits it.
+    pub fn append_frame(
+        &mut self,
+        at: u64,
+        conn: ConnectionId,
+        exchange: Option<u64>,
+        direction: Direction,
+        bytes: &[u8],
+    ) -> Result<u64, RecordError> {
+        // Checked first, so that what does not fit leaves no blob behind.
+        self.check_room(0)?;
+        let body = self.shared.body(bytes)?;
+        let blob_bytes = blob_bytes(&body);
+        let frame = Frame {
+            conn,
+            exchange,
+            direction,
+            body,
+        };
+        self.write(at, What::Frame(frame), blob_bytes)
+    }
+
+    /// Ends the trial. Only after this is it an ended one.
+    pub fn end(mut self, at: u64, ended: TrialEnded) -> Result<(), RecordError> {
+        let shared = self.shared.clone();
+        let ended = shared.redactor.trial_ended(ended);
+        shared.append(&mut self.log, at, What::TrialEnded(ended.clone()))?;
+        shared.sync(&mut self.log, at)?;
+        let trials = shared.folder.join(TRIALS);
+        let path = trials.join(format!("{}{ENDED}", self.stem));
+        let renamed =
+            fs::rename(self.log.path(), &path).map_err(RecordError::io("rename", self.log.path()));
+        shared.keep(renamed)?;
+        shared.keep(sync_folder(&trials))?;
+        shared.keep(shared.index.append(&IndexEntry {
+            file: format!("{}{ENDED}", self.stem),
+            started: self.started,
+            started_at: self.started_at,
+            ended,
+            ended_at: at,
+            events: self.log.events(),
+            bytes: self.log.bytes(),
+        }))
+    }
+
+    fn write(&mut self, at: u64, what: What, blob_bytes: u64) -> Result<u64, RecordError> {
+        self.shared.check()?;
+        let line = self.log.prepare(at, what)?;
+        self.check_room(line + blob_bytes)?;
+        let seq = self.shared.write(&mut self.log, at)?;
+        self.blob_bytes += blob_bytes;
+        Ok(seq)
+    }
+
+    fn check_room(&self, more: u64) -> Result<(), RecordError> {
+        let limit = self.shared.options.max_trial;
+        if self.log.bytes() + self.blob_bytes + more > limit {
+            return Err(RecordError::TrialTooLarge {
+                path: self.log.path().to_owned(),
+                limit,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Shared {
+    /// Redacts, and puts a long body where it belongs; says how long the blob is.
+    fn store(&self, what: What) -> Result<(What, u64), RecordError> {
+        self.check()?;
+        let what = self.redactor.what(what);
+        let What::Frame(mut frame) = what else {
+            return Ok((what, 0));
+        };
+        frame.body = match frame.body {
+            Body::Text(text) if text.len() > MAX_INLINE => self.kept(text.as_bytes())?,
+            body => body,
+        };
+        let bytes = blob_bytes(&frame.body);
+        Ok((What::Frame(frame), bytes))
+    }
+
+    /// The body that keeps these bytes.
+    fn body(&self, bytes: &[u8]) -> Result<Body, RecordError> {
+        self.check()?;
+        if bytes.len() > MAX_FRAME {
+            return Ok(Body::Cut {
+                bytes: bytes.len() as u64,
+                sha256: hash(bytes),
+            });
+        }
+        self.kept(&self.redactor.bytes(bytes))
+    }
+
+    fn kept(&self, redacted: &[u8]) -> Result<Body, RecordError> {
+        if redacted.len() > MAX_INLINE {
+            return self.keep(self.blobs.put(redacted));
+        }
+        Ok(match str::from_utf8(redacted) {
+            Ok(text) => Body::Text(text.to_owned()),
+            Err(_) => Body::Base64(BASE64.encode(redacted)),
+        })
+    }
+
+    fn append(&self, log: &mut Log, at: u64, what: What) -> Result<u64, RecordError> {
+        self.check()?;
+        log.prepare(at, what)?;
+        self.write(log, at)
+    }
+
+    fn write(&self, log: &mut Log, at: u64) -> Result<u64, RecordError> {
+        let seq = self.keep(log.write())?;
+        let every = u64::try_from(self.options.sync_every.as_micros()).unwrap_or(u64::MAX);
+        if log.is_due(at, every) {
+            self.sync(log, at)?;
+        }
+        Ok(seq)
+    }
+
+    fn sync(&self, log: &mut Log, at: u64) -> Result<(), RecordError> {
+        self.check()?;
+        // Blobs first: an event that lasts must not name a blob that does not.
+        self.keep(self.blobs.sync())?;
+        self.keep(log.sync(at))
+    }
+
+    /// Fails if anything has failed before.
+    fn check(&self) -> Result<(), RecordError> {
+        match self.failed.get() {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// Remembers the first failure.
+    fn keep<T>(&self, result: Result<T, RecordError>) -> Result<T, RecordError> {
+        result.map_err(|error| self.failed.get_or_init(|| error).clone())
+    }
+}
+
+fn blob_bytes(body: &Body) -> u64 {
+    match body {
+        Body::Blob { bytes, .. } => *bytes,
+        Body::Text(_) | Body::Base64(_) | Body::Cut { .. } => 0,
+    }
+}
+
+/// A folder for its owner only, if it is not there.
+fn make_folder(path: &Path) -> Result<(), RecordError> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+        .create(path)
+        .map_err(RecordError::io("create", path))
+}
+
+fn lock(folder: &Path) -> Result<File, RecordError> {
+    let path = folder.join(LOCK);
+    let file = private()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(RecordError::io("open", &path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(RecordError::Locked {
+            path: folder.to_owned(),
+        }),
+        Err(TryLockError::Error(error)) => Err(RecordError::io("lock", &path)(error)),
+    }
+}

@@ -1,0 +1,292 @@
+//! Takes secrets out of everything before it is stored.
+//!
+//! Its main type is [`Redactor`]. What is known to be secret is replaced in every form in which it
+//! tends to travel: as it is, in base64, percent-encoded, escaped for JSON. What merely looks like
+//! a key is replaced too. A replacement, `[redacted:NAME]`, has no quotes and no backslashes, and
+//! text that was JSON is JSON afterwards.
+
+mod event;
+mod forms;
+mod json;
+mod names;
+mod shapes;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+pub use self::names::is_secret_name;
+use self::shapes::Shapes;
+
+/// What every replacement starts with.
+const MARKER: &str = "[redacted:";
+
+/// The longest name that a replacement shows.
+const NAME_CHARS: usize = 64;
+
+/// Values shorter than this are no secrets: they would be found in text that means something else.
+const SHORTEST: usize = 8;
+
+/// Replaces secrets. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Redactor {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// Every form of every secret; absent if there are none.
+    forms: Option<Forms>,
+    shapes: Shapes,
+}
+
+#[derive(Debug)]
+struct Forms {
+    automaton: AhoCorasick,
+    /// What replaces each of the automaton's patterns.
+    markers: Vec<Arc<str>>,
+}
+
+/// A part of a text, and what takes its place.
+struct Replacement {
+    range: Range<usize>,
+    marker: Arc<str>,
+}
+
+impl Default for Redactor {
+    fn default() -> Self {
+        Self::new([])
+    }
+}
+
+impl Redactor {
+    /// Replaces the values of these (name, value) pairs, and whatever looks like a key.
+    ///
+    /// Values shorter than eight characters, and words that mean something else (`password`,
+    /// `undefined`, `localhost`, one character repeated) are left alone: replacing them would
+    /// change what a server said without hiding anything.
+    pub fn new(secrets: impl IntoIterator<Item = (String, String)>) -> Self {
+        let mut secrets: Vec<(String, String)> = secrets
+            .into_iter()
+            .filter(|(_, value)| is_worth_hiding(value))
+            .collect();
+        // Of two names for one value, the same one is shown in every run.
+        secrets.sort();
+        let mut patterns: BTreeMap<Vec<u8>, Arc<str>> = BTreeMap::new();
+        for (name, value) in &secrets {
+            let marker = marker(name, &secrets);
+            for form in forms::of(value) {
+                patterns.entry(form).or_insert_with(|| marker.clone());
+            }
+        }
+        Self {
+            inner: Arc::new(Inner {
+                forms: Forms::build(patterns),
+                shapes: Shapes::new(),
+            }),
+        }
+    }
+
+    /// Takes the values of variables whose names sound like a secret: `OPENAI_API_KEY`, `PGPASSWORD`.
+    pub fn from_environment(variables: &BTreeMap<String, String>) -> Self {
+        Self::new(secrets_of(variables))
+    }
+
+    /// The text without secrets.
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match self.bytes(text.as_bytes()) {
+            Cow::Borrowed(_) => Cow::Borrowed(text),
+            Cow::Owned(bytes) => Cow::Owned(into_text(bytes)),
+        }
+    }
+
+    /// The bytes without secrets.
+    pub fn bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        let plain = self.plain(bytes);
+        match &plain {
+            Cow::Owned(redacted) if json::is_valid(bytes) && !json::is_valid(redacted) => {
+                Cow::Owned(json::redact(bytes, &|part| self.plain(part).into_owned()))
+            }
+            _ => plain,
+        }
+    }
+
+    /// The value of a header without secrets: nothing of it, if the name says that it is one.
+    pub fn header(&self, name: &str, value: &str) -> String {
+        if value.is_empty() || is_marker(value) || !is_secret_name(name) {
+            return self.text(value).into_owned();
+        }
+        format!("{MARKER}{}]", shown_name(&name.to_ascii_lowercase()))
+    }
+
+    /// Both passes, without a look at what the text means.
+    fn plain<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        let known = match &self.inner.forms {
+            Some(forms) => replace(bytes, |part, at| forms.find(part, at)),
+            None => Cow::Borrowed(bytes),
+        };
+        let shapes = &self.inner.shapes;
+        match known {
+            Cow::Borrowed(bytes) => replace(bytes, |part, at| shapes.find(part, at)),
+            Cow::Owned(bytes) => {
+                Cow::Owned(replace(&bytes, |part, at| shapes.find(part, at)).into_owned())
+            }
+        }
+    }
+}
+
+/// The secrets of an environment, by the names of its variables.
+pub fn secrets_of(variables: &BTreeMap<String, String>) -> Vec<(String, String)> {
+    variables
+        .iter()
+        .filter(|(name, _)| is_secret_name(name) && !names::holds_a_path(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+impl Forms {
+    fn build(patterns: BTreeMap<Vec<u8>, Arc<str>>) -> Option<Self> {
+        if patterns.is_empty() {
+            return None;
+        }
+        let (patterns, markers): (Vec<_>, Vec<_>) = patterns.into_iter().unzip();
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(patterns);
+        // Only patterns of many gigabytes can't be built.
+        automaton.ok().map(|automaton| Self { automaton, markers })
+    }
+
+    fn find(&self, bytes: &[u8], from: usize) -> Option<Replacement> {
+        let found = self.automaton.find(&bytes[from..])?;
+        let range = from + found.start()..from + found.end();
+        Some(Replacement {
+            range: json::whole_escapes(bytes, range, from),
+            marker: self.markers[found.pattern().as_usize()].clone(),
+        })
+    }
+}
+
+/// Replaces what `find` finds, but for what is already a replacement.
+fn replace(bytes: &[u8], find: impl Fn(&[u8], usize) -> Option<Replacement>) -> Cow<'_, [u8]> {
+    let mut out: Option<Vec<u8>> = None;
+    let mut copied = 0;
+    for segment in segments(bytes) {
+        let part = &bytes[..segment.end];
+        let mut at = segment.start;
+        while let Some(found) = find(part, at) {
+            let out = out.get_or_insert_with(|| Vec::with_capacity(bytes.len()));
+            out.extend_from_slice(&bytes[copied..found.range.start]);
+            out.extend_from_slice(found.marker.as_bytes());
+            copied = found.range.end;
+            at = copied;
+        }
+    }
+    match out {
+        Some(mut out) => {
+            out.extend_from_slice(&bytes[copied..]);
+            Cow::Owned(out)
+        }
+        None => Cow::Borrowed(bytes),
+    }
+}
+
+/// What lies between replacements that were made before, so that they are never replaced again.
+fn segments(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    let mut from = Some(0);
+    std::iter::from_fn(move || {
+        let start = from?;
+        let (end, next) = match next_marker(bytes, start) {
+            Some(marker) => (marker.start, Some(marker.end)),
+            None => (bytes.len(), None),
+        };
+        from = next;
+        Some(start..end)
+    })
+}
+
+fn next_marker(bytes: &[u8], from: usize) -> Option<Range<usize>> {
+    let mut at = from;
+    loop {
+        let start = at + memchr::memmem::find(&bytes[at..], MARKER.as_bytes())?;
+        let name = start + MARKER.len();
+        let length = bytes[name..]
+            .iter()
+            .take_while(|b| is_name_byte(**b))
+            .count();
+        if (1..=NAME_CHARS).contains(&length) && bytes.get(name + length) == Some(&b']') {
+            return Some(start..name + length + 1);
+        }
+        at = name;
+    }
+}
+
+fn is_marker(text: &str) -> bool {
+    next_marker(text.as_bytes(), 0) == Some(0..text.len())
+}
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
+}
+
+/// A replacement that shows the name, unless the name itself would show a secret.
+fn marker(name: &str, secrets: &[(String, String)]) -> Arc<str> {
+    let shown = shown_name(name);
+    if secrets.iter().any(|(_, value)| shown.contains(value)) {
+        return format!("{MARKER}secret]").into();
+    }
+    format!("{MARKER}{shown}]").into()
+}
+
+fn shown_name(name: &str) -> String {
+    let shown: String = name
+        .chars()
+        .take(NAME_CHARS)
+        .map(|c| match c {
+            c if c.is_ascii() && is_name_byte(c as u8) => c,
+            _ => '-',
+        })
+        .collect();
+    if shown.is_empty() {
+        "secret".to_owned()
+    } else {
+        shown
+    }
+}
+
+fn is_worth_hiding(value: &str) -> bool {
+    /// Values of key-like variables that are settings, and what tutorials write for a password.
+    const COMMON: [&str; 14] = [
+        "anonymous",
+        "changeme",
+        "disabled",
+        "keychain",
+        "keyring",
+        "localhost",
+        "password",
+        "password123",
+        "passw0rd",
+        "redacted",
+        "required",
+        "undefined",
+        "username",
+        "12345678",
+    ];
+    value.chars().count() >= SHORTEST
+        && !value.trim().is_empty()
+        && !value.chars().all(|c| value.starts_with(c))
+        && !COMMON.contains(&value.to_ascii_lowercase().as_str())
+        && !MARKER.contains(value)
+        && !is_marker(value)
+}
+
+/// Secrets and their replacements are whole characters, so this is text unless the input was not.
+fn into_text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}

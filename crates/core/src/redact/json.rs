@@ -1,0 +1,116 @@
+//! Redaction that leaves JSON what it was.
+//!
+//! A secret is looked for in text, and text knows nothing of tokens: a number that is a secret, or
+//! one that starts inside an escape, would leave broken JSON behind.
+
+use std::ops::Range;
+
+use serde::de::IgnoredAny;
+
+/// Whether the bytes are one JSON document, an object or a list.
+pub(super) fn is_valid(bytes: &[u8]) -> bool {
+    matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'['))
+        && serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
+}
+
+/// The range, grown so that it does not start or end inside an escape such as `\n` or `\u0041`.
+pub(super) fn whole_escapes(bytes: &[u8], range: Range<usize>, from: usize) -> Range<usize> {
+    let Range { mut start, mut end } = range;
+    let earliest = start.saturating_sub(5).max(from);
+    // An escape that reaches into the range: `\` right before it, or `\u` with some of its digits.
+    for at in (earliest..start).rev() {
+        if bytes[at] == b'\\' && backslashes_before(bytes, at, from).is_multiple_of(2) {
+            let length = escape_length(&bytes[at..]);
+            if at + length > start {
+                start = at;
+            }
+            break;
+        }
+    }
+    let last = end - 1;
+    if bytes[last] == b'\\' && backslashes_before(bytes, last, start).is_multiple_of(2) {
+        end = (last + escape_length(&bytes[last..]))
+            .max(end)
+            .min(bytes.len());
+    }
+    start..end
+}
+
+fn backslashes_before(bytes: &[u8], at: usize, from: usize) -> usize {
+    bytes[from..at]
+        .iter()
+        .rev()
+        .take_while(|b| **b == b'\\')
+        .count()
+}
+
+/// The length of an escape in JSON, as far as it is one.
+fn escape_length(escape: &[u8]) -> usize {
+    match escape.get(1) {
+        Some(b'u') => {
+            2 + escape[2..]
+                .iter()
+                .take(4)
+                .take_while(|b| b.is_ascii_hexdigit())
+                .count()
+        }
+        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => 2,
+        _ => 1,
+    }
+}
+
+/// Redacts valid JSON token by token. Order, duplicate keys and blanks stay.
+pub(super) fn redact(json: &[u8], redact: &dyn Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(json.len());
+    let mut at = 0;
+    while at < json.len() {
+        let end = token_end(json, at);
+        let token = &json[at..end];
+        match token[0] {
+            b'"' => redact_string(token, redact, &mut out),
+            b'-' | b'0'..=b'9' => {
+                let redacted = redact(token);
+                let quote: &[u8] = if redacted == token { b"" } else { b"\"" };
+                out.extend_from_slice(quote);
+                out.extend_from_slice(&redacted);
+                out.extend_from_slice(quote);
+            }
+            _ => out.extend_from_slice(token),
+        }
+        at = end;
+    }
+    out
+}
+
+/// The end of the string, the number, or the single other byte that starts at `at`.
+fn token_end(json: &[u8], at: usize) -> usize {
+    let rest = &json[at + 1..];
+    let length = match json[at] {
+        b'"' => {
+            let mut escaped = false;
+            let closing = rest.iter().position(|byte| {
+                let closes = *byte == b'"' && !escaped;
+                escaped = *byte == b'\\' && !escaped;
+                closes
+            });
+            closing.map_or(rest.len(), |closing| closing + 1)
+        }
+        b'-' | b'0'..=b'9' => rest
+            .iter()
+            .take_while(|b| matches!(b, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'))
+            .count(),
+        _ => 0,
+    };
+    at + 1 + length
+}
+
+fn redact_string(token: &[u8], redact: &dyn Fn(&[u8]) -> Vec<u8>, out: &mut Vec<u8>) {
+    let inside = redact(&token[1..token.len() - 1]);
+    let text = [b"\"", inside.as_slice(), b"\""].concat();
+    if serde_json::from_slice::<IgnoredAny>(&text).is_ok() {
+        out.extend_from_slice(&text);
+    } else {
+        // A secret that covers a part of an escape: nothing of this string can be kept safely.
+        out.extend_from_slice(b"\"[redacted:string]\"");
+    }
+}

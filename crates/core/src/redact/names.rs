@@ -1,0 +1,56 @@
+//! Names that say that their value is a secret.
+
+/// Parts that say so wherever they stand in a name, also grown together with another: `PGPASSWORD`.
+const INSIDE: [&str; 9] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "credential",
+    "cookie",
+    "apikey",
+    "accesskey",
+    "authorization",
+];
+
+/// Parts that say so alone: `MONKEY` and `AUTHOR` are no secrets.
+const ALONE: [&str; 6] = ["key", "keys", "auth", "private", "pat", "jwt"];
+
+/// Last parts of names whose value says where a secret is, not what it is.
+const PLACES: [&str; 5] = ["file", "path", "dir", "sock", "socket"];
+
+/// Whether a variable, header or parameter of this name carries a secret.
+pub fn is_secret_name(name: &str) -> bool {
+    parts(name).any(|part| {
+        ALONE.contains(&part.as_str())
+            // The plural counts what a model reads: `MAX_TOKENS`.
+            || part.ends_with("token")
+            || INSIDE.iter().any(|word| part.contains(word))
+    })
+}
+
+/// Whether the value is the place of a secret: `SSH_AUTH_SOCK`, `TOKEN_FILE`.
+pub(super) fn holds_a_path(name: &str) -> bool {
+    parts(name)
+        .last()
+        .is_some_and(|part| PLACES.contains(&part.as_str()))
+}
+
+/// The parts of `API_KEY`, `x-api-key` and `apiKey`, in lower case.
+fn parts(name: &str) -> impl Iterator<Item = String> {
+    let mut spaced = String::with_capacity(name.len() + 4);
+    let mut after_lower = false;
+    for c in name.chars() {
+        if c.is_uppercase() && after_lower {
+            spaced.push(' ');
+        }
+        after_lower = c.is_lowercase();
+        if c.is_alphanumeric() {
+            spaced.extend(c.to_lowercase());
+        } else {
+            spaced.push(' ');
+        }
+    }
+    let parts: Vec<String> = spaced.split_whitespace().map(str::to_owned).collect();
+    parts.into_iter()
+}

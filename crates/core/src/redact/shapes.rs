@@ -1,0 +1,103 @@
+//! What looks like a key, whoever it belongs to.
+
+use std::sync::{Arc, LazyLock};
+
+use data_encoding::BASE64;
+use regex::bytes::Regex;
+
+use super::{MARKER, Replacement};
+
+/// A token can follow an escape directly, and `\n` ends in a letter: `"key:\nsk-…"`, `%20sk-…`.
+const BEFORE: &str = r"(?:\\[nrtbf]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|(?-u:\b))";
+
+const TOKENS: &str = concat!(
+    r"(?P<token>",
+    r"sk-[A-Za-z0-9_-]{20,}",
+    r"|gh[pousr]_[A-Za-z0-9_]{30,}",
+    r"|github_pat_[A-Za-z0-9_]{30,}",
+    r"|glpat-[A-Za-z0-9_-]{20,}",
+    r"|xox[abeoprs]-[A-Za-z0-9_-]{10,}",
+    r"|npm_[A-Za-z0-9_]{36,}",
+    r"|hf_[A-Za-z0-9_]{30,}",
+    r"|AIza[A-Za-z0-9_-]{35,}",
+    r"|(?:AKIA|ASIA)[A-Z0-9]{16}(?-u:\b)",
+    r")",
+    r"|(?P<jwt>eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]*)",
+    r"|[Bb]earer\s+(?P<bearer>[A-Za-z0-9_.~+/-]{16,}=*)",
+    r"|[Bb]asic\s+(?P<basic>[A-Za-z0-9+/]{8,}={0,2})",
+);
+
+/// A header in text: `Authorization: Bearer x`, `{"x-api-key": "y"}`, also in JSON inside JSON.
+const HEADER: &str = concat!(
+    r#"(?i-u:(?:proxy-)?authorization|x-api-key)(?:\\*["'])?\s*[:=]\s*(?:\\*["'])?"#,
+    r#"(?:(?i-u:bearer|basic|token|digest|negotiate|apikey)\s+(?P<header>[^\s"'\\,;\[\]{}]{6,})"#,
+    r#"|(?P<bare>[^\s"'\\,;\[\]{}]{6,}))"#,
+);
+
+/// Building it takes longer than redacting most messages.
+static SHAPES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    // A test builds it, so that this is always there.
+    Regex::new(&format!("{BEFORE}(?:{TOKENS}|{HEADER})")).ok()
+});
+
+const NAMES: [&str; 6] = ["token", "jwt", "bearer", "basic", "header", "bare"];
+
+#[derive(Debug)]
+pub(super) struct Shapes {
+    markers: [Arc<str>; NAMES.len()],
+}
+
+impl Shapes {
+    pub(super) fn new() -> Self {
+        Self {
+            markers: NAMES.map(|name| match name {
+                "bearer" | "basic" | "header" | "bare" => format!("{MARKER}authorization]").into(),
+                name => format!("{MARKER}{name}]").into(),
+            }),
+        }
+    }
+
+    /// The first shape at or behind `from`.
+    pub(super) fn find(&self, bytes: &[u8], from: usize) -> Option<Replacement> {
+        let shapes = SHAPES.as_ref()?;
+        let mut at = from;
+        // Most texts have none, and to find that out needs no groups.
+        while let Some(found) = shapes.find_at(bytes, at) {
+            let groups = shapes.captures_at(bytes, found.start())?;
+            let mut named = NAMES.iter().zip(&self.markers);
+            let (name, marker, group) =
+                named.find_map(|(name, marker)| Some((*name, marker, groups.name(name)?)))?;
+            if is_secret(name, group.as_bytes()) {
+                return Some(Replacement {
+                    range: group.range(),
+                    marker: marker.clone(),
+                });
+            }
+            // What follows `Bearer` can be a token of its own. Anything else that was looked at is
+            // not looked at again, or a hostile text would take for ever.
+            at = match name {
+                "bearer" | "basic" => group.start(),
+                _ => found.end(),
+            };
+        }
+        None
+    }
+}
+
+/// What has the shape can still be a word: `sk-loading-indicator-wrapper`, `Basic understanding`.
+fn is_secret(shape: &str, text: &[u8]) -> bool {
+    match shape {
+        "bearer" | "bare" => text.iter().any(u8::is_ascii_digit),
+        "token" => text[3..]
+            .iter()
+            .any(|b| b.is_ascii_digit() || b.is_ascii_uppercase()),
+        "basic" => {
+            let mut padded = text.to_vec();
+            padded.resize(text.len().next_multiple_of(4), b'=');
+            BASE64.decode(&padded).is_ok_and(|pair| {
+                pair.contains(&b':') && pair.iter().all(|b| (b' '..0x7f).contains(b))
+            })
+        }
+        _ => true,
+    }
+}

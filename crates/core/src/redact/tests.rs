@@ -1,0 +1,359 @@
+//! Secrets in every form, and text that has none.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use data_encoding::{BASE64, BASE64URL_NOPAD};
+use proptest::prelude::*;
+use serde_json::Value;
+
+use crate::event::{Body, ConnectionId, Direction, Event, Frame, Http, What};
+
+use super::*;
+
+const SECRET: &str = "p4ss/w\"ö<rd & more";
+
+fn redactor() -> Redactor {
+    Redactor::new([
+        ("PGPASSWORD".to_owned(), SECRET.to_owned()),
+        ("DIGITS".to_owned(), "8675309123".to_owned()),
+        ("NEWLINE".to_owned(), "nabcdefgh".to_owned()),
+        ("QUOTE".to_owned(), "abcdefgh\\".to_owned()),
+    ])
+}
+
+#[test]
+fn a_secret_is_replaced_in_every_form() {
+    let check = |text: &str, expected: &str| assert_eq!(redactor().text(text), expected);
+    check("a p4ss/w\"ö<rd & more b", "a [redacted:PGPASSWORD] b");
+    check(
+        r#"{"a":"p4ss/w\"ö<rd & more"}"#,
+        r#"{"a":"[redacted:PGPASSWORD]"}"#,
+    );
+    check(
+        r"p4ss\/w\u0022\u00f6\u003crd",
+        r"p4ss\/w\u0022\u00f6\u003crd",
+    );
+    check(
+        r#"p4ss\/w\"\u00F6\u003Crd \u0026 more"#,
+        "[redacted:PGPASSWORD]",
+    );
+    check(r#"p4ss\\/w\\\"\\u00f6<rd & more"#, "[redacted:PGPASSWORD]");
+    check(
+        "?q=p4ss%2Fw%22%C3%B6%3Crd%20%26%20more&b",
+        "?q=[redacted:PGPASSWORD]&b",
+    );
+    check(
+        "?q=p4ss%2fw%22%c3%b6%3crd%20%26%20more&b",
+        "?q=[redacted:PGPASSWORD]&b",
+    );
+    check(
+        "?q=p4ss%2Fw%22%C3%B6%3Crd+%26+more&b",
+        "?q=[redacted:PGPASSWORD]&b",
+    );
+    check(&BASE64.encode(SECRET.as_bytes()), "[redacted:PGPASSWORD]");
+    check(
+        &BASE64URL_NOPAD.encode(SECRET.as_bytes()),
+        "[redacted:PGPASSWORD]",
+    );
+}
+
+#[test]
+fn a_secret_is_replaced_inside_larger_base64() {
+    for before in ["", "u", "us", "use"] {
+        for after in ["", ":", ": ", ": x"] {
+            let text = BASE64.encode(format!("{before}{SECRET}{after}").as_bytes());
+            let redacted = redactor().text(&text).into_owned();
+            let left = redacted.replacen("[redacted:PGPASSWORD]", "", 1);
+            // What was put around the secret, and a character at each end that the two share.
+            assert!(left.len() <= 12, "{text} became {redacted}");
+            assert_ne!(left, redacted);
+        }
+    }
+}
+
+#[test]
+fn json_stays_json() {
+    let check = |text: &str, expected: &str| {
+        assert_eq!(redactor().text(text), expected);
+        serde_json::from_str::<Value>(expected).unwrap();
+    };
+    // A number that is a secret.
+    check(
+        r#"{"a":[8675309123, 1]}"#,
+        r#"{"a":["[redacted:DIGITS]", 1]}"#,
+    );
+    // `\n` before `abcdefgh` reads as the secret; so does `abcdefgh` before an escaped quote.
+    check(r#"{"a":"x\nabcdefgh"}"#, r#"{"a":"x[redacted:NEWLINE]"}"#);
+    check(r#"{"a":"abcdefgh\"b"}"#, r#"{"a":"[redacted:QUOTE]b"}"#);
+    check(
+        r#"{"a":"\u86758675309123"}"#,
+        r#"{"a":"\u8675[redacted:DIGITS]"}"#,
+    );
+    let redactor = Redactor::new([("ODD".to_owned(), "\":12345679".to_owned())]);
+    let text = r#"{"a":12345679,"a":"\":12345679"}"#;
+    let expected = r#"{"a":12345679,"a":"[redacted:ODD]"}"#;
+    assert_eq!(redactor.text(text), expected);
+}
+
+#[test]
+fn what_looks_like_a_key_is_replaced() {
+    let check = |text: &str, expected: &str| assert_eq!(Redactor::default().text(text), expected);
+    check("key sk-proj-abcDEF0123456789abcd!", "key [redacted:token]!");
+    check(
+        r#""a:\nsk-live-abcdefghijklmnop0123456789""#,
+        r#""a:\n[redacted:token]""#,
+    );
+    check(
+        "ghp_0123456789abcdefghijABCDEFGHIJ012345",
+        "[redacted:token]",
+    );
+    check(
+        "x=github_pat_11ABCDEFG0123456789_abcdefghij;",
+        "x=[redacted:token];",
+    );
+    check("xoxb-123456789012-abcdef", "[redacted:token]");
+    check("id AKIAIOSFODNN7EXAMPLE.", "id [redacted:token].");
+    check(
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl x",
+        "[redacted:jwt] x",
+    );
+    check(
+        "Authorization: Bearer abcdef",
+        "Authorization: Bearer [redacted:authorization]",
+    );
+    check("Authorization: Basic dTpw", "Authorization: Basic dTpw");
+    check(
+        "authorization=Basic dXNlcjpw",
+        "authorization=Basic [redacted:authorization]",
+    );
+    check(
+        "send Basic dXNlcjpwYXNz now",
+        "send Basic [redacted:authorization] now",
+    );
+    check(
+        r#"{"Authorization":"Bearer xyzxyz"}"#,
+        r#"{"Authorization":"Bearer [redacted:authorization]"}"#,
+    );
+    check(
+        r#"{\"x-api-key\": \"abc12345\"}"#,
+        r#"{\"x-api-key\": \"[redacted:authorization]\"}"#,
+    );
+    check(
+        "curl -H 'Bearer 0123456789abcdef'",
+        "curl -H 'Bearer [redacted:authorization]'",
+    );
+}
+
+#[test]
+fn what_only_resembles_a_key_stays() {
+    for text in [
+        "a Basic understanding of tokens",
+        "sk-loading-indicator-wrapper-element",
+        "task-0123456789012345678901234567",
+        "the bearer of this letter-of-introduction",
+        "authorization: required",
+        "Authorization: Bearer",
+        "AKIA is a prefix, eyJ too",
+        "{\"key\": \"value\", \"n\": 1.50}",
+        "",
+    ] {
+        assert!(
+            matches!(Redactor::default().text(text), Cow::Borrowed(_)),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn names_tell_what_is_secret() {
+    for name in [
+        "OPENAI_API_KEY",
+        "PGPASSWORD",
+        "x-api-key",
+        "Authorization",
+        "Proxy-Authorization",
+        "Cookie",
+        "Set-Cookie",
+        "githubToken",
+        "AWS_SECRET_ACCESS_KEY",
+        "DOCKER_AUTH_CONFIG",
+        "PRIVATE_PEM",
+        "GOOGLE_CREDENTIALS",
+        "X-Auth-Token",
+        "mysql_passwd",
+    ] {
+        assert!(is_secret_name(name), "{name}");
+    }
+    for name in [
+        "PATH",
+        "MONKEY",
+        "AUTHOR",
+        "MAX_TOKENS",
+        "KEYBOARD",
+        "Content-Type",
+        "Mcp-Session-Id",
+        "PWD",
+        "x-ratelimit-remaining-tokens",
+        "XAUTHORITY",
+        "",
+    ] {
+        assert!(!is_secret_name(name), "{name}");
+    }
+}
+
+#[test]
+fn an_environment_gives_its_secrets() {
+    let variables = BTreeMap::from(
+        [
+            ("API_KEY", "abcdefgh-1"),
+            ("SHORT_KEY", "abc"),
+            ("COMMON_PASSWORD", "changeme"),
+            ("SAME_TOKEN", "xxxxxxxxxx"),
+            ("TOKEN_FILE", "/run/secrets/token"),
+            ("SSH_AUTH_SOCK", "/tmp/ssh/agent.1"),
+            ("HOME", "/home/somebody"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned())),
+    );
+    let redactor = Redactor::from_environment(&variables);
+    let text =
+        "abcdefgh-1 abc changeme xxxxxxxxxx /run/secrets/token /tmp/ssh/agent.1 /home/somebody";
+    let expected = text.replace("abcdefgh-1", "[redacted:API_KEY]");
+    assert_eq!(redactor.text(text), expected);
+}
+
+#[test]
+fn headers_are_redacted_by_name() {
+    let check = |name: &str, value: &str, expected: &str| {
+        assert_eq!(redactor().header(name, value), expected);
+    };
+    check("Authorization", "Bearer x", "[redacted:authorization]");
+    check("COOKIE", "a=b", "[redacted:cookie]");
+    check("set-cookie", "a=b", "[redacted:set-cookie]");
+    check("X-Api-Key", "k", "[redacted:x-api-key]");
+    check("x-custom-token", "k", "[redacted:x-custom-token]");
+    check("cookie", "[redacted:cookie]", "[redacted:cookie]");
+    check("cookie", "", "");
+    check("content-type", "text/html", "text/html");
+    check("x-note", "p4ss/w\"ö<rd & more", "[redacted:PGPASSWORD]");
+}
+
+#[test]
+fn a_name_that_shows_a_secret_is_not_shown() {
+    let secrets = [
+        ("A_KEY".to_owned(), "B_SECRET_KEY".to_owned()),
+        ("B_SECRET_KEY".to_owned(), "12345abcde".to_owned()),
+    ];
+    let redactor = Redactor::new(secrets);
+    assert_eq!(redactor.text("12345abcde"), "[redacted:secret]");
+}
+
+#[test]
+fn every_string_of_an_event_is_redacted() {
+    let http = What::Http(Http {
+        conn: ConnectionId(1),
+        exchange: 1,
+        direction: Direction::ToServer,
+        line: "GET /?q=8675309123".to_owned(),
+        headers: BTreeMap::from([
+            ("Cookie".to_owned(), "a".to_owned()),
+            ("x".to_owned(), "8675309123".to_owned()),
+        ]),
+    });
+    let base64 = What::Frame(Frame {
+        conn: ConnectionId(1),
+        exchange: None,
+        direction: Direction::ToServer,
+        body: Body::Base64(BASE64.encode(b"\xff8675309123\xff")),
+    });
+    for what in [http, base64] {
+        let event = redactor().event(Event {
+            seq: 1,
+            at: 2,
+            event: what,
+        });
+        let text = serde_json::to_string(&event).unwrap();
+        assert!(!text.contains("8675309123"), "{text}");
+        if let What::Frame(Frame {
+            body: Body::Base64(body),
+            ..
+        }) = event.event
+        {
+            assert_eq!(
+                BASE64.decode(body.as_bytes()).unwrap(),
+                b"\xff[redacted:DIGITS]\xff"
+            );
+        }
+    }
+}
+
+#[test]
+fn hostile_text_takes_no_longer_than_other_text() {
+    for part in [
+        "sk-",
+        "Bearer ",
+        "Basic aaaaaaaa ",
+        "authorization:",
+        "\\",
+        "[redacted:",
+        "eyJaaaaaa.",
+    ] {
+        let text = part.repeat(1_000_000 / part.len());
+        redactor().text(&text);
+    }
+}
+
+fn secret() -> impl Strategy<Value = String> {
+    // The ends are no letters of an escape, so that no form is found where none was written.
+    "[XYZ][ -~äß漢]{8,20}[XYZ]"
+}
+
+proptest! {
+    #[test]
+    fn a_secret_never_survives(secret in secret(), before in "[ -~ö]{0,9}", after in "[ -~ö]{0,9}") {
+        let redactor = Redactor::new([("NAME".to_owned(), secret.clone())]);
+        for form in forms::of(&secret) {
+            let form = String::from_utf8(form).unwrap();
+            let redacted = redactor.text(&format!("{before}{form}{after}")).into_owned();
+            prop_assert!(!redacted.contains(&form), "{}", redacted);
+        }
+        let once = serde_json::to_string(&format!("{before}{secret}{after}")).unwrap();
+        let twice = serde_json::to_string(&[&once]).unwrap();
+        let redacted = redactor.text(&twice).into_owned();
+        let inner: Vec<String> = serde_json::from_str(&redacted).unwrap();
+        let value: Value = serde_json::from_str(&inner[0]).unwrap();
+        prop_assert!(!value.as_str().unwrap().contains(&secret));
+    }
+
+    #[test]
+    fn text_without_secrets_is_unchanged(text in "[a-w \n{}\":,0-9]{0,200}") {
+        let redactor = Redactor::new([("NAME".to_owned(), "XSECRETX".to_owned())]);
+        prop_assert!(matches!(redactor.text(&text), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn twice_is_once(
+        parts in proptest::collection::vec(
+            prop_oneof![
+                "[ -~\n]{0,12}",
+                Just("abcd[redacted:".to_owned()),
+                Just("[redacted:A]".to_owned()),
+                Just("]12345678".to_owned()),
+                Just("Authorization: Bearer abcdef123".to_owned()),
+                Just("sk-abcdefghijklmnop0123456789".to_owned()),
+                Just("Basic dXNlcjpwYXNz".to_owned()),
+                Just("{\"a\":[".to_owned()),
+                Just("12345678[".to_owned()),
+            ],
+            0..12,
+        )
+    ) {
+        let redactor = Redactor::new(
+            ["abcd[reda", "]12345678", "12345678["].map(|secret| ("A".to_owned(), secret.to_owned())),
+        );
+        let once = redactor.text(&parts.concat()).into_owned();
+        let twice = redactor.text(&once).into_owned();
+        prop_assert_eq!(twice, once);
+    }
+}
