@@ -73,12 +73,11 @@ impl Shapes {
                     marker: marker.clone(),
                 });
             }
-            // What follows a word such as `Bearer` can be a token of its own. Anything else that
-            // was looked at is not looked at again, or a hostile text would take for ever.
-            at = if group.start() > found.start() && name != "token" {
-                group.start()
-            } else {
-                found.end()
+            // What follows `Bearer` can be a token of its own. Anything else that was looked at is
+            // not looked at again, or a hostile text would take for ever.
+            at = match name {
+                "bearer" | "basic" => group.start(),
+                _ => found.end(),
             };
         }
         None

@@ -100,7 +100,10 @@ fn json_stays_json() {
 fn what_looks_like_a_key_is_replaced() {
     let check = |text: &str, expected: &str| assert_eq!(Redactor::default().text(text), expected);
     check("key sk-proj-abcDEF0123456789abcd!", "key [redacted:token]!");
-    check(r#""a:\nsk-ant-REDACTED""#, r#""a:\n[redacted:token]""#);
+    check(
+        r#""a:\nsk-live-abcdefghijklmnop0123456789""#,
+        r#""a:\n[redacted:token]""#,
+    );
     check(
         "ghp_0123456789abcdefghijABCDEFGHIJ012345",
         "[redacted:token]",
