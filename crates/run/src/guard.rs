@@ -24,6 +24,7 @@ mod watch;
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Write as _};
+use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -49,7 +50,10 @@ pub const KILL_LIMIT: Duration = Duration::from_secs(5);
 /// Runs the program that the arguments name: `--grace-ms N --parent PID -- PROGRAM ARGS…`.
 /// A guard that can't do its work says so in one line on stderr, and ends with 127 if the program was
 /// not found, 126 if it can't be executed, and 125 for all else.
+///
+/// To be called first in a process, by nobody who still needs an open file.
 pub fn run(args: &[OsString]) -> ExitCode {
+    close_inherited();
     match Order::parse(args).and_then(|order| guard(&order)) {
         Ok(status) => end_like(status),
         Err(error) => {
@@ -100,6 +104,21 @@ fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> GuardErro
     move |error| GuardError::System {
         what,
         source: error.into(),
+    }
+}
+
+/// Closes the files that Proctor was started with, beyond the standard streams: they may be secret,
+/// and a pipe among them would seem open for as long as the program runs. Other MCP clients give their
+/// servers none either.
+fn close_inherited() {
+    let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten();
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let open: Vec<RawFd> = names
+        .filter_map(|name| name.to_str()?.parse().ok())
+        .collect();
+    for file in open.into_iter().filter(|file| *file > 2) {
+        // One of them was open for this look only.
+        let _ = nix::unistd::close(file);
     }
 }
 

@@ -20,7 +20,8 @@ async fn an_exit_code_and_a_signal_are_passed_on() {
         check(&format!("kill -{signal} $$"), Ended::Signalled(signal)).await;
     }
     // Its whole group, but not the guard.
-    check("kill -9 0", Ended::Signalled(9)).await;
+    let suicide = "setsid sleep 1000 & kill -9 0";
+    check(suicide, Ended::Signalled(9)).await;
     assert_eq!(stage.left(), [""; 0]);
 }
 

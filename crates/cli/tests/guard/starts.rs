@@ -119,3 +119,26 @@ async fn no_signal_is_blocked_ignored_or_handled_in_the_program() {
         "{said}"
     );
 }
+
+#[tokio::test]
+async fn the_program_leads_a_group_in_the_session_of_the_guard() {
+    let stage = Stage::new();
+    let mut process = stage.script("echo $$ $PPID; cut -d' ' -f5,6 /proc/$$/stat");
+    let mut stdout = process.stdout.take().unwrap();
+    let mut said = String::new();
+    stdout.read_to_string(&mut said).await.unwrap();
+    let (own, group_and_session) = said.split_once('\n').unwrap();
+    assert_eq!(own, group_and_session.trim_end());
+}
+
+#[tokio::test]
+async fn the_program_gets_the_standard_streams_and_no_other_file() {
+    let stage = Stage::new();
+    let look = "ls /proc/$$/fd; ls -l /proc/$PPID/fd; :";
+    let script = format!("exec 3</dev/null 7>secret; $GUARD --parent $$ -- sh -c '{look}'");
+    let said = stage.stand_in(&script).wait_with_output().await.unwrap();
+    let said = String::from_utf8(said.stdout).unwrap();
+    let (program, guard) = said.split_once("total 0\n").unwrap();
+    assert_eq!(program, "0\n1\n2\n");
+    assert!(!guard.contains("secret"), "{guard}");
+}

@@ -2,17 +2,16 @@
 //! complete, since processes come and go meanwhile; whoever uses this looks again until the kernel
 //! says that no child is left.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs;
 
-use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, getpid, kill_process};
 
 /// A living process below the guard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Descendant {
     pid: Pid,
     parent: Pid,
-    group: Pid,
     /// In ticks since boot: together with the pid, which process it is.
     started: u64,
     name: String,
@@ -62,27 +61,18 @@ pub fn find() -> Vec<Descendant> {
     found
 }
 
-/// Kills everything below the guard that can be found now. Groups are killed as such, because that
-/// is atomic: a process that forks all the time can't slip through between the look and the signal.
-/// All groups below the guard are of its own making, since it leads a session.
+/// Kills everything below the guard that can be found now.
 pub fn kill_all() {
     kill_children();
-    let found = find();
-    let groups: HashSet<Pid> = found.iter().map(|process| process.group).collect();
-    for group in groups {
-        if group != getpid() {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-    }
-    for process in found {
+    for process in find() {
         process.signal(Signal::KILL);
     }
     kill_children();
 }
 
-/// A process that forks, lets its child start a session and ends leaves nothing but a new child of
-/// the guard, which lives shorter than a look through all of `/proc` takes. This list is at hand.
-/// Pids of children are safe to use: they stay taken until the guard has waited for them.
+/// A chain of processes, each of which forks and ends, leaves nothing but a new child of the guard,
+/// which lives shorter than a look through all of `/proc` takes. This list is at hand: without it,
+/// such a chain outran the guard for seconds. A child's pid stays taken until the guard waits for it.
 fn kill_children() {
     let children = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
     for pid in children.split_whitespace().filter_map(parse_pid) {
@@ -104,8 +94,8 @@ fn read(pid: Pid) -> Option<Descendant> {
     parse_stat(pid, &String::from_utf8_lossy(&stat))
 }
 
-/// Reads `pid (name) state parent group …`. The name is any text, with brackets and spaces; nothing
-/// behind it has a bracket. What has no parent or group that can be seen is not below the guard.
+/// Reads `pid (name) state parent …`. The name is any text, with brackets and spaces; nothing
+/// behind it has a bracket. What has no parent is not below the guard.
 fn parse_stat(pid: Pid, stat: &str) -> Option<Descendant> {
     let (head, tail) = stat.rsplit_once(')')?;
     let (_, name) = head.split_once('(')?;
@@ -113,7 +103,6 @@ fn parse_stat(pid: Pid, stat: &str) -> Option<Descendant> {
     Some(Descendant {
         pid,
         parent: parse_pid(fields.get(1)?)?,
-        group: parse_pid(fields.get(2)?)?,
         started: fields.get(19)?.parse().ok()?,
         name: name.to_owned(),
     })
@@ -131,7 +120,6 @@ mod tests {
             let expected = Descendant {
                 pid: pid(12),
                 parent: pid(3),
-                group: pid(4),
                 started: 987,
                 name: name.to_owned(),
             };
@@ -144,6 +132,5 @@ mod tests {
         check("a b\n(");
         let this = read(getpid()).unwrap();
         assert_eq!(Some(this.parent), rustix::process::getppid());
-        assert_eq!(this.group, rustix::process::getpgrp());
     }
 }

@@ -128,10 +128,14 @@ fn tell_to_end(told: &mut HashSet<Identity>) {
     }
 }
 
+/// One line, however many there are.
 fn survivors(left: &[Descendant]) -> GuardError {
-    GuardError::Survivors {
-        survivors: left.iter().map(Descendant::describe).collect(),
+    const NAMED: usize = 5;
+    let mut survivors: Vec<String> = left.iter().take(NAMED).map(Descendant::describe).collect();
+    if left.len() > NAMED {
+        survivors.push(format!("and {} more", left.len() - NAMED));
     }
+    GuardError::Survivors { survivors }
 }
 
 fn readable(source: &OwnedFd) -> PollFd<'_> {
