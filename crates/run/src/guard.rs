@@ -23,6 +23,7 @@ mod signals;
 mod watch;
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::io::{self, ErrorKind, Write as _};
 use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
@@ -39,7 +40,7 @@ use thiserror::Error;
 
 pub(crate) use self::order::Order;
 use self::signals::Signals;
-use self::watch::Watch;
+use self::watch::{Ending, Watch};
 
 /// The first argument that turns the binary into a guard.
 pub const COMMAND: &str = "__guard";
@@ -54,15 +55,27 @@ pub const KILL_LIMIT: Duration = Duration::from_secs(5);
 /// To be called first in a process, by nobody who still needs an open file.
 pub fn run(args: &[OsString]) -> ExitCode {
     close_inherited();
-    match Order::parse(args).and_then(|order| guard(&order)) {
-        Ok(status) => end_like(status),
+    let ending = match Order::parse(args).and_then(|order| guard(&order)) {
+        Ok(ending) => ending,
         Err(error) => {
-            // Nobody may be left to read it.
-            let _ = writeln!(io::stderr(), "proctor guard: {error}");
-            error.exit_code().into()
+            say(&error);
+            return error.exit_code().into();
         }
+    };
+    if !ending.survivors.is_empty() {
+        let names = ending.survivors.join(", ");
+        say(&format_args!("could not end {names}"));
     }
+    ending.status.map_or(FAILED.into(), end_like)
 }
+
+fn say(line: &dyn Display) {
+    // Nobody may be left to read it.
+    let _ = writeln!(io::stderr(), "proctor guard: {line}");
+}
+
+/// The exit code of a guard that could not do its work.
+const FAILED: u8 = 125;
 
 /// Why a guard could not do its work.
 #[derive(Debug, Error)]
@@ -82,8 +95,6 @@ pub(crate) enum GuardError {
         what: &'static str,
         source: io::Error,
     },
-    #[error("could not end {}", .survivors.join(", "))]
-    Survivors { survivors: Vec<String> },
 }
 
 impl GuardError {
@@ -91,10 +102,7 @@ impl GuardError {
         match self {
             Self::NotFound { .. } => 127,
             Self::NoInterpreter { .. } | Self::NotExecutable { .. } => 126,
-            Self::Usage
-            | Self::ParentGone { .. }
-            | Self::System { .. }
-            | Self::Survivors { .. } => 125,
+            Self::Usage | Self::ParentGone { .. } | Self::System { .. } => FAILED,
         }
     }
 }
@@ -122,7 +130,7 @@ fn close_inherited() {
     }
 }
 
-fn guard(order: &Order) -> Result<WaitStatus, GuardError> {
+fn guard(order: &Order) -> Result<Ending, GuardError> {
     // First of all, so that a signal can no longer end the guard when there is something to clear.
     let signals = Signals::install().map_err(system("handle signals"))?;
     let gone = || GuardError::ParentGone {
@@ -148,11 +156,11 @@ fn guard(order: &Order) -> Result<WaitStatus, GuardError> {
     match null.and_then(|null| Ok(dup2_stdin(&null).and_then(|()| dup2_stdout(&null))?)) {
         Ok(()) => watch.until_the_end(),
         Err(error) => {
-            watch.end_all(Duration::ZERO)?;
+            watch.end_all(Duration::ZERO);
             return Err(system("let go of the standard streams")(error));
         }
     }
-    watch.end_all(order.grace)
+    Ok(watch.end_all(order.grace))
 }
 
 /// Proctor starts the guard as the leader of a group, so that Ctrl-C misses it from the first
@@ -205,5 +213,5 @@ fn end_like(status: WaitStatus) -> ExitCode {
     let code = status
         .exit_status()
         .and_then(|code| u8::try_from(code).ok());
-    ExitCode::from(code.unwrap_or(125))
+    ExitCode::from(code.unwrap_or(FAILED))
 }

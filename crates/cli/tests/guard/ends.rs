@@ -20,8 +20,8 @@ async fn an_exit_code_and_a_signal_are_passed_on() {
         check(&format!("kill -{signal} $$"), Ended::Signalled(signal)).await;
     }
     // Its whole group, but not the guard.
-    let suicide = "setsid sleep 1000 & kill -9 0";
-    check(suicide, Ended::Signalled(9)).await;
+    let kill_all = "mkfifo f; setsid sh -c 'echo >f; sleep 1000' & read line <f; kill -9 0";
+    check(kill_all, Ended::Signalled(9)).await;
     assert_eq!(stage.left(), [""; 0]);
 }
 

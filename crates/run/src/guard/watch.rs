@@ -8,9 +8,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, WaitStatus, wait};
 
+use super::KILL_LIMIT;
 use super::descendants::{self, Descendant, Identity};
 use super::signals::{Signals, take};
-use super::{GuardError, KILL_LIMIT};
 
 /// How often new descendants are looked for during the grace.
 const LOOK: Duration = Duration::from_millis(20);
@@ -24,6 +24,15 @@ pub struct Watch {
     status: Option<WaitStatus>,
     parent: OwnedFd,
     signals: Signals,
+}
+
+/// What is known when the guard has done what it can.
+#[derive(Debug)]
+pub struct Ending {
+    /// How the child ended, if it did.
+    pub status: Option<WaitStatus>,
+    /// What could not be ended: processes of another user, or ones that the kernel does not let go.
+    pub survivors: Vec<String>,
 }
 
 impl Watch {
@@ -59,7 +68,7 @@ impl Watch {
     }
 
     /// Ends every descendant: SIGTERM, after the grace SIGKILL, until none is left.
-    pub fn end_all(&mut self, grace: Duration) -> Result<WaitStatus, GuardError> {
+    pub fn end_all(&mut self, grace: Duration) -> Ending {
         let mut kill_from = Instant::now() + grace;
         let mut told = HashSet::new();
         while self.reap() {
@@ -71,14 +80,20 @@ impl Watch {
                 descendants::kill_all();
                 now + KILL_AGAIN
             } else {
-                return Err(survivors(&descendants::find()));
+                return self.ending(survivors(&descendants::find()));
             };
             if self.pause(next) {
                 kill_from = kill_from.min(Instant::now());
             }
         }
-        let unknown = super::system("learn how the program ended");
-        self.status.ok_or_else(|| unknown(Errno::CHILD))
+        self.ending(Vec::new())
+    }
+
+    fn ending(&self, survivors: Vec<String>) -> Ending {
+        Ending {
+            status: self.status,
+            survivors,
+        }
     }
 
     /// Waits for some time, but not longer than a child is left. `true` if the guard was asked again.
@@ -128,14 +143,14 @@ fn tell_to_end(told: &mut HashSet<Identity>) {
     }
 }
 
-/// One line, however many there are.
-fn survivors(left: &[Descendant]) -> GuardError {
+/// Enough for one line, however many there are.
+fn survivors(left: &[Descendant]) -> Vec<String> {
     const NAMED: usize = 5;
-    let mut survivors: Vec<String> = left.iter().take(NAMED).map(Descendant::describe).collect();
+    let mut names: Vec<String> = left.iter().take(NAMED).map(Descendant::describe).collect();
     if left.len() > NAMED {
-        survivors.push(format!("and {} more", left.len() - NAMED));
+        names.push(format!("and {} more", left.len() - NAMED));
     }
-    GuardError::Survivors { survivors }
+    names
 }
 
 fn readable(source: &OwnedFd) -> PollFd<'_> {
