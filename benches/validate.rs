@@ -1,6 +1,8 @@
 //! `proctor validate` on generated suites of growing size: time, time per task, memory.
 //!
 //! Sizes are run in turns, so that a slow moment of the machine touches all of them.
+
+#![expect(clippy::disallowed_methods, reason = "the binary itself has no guard")]
 #![expect(clippy::print_stdout, reason = "the figures are the result")]
 
 use std::fs;

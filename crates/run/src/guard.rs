@@ -175,6 +175,7 @@ fn lead_a_session(parent: Pid) -> rustix::io::Result<Pid> {
 
 /// Starts the program with empty signal mask and default handlers: the standard library sees to the
 /// mask and SIGPIPE, and what the guard handles itself is reset when the program is executed.
+#[expect(clippy::disallowed_methods, reason = "the guard starts the program")]
 fn start(order: &Order) -> Result<Pid, GuardError> {
     let program = || order.program.to_string_lossy().into_owned();
     let mut command = Command::new(&order.program);

@@ -64,6 +64,7 @@ pub enum SpawnError {
 
 impl Spawn {
     /// Starts the process, with piped streams. Must be called within a tokio runtime.
+    #[expect(clippy::disallowed_methods, reason = "this is where it is allowed")]
     pub fn start(self) -> Result<Process, SpawnError> {
         if !self.folder.is_dir() {
             return Err(SpawnError::NoFolder(self.folder));
