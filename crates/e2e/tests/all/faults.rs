@@ -31,7 +31,7 @@ fn never_answer_is_silent_and_serves_the_rest() {
 
 #[test]
 fn answer_late_lets_others_pass() {
-    let mut server = start(&["--mode", "answer-late=100", "--times", "1"]);
+    let mut server = start(&["--mode", "answer-late=200", "--times", "1"]);
     server.echo(1);
     server.echo(2);
     assert_eq!(server.message()["id"], 2);
@@ -185,7 +185,8 @@ fn results_hold_what_is_not_text() {
 fn slow_loris_writes_byte_by_byte() {
     let mut server = start_mode("slow-loris=100");
     server.echo(1);
-    assert_eq!(server.stdout.fill_buf().unwrap(), b"{");
+    // A busy machine may let a second byte through, but not the answer.
+    assert!(server.stdout.fill_buf().unwrap().len() < 20);
 }
 
 #[test]

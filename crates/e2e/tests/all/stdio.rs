@@ -55,6 +55,20 @@ fn the_stateless_era_discovers_and_refuses_initialize() {
 }
 
 #[test]
+fn discovery_can_be_refused_in_other_ways() {
+    let params = format!("{{{META}}}");
+    let mut server = start_mode("discover-error=-32602");
+    server.request(1, "server/discover", &params);
+    assert_eq!(server.message()["error"]["code"], -32602);
+    let mut server = start_mode("discover-error=-32022");
+    server.request(1, "server/discover", &params);
+    assert_eq!(
+        server.message()["error"]["data"]["supported"][0],
+        "2099-01-01"
+    );
+}
+
+#[test]
 fn text_is_written_by_hand_and_keeps_what_serde_would_lose() {
     let mut server = start(&[]);
     server.echo(1);
@@ -157,7 +171,7 @@ fn ask_sends_requests_in_the_handshake_era() {
             &json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"yes": kind}}).to_string(),
         );
         assert_eq!(
-            server.message()["result"]["structuredContent"]["answers"][0]["result"]["yes"],
+            server.message()["result"]["structuredContent"]["answers"][0]["yes"],
             kind
         );
     }

@@ -27,6 +27,7 @@ modes! {
     IgnoresSigterm "ignores-sigterm" "" "ignore SIGTERM";
     IgnoresStdinClose "ignores-stdin-close" "" "go on when stdin is closed (ends after 10 minutes)";
     SpawnsChildren "spawns-children" "[=FILE]" "start `sh -> sleep` and a `setsid` grandchild that ignores SIGTERM, all holding the pipes; their pids go to FILE";
+    DiscoverError "discover-error" "=CODE" "answer `server/discover` with this error; -32022 names a version of the far future";
     NeverReadsStdin "never-reads-stdin" "[=N]" "read no message, or none after the first N";
 
     NeverAnswer "never-answer" "[=METHOD]" "never answer (METHOD, whatever --on says)";

@@ -10,8 +10,8 @@ use crate::catalog::{self, List};
 use crate::channel::{Channel, Delivery};
 use crate::exchange::Exchange;
 use crate::message::{
-    Era, HANDSHAKE, INVALID_PARAMS, METHOD_NOT_FOUND, Reply, Request, STATELESS, answer,
-    initialized, notification,
+    Era, HANDSHAKE, INVALID_PARAMS, METHOD_NOT_FOUND, Reply, Request, STATELESS,
+    UNSUPPORTED_VERSION, answer, initialized, notification,
 };
 use crate::mode::Mode;
 use crate::options::{Eras, Options};
@@ -112,6 +112,11 @@ impl Server {
                 }
             }
         }
+        if request.method == "server/discover"
+            && let Some(code) = modes.argument(Mode::DiscoverError)
+        {
+            return Some(refused_discovery(request, code));
+        }
         Some(match request.method.as_str() {
             "initialize" if stateless => {
                 let requested = request.params["protocolVersion"]
@@ -191,6 +196,17 @@ pub fn apparent_era(request: &Request) -> Era {
 
 fn unknown_method(method: &str) -> Reply {
     Reply::error(METHOD_NOT_FOUND, format!("unknown method `{method}`"))
+}
+
+/// Servers have refused the question for an era in many ways.
+fn refused_discovery(request: &Request, code: &str) -> Reply {
+    match code.parse() {
+        Ok(UNSUPPORTED_VERSION) => {
+            Reply::unsupported(request.version().unwrap_or_default(), &["2099-01-01"])
+        }
+        Ok(code) => Reply::error(code, "what a question"),
+        Err(_) => Reply::error(INVALID_PARAMS, "`discover-error` needs a code"),
+    }
 }
 
 fn initialize(exchange: &Exchange) -> Reply {

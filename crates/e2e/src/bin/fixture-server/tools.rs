@@ -172,10 +172,18 @@ fn ask(exchange: &Exchange, kind: &str, rounds: u64) -> Asked {
                 let Some(answer) = exchange.ask(method, params) else {
                     return Asked::Cancelled;
                 };
-                answers.push(answer);
+                answers.push(outcome(answer));
             }
             Asked::Answer(told(kind, &answers))
         }
+    }
+}
+
+/// The result that the client gave, as the stateless era would have it; an error as it is.
+fn outcome(mut answer: Value) -> Value {
+    match answer.get_mut("result") {
+        Some(result) => result.take(),
+        None => serde_json::json!({ "error": answer["error"] }),
     }
 }
 
