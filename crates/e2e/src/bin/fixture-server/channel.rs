@@ -3,10 +3,11 @@
 use std::io::{self, ErrorKind, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::Duration;
 
+use crate::lock::lock;
 use crate::mode::{Mode, Modes};
 use crate::payload::Payload;
 use crate::witness::Witness;
@@ -144,6 +145,8 @@ impl Http {
 
     /// Sends the head of an event stream, unless it was sent.
     pub fn open(&self) -> io::Result<()> {
+        // The lock comes first: an event of another thread must not overtake the head.
+        let mut stream = lock(&self.stream);
         if self.streaming.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
@@ -152,7 +155,6 @@ impl Http {
              Transfer-Encoding: chunked\r\n{}\r\n",
             self.headers
         );
-        let mut stream = lock(&self.stream);
         stream.write_all(head.as_bytes())?;
         if self.bom {
             write_chunk(&mut stream, &"\u{feff}".into(), Delivery::Whole)
@@ -313,8 +315,4 @@ fn reason(status: u16) -> &'static str {
         503 => "Service Unavailable",
         _ => "Whatever",
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

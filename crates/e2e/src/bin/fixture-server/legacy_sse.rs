@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::io;
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::channel::{Channel, Delivery, Http};
 use crate::exchange::Exchange;
 use crate::http::HttpRequest;
 use crate::listener::{Connection, listen, wait_for_close};
+use crate::lock::lock;
 use crate::message::{Era, Incoming};
 use crate::server::Server;
 use crate::session::Session;
@@ -97,8 +98,4 @@ impl Endpoint {
         }
         Ok(Connection::Reusable)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,6 +8,7 @@ mod exchange;
 mod http;
 mod legacy_sse;
 mod listener;
+mod lock;
 mod message;
 mod mode;
 mod options;

@@ -1,7 +1,7 @@
 //! `Server`: messages in, exchanges out; the same for every transport.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use serde_json::Value;
@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::catalog::{self, List};
 use crate::channel::{Channel, Delivery};
 use crate::exchange::Exchange;
+use crate::lock::lock;
 use crate::message::{
     Era, HANDSHAKE, INVALID_PARAMS, METHOD_NOT_FOUND, Reply, Request, STATELESS,
     UNSUPPORTED_VERSION, answer, initialized, notification,
@@ -46,10 +47,7 @@ impl Server {
 
     pub fn open_session(&self) -> Arc<Session> {
         let session = Arc::new(Session::default());
-        self.sessions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(session.clone());
+        lock(&self.sessions).push(session.clone());
         session
     }
 
@@ -84,12 +82,7 @@ impl Server {
             && self.has(Mode::ToolsChange)
             && !self.changed.swap(true, Ordering::SeqCst)
         {
-            for session in self
-                .sessions
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .iter()
-            {
+            for session in lock(&self.sessions).iter() {
                 session.announce("notifications/tools/list_changed");
             }
         }
@@ -218,7 +211,9 @@ fn initialize(exchange: &Exchange) -> Reply {
         .find(|&known| known == requested)
         .unwrap_or(HANDSHAKE[3]);
     if !matches!(exchange.channel, Channel::Response(_)) {
-        exchange.session.add_outlet(exchange.channel.clone(), None);
+        let channel = exchange.channel.clone();
+        // It is open already, so nothing can fail.
+        let _ = exchange.session.add_outlet(channel, None, || Ok(()));
     }
     let capabilities = catalog::capabilities(&exchange.server.options.modes);
     Reply::Complete(initialized(version, &capabilities, catalog::INSTRUCTIONS).into())
@@ -236,14 +231,16 @@ fn listen(exchange: &Exchange) -> Option<Reply> {
     let acknowledged = format!(
         r#"{{"notifications":{wanted_text},"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}"#
     );
-    let sent = exchange.channel.send(&notification(
-        "notifications/subscriptions/acknowledged",
-        &acknowledged,
-    ));
-    if wanted && sent.is_ok() {
+    let acknowledged = notification("notifications/subscriptions/acknowledged", &acknowledged);
+    let channel = exchange.channel.clone();
+    // A client that has gone subscribes to nothing.
+    let _ = if wanted {
+        let acknowledge = || exchange.channel.send(&acknowledged);
         exchange
             .session
-            .add_outlet(exchange.channel.clone(), Some(id.clone()));
-    }
+            .add_outlet(channel, Some(id.clone()), acknowledge)
+    } else {
+        channel.send(&acknowledged)
+    };
     None
 }

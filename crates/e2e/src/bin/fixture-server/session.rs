@@ -1,13 +1,15 @@
 //! `Session`: what the server remembers of one client: requests under way, questions asked, streams open.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
 use crate::channel::Channel;
+use crate::lock::lock;
 use crate::message::{Era, notification};
 
 /// What the server remembers of one client.
@@ -72,11 +74,20 @@ impl Session {
         }
     }
 
-    pub fn add_outlet(&self, channel: Channel, subscription: Option<Value>) {
-        lock(&self.outlets).push(Outlet {
+    /// Opens a stream. Nothing is announced before it is open, or missed once the client can tell that it is.
+    pub fn add_outlet(
+        &self,
+        channel: Channel,
+        subscription: Option<Value>,
+        open: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut outlets = lock(&self.outlets);
+        open()?;
+        outlets.push(Outlet {
             channel,
             subscription,
         });
+        Ok(())
     }
 
     /// Sends a notification that belongs to no request; streams that have ended are forgotten.
@@ -94,8 +105,4 @@ impl Session {
     pub fn send_aside(&self, message: &crate::payload::Payload) {
         lock(&self.outlets).retain(|outlet| outlet.channel.send(message).is_ok());
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
@@ -12,6 +12,7 @@ use crate::channel::{Channel, Delivery, Http};
 use crate::exchange::Exchange;
 use crate::http::HttpRequest;
 use crate::listener::{Connection, listen, wait_for_close};
+use crate::lock::lock;
 use crate::message::{
     Era, HEADER_MISMATCH, Incoming, PARSE_ERROR, Reply, Request, STATELESS, answer,
 };
@@ -68,7 +69,7 @@ fn handle(
     }
     match request.method.as_str() {
         "POST" => endpoint.post(request, stream, plain),
-        "GET" => endpoint.get(request, stream, plain),
+        "GET" => endpoint.get(request, stream, &plain),
         "DELETE" => endpoint.delete(request, &plain),
         _ => refuse_method(&plain),
     }
@@ -189,10 +190,10 @@ impl Endpoint {
         &self,
         http: &HttpRequest,
         stream: &TcpStream,
-        response: Arc<Http>,
+        response: &Arc<Http>,
     ) -> io::Result<Connection> {
         if self.server.options.eras == Eras::Stateless || self.server.has(Mode::NoGet) {
-            return refuse_method(&response);
+            return refuse_method(response);
         }
         if !http
             .header("accept")
@@ -200,7 +201,7 @@ impl Endpoint {
             .contains("text/event-stream")
         {
             refuse(
-                &response,
+                response,
                 406,
                 BAD_REQUEST,
                 "the client must accept text/event-stream",
@@ -209,13 +210,12 @@ impl Endpoint {
         }
         match self.session(http) {
             Ok(session) => {
-                response.open()?;
-                session.add_outlet(Channel::Stream(response), None);
+                session.add_outlet(Channel::Stream(response.clone()), None, || response.open())?;
                 wait_for_close(stream);
                 Ok(Connection::Done)
             }
             Err((status, code, message)) => {
-                refuse(&response, status, code, message)?;
+                refuse(response, status, code, message)?;
                 Ok(Connection::Reusable)
             }
         }
@@ -310,8 +310,4 @@ fn is_loopback(origin: &str) -> bool {
     let host = origin.split("//").nth(1).unwrap_or_default();
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
     matches!(name, "127.0.0.1" | "localhost" | "[::1]")
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

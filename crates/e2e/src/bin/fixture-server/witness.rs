@@ -5,10 +5,11 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use serde_json::{Value, json};
 
+use crate::lock::lock;
 use crate::payload::Payload;
 
 /// Longer messages are logged by their first bytes and their size.
@@ -48,7 +49,7 @@ impl Witness {
 
     fn write(&self, line: &Value) {
         let Some(file) = &self.0 else { return };
-        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = lock(file);
         // A fixture that stopped because its log is full would be taken for a fault that was asked for.
         let _ = file.write_all(format!("{line}\n").as_bytes());
     }
