@@ -64,6 +64,25 @@ fn exits_have_their_code_and_say_why() {
 }
 
 #[test]
+fn modes_that_would_do_nothing_are_refused() {
+    for arguments in [
+        &["--mode", "nonsense"][..],
+        &["--mode", "big-result"],
+        &["--mode", "big-result=many"],
+        &["--mode", "banner=1"],
+        &["--mode", "asks-client=money"],
+        &["--mode", "nul=cooked"],
+        &["--mode", "silent-sse"],
+        &["--http", "0", "--mode", "banner"],
+        &["--mode"],
+    ] {
+        let (status, _, stderr) = start(arguments).end();
+        assert_eq!(status.code(), Some(2), "{arguments:?}");
+        assert!(stderr.starts_with("error: "), "{stderr}");
+    }
+}
+
+#[test]
 fn calls_end_by_signals() {
     for (mode, number) in [("kill-in-call", 9), ("abort-in-call", 6)] {
         let mut server = start_mode(mode);

@@ -27,7 +27,7 @@ modes! {
     IgnoresSigterm "ignores-sigterm" "" "ignore SIGTERM";
     IgnoresStdinClose "ignores-stdin-close" "" "go on when stdin is closed (ends after 10 minutes)";
     SpawnsChildren "spawns-children" "[=FILE]" "start `sh -> sleep` and a `setsid` grandchild that ignores SIGTERM, all holding the pipes; their pids go to FILE";
-    DiscoverError "discover-error" "=CODE" "answer `server/discover` with this error; -32022 names a version of the far future";
+    DiscoverError "discover-error" "=ERROR" "answer `server/discover` with this error; -32022 names a version of the far future";
     NeverReadsStdin "never-reads-stdin" "[=N]" "read no message, or none after the first N";
 
     NeverAnswer "never-answer" "[=METHOD]" "never answer (METHOD, whatever --on says)";
@@ -85,12 +85,58 @@ modes! {
     AsksClient "asks-client" "=roots|sampling|elicitation" "ask the client in the middle of a call, and wait for its answer";
 }
 
-impl Mode {
-    fn named(name: &str) -> Option<Self> {
-        let found = TABLE.iter().find(|(_, known, _, _)| *known == name);
-        found.map(|(mode, ..)| *mode)
+/// The form of an argument, as the table writes it: `=N`, `[=N]`, `=one|other`, or nothing.
+struct Form {
+    required: bool,
+    /// What stands behind the `=`; empty if there is no argument.
+    kind: &'static str,
+}
+
+impl Form {
+    fn new(written: &'static str) -> Self {
+        let kind = written.trim_start_matches(['[', '=']).trim_end_matches(']');
+        Self {
+            required: written.starts_with('='),
+            kind,
+        }
+    }
+
+    /// A mode that does nothing because its argument is wrong would make a test pass.
+    fn accepts(&self, argument: Option<&str>) -> bool {
+        match (argument, self.kind) {
+            (None, _) => !self.required,
+            (Some(_), "") => false,
+            (Some(text), "MS" | "BYTES" | "N" | "CODE") => text.parse::<u64>().is_ok(),
+            (Some(text), "ERROR") => text.parse::<i64>().is_ok(),
+            (Some(text), "TEXT" | "FILE" | "METHOD" | "URL") => !text.is_empty(),
+            (Some(text), words) => words.split('|').any(|word| word == text),
+        }
     }
 }
+
+/// Modes that mean something on HTTP only.
+pub const HTTP_ONLY: [Mode; 10] = [
+    Mode::EndlessHeaders,
+    Mode::SilentSse,
+    Mode::EndlessChunks,
+    Mode::HttpStatus,
+    Mode::Redirect,
+    Mode::TruncatedBody,
+    Mode::SseResponses,
+    Mode::JsonResponses,
+    Mode::NoSession,
+    Mode::NoGet,
+];
+
+/// Modes that mean something on stdio only.
+pub const STDIO_ONLY: [Mode; 6] = [
+    Mode::Banner,
+    Mode::LogNoise,
+    Mode::BlankLines,
+    Mode::HalfLine,
+    Mode::NeverReadsStdin,
+    Mode::IgnoresStdinClose,
+];
 
 /// The modes that were asked for, with their arguments.
 #[derive(Default, Debug)]
@@ -103,7 +149,11 @@ impl Modes {
             Some((name, argument)) => (name, Some(argument.to_owned())),
             None => (written, None),
         };
-        let mode = Mode::named(name).ok_or_else(|| format!("unknown mode `{name}`"))?;
+        let found = TABLE.iter().find(|(_, known, _, _)| *known == name);
+        let (mode, _, form, _) = *found.ok_or_else(|| format!("unknown mode `{name}`"))?;
+        if !Form::new(form).accepts(argument.as_deref()) {
+            return Err(format!("`{written}` must be written as `{name}{form}`"));
+        }
         self.0.push((mode, argument));
         Ok(())
     }

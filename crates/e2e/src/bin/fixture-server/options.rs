@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::mode::{Modes, TABLE};
+use crate::mode::{HTTP_ONLY, Mode, Modes, STDIO_ONLY, TABLE};
 
 /// How the client reaches the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,7 +61,21 @@ impl Options {
                 .ok_or_else(|| format!("`{flag}` needs a value"))?;
             options.set(&flag, value)?;
         }
+        options.check_transport()?;
         Ok(Some(options))
+    }
+
+    /// Refuses modes that would do nothing, and so prove nothing.
+    fn check_transport(&self) -> Result<(), String> {
+        let (foreign, place): (&[Mode], _) = match self.transport {
+            Transport::Stdio => (&HTTP_ONLY, "stdio"),
+            Transport::Http(_) | Transport::Sse(_) => (&STDIO_ONLY, "HTTP"),
+        };
+        let asked = |mode: Mode| foreign.contains(&mode) && self.modes.has(mode);
+        match TABLE.iter().find(|(mode, ..)| asked(*mode)) {
+            Some((_, name, ..)) => Err(format!("the mode `{name}` does nothing on {place}")),
+            None => Ok(()),
+        }
     }
 
     fn set(&mut self, flag: &str, value: String) -> Result<(), String> {
