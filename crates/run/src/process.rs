@@ -159,7 +159,7 @@ impl Process {
     }
 
     /// Closes stdin, gives the process `patience` to end by itself, then has it ended. Returns in
-    /// `patience`, the grace, and six seconds more at the worst.
+    /// `patience`, the grace, and seven seconds more at the worst.
     pub async fn stop(mut self, patience: Duration) -> Ended {
         self.stdin = None;
         if let Some(mut stdout) = self.stdout.take() {
