@@ -6,6 +6,8 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+pub mod session;
+
 /// The path of `fixture-server`.
 pub fn fixture() -> PathBuf {
     program("fixture-server")
@@ -28,7 +30,7 @@ fn program(name: &str) -> PathBuf {
         .find(|path| path.is_file());
     found.unwrap_or_else(|| {
         panic!(
-            "{name} is not built beside {}; run `cargo build -p proctor-e2e`",
+            "{name} is not built beside {}; run `cargo build --workspace`",
             test.display()
         )
     })

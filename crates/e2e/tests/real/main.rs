@@ -1,0 +1,1 @@
+//! Real servers, listed, called and recorded.
