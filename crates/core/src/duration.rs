@@ -83,6 +83,23 @@ pub fn render(duration: Duration) -> String {
     out
 }
 
+/// Writes a measured duration, as exactly as anybody wants to read it: `252µs`, `3.4ms`, `1.5s`.
+pub fn brief(duration: Duration) -> String {
+    let (unit, size, limit) = match duration.as_nanos() {
+        0..1_000_000 => ("µs", 1_000, 1_000_000),
+        1_000_000..1_000_000_000 => ("ms", 1_000_000, 1_000_000_000),
+        1_000_000_000..60_000_000_000 => ("s", 1_000_000_000, 60_000_000_000),
+        _ => return render(Duration::from_secs(duration.as_secs())),
+    };
+    // Two digits are enough, and one of them is behind the point if there is one before it.
+    let tenths = (duration.as_nanos() * 10 + size / 2).min(limit * 10 - 1) / size;
+    match (tenths / 10, tenths % 10) {
+        (whole, _) if whole >= 10 => format!("{whole}{unit}"),
+        (whole, 0) => format!("{whole}{unit}"),
+        (whole, tenth) => format!("{whole}.{tenth}{unit}"),
+    }
+}
+
 /// Splits `1.5h30m` into `1.5`, the size of `h`, and `30m`.
 fn split_part<'a>(rest: &'a str, whole: &str) -> Result<(&'a str, u128, &'a str), DurationError> {
     let number_end = rest
@@ -167,6 +184,20 @@ mod tests {
             "99999999999999999999999999999999999999999h",
             "the duration is too long",
         );
+    }
+
+    #[test]
+    fn a_measured_duration_is_brief() {
+        let check = |nanos: u64, text: &str| assert_eq!(brief(Duration::from_nanos(nanos)), text);
+        check(0, "0µs");
+        check(252_400, "252µs");
+        check(3_379_000, "3.4ms");
+        check(2_000_000, "2ms");
+        check(999_999_999, "999ms");
+        check(1_501_004_707, "1.5s");
+        check(59_999_999_999, "59s");
+        check(60_001_000_000, "1m");
+        check(3_723_000_000_000, "1h2m3s");
     }
 
     proptest::proptest! {

@@ -43,7 +43,7 @@ impl Session {
             command: command.iter().map(ToString::to_string).collect(),
             server: Vec::new(),
             env: Vec::new(),
-            bound: Duration::from_secs(60),
+            bound: Duration::from_mins(1),
         }
     }
 

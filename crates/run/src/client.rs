@@ -109,7 +109,7 @@ pub enum CallError {
     #[error("the server answered with error {}: {}", .0.code, .0.message)]
     Rpc(RpcError),
     /// No answer in time.
-    #[error("no answer within {}", proctor_core::duration::render(*.after))]
+    #[error("no answer within {}", proctor_core::duration::brief(*.after))]
     TimedOut {
         /// How long was waited.
         after: Duration,

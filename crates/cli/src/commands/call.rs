@@ -5,7 +5,9 @@ use std::time::Instant;
 use proctor_core::duration;
 use proctor_core::problem::{listed, nearest};
 use proctor_run::client::{CallError, CallResult, Caps, Client, Era};
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::session::{Done, redactor, with_client};
 use crate::args::{CallArgs, Format};
@@ -20,14 +22,12 @@ pub(crate) fn run(args: &CallArgs) -> anyhow::Result<Exit> {
         }
         let started = Instant::now();
         let result = client.call_tool(&args.tool, args.args.clone()).await;
-        let taken = duration::render(std::time::Duration::from_micros(
-            u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
-        ));
+        let taken = duration::brief(started.elapsed());
         match result {
             Ok(result) => {
                 show(&result, args)?;
                 output::message(&format!("answered in {taken}\n"))?;
-                if !result.is_error() {
+                if !result.is_error {
                     return Ok(Done::ok());
                 }
                 let reason = format!("the tool `{}` says that it failed", args.tool);
@@ -79,35 +79,36 @@ fn show(result: &CallResult, args: &CallArgs) -> anyhow::Result<()> {
     output::result(&redactor(&args.server).text(&text))
 }
 
-/// The texts of a result, or what else it is made of.
+/// What is shown of a result.
+#[derive(Deserialize)]
+struct Shown<'a> {
+    #[serde(default, borrow)]
+    content: Vec<&'a RawValue>,
+    #[serde(default, borrow, rename = "structuredContent")]
+    structured: Option<&'a RawValue>,
+}
+
+/// The texts of a result, or what else it is made of. Blocks are looked into one at a time: there
+/// may be a million of them.
 fn plain(result: &CallResult) -> String {
-    let Some(value) = &result.value else {
+    let Ok(shown) = serde_json::from_str::<Shown<'_>>(result.raw.get()) else {
         return format!("{}\n", result.raw.get());
     };
     let mut out = String::new();
-    for block in value
-        .get("content")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
-        match (
-            block.get("type").and_then(Value::as_str),
-            block.get("text").and_then(Value::as_str),
-        ) {
+    for raw in shown.content {
+        let block: Value = serde_json::from_str(raw.get()).unwrap_or_default();
+        let text = |key: &str| block.get(key).and_then(Value::as_str);
+        match (text("type"), text("text")) {
             (Some("text"), Some(text)) => out.push_str(text),
-            (Some(kind), _) => {
-                let bytes = block.to_string().len();
-                out.push_str(&format!("[{kind}, {bytes} bytes]"));
-            }
-            (None, _) => out.push_str(&block.to_string()),
+            (Some(kind), _) => out.push_str(&format!("[{kind}, {} bytes]", raw.get().len())),
+            (None, _) => out.push_str(raw.get()),
         }
         if !out.ends_with('\n') {
             out.push('\n');
         }
     }
-    if let Some(structured) = value.get("structuredContent") {
-        out.push_str(&format!("structured: {structured}\n"));
+    if let Some(structured) = shown.structured {
+        out.push_str(&format!("structured: {}\n", structured.get()));
     }
     if out.is_empty() {
         out = format!("{}\n", result.raw.get());

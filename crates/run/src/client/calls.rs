@@ -1,6 +1,7 @@
 //! One logical call, however many rounds it takes.
 
 use proctor_core::event::FindingKind;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -13,20 +14,27 @@ const MAX_ROUNDS: usize = 10;
 /// What a call came to.
 #[derive(Debug, Clone)]
 pub struct CallResult {
-    /// The result, untouched.
+    /// The result, untouched. It may be large: whoever looks into it takes it piece by piece.
     pub raw: Box<RawValue>,
-    /// The same, to look into; absent if it is nested too deeply to be looked into.
-    pub value: Option<Value>,
+    /// Whether the tool says that it failed.
+    pub is_error: bool,
     /// How often the server asked back.
     pub rounds: usize,
 }
 
-impl CallResult {
-    /// Whether the tool says that it failed.
-    pub fn is_error(&self) -> bool {
-        let said = self.value.as_ref().and_then(|value| value.get("isError"));
-        said.and_then(Value::as_bool).unwrap_or(false)
-    }
+/// What is looked at in every result. The rest is skipped, however large and deep.
+#[derive(Deserialize)]
+struct Glance<'a> {
+    #[serde(default, rename = "isError")]
+    is_error: Option<bool>,
+    #[serde(default, rename = "resultType")]
+    result_type: Option<String>,
+    #[serde(default, borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(default, rename = "inputRequests")]
+    input_requests: Option<Map<String, Value>>,
+    #[serde(default, rename = "requestState")]
+    request_state: Option<Value>,
 }
 
 impl Client {
@@ -48,23 +56,23 @@ impl Client {
         let mut next = params.clone();
         for rounds in 0..=MAX_ROUNDS {
             let raw = self.request(method, next).await?;
-            let value: Option<Value> = serde_json::from_str(raw.get()).ok();
-            let asks = value
-                .as_ref()
-                .filter(|v| v.get("resultType").is_some_and(|t| t == "input_required"));
-            let Some(asks) = asks.filter(|_| self.identity.era == Era::Stateless) else {
-                if value.is_none() {
-                    let detail = format!("the result of `{method}` can't be looked into");
-                    self.peer.tap().finding(FindingKind::Protocol, detail);
-                }
-                return Ok(CallResult { raw, value, rounds });
+            let glance = self.glance(method, &raw);
+            let asks = glance.as_ref().filter(|g| {
+                self.identity.era == Era::Stateless
+                    && g.result_type.as_deref() == Some("input_required")
+            });
+            let Some(asks) = asks else {
+                let is_error = glance.and_then(|g| g.is_error).unwrap_or(false);
+                return Ok(CallResult {
+                    raw,
+                    is_error,
+                    rounds,
+                });
             };
             next = params.clone();
-            next.insert(
-                "inputResponses".to_owned(),
-                responses(asks, self.peer.answers())?,
-            );
-            if let Some(state) = asks.get("requestState") {
+            let responses = responses(asks, self.peer.answers())?;
+            next.insert("inputResponses".to_owned(), responses);
+            if let Some(state) = &asks.request_state {
                 next.insert("requestState".to_owned(), state.clone());
             }
         }
@@ -72,13 +80,33 @@ impl Client {
             "the server asked back more than {MAX_ROUNDS} times"
         )))
     }
+
+    /// Looks at a result, and notes what no result should be.
+    fn glance<'a>(&self, method: &str, raw: &'a RawValue) -> Option<Glance<'a>> {
+        let glance: Option<Glance<'_>> = serde_json::from_str(raw.get()).ok();
+        let is_list = |raw: &RawValue| raw.get().trim_start().starts_with('[');
+        let problem = match &glance {
+            None => Some("is not an object as it should be"),
+            Some(g)
+                if method == "tools/call" && g.result_type.as_deref() != Some("input_required") =>
+            {
+                let has_content = g.content.is_some_and(is_list);
+                (!has_content).then_some("has no list `content`")
+            }
+            Some(_) => None,
+        };
+        if let Some(problem) = problem {
+            let detail = format!("the result of `{method}` {problem}");
+            self.peer.tap().finding(FindingKind::Protocol, detail);
+        }
+        glance
+    }
 }
 
 /// What is answered to the questions in a result.
-fn responses(asks: &Value, answers: &Answers) -> Result<Value, CallError> {
-    let questions = asks.get("inputRequests").and_then(Value::as_object);
+fn responses(asks: &Glance<'_>, answers: &Answers) -> Result<Value, CallError> {
     let mut responses = Map::new();
-    for (key, question) in questions.into_iter().flatten() {
+    for (key, question) in asks.input_requests.iter().flatten() {
         let method = question.get("method").and_then(Value::as_str).unwrap_or("");
         let answer = answers.to(method).map_err(|(_, why)| {
             CallError::Nonsense(format!("the server asks back for `{method}`: {why}"))

@@ -323,8 +323,7 @@ impl Line {
         match reason {
             IntroductionError::Refused(reason) => (reason, self.stderr()),
             IntroductionError::TimedOut(after) => {
-                let after =
-                    proctor_core::duration::render(Duration::from_secs(after.as_secs().max(1)));
+                let after = proctor_core::duration::brief(after);
                 (format!("no answer within {after}"), self.stderr())
             }
             IntroductionError::Gone => farewell(self.process.as_mut(), &self.peer).await,

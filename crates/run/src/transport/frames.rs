@@ -48,7 +48,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                     (None, false) => Some(Line::Torn(line)),
                 });
             }
-            let end = available.iter().position(|b| *b == b'\n');
+            let end = memchr::memchr(b'\n', available);
             let part = &available[..end.unwrap_or(available.len())];
             match &mut passed {
                 Some(passed) => passed.take(part),

@@ -120,7 +120,7 @@ impl HttpLink {
         );
         tap.frame(Some(exchange), Direction::ToServer, &message);
         *request.body_mut() = Some(message.into());
-        let response = self.client.execute(request).await.map_err(|e| broken(&e))?;
+        let response = self.client.execute(request).await.map_err(broken)?;
         tap.http(
             exchange,
             Direction::ToClient,
@@ -172,7 +172,7 @@ impl HttpLink {
         exchange: u64,
     ) -> Result<(), Failure> {
         let mut events = Events::new(MAX_MESSAGE);
-        while let Some(chunk) = response.chunk().await.map_err(|e| broken(&e))? {
+        while let Some(chunk) = response.chunk().await.map_err(broken)? {
             for event in events.take(&chunk) {
                 match event.data {
                     // A server may open a stream with an empty event, to have it resumed.
@@ -324,7 +324,7 @@ async fn read_body(
     mut response: Response,
 ) -> Result<Result<Vec<u8>, crate::recorder::Oversized>, Failure> {
     let mut body = Bounded::new(MAX_MESSAGE);
-    while let Some(chunk) = response.chunk().await.map_err(|e| broken(&e))? {
+    while let Some(chunk) = response.chunk().await.map_err(broken)? {
         body.take(&chunk);
     }
     Ok(body.end())
@@ -344,10 +344,11 @@ fn refusal(status: StatusCode, body: &[u8]) -> Failure {
     }
 }
 
-/// An error of the network, with its causes.
-pub(super) fn broken(error: &reqwest::Error) -> Failure {
+/// An error of the network, with its causes. The address, which may hold a secret, is not in it.
+pub(super) fn broken(error: reqwest::Error) -> Failure {
+    let error = error.without_url();
     let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
+    let mut source = std::error::Error::source(&error);
     while let Some(cause) = source {
         text = format!("{text}: {cause}");
         source = cause.source();

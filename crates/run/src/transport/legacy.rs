@@ -58,7 +58,7 @@ impl LegacyLink {
         let response = client
             .execute(request)
             .await
-            .map_err(|error| OpenError::Refused(broken(&error).to_string()))?;
+            .map_err(|error| OpenError::Refused(broken(error).to_string()))?;
         let status = response.status();
         tap.http(
             1,
@@ -128,7 +128,7 @@ impl LegacyLink {
         );
         tap.frame(None, Direction::ToServer, &message);
         *request.body_mut() = Some(message.into());
-        let response = self.client.execute(request).await.map_err(|e| broken(&e))?;
+        let response = self.client.execute(request).await.map_err(broken)?;
         let status = response.status();
         tap.http(
             exchange,
@@ -177,7 +177,7 @@ impl Stream {
                 .response
                 .chunk()
                 .await
-                .map_err(|error| OpenError::Refused(broken(&error).to_string()))?;
+                .map_err(|error| OpenError::Refused(broken(error).to_string()))?;
             let Some(chunk) = chunk else {
                 return Err(OpenError::Refused(
                     "the stream ended before it named an endpoint".to_owned(),
@@ -227,7 +227,7 @@ impl Stream {
             match self.response.chunk().await {
                 Ok(Some(chunk)) => self.ready = self.events.take(&chunk),
                 Ok(None) => return peer.end(Ended::Closed),
-                Err(error) => return peer.end(Ended::Broken(broken(&error).to_string())),
+                Err(error) => return peer.end(Ended::Broken(broken(error).to_string())),
             }
         }
     }

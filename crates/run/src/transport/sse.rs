@@ -52,7 +52,7 @@ impl Events {
                 rest = &rest[1..];
                 continue;
             }
-            let end = rest.iter().position(|b| matches!(b, b'\n' | b'\r'));
+            let end = memchr::memchr2(b'\n', b'\r', rest);
             self.part(&rest[..end.unwrap_or(rest.len())]);
             let Some(end) = end else { break };
             self.after_return = rest[end] == b'\r';
