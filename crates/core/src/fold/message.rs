@@ -89,7 +89,7 @@ impl Id {
             return Self::Absent;
         }
         let mut text = match serde_json::from_str::<Value>(raw.get()) {
-            Ok(value) => json::canonical(&value),
+            Ok(value) => whole_number(&value).unwrap_or_else(|| json::canonical(&value)),
             Err(_) => raw.get().to_owned(),
         };
         if text.len() > MAX_ID {
@@ -99,6 +99,18 @@ impl Id {
         }
         Self::Value(text)
     }
+}
+
+/// A number without a fraction as people write it; its canonical form is hard to read.
+fn whole_number(value: &Value) -> Option<String> {
+    /// Up to here a float tells every whole number from its neighbours.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let digits = value.as_number()?.as_str();
+    if let Ok(number) = digits.parse::<i64>() {
+        return Some(number.to_string());
+    }
+    let number: f64 = digits.parse().ok()?;
+    (json::is_integer(value.as_number()?) && number.abs() < EXACT).then(|| format!("{number:.0}"))
 }
 
 impl fmt::Display for Id {

@@ -23,6 +23,25 @@ fn answers_are_found_by_id_in_any_order() {
 }
 
 #[test]
+fn an_id_is_its_value_however_it_is_spelled() {
+    let check = |asked: &str, answered: &str, same: bool| {
+        let folded = Trial::stdio()
+            .calls(asked, "a")
+            .gets(&result(answered, "A"))
+            .folded();
+        assert_eq!(brief(&folded) == ["a=A"], same, "{asked} {answered}");
+    };
+    check("100", "1e2", true);
+    check("1.50", "1.5", true);
+    check("18446744073709551617", "18446744073709551617.0", true);
+    check("18446744073709551617", "18446744073709551616", false);
+    check("9007199254740993", "9007199254740992", false);
+    check("\"\\u0061\"", "\"a\"", true);
+    check("1", "\"1\"", false);
+    check("1", "true", false);
+}
+
+#[test]
 fn what_an_answer_lacks_is_found() {
     let check = |answers: &[&str], calls: &[&str], found: &[FindingKind]| {
         let trial = Trial::stdio().calls("1", "a");
