@@ -257,3 +257,33 @@ fn findings_are_told_once_and_counted_then() {
         .folded();
     assert_eq!(folded.findings, [recorded]);
 }
+
+proptest::proptest! {
+    #[test]
+    fn anything_folds_and_every_call_is_there(
+        steps in proptest::collection::vec((0..9_u8, 0..4_u8, 0..4_u64), 0..60)
+    ) {
+        let mut trial = Trial::http().open(2, Actor::Agent, Wire::Stdio);
+        let mut made = 0;
+        for (what, id, exchange) in steps {
+            let id = ["1", "\"1\"", "2", "null"][usize::from(id)];
+            let (direction, text) = match what {
+                0..3 => (Direction::ToServer, call(id, "a")),
+                3..6 => (Direction::ToClient, result(id, "A")),
+                6 => (Direction::ToClient, format!("[{},{{}}]", result(id, "A"))),
+                7 => (Direction::ToClient, "{\"id\":".to_owned()),
+                _ => {
+                    let params = format!(r#"{{"requestId":{id}}}"#);
+                    let method = "notifications/cancelled";
+                    (Direction::ToServer, format!(r#"{{"method":"{method}","params":{params}}}"#))
+                }
+            };
+            made += usize::from(what < 3);
+            let exchange = (exchange > 0).then_some(exchange);
+            let conn = if exchange.is_some() { 1 } else { 2 };
+            trial = trial.frame(conn, exchange, direction, Body::Text(text));
+        }
+        let folded = trial.folded();
+        proptest::prop_assert_eq!(folded.transcript.calls.len(), made);
+    }
+}

@@ -151,6 +151,9 @@ fn a_trial_that_says_too_much_can_still_be_ended() {
         error,
         RecordError::TrialTooLarge { limit: 100_000, .. }
     ));
+    let blobs = || fs::read_dir(folder.path().join(BLOBS)).unwrap().count();
+    assert!(frame(&mut trial, 2, &vec![b'y'; 60_000]).is_err());
+    assert_eq!(blobs(), 1);
     frame(&mut trial, 3, b"small").unwrap();
     trial.end(4, passed()).unwrap();
     let run = RunReader::open(folder.path()).unwrap();
