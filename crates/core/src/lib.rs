@@ -10,6 +10,7 @@ pub mod document;
 pub mod duration;
 pub mod event;
 mod excerpt;
+pub mod fold;
 pub mod json;
 pub mod matcher;
 pub mod pattern;

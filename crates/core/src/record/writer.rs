@@ -219,7 +219,9 @@ impl TrialWriter {
         bytes: &[u8],
     ) -> Result<u64, RecordError> {
         // Checked first, so that what does not fit leaves no blob behind.
-        self.check_room(0)?;
+        if bytes.len() <= MAX_FRAME {
+            self.check_room(bytes.len() as u64)?;
+        }
         let body = self.shared.body(bytes)?;
         let blob_bytes = blob_bytes(&body);
         let frame = Frame {
@@ -279,13 +281,16 @@ impl Shared {
     /// Redacts, and puts a long body where it belongs; says how long the blob is.
     fn store(&self, what: What) -> Result<(What, u64), RecordError> {
         self.check()?;
-        let what = self.redactor.what(what);
         let What::Frame(mut frame) = what else {
-            return Ok((what, 0));
+            return Ok((self.redactor.what(what), 0));
         };
         frame.body = match frame.body {
-            Body::Text(text) if text.len() > MAX_INLINE => self.kept(text.as_bytes())?,
-            body => body,
+            Body::Text(text) => self.body(text.as_bytes())?,
+            Body::Base64(text) => match BASE64.decode(text.as_bytes()) {
+                Ok(bytes) => self.body(&bytes)?,
+                Err(_) => self.body(text.as_bytes())?,
+            },
+            body @ (Body::Blob { .. } | Body::Cut { .. }) => body,
         };
         let bytes = blob_bytes(&frame.body);
         Ok((What::Frame(frame), bytes))

@@ -1,1 +1,259 @@
+//! Writers that are killed, refused and raced, and files that are broken.
 
+use std::fs;
+use std::path::PathBuf;
+
+use crate::event::RunEnded;
+
+use super::*;
+
+#[test]
+fn a_part_torn_at_any_byte_reads_up_to_its_last_whole_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = create(folder.path());
+    let mut trial = run.trial(0, "torn", trial_started(1)).unwrap();
+    trial.append(1, opened()).unwrap();
+    frame(&mut trial, 2, "{\"é\":\"漢\"}".as_bytes()).unwrap();
+    drop(trial);
+    let run = RunReader::open(folder.path()).unwrap();
+    let file = only_trial(&run);
+    assert!(!file.ended);
+    let whole = events_of(&run, &file);
+    let bytes = fs::read(&file.path).unwrap();
+    for length in 0..=bytes.len() {
+        fs::write(&file.path, &bytes[..length]).unwrap();
+        let mut reader = run.trial(&file).unwrap();
+        let events: Vec<Event> = reader.by_ref().map(Result::unwrap).collect();
+        let lines = bytes[..length].split(|b| *b == b'\n').count() - 1;
+        assert_eq!(events, whole[..lines]);
+        let last = bytes[..length]
+            .iter()
+            .rposition(|b| *b == b'\n')
+            .map_or(0, |at| at + 1);
+        let torn = (last < length).then_some(Torn {
+            bytes: (length - last) as u64,
+        });
+        assert_eq!(reader.torn(), torn);
+        assert!(reader.next().is_none());
+    }
+}
+
+#[test]
+fn a_writer_that_is_dropped_leaves_no_ended_trial() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = create(folder.path());
+    let mut trial = run.trial(0, "x", trial_started(1)).unwrap();
+    trial.append(1, What::TrialEnded(passed())).unwrap();
+    drop(trial);
+    drop(run);
+    let run = RunReader::open(folder.path()).unwrap();
+    assert!(!only_trial(&run).ended);
+    assert!(run.index().unwrap().is_empty());
+}
+
+#[test]
+fn a_folder_has_one_writer_and_one_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let again = || RunWriter::create(folder.path(), redactor(), run_started()).unwrap_err();
+    let run = create(folder.path());
+    let trial = run.trial(0, "x", trial_started(1)).unwrap();
+    assert!(matches!(again(), RecordError::Locked { .. }));
+    let error = run.trial(0, "x", trial_started(1)).unwrap_err();
+    assert!(matches!(error, RecordError::TrialExists { .. }));
+    drop(run);
+    // The trial's writer is at work still.
+    assert!(matches!(again(), RecordError::Locked { .. }));
+    trial.end(1, passed()).unwrap();
+    assert!(matches!(again(), RecordError::HoldsARun { .. }));
+}
+
+#[test]
+fn after_a_failed_write_nothing_is_written_and_nothing_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = create(folder.path());
+    let mut trial = run.trial(0, "x", trial_started(1)).unwrap();
+    let other = run.trial(0, "other", trial_started(1)).unwrap();
+    // A removed folder takes no blobs, and no renames.
+    fs::remove_dir_all(folder.path().join(BLOBS)).unwrap();
+    let first = frame(&mut trial, 1, &vec![b'x'; MAX_INLINE + 1]).unwrap_err();
+    assert!(
+        matches!(first, RecordError::Io { doing: "write", .. }),
+        "{first:?}"
+    );
+    let text = first.to_string();
+    assert_eq!(frame(&mut trial, 2, b"{}").unwrap_err().to_string(), text);
+    assert_eq!(trial.end(3, passed()).unwrap_err().to_string(), text);
+    assert_eq!(other.end(3, passed()).unwrap_err().to_string(), text);
+    assert_eq!(run.append(4, opened()).unwrap_err().to_string(), text);
+    assert!(run.trial(5, "new", trial_started(1)).is_err());
+    let ended = RunEnded {
+        exit: 0,
+        reason: None,
+    };
+    assert_eq!(run.end(6, ended).unwrap_err().to_string(), text);
+    let run = RunReader::open(folder.path()).unwrap();
+    assert_eq!(
+        run.trials()
+            .unwrap()
+            .iter()
+            .filter(|trial| trial.ended)
+            .count(),
+        0
+    );
+}
+
+#[test]
+fn a_removed_folder_fails_the_end() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("run");
+    let run = create(&folder);
+    let trial = run.trial(0, "x", trial_started(1)).unwrap();
+    fs::remove_dir_all(&folder).unwrap();
+    assert!(trial.end(1, passed()).is_err());
+    assert!(
+        run.end(
+            2,
+            RunEnded {
+                exit: 0,
+                reason: None
+            }
+        )
+        .is_err()
+    );
+    assert!(matches!(
+        RunReader::open(&folder).unwrap_err(),
+        RecordError::NotARun { .. }
+    ));
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_an_error_with_its_path() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let folder = file.path().join("run");
+    let error = RunWriter::create(&folder, redactor(), run_started()).unwrap_err();
+    let expected = format!("could not create `{}`", folder.display());
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn a_trial_that_says_too_much_can_still_be_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = RecordOptions {
+        max_trial: 100_000,
+        ..RecordOptions::default()
+    };
+    let run = RunWriter::create_with(folder.path(), redactor(), run_started(), options).unwrap();
+    let mut trial = run.trial(0, "x", trial_started(1)).unwrap();
+    let long = vec![b'x'; 60_000];
+    frame(&mut trial, 1, &long).unwrap();
+    let error = frame(&mut trial, 2, &long).unwrap_err();
+    assert!(matches!(
+        error,
+        RecordError::TrialTooLarge { limit: 100_000, .. }
+    ));
+    let blobs = || fs::read_dir(folder.path().join(BLOBS)).unwrap().count();
+    assert!(frame(&mut trial, 2, &vec![b'y'; 60_000]).is_err());
+    assert_eq!(blobs(), 1);
+    frame(&mut trial, 3, b"small").unwrap();
+    trial.end(4, passed()).unwrap();
+    let run = RunReader::open(folder.path()).unwrap();
+    assert_eq!(events_of(&run, &only_trial(&run)).len(), 4);
+}
+
+#[test]
+fn what_is_no_run_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || RunReader::open(folder.path()).map(|_| ()).unwrap_err();
+    let path = folder.path().join(RUN);
+    assert!(
+        open()
+            .to_string()
+            .ends_with("is not a run: it has no `run.jsonl`")
+    );
+    fs::write(&path, "").unwrap();
+    assert!(matches!(open(), RecordError::NotARun { .. }));
+    fs::write(&path, "{\"seq\":1").unwrap();
+    assert!(matches!(open(), RecordError::NotARun { .. }));
+    fs::write(&path, "hello\n").unwrap();
+    assert!(matches!(open(), RecordError::Corrupt { line: 1, .. }));
+    let newer = r#"{"seq":1,"at":0,"event":{"runStarted":{"record":2,"other":[]}},"more":1}"#;
+    fs::write(&path, format!("{newer}\n")).unwrap();
+    assert!(matches!(
+        open(),
+        RecordError::NewerVersion {
+            found: 2,
+            known: 1,
+            ..
+        }
+    ));
+}
+
+#[test]
+fn a_broken_line_in_the_middle_is_an_error_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = create(folder.path());
+    let mut trial = run.trial(0, "x", trial_started(1)).unwrap();
+    trial.append(1, opened()).unwrap();
+    trial.end(2, passed()).unwrap();
+    let run = RunReader::open(folder.path()).unwrap();
+    let file = only_trial(&run);
+    let text = fs::read_to_string(&file.path).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let long = " ".repeat(MAX_LINE + 1);
+    for second in ["{}", "", "\u{0}", lines[0], lines[2], &long] {
+        fs::write(
+            &file.path,
+            format!("{}\n{second}\n{}\n", lines[0], lines[2]),
+        )
+        .unwrap();
+        let mut reader = run.trial(&file).unwrap();
+        assert!(reader.next().unwrap().is_ok());
+        let error = reader.next().unwrap().unwrap_err();
+        assert!(
+            matches!(error, RecordError::Corrupt { line: 2, .. }),
+            "{error}"
+        );
+        assert!(reader.next().is_none());
+    }
+}
+
+#[test]
+fn a_blob_is_read_only_if_it_is_what_its_name_says() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join(BLOBS)).unwrap();
+    let blobs = Blobs::of_run(folder.path());
+    let sha256 = blobs::hash(b"body");
+    let body = |sha256: &str, bytes| crate::event::Body::Blob {
+        sha256: sha256.to_owned(),
+        bytes,
+    };
+    let read = |sha256: &str, bytes| {
+        let body = body(sha256, bytes);
+        blobs
+            .body_bytes(&body)
+            .map(|bytes| bytes.map(std::borrow::Cow::into_owned))
+    };
+    assert!(matches!(read(&sha256, 4), Err(RecordError::Io { .. })));
+    let path: PathBuf = folder.path().join(BLOBS).join(&sha256);
+    fs::write(&path, "body").unwrap();
+    assert_eq!(read(&sha256, 4).unwrap().unwrap(), b"body");
+    assert!(matches!(
+        read(&sha256, 5),
+        Err(RecordError::DamagedBlob { .. })
+    ));
+    assert!(matches!(
+        read(&sha256, 3),
+        Err(RecordError::DamagedBlob { .. })
+    ));
+    fs::write(&path, "tree").unwrap();
+    assert!(matches!(
+        read(&sha256, 4),
+        Err(RecordError::DamagedBlob { .. })
+    ));
+    let outside = format!("../{}", &sha256[3..]);
+    fs::write(folder.path().join(&sha256[3..]), "body").unwrap();
+    assert!(matches!(
+        read(&outside, 4),
+        Err(RecordError::DamagedBlob { .. })
+    ));
+}

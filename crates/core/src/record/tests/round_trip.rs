@@ -63,6 +63,17 @@ fn bodies_take_the_form_that_suits_them() {
         body: Body::Text(String::from_utf8(long.clone()).unwrap()),
     });
     trial.append(2, text).unwrap();
+    let cut = Body::Cut {
+        bytes: 1 << 40,
+        sha256: blobs::hash(b""),
+    };
+    let known_as_cut = What::Frame(Frame {
+        conn: ConnectionId(1),
+        exchange: None,
+        direction: Direction::ToClient,
+        body: cut.clone(),
+    });
+    trial.append(2, known_as_cut).unwrap();
     trial.end(3, passed()).unwrap();
 
     let run = RunReader::open(folder.path()).unwrap();
@@ -86,6 +97,7 @@ fn bodies_take_the_form_that_suits_them() {
             .count(),
         1
     );
+    assert_eq!(body(&events[8]), &cut);
     for (event, bytes) in events[1..].iter().zip(&cases[..5]) {
         let read = run.body_bytes(body(event)).unwrap().unwrap();
         assert_eq!(read.as_ref(), *bytes);

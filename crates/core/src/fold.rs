@@ -1,0 +1,286 @@
+//! Events, folded into what checks read.
+//!
+//! Its main type is [`Fold`]: events go in one at a time, live or from a record, and a [`Folded`]
+//! trial comes out. What went over the wire is parsed here and nowhere before, and what can't be
+//! parsed is a fact that is kept. Of a trial only the transcript is held in memory, and the
+//! payloads in it up to a limit.
+
+mod calls;
+mod findings;
+mod message;
+mod pairing;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use crate::event::{
+    Actor, Body, ConnectionId, ConnectionOpened, Direction, Event, Finding, FindingKind, Frame,
+    TrialEnded, TrialStarted, What, Wire,
+};
+use crate::record::{Blobs, RecordError, RunReader, Torn, TrialFile};
+use crate::transcript::Transcript;
+
+use self::calls::Calls;
+use self::findings::Findings;
+use self::message::{Kind, Message, Unparsable};
+use self::pairing::{Found, Pairing};
+
+/// What a trial came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Folded {
+    /// Which trial it is, if its record says so.
+    pub started: Option<TrialStarted>,
+    /// How it ended; `None` if it did not.
+    pub ended: Option<TrialEnded>,
+    /// What the agent did.
+    pub transcript: Transcript,
+    /// What was found to be wrong, as it was recorded or as the messages show it.
+    pub findings: Vec<Finding>,
+    /// The numbers of messages of the agent that the record had to cut: any of them may have been
+    /// a call that is missing in the transcript.
+    pub unread_requests: Vec<u64>,
+    /// The last line of the record, if it is not whole.
+    pub torn: Option<Torn>,
+}
+
+/// What is folded, and how much of it is kept.
+#[derive(Debug, Clone)]
+pub struct FoldOptions {
+    /// Whose calls count.
+    pub actors: Vec<Actor>,
+    /// How many bytes of arguments and results are kept, as JSON. What comes after is
+    /// [`Payload::Cut`](crate::transcript::Payload::Cut): parsed, it takes many times its length.
+    pub payload_bytes: u64,
+}
+
+impl Default for FoldOptions {
+    fn default() -> Self {
+        Self {
+            actors: vec![Actor::Agent, Actor::Loop, Actor::Person],
+            payload_bytes: 64 * 1024 * 1024,
+        }
+    }
+}
+
+/// Folds the events of one trial.
+pub fn fold(
+    events: impl IntoIterator<Item = Result<Event, RecordError>>,
+    blobs: &Blobs,
+    options: &FoldOptions,
+) -> Result<Folded, RecordError> {
+    let mut fold = Fold::new(options.clone());
+    for event in events {
+        fold.push(&event?, blobs)?;
+    }
+    Ok(fold.finish())
+}
+
+/// Folds a trial of a run.
+pub fn fold_trial(
+    run: &RunReader,
+    trial: &TrialFile,
+    options: &FoldOptions,
+) -> Result<Folded, RecordError> {
+    let mut events = run.trial(trial)?;
+    let folded = fold(&mut events, run.blobs(), options)?;
+    Ok(Folded {
+        torn: events.torn(),
+        ..folded
+    })
+}
+
+/// A trial, as far as its events are known.
+#[derive(Debug)]
+pub struct Fold {
+    actors: Vec<Actor>,
+    connections: HashMap<ConnectionId, ConnectionOpened>,
+    pairing: Pairing,
+    calls: Calls,
+    findings: Findings,
+    started: Option<TrialStarted>,
+    ended: Option<TrialEnded>,
+    unread_requests: Vec<u64>,
+}
+
+/// Where a message stands in the record.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    seq: u64,
+    at: u64,
+    conn: ConnectionId,
+    exchange: Option<u64>,
+}
+
+impl Fold {
+    /// Nothing has happened yet.
+    pub fn new(options: FoldOptions) -> Self {
+        Self {
+            actors: options.actors,
+            connections: HashMap::new(),
+            pairing: Pairing::default(),
+            calls: Calls::new(options.payload_bytes),
+            findings: Findings::default(),
+            started: None,
+            ended: None,
+            unread_requests: Vec::new(),
+        }
+    }
+
+    /// Takes in the next event. Fails only if a blob can't be read.
+    pub fn push(&mut self, event: &Event, blobs: &Blobs) -> Result<(), RecordError> {
+        match &event.event {
+            What::TrialStarted(started) => self.started = Some(started.clone()),
+            What::TrialEnded(ended) => self.ended = Some(ended.clone()),
+            What::ConnectionOpened(opened) => {
+                self.connections.insert(opened.conn, opened.clone());
+            }
+            What::Finding(finding) => self.findings.recorded(finding.clone()),
+            What::Frame(frame) => {
+                let place = Place {
+                    seq: event.seq,
+                    at: event.at,
+                    conn: frame.conn,
+                    exchange: frame.exchange,
+                };
+                self.frame(place, frame, blobs)?;
+            }
+            What::RunStarted(_)
+            | What::RunEnded(_)
+            | What::PhaseStarted { .. }
+            | What::ConnectionClosed(_)
+            | What::Http(_) => {}
+        }
+        Ok(())
+    }
+
+    /// The trial, with everything that is still open left without an answer.
+    pub fn finish(mut self) -> Folded {
+        for asked in self.pairing.into_unanswered() {
+            if let (Some(call), Some(bytes)) = (asked.call, asked.cut) {
+                self.calls.answer_was_cut(call, bytes);
+            }
+        }
+        Folded {
+            started: self.started,
+            ended: self.ended,
+            transcript: Transcript {
+                calls: self.calls.into_calls(),
+                skills: None,
+            },
+            findings: self.findings.into_all(),
+            unread_requests: self.unread_requests,
+            torn: None,
+        }
+    }
+
+    fn frame(&mut self, place: Place, frame: &Frame, blobs: &Blobs) -> Result<(), RecordError> {
+        if let Body::Cut { bytes, .. } = frame.body {
+            match frame.direction {
+                Direction::ToServer if self.counts(place.conn) => {
+                    self.unread_requests.push(place.seq);
+                }
+                Direction::ToServer => {}
+                Direction::ToClient => self.pairing.cut(place, bytes),
+            }
+            return Ok(());
+        }
+        let Some(bytes) = blobs.body_bytes(&frame.body)? else {
+            return Ok(());
+        };
+        let parsed = message::each(&bytes, &mut |message| match frame.direction {
+            Direction::ToServer => self.sent(place, message),
+            Direction::ToClient => self.received(place, message),
+        });
+        if let Err(Unparsable {
+            looks_like_json,
+            reason,
+        }) = parsed
+        {
+            let is_line = self
+                .connections
+                .get(&place.conn)
+                .is_some_and(|opened| opened.transport == Wire::Stdio);
+            let kind = if is_line && !looks_like_json {
+                FindingKind::Noise
+            } else {
+                FindingKind::Malformed
+            };
+            self.findings.derived(place, kind, &reason);
+        }
+        Ok(())
+    }
+
+    fn sent(&mut self, place: Place, message: &Message<'_>) {
+        match message.kind() {
+            Kind::Request { id, method } => {
+                let call = if self.counts(place.conn) {
+                    let opened = self.connections.get(&place.conn);
+                    let server = opened.map_or("", |opened| opened.server.as_str());
+                    self.calls.request(place, server, method, message.params)
+                } else {
+                    None
+                };
+                self.pairing.asked(place, id, call);
+            }
+            Kind::Notification {
+                method: "notifications/cancelled",
+            } => {
+                if let Some(id) = message.cancelled() {
+                    self.pairing.cancelled(place, &id);
+                }
+            }
+            // An answer to a question of the server: no part of the transcript.
+            Kind::Notification { .. } | Kind::Answer { .. } => {}
+            Kind::Neither => self.findings.derived(
+                place,
+                FindingKind::Malformed,
+                "the client sent what is neither a request nor an answer",
+            ),
+        }
+    }
+
+    fn received(&mut self, place: Place, message: &Message<'_>) {
+        let id = match message.kind() {
+            Kind::Answer { id } => id,
+            Kind::Request { .. } | Kind::Notification { .. } => return,
+            Kind::Neither => {
+                let detail = "a message without a method, a result and an error";
+                self.findings.derived(place, FindingKind::Malformed, detail);
+                return;
+            }
+        };
+        if message.result.is_some() && message.error.is_some() {
+            let detail = format!("the answer to {id} has a result and an error");
+            self.findings
+                .derived(place, FindingKind::ResultAndError, &detail);
+        }
+        let (kind, detail) = match self.pairing.answered(place, &id, message.error.is_some()) {
+            Found::Asked(asked) => {
+                if let Some(call) = asked.call {
+                    self.calls.answer(place, call, message);
+                }
+                return;
+            }
+            Found::Late => (
+                FindingKind::LateAnswer,
+                format!("{id} was answered after it was cancelled"),
+            ),
+            Found::Again => (
+                FindingKind::DuplicateAnswer,
+                format!("{id} was answered before"),
+            ),
+            Found::Never => (
+                FindingKind::UnknownId,
+                format!("nothing was asked with {id}"),
+            ),
+        };
+        self.findings.derived(place, kind, &detail);
+    }
+
+    fn counts(&self, conn: ConnectionId) -> bool {
+        self.connections
+            .get(&conn)
+            .is_some_and(|opened| self.actors.contains(&opened.actor))
+    }
+}

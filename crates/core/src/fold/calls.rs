@@ -1,0 +1,237 @@
+//! The calls of a transcript, as they are made and answered.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::transcript::{Answer, Call, Payload, Request};
+
+use super::Place;
+use super::message::{Message, present};
+
+/// What servers of the stateless era answer when they need more from the client.
+const INPUT_REQUIRED: &str = "input_required";
+
+#[derive(Debug)]
+pub(super) struct Calls {
+    made: Vec<Call>,
+    /// When each call was made, by its index.
+    made_at: Vec<u64>,
+    /// Calls that will go on when the client calls again.
+    open: Vec<OpenCall>,
+    payload_bytes_left: u64,
+}
+
+/// A call whose server asked for more input.
+#[derive(Debug)]
+struct OpenCall {
+    call: usize,
+    conn: crate::event::ConnectionId,
+    method: &'static str,
+    target: String,
+    state: Option<String>,
+}
+
+/// The parts of a request's parameters that matter.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Params<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    name: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    uri: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    arguments: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    input_responses: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    request_state: Option<&'a RawValue>,
+}
+
+impl Calls {
+    pub(super) fn new(payload_bytes: u64) -> Self {
+        Self {
+            made: Vec::new(),
+            made_at: Vec::new(),
+            open: Vec::new(),
+            payload_bytes_left: payload_bytes,
+        }
+    }
+
+    /// The call that a request makes or goes on with, if it is one.
+    pub(super) fn request(
+        &mut self,
+        place: Place,
+        server: &str,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Option<usize> {
+        let method = ["tools/call", "resources/read", "prompts/get"]
+            .into_iter()
+            .find(|call| *call == method)?;
+        let parsed = params.map(|params| serde_json::from_str::<Params>(params.get()));
+        let (params, broken) = match parsed {
+            Some(Ok(params)) => (params, None),
+            Some(Err(error)) => (Params::default(), Some(error.to_string())),
+            None => (Params::default(), None),
+        };
+        let target = match method {
+            "resources/read" => params.uri,
+            _ => params.name,
+        };
+        let target = target.map_or(String::new(), text);
+        if let Some(call) = self.going_on(place, method, &target, &params) {
+            return Some(call);
+        }
+        let arguments = match broken {
+            Some(reason) => Payload::Unreadable { reason },
+            None => self.payload(params.arguments),
+        };
+        self.made.push(Call {
+            seq: place.seq,
+            server: server.to_owned(),
+            request: match method {
+                "tools/call" => Request::Tool {
+                    name: target,
+                    arguments,
+                },
+                "resources/read" => Request::Resource { uri: target },
+                _ => Request::Prompt {
+                    name: target,
+                    arguments,
+                },
+            },
+            answer: Answer::None,
+            duration: None,
+        });
+        self.made_at.push(place.at);
+        Some(self.made.len() - 1)
+    }
+
+    pub(super) fn answer(&mut self, place: Place, call: usize, message: &Message<'_>) {
+        if let (Some(result), None) = (message.result, message.error)
+            && let Some(state) = input_required(result)
+        {
+            self.open(place, call, state);
+            return;
+        }
+        let answer = match (message.error, message.result) {
+            (Some(error), _) => error_of(error),
+            (None, result) => Answer::Result(self.payload(result)),
+        };
+        self.made[call].answer = answer;
+        self.made[call].duration = place
+            .at
+            .checked_sub(self.made_at[call])
+            .map(Duration::from_micros);
+    }
+
+    /// Its answer came, and the record does not hold it.
+    pub(super) fn answer_was_cut(&mut self, call: usize, bytes: u64) {
+        self.made[call].answer = Answer::Result(Payload::Cut { bytes });
+    }
+
+    pub(super) fn into_calls(self) -> Vec<Call> {
+        self.made
+    }
+
+    fn open(&mut self, place: Place, call: usize, state: Option<String>) {
+        let (method, target) = match &self.made[call].request {
+            Request::Tool { name, .. } => ("tools/call", name),
+            Request::Resource { uri } => ("resources/read", uri),
+            Request::Prompt { name, .. } => ("prompts/get", name),
+        };
+        self.open.push(OpenCall {
+            call,
+            conn: place.conn,
+            method,
+            target: target.clone(),
+            state,
+        });
+    }
+
+    /// The call that this request is another round of: the one whose state it brings back, else
+    /// the first that waits for the same thing.
+    fn going_on(
+        &mut self,
+        place: Place,
+        method: &str,
+        target: &str,
+        params: &Params<'_>,
+    ) -> Option<usize> {
+        if params.input_responses.is_none() && params.request_state.is_none() {
+            return None;
+        }
+        let state = params.request_state.map(|state| state.get().to_owned());
+        let fits = |open: &OpenCall| {
+            open.conn == place.conn && open.method == method && open.target == target
+        };
+        let found = self
+            .open
+            .iter()
+            .position(|open| fits(open) && open.state == state)
+            .or_else(|| self.open.iter().position(fits))?;
+        Some(self.open.remove(found).call)
+    }
+
+    fn payload(&mut self, part: Option<&RawValue>) -> Payload {
+        let Some(part) = part else {
+            return Payload::Absent;
+        };
+        let bytes = part.get().len() as u64;
+        if bytes > self.payload_bytes_left {
+            return Payload::Cut { bytes };
+        }
+        self.payload_bytes_left -= bytes;
+        match serde_json::from_str(part.get()) {
+            Ok(value) => Payload::Value(value),
+            Err(error) => Payload::Unreadable {
+                reason: error.to_string(),
+            },
+        }
+    }
+}
+
+/// The state of a result that asks for more input, if it is one.
+#[expect(
+    clippy::option_option,
+    reason = "a result that asks need not have a state"
+)]
+fn input_required(result: &RawValue) -> Option<Option<String>> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Round<'a> {
+        #[serde(borrow)]
+        result_type: Cow<'a, str>,
+        #[serde(borrow, default, deserialize_with = "present")]
+        request_state: Option<&'a RawValue>,
+    }
+    let round: Round = serde_json::from_str(result.get()).ok()?;
+    (round.result_type == INPUT_REQUIRED)
+        .then(|| round.request_state.map(|state| state.get().to_owned()))
+}
+
+/// A string, or what is there instead of one.
+fn text(raw: &RawValue) -> String {
+    serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().to_owned())
+}
+
+fn error_of(error: &RawValue) -> Answer {
+    #[derive(Deserialize)]
+    struct Failure {
+        code: Value,
+        #[serde(default)]
+        message: String,
+    }
+    let unreadable = |reason: String| Answer::Result(Payload::Unreadable { reason });
+    match serde_json::from_str::<Failure>(error.get()) {
+        Ok(Failure { code, message }) => match code.as_i64() {
+            Some(code) => Answer::Error { code, message },
+            None => unreadable(format!("the error's code is {}", crate::json::brief(&code))),
+        },
+        Err(reason) => unreadable(format!("the error is not one: {reason}")),
+    }
+}

@@ -1,0 +1,57 @@
+//! What is wrong, collected without growing for ever.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::event::{ConnectionId, Finding, FindingKind};
+
+use super::Place;
+
+/// How many findings of one kind about one connection are told apart; the rest is counted.
+const TOLD: usize = 20;
+
+/// What was recorded, and what the messages show.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    recorded: Vec<Finding>,
+    recorded_kinds: HashSet<(ConnectionId, FindingKind)>,
+    derived: Vec<Finding>,
+    /// Of each kind: how many are told, and which is the last.
+    told: HashMap<(ConnectionId, FindingKind), (usize, usize)>,
+}
+
+impl Findings {
+    pub(super) fn recorded(&mut self, finding: Finding) {
+        self.recorded_kinds.insert((finding.conn, finding.kind));
+        self.recorded.push(finding);
+    }
+
+    pub(super) fn derived(&mut self, place: Place, kind: FindingKind, detail: &str) {
+        let (count, last) = self.told.entry((place.conn, kind)).or_default();
+        if *count > TOLD {
+            self.derived[*last].count += 1;
+            return;
+        }
+        *count += 1;
+        *last = self.derived.len();
+        self.derived.push(Finding {
+            conn: place.conn,
+            kind,
+            detail: format!("event {}: {detail}", place.seq),
+            count: 1,
+        });
+    }
+
+    /// What was recorded first. Who watched a connection while it was open told of everything of a
+    /// kind, so the same is not derived a second time.
+    pub(super) fn into_all(self) -> Vec<Finding> {
+        let Self {
+            mut recorded,
+            recorded_kinds,
+            derived,
+            ..
+        } = self;
+        let is_new = |finding: &Finding| !recorded_kinds.contains(&(finding.conn, finding.kind));
+        recorded.extend(derived.into_iter().filter(is_new));
+        recorded
+    }
+}

@@ -1,0 +1,191 @@
+//! One JSON-RPC message, parsed no further than is needed.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::json;
+
+/// How many messages one batch may hold.
+const MAX_BATCH: usize = 10_000;
+
+/// How much of an id is kept: it is only compared and shown.
+const MAX_ID: usize = 256;
+
+/// The parts of a message. What it carries stays text.
+#[derive(Debug, serde::Deserialize)]
+pub(super) struct Message<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(super) params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(super) result: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(super) error: Option<&'a RawValue>,
+}
+
+/// What a message is.
+#[derive(Debug)]
+pub(super) enum Kind<'a> {
+    Request { id: Id, method: &'a str },
+    Notification { method: &'a str },
+    Answer { id: Id },
+    Neither,
+}
+
+/// An id, by its type and value: `1` and `1.0` are one, `1` and `"1"` are two.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Id {
+    Absent,
+    Value(String),
+}
+
+/// Why bytes are no message.
+#[derive(Debug)]
+pub(super) struct Unparsable {
+    /// Whether they start as a message does.
+    pub(super) looks_like_json: bool,
+    pub(super) reason: String,
+}
+
+impl Message<'_> {
+    pub(super) fn kind(&self) -> Kind<'_> {
+        let has_answer = self.result.is_some() || self.error.is_some();
+        match (&self.method, self.id) {
+            (Some(method), Some(id)) => Kind::Request {
+                id: Id::of(id),
+                method,
+            },
+            (Some(method), None) => Kind::Notification { method },
+            (None, Some(id)) if has_answer => Kind::Answer { id: Id::of(id) },
+            // A server that could not read the request can't name it.
+            (None, None) if self.error.is_some() => Kind::Answer { id: Id::Absent },
+            (None, _) => Kind::Neither,
+        }
+    }
+
+    /// The id that a cancellation names.
+    pub(super) fn cancelled(&self) -> Option<Id> {
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Cancelled<'a> {
+            #[serde(borrow)]
+            request_id: &'a RawValue,
+        }
+        let params: Cancelled = serde_json::from_str(self.params?.get()).ok()?;
+        Some(Id::of(params.request_id))
+    }
+}
+
+impl Id {
+    fn of(raw: &RawValue) -> Self {
+        if raw.get() == "null" {
+            return Self::Absent;
+        }
+        let mut text = match serde_json::from_str::<Value>(raw.get()) {
+            Ok(value) => whole_number(&value).unwrap_or_else(|| json::canonical(&value)),
+            Err(_) => raw.get().to_owned(),
+        };
+        if text.len() > MAX_ID {
+            let hash =
+                sha2::Digest::finalize(<sha2::Sha256 as sha2::Digest>::new_with_prefix(&text));
+            text = data_encoding::HEXLOWER.encode(&hash);
+        }
+        Self::Value(text)
+    }
+}
+
+/// A number without a fraction as people write it; its canonical form is hard to read.
+fn whole_number(value: &Value) -> Option<String> {
+    /// Up to here a float tells every whole number from its neighbours.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let digits = value.as_number()?.as_str();
+    if let Ok(number) = digits.parse::<i64>() {
+        return Some(number.to_string());
+    }
+    let number: f64 = digits.parse().ok()?;
+    (json::is_integer(value.as_number()?) && number.abs() < EXACT).then(|| format!("{number:.0}"))
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Absent => f.write_str("no id"),
+            Self::Value(id) => write!(f, "id `{id}`"),
+        }
+    }
+}
+
+/// Hands over the message, or each one of a batch.
+pub(super) fn each(bytes: &[u8], take: &mut dyn FnMut(&Message<'_>)) -> Result<(), Unparsable> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let first = bytes.trim_ascii_start().first();
+    let looks_like_json = matches!(first, Some(b'{' | b'['));
+    let unparsable = |reason: String| Unparsable {
+        looks_like_json,
+        reason,
+    };
+    let text = str::from_utf8(bytes).map_err(|error| unparsable(error.to_string()))?;
+    if first == Some(&b'[') {
+        let batch: Batch =
+            serde_json::from_str(text).map_err(|error| unparsable(error.to_string()))?;
+        let mut wrong = None;
+        for raw in batch.0 {
+            match serde_json::from_str(raw.get()) {
+                Ok(message) => take(&message),
+                Err(error) => wrong = Some(unparsable(error.to_string())),
+            }
+        }
+        return wrong.map_or(Ok(()), Err);
+    }
+    if first.is_some() && !looks_like_json {
+        return Err(unparsable("it is neither an object nor a list".to_owned()));
+    }
+    let message = serde_json::from_str(text).map_err(|error| unparsable(error.to_string()))?;
+    take(&message);
+    Ok(())
+}
+
+/// The messages of a batch, as many as there may be.
+struct Batch<'a>(Vec<&'a RawValue>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Batch<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Messages;
+        impl<'de> Visitor<'de> for Messages {
+            type Value = Vec<&'de RawValue>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a batch of messages")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let mut messages = Vec::new();
+                while let Some(message) = seq.next_element()? {
+                    if messages.len() == MAX_BATCH {
+                        return Err(A::Error::custom(format!("more than {MAX_BATCH} messages")));
+                    }
+                    messages.push(message);
+                }
+                if messages.is_empty() {
+                    return Err(A::Error::custom("an empty batch"));
+                }
+                Ok(messages)
+            }
+        }
+        deserializer.deserialize_seq(Messages).map(Batch)
+    }
+}
+
+/// A part that is there, also if it is `null`.
+pub(super) fn present<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}

@@ -1,0 +1,166 @@
+//! Which answer belongs to which request.
+//!
+//! On stdio an answer is found by connection and id; on HTTP by exchange and id, and by id alone
+//! where an answer comes over another exchange (a resumed stream, the older HTTP with events).
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use crate::event::ConnectionId;
+
+use super::Place;
+use super::message::Id;
+
+/// How many answered ids are remembered, to tell a second answer from one to nothing.
+const REMEMBERED: usize = 10_000;
+
+/// A request that waits for its answer.
+#[derive(Debug)]
+pub(super) struct Asked {
+    /// The call it belongs to, if it belongs to one.
+    pub(super) call: Option<usize>,
+    /// The length of a message that was cut while it waited: that may have been its answer.
+    pub(super) cut: Option<u64>,
+    exchange: Option<u64>,
+    cancelled: bool,
+}
+
+/// What an answer belongs to.
+#[derive(Debug)]
+pub(super) enum Found {
+    Asked(Asked),
+    /// It was asked, and then cancelled.
+    Late,
+    /// It was answered already.
+    Again,
+    /// Nobody asked.
+    Never,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Pairing {
+    /// By connection and id, in order: clients have been seen to use an id twice.
+    waiting: HashMap<(ConnectionId, Id), VecDeque<Asked>>,
+    /// The ids that wait in an exchange.
+    exchanges: HashMap<(ConnectionId, u64), Vec<Id>>,
+    answered: HashSet<(ConnectionId, Id)>,
+    order: VecDeque<(ConnectionId, Id)>,
+}
+
+impl Pairing {
+    pub(super) fn asked(&mut self, place: Place, id: Id, call: Option<usize>) {
+        if let Some(exchange) = place.exchange {
+            let ids = self.exchanges.entry((place.conn, exchange)).or_default();
+            ids.push(id.clone());
+        }
+        let key = (place.conn, id);
+        self.answered.remove(&key);
+        self.waiting.entry(key).or_default().push_back(Asked {
+            call,
+            cut: None,
+            exchange: place.exchange,
+            cancelled: false,
+        });
+    }
+
+    pub(super) fn answered(&mut self, place: Place, id: &Id, is_error: bool) -> Found {
+        let Some(id) = self.asked_id(place, id, is_error) else {
+            return Found::Never;
+        };
+        let key = (place.conn, id);
+        match self.take(place, &key) {
+            Some(asked) => {
+                self.forget_exchange(&asked, &key);
+                let was_cancelled = asked.cancelled;
+                self.remember(key);
+                if was_cancelled {
+                    Found::Late
+                } else {
+                    Found::Asked(asked)
+                }
+            }
+            None if self.answered.contains(&key) => Found::Again,
+            None => Found::Never,
+        }
+    }
+
+    pub(super) fn cancelled(&mut self, place: Place, id: &Id) {
+        // A cancellation has an exchange of its own on HTTP.
+        let waiting = self.waiting.get_mut(&(place.conn, id.clone()));
+        if let Some(asked) = waiting.and_then(|waiting| waiting.iter_mut().find(|a| !a.cancelled)) {
+            asked.cancelled = true;
+        }
+    }
+
+    /// A message to the client was cut: the answer to one of these, and nobody can tell to which.
+    pub(super) fn cut(&mut self, place: Place, bytes: u64) {
+        let is_here = |asked: &Asked| asked.exchange == place.exchange;
+        let mut waiting: Vec<&mut Asked> = self
+            .waiting
+            .iter_mut()
+            .filter(|((conn, _), _)| *conn == place.conn)
+            .flat_map(|(_, waiting)| waiting)
+            .filter(|asked| !asked.cancelled)
+            .collect();
+        let any_here = waiting.iter().any(|asked| is_here(asked));
+        for asked in waiting
+            .iter_mut()
+            .filter(|asked| !any_here || is_here(asked))
+        {
+            asked.cut.get_or_insert(bytes);
+        }
+    }
+
+    pub(super) fn into_unanswered(self) -> impl Iterator<Item = Asked> {
+        self.waiting.into_values().flatten()
+    }
+
+    /// The id that is meant. An error without one answers the only request of its exchange.
+    fn asked_id(&self, place: Place, id: &Id, is_error: bool) -> Option<Id> {
+        if *id != Id::Absent {
+            return Some(id.clone());
+        }
+        let ids = self.exchanges.get(&(place.conn, place.exchange?))?;
+        match ids.as_slice() {
+            [only] if is_error => Some(only.clone()),
+            _ => None,
+        }
+    }
+
+    fn take(&mut self, place: Place, key: &(ConnectionId, Id)) -> Option<Asked> {
+        let waiting = self.waiting.get_mut(key)?;
+        let same = |asked: &Asked| asked.exchange == place.exchange;
+        let index = waiting.iter().position(same).or_else(|| {
+            // Two clients behind one address may use the same ids at the same time: an exchange
+            // that asked for nothing may answer only what is not in doubt.
+            let is_elsewhere = place.exchange.is_some() && waiting.len() > 1;
+            (!is_elsewhere && !waiting.is_empty()).then_some(0)
+        })?;
+        let asked = waiting.remove(index);
+        if waiting.is_empty() {
+            self.waiting.remove(key);
+        }
+        asked
+    }
+
+    fn forget_exchange(&mut self, asked: &Asked, (conn, id): &(ConnectionId, Id)) {
+        let Some(exchange) = asked.exchange else {
+            return;
+        };
+        if let Some(ids) = self.exchanges.get_mut(&(*conn, exchange)) {
+            ids.retain(|other| other != id);
+            if ids.is_empty() {
+                self.exchanges.remove(&(*conn, exchange));
+            }
+        }
+    }
+
+    fn remember(&mut self, key: (ConnectionId, Id)) {
+        if self.order.len() == REMEMBERED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.answered.remove(&oldest);
+        }
+        self.order.push_back(key.clone());
+        self.answered.insert(key);
+    }
+}

@@ -1,0 +1,288 @@
+//! Records of every version stay readable, and fold to what they always folded to.
+//!
+//! What is under `records/` never changes. See the README there.
+
+use std::path::{Path, PathBuf};
+
+use proctor_core::event::{
+    Actor, Body, ConnectionClosed, ConnectionId, ConnectionOpened, Direction, Finding, FindingKind,
+    Frame, Http, Outcome, Phase, RunEnded, RunStarted, TrialEnded, TrialStarted, What, Wire,
+};
+use proctor_core::fold::{FoldOptions, Folded, fold_trial};
+use proctor_core::json;
+use proctor_core::record::{RecordError, RunReader, RunWriter, TrialWriter};
+use proctor_core::redact::Redactor;
+use serde_json::Value;
+
+fn records() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records")
+}
+
+#[test]
+fn version_1_reads_and_folds_as_ever() {
+    let run = RunReader::open(&records().join("v1")).unwrap();
+    assert_eq!(run.started().record, 1);
+    let events: Vec<_> = run.events().unwrap().map(Result::unwrap).collect();
+    assert_eq!(events.len(), 2);
+    let trials = run.trials().unwrap();
+    let listed: Vec<(&str, u32, bool)> = trials
+        .iter()
+        .map(|trial| (trial.stem.as_str(), trial.attempt, trial.ended))
+        .collect();
+    assert_eq!(
+        listed,
+        [
+            ("http", 1, true),
+            ("stdio", 1, true),
+            ("unfinished", 2, false)
+        ]
+    );
+    let index = run.index().unwrap();
+    assert_eq!(index.len(), 2);
+    for trial in &trials {
+        let folded = fold_trial(&run, trial, &FoldOptions::default()).unwrap();
+        let expected = records()
+            .join("v1-folded")
+            .join(format!("{}.json", trial.stem));
+        let expected = std::fs::read_to_string(expected).unwrap();
+        let expected = serde_json::from_str(&expected).unwrap();
+        let shown = shown(&folded);
+        assert!(
+            json::equal(&shown, &expected),
+            "{} folds to {shown:#}",
+            trial.stem
+        );
+    }
+}
+
+/// Writes a record of the current version beside the test's other output, and folds it: what this
+/// program writes is what it reads. Copied by hand, once for each version, into `records/`.
+#[test]
+fn the_current_version_is_written_as_it_is_read() {
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("record");
+    let _ = std::fs::remove_dir_all(&place);
+    write(&place.join("v1")).unwrap();
+    let run = RunReader::open(&place.join("v1")).unwrap();
+    std::fs::create_dir_all(place.join("v1-folded")).unwrap();
+    for trial in run.trials().unwrap() {
+        let folded = fold_trial(&run, &trial, &FoldOptions::default()).unwrap();
+        assert!(!folded.transcript.calls.is_empty());
+        let path = place.join("v1-folded").join(format!("{}.json", trial.stem));
+        std::fs::write(path, format!("{:#}\n", shown(&folded))).unwrap();
+    }
+}
+
+fn shown(folded: &Folded) -> Value {
+    serde_json::json!({
+        "started": folded.started,
+        "ended": folded.ended,
+        "transcript": folded.transcript,
+        "findings": folded.findings.iter().map(kind).collect::<Vec<_>>(),
+        "unreadRequests": folded.unread_requests,
+        "torn": folded.torn.map(|torn| torn.bytes),
+    })
+}
+
+/// Not the details: they quote the JSON parser, whose words are not ours to keep.
+fn kind(finding: &Finding) -> Value {
+    serde_json::json!([finding.conn, finding.kind, finding.count])
+}
+
+fn write(folder: &Path) -> Result<(), RecordError> {
+    let secrets = [("FIXTURE_TOKEN".to_owned(), "not-a-real-token".to_owned())];
+    let started = RunStarted {
+        record: 1,
+        proctor: "0.1.0".to_owned(),
+        started: "2026-11-15T06:00:00Z".to_owned(),
+        name: "fixture".to_owned(),
+        command: ["proctor", "run", "--token", "not-a-real-token"]
+            .map(str::to_owned)
+            .to_vec(),
+    };
+    let run = RunWriter::create(folder, Redactor::new(secrets), started)?;
+    stdio(run.trial(10, "stdio", trial("tasks/add.yaml", 1))?)?;
+    http(run.trial(20, "http", trial("tasks/read.yaml", 1))?)?;
+    let mut unfinished = run.trial(30, "unfinished", trial("tasks/slow.yaml", 2))?;
+    unfinished.append(31, opened(Actor::Person, Wire::Stdio))?;
+    send(
+        &mut unfinished,
+        32,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow"}}"#,
+    )?;
+    send(
+        &mut unfinished,
+        33,
+        r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"torn"}}"#,
+    )?;
+    run.end(
+        40,
+        RunEnded {
+            exit: 3,
+            reason: Some("interrupted".to_owned()),
+        },
+    )
+}
+
+fn stdio(mut trial: TrialWriter) -> Result<(), RecordError> {
+    trial.append(
+        10,
+        What::PhaseStarted {
+            phase: Phase::Drive,
+        },
+    )?;
+    trial.append(11, opened(Actor::Agent, Wire::Stdio))?;
+    receive(&mut trial, 12, b"fixture server listening")?;
+    trial.append(
+        12,
+        What::Finding(Finding {
+            conn: ConnectionId(1),
+            kind: FindingKind::Noise,
+            detail: "fixture server listening".to_owned(),
+            count: 1,
+        }),
+    )?;
+    send(
+        &mut trial,
+        100,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":18446744073709551617,"b":0.10,"token":"not-a-real-token"}}}"#,
+    )?;
+    receive(
+        &mut trial,
+        250,
+        br#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"3"}]}}"#,
+    )?;
+    receive(
+        &mut trial,
+        260,
+        br#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#,
+    )?;
+    receive(&mut trial, 270, br#"{"jsonrpc":"2.0","id":"#)?;
+    receive(&mut trial, 280, b"\xff\xfe")?;
+    send(
+        &mut trial,
+        300,
+        r#"[{"jsonrpc":"2.0","id":"b","method":"resources/read","params":{"uri":"file:///large"}},{"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"greet"}}]"#,
+    )?;
+    let large = format!(
+        r#"{{"jsonrpc":"2.0","id":"b","result":{{"contents":["{}"]}}}}"#,
+        "0123456789abcdef".repeat(2_100)
+    );
+    receive(&mut trial, 400, large.as_bytes())?;
+    trial.append(
+        500,
+        What::Frame(Frame {
+            conn: ConnectionId(1),
+            exchange: None,
+            direction: Direction::ToClient,
+            body: Body::Cut {
+                bytes: 99_999_999,
+                sha256: "0".repeat(64),
+            },
+        }),
+    )?;
+    trial.append(
+        600,
+        What::ConnectionClosed(ConnectionClosed {
+            conn: ConnectionId(1),
+            reason: "exited with code 1".to_owned(),
+            stderr: Some("Authorization: Bearer abcdef".to_owned()),
+        }),
+    )?;
+    let reason = Some("the server ended".to_owned());
+    trial.end(
+        700,
+        TrialEnded {
+            outcome: Outcome::Failed,
+            reason,
+        },
+    )
+}
+
+fn http(mut trial: TrialWriter) -> Result<(), RecordError> {
+    trial.append(20, opened(Actor::Loop, Wire::Http))?;
+    let rounds = [
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"x":1}}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"q":{"method":"elicitation/create"}},"requestState":"s1"}}"#,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask","arguments":{"x":1},"inputResponses":{"q":{"action":"accept"}},"requestState":"s1"}}"#,
+            r#"{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[],"isError":false}}"#,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"gone"}}"#,
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32020,"message":"header mismatch"}}"#,
+        ),
+    ];
+    for (exchange, (request, reply)) in (1..).zip(rounds) {
+        let at = exchange * 100;
+        for (direction, line, text) in [
+            (Direction::ToServer, "POST /mcp", request),
+            (Direction::ToClient, "200", reply),
+        ] {
+            let headers = [
+                ("authorization", "Bearer x"),
+                ("content-type", "application/json"),
+            ];
+            trial.append(
+                at,
+                What::Http(Http {
+                    conn: ConnectionId(1),
+                    exchange,
+                    direction,
+                    line: line.to_owned(),
+                    headers: headers
+                        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                        .into(),
+                }),
+            )?;
+            trial.append_frame(
+                at + 7,
+                ConnectionId(1),
+                Some(exchange),
+                direction,
+                text.as_bytes(),
+            )?;
+        }
+    }
+    trial.end(
+        700,
+        TrialEnded {
+            outcome: Outcome::Passed,
+            reason: None,
+        },
+    )
+}
+
+fn trial(case: &str, attempt: u32) -> TrialStarted {
+    TrialStarted {
+        case: case.to_owned(),
+        agent: Some("scripted".to_owned()),
+        repeat: 1,
+        attempt,
+    }
+}
+
+fn opened(actor: Actor, transport: Wire) -> What {
+    What::ConnectionOpened(ConnectionOpened {
+        conn: ConnectionId(1),
+        server: "fixture".to_owned(),
+        actor,
+        transport,
+        target: "fixture --token not-a-real-token".to_owned(),
+    })
+}
+
+fn send(trial: &mut TrialWriter, at: u64, text: &str) -> Result<u64, RecordError> {
+    trial.append_frame(
+        at,
+        ConnectionId(1),
+        None,
+        Direction::ToServer,
+        text.as_bytes(),
+    )
+}
+
+fn receive(trial: &mut TrialWriter, at: u64, bytes: &[u8]) -> Result<u64, RecordError> {
+    trial.append_frame(at, ConnectionId(1), None, Direction::ToClient, bytes)
+}
