@@ -11,6 +11,9 @@ use serde_json::value::RawValue;
 /// A message of any sort, borrowed from its bytes.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Message<'a> {
+    /// The version of JSON-RPC, which must be `2.0`.
+    #[serde(borrow, default)]
+    pub(crate) jsonrpc: Option<Cow<'a, str>>,
     /// What answers name, and requests ask to be answered with.
     #[serde(borrow, default)]
     pub(crate) id: Option<&'a RawValue>,

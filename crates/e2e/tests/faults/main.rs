@@ -1,1 +1,103 @@
-//! Faults.
+//! Each row of the fault table that concerns servers and clients, seen through the real binary.
+//!
+//! Every session is watched (`proctor_e2e::session`): it ends within its bound, its record parses, and
+//! no process of it is left. What differs from row to row is in the tables.
+
+mod http;
+mod lists;
+mod processes;
+mod stdio;
+
+use proctor_core::event::FindingKind;
+use proctor_e2e::session::{Seen, Session};
+use proctor_e2e::{Fixture, fixture};
+
+/// One call of `echo`, with little patience.
+const CALL: [&str; 8] = [
+    "call",
+    "echo",
+    "--args",
+    r#"{"text":"hi"}"#,
+    "--timeout",
+    "700ms",
+    "--total-timeout",
+    "2s",
+];
+
+/// The most memory that Proctor may take, whatever a server sends.
+const MEMORY_KIB: u64 = 150 * 1024;
+
+fn on_stdio(args: &[&str]) -> Seen {
+    Session::new(&CALL)
+        .on(fixture().display().to_string(), args)
+        .run()
+}
+
+fn on_http(args: &[&str]) -> Seen {
+    let server = Fixture::http(args);
+    Session::new(&CALL).at(server.url()).run()
+}
+
+/// What is expected of a session.
+struct Expected {
+    code: i32,
+    says: &'static str,
+    finds: Option<FindingKind>,
+}
+
+const fn ok() -> Expected {
+    Expected {
+        code: 0,
+        says: "hi",
+        finds: None,
+    }
+}
+
+const fn ok_but(finds: FindingKind) -> Expected {
+    Expected {
+        code: 0,
+        says: "",
+        finds: Some(finds),
+    }
+}
+
+const fn could_not_tell(says: &'static str) -> Expected {
+    Expected {
+        code: 3,
+        says,
+        finds: None,
+    }
+}
+
+const fn no_answer(finds: FindingKind) -> Expected {
+    Expected {
+        code: 3,
+        says: "no answer within",
+        finds: Some(finds),
+    }
+}
+
+#[track_caller]
+fn check(args: &[&str], seen: &Seen, expected: &Expected) {
+    let Expected { code, says, finds } = expected;
+    assert_eq!(seen.code, Some(*code), "{args:?}: {seen:#?}");
+    let said = seen.stdout.contains(says) || seen.stderr.contains(says);
+    assert!(
+        said,
+        "{args:?} does not say {says:?}: {} {}",
+        seen.stdout, seen.stderr
+    );
+    if let Some(kind) = finds {
+        assert!(
+            seen.found(*kind) > 0,
+            "{args:?} does not find {kind:?}: {:#?}",
+            seen.events
+        );
+    }
+    assert!(seen.has_ended(), "{args:?} has no end");
+    assert!(
+        seen.peak_kib < MEMORY_KIB,
+        "{args:?} took {} KiB",
+        seen.peak_kib
+    );
+}

@@ -211,6 +211,10 @@ impl Peer {
     }
 
     fn one(&self, message: &Message<'_>) -> Option<Vec<u8>> {
+        if message.jsonrpc.as_deref() != Some("2.0") {
+            let detail = "a message that does not say `\"jsonrpc\": \"2.0\"`";
+            self.tap.finding(FindingKind::Protocol, detail);
+        }
         match message.kind() {
             Kind::Request { id, method } => {
                 let outcome = self.answers.to(method);

@@ -131,7 +131,11 @@ fn without_noise<'a>(line: &'a [u8], tap: &Tap) -> Option<&'a [u8]> {
             tap.finding(FindingKind::Noise, "a blank line");
             None
         }
-        Some(b'{' | b'[') => Some(message),
+        Some(b'{') => Some(message),
+        // A batch, and not a log line such as `[INFO] …`.
+        Some(b'[') if matches!(message[1..].trim_ascii_start().first(), Some(b'{' | b']')) => {
+            Some(message)
+        }
         Some(_) => {
             tap.finding(
                 FindingKind::Noise,

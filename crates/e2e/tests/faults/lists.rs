@@ -1,0 +1,64 @@
+//! Lists that come in pages, some of which never end.
+
+use proctor_core::event::FindingKind;
+use proctor_e2e::fixture;
+use proctor_e2e::session::{Seen, Session};
+
+fn tools(mode: &str) -> Seen {
+    let call = ["tools", "-o", "json"];
+    Session::new(&call)
+        .on(fixture().display().to_string(), &["--mode", mode])
+        .run()
+}
+
+fn names(seen: &Seen) -> Vec<String> {
+    let offer: serde_json::Value = serde_json::from_str(&seen.stdout).expect("the offer is JSON");
+    let tools = offer["tools"].as_array().expect("tools are a list");
+    tools
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap_or("").to_owned())
+        .collect()
+}
+
+#[test]
+fn all_pages_are_read_however_they_are_cut() {
+    let call = ["tools", "-o", "json"];
+    let whole = names(
+        &Session::new(&call)
+            .on(fixture().display().to_string(), &[])
+            .run(),
+    );
+    assert!(whole.contains(&"echo".to_owned()));
+    for mode in ["pages=3", "empty-pages", "empty-cursor"] {
+        let seen = tools(mode);
+        assert_eq!(seen.code, Some(0), "{mode}: {}", seen.stderr);
+        // The fixture fills pages up with tools of its own.
+        assert_eq!(names(&seen)[..whole.len()], whole, "{mode}");
+    }
+}
+
+#[test]
+fn a_list_without_end_is_ended_and_named() {
+    let circle = tools("repeated-cursor");
+    assert_eq!(circle.code, Some(3));
+    assert!(
+        circle.stderr.contains("twice, and would never end"),
+        "{}",
+        circle.stderr
+    );
+    assert!(circle.found(FindingKind::Pagination) > 0);
+    let endless = tools("endless-pages");
+    assert_eq!(endless.code, Some(3));
+    assert!(
+        endless.stderr.contains("gave more than 1000 pages"),
+        "{}",
+        endless.stderr
+    );
+}
+
+#[test]
+fn a_server_without_tools_has_none() {
+    let seen = tools("no-tools");
+    assert_eq!(seen.code, Some(0), "{}", seen.stderr);
+    assert_eq!(names(&seen), Vec::<String>::new());
+}

@@ -1,0 +1,20 @@
+//! Servers that do not want to end.
+
+use crate::{check, ok, on_stdio};
+
+#[test]
+fn whatever_a_server_does_nothing_of_it_is_left() {
+    for mode in ["ignores-sigterm", "ignores-stdin-close", "spawns-children"] {
+        let args = ["--mode", mode];
+        check(&args, &on_stdio(&args), &ok());
+    }
+    let all = [
+        "--mode",
+        "ignores-sigterm",
+        "--mode",
+        "ignores-stdin-close",
+        "--mode",
+        "spawns-children",
+    ];
+    check(&all, &on_stdio(&all), &ok());
+}

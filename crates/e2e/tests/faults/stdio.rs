@@ -1,0 +1,255 @@
+//! Servers on stdin and stdout.
+
+use proctor_core::event::{Body, Direction, FindingKind};
+use proctor_e2e::fixture;
+use proctor_e2e::session::Session;
+
+use crate::{CALL, Expected, check, could_not_tell, no_answer, ok, ok_but, on_stdio};
+
+#[test]
+fn every_fault_ends_as_it_should() {
+    let rows: &[(&[&str], Expected)] = &[
+        (&[], ok()),
+        (&["--era", "stateless"], ok()),
+        (&["--era", "both"], ok()),
+        // It exits.
+        (
+            &["--mode", "exit-before-handshake=3"],
+            could_not_tell(
+                "did not come up: the server exited with code 3; the end of its stderr:\nfixture: exit 3",
+            ),
+        ),
+        (
+            &["--mode", "exit-in-handshake=3"],
+            could_not_tell("exited with code 3"),
+        ),
+        (
+            &["--mode", "exit-in-call=4"],
+            could_not_tell(
+                "the server exited with code 4; the end of its stderr:\nfixture: exit 4",
+            ),
+        ),
+        (
+            &["--mode", "kill-in-call"],
+            could_not_tell("was killed by signal 9 (SIGKILL)"),
+        ),
+        (
+            &["--mode", "abort-in-call"],
+            could_not_tell("was killed by signal 6 (SIGABRT)"),
+        ),
+        (&["--mode", "exit-between-calls=5"], ok()),
+        // It does not answer.
+        (
+            &["--mode", "never-answer"],
+            could_not_tell("no answer within"),
+        ),
+        (&["--mode", "answer-late=300"], ok()),
+        (
+            &["--mode", "answer-after-cancel"],
+            could_not_tell("no answer within"),
+        ),
+        (
+            &["--mode", "flood-progress"],
+            could_not_tell("no answer within 2s"),
+        ),
+        (&["--mode", "flood-notifications=5000"], ok()),
+        // It makes noise.
+        (&["--mode", "banner"], ok_but(FindingKind::Noise)),
+        (&["--mode", "log-noise"], ok_but(FindingKind::Noise)),
+        (&["--mode", "bom"], ok_but(FindingKind::Noise)),
+        (&["--mode", "crlf"], ok_but(FindingKind::Noise)),
+        (&["--mode", "blank-lines"], ok_but(FindingKind::Noise)),
+        (&["--mode", "split-write"], ok()),
+        (
+            &["--mode", "torn-line"],
+            Expected {
+                code: 3,
+                says: "exited with code 3",
+                finds: Some(FindingKind::Noise),
+            },
+        ),
+    ];
+    for (args, expected) in rows {
+        check(args, &on_stdio(args), expected);
+    }
+}
+
+#[test]
+fn every_wrong_message_is_noted_and_survived() {
+    let rows: &[(&[&str], Expected)] = &[
+        (
+            &["--mode", "invalid-json"],
+            no_answer(FindingKind::Malformed),
+        ),
+        (&["--mode", "wrong-shape"], ok_but(FindingKind::Protocol)),
+        (
+            &["--mode", "wrong-shape=content"],
+            ok_but(FindingKind::Protocol),
+        ),
+        (
+            &["--mode", "wrong-shape=message"],
+            no_answer(FindingKind::Noise),
+        ),
+        (
+            &["--mode", "wrong-shape=version"],
+            ok_but(FindingKind::Protocol),
+        ),
+        (
+            &["--mode", "result-and-error"],
+            ok_but(FindingKind::ResultAndError),
+        ),
+        (
+            &["--mode", "other-id-type"],
+            no_answer(FindingKind::UnknownId),
+        ),
+        (&["--mode", "unknown-id"], ok_but(FindingKind::UnknownId)),
+        (&["--mode", "strange-envelope"], ok()),
+        (&["--mode", "invalid-utf8"], ok_but(FindingKind::Malformed)),
+        (&["--mode", "lone-surrogate"], ok_but_text()),
+        (
+            &["--mode", "nul"],
+            Expected {
+                code: 0,
+                says: "a\\u{0}b",
+                finds: None,
+            },
+        ),
+        // It asks.
+        (&["--mode", "asks-client=roots"], ok()),
+        (&["--mode", "asks-client=elicitation"], ok()),
+        (
+            &["--mode", "asks-client=sampling", "--era", "handshake"],
+            Expected {
+                code: 0,
+                says: "",
+                finds: None,
+            },
+        ),
+        (
+            &["--mode", "asks-client=sampling", "--era", "stateless"],
+            could_not_tell("asks back for `sampling/createMessage`"),
+        ),
+    ];
+    for (args, expected) in rows {
+        check(args, &on_stdio(args), expected);
+    }
+}
+
+const fn ok_but_text() -> Expected {
+    Expected {
+        code: 0,
+        says: "ud800",
+        finds: None,
+    }
+}
+
+#[test]
+fn a_server_that_never_reads_is_not_waited_for() {
+    let args = ["--mode", "never-reads-stdin"];
+    check(
+        &args,
+        &on_stdio(&args),
+        &could_not_tell("did not come up: no answer within"),
+    );
+}
+
+#[test]
+fn noise_is_an_error_when_strict() {
+    let mut call = CALL.to_vec();
+    call.push("--strict");
+    let seen = Session::new(&call)
+        .on(fixture().display().to_string(), &["--mode", "banner"])
+        .run();
+    assert_eq!(seen.code, Some(1));
+    assert!(
+        seen.stderr
+            .contains("breaks the protocol: a line that is no message"),
+        "{}",
+        seen.stderr
+    );
+    let clean = Session::new(&call)
+        .on(fixture().display().to_string(), &[])
+        .run();
+    assert_eq!(clean.code, Some(0), "{}", clean.stderr);
+}
+
+#[test]
+fn whoever_stops_to_wait_says_so() {
+    let seen = on_stdio(&["--mode", "never-answer"]);
+    let cancelled = seen.frames().any(|frame| {
+        frame.direction == Direction::ToServer
+            && matches!(&frame.body, Body::Text(text) if text.contains("notifications/cancelled"))
+    });
+    assert!(cancelled, "{:#?}", seen.events);
+}
+
+#[test]
+fn what_is_too_large_is_hashed_and_the_next_is_taken() {
+    let seen = on_stdio(&["--mode", "big-result=104857600"]);
+    check(
+        &["big-result"],
+        &seen,
+        &could_not_tell("the answer is larger than is taken in: 104857"),
+    );
+    let cut = seen.frames().find_map(|frame| match &frame.body {
+        Body::Cut { bytes, sha256 } => Some((*bytes, sha256.len())),
+        _ => None,
+    });
+    let (bytes, digits) = cut.expect("the record says what it does not hold");
+    assert!(bytes > 104_857_600 && digits == 64);
+    assert_eq!(seen.found(FindingKind::TooLarge), 1);
+}
+
+#[test]
+fn memory_stays_bounded_whatever_comes() {
+    let patient = [
+        "call",
+        "echo",
+        "--args",
+        r#"{"text":"hi"}"#,
+        "--timeout",
+        "20s",
+    ];
+    let impatient = [
+        "call",
+        "echo",
+        "--args",
+        r#"{"text":"hi"}"#,
+        "--timeout",
+        "5s",
+    ];
+    let run = |call: &[&str], mode: &str| {
+        let args = ["--mode", mode];
+        Session::new(call)
+            .on(fixture().display().to_string(), &args)
+            .run()
+    };
+    check(
+        &["many-blocks"],
+        &run(&patient, "many-blocks=1000000"),
+        &Expected {
+            code: 0,
+            says: "x",
+            finds: None,
+        },
+    );
+    check(
+        &["deep-nesting"],
+        &run(&patient, "deep-nesting=100000"),
+        &Expected {
+            code: 0,
+            says: "deep",
+            finds: None,
+        },
+    );
+    check(
+        &["endless-line"],
+        &run(&impatient, "endless-line=1000000000"),
+        &could_not_tell("no answer within 5s"),
+    );
+    check(
+        &["stderr-flood"],
+        &run(&patient, "stderr-flood=50000000"),
+        &ok(),
+    );
+}
