@@ -19,6 +19,7 @@ use super::blobs::{BlobStore, hash};
 use super::index::{IndexEntry, IndexLog};
 use super::log::{Log, private, sync_folder};
 use super::name::trial_stem;
+use super::reader::RunReader;
 use super::{
     BLOBS, ENDED, INDEX, LOCK, MAX_FRAME, MAX_INLINE, MAX_TRIAL, PART, RUN, RecordError, TRIALS,
 };
@@ -97,24 +98,31 @@ impl RunWriter {
                 path: folder.to_owned(),
             });
         }
-        make_folder(&folder.join(TRIALS))?;
-        make_folder(&folder.join(BLOBS))?;
         let mut run = Self {
-            shared: Arc::new(Shared {
-                blobs: BlobStore::new(folder.join(BLOBS)),
-                index: IndexLog::open(folder.join(INDEX))?,
-                folder: folder.to_owned(),
-                options,
-                redactor,
-                failed: OnceLock::new(),
-                _lock: lock,
-            }),
+            shared: Shared::open(folder, redactor, options, lock)?,
             log: Log::create(path)?,
         };
         run.append(0, What::RunStarted(started))?;
         run.sync(0)?;
         sync_folder(folder)?;
         Ok(run)
+    }
+
+    /// Goes on with a run that was stopped or killed.
+    ///
+    /// A torn last line is cut off and the index made anew. Trials that had not ended stay as they
+    /// are: another attempt at one is another file. Times should go on from the run's last event.
+    pub fn resume(
+        folder: &Path,
+        redactor: Redactor,
+        options: RecordOptions,
+    ) -> Result<Self, RecordError> {
+        let run = RunReader::open(folder)?;
+        let lock = lock(folder)?;
+        let log = Log::resume(folder.join(RUN), run.events()?)?;
+        run.rebuild_index()?;
+        let shared = Shared::open(folder, redactor, options, lock)?;
+        Ok(Self { shared, log })
     }
 
     /// Writes an event, and gives its number.
@@ -278,6 +286,25 @@ impl TrialWriter {
 }
 
 impl Shared {
+    fn open(
+        folder: &Path,
+        redactor: Redactor,
+        options: RecordOptions,
+        lock: File,
+    ) -> Result<Arc<Self>, RecordError> {
+        make_folder(&folder.join(TRIALS))?;
+        make_folder(&folder.join(BLOBS))?;
+        Ok(Arc::new(Self {
+            folder: folder.to_owned(),
+            options,
+            redactor,
+            blobs: BlobStore::new(folder.join(BLOBS)),
+            index: IndexLog::open(folder.join(INDEX))?,
+            failed: OnceLock::new(),
+            _lock: lock,
+        }))
+    }
+
     /// Redacts, and puts a long body where it belongs; says how long the blob is.
     fn store(&self, what: What) -> Result<(What, u64), RecordError> {
         self.check()?;
