@@ -240,6 +240,46 @@ fn headers_are_redacted_by_name() {
 }
 
 #[test]
+fn addresses_lose_passwords_and_secret_parameters() {
+    let check = |text: &str, expected: &str| {
+        assert_eq!(Redactor::default().address(text), expected);
+        assert_eq!(Redactor::default().address(expected), expected);
+    };
+    check(
+        "POST https://u:p@h/mcp?a=1&api_key=k#f",
+        "POST https://u:[redacted:password]@h/mcp?a=1&api_key=[redacted:api_key]#f",
+    );
+    check(
+        "npx server --url http://h/?token=abc --b",
+        "npx server --url http://h/?token=[redacted:token] --b",
+    );
+    check(
+        "https://h:8080/a?page=2&max_tokens=9",
+        "https://h:8080/a?page=2&max_tokens=9",
+    );
+}
+
+#[test]
+fn command_lines_lose_what_follows_a_secret_option() {
+    let check = |words: &str, expected: &str| {
+        let redact = |words: &str| {
+            Redactor::default()
+                .command(words.split(' ').map(str::to_owned).collect())
+                .join(" ")
+        };
+        assert_eq!(redact(words), expected);
+        assert_eq!(redact(expected), expected);
+    };
+    check(
+        "run --api-key abc --x y",
+        "run --api-key [redacted:api-key] --x y",
+    );
+    check("run --token=abc -v", "run --token=[redacted:token] -v");
+    check("run --auth --verbose a", "run --auth --verbose a");
+    check("run --max-tokens 9 token b", "run --max-tokens 9 token b");
+}
+
+#[test]
 fn a_name_that_shows_a_secret_is_not_shown() {
     let secrets = [
         ("A_KEY".to_owned(), "B_SECRET_KEY".to_owned()),
