@@ -373,6 +373,21 @@ proptest! {
     }
 
     #[test]
+    fn json_stays_json_whatever_is_secret(
+        secrets in proptest::collection::vec("[a-cn\\\\\":,{}0-2u]{8,10}", 1..4),
+        around in "[a-c\\\\\"0-2un\n]{0,6}",
+    ) {
+        let redactor = Redactor::new(secrets.iter().map(|secret| ("A".to_owned(), secret.clone())));
+        let texts: Vec<String> = secrets.iter().map(|secret| format!("{around}{secret}{around}")).collect();
+        let nested = serde_json::to_string(&texts).unwrap();
+        let numbers: Vec<String> = secrets.iter().map(|s| s.replace(|c: char| !c.is_ascii_digit(), "1")).collect();
+        let json = format!("{{{}:[{},{}]}}", Value::from(around), Value::from(nested), numbers.join(",").replace('0', "1"));
+        let redacted = redactor.text(&json).into_owned();
+        prop_assert!(serde_json::from_str::<Value>(&redacted).is_ok(), "{} became {}", json, redacted);
+        prop_assert_eq!(redactor.text(&redacted).into_owned(), redacted);
+    }
+
+    #[test]
     fn twice_is_once(
         parts in proptest::collection::vec(
             prop_oneof![
