@@ -19,6 +19,7 @@ mod lines;
 mod log;
 mod name;
 mod reader;
+mod shared;
 #[cfg(test)]
 mod tests;
 mod writer;

@@ -9,6 +9,7 @@ mod event;
 mod forms;
 mod json;
 mod names;
+mod places;
 mod shapes;
 #[cfg(test)]
 mod tests;

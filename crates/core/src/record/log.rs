@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::event::{Event, What};
 
-use super::{MAX_LINE, RecordError};
+use super::{EventReader, MAX_LINE, RecordError};
 
 /// An append-only file, a line an event. Every line reaches the system before `append` returns.
 #[derive(Debug)]
@@ -27,8 +27,26 @@ impl Log {
         Ok(Self::over(path, file, 1, 0))
     }
 
-    /// Goes on with a file that has `bytes` bytes, so that the next event gets the number `next`.
-    pub(super) fn over(path: PathBuf, file: File, next: u64, bytes: u64) -> Self {
+    /// Goes on with a file behind its last whole line.
+    pub(super) fn resume(path: PathBuf, mut events: EventReader) -> Result<Self, RecordError> {
+        let mut last = 0;
+        for event in events.by_ref() {
+            last = event?.seq;
+        }
+        let file = private()
+            .append(true)
+            .open(&path)
+            .map_err(RecordError::io("open", &path))?;
+        let torn = events.torn().map_or(0, |torn| torn.bytes);
+        let length = file
+            .metadata()
+            .map(|file| file.len().saturating_sub(torn))
+            .and_then(|length| file.set_len(length).map(|()| length))
+            .map_err(RecordError::io("cut", &path))?;
+        Ok(Self::over(path, file, last + 1, length))
+    }
+
+    fn over(path: PathBuf, file: File, next: u64, bytes: u64) -> Self {
         Self {
             path,
             file,

@@ -3,25 +3,22 @@
 //! A failed write is final, for the run and all its trials: what was written before stays readable,
 //! nothing is written after it, and nothing that had not ended looks ended.
 
-use std::fs::{self, DirBuilder, File, TryLockError};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use data_encoding::BASE64;
-
 use crate::event::{
-    Body, ConnectionId, Direction, Frame, RunEnded, RunStarted, TrialEnded, TrialStarted, What,
+    ConnectionId, Direction, Frame, RunEnded, RunStarted, TrialEnded, TrialStarted, What,
 };
 use crate::redact::Redactor;
 
-use super::blobs::{BlobStore, hash};
-use super::index::{IndexEntry, IndexLog};
-use super::log::{Log, private, sync_folder};
+use super::index::IndexEntry;
+use super::log::{Log, sync_folder};
 use super::name::trial_stem;
-use super::{
-    BLOBS, ENDED, INDEX, LOCK, MAX_FRAME, MAX_INLINE, MAX_TRIAL, PART, RUN, RecordError, TRIALS,
-};
+use super::reader::RunReader;
+use super::shared::{Shared, blob_bytes, lock, make_folder};
+use super::{ENDED, MAX_FRAME, MAX_TRIAL, PART, RUN, RecordError, TRIALS};
 
 /// How a run is written.
 #[derive(Debug, Clone)]
@@ -60,18 +57,6 @@ pub struct TrialWriter {
     blob_bytes: u64,
 }
 
-#[derive(Debug)]
-struct Shared {
-    folder: PathBuf,
-    options: RecordOptions,
-    redactor: Redactor,
-    blobs: BlobStore,
-    index: IndexLog,
-    failed: OnceLock<RecordError>,
-    /// Held as long as anybody can write.
-    _lock: File,
-}
-
 impl RunWriter {
     /// Starts a run in a folder that holds none. Its first event is at time zero.
     pub fn create(
@@ -97,24 +82,31 @@ impl RunWriter {
                 path: folder.to_owned(),
             });
         }
-        make_folder(&folder.join(TRIALS))?;
-        make_folder(&folder.join(BLOBS))?;
         let mut run = Self {
-            shared: Arc::new(Shared {
-                blobs: BlobStore::new(folder.join(BLOBS)),
-                index: IndexLog::open(folder.join(INDEX))?,
-                folder: folder.to_owned(),
-                options,
-                redactor,
-                failed: OnceLock::new(),
-                _lock: lock,
-            }),
+            shared: Shared::open(folder, redactor, options, lock)?,
             log: Log::create(path)?,
         };
         run.append(0, What::RunStarted(started))?;
         run.sync(0)?;
         sync_folder(folder)?;
         Ok(run)
+    }
+
+    /// Goes on with a run that was stopped or killed.
+    ///
+    /// A torn last line is cut off and the index made anew. Trials that had not ended stay as they
+    /// are: another attempt at one is another file. Times should go on from the run's last event.
+    pub fn resume(
+        folder: &Path,
+        redactor: Redactor,
+        options: RecordOptions,
+    ) -> Result<Self, RecordError> {
+        let run = RunReader::open(folder)?;
+        let lock = lock(folder)?;
+        let log = Log::resume(folder.join(RUN), run.events()?)?;
+        run.rebuild_index()?;
+        let shared = Shared::open(folder, redactor, options, lock)?;
+        Ok(Self { shared, log })
     }
 
     /// Writes an event, and gives its number.
@@ -203,7 +195,7 @@ impl TrialWriter {
     /// Writes an event, and gives its number. What does not fit any more is an error, and the trial
     /// can still be ended.
     ///
-    /// A frame that the caller had to cut is written with [`Body::Cut`].
+    /// A frame that the caller had to cut is written with [`Body::Cut`](crate::event::Body::Cut).
     pub fn append(&mut self, at: u64, what: What) -> Result<u64, RecordError> {
         let (what, blob_bytes) = self.shared.store(what)?;
         self.write(at, what, blob_bytes)
@@ -274,117 +266,5 @@ impl TrialWriter {
             });
         }
         Ok(())
-    }
-}
-
-impl Shared {
-    /// Redacts, and puts a long body where it belongs; says how long the blob is.
-    fn store(&self, what: What) -> Result<(What, u64), RecordError> {
-        self.check()?;
-        let What::Frame(mut frame) = what else {
-            return Ok((self.redactor.what(what), 0));
-        };
-        frame.body = match frame.body {
-            Body::Text(text) => self.body(text.as_bytes())?,
-            Body::Base64(text) => match BASE64.decode(text.as_bytes()) {
-                Ok(bytes) => self.body(&bytes)?,
-                Err(_) => self.body(text.as_bytes())?,
-            },
-            body @ (Body::Blob { .. } | Body::Cut { .. }) => body,
-        };
-        let bytes = blob_bytes(&frame.body);
-        Ok((What::Frame(frame), bytes))
-    }
-
-    /// The body that keeps these bytes.
-    fn body(&self, bytes: &[u8]) -> Result<Body, RecordError> {
-        self.check()?;
-        if bytes.len() > MAX_FRAME {
-            return Ok(Body::Cut {
-                bytes: bytes.len() as u64,
-                sha256: hash(bytes),
-            });
-        }
-        self.kept(&self.redactor.bytes(bytes))
-    }
-
-    fn kept(&self, redacted: &[u8]) -> Result<Body, RecordError> {
-        if redacted.len() > MAX_INLINE {
-            return self.keep(self.blobs.put(redacted));
-        }
-        Ok(match str::from_utf8(redacted) {
-            Ok(text) => Body::Text(text.to_owned()),
-            Err(_) => Body::Base64(BASE64.encode(redacted)),
-        })
-    }
-
-    fn append(&self, log: &mut Log, at: u64, what: What) -> Result<u64, RecordError> {
-        self.check()?;
-        log.prepare(at, what)?;
-        self.write(log, at)
-    }
-
-    fn write(&self, log: &mut Log, at: u64) -> Result<u64, RecordError> {
-        let seq = self.keep(log.write())?;
-        let every = u64::try_from(self.options.sync_every.as_micros()).unwrap_or(u64::MAX);
-        if log.is_due(at, every) {
-            self.sync(log, at)?;
-        }
-        Ok(seq)
-    }
-
-    fn sync(&self, log: &mut Log, at: u64) -> Result<(), RecordError> {
-        self.check()?;
-        // Blobs first: an event that lasts must not name a blob that does not.
-        self.keep(self.blobs.sync())?;
-        self.keep(log.sync(at))
-    }
-
-    /// Fails if anything has failed before.
-    fn check(&self) -> Result<(), RecordError> {
-        match self.failed.get() {
-            Some(error) => Err(error.clone()),
-            None => Ok(()),
-        }
-    }
-
-    /// Remembers the first failure.
-    fn keep<T>(&self, result: Result<T, RecordError>) -> Result<T, RecordError> {
-        result.map_err(|error| self.failed.get_or_init(|| error).clone())
-    }
-}
-
-fn blob_bytes(body: &Body) -> u64 {
-    match body {
-        Body::Blob { bytes, .. } => *bytes,
-        Body::Text(_) | Body::Base64(_) | Body::Cut { .. } => 0,
-    }
-}
-
-/// A folder for its owner only, if it is not there.
-fn make_folder(path: &Path) -> Result<(), RecordError> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder
-        .create(path)
-        .map_err(RecordError::io("create", path))
-}
-
-fn lock(folder: &Path) -> Result<File, RecordError> {
-    let path = folder.join(LOCK);
-    let file = private()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path)
-        .map_err(RecordError::io("open", &path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(RecordError::Locked {
-            path: folder.to_owned(),
-        }),
-        Err(TryLockError::Error(error)) => Err(RecordError::io("lock", &path)(error)),
     }
 }

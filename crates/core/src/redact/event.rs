@@ -26,11 +26,7 @@ impl Redactor {
                 proctor: self.owned(run.proctor),
                 started: self.owned(run.started),
                 name: self.owned(run.name),
-                command: run
-                    .command
-                    .into_iter()
-                    .map(|word| self.owned(word))
-                    .collect(),
+                command: self.command(run.command),
             }),
             What::RunEnded(run) => What::RunEnded(RunEnded {
                 exit: run.exit,
@@ -41,7 +37,7 @@ impl Redactor {
             What::TrialEnded(trial) => What::TrialEnded(self.trial_ended(trial)),
             What::ConnectionOpened(opened) => What::ConnectionOpened(ConnectionOpened {
                 server: self.owned(opened.server),
-                target: self.owned(opened.target),
+                target: self.address(&opened.target),
                 ..opened
             }),
             What::ConnectionClosed(closed) => What::ConnectionClosed(ConnectionClosed {
@@ -82,7 +78,7 @@ impl Redactor {
             (self.owned(name), value)
         });
         Http {
-            line: self.owned(http.line),
+            line: self.address(&http.line),
             headers: headers.collect(),
             ..http
         }

@@ -240,6 +240,46 @@ fn headers_are_redacted_by_name() {
 }
 
 #[test]
+fn addresses_lose_passwords_and_secret_parameters() {
+    let check = |text: &str, expected: &str| {
+        assert_eq!(Redactor::default().address(text), expected);
+        assert_eq!(Redactor::default().address(expected), expected);
+    };
+    check(
+        "POST https://u:p@h/mcp?a=1&api_key=k#f",
+        "POST https://u:[redacted:password]@h/mcp?a=1&api_key=[redacted:api_key]#f",
+    );
+    check(
+        "npx server --url http://h/?token=abc --b",
+        "npx server --url http://h/?token=[redacted:token] --b",
+    );
+    check(
+        "https://h:8080/a?page=2&max_tokens=9",
+        "https://h:8080/a?page=2&max_tokens=9",
+    );
+}
+
+#[test]
+fn command_lines_lose_what_follows_a_secret_option() {
+    let check = |words: &str, expected: &str| {
+        let redact = |words: &str| {
+            Redactor::default()
+                .command(words.split(' ').map(str::to_owned).collect())
+                .join(" ")
+        };
+        assert_eq!(redact(words), expected);
+        assert_eq!(redact(expected), expected);
+    };
+    check(
+        "run --api-key abc --x y",
+        "run --api-key [redacted:api-key] --x y",
+    );
+    check("run --token=abc -v", "run --token=[redacted:token] -v");
+    check("run --auth --verbose a", "run --auth --verbose a");
+    check("run --max-tokens 9 token b", "run --max-tokens 9 token b");
+}
+
+#[test]
 fn a_name_that_shows_a_secret_is_not_shown() {
     let secrets = [
         ("A_KEY".to_owned(), "B_SECRET_KEY".to_owned()),
@@ -330,6 +370,21 @@ proptest! {
     fn text_without_secrets_is_unchanged(text in "[a-w \n{}\":,0-9]{0,200}") {
         let redactor = Redactor::new([("NAME".to_owned(), "XSECRETX".to_owned())]);
         prop_assert!(matches!(redactor.text(&text), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn json_stays_json_whatever_is_secret(
+        secrets in proptest::collection::vec("[a-cn\\\\\":,{}0-2u]{8,10}", 1..4),
+        around in "[a-c\\\\\"0-2un\n]{0,6}",
+    ) {
+        let redactor = Redactor::new(secrets.iter().map(|secret| ("A".to_owned(), secret.clone())));
+        let texts: Vec<String> = secrets.iter().map(|secret| format!("{around}{secret}{around}")).collect();
+        let nested = serde_json::to_string(&texts).unwrap();
+        let numbers: Vec<String> = secrets.iter().map(|s| s.replace(|c: char| !c.is_ascii_digit(), "1")).collect();
+        let json = format!("{{{}:[{},{}]}}", Value::from(around), Value::from(nested), numbers.join(",").replace('0', "1"));
+        let redacted = redactor.text(&json).into_owned();
+        prop_assert!(serde_json::from_str::<Value>(&redacted).is_ok(), "{} became {}", json, redacted);
+        prop_assert_eq!(redactor.text(&redacted).into_owned(), redacted);
     }
 
     #[test]

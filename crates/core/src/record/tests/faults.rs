@@ -39,6 +39,51 @@ fn a_part_torn_at_any_byte_reads_up_to_its_last_whole_line() {
 }
 
 #[test]
+fn a_killed_run_goes_on_behind_its_last_whole_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = create(folder.path());
+    run.append(1, opened()).unwrap();
+    run.trial(2, "done", trial_started(1))
+        .unwrap()
+        .end(3, passed())
+        .unwrap();
+    drop(run.trial(2, "open", trial_started(1)).unwrap());
+    let resume = || RunWriter::resume(folder.path(), redactor(), RecordOptions::default());
+    assert!(matches!(resume().unwrap_err(), RecordError::Locked { .. }));
+    drop(run);
+    let path = folder.path().join(RUN);
+    let mut text = fs::read(&path).unwrap();
+    text.truncate(text.len() - 5);
+    fs::write(&path, text).unwrap();
+    fs::remove_file(folder.path().join(INDEX)).unwrap();
+
+    let mut run = resume().unwrap();
+    assert_eq!(run.append(4, opened()).unwrap(), 2);
+    run.trial(5, "open", trial_started(2))
+        .unwrap()
+        .end(6, passed())
+        .unwrap();
+    run.end(
+        7,
+        RunEnded {
+            exit: 0,
+            reason: None,
+        },
+    )
+    .unwrap();
+    let run = RunReader::open(folder.path()).unwrap();
+    assert_eq!(run.events().unwrap().map(Result::unwrap).count(), 3);
+    assert_eq!(index::read(&folder.path().join(INDEX)).len(), 2);
+    let ended: Vec<bool> = run
+        .trials()
+        .unwrap()
+        .iter()
+        .map(|trial| trial.ended)
+        .collect();
+    assert_eq!(ended, [true, false, true]);
+}
+
+#[test]
 fn a_writer_that_is_dropped_leaves_no_ended_trial() {
     let folder = tempfile::tempdir().unwrap();
     let run = create(folder.path());

@@ -1,0 +1,159 @@
+//! What the writers of one run share: where it is, what is secret, and whether anything has failed.
+
+use std::fs::{DirBuilder, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use data_encoding::BASE64;
+
+use crate::event::{Body, What};
+use crate::redact::Redactor;
+
+use super::blobs::{BlobStore, hash};
+use super::index::IndexLog;
+use super::log::{Log, private};
+use super::writer::RecordOptions;
+use super::{BLOBS, INDEX, LOCK, MAX_FRAME, MAX_INLINE, RecordError, TRIALS};
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) folder: PathBuf,
+    pub(super) options: RecordOptions,
+    pub(super) redactor: Redactor,
+    blobs: BlobStore,
+    pub(super) index: IndexLog,
+    failed: OnceLock<RecordError>,
+    /// Held as long as anybody can write.
+    _lock: File,
+}
+
+impl Shared {
+    pub(super) fn open(
+        folder: &Path,
+        redactor: Redactor,
+        options: RecordOptions,
+        lock: File,
+    ) -> Result<Arc<Self>, RecordError> {
+        make_folder(&folder.join(TRIALS))?;
+        make_folder(&folder.join(BLOBS))?;
+        Ok(Arc::new(Self {
+            folder: folder.to_owned(),
+            options,
+            redactor,
+            blobs: BlobStore::new(folder.join(BLOBS)),
+            index: IndexLog::open(folder.join(INDEX))?,
+            failed: OnceLock::new(),
+            _lock: lock,
+        }))
+    }
+
+    /// Redacts, and puts a long body where it belongs; says how long the blob is.
+    pub(super) fn store(&self, what: What) -> Result<(What, u64), RecordError> {
+        self.check()?;
+        let What::Frame(mut frame) = what else {
+            return Ok((self.redactor.what(what), 0));
+        };
+        frame.body = match frame.body {
+            Body::Text(text) => self.body(text.as_bytes())?,
+            Body::Base64(text) => match BASE64.decode(text.as_bytes()) {
+                Ok(bytes) => self.body(&bytes)?,
+                Err(_) => self.body(text.as_bytes())?,
+            },
+            body @ (Body::Blob { .. } | Body::Cut { .. }) => body,
+        };
+        let bytes = blob_bytes(&frame.body);
+        Ok((What::Frame(frame), bytes))
+    }
+
+    /// The body that keeps these bytes.
+    pub(super) fn body(&self, bytes: &[u8]) -> Result<Body, RecordError> {
+        self.check()?;
+        if bytes.len() > MAX_FRAME {
+            return Ok(Body::Cut {
+                bytes: bytes.len() as u64,
+                sha256: hash(bytes),
+            });
+        }
+        self.kept(&self.redactor.bytes(bytes))
+    }
+
+    fn kept(&self, redacted: &[u8]) -> Result<Body, RecordError> {
+        if redacted.len() > MAX_INLINE {
+            return self.keep(self.blobs.put(redacted));
+        }
+        Ok(match str::from_utf8(redacted) {
+            Ok(text) => Body::Text(text.to_owned()),
+            Err(_) => Body::Base64(BASE64.encode(redacted)),
+        })
+    }
+
+    pub(super) fn append(&self, log: &mut Log, at: u64, what: What) -> Result<u64, RecordError> {
+        self.check()?;
+        log.prepare(at, what)?;
+        self.write(log, at)
+    }
+
+    pub(super) fn write(&self, log: &mut Log, at: u64) -> Result<u64, RecordError> {
+        let seq = self.keep(log.write())?;
+        let every = u64::try_from(self.options.sync_every.as_micros()).unwrap_or(u64::MAX);
+        if log.is_due(at, every) {
+            self.sync(log, at)?;
+        }
+        Ok(seq)
+    }
+
+    pub(super) fn sync(&self, log: &mut Log, at: u64) -> Result<(), RecordError> {
+        self.check()?;
+        // Blobs first: an event that lasts must not name a blob that does not.
+        self.keep(self.blobs.sync())?;
+        self.keep(log.sync(at))
+    }
+
+    /// Fails if anything has failed before.
+    pub(super) fn check(&self) -> Result<(), RecordError> {
+        match self.failed.get() {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// Remembers the first failure.
+    pub(super) fn keep<T>(&self, result: Result<T, RecordError>) -> Result<T, RecordError> {
+        result.map_err(|error| self.failed.get_or_init(|| error).clone())
+    }
+}
+
+pub(super) fn blob_bytes(body: &Body) -> u64 {
+    match body {
+        Body::Blob { bytes, .. } => *bytes,
+        Body::Text(_) | Body::Base64(_) | Body::Cut { .. } => 0,
+    }
+}
+
+/// A folder for its owner only, if it is not there.
+pub(super) fn make_folder(path: &Path) -> Result<(), RecordError> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+        .create(path)
+        .map_err(RecordError::io("create", path))
+}
+
+pub(super) fn lock(folder: &Path) -> Result<File, RecordError> {
+    let path = folder.join(LOCK);
+    let file = private()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(RecordError::io("open", &path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(RecordError::Locked {
+            path: folder.to_owned(),
+        }),
+        Err(TryLockError::Error(error)) => Err(RecordError::io("lock", &path)(error)),
+    }
+}
