@@ -2,6 +2,10 @@
 //!
 //! The test runs itself again under `ulimit -f`, since a limit can't be lifted once it is set.
 #![cfg(unix)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test starts itself, not a program under test"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
