@@ -18,8 +18,9 @@ pub fn tee() -> PathBuf {
     program("fixture-tee")
 }
 
-/// A program of this crate, in the folder into which cargo builds programs: the test's own folder or the one above.
-fn program(name: &str) -> PathBuf {
+/// A program of this workspace, in the folder into which cargo builds programs: the test's own folder or
+/// the one above.
+pub fn program(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a running test has a path");
     let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     let found = test
