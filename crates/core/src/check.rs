@@ -136,6 +136,57 @@ impl Check {
 
     /// Whether the check holds for a transcript.
     pub fn evaluate(&self, transcript: &Transcript) -> CheckResult {
+        let result = self.evaluate_seen(transcript);
+        if transcript.unread.is_empty() {
+            return result;
+        }
+        let open = match result.verdict {
+            Verdict::Pass => self.suffers_from_calls(),
+            Verdict::Fail { .. } => self.gains_from_calls(),
+            Verdict::Unknown { .. } => false,
+        };
+        if !open {
+            return result;
+        }
+        CheckResult::unknown(
+            "a message of the agent could not be read, and may have been a call",
+            transcript.unread.clone(),
+        )
+    }
+
+    /// Whether one more call could turn a failure into a pass.
+    fn gains_from_calls(&self) -> bool {
+        match self {
+            Self::ToolsUsed(_)
+            | Self::RequireAny(_)
+            | Self::MinToolCalls(_)
+            | Self::ResourcesRead(_)
+            | Self::PromptsUsed(_)
+            | Self::CallOrder(_)
+            | Self::Calls { .. } => true,
+            Self::ToolsNotUsed(entries) => has_most(entries),
+            _ => false,
+        }
+    }
+
+    /// Whether one more call could turn a pass into a failure.
+    fn suffers_from_calls(&self) -> bool {
+        match self {
+            Self::ToolsNotUsed(_)
+            | Self::MaxToolCalls(_)
+            | Self::ResourcesNotRead(_)
+            | Self::PromptsNotUsed(_)
+            | Self::NoDuplicateCalls
+            | Self::Calls {
+                mode: CallsMode::Exact,
+                ..
+            } => true,
+            Self::ToolsUsed(entries) | Self::RequireAny(entries) => has_most(entries),
+            _ => false,
+        }
+    }
+
+    fn evaluate_seen(&self, transcript: &Transcript) -> CheckResult {
         match self {
             Self::ToolsUsed(entries) => usage::all(&usage::tools(entries, transcript)),
             Self::RequireAny(entries) => usage::any(&usage::tools(entries, transcript)),
@@ -159,6 +210,10 @@ impl Check {
                 }),
         }
     }
+}
+
+fn has_most(entries: &[ToolMatcher]) -> bool {
+    entries.iter().any(|entry| entry.times.max.is_some())
 }
 
 impl CheckResult {

@@ -37,9 +37,6 @@ pub struct Folded {
     pub transcript: Transcript,
     /// What was found to be wrong, as it was recorded or as the messages show it.
     pub findings: Vec<Finding>,
-    /// The numbers of messages of the agent that the record had to cut: any of them may have been
-    /// a call that is missing in the transcript.
-    pub unread_requests: Vec<u64>,
     /// The last line of the record, if it is not whole.
     pub torn: Option<Torn>,
 }
@@ -100,7 +97,7 @@ pub struct Fold {
     findings: Findings,
     started: Option<TrialStarted>,
     ended: Option<TrialEnded>,
-    unread_requests: Vec<u64>,
+    unread: Vec<u64>,
 }
 
 /// Where a message stands in the record.
@@ -123,7 +120,7 @@ impl Fold {
             findings: Findings::default(),
             started: None,
             ended: None,
-            unread_requests: Vec::new(),
+            unread: Vec::new(),
         }
     }
 
@@ -167,9 +164,9 @@ impl Fold {
             transcript: Transcript {
                 calls: self.calls.into_calls(),
                 skills: None,
+                unread: self.unread,
             },
             findings: self.findings.into_all(),
-            unread_requests: self.unread_requests,
             torn: None,
         }
     }
@@ -178,7 +175,7 @@ impl Fold {
         if let Body::Cut { bytes, .. } = frame.body {
             match frame.direction {
                 Direction::ToServer if self.counts(place.conn) => {
-                    self.unread_requests.push(place.seq);
+                    self.unread.push(place.seq);
                 }
                 Direction::ToServer => {}
                 Direction::ToClient => self.pairing.cut(place, bytes),

@@ -17,6 +17,10 @@ pub struct Transcript {
     pub calls: Vec<Call>,
     /// The skills that the agent loaded, in order; `None` if it does not tell.
     pub skills: Option<Vec<SkillLoad>>,
+    /// The numbers of messages of the agent that the record had to cut: any of them may have been
+    /// a call that is missing here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<u64>,
 }
 
 /// A request of the agent to a server, with what came back.
@@ -185,6 +189,7 @@ mod tests {
                 seq: 4,
                 name: "pdf".to_owned(),
             }]),
+            unread: Vec::new(),
         };
         let text = serde_json::to_string(&transcript).unwrap();
         assert_eq!(

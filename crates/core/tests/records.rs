@@ -78,7 +78,7 @@ fn shown(folded: &Folded) -> Value {
         "ended": folded.ended,
         "transcript": folded.transcript,
         "findings": folded.findings.iter().map(kind).collect::<Vec<_>>(),
-        "unreadRequests": folded.unread_requests,
+        "unreadRequests": folded.transcript.unread,
         "torn": folded.torn.map(|torn| torn.bytes),
     })
 }

@@ -59,6 +59,7 @@ fn transcript(calls: Vec<Call>) -> Transcript {
     Transcript {
         calls,
         skills: None,
+        unread: Vec::new(),
     }
 }
 
@@ -161,10 +162,47 @@ fn an_empty_list_is_never_a_pass() {
     let silent = Transcript {
         calls: Vec::new(),
         skills: Some(Vec::new()),
+        unread: Vec::new(),
     };
     for check in checks {
         check_unknown(&check, &silent, "nothing to check", &[]);
     }
+}
+
+#[test]
+fn a_call_that_may_be_missing_leaves_open_what_it_could_change() {
+    let seen = || vec![tool_call(1, "a", Payload::Absent)];
+    let cut = Transcript {
+        unread: vec![2],
+        ..transcript(seen())
+    };
+    let reason = "a message of the agent could not be read, and may have been a call";
+    let helped = [
+        Check::ToolsUsed(vec![entry("b")]),
+        Check::RequireAny(vec![entry("b")]),
+        Check::MinToolCalls(2),
+        Check::PromptsUsed(vec![named("p")]),
+    ];
+    let harmed = [
+        Check::ToolsNotUsed(vec![entry("b")]),
+        Check::MaxToolCalls(1),
+        Check::NoDuplicateCalls,
+        Check::ResourcesNotRead(vec![named("r")]),
+        Check::Calls {
+            mode: CallsMode::Exact,
+            list: vec![entry("a")],
+        },
+        Check::ToolsUsed(vec![times(entry("a"), 1, 1)]),
+    ];
+    for check in helped.iter().chain(&harmed) {
+        check_unknown(check, &cut, reason, &[2]);
+    }
+    // What one more call can't change is as certain as ever.
+    check_pass(&Check::ToolsUsed(vec![entry("a")]), &cut, &[1]);
+    assert!(matches!(
+        Check::ToolsNotUsed(vec![entry("a")]).evaluate(&cut).verdict,
+        Verdict::Fail { .. }
+    ));
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! What a server offers, for people.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use anstyle::Style;
 use proctor_core::printable::printable;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use unicode_width::UnicodeWidthStr;
 
 use super::Offer;
 
@@ -19,7 +21,9 @@ pub(super) fn render(offer: &Offer) -> String {
     let mut out = String::new();
     // Writing to a string can't fail.
     let _ = write_all(offer, &mut out);
-    out
+    out.lines()
+        .flat_map(|line| [line.trim_end(), "\n"])
+        .collect()
 }
 
 fn write_all(offer: &Offer, out: &mut String) -> std::fmt::Result {
@@ -155,7 +159,11 @@ fn write_tool(tool: &Value, raw: &RawValue, out: &mut String) -> std::fmt::Resul
             .lines()
             .find(|line| !line.trim().is_empty())
             .unwrap_or("");
-        writeln!(out, "    {}", printable(&shortened(first.trim(), 160)))?;
+        writeln!(
+            out,
+            "    {}",
+            printable(&shortened(first.trim(), width().saturating_sub(5)))
+        )?;
     }
     let schema = tool.get("inputSchema");
     let required: Vec<&str> = schema
@@ -165,24 +173,54 @@ fn write_tool(tool: &Value, raw: &RawValue, out: &mut String) -> std::fmt::Resul
         .filter_map(Value::as_str)
         .collect();
     let arguments = schema.and_then(|s| s.get("properties")?.as_object());
-    for (name, argument) in arguments.into_iter().flatten() {
-        let kind = kind(argument);
-        let need = if required.contains(&name.as_str()) {
-            ", required"
-        } else {
+    let mut arguments: Vec<Argument<'_>> = arguments
+        .into_iter()
+        .flatten()
+        .map(|(name, schema)| Argument {
+            name: printable(name),
+            kind: printable(&kind(schema)).into_owned(),
+            is_required: required.contains(&name.as_str()),
+            about: text(schema, "description")
+                .unwrap_or("")
+                .lines()
+                .next()
+                .unwrap_or(""),
+        })
+        .collect();
+    // What must be given comes first; otherwise the order is that of the alphabet.
+    arguments.sort_by_key(|argument| !argument.is_required);
+    let names = arguments.iter().map(|a| a.name.width()).max().unwrap_or(0);
+    for argument in arguments {
+        let need = if argument.is_required {
             ""
+        } else {
+            ", optional"
         };
-        let about = text(argument, "description").unwrap_or("");
-        let about = about.lines().next().unwrap_or("");
+        let gap = " ".repeat(names - argument.name.width());
+        let head = format!("      {}{gap}  {}{need}", argument.name, argument.kind);
+        let room = width().saturating_sub(head.width() + 2).max(20);
         writeln!(
             out,
-            "      {} {DIM}{}{need}{DIM:#}  {}",
-            printable(name),
-            printable(&kind),
-            printable(&shortened(about, 100))
+            "      {}{gap}  {DIM}{}{need}{DIM:#}  {}",
+            argument.name,
+            argument.kind,
+            printable(&shortened(argument.about, room - 1))
         )?;
     }
     Ok(())
+}
+
+/// An argument of a tool.
+struct Argument<'a> {
+    name: Cow<'a, str>,
+    kind: String,
+    is_required: bool,
+    about: &'a str,
+}
+
+/// The width to write for: that of the terminal, or enough for a file.
+fn width() -> usize {
+    terminal_size::terminal_size().map_or(160, |(width, _)| usize::from(width.0))
 }
 
 /// What a tool says of itself. It may be wrong.
@@ -209,6 +247,11 @@ fn kind(schema: &Value) -> String {
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
         let values: Vec<String> = values.iter().take(8).map(Value::to_string).collect();
         return values.join(" | ");
+    }
+    let choices = schema.get("anyOf").or_else(|| schema.get("oneOf"));
+    if let Some(choices) = choices.and_then(Value::as_array) {
+        let kinds: Vec<String> = choices.iter().take(8).map(kind).collect();
+        return kinds.join(" | ");
     }
     match schema.get("type") {
         Some(Value::String(kind)) => kind.clone(),
