@@ -143,6 +143,10 @@ impl HttpLink {
         if status.is_success() && is_stream(&response) {
             return self.take_stream(peer, response, exchange).await;
         }
+        // It has no body, and a server that does not say so must not be waited for.
+        if status == StatusCode::ACCEPTED && response.content_length().is_none() {
+            return Ok(());
+        }
         let body = match read_body(response).await? {
             Ok(body) => body,
             Err(cut) => {
