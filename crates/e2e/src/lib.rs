@@ -18,6 +18,11 @@ pub fn tee() -> PathBuf {
     program("fixture-tee")
 }
 
+/// The path of `proctor` itself.
+pub fn proctor() -> PathBuf {
+    program("proctor")
+}
+
 /// A program of this workspace, in the folder into which cargo builds programs: the test's own folder or
 /// the one above.
 pub fn program(name: &str) -> PathBuf {

@@ -2,11 +2,14 @@
 //! recorded, and whether anything of it is left.
 
 use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use proctor_core::event::{Event, FindingKind, Frame, What};
+use proctor_core::event::{Direction, Event, FindingKind, Frame, Outcome, What};
 use proctor_core::record::RunReader;
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Carried by everything that a session starts.
 const MARK: &str = "PROCTOR_E2E_MARK";
@@ -16,7 +19,20 @@ pub struct Session {
     command: Vec<String>,
     server: Vec<String>,
     env: Vec<(String, String)>,
+    wrapper: Vec<String>,
+    record: Option<PathBuf>,
     bound: Duration,
+}
+
+/// A session that is under way.
+pub struct Running {
+    child: Child,
+    mark: String,
+    stdout: JoinHandle<String>,
+    stderr: JoinHandle<String>,
+    bound: Duration,
+    record: PathBuf,
+    folder: tempfile::TempDir,
 }
 
 /// What came of it.
@@ -33,6 +49,8 @@ pub struct Seen {
     /// The record of the one trial.
     pub events: Vec<Event>,
     /// Where the record is.
+    pub record: PathBuf,
+    /// What the record is in, unless the test chose another place.
     pub folder: tempfile::TempDir,
 }
 
@@ -43,6 +61,8 @@ impl Session {
             command: command.iter().map(ToString::to_string).collect(),
             server: Vec::new(),
             env: Vec::new(),
+            wrapper: Vec::new(),
+            record: None,
             bound: Duration::from_mins(1),
         }
     }
@@ -69,16 +89,38 @@ impl Session {
         self
     }
 
+    /// Started by another program, which gets the command line behind these words.
+    #[must_use]
+    pub fn under(mut self, wrapper: &[&str]) -> Self {
+        self.wrapper = wrapper.iter().map(ToString::to_string).collect();
+        self
+    }
+
+    /// With its record in this folder.
+    #[must_use]
+    pub fn record_in(mut self, folder: &Path) -> Self {
+        self.record = Some(folder.to_owned());
+        self
+    }
+
     /// Runs it, and checks what holds of every run: it ends, and nothing of it is left.
     pub fn run(self) -> Seen {
+        self.start().finish()
+    }
+
+    /// Starts it.
+    pub fn start(self) -> Running {
         let folder = tempfile::tempdir().expect("a folder can be made");
-        let record = folder.path().join("run");
+        let record = self.record.unwrap_or_else(|| folder.path().join("run"));
         let mark = format!("{}-{}", std::process::id(), folder.path().display());
         let (url, command): (Vec<_>, Vec<_>) = match self.server.first().map(String::as_str) {
             Some("--url") => (self.server, Vec::new()),
             _ => (Vec::new(), self.server),
         };
-        let mut child = Command::new(crate::program("proctor"))
+        let mut words = self.wrapper;
+        words.push(crate::program("proctor").display().to_string());
+        let mut child = Command::new(&words[0])
+            .args(&words[1..])
             .args(&self.command)
             .args([
                 "--record",
@@ -95,20 +137,67 @@ impl Session {
             .stderr(Stdio::piped())
             .spawn()
             .expect("proctor starts");
-        let stdout = drain(child.stdout.take());
-        let stderr = drain(child.stderr.take());
-        let (code, peak_kib) = watch(&mut child, self.bound);
-        let left = survivors(&mark);
+        Running {
+            stdout: drain(child.stdout.take()),
+            stderr: drain(child.stderr.take()),
+            child,
+            mark,
+            bound: self.bound,
+            record,
+            folder,
+        }
+    }
+}
+
+impl Running {
+    /// Where the record is.
+    pub fn record(&self) -> &Path {
+        &self.record
+    }
+
+    /// Waits until the record of the trial that is under way has this text.
+    pub fn wait_for(&self, text: &str) {
+        let deadline = Instant::now() + self.bound;
+        while !self.parts().contains(text) {
+            assert!(
+                Instant::now() < deadline,
+                "`{text}` was not recorded within {:?}",
+                self.bound
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn parts(&self) -> String {
+        let Ok(entries) = std::fs::read_dir(self.record.join("trials")) else {
+            return String::new();
+        };
+        let files = entries.filter_map(|entry| std::fs::read(entry.ok()?.path()).ok());
+        files
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .collect()
+    }
+
+    /// Sends Proctor a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("proctor can be signalled");
+    }
+
+    /// Waits for the end, and checks that nothing is left.
+    pub fn finish(mut self) -> Seen {
+        let (code, peak_kib) = watch(&mut self.child, self.bound);
+        let left = survivors(&self.mark);
         assert!(left.is_empty(), "processes are left: {left:?}");
-        let stdout = stdout.join().expect("stdout is read");
-        let stderr = stderr.join().expect("stderr is read");
+        let stdout = self.stdout.join().expect("stdout is read");
+        let stderr = self.stderr.join().expect("stderr is read");
         Seen {
             code,
             stdout,
             stderr,
             peak_kib,
-            events: read(&record),
-            folder,
+            events: read(&self.record),
+            record: self.record,
+            folder: self.folder,
         }
     }
 }
@@ -131,17 +220,42 @@ impl Seen {
         counts.sum()
     }
 
+    /// What went one way, byte for byte: every message of the record, with an end of line behind each.
+    pub fn lines(&self, direction: Direction) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for message in self.messages(direction) {
+            bytes.extend_from_slice(&message);
+            bytes.push(b'\n');
+        }
+        bytes
+    }
+
+    /// The messages that went one way.
+    pub fn messages(&self, direction: Direction) -> Vec<Vec<u8>> {
+        let run = RunReader::open(&self.record).expect("the record can be read");
+        let frames = self.frames().filter(|frame| frame.direction == direction);
+        let bodies = frames.map(|frame| run.body_bytes(&frame.body).expect("a body can be read"));
+        bodies
+            .map(|body| body.expect("the record has the message").into_owned())
+            .collect()
+    }
+
+    /// How the trial ended, if its record says so.
+    pub fn outcome(&self) -> Option<Outcome> {
+        match self.events.last().map(|e| &e.event) {
+            Some(What::TrialEnded(ended)) => Some(ended.outcome),
+            _ => None,
+        }
+    }
+
     /// Whether the trial's record has an end.
     pub fn has_ended(&self) -> bool {
-        matches!(
-            self.events.last().map(|e| &e.event),
-            Some(What::TrialEnded(_))
-        )
+        self.outcome().is_some()
     }
 }
 
 /// The events of the one trial, which must parse.
-fn read(record: &std::path::Path) -> Vec<Event> {
+fn read(record: &Path) -> Vec<Event> {
     let Ok(run) = RunReader::open(record) else {
         return Vec::new();
     };
@@ -154,7 +268,7 @@ fn read(record: &std::path::Path) -> Vec<Event> {
         .collect()
 }
 
-fn drain(stream: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<String> {
+fn drain(stream: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
     let mut stream = stream.expect("the stream is piped");
     std::thread::spawn(move || {
         let mut bytes = Vec::new();

@@ -1,1 +1,11 @@
-//! Real servers, listed, called and recorded.
+//! Real servers, listed, called and recorded; and what must hold of a record whatever happens to it:
+//! it is what went over the wire, it has no secrets, and it never looks more complete than it is.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that can't go on panics, helpers included"
+)]
+
+mod offers;
+mod servers;
+mod wire;
