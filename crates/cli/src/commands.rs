@@ -4,12 +4,14 @@ pub(crate) mod call;
 pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod schema;
+mod secrets;
 mod session;
 pub(crate) mod tools;
 pub(crate) mod validate;
 pub(crate) mod view;
 
 use proctor_core::problem::Problems;
+use proctor_core::redact::Redactor;
 use proctor_core::suite::Environment;
 
 use crate::snippet;
@@ -19,6 +21,11 @@ fn environment() -> Environment {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect()
+}
+
+/// Hides the secrets of the environment, where no server is known that has others.
+pub(crate) fn known_secrets() -> Redactor {
+    Redactor::from_environment(&environment())
 }
 
 /// All problems, drawn.

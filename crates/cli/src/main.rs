@@ -20,7 +20,10 @@ fn main() -> std::process::ExitCode {
     {
         return guard::run(&std::env::args_os().skip(2).collect::<Vec<_>>());
     }
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return refuse(&error),
+    };
     let done = match arguments.command {
         Command::Validate(args) => commands::validate::run(&args),
         Command::List(args) => commands::list::run(&args),
@@ -35,8 +38,21 @@ fn main() -> std::process::ExitCode {
         // Whoever reads has seen enough.
         Err(error) if output::is_broken_pipe(&error) => Exit::Ok.into(),
         Err(error) => {
-            output::error(&error);
+            output::error(&error, &commands::known_secrets());
             Exit::Usage.into()
         }
+    }
+}
+
+/// Help and the version are results; what is wrong with the arguments is a message, which quotes them.
+fn refuse(error: &clap::Error) -> std::process::ExitCode {
+    let text = error.render().ansi().to_string();
+    // There is nowhere left to say that this failed.
+    if error.use_stderr() {
+        let _ = output::message(&commands::known_secrets().text(&text));
+        Exit::Usage.into()
+    } else {
+        let _ = output::result(&text);
+        Exit::Ok.into()
     }
 }

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use proctor_core::printable::printable;
+use proctor_core::redact::Redactor;
 use serde::Serialize;
 
 /// Writes a result.
@@ -27,10 +28,11 @@ pub(crate) fn message(text: &str) -> anyhow::Result<()> {
 }
 
 /// Writes why the program ends.
-pub(crate) fn error(error: &anyhow::Error) {
-    let mut text = format!("error: {}\n", printable(&error.to_string()));
+pub(crate) fn error(error: &anyhow::Error, redactor: &Redactor) {
+    let shown = |text: String| printable(&redactor.text(&text)).into_owned();
+    let mut text = format!("error: {}\n", shown(error.to_string()));
     for cause in error.chain().skip(1) {
-        text.push_str(&format!("  caused by: {}\n", printable(&cause.to_string())));
+        text.push_str(&format!("  caused by: {}\n", shown(cause.to_string())));
     }
     // There is nowhere left to say that even this failed.
     let _ = message(&text);

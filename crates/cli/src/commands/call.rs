@@ -4,18 +4,19 @@ use std::time::Instant;
 
 use proctor_core::duration;
 use proctor_core::problem::{listed, nearest};
+use proctor_core::redact::Redactor;
 use proctor_run::client::{CallError, CallResult, Caps, Client, Era};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::session::{Done, redactor, with_client};
+use super::session::{Done, with_client};
 use crate::args::{CallArgs, Format};
 use crate::exit::Exit;
 use crate::output;
 
 pub(crate) fn run(args: &CallArgs) -> anyhow::Result<Exit> {
-    with_client(&args.server, &args.tool, async |client: &Client| {
+    with_client(&args.server, &args.tool, async |client, redactor| {
         // What the stateless era repeats in headers stands in the list.
         if client.identity().era == Era::Stateless {
             let _ = client.list_tools(&Caps::default()).await;
@@ -25,7 +26,7 @@ pub(crate) fn run(args: &CallArgs) -> anyhow::Result<Exit> {
         let taken = duration::brief(started.elapsed());
         match result {
             Ok(result) => {
-                show(&result, args)?;
+                show(&result, args.output.output, redactor)?;
                 output::message(&format!("answered in {taken}\n"))?;
                 if !result.is_error {
                     return Ok(Done::ok());
@@ -71,12 +72,12 @@ async fn explain(client: &Client, tool: &str, reason: String) -> Done {
     )
 }
 
-fn show(result: &CallResult, args: &CallArgs) -> anyhow::Result<()> {
-    let text = match args.output.output {
-        Format::Json => format!("{}\n", result.raw.get()),
-        Format::Text => output::printable_lines(&plain(result)),
-    };
-    output::result(&redactor(&args.server).text(&text))
+fn show(result: &CallResult, format: Format, redactor: &Redactor) -> anyhow::Result<()> {
+    // Redacted first: what is made printable may no longer look like the secret that it is.
+    match format {
+        Format::Json => output::result(&redactor.text(&format!("{}\n", result.raw.get()))),
+        Format::Text => output::result(&output::printable_lines(&redactor.text(&plain(result)))),
+    }
 }
 
 /// What is shown of a result.

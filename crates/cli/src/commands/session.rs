@@ -12,14 +12,14 @@ use proctor_core::event::{
 };
 use proctor_core::problem::{Problems, listed};
 use proctor_core::record::RunWriter;
-use proctor_core::redact::{Redactor, is_secret_name, secrets_of};
+use proctor_core::redact::{Redactor, secrets_of};
 use proctor_core::suite::server::{AllowedTools, Transport};
 use proctor_core::suite::{Inputs, Loaded, Server, load_any};
 use proctor_run::client::answers::Answers;
 use proctor_run::client::{Client, ConnectOptions, Timeouts};
 use proctor_run::recorder::Recorder;
 
-use super::{drawn, environment, tally};
+use super::{drawn, environment, secrets, tally};
 use crate::args::ServerArgs;
 use crate::exit::Exit;
 use crate::output;
@@ -47,32 +47,18 @@ impl Done {
     }
 }
 
-/// Hides secrets in what is shown. The record hides them by itself.
-pub(super) fn redactor(args: &ServerArgs) -> Redactor {
-    let headers = args
-        .headers
-        .iter()
-        .filter(|(name, _)| is_secret_name(name))
-        // `Bearer` is no secret, what follows it is.
-        .map(|(name, value)| {
-            (
-                name.clone(),
-                value.rsplit(' ').next().unwrap_or(value).to_owned(),
-            )
-        });
-    Redactor::new(secrets_of(&environment()).into_iter().chain(headers))
-}
-
 /// Connects, runs a command with the connection, and ends everything again.
 pub(super) fn with_client<F>(args: &ServerArgs, name: &str, run: F) -> anyhow::Result<Exit>
 where
-    F: AsyncFnOnce(&Client) -> anyhow::Result<Done>,
+    F: AsyncFnOnce(&Client, &Redactor) -> anyhow::Result<Done>,
 {
     let server = match find_server(args)? {
         Ok(server) => server,
         Err(exit) => return Ok(exit),
     };
-    let redactor = redactor(args);
+    // One for the record and for what is shown.
+    let known = secrets_of(&environment()).into_iter();
+    let redactor = Redactor::new(known.chain(secrets::of_server(&server)));
     let record = match &args.record {
         Some(folder) => Some(Record::start(folder, name, &redactor)?),
         None => None,
@@ -97,7 +83,9 @@ where
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let done = runtime.block_on(talk(&server, &options, args.strict, run));
+    let done = runtime.block_on(talk(&server, &options, args.strict, async |client| {
+        run(client, &redactor).await
+    }));
     // Processes are ended by their guards, which a runtime that is going away still waits for.
     runtime.shutdown_timeout(std::time::Duration::from_secs(5));
     let done = done?;

@@ -4,7 +4,7 @@ use proctor_run::client::{Caps, Client, Identity, ListError};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::session::{Done, redactor, with_client};
+use super::session::{Done, with_client};
 use crate::args::{Format, ToolsArgs};
 use crate::exit::Exit;
 use crate::output;
@@ -35,7 +35,7 @@ struct Noted {
 }
 
 pub(crate) fn run(args: &ToolsArgs) -> anyhow::Result<Exit> {
-    with_client(&args.server, "tools", async |client: &Client| {
+    with_client(&args.server, "tools", async |client, redactor| {
         let offer = match gather(client).await {
             Ok(offer) => offer,
             Err(error) => return Ok(Done::because(Exit::Inconclusive, error.to_string())),
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &ToolsArgs) -> anyhow::Result<Exit> {
             Format::Json => format!("{}\n", serde_json::to_string(&offer)?),
             Format::Text => text::render(&offer),
         };
-        output::result(&redactor(&args.server).text(&shown))?;
+        output::result(&redactor.text(&shown))?;
         Ok(Done::ok())
     })
 }

@@ -1,0 +1,129 @@
+//! What is secret in the description of a server: what it is given as a key, by whatever way.
+//!
+//! The values are hidden wherever they turn up, also where a server repeats them.
+
+use proctor_core::redact::{is_secret_name, secrets_of};
+use proctor_core::suite::Server;
+use proctor_core::suite::server::Transport;
+
+/// Names and values.
+pub(super) fn of_server(server: &Server) -> Vec<(String, String)> {
+    match &server.transport {
+        Transport::Stdio { args, env, .. } => {
+            let mut secrets = secrets_of(env);
+            secrets.extend(of_words(args));
+            secrets
+        }
+        Transport::Http { url, headers } | Transport::Sse { url, headers } => {
+            let mut secrets = of_address(url);
+            secrets.extend(
+                headers
+                    .iter()
+                    .flat_map(|(name, value)| of_header(name, value)),
+            );
+            secrets
+        }
+    }
+}
+
+/// What follows an option such as `--api-key` or `--token=`.
+fn of_words(words: &[String]) -> Vec<(String, String)> {
+    let is_option = |word: &str| word.starts_with('-') && is_secret_name(word);
+    let named =
+        |name: &str, value: &str| (name.trim_start_matches('-').to_owned(), value.to_owned());
+    let joined = words
+        .iter()
+        .filter_map(|word| word.split_once('='))
+        .filter(|(name, _)| is_option(name))
+        .map(|(name, value)| named(name, value));
+    let apart = words
+        .windows(2)
+        .filter(|pair| is_option(&pair[0]) && !pair[0].contains('=') && !pair[1].starts_with('-'))
+        .map(|pair| named(&pair[0], &pair[1]));
+    joined.chain(apart).collect()
+}
+
+/// The password and the secret parameters of an address, as they are written.
+fn of_address(url: &str) -> Vec<(String, String)> {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let rest = rest.split_once('#').map_or(rest, |(rest, _)| rest);
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let host = place.split_once('/').map_or(place, |(host, _)| host);
+    let password = host
+        .rsplit_once('@')
+        .and_then(|(user, _)| user.split_once(':'))
+        .map(|(_, password)| ("password".to_owned(), password.to_owned()));
+    let parameters = query
+        .split('&')
+        .filter_map(|parameter| parameter.split_once('='))
+        .filter(|(name, _)| is_secret_name(name))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    password.into_iter().chain(parameters).collect()
+}
+
+/// The value of a header that carries a secret, and its parts: a server that repeats a cookie or a token
+/// leaves out `Bearer` and the name of the cookie.
+fn of_header(name: &str, value: &str) -> Vec<(String, String)> {
+    if !is_secret_name(name) {
+        return Vec::new();
+    }
+    let mut parts: Vec<&str> = value
+        .split([' ', ';', ','])
+        .filter(|part| !part.is_empty())
+        .collect();
+    // `Bearer` is no secret, what follows it is.
+    if parts.len() > 1 && !parts[0].contains('=') {
+        parts.remove(0);
+    }
+    let values = parts
+        .iter()
+        .flat_map(|part| [Some(*part), part.split_once('=').map(|(_, value)| value)]);
+    values
+        .flatten()
+        .map(|value| (name.to_owned(), value.trim_matches('"').to_owned()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(secrets: &[(String, String)]) -> Vec<&str> {
+        secrets.iter().map(|(_, value)| value.as_str()).collect()
+    }
+
+    #[test]
+    fn what_follows_a_secret_option_is_secret() {
+        let check = |words: &str, expected: &[&str]| {
+            let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+            assert_eq!(values(&of_words(&words)), expected, "{words:?}");
+        };
+        check("server --api-key abc -v", &["abc"]);
+        check("--token=abc --name=x", &["abc"]);
+        check("--auth --verbose key value", &[]);
+    }
+
+    #[test]
+    fn passwords_and_secret_parameters_of_an_address_are_secret() {
+        let check = |url: &str, expected: &[&str]| {
+            assert_eq!(values(&of_address(url)), expected, "{url}");
+        };
+        check("http://h:80/mcp", &[]);
+        check(
+            "https://u:p@h/mcp?page=2&api_key=k&token=t#f",
+            &["p", "k", "t"],
+        );
+        check("https://h/a:b@c?x=1", &[]);
+    }
+
+    #[test]
+    fn secret_headers_are_secret_in_parts() {
+        let check = |name: &str, value: &str, expected: &[&str]| {
+            assert_eq!(values(&of_header(name, value)), expected, "{name}: {value}");
+        };
+        check("Authorization", "Bearer abc", &["abc"]);
+        check("X-Api-Key", "abc", &["abc"]);
+        check("Cookie", "sid=abc; b=c", &["sid=abc", "abc", "b=c", "c"]);
+        check("Accept", "text/plain", &[]);
+    }
+}

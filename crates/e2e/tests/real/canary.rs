@@ -1,0 +1,297 @@
+//! No byte that a run leaves or prints has a secret in it, in any form in which secrets travel.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD};
+use proctor_e2e::session::{Seen, Session};
+use proctor_e2e::{Fixture, fixture};
+
+const NAME: &str = "CANARY_API_KEY";
+
+/// A secret, and what must not be found.
+struct Canary {
+    secret: String,
+    forms: Vec<(String, Vec<u8>)>,
+}
+
+impl Canary {
+    /// Letters and digits.
+    fn plain() -> Self {
+        let mut bytes = [0; 32];
+        let mut random = fs::File::open("/dev/urandom").unwrap();
+        random.read_exact(&mut bytes).unwrap();
+        let alphabet = b"ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz23456789";
+        let letter = |byte: &u8| char::from(alphabet[usize::from(*byte) % alphabet.len()]);
+        Self::of(bytes.iter().map(letter).collect())
+    }
+
+    /// With characters that every encoding writes in another way.
+    fn awkward() -> Self {
+        let plain = Self::plain().secret;
+        Self::of(format!(r#"{}"\/+&<%{}"#, &plain[..12], &plain[12..24]))
+    }
+
+    fn of(secret: String) -> Self {
+        let mut forms = vec![("plain".to_owned(), secret.clone().into_bytes())];
+        let json = serde_json::to_string(&secret).unwrap();
+        let json = json.trim_matches('"').to_owned();
+        let twice = serde_json::to_string(&json).unwrap();
+        forms.push(("JSON in JSON".to_owned(), twice.trim_matches('"').into()));
+        forms.push(("JSON".to_owned(), json.into()));
+        forms.push(("percent".to_owned(), percent(&secret).into()));
+        for before in 0..3 {
+            // The characters that are the same whatever stands around the secret.
+            let mut bytes = vec![b' '; before];
+            bytes.extend_from_slice(secret.as_bytes());
+            let kept = (before * 8).div_ceil(6)..bytes.len() * 8 / 6;
+            for encoding in [&BASE64_NOPAD, &BASE64URL_NOPAD] {
+                let form = encoding.encode(&bytes)[kept.clone()].to_owned();
+                forms.push((format!("base64 after {before}"), form.into()));
+            }
+        }
+        Self { secret, forms }
+    }
+
+    fn in_env(&self, session: Session) -> Session {
+        session.env(NAME, &self.secret)
+    }
+
+    /// A text with the secret in every form.
+    fn in_all_forms(&self) -> String {
+        let forms = self
+            .forms
+            .iter()
+            .map(|(_, form)| str::from_utf8(form).unwrap());
+        forms.collect::<Vec<_>>().join(" - ")
+    }
+
+    /// Looks at everything that the run left and printed, and at what is shown of it later.
+    fn check(&self, seen: &Seen) {
+        self.look("stdout", seen.stdout.as_bytes());
+        self.look("stderr", seen.stderr.as_bytes());
+        let files = files(&seen.record);
+        assert!(files.len() > 3, "there is a record: {}", seen.stderr);
+        for file in files {
+            let name = file.display().to_string();
+            self.look("a file's name", name.as_bytes());
+            self.look(&name, &fs::read(&file).unwrap());
+        }
+        for format in ["text", "json"] {
+            let shown = Command::new(proctor_e2e::proctor())
+                .args(["result", "view", "-o", format])
+                .arg(&seen.record)
+                .output()
+                .unwrap();
+            assert!(shown.status.success(), "the run can be shown");
+            self.look("a view's stdout", &shown.stdout);
+            self.look("a view's stderr", &shown.stderr);
+        }
+    }
+
+    fn look(&self, place: &str, bytes: &[u8]) {
+        for (name, form) in &self.forms {
+            assert!(
+                !bytes.windows(form.len()).any(|part| part == form),
+                "the secret is in {place} ({name}): {}",
+                String::from_utf8_lossy(bytes)
+            );
+        }
+    }
+}
+
+fn percent(text: &str) -> String {
+    let encode = |byte: u8| match byte {
+        b if b.is_ascii_alphanumeric() => char::from(b).to_string(),
+        b => format!("%{b:02X}"),
+    };
+    text.bytes().map(encode).collect()
+}
+
+/// Every file of a run, which only its owner may read.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(folder), 0o700, "{}", folder.display());
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            assert_eq!(mode(&path), 0o600, "{}", path.display());
+            found.push(path);
+        }
+    }
+    found
+}
+
+fn canaries() -> [Canary; 2] {
+    [Canary::plain(), Canary::awkward()]
+}
+
+fn echo(text: &str) -> String {
+    serde_json::json!({ "text": text }).to_string()
+}
+
+#[test]
+fn a_secret_of_the_environment_that_a_tool_shows_is_hidden() {
+    for canary in canaries() {
+        for format in ["text", "json"] {
+            let arguments = format!(r#"{{"name": "{NAME}"}}"#);
+            let words = ["call", "env", "--args", &arguments, "-o", format];
+            let session = Session::new(&[&words[..], &["--pass-env", NAME]].concat());
+            let seen = canary
+                .in_env(session)
+                .on(fixture().to_str().unwrap(), &[])
+                .run();
+            assert_eq!(seen.code, Some(0), "{}", seen.stderr);
+            let marker = format!("[redacted:{NAME}]");
+            assert!(seen.stdout.contains(&marker), "{}", seen.stdout);
+            canary.check(&seen);
+        }
+    }
+}
+
+#[test]
+fn a_secret_in_an_argument_is_hidden_in_every_form() {
+    for canary in canaries() {
+        // The long one is a blob.
+        for text in [
+            canary.in_all_forms(),
+            format!("{} {}", "x".repeat(40_000), canary.in_all_forms()),
+        ] {
+            for format in ["text", "json"] {
+                let arguments = echo(&text);
+                let words = ["call", "echo", "--args", &arguments, "-o", format];
+                let seen = canary
+                    .in_env(Session::new(&words))
+                    .on(fixture().to_str().unwrap(), &[])
+                    .run();
+                assert_eq!(seen.code, Some(0), "{}", seen.stderr);
+                canary.check(&seen);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_secret_in_the_name_of_a_tool_is_hidden() {
+    let canary = Canary::plain();
+    let seen = canary
+        .in_env(Session::new(&["call", &canary.secret]))
+        .on(fixture().to_str().unwrap(), &[])
+        .run();
+    assert_eq!(seen.code, Some(1), "{}", seen.stderr);
+    canary.check(&seen);
+}
+
+#[test]
+fn a_secret_of_headers_and_addresses_is_hidden() {
+    for start in [Fixture::http, Fixture::sse] {
+        let server = start(&[]);
+        for (canary, header, in_url) in [
+            (Canary::plain(), "Authorization: Bearer SECRET", false),
+            (Canary::awkward(), "Authorization: Bearer SECRET", false),
+            (Canary::awkward(), "X-Api-Key: SECRET", false),
+            (Canary::plain(), "Cookie: sid=SECRET; theme=dark", false),
+            (Canary::plain(), "Accept-Language: en", true),
+        ] {
+            let header = header.replace("SECRET", &canary.secret);
+            let arguments = echo(&canary.in_all_forms());
+            let words = ["call", "echo", "--args", &arguments, "--header", &header];
+            let url = if in_url {
+                format!("{}?page=2&api_key={}", server.url(), canary.secret)
+            } else {
+                server.url().to_owned()
+            };
+            // It is not in the environment: that it is a secret is known from its place alone.
+            let seen = Session::new(&words).at(&url).run();
+            assert_eq!(seen.code, Some(0), "{url}: {}", seen.stderr);
+            canary.check(&seen);
+        }
+    }
+}
+
+#[test]
+fn a_secret_of_an_address_that_nobody_answers_is_hidden() {
+    let canary = Canary::plain();
+    for url in [
+        format!("http://127.0.0.1:1/mcp?token={}", canary.secret),
+        format!("http://user:{}@127.0.0.1:1/mcp", canary.secret),
+        format!("not-an-address?token={}", canary.secret),
+    ] {
+        let seen = Session::new(&["tools"]).at(&url).run();
+        assert_eq!(seen.code, Some(3), "{}", seen.stderr);
+        canary.check(&seen);
+    }
+}
+
+#[test]
+fn a_secret_of_a_config_is_hidden() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("mcp.json");
+    for canary in canaries() {
+        let servers = serde_json::json!({ "mcpServers": { "fixture": {
+            "command": fixture(),
+            "env": { NAME: canary.secret },
+        } } });
+        fs::write(&config, servers.to_string()).unwrap();
+        let arguments = format!(r#"{{"name": "{NAME}"}}"#);
+        let words = ["call", "env", "--args", &arguments, "--config"];
+        let seen = Session::new(&[&words[..], &[config.to_str().unwrap()]].concat()).run();
+        assert_eq!(seen.code, Some(0), "{}", seen.stderr);
+        canary.check(&seen);
+    }
+}
+
+#[test]
+fn a_secret_of_a_command_line_is_hidden() {
+    for canary in canaries() {
+        let echoes = format!(r#"echo "$2" >&2; exec "{}""#, fixture().display());
+        let option = ["-c", &echoes, "sh", "--api-key", &canary.secret];
+        let seen = Session::new(&["tools"]).on("sh", &option).run();
+        assert_eq!(seen.code, Some(0), "{}", seen.stderr);
+        canary.check(&seen);
+    }
+}
+
+#[test]
+fn a_secret_that_a_server_says_before_it_fails_is_hidden() {
+    for canary in canaries() {
+        for script in [
+            r#"printf '%s\n' "$CANARY_API_KEY" >&2; exit 3"#,
+            r#"printf '%s\n' "$CANARY_API_KEY"; exit 3"#,
+            r#"printf '\377%s\n' "$CANARY_API_KEY"; exit 3"#,
+            r#"printf '{"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "%s"}}\n' "$CANARY_API_KEY""#,
+        ] {
+            let session = Session::new(&["tools", "--pass-env", NAME]);
+            let seen = canary.in_env(session).on("sh", &["-c", script]).run();
+            assert_eq!(seen.code, Some(3), "{script}: {}", seen.stderr);
+            canary.check(&seen);
+        }
+    }
+}
+
+#[test]
+fn a_secret_in_arguments_that_make_no_sense_is_hidden() {
+    let canary = Canary::plain();
+    for words in [
+        ["tools", "--header", &canary.secret],
+        ["tools", "--timeout", &canary.secret],
+        ["call", "echo", &format!("--args={}", canary.secret)],
+        ["tools", "--record", &format!("/dev/null/{}", canary.secret)],
+    ] {
+        let output = Command::new(proctor_e2e::proctor())
+            .args(words)
+            .args(["--url", "http://127.0.0.1:1/mcp"])
+            .env(NAME, &canary.secret)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        canary.look("stdout", &output.stdout);
+        canary.look("stderr", &output.stderr);
+    }
+}
