@@ -11,11 +11,11 @@ pub(crate) enum Exit {
     Failed,
     /// Usage or configuration is wrong, and nothing was started.
     Usage,
-    /// It could not be told: a server was not there, or did not answer.
+    /// It could not be told: a server was not there or did not answer, or the record could not be kept.
     Inconclusive,
     /// The selection matches nothing.
     NothingSelected,
-    /// Somebody pressed Ctrl-C.
+    /// Somebody pressed Ctrl-C, or sent SIGTERM.
     Interrupted,
 }
 

@@ -3,6 +3,7 @@
 //! Its main function is [`with_client`]: whatever happens, the server is ended and the record says so.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::time::Instant;
 
@@ -11,13 +12,14 @@ use proctor_core::event::{
     Actor, Outcome, RECORD_VERSION, RunEnded, RunStarted, TrialEnded, TrialStarted,
 };
 use proctor_core::problem::{Problems, listed};
-use proctor_core::record::RunWriter;
+use proctor_core::record::{RecordError, RunWriter};
 use proctor_core::redact::{Redactor, secrets_of};
 use proctor_core::suite::server::{AllowedTools, Transport};
 use proctor_core::suite::{Inputs, Loaded, Server, load_any};
 use proctor_run::client::answers::Answers;
 use proctor_run::client::{Client, ConnectOptions, Timeouts};
 use proctor_run::recorder::Recorder;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{drawn, environment, secrets, tally};
 use crate::args::ServerArgs;
@@ -59,6 +61,14 @@ where
     // One for the record and for what is shown.
     let known = secrets_of(&environment()).into_iter();
     let redactor = Redactor::new(known.chain(secrets::of_server(&server)));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    // Before the first byte is written: a limit on the size of files must be an error, not the end.
+    let mut stops = {
+        let _inside = runtime.enter();
+        Stops::listen().context("can't listen for signals")?
+    };
     let record = match &args.record {
         Some(folder) => Some(Record::start(folder, name, &redactor)?),
         None => None,
@@ -80,29 +90,83 @@ where
         answers: Answers::default(),
         era: None,
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let done = runtime.block_on(talk(&server, &options, args.strict, async |client| {
-        run(client, &redactor).await
-    }));
+    let done = runtime.block_on(talk(
+        &server,
+        &options,
+        args.strict,
+        &mut stops,
+        async |client| run(client, &redactor).await,
+    ));
     // Processes are ended by their guards, which a runtime that is going away still waits for.
     runtime.shutdown_timeout(std::time::Duration::from_secs(5));
-    let done = done?;
-    if let Some(record) = record {
-        record.end(&done)?;
+    conclude(done, record, &redactor)
+}
+
+/// Ends the record, says what went wrong, and gives the exit code.
+fn conclude(
+    done: anyhow::Result<Done>,
+    record: Option<Record>,
+    redactor: &Redactor,
+) -> anyhow::Result<Exit> {
+    let (done, error) = match done {
+        Ok(done) => (done, None),
+        // The record of a command that could not show its result still has an end.
+        Err(error) => {
+            let done = Done::because(Exit::Inconclusive, error.to_string());
+            (done, Some(error))
+        }
+    };
+    let kept = record.map_or(Ok(()), |record| record.end(&done));
+    if let Some(error) = error {
+        return Err(error);
     }
     if let Some(reason) = &done.reason {
         let reason = redactor.text(reason);
         output::message(&format!("error: {}\n", output::printable_lines(&reason)))?;
     }
-    Ok(done.exit)
+    let Err(error) = kept else {
+        return Ok(done.exit);
+    };
+    let error = anyhow::Error::new(error).context("the record is not complete");
+    output::error(&error, redactor);
+    Ok(match done.exit {
+        Exit::Interrupted => Exit::Interrupted,
+        // Whatever was found out, there is no record to show for it.
+        _ => Exit::Inconclusive,
+    })
+}
+
+/// The signals that end a session, and one that must not.
+struct Stops {
+    interrupt: Signal,
+    terminate: Signal,
+    /// A file that grows beyond a limit is an error of its write, as long as somebody listens.
+    _too_large: Signal,
+}
+
+impl Stops {
+    fn listen() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            _too_large: signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?,
+        })
+    }
+
+    /// Waits for Ctrl-C or SIGTERM.
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
 }
 
 async fn talk<F>(
     server: &Server,
     options: &ConnectOptions,
     strict: bool,
+    stops: &mut Stops,
     run: F,
 ) -> anyhow::Result<Done>
 where
@@ -111,7 +175,7 @@ where
     let interrupted = || Ok(Done::because(Exit::Interrupted, "interrupted"));
     let connected = tokio::select! {
         connected = Client::connect(server, options) => connected,
-        _ = tokio::signal::ctrl_c() => return interrupted(),
+        () = stops.next() => return interrupted(),
     };
     let client = match connected {
         Ok(client) => client,
@@ -119,13 +183,13 @@ where
     };
     let done = tokio::select! {
         done = run(&client) => done,
-        _ = tokio::signal::ctrl_c() => interrupted(),
+        () = stops.next() => interrupted(),
     };
     let findings = client.findings();
     tokio::select! {
         () = client.close() => {}
         // The guard ends what is left.
-        _ = tokio::signal::ctrl_c() => return interrupted(),
+        () = stops.next() => return interrupted(),
     }
     match (done, findings.first()) {
         (Ok(done), Some((_, detail, _))) if strict && done.exit == Exit::Ok => {
@@ -243,9 +307,9 @@ impl Record {
     }
 
     /// Ends the record, or says that it is not whole.
-    fn end(self, done: &Done) -> anyhow::Result<()> {
+    fn end(self, done: &Done) -> Result<(), RecordError> {
         if let Some(error) = self.recorder.take_error() {
-            return Err(anyhow::Error::new(error).context("the record is not complete"));
+            return Err(error);
         }
         let at = self.recorder.at();
         let outcome = match done.exit {

@@ -7,6 +7,8 @@
 )]
 
 mod canary;
+mod disk;
 mod offers;
 mod servers;
+mod stops;
 mod wire;
