@@ -33,6 +33,9 @@ const NAME_CHARS: usize = 64;
 /// Values shorter than this are no secrets: they would be found in text that means something else.
 const SHORTEST: usize = 8;
 
+/// Secrets up to this long, in any form, are known where a text is cut.
+const LONGEST: usize = 16 * 1024;
+
 /// Replaces secrets. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Redactor {
@@ -115,6 +118,18 @@ impl Redactor {
             }
             _ => plain,
         }
+    }
+
+    /// The start of a text, without secrets and without a part of one: to cut first would leave that.
+    pub fn head(&self, bytes: &[u8], limit: usize) -> String {
+        let looked_at = &bytes[..bytes.len().min(limit + LONGEST)];
+        let redacted = self.bytes(looked_at);
+        let head = &redacted[..redacted.len().min(limit)];
+        let mut text = String::from_utf8_lossy(head).into_owned();
+        if head.len() < redacted.len() || looked_at.len() < bytes.len() {
+            text.push('…');
+        }
+        text
     }
 
     /// The value of a header without secrets: nothing of it, if the name says that it is one.

@@ -11,6 +11,7 @@ use proctor_core::event::{
     Http, What, Wire,
 };
 use proctor_core::record::{RecordError, TrialWriter};
+use proctor_core::redact::Redactor;
 
 /// How many findings of one sort are written one by one; the rest are counted.
 const WRITTEN_FINDINGS: u64 = 20;
@@ -20,6 +21,7 @@ const WRITTEN_FINDINGS: u64 = 20;
 pub struct Recorder {
     inner: Arc<Mutex<Inner>>,
     started: Instant,
+    redactor: Redactor,
 }
 
 struct Inner {
@@ -47,7 +49,15 @@ impl Recorder {
                 connections: 0,
             })),
             started,
+            redactor: Redactor::default(),
         }
+    }
+
+    /// Knows these secrets where a text is cut. The record itself knows its own.
+    #[must_use]
+    pub fn redacting(mut self, redactor: &Redactor) -> Self {
+        self.redactor = redactor.clone();
+        self
     }
 
     /// Writes an event.
@@ -165,6 +175,11 @@ impl Tap {
             line,
             headers,
         }));
+    }
+
+    /// The start of what a server said, to be shown.
+    pub(crate) fn head(&self, bytes: &[u8], limit: usize) -> String {
+        self.recorder.redactor.head(bytes, limit)
     }
 
     /// Notes that something is not as it should be. Many of one sort are counted, not written.

@@ -9,6 +9,9 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// How much of the end is kept.
 const KEPT: usize = 64 * 1024;
 
+/// The rest of a longer line is worth more than what it may give away.
+const LONGEST_LINE: usize = 16 * 1024;
+
 /// The end of what a stream has said so far. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Tail(Arc<Mutex<VecDeque<u8>>>);
@@ -22,13 +25,21 @@ impl Tail {
         }
     }
 
-    /// The end as text. Bytes that are no UTF-8 become U+FFFD; a character that was cut in half at
-    /// the front is left out.
+    /// The end as text. Bytes that are no UTF-8 become U+FFFD. What is left of a line, or else of a
+    /// character, that was cut at the front is left out: half a secret is not known for what it is.
     pub fn text(&self) -> String {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_cut = kept.len() == KEPT;
+        let rest_of_line = kept
+            .iter()
+            .take(LONGEST_LINE)
+            .position(|byte| *byte == b'\n');
         let rest_of_character = kept.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80);
-        let skipped = if is_cut { rest_of_character.count() } else { 0 };
+        let skipped = match rest_of_line {
+            _ if !is_cut => 0,
+            Some(end) => end + 1,
+            None => rest_of_character.count(),
+        };
         let bytes: Vec<u8> = kept.iter().skip(skipped).copied().collect();
         String::from_utf8_lossy(&bytes).into_owned()
     }
@@ -63,5 +74,6 @@ mod tests {
         check(&["lost".repeat(KEPT).as_bytes(), full.as_bytes()], &full);
         check(&[full.as_bytes(), b"end"], &(full[3..].to_owned() + "end"));
         check(&["é".as_bytes(), &full.as_bytes()[1..]], &full[1..]);
+        check(&[b"half a line\n", &full.as_bytes()[5..]], &full[5..]);
     }
 }

@@ -75,7 +75,8 @@ where
     };
     let recorder = record
         .as_ref()
-        .map_or_else(Recorder::nothing, |r| r.recorder.clone());
+        .map_or_else(Recorder::nothing, |r| r.recorder.clone())
+        .redacting(&redactor);
     let options = ConnectOptions {
         actor: Actor::Person,
         recorder,

@@ -280,6 +280,19 @@ fn command_lines_lose_what_follows_a_secret_option() {
 }
 
 #[test]
+fn a_cut_leaves_no_part_of_a_secret() {
+    let redactor = Redactor::new([("KEY".to_owned(), "0123456789abcdef".to_owned())]);
+    let check = |text: &str, limit: usize, expected: &str| {
+        assert_eq!(redactor.head(text.as_bytes(), limit), expected, "{text}");
+    };
+    check("short", 8, "short");
+    check("not so short", 8, "not so s…");
+    check("key 0123456789abcdef", 8, "key [red…");
+    check("key 0123456789abcdef", 18, "key [redacted:KEY]");
+    check(&"x".repeat(100_000), 3, "xxx…");
+}
+
+#[test]
 fn a_name_that_shows_a_secret_is_not_shown() {
     let secrets = [
         ("A_KEY".to_owned(), "B_SECRET_KEY".to_owned()),

@@ -56,6 +56,16 @@ impl Canary {
         Self { secret, forms }
     }
 
+    /// Not even a part of it may be found.
+    fn with_parts(mut self) -> Self {
+        let parts = self.secret.as_bytes().windows(12);
+        let parts: Vec<_> = parts
+            .map(|part| ("a part".to_owned(), part.to_vec()))
+            .collect();
+        self.forms.extend(parts);
+        self
+    }
+
     fn in_env(&self, session: Session) -> Session {
         session.env(NAME, &self.secret)
     }
@@ -272,6 +282,21 @@ fn a_secret_that_a_server_says_before_it_fails_is_hidden() {
             assert_eq!(seen.code, Some(3), "{script}: {}", seen.stderr);
             canary.check(&seen);
         }
+    }
+}
+
+#[test]
+fn no_part_of_a_secret_is_left_where_a_text_is_cut() {
+    let canary = Canary::plain().with_parts();
+    for script in [
+        // The start of a line that is no message is shown, and the end of stderr.
+        r#"printf '%0180d%s\n' 0 "$CANARY_API_KEY"; exit 3"#,
+        r#"printf '%s\n' "$CANARY_API_KEY" >&2; head -c 65520 /dev/zero | tr '\0' y >&2; exit 3"#,
+    ] {
+        let session = Session::new(&["tools", "--pass-env", NAME]);
+        let seen = canary.in_env(session).on("sh", &["-c", script]).run();
+        assert_eq!(seen.code, Some(3), "{script}: {}", seen.stderr);
+        canary.check(&seen);
     }
 }
 

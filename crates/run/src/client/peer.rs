@@ -19,6 +19,9 @@ use crate::rpc::{Kind, Message, RpcError, answer};
 /// How many ids are remembered for telling late and double answers from unknown ones.
 const REMEMBERED: usize = 10_000;
 
+/// How much of something that makes no sense is shown.
+const SHOWN: usize = 100;
+
 /// What a request came to.
 pub(crate) type Outcome = Result<Box<RawValue>, Failure>;
 
@@ -270,8 +273,10 @@ impl Peer {
                     "an answer to a request that nobody made,",
                 ),
             };
-            self.tap
-                .finding(kind, format!("{what} {}", excerpt(id.get())));
+            self.tap.finding(
+                kind,
+                format!("{what} {}", self.tap.head(id.get().as_bytes(), SHOWN)),
+            );
             return;
         };
         state.remember(number, Past::Answered);
@@ -286,7 +291,10 @@ impl Peer {
 
     fn error(&self, raw: &RawValue) -> RpcError {
         serde_json::from_str(raw.get()).unwrap_or_else(|_| {
-            let detail = format!("an error that is none: {}", excerpt(raw.get()));
+            let detail = format!(
+                "an error that is none: {}",
+                self.tap.head(raw.get().as_bytes(), SHOWN)
+            );
             self.tap.finding(FindingKind::Malformed, detail.clone());
             RpcError {
                 code: 0,
@@ -313,15 +321,6 @@ impl State {
 fn progress_token(params: &RawValue) -> Option<u64> {
     let params: Value = serde_json::from_str(params.get()).ok()?;
     params.get("progressToken")?.as_u64()
-}
-
-fn excerpt(text: &str) -> String {
-    let head: String = text.chars().take(100).collect();
-    if head.len() < text.len() {
-        format!("{head}…")
-    } else {
-        head
-    }
 }
 
 #[cfg(test)]

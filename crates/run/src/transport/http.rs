@@ -16,6 +16,7 @@ use super::frames::Bounded;
 use super::sse::Events;
 use super::{Labels, MAX_MESSAGE};
 use crate::client::peer::{Failure, Peer};
+use crate::recorder::Tap;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// For messages that nobody waits for.
@@ -166,7 +167,7 @@ impl HttpLink {
             }
             return Ok(());
         }
-        Err(refusal(status, &body))
+        Err(refusal(status, &body, peer.tap()))
     }
 
     async fn take_stream(
@@ -335,7 +336,7 @@ async fn read_body(
 }
 
 /// What a response that is no success says.
-fn refusal(status: StatusCode, body: &[u8]) -> Failure {
+fn refusal(status: StatusCode, body: &[u8], tap: &Tap) -> Failure {
     let text = String::from_utf8_lossy(body);
     let said = crate::rpc::Message::parse(&text).ok();
     let error = said.as_ref().and_then(|messages| messages.first()?.error);
@@ -344,7 +345,7 @@ fn refusal(status: StatusCode, body: &[u8]) -> Failure {
     }
     Failure::Http {
         status: status.as_u16(),
-        body: text.chars().take(500).collect(),
+        body: tap.head(body, 500),
     }
 }
 

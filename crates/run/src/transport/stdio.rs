@@ -14,6 +14,8 @@ use crate::recorder::Tap;
 
 /// How many messages may wait to be written.
 const QUEUE: usize = 64;
+/// How much of a line that is no message is shown.
+const SHOWN: usize = 200;
 /// How long the server may take to read one.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -83,7 +85,10 @@ async fn read(stdout: impl AsyncRead + Unpin, peer: Arc<Peer>, answers: mpsc::We
         let line = match line {
             Line::Whole(line) => line,
             Line::Torn(line) => {
-                let detail = format!("the last line has no end: {}", shown(&line));
+                let detail = format!(
+                    "the last line has no end: {}",
+                    peer.tap().head(&line, SHOWN)
+                );
                 peer.tap().frame(None, Direction::ToClient, &line);
                 peer.tap().finding(FindingKind::Noise, detail);
                 continue;
@@ -139,20 +144,9 @@ fn without_noise<'a>(line: &'a [u8], tap: &Tap) -> Option<&'a [u8]> {
         Some(_) => {
             tap.finding(
                 FindingKind::Noise,
-                format!("a line that is no message: {}", shown(message)),
+                format!("a line that is no message: {}", tap.head(message, SHOWN)),
             );
             None
         }
-    }
-}
-
-/// The start of a line, as text.
-fn shown(line: &[u8]) -> String {
-    let head = &line[..line.len().min(200)];
-    let text = String::from_utf8_lossy(head).into_owned();
-    if head.len() < line.len() {
-        format!("{text}…")
-    } else {
-        text
     }
 }
