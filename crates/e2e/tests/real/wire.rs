@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use proctor_core::event::Direction;
+use proctor_core::event::{Direction, What};
 use proctor_e2e::session::{Seen, Session};
 use proctor_e2e::{Fixture, fixture, log_lines, tee};
 use serde_json::value::RawValue;
@@ -106,8 +106,8 @@ fn witnessed(modes: &[&str], start: impl Fn(&[&str]) -> Fixture) {
         .at(server.url())
         .run();
     assert_eq!(seen.code, Some(0), "{modes:?}: {}", seen.stderr);
+    let log = log_lines(&log);
     for (direction, dir) in [(Direction::ToServer, "in"), (Direction::ToClient, "out")] {
-        let log = log_lines(&log);
         let witnessed = log.iter().filter(|line| line["dir"] == dir);
         let witnessed: Vec<&str> = witnessed
             .filter_map(|line| line["text"].as_str())
@@ -121,6 +121,22 @@ fn witnessed(modes: &[&str], start: impl Fn(&[&str]) -> Fixture) {
             .collect();
         assert_eq!(recorded, witnessed, "{modes:?} {direction:?}");
     }
+    let heads = log.iter().filter_map(|line| line["head"].as_str());
+    let witnessed = methods(heads);
+    let heads = seen.events.iter().filter_map(|event| match &event.event {
+        What::Http(http) if http.direction == Direction::ToServer => Some(http.line.as_str()),
+        _ => None,
+    });
+    assert_eq!(methods(heads), witnessed, "{modes:?}");
+}
+
+/// The methods of HTTP requests, in an order of their own: a stream may be opened beside a request.
+fn methods<'a>(heads: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut methods: Vec<&str> = heads
+        .filter_map(|head| head.split_whitespace().next())
+        .collect();
+    methods.sort_unstable();
+    methods
 }
 
 #[test]

@@ -401,7 +401,7 @@ pub(super) async fn farewell(process: Option<&mut Process>, peer: &Peer) -> (Str
 /// Ends a connection, and the process with it, and writes how.
 pub(super) async fn close(peer: Arc<Peer>, link: Link, process: Option<Process>) {
     match &link {
-        Link::Http(link) => link.close().await,
+        Link::Http(link) => link.close(peer.tap()).await,
         Link::Legacy(link) => link.close(),
         Link::Stdio(_) => {}
     }

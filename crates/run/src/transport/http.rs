@@ -21,6 +21,8 @@ use crate::recorder::Tap;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// For messages that nobody waits for.
 const NOTIFY_TIMEOUT: Duration = Duration::from_secs(30);
+/// For the end of a session.
+const GOODBYE: Duration = Duration::from_secs(2);
 const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
 const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
@@ -235,16 +237,35 @@ impl HttpLink {
     }
 
     /// Ends the session, as far as the server has one.
-    pub(crate) async fn close(&self) {
-        let session = std::mem::take(&mut *self.lock());
-        if let Some(listening) = session.listening {
+    pub(crate) async fn close(&self, tap: &Tap) {
+        let (listening, is_open) = {
+            let mut session = self.lock();
+            (session.listening.take(), session.id.is_some())
+        };
+        if let Some(listening) = listening {
             listening.abort();
         }
-        let Some(id) = session.id else { return };
-        let mut request = self.request(Method::DELETE, BOTH, &Labels::default());
-        request.headers_mut().insert(SESSION, id);
+        if !is_open {
+            return;
+        }
+        let exchange = self.exchanges.fetch_add(1, Ordering::Relaxed) + 1;
+        let request = self.request(Method::DELETE, BOTH, &Labels::default());
+        tap.http(
+            exchange,
+            Direction::ToServer,
+            line(&request),
+            request.headers(),
+        );
+        let response = tokio::time::timeout(GOODBYE, self.client.execute(request)).await;
         // The session ends with us, whatever the server says.
-        let _ = tokio::time::timeout(Duration::from_secs(2), self.client.execute(request)).await;
+        if let Ok(Ok(response)) = response {
+            tap.http(
+                exchange,
+                Direction::ToClient,
+                response.status().to_string(),
+                response.headers(),
+            );
+        }
     }
 
     fn request(&self, method: Method, accept: HeaderValue, labels: &Labels) -> Request {
