@@ -160,7 +160,8 @@ pub(crate) struct ToolsArgs {
   proctor call echo --args '{\"message\": \"hi\"}' -- npx -y @modelcontextprotocol/server-everything
   proctor call get-sum --args '{\"a\": 1, \"b\": 2}' --record .proctor/runs/sum --config mcp.yaml
 
-Exit codes: 0 the tool answered, 1 it said that it failed, 2 usage, 3 it could not be called.")]
+Exit codes: 0 the tool answered, 1 it said that it failed, 2 usage, 3 it could not be called
+or recorded.")]
 pub(crate) struct CallArgs {
     /// The tool
     pub(crate) tool: String,

@@ -2,6 +2,7 @@
 //!
 //! The values are hidden wherever they turn up, also where a server repeats them.
 
+use data_encoding::BASE64;
 use proctor_core::redact::{is_secret_name, secrets_of};
 use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
@@ -78,10 +79,23 @@ fn of_header(name: &str, value: &str) -> Vec<(String, String)> {
     let values = parts
         .iter()
         .flat_map(|part| [Some(*part), part.split_once('=').map(|(_, value)| value)]);
-    values
+    let values = values
         .flatten()
-        .map(|value| (name.to_owned(), value.trim_matches('"').to_owned()))
+        .map(|value| value.trim_matches('"').to_owned());
+    values
+        .chain(basic_password(value))
+        .map(|value| (name.to_owned(), value))
         .collect()
+}
+
+/// What `Basic` credentials hide from nobody.
+fn basic_password(value: &str) -> Option<String> {
+    let (scheme, pair) = value.split_once(' ')?;
+    let pair = BASE64.decode(pair.trim().as_bytes()).ok()?;
+    let (_, password) = str::from_utf8(&pair).ok()?.split_once(':')?;
+    scheme
+        .eq_ignore_ascii_case("basic")
+        .then(|| password.to_owned())
 }
 
 #[cfg(test)]
@@ -122,6 +136,7 @@ mod tests {
             assert_eq!(values(&of_header(name, value)), expected, "{name}: {value}");
         };
         check("Authorization", "Bearer abc", &["abc"]);
+        check("Authorization", "basic dTpw", &["dTpw", "p"]);
         check("X-Api-Key", "abc", &["abc"]);
         check("Cookie", "sid=abc; b=c", &["sid=abc", "abc", "b=c", "c"]);
         check("Accept", "text/plain", &[]);
