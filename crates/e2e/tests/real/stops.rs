@@ -62,6 +62,14 @@ fn an_interrupt_ends_a_server_that_does_not_want_to() {
 }
 
 #[test]
+fn a_second_interrupt_does_not_wait_for_the_server() {
+    let running = calling(STUBBORN);
+    running.signal(Signal::INT);
+    // Two of one kind that come together are one.
+    stop(running, &[Signal::TERM]);
+}
+
+#[test]
 fn an_interrupt_cancels_a_start() {
     let server = ["--mode", "slow-start=600000"];
     let running = asleep().on(fixture().to_str().unwrap(), &server).start();
