@@ -302,10 +302,11 @@ fn peak_kib(pid: u32) -> Option<u64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Processes that carry a mark, after a moment for those that are just ending.
+/// Processes that carry a mark, after a while for those that are just ending: a guard whose Proctor was killed
+/// gives its server two seconds.
 fn survivors(mark: &str) -> Vec<String> {
     let wanted = format!("{MARK}={mark}");
-    let deadline = Instant::now() + Duration::from_secs(2);
+    let deadline = Instant::now() + Duration::from_secs(10);
     loop {
         let left: Vec<String> = std::fs::read_dir("/proc")
             .expect("/proc is there")
