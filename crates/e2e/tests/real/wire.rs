@@ -81,11 +81,9 @@ fn every_byte_of_a_fixture_is_recorded() {
 
 #[test]
 fn every_message_over_streamable_http_is_recorded() {
-    for modes in [
-        &[][..],
-        &["--era", "handshake"],
-        &["--mode", "sse-responses"],
-    ] {
+    // A stream that opens as the session ends may be refused when nobody listens any more.
+    let handshake = ["--era", "handshake", "--mode", "no-get"];
+    for modes in [&[][..], &handshake, &["--mode", "sse-responses"]] {
         witnessed(modes, Fixture::http);
     }
 }
@@ -130,13 +128,12 @@ fn witnessed(modes: &[&str], start: impl Fn(&[&str]) -> Fixture) {
     assert_eq!(methods(heads), witnessed, "{modes:?}");
 }
 
-/// The methods of HTTP requests, in an order of their own: a stream may be opened beside a request.
+/// The methods of HTTP requests. A GET may have been given up before it was sent.
 fn methods<'a>(heads: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut methods: Vec<&str> = heads
+    heads
         .filter_map(|head| head.split_whitespace().next())
-        .collect();
-    methods.sort_unstable();
-    methods
+        .filter(|method| *method != "GET")
+        .collect()
 }
 
 #[test]
