@@ -208,6 +208,10 @@ pub(crate) struct ServerArgs {
     #[arg(long = "pass-env", value_name = "NAME")]
     pub(crate) pass_env: Vec<String>,
 
+    /// How long to wait for the server to come up
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = proctor_core::duration::parse)]
+    pub(crate) connect_timeout: Duration,
+
     /// How long to wait for an answer
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = proctor_core::duration::parse)]
     pub(crate) timeout: Duration,

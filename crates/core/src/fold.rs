@@ -7,7 +7,6 @@
 
 mod calls;
 mod findings;
-mod message;
 mod pairing;
 #[cfg(test)]
 mod tests;
@@ -23,8 +22,8 @@ use crate::transcript::Transcript;
 
 use self::calls::Calls;
 use self::findings::Findings;
-use self::message::{Kind, Message, Unparsable};
 use self::pairing::{Found, Pairing};
+use crate::message::{self, Kind, Message, Unparsable};
 
 /// What a trial came to.
 #[derive(Debug, Clone, PartialEq)]

@@ -13,6 +13,7 @@ mod excerpt;
 pub mod fold;
 pub mod json;
 pub mod matcher;
+pub mod message;
 pub mod pattern;
 pub mod plan;
 pub mod printable;

@@ -169,16 +169,16 @@ impl Client {
             peer: &self.peer,
             link: &self.link,
             era: self.identity.era,
-            timeouts: &self.timeouts,
         };
         let headers = match self.identity.era {
             Era::Handshake => Vec::new(),
             Era::Stateless => meta::headers(method, &params, &self.header_arguments(&params)),
         };
-        match wire
-            .request(method, params, headers, self.timeouts.total)
-            .await
-        {
+        let patience = Patience {
+            idle: self.timeouts.request.min(self.timeouts.total),
+            total: self.timeouts.total,
+        };
+        match wire.request(method, params, headers, patience).await {
             Ok(result) => Ok(result),
             Err(WireError::Failed(failure)) => Err(failure.into()),
             Err(WireError::TimedOut(after)) => Err(CallError::TimedOut { after }),
@@ -229,7 +229,15 @@ struct Wire<'a> {
     peer: &'a Arc<Peer>,
     link: &'a Link,
     era: Era,
-    timeouts: &'a Timeouts,
+}
+
+/// How long an answer is waited for.
+#[derive(Clone, Copy)]
+struct Patience {
+    /// Without a word of progress.
+    idle: Duration,
+    /// In all.
+    total: Duration,
 }
 
 enum WireError {
@@ -244,7 +252,7 @@ impl Wire<'_> {
         method: &str,
         mut params: Map<String, Value>,
         headers: Vec<(String, String)>,
-        total: Duration,
+        patience: Patience,
     ) -> Result<Box<RawValue>, WireError> {
         if self.peer.ended().is_some() {
             return Err(WireError::Gone);
@@ -269,7 +277,7 @@ impl Wire<'_> {
             Ok(exchange) => flight.exchange = exchange,
             Err(_) => return Err(WireError::Gone),
         }
-        let outcome = wait(waiting, self.timeouts.request.min(total), total).await;
+        let outcome = wait(waiting, patience).await;
         if !matches!(outcome, Err(WireError::TimedOut(_))) {
             flight.cancellable = false;
         }
@@ -279,8 +287,10 @@ impl Wire<'_> {
 
 async fn wait(
     mut waiting: Waiting,
-    patience: Duration,
-    total: Duration,
+    Patience {
+        idle: patience,
+        total,
+    }: Patience,
 ) -> Result<Box<RawValue>, WireError> {
     let started = Instant::now();
     let mut idle = started + patience;

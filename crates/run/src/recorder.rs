@@ -3,6 +3,8 @@
 //! Its main type is [`Recorder`], a handle that every task of a trial shares. A write that fails is
 //! remembered: whoever owns the trial asks before calling it a success.
 
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -15,6 +17,9 @@ use proctor_core::redact::Redactor;
 
 /// How many findings of one sort are written one by one; the rest are counted.
 const WRITTEN_FINDINGS: u64 = 20;
+
+/// How much of a finding's detail is kept.
+const DETAIL: usize = 2_000;
 
 /// A handle to a trial's record, or to nothing.
 #[derive(Clone)]
@@ -99,6 +104,7 @@ impl Recorder {
             recorder: self.clone(),
             conn,
             findings: Arc::default(),
+            closed: Arc::default(),
         }
     }
 
@@ -125,6 +131,7 @@ impl Recorder {
 pub(crate) struct Tap {
     recorder: Recorder,
     conn: ConnectionId,
+    closed: Arc<AtomicBool>,
     findings: Arc<Mutex<Vec<(FindingKind, String, u64)>>>,
 }
 
@@ -161,13 +168,14 @@ impl Tap {
         line: String,
         headers: &reqwest::header::HeaderMap,
     ) {
-        let headers = headers
-            .iter()
-            .map(|(name, value)| {
-                let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
-                (name.as_str().to_owned(), value)
-            })
-            .collect();
+        let mut all: BTreeMap<String, String> = BTreeMap::new();
+        for (name, value) in headers {
+            let value = String::from_utf8_lossy(value.as_bytes());
+            all.entry(name.as_str().to_owned())
+                .and_modify(|known| *known = format!("{known}, {value}"))
+                .or_insert_with(|| value.into_owned());
+        }
+        let headers = all;
         self.recorder.record(What::Http(Http {
             conn: self.conn,
             exchange,
@@ -184,7 +192,8 @@ impl Tap {
 
     /// Notes that something is not as it should be. Many of one sort are counted, not written.
     pub(crate) fn finding(&self, kind: FindingKind, detail: impl Into<String>) {
-        let detail = detail.into();
+        // A server chooses what is in it, and how long that is.
+        let detail = self.head(detail.into().as_bytes(), DETAIL);
         let count = {
             let mut findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
             let known = findings.iter_mut().find(|(known, ..)| *known == kind);
@@ -219,6 +228,9 @@ impl Tap {
 
     /// Writes that the connection ended, after the findings that were only counted.
     pub(crate) fn close(&self, reason: String, stderr: Option<String>) {
+        if self.closed.swap(true, Ordering::Relaxed) {
+            return;
+        }
         for (kind, detail, count) in self.findings() {
             if count > WRITTEN_FINDINGS {
                 self.write_finding(kind, detail, count - WRITTEN_FINDINGS);
@@ -240,4 +252,6 @@ pub(crate) struct Oversized {
     pub(crate) bytes: u64,
     /// The SHA-256 of all of it.
     pub(crate) sha256: String,
+    /// How it starts.
+    pub(crate) head: Vec<u8>,
 }

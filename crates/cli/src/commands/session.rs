@@ -26,6 +26,9 @@ use crate::args::ServerArgs;
 use crate::exit::Exit;
 use crate::output;
 
+/// How much of a reason is kept and shown: the end of a server's stderr, and a bit.
+const REASON: usize = 80 << 10;
+
 /// What a command found out, and how it ends.
 pub(super) struct Done {
     pub(super) exit: Exit,
@@ -84,6 +87,7 @@ where
         pass: args.pass_env.clone(),
         guard: std::env::current_exe().context("can't tell where Proctor is")?,
         timeouts: Timeouts {
+            connect: args.connect_timeout,
             request: args.timeout,
             total: args.total_timeout,
             ..Timeouts::default()
@@ -116,6 +120,13 @@ fn conclude(
             let done = Done::because(Exit::Inconclusive, error.to_string());
             (done, Some(error))
         }
+    };
+    // A server chooses what is in it, and how long that is.
+    let done = Done {
+        reason: done
+            .reason
+            .map(|reason| redactor.head(reason.as_bytes(), REASON)),
+        ..done
     };
     let kept = record.map_or(Ok(()), |record| record.end(&done));
     if let Some(error) = error {

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use crate::transcript::{Answer, Call, Payload, Request};
 
 use super::Place;
-use super::message::{Message, present};
+use crate::message::{Message, present};
 
 /// What servers of the stateless era answer when they need more from the client.
 const INPUT_REQUIRED: &str = "input_required";

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use crate::event::ConnectionId;
 
 use super::Place;
-use super::message::Id;
+use crate::message::Id;
 
 /// How many answered ids are remembered, to tell a second answer from one to nothing.
 const REMEMBERED: usize = 10_000;

@@ -123,7 +123,7 @@ fn resolve_server(
                     .map(|arg| expand_at(&arg.value.0, arg.span, env, cx))
                     .collect(),
                 env: expand_table(&file.env, env, cx),
-                folder: cx.source.folder().to_path_buf(),
+                folder: working_folder(cx.source.folder()),
             }
         }
         (None, Some(url)) => {
@@ -155,6 +155,15 @@ fn resolve_server(
         allowed: allowed_tools(file),
         written: written(file),
     })
+}
+
+/// The folder of a file that is named without one is the folder that Proctor works in.
+fn working_folder(folder: &Path) -> PathBuf {
+    if folder.as_os_str().is_empty() {
+        PathBuf::from(".")
+    } else {
+        folder.to_path_buf()
+    }
 }
 
 fn written(file: &ServerFile) -> String {
@@ -276,7 +285,7 @@ pub fn from_environment(
             command: command.to_owned(),
             args: argument_list(get("MCP_ARGS").unwrap_or(""), problems),
             env: json_map(env, "MCP_ENV", problems),
-            folder: folder.to_path_buf(),
+            folder: working_folder(folder),
         }
     } else {
         return None;
@@ -344,6 +353,12 @@ mod tests {
                 assert_eq!(first, Some(message));
             }
         }
+    }
+
+    #[test]
+    fn a_config_without_a_folder_stands_in_this_one() {
+        assert_eq!(working_folder(Path::new("")), Path::new("."));
+        assert_eq!(working_folder(Path::new("a/b")), Path::new("a/b"));
     }
 
     #[test]

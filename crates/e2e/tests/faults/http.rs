@@ -17,6 +17,10 @@ fn every_fault_ends_as_it_should() {
         (&["--mode", "no-session"], ok()),
         (&["--mode", "no-get"], ok()),
         (
+            &["--mode", "never-answer", "--on", "*"],
+            could_not_tell("did not come up: no answer within"),
+        ),
+        (
             &["--mode", "http-status=500"],
             could_not_tell("the server answered with HTTP status 500"),
         ),

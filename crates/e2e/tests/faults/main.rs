@@ -13,7 +13,7 @@ use proctor_e2e::session::{Seen, Session};
 use proctor_e2e::{Fixture, fixture};
 
 /// One call of `echo`, with little patience.
-const CALL: [&str; 8] = [
+const CALL: [&str; 10] = [
     "call",
     "echo",
     "--args",
@@ -22,6 +22,8 @@ const CALL: [&str; 8] = [
     "700ms",
     "--total-timeout",
     "2s",
+    "--connect-timeout",
+    "3s",
 ];
 
 /// The most memory that Proctor may take, whatever a server sends.

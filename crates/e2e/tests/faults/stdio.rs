@@ -81,7 +81,14 @@ fn every_wrong_message_is_noted_and_survived() {
             &["--mode", "invalid-json"],
             no_answer(FindingKind::Malformed),
         ),
-        (&["--mode", "wrong-shape"], ok_but(FindingKind::Protocol)),
+        (
+            &["--mode", "wrong-shape"],
+            Expected {
+                code: 3,
+                says: "is not an object as it should be",
+                finds: Some(FindingKind::Protocol),
+            },
+        ),
         (
             &["--mode", "wrong-shape=content"],
             ok_but(FindingKind::Protocol),

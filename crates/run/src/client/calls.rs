@@ -22,19 +22,41 @@ pub struct CallResult {
     pub rounds: usize,
 }
 
-/// What is looked at in every result. The rest is skipped, however large and deep.
+/// What is looked at in every result. The rest is skipped, however large and deep, and each part
+/// is understood by itself: one that makes no sense hides no other.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Glance<'a> {
-    #[serde(default, rename = "isError")]
-    is_error: Option<bool>,
-    #[serde(default, rename = "resultType")]
-    result_type: Option<String>,
+    #[serde(default, borrow)]
+    is_error: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    result_type: Option<&'a RawValue>,
     #[serde(default, borrow)]
     content: Option<&'a RawValue>,
-    #[serde(default, rename = "inputRequests")]
-    input_requests: Option<Map<String, Value>>,
-    #[serde(default, rename = "requestState")]
-    request_state: Option<Value>,
+    #[serde(default, borrow)]
+    input_requests: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    request_state: Option<&'a RawValue>,
+}
+
+impl Glance<'_> {
+    fn is_error(&self) -> bool {
+        self.is_error.is_some_and(|raw| raw.get() == "true")
+    }
+
+    fn asks_back(&self) -> bool {
+        self.result_type
+            .is_some_and(|raw| raw.get() == r#""input_required""#)
+    }
+
+    fn has_content(&self) -> bool {
+        self.content.is_some_and(|raw| raw.get().starts_with('['))
+    }
+}
+
+/// A part of a result, if it is what it should be.
+fn read<T: serde::de::DeserializeOwned>(raw: Option<&RawValue>) -> Option<T> {
+    serde_json::from_str(raw?.get()).ok()
 }
 
 impl Client {
@@ -56,24 +78,21 @@ impl Client {
         let mut next = params.clone();
         for rounds in 0..=MAX_ROUNDS {
             let raw = self.request(method, next).await?;
-            let glance = self.glance(method, &raw);
-            let asks = glance.as_ref().filter(|g| {
-                self.identity.era == Era::Stateless
-                    && g.result_type.as_deref() == Some("input_required")
-            });
-            let Some(asks) = asks else {
-                let is_error = glance.and_then(|g| g.is_error).unwrap_or(false);
+            let glance = self.glance(method, &raw)?;
+            let asks_back = self.identity.era == Era::Stateless && glance.asks_back();
+            if !asks_back {
+                let is_error = glance.is_error();
                 return Ok(CallResult {
                     raw,
                     is_error,
                     rounds,
                 });
-            };
+            }
             next = params.clone();
-            let responses = responses(asks, self.peer.answers())?;
+            let responses = responses(&glance, self.peer.answers())?;
             next.insert("inputResponses".to_owned(), responses);
-            if let Some(state) = &asks.request_state {
-                next.insert("requestState".to_owned(), state.clone());
+            if let Some(state) = read(glance.request_state) {
+                next.insert("requestState".to_owned(), state);
             }
         }
         Err(CallError::Nonsense(format!(
@@ -82,31 +101,28 @@ impl Client {
     }
 
     /// Looks at a result, and notes what no result should be.
-    fn glance<'a>(&self, method: &str, raw: &'a RawValue) -> Option<Glance<'a>> {
-        let glance: Option<Glance<'_>> = serde_json::from_str(raw.get()).ok();
-        let is_list = |raw: &RawValue| raw.get().trim_start().starts_with('[');
-        let problem = match &glance {
-            None => Some("is not an object as it should be"),
-            Some(g)
-                if method == "tools/call" && g.result_type.as_deref() != Some("input_required") =>
-            {
-                let has_content = g.content.is_some_and(is_list);
-                (!has_content).then_some("has no list `content`")
-            }
-            Some(_) => None,
-        };
-        if let Some(problem) = problem {
+    fn glance<'a>(&self, method: &str, raw: &'a RawValue) -> Result<Glance<'a>, CallError> {
+        let note = |problem: &str| {
             let detail = format!("the result of `{method}` {problem}");
-            self.peer.tap().finding(FindingKind::Protocol, detail);
+            self.peer
+                .tap()
+                .finding(FindingKind::Protocol, detail.as_str());
+            detail
+        };
+        let glance: Glance<'_> = serde_json::from_str(raw.get())
+            .map_err(|_| CallError::Nonsense(note("is not an object as it should be")))?;
+        if method == "tools/call" && !glance.asks_back() && !glance.has_content() {
+            note("has no list `content`");
         }
-        glance
+        Ok(glance)
     }
 }
 
 /// What is answered to the questions in a result.
 fn responses(asks: &Glance<'_>, answers: &Answers) -> Result<Value, CallError> {
     let mut responses = Map::new();
-    for (key, question) in asks.input_requests.iter().flatten() {
+    let questions: Map<String, Value> = read(asks.input_requests).unwrap_or_default();
+    for (key, question) in &questions {
         let method = question.get("method").and_then(Value::as_str).unwrap_or("");
         let answer = answers.to(method).map_err(|(_, why)| {
             CallError::Nonsense(format!("the server asks back for `{method}`: {why}"))
@@ -115,4 +131,41 @@ fn responses(asks: &Glance<'_>, answers: &Answers) -> Result<Value, CallError> {
         responses.insert(key.clone(), answer);
     }
     Ok(Value::Object(responses))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(result: &str, is_error: bool, asks_back: bool, has_content: bool) {
+        let glance: Glance<'_> = serde_json::from_str(result).unwrap();
+        let found = (glance.is_error(), glance.asks_back(), glance.has_content());
+        assert_eq!(found, (is_error, asks_back, has_content), "{result}");
+    }
+
+    #[test]
+    fn one_part_that_makes_no_sense_hides_no_other() {
+        check(r#"{"content":[],"isError":true}"#, true, false, true);
+        check(
+            r#"{"content":[],"isError":true,"inputRequests":[],"resultType":5}"#,
+            true,
+            false,
+            true,
+        );
+        check(r#"{"isError":"yes","content":{}}"#, false, false, false);
+        check(
+            r#"{"resultType":"input_required","isError":null}"#,
+            false,
+            true,
+            false,
+        );
+        let deep = format!(
+            r#"{{"x":{}{},"isError":true}}"#,
+            "[".repeat(100_000),
+            "]".repeat(100_000)
+        );
+        check(&deep, true, false, false);
+        assert!(serde_json::from_str::<Glance<'_>>(r#""done""#).is_err());
+    }
 }

@@ -10,11 +10,12 @@ use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 
 use super::answers::Answers;
 use super::meta::{self, HANDSHAKE_VERSION, STATELESS_VERSION};
 use super::peer::{Failure, Peer};
-use super::{Client, Era, Identity, Timeouts, Wire, WireError, ending};
+use super::{Client, Era, Identity, Patience, Timeouts, Wire, WireError, ending};
 use crate::environment::server_environment;
 use crate::process::{self, Process, Spawn, SpawnError};
 use crate::recorder::Recorder;
@@ -26,6 +27,9 @@ use crate::transport::{Labels, Link};
 
 /// How long a process has to end by itself once its stdin is closed.
 const GOODBYE: Duration = Duration::from_secs(2);
+
+/// What a server answers that speaks the stateless era in another version.
+const UNSUPPORTED_VERSION: i64 = -32022;
 
 /// What a connection is made with, besides the server.
 #[derive(Clone)]
@@ -75,7 +79,8 @@ pub enum ConnectError {
 impl Client {
     /// Connects to a server, in whichever era it speaks.
     pub async fn connect(server: &Target, options: &ConnectOptions) -> Result<Self, ConnectError> {
-        let refused = match Self::connect_as_written(server, options).await {
+        let deadline = Instant::now() + options.timeouts.connect;
+        let refused = match Self::connect_as_written(server, options, deadline).await {
             Ok(client) => return Ok(client),
             Err(error) => error,
         };
@@ -90,15 +95,16 @@ impl Client {
             },
             ..server.clone()
         };
-        let older = Self::connect_as_written(&older, options).await;
+        let older = Self::connect_as_written(&older, options, deadline).await;
         older.map_err(|_| refused)
     }
 
     async fn connect_as_written(
         server: &Target,
         options: &ConnectOptions,
+        deadline: Instant,
     ) -> Result<Self, ConnectError> {
-        let probe = options.timeouts.probe;
+        let probe = options.timeouts.probe.min(options.timeouts.connect / 3);
         let patience = options.timeouts.connect;
         // A server that is slow to start may miss the first question, and refuse the second.
         let order: &[(Era, Duration)] = match options.era {
@@ -109,7 +115,7 @@ impl Client {
                 (Era::Stateless, patience),
             ],
         };
-        let mut line = Line::open(server, options).await?;
+        let mut line = Line::open(server, options, deadline).await?;
         let mut reason = IntroductionError::Gone;
         let mut was_slow = false;
         for (at, (era, patience)) in order.iter().enumerate() {
@@ -117,15 +123,24 @@ impl Client {
                 break;
             }
             // A server that answered one question, or died of it, may not take another.
-            if at == 2 || (at > 0 && line.is_spent()) {
+            let is_taken = matches!(reason, IntroductionError::OtherVersion(_));
+            if at == 2 || (at > 0 && (is_taken || line.is_spent())) {
                 line.close().await;
-                line = Line::open(server, options).await?;
+                line = Line::open(server, options, deadline).await?;
             }
-            match line.introduce(*era, *patience).await {
+            // All steps together have the time that a server has to come up.
+            let left = deadline.saturating_duration_since(Instant::now());
+            match line.introduce(*era, left.min(*patience)).await {
                 Ok(identity) => return Ok(line.into_client(identity, options.timeouts)),
                 Err(error) => {
                     was_slow |= at == 0 && matches!(error, IntroductionError::TimedOut(_));
-                    reason = error;
+                    // The first refusal that names versions says more than those after it.
+                    if !matches!(reason, IntroductionError::OtherVersion(_)) {
+                        reason = error;
+                    }
+                    if Instant::now() >= deadline {
+                        break;
+                    }
                 }
             }
         }
@@ -144,17 +159,22 @@ struct Line {
     peer: Arc<Peer>,
     link: Link,
     process: Option<Process>,
-    timeouts: Timeouts,
 }
 
 enum IntroductionError {
     Refused(String),
+    /// It speaks the stateless era in a version that we do not.
+    OtherVersion(String),
     TimedOut(Duration),
     Gone,
 }
 
 impl Line {
-    async fn open(server: &Target, options: &ConnectOptions) -> Result<Self, ConnectError> {
+    async fn open(
+        server: &Target,
+        options: &ConnectOptions,
+        deadline: Instant,
+    ) -> Result<Self, ConnectError> {
         let (kind, written) = match &server.transport {
             Transport::Stdio { .. } => (WireKind::Stdio, &server.written),
             Transport::Http { .. } => (WireKind::Http, &server.written),
@@ -191,7 +211,7 @@ impl Line {
             Transport::Http { url, headers } => Link::Http(Arc::new(HttpLink::new(url, headers)?)),
             Transport::Sse { url, headers } => {
                 let opening = LegacyLink::open(url, headers, &peer);
-                match tokio::time::timeout(options.timeouts.connect, opening).await {
+                match tokio::time::timeout_at(deadline, opening).await {
                     Ok(Ok(link)) => Link::Legacy(link),
                     Ok(Err(OpenError::Address(error))) => return Err(error.into()),
                     Ok(Err(error)) => return Err(not_up(server, &error.to_string())),
@@ -203,7 +223,6 @@ impl Line {
             peer,
             link,
             process,
-            timeouts: options.timeouts,
         })
     }
 
@@ -245,7 +264,7 @@ impl Line {
         let speaks = versions.is_empty() || versions.iter().any(|v| v == STATELESS_VERSION);
         if !speaks {
             let reason = format!("it speaks {} only", json!(versions));
-            return Err(IntroductionError::Refused(reason));
+            return Err(IntroductionError::OtherVersion(reason));
         }
         let info = meta::server_info(&result).or_else(|| result.get("serverInfo"));
         Ok(identity(
@@ -282,7 +301,7 @@ impl Line {
         let ready = rpc::notification("notifications/initialized", None);
         if let Ok(Some(exchange)) = self.link.send(&self.peer, ready, &Labels::default()).await {
             // Requests before the server has taken this in may be refused.
-            let _ = exchange.await;
+            let _ = tokio::time::timeout(GOODBYE, exchange).await;
         }
         if let Link::Http(link) = &self.link {
             link.listen(&self.peer);
@@ -303,15 +322,22 @@ impl Line {
             peer: &self.peer,
             link: &self.link,
             era,
-            timeouts: &self.timeouts,
+        };
+        let patience = Patience {
+            idle: patience,
+            total: patience,
         };
         wire.request(method, params, headers, patience)
             .await
             .map_err(|error| match error {
                 WireError::Failed(Failure::Rpc(RpcError { code, message, .. })) => {
-                    IntroductionError::Refused(format!(
-                        "it answered `{method}` with error {code}: {message}"
-                    ))
+                    let reason = format!("it answered `{method}` with error {code}: {message}");
+                    match (code, era) {
+                        (UNSUPPORTED_VERSION, Era::Stateless) => {
+                            IntroductionError::OtherVersion(reason)
+                        }
+                        _ => IntroductionError::Refused(reason),
+                    }
                 }
                 WireError::Failed(failure) => IntroductionError::Refused(failure.to_string()),
                 WireError::TimedOut(after) => IntroductionError::TimedOut(after),
@@ -321,7 +347,9 @@ impl Line {
 
     async fn farewell(&mut self, reason: IntroductionError) -> (String, String) {
         match reason {
-            IntroductionError::Refused(reason) => (reason, self.stderr()),
+            IntroductionError::Refused(reason) | IntroductionError::OtherVersion(reason) => {
+                (reason, self.stderr())
+            }
             IntroductionError::TimedOut(after) => {
                 let after = proctor_core::duration::brief(after);
                 (format!("no answer within {after}"), self.stderr())
@@ -400,13 +428,18 @@ pub(super) async fn farewell(process: Option<&mut Process>, peer: &Peer) -> (Str
 
 /// Ends a connection, and the process with it, and writes how.
 pub(super) async fn close(peer: Arc<Peer>, link: Link, process: Option<Process>) {
-    match &link {
-        Link::Http(link) => link.close(peer.tap()).await,
-        Link::Legacy(link) => link.close(),
-        Link::Stdio(_) => {}
-    }
-    // The last handle to the server's stdin.
-    drop(link);
+    // For a process this closes the last handle to its stdin.
+    let reading = match link {
+        Link::Http(link) => {
+            link.close(peer.tap()).await;
+            None
+        }
+        Link::Legacy(link) => {
+            link.close();
+            None
+        }
+        Link::Stdio(link) => Some(link.close()),
+    };
     let (reason, stderr) = match process {
         Some(process) => {
             let stderr = process.stderr();
@@ -415,5 +448,9 @@ pub(super) async fn close(peer: Arc<Peer>, link: Link, process: Option<Process>)
         }
         None => ("was closed".to_owned(), None),
     };
+    if let Some(reading) = reading {
+        // The server's last words come before its end.
+        let _ = tokio::time::timeout(GOODBYE, reading).await;
+    }
     peer.tap().close(reason, stderr);
 }

@@ -7,14 +7,15 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use proctor_core::event::FindingKind;
+use proctor_core::message::{self, Id, Kind, Message};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::answers::Answers;
-use crate::recorder::Tap;
-use crate::rpc::{Kind, Message, RpcError, answer};
+use crate::recorder::{Oversized, Tap};
+use crate::rpc::{RpcError, answer};
 
 /// How many ids are remembered for telling late and double answers from unknown ones.
 const REMEMBERED: usize = 10_000;
@@ -131,7 +132,10 @@ impl Peer {
         let id = state.next_id;
         let (to, answer) = oneshot::channel();
         let (progress, seen) = watch::channel(Instant::now());
-        state.pending.insert(id, Pending { to, progress });
+        // A connection that has ended answers nobody: the wait ends at once.
+        if self.ended.borrow().is_none() {
+            state.pending.insert(id, Pending { to, progress });
+        }
         Waiting {
             id,
             answer,
@@ -178,64 +182,48 @@ impl Peer {
         *self.changes.borrow()
     }
 
-    /// Notes a message that was too large to be taken in. It may have been the answer to any
-    /// request; if only one waits, it was that one's.
-    pub(crate) fn oversized(&self, bytes: u64) {
+    /// Notes a message that was too large to be taken in, and ends the request that it answered: on
+    /// HTTP the exchange's own; on one stream, the only one that waits, unless the message starts as
+    /// one that answers nobody.
+    pub(crate) fn oversized(&self, cut: &Oversized, own: Option<u64>) {
+        let bytes = cut.bytes;
         self.tap
             .finding(FindingKind::TooLarge, format!("a message of {bytes} bytes"));
-        let mut state = self.lock();
-        if state.pending.len() == 1
-            && let Some((id, pending)) = state.pending.pop_first()
-        {
-            state.remember(id, Past::Answered);
-            let _ = pending.to.send(Err(Failure::TooLarge { bytes }));
+        if memchr::memmem::find(&cut.head, b"\"method\"").is_some() {
+            return;
+        }
+        let meant = own.or_else(|| self.lock().only_pending());
+        if let Some(id) = meant {
+            self.fail(id, Failure::TooLarge { bytes });
         }
     }
 
-    /// Takes in a message, and gives what has to be answered.
-    pub(crate) fn receive(&self, bytes: &[u8]) -> Vec<Vec<u8>> {
-        let text = String::from_utf8_lossy(bytes);
-        if let std::borrow::Cow::Owned(_) = text {
-            self.tap
-                .finding(FindingKind::Malformed, "a message that is not UTF-8");
+    /// Takes in a message, and gives what has to be answered. On HTTP, `own` is the request that it
+    /// came in response to.
+    pub(crate) fn receive(&self, bytes: &[u8], own: Option<u64>) -> Vec<Vec<u8>> {
+        let mut answers = Vec::new();
+        let parsed = message::each(bytes, &mut |message| answers.extend(self.one(message, own)));
+        if let Err(unparsable) = parsed {
+            let detail = format!("not a message: {}", unparsable.reason);
+            self.tap.finding(FindingKind::Malformed, detail);
         }
-        let messages = match Message::parse(&text) {
-            Ok(messages) => messages,
-            Err(error) => {
-                self.tap
-                    .finding(FindingKind::Malformed, format!("not a message: {error}"));
-                return Vec::new();
-            }
-        };
-        messages
-            .iter()
-            .filter_map(|message| self.one(message))
-            .collect()
+        answers
     }
 
-    fn one(&self, message: &Message<'_>) -> Option<Vec<u8>> {
+    fn one(&self, message: &Message<'_>, own: Option<u64>) -> Option<Vec<u8>> {
         if message.jsonrpc.as_deref() != Some("2.0") {
             let detail = "a message that does not say `\"jsonrpc\": \"2.0\"`";
             self.tap.finding(FindingKind::Protocol, detail);
         }
-        match message.kind() {
-            Kind::Request { id, method } => {
+        match (message.kind(), message.id) {
+            (Kind::Request { method, .. }, Some(id)) => {
                 let outcome = self.answers.to(method);
-                return Some(answer(
-                    id,
-                    outcome.as_deref().map_err(|e| (e.0, e.1.as_str())),
-                ));
+                let outcome = outcome.as_deref().map_err(|e| (e.0, e.1.as_str()));
+                return Some(answer(id, outcome));
             }
-            Kind::Notification { method, params } => self.notified(method, params),
-            Kind::Answer { id, outcome, both } => {
-                if both {
-                    let detail =
-                        format!("the answer to {} has both a result and an error", id.get());
-                    self.tap.finding(FindingKind::ResultAndError, detail);
-                }
-                self.answered(id, outcome);
-            }
-            Kind::Neither => {
+            (Kind::Notification { method }, _) => self.notified(method, message.params),
+            (Kind::Answer { id }, _) => self.answered(&id, message, own),
+            _ => {
                 let detail = "a message that is neither request, notification nor answer";
                 self.tap.finding(FindingKind::Malformed, detail);
             }
@@ -255,36 +243,41 @@ impl Peer {
         }
     }
 
-    fn answered(&self, id: &RawValue, outcome: Result<&RawValue, &RawValue>) {
-        let number = id.get().parse::<u64>().ok();
+    fn answered(&self, id: &Id, message: &Message<'_>, own: Option<u64>) {
+        let outcome = match (message.result, message.error) {
+            (Some(result), error) => {
+                if error.is_some() {
+                    let detail = format!("the answer with {id} has both a result and an error");
+                    self.tap.finding(FindingKind::ResultAndError, detail);
+                }
+                Ok(result.to_owned())
+            }
+            (None, Some(error)) => Err(Failure::Rpc(self.error(error))),
+            (None, None) => return,
+        };
         let mut state = self.lock();
+        let number = match id {
+            Id::Value(id) => id.parse::<u64>().ok(),
+            // A server that could not read a request can't name it. Only one can be meant.
+            Id::Absent => own.or_else(|| state.only_pending()),
+        };
         let Some((number, pending)) = number.and_then(|n| Some((n, state.pending.remove(&n)?)))
         else {
             let past = number.and_then(|n| state.past.get(&n).copied());
             drop(state);
             let (kind, what) = match past {
-                Some(Past::Answered) => (FindingKind::DuplicateAnswer, "a second answer to"),
-                Some(Past::GivenUp) => (
-                    FindingKind::LateAnswer,
-                    "an answer after it was given up to",
-                ),
+                Some(Past::Answered) => (FindingKind::DuplicateAnswer, "a second answer with"),
+                Some(Past::GivenUp) => (FindingKind::LateAnswer, "an answer after giving up, with"),
                 None => (
                     FindingKind::UnknownId,
-                    "an answer to a request that nobody made,",
+                    "an answer to a request that nobody made, with",
                 ),
             };
-            self.tap.finding(
-                kind,
-                format!("{what} {}", self.tap.head(id.get().as_bytes(), SHOWN)),
-            );
+            self.tap.finding(kind, format!("{what} {id}"));
             return;
         };
         state.remember(number, Past::Answered);
         drop(state);
-        let outcome = match outcome {
-            Ok(result) => Ok(result.to_owned()),
-            Err(error) => Err(Failure::Rpc(self.error(error))),
-        };
         // Whoever waited may have gone.
         let _ = pending.to.send(outcome);
     }
@@ -309,7 +302,21 @@ impl Peer {
     }
 }
 
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // Whoever gave up on the connection had no time to say how it ended.
+        self.tap.close("was given up".to_owned(), None);
+    }
+}
+
 impl State {
+    /// The request that waits, if it is the only one.
+    fn only_pending(&self) -> Option<u64> {
+        let mut ids = self.pending.keys();
+        let first = ids.next().copied();
+        first.filter(|_| ids.next().is_none())
+    }
+
     fn remember(&mut self, id: u64, past: Past) {
         self.past.insert(id, past);
         while self.past.len() > REMEMBERED {

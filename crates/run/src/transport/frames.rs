@@ -78,11 +78,17 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 pub(crate) struct Passed {
     bytes: u64,
     hash: Sha256,
+    head: Vec<u8>,
 }
+
+/// How much of the start of what passes by is kept.
+const HEAD: usize = 512;
 
 impl Passed {
     pub(crate) fn take(&mut self, part: &[u8]) {
         self.bytes += part.len() as u64;
+        let room = HEAD.saturating_sub(self.head.len());
+        self.head.extend_from_slice(&part[..part.len().min(room)]);
         self.hash.update(part);
     }
 
@@ -91,6 +97,7 @@ impl Passed {
         Oversized {
             bytes: self.bytes,
             sha256: HEXLOWER.encode(&digest),
+            head: self.head,
         }
     }
 }

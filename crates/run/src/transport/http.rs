@@ -8,8 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use proctor_core::event::{Direction, FindingKind};
+use proctor_core::message;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Request, Response, StatusCode, Url};
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use super::frames::Bounded;
@@ -23,6 +25,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const NOTIFY_TIMEOUT: Duration = Duration::from_secs(30);
 /// For the end of a session.
 const GOODBYE: Duration = Duration::from_secs(2);
+/// How many answers to the server's own requests may be on their way.
+const ANSWERS: usize = 64;
 const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
 const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
@@ -35,6 +39,8 @@ pub(crate) struct HttpLink {
     url: Url,
     headers: HeaderMap,
     exchanges: AtomicU64,
+    /// Places for answers to the server's own requests that are on their way.
+    answering: Arc<Semaphore>,
     session: Mutex<Session>,
 }
 
@@ -69,6 +75,7 @@ impl HttpLink {
             url: parse_url(url)?,
             headers: parse_headers(headers)?,
             exchanges: AtomicU64::new(0),
+            answering: Arc::new(Semaphore::new(ANSWERS)),
             session: Mutex::default(),
         })
     }
@@ -133,7 +140,8 @@ impl HttpLink {
         if let Some(id) = response.headers().get(SESSION) {
             self.lock().id = Some(id.clone());
         }
-        self.take_response(peer, response, exchange).await
+        self.take_response(peer, response, exchange, labels.id)
+            .await
     }
 
     async fn take_response(
@@ -141,10 +149,11 @@ impl HttpLink {
         peer: &Arc<Peer>,
         response: Response,
         exchange: u64,
+        own: Option<u64>,
     ) -> Result<(), Failure> {
         let status = response.status();
         if status.is_success() && is_stream(&response) {
-            return self.take_stream(peer, response, exchange).await;
+            return self.take_stream(peer, response, exchange, own).await;
         }
         // It has no body, and a server that does not say so must not be waited for.
         if status == StatusCode::ACCEPTED && response.content_length().is_none() {
@@ -165,7 +174,7 @@ impl HttpLink {
         }
         if status.is_success() {
             if !body.trim_ascii().is_empty() {
-                self.receive(peer, &body);
+                self.receive(peer, &body, own);
             }
             return Ok(());
         }
@@ -177,6 +186,7 @@ impl HttpLink {
         peer: &Arc<Peer>,
         mut response: Response,
         exchange: u64,
+        own: Option<u64>,
     ) -> Result<(), Failure> {
         let mut events = Events::new(MAX_MESSAGE);
         while let Some(chunk) = response.chunk().await.map_err(broken)? {
@@ -186,12 +196,12 @@ impl HttpLink {
                     Ok(data) if data.is_empty() => {}
                     Ok(data) => {
                         peer.tap().frame(Some(exchange), Direction::ToClient, &data);
-                        self.receive(peer, &data);
+                        self.receive(peer, &data, own);
                     }
                     Err(cut) => {
                         peer.tap()
                             .cut_frame(Some(exchange), Direction::ToClient, &cut);
-                        peer.oversized(cut.bytes);
+                        peer.oversized(&cut, own);
                     }
                 }
             }
@@ -199,9 +209,19 @@ impl HttpLink {
         Ok(())
     }
 
-    fn receive(self: &Arc<Self>, peer: &Arc<Peer>, message: &[u8]) {
-        for answer in peer.receive(message) {
-            self.post(peer, answer, &Labels::default());
+    fn receive(self: &Arc<Self>, peer: &Arc<Peer>, message: &[u8], own: Option<u64>) {
+        for answer in peer.receive(message, own) {
+            // A server that asks faster than it takes answers is not waited for.
+            let Ok(place) = self.answering.clone().try_acquire_owned() else {
+                let detail = "an answer to the server was not taken";
+                peer.tap().finding(FindingKind::Dropped, detail);
+                continue;
+            };
+            let posted = self.post(peer, answer, &Labels::default());
+            tokio::spawn(async move {
+                let _ = posted.await;
+                drop(place);
+            });
         }
     }
 
@@ -230,7 +250,7 @@ impl HttpLink {
             );
             if status.is_success() && is_stream(&response) {
                 // Its end is no error: the server has nothing to say unasked.
-                let _ = link.take_stream(&listener, response, exchange).await;
+                let _ = link.take_stream(&listener, response, exchange, None).await;
             }
         });
         self.lock().listening = Some(task);
@@ -358,10 +378,13 @@ async fn read_body(
 
 /// What a response that is no success says.
 fn refusal(status: StatusCode, body: &[u8], tap: &Tap) -> Failure {
-    let text = String::from_utf8_lossy(body);
-    let said = crate::rpc::Message::parse(&text).ok();
-    let error = said.as_ref().and_then(|messages| messages.first()?.error);
-    if let Some(error) = error.and_then(|raw| serde_json::from_str(raw.get()).ok()) {
+    let mut said: Option<crate::rpc::RpcError> = None;
+    let _ = message::each(body, &mut |message| {
+        said = message
+            .error
+            .and_then(|raw| serde_json::from_str(raw.get()).ok());
+    });
+    if let Some(error) = said {
         return Failure::Rpc(error);
     }
     Failure::Http {

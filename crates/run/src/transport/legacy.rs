@@ -159,7 +159,8 @@ async fn answer(
 ) {
     while let Some(message) = answers.recv().await {
         let Some(link) = link.upgrade() else { return };
-        link.post(&peer, message, &Labels::default());
+        // One at a time: the queue before it is what bounds them.
+        let _ = link.post(&peer, message, &Labels::default()).await;
     }
 }
 
@@ -209,7 +210,7 @@ impl Stream {
                 match event.data {
                     Ok(data) => {
                         peer.tap().frame(None, Direction::ToClient, &data);
-                        for answer in peer.receive(&data) {
+                        for answer in peer.receive(&data, None) {
                             if answers.try_send(answer).is_err() {
                                 peer.tap().finding(
                                     FindingKind::Dropped,
@@ -220,7 +221,7 @@ impl Stream {
                     }
                     Err(cut) => {
                         peer.tap().cut_frame(None, Direction::ToClient, &cut);
-                        peer.oversized(cut.bytes);
+                        peer.oversized(&cut, None);
                     }
                 }
             }

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proctor_core::event::{Direction, FindingKind};
+use serde::de::IgnoredAny;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use super::frames::{Line, Lines};
 use super::{MAX_MESSAGE, SendError};
@@ -22,6 +24,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The way to a server's stdin.
 pub(crate) struct StdioLink {
     queue: mpsc::Sender<Vec<u8>>,
+    reading: JoinHandle<()>,
 }
 
 impl StdioLink {
@@ -35,8 +38,13 @@ impl StdioLink {
         let (queue, waiting) = mpsc::channel(QUEUE);
         tokio::spawn(write(stdin, waiting, peer.clone()));
         // Answers to the server's own requests; the link alone keeps stdin open.
-        tokio::spawn(read(stdout, peer.clone(), queue.downgrade()));
-        Self { queue }
+        let reading = tokio::spawn(read(stdout, peer.clone(), queue.downgrade()));
+        Self { queue, reading }
+    }
+
+    /// Closes the server's stdin, and gives what still reads its last words.
+    pub(crate) fn close(self) -> JoinHandle<()> {
+        self.reading
     }
 
     pub(crate) async fn send(&self, message: Vec<u8>) -> Result<(), SendError> {
@@ -91,11 +99,15 @@ async fn read(stdout: impl AsyncRead + Unpin, peer: Arc<Peer>, answers: mpsc::We
                 );
                 peer.tap().frame(None, Direction::ToClient, &line);
                 peer.tap().finding(FindingKind::Noise, detail);
+                // It may be whole but for its end.
+                if serde_json::from_slice::<IgnoredAny>(&line).is_ok() {
+                    peer.receive(&line, None);
+                }
                 continue;
             }
             Line::Oversized(cut) => {
                 peer.tap().cut_frame(None, Direction::ToClient, &cut);
-                peer.oversized(cut.bytes);
+                peer.oversized(&cut, None);
                 continue;
             }
         };
@@ -103,7 +115,7 @@ async fn read(stdout: impl AsyncRead + Unpin, peer: Arc<Peer>, answers: mpsc::We
         let Some(message) = without_noise(&line, peer.tap()) else {
             continue;
         };
-        for answer in peer.receive(message) {
+        for answer in peer.receive(message, None) {
             // A server that asks faster than it reads is not waited for.
             let sent = answers
                 .upgrade()

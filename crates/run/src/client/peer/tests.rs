@@ -10,7 +10,7 @@ fn peer() -> Peer {
 }
 
 fn receive(peer: &Peer, message: &str) -> Vec<String> {
-    let answers = peer.receive(message.as_bytes()).into_iter();
+    let answers = peer.receive(message.as_bytes(), None).into_iter();
     answers.map(|a| String::from_utf8(a).unwrap()).collect()
 }
 
@@ -76,9 +76,11 @@ fn nonsense_is_noted_and_never_answered() {
     ] {
         assert_eq!(receive(&peer, nonsense), Vec::<String>::new(), "{nonsense}");
     }
-    assert_eq!(kinds(&peer), [(FindingKind::Malformed, 6)]);
+    // A nameless error is an answer, though nobody waits for one.
+    let expected = [(FindingKind::Malformed, 5), (FindingKind::UnknownId, 1)];
+    assert_eq!(kinds(&peer), expected);
     assert_eq!(
-        peer.receive(b"{\"id\":1,\"result\":\"\xff\"}"),
+        peer.receive(b"{\"id\":1,\"result\":\"\xff\"}", None),
         Vec::<Vec<u8>>::new()
     );
 }
@@ -171,13 +173,51 @@ fn a_message_without_a_version_is_taken_and_noted() {
 fn a_message_that_is_too_large_answers_the_only_one_who_waits() {
     let peer = peer();
     let mut waiting = peer.expect();
-    peer.oversized(99);
+    peer.oversized(&oversized(99, "{\"result\""), None);
     assert!(matches!(
         waiting.answer.try_recv(),
         Ok(Err(Failure::TooLarge { bytes: 99 }))
     ));
     let (mut one, mut two) = (peer.expect(), peer.expect());
-    peer.oversized(100);
+    peer.oversized(&oversized(100, "{\"result\""), None);
     assert!(matches!(one.answer.try_recv(), Err(TryRecvError::Empty)));
     assert!(matches!(two.answer.try_recv(), Err(TryRecvError::Empty)));
+    peer.oversized(&oversized(101, "{\"result\""), Some(one.id));
+    assert!(matches!(
+        one.answer.try_recv(),
+        Ok(Err(Failure::TooLarge { bytes: 101 }))
+    ));
+    // A large notification answers nobody.
+    peer.oversized(
+        &oversized(102, "{\"method\":\"notifications/message\""),
+        None,
+    );
+    assert!(matches!(two.answer.try_recv(), Err(TryRecvError::Empty)));
+}
+
+fn oversized(bytes: u64, head: &str) -> Oversized {
+    Oversized {
+        bytes,
+        sha256: String::new(),
+        head: head.as_bytes().to_vec(),
+    }
+}
+
+#[test]
+fn a_null_result_is_a_result_and_a_nameless_error_is_for_the_only_one() {
+    let peer = peer();
+    let mut waiting = peer.expect();
+    receive(&peer, r#"{"jsonrpc":"2.0","id":1,"result":null}"#);
+    assert_eq!(waiting.answer.try_recv().unwrap().unwrap().get(), "null");
+    let mut waiting = peer.expect();
+    receive(
+        &peer,
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}"#,
+    );
+    assert!(
+        matches!(waiting.answer.try_recv(), Ok(Err(Failure::Rpc(error))) if error.code == -32700)
+    );
+    let mut waiting = peer.expect();
+    receive(&peer, r#"[5,{"jsonrpc":"2.0","id":3.0,"result":{}}]"#);
+    assert!(waiting.answer.try_recv().unwrap().is_ok());
 }

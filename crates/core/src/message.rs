@@ -1,4 +1,6 @@
-//! One JSON-RPC message, parsed no further than is needed.
+//! JSON-RPC messages, parsed no further than is needed.
+//!
+//! Its main type is [`Message`]. What is live and what is folded later read the same bytes the same way.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,45 +19,71 @@ const MAX_ID: usize = 256;
 
 /// The parts of a message. What it carries stays text.
 #[derive(Debug, serde::Deserialize)]
-pub(super) struct Message<'a> {
+pub struct Message<'a> {
+    /// The version of JSON-RPC.
+    #[serde(borrow, default)]
+    pub jsonrpc: Option<Cow<'a, str>>,
+    /// What an answer names, as it is written.
     #[serde(borrow, default, deserialize_with = "present")]
-    id: Option<&'a RawValue>,
+    pub id: Option<&'a RawValue>,
     #[serde(borrow, default)]
     method: Option<Cow<'a, str>>,
+    /// What a request or notification carries.
     #[serde(borrow, default, deserialize_with = "present")]
-    pub(super) params: Option<&'a RawValue>,
+    pub params: Option<&'a RawValue>,
+    /// What an answer carries.
     #[serde(borrow, default, deserialize_with = "present")]
-    pub(super) result: Option<&'a RawValue>,
+    pub result: Option<&'a RawValue>,
+    /// Why an answer carries nothing.
     #[serde(borrow, default, deserialize_with = "present")]
-    pub(super) error: Option<&'a RawValue>,
+    pub error: Option<&'a RawValue>,
 }
 
 /// What a message is.
 #[derive(Debug)]
-pub(super) enum Kind<'a> {
-    Request { id: Id, method: &'a str },
-    Notification { method: &'a str },
-    Answer { id: Id },
+pub enum Kind<'a> {
+    /// Asks for something.
+    Request {
+        /// To be answered with.
+        id: Id,
+        /// What is asked for.
+        method: &'a str,
+    },
+    /// Tells something.
+    Notification {
+        /// What is told.
+        method: &'a str,
+    },
+    /// Answers a request.
+    Answer {
+        /// Which.
+        id: Id,
+    },
+    /// None of these.
     Neither,
 }
 
 /// An id, by its type and value: `1` and `1.0` are one, `1` and `"1"` are two.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Id {
+pub enum Id {
+    /// There is none, or it is `null`.
     Absent,
+    /// It is this.
     Value(String),
 }
 
 /// Why bytes are no message.
 #[derive(Debug)]
-pub(super) struct Unparsable {
+pub struct Unparsable {
     /// Whether they start as a message does.
-    pub(super) looks_like_json: bool,
-    pub(super) reason: String,
+    pub looks_like_json: bool,
+    /// What is wrong.
+    pub reason: String,
 }
 
 impl Message<'_> {
-    pub(super) fn kind(&self) -> Kind<'_> {
+    /// What the message is.
+    pub fn kind(&self) -> Kind<'_> {
         let has_answer = self.result.is_some() || self.error.is_some();
         match (&self.method, self.id) {
             (Some(method), Some(id)) => Kind::Request {
@@ -71,7 +99,7 @@ impl Message<'_> {
     }
 
     /// The id that a cancellation names.
-    pub(super) fn cancelled(&self) -> Option<Id> {
+    pub fn cancelled(&self) -> Option<Id> {
         #[derive(serde::Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Cancelled<'a> {
@@ -122,8 +150,9 @@ impl fmt::Display for Id {
     }
 }
 
-/// Hands over the message, or each one of a batch.
-pub(super) fn each(bytes: &[u8], take: &mut dyn FnMut(&Message<'_>)) -> Result<(), Unparsable> {
+/// Hands over the message, or each one of a batch. Bytes that are not UTF-8 are read as far as they
+/// can be, and reported all the same.
+pub fn each(bytes: &[u8], take: &mut dyn FnMut(&Message<'_>)) -> Result<(), Unparsable> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let first = bytes.trim_ascii_start().first();
     let looks_like_json = matches!(first, Some(b'{' | b'['));
@@ -131,11 +160,15 @@ pub(super) fn each(bytes: &[u8], take: &mut dyn FnMut(&Message<'_>)) -> Result<(
         looks_like_json,
         reason,
     };
-    let text = str::from_utf8(bytes).map_err(|error| unparsable(error.to_string()))?;
+    let text = String::from_utf8_lossy(bytes);
+    let not_utf8 = match &text {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(_) => Some(unparsable("it is not UTF-8".to_owned())),
+    };
     if first == Some(&b'[') {
         let batch: Batch =
-            serde_json::from_str(text).map_err(|error| unparsable(error.to_string()))?;
-        let mut wrong = None;
+            serde_json::from_str(&text).map_err(|error| unparsable(error.to_string()))?;
+        let mut wrong = not_utf8;
         for raw in batch.0 {
             match serde_json::from_str(raw.get()) {
                 Ok(message) => take(&message),
@@ -147,9 +180,9 @@ pub(super) fn each(bytes: &[u8], take: &mut dyn FnMut(&Message<'_>)) -> Result<(
     if first.is_some() && !looks_like_json {
         return Err(unparsable("it is neither an object nor a list".to_owned()));
     }
-    let message = serde_json::from_str(text).map_err(|error| unparsable(error.to_string()))?;
+    let message = serde_json::from_str(&text).map_err(|error| unparsable(error.to_string()))?;
     take(&message);
-    Ok(())
+    not_utf8.map_or(Ok(()), Err)
 }
 
 /// The messages of a batch, as many as there may be.
@@ -184,7 +217,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Batch<'a> {
 }
 
 /// A part that is there, also if it is `null`.
-pub(super) fn present<'de, D: Deserializer<'de>>(
+pub(crate) fn present<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
