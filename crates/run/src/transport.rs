@@ -51,7 +51,7 @@ impl Link {
     pub(crate) fn send_soon(&self, peer: &Arc<Peer>, message: Vec<u8>) {
         match self {
             Self::Stdio(link) => link.send_soon(message),
-            Self::Http(link) => drop(link.post(peer, message, &Labels::default())),
+            Self::Http(link) => link.post_soon(peer, message),
             Self::Legacy(link) => drop(link.post(peer, message, &Labels::default())),
         }
     }

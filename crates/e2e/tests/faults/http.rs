@@ -117,6 +117,28 @@ fn an_address_of_the_older_transport_is_found_out() {
 }
 
 #[test]
+fn whoever_stops_to_wait_says_so_before_the_end() {
+    for args in [&["--mode", "no-session"][..], &[]] {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log").display().to_string();
+        let mut all = vec![
+            "--era",
+            "handshake",
+            "--mode",
+            "never-answer",
+            "--log",
+            &log,
+        ];
+        all.extend(args);
+        let server = Fixture::http(&all);
+        let seen = Session::new(&CALL).at(server.url()).run();
+        check(&all, &seen, &could_not_tell("no answer within"));
+        let text = std::fs::read_to_string(&log).unwrap();
+        assert!(text.contains("notifications/cancelled"), "{args:?}: {text}");
+    }
+}
+
+#[test]
 fn nobody_there_is_said_at_once() {
     let seen = Session::new(&CALL).at("http://127.0.0.1:1/mcp").run();
     check(&["nobody"], &seen, &could_not_tell("Connection refused"));

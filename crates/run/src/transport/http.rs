@@ -13,6 +13,7 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Request, Response, StatusCode, Url};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::frames::Bounded;
 use super::sse::Events;
@@ -49,6 +50,8 @@ struct Session {
     id: Option<HeaderValue>,
     version: Option<HeaderValue>,
     listening: Option<JoinHandle<()>>,
+    /// What was sent without waiting.
+    leaving: Vec<JoinHandle<()>>,
 }
 
 /// Why an address or header can't be used.
@@ -256,14 +259,26 @@ impl HttpLink {
         self.lock().listening = Some(task);
     }
 
+    /// Sends a message that nobody waits for, but that leaves before the connection is closed.
+    pub(crate) fn post_soon(self: &Arc<Self>, peer: &Arc<Peer>, message: Vec<u8>) {
+        let posted = self.post(peer, message, &Labels::default());
+        self.lock().leaving.push(posted);
+    }
+
     /// Ends the session, as far as the server has one.
     pub(crate) async fn close(&self, tap: &Tap) {
-        let (listening, is_open) = {
+        let (listening, leaving, is_open) = {
             let mut session = self.lock();
-            (session.listening.take(), session.id.is_some())
+            let leaving = std::mem::take(&mut session.leaving);
+            (session.listening.take(), leaving, session.id.is_some())
         };
         if let Some(listening) = listening {
             listening.abort();
+        }
+        // What was said before the end comes before it.
+        let deadline = Instant::now() + GOODBYE;
+        for message in leaving {
+            let _ = tokio::time::timeout_at(deadline, message).await;
         }
         if !is_open {
             return;
