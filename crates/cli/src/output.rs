@@ -38,14 +38,26 @@ pub(crate) fn error(error: &anyhow::Error, redactor: &Redactor) {
     let _ = message(&text);
 }
 
-/// A text of several lines, each made printable.
+/// A text of several lines from outside, each made printable.
 pub(crate) fn printable_lines(text: &str) -> String {
+    let in_ci = ["GITHUB_ACTIONS", "TF_BUILD"]
+        .iter()
+        .any(|name| std::env::var_os(name).is_some());
+    lines(text, in_ci)
+}
+
+/// In the log of a CI service, a line may be a command to it: such a line is not left as it is.
+fn lines(text: &str, in_ci: bool) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
         let (line, end) = match line.strip_suffix('\n') {
             Some(line) => (line, "\n"),
             None => (line, ""),
         };
+        let start = line.trim_start();
+        if in_ci && (start.starts_with("::") || start.starts_with("##[")) {
+            out.push('\\');
+        }
         out.push_str(&printable(line.strip_suffix('\r').unwrap_or(line)));
         out.push_str(end);
     }
@@ -57,4 +69,22 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .downcast_ref::<io::Error>()
         .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_from_outside_is_no_command_to_a_ci_service() {
+        let text = "a\n::error::x\n  ##[section]y\r\n\x1b[1m";
+        assert_eq!(
+            lines(text, false),
+            "a\n::error::x\n  ##[section]y\n\\u{1b}[1m"
+        );
+        assert_eq!(
+            lines(text, true),
+            "a\n\\::error::x\n\\  ##[section]y\n\\u{1b}[1m"
+        );
+    }
 }
