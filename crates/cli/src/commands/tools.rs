@@ -1,5 +1,8 @@
 //! `proctor tools`: what a server is and offers.
 
+use std::borrow::Cow;
+
+use proctor_core::redact::Redactor;
 use proctor_run::client::{Caps, Client, Identity, ListError};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -37,7 +40,8 @@ struct Noted {
 pub(crate) fn run(args: &ToolsArgs) -> anyhow::Result<Exit> {
     with_client(&args.server, "tools", async |client, redactor| {
         let offer = match gather(client).await {
-            Ok(offer) => offer,
+            // Before a text is shortened: a part of a secret no longer looks like one.
+            Ok(offer) => offer.redacted(redactor),
             Err(error) => return Ok(Done::because(Exit::Inconclusive, error.to_string())),
         };
         let shown = match args.output.output {
@@ -47,6 +51,33 @@ pub(crate) fn run(args: &ToolsArgs) -> anyhow::Result<Exit> {
         output::result(&redactor.text(&shown))?;
         Ok(Done::ok())
     })
+}
+
+impl Offer {
+    fn redacted(mut self, redactor: &Redactor) -> Self {
+        let lists = [
+            &mut self.tools,
+            &mut self.resources,
+            &mut self.resource_templates,
+            &mut self.prompts,
+        ];
+        for raw in lists.into_iter().flatten() {
+            if let Cow::Owned(text) = redactor.text(raw.get())
+                && let Ok(redacted) = RawValue::from_string(text)
+            {
+                *raw = redacted;
+            }
+        }
+        let identity = &mut self.identity;
+        for text in [
+            &mut identity.name,
+            &mut identity.version,
+            &mut identity.instructions,
+        ] {
+            *text = text.take().map(|text| redactor.text(&text).into_owned());
+        }
+        self
+    }
 }
 
 async fn gather(client: &Client) -> Result<Offer, ListError> {

@@ -46,9 +46,19 @@ pub(crate) enum Failure {
         /// The start of the body.
         body: String,
     },
+    /// The response ended, and the answer was not in it.
+    #[error("the response{} ended without an answer", shown_kind(what.as_deref()))]
+    NoAnswer {
+        /// What it claimed to be.
+        what: Option<String>,
+    },
     /// The network says why.
     #[error("{0}")]
     Broken(String),
+}
+
+fn shown_kind(what: Option<&str>) -> String {
+    what.map_or(String::new(), |what| format!(" ({what})"))
 }
 
 fn shown_body(body: &str) -> String {

@@ -105,12 +105,9 @@ impl HttpLink {
                     .await
                     .unwrap_or(Ok(())),
             };
-            let failure = match (done, labels.id) {
-                (Ok(()), _) => Failure::Broken("the response ended without an answer".to_owned()),
-                (Err(failure), _) => failure,
-            };
             if let Some(id) = labels.id {
-                peer.fail(id, failure);
+                // Without effect on a request that has its answer.
+                peer.fail(id, done.err().unwrap_or(Failure::NoAnswer { what: None }));
             }
         })
     }
@@ -143,8 +140,10 @@ impl HttpLink {
         if let Some(id) = response.headers().get(SESSION) {
             self.lock().id = Some(id.clone());
         }
+        let what = described(&response);
         self.take_response(peer, response, exchange, labels.id)
-            .await
+            .await?;
+        Err(Failure::NoAnswer { what: Some(what) })
     }
 
     async fn take_response(
@@ -304,7 +303,12 @@ impl HttpLink {
     }
 
     fn request(&self, method: Method, accept: HeaderValue, labels: &Labels) -> Request {
-        let mut request = Request::new(method, self.url.clone());
+        // A name and password in the address become a header.
+        let built = self
+            .client
+            .request(method.clone(), self.url.clone())
+            .build();
+        let mut request = built.unwrap_or_else(|_| Request::new(method, self.url.clone()));
         let headers = request.headers_mut();
         headers.extend(self.headers.clone());
         headers.insert(ACCEPT, accept);
@@ -389,6 +393,15 @@ async fn read_body(
         body.take(&chunk);
     }
     Ok(body.end())
+}
+
+/// What a response claims to be: `200 OK, text/html`.
+fn described(response: &Response) -> String {
+    let kind = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|v| v.to_str().ok());
+    format!("{}, {}", response.status(), kind.unwrap_or("of no type"))
 }
 
 /// What a response that is no success says.
