@@ -294,6 +294,8 @@ pub enum FindingKind {
     Dropped,
     /// A list that never ended, repeated itself or was too long.
     Pagination,
+    /// Tools that are not what they were when they were listed before.
+    ToolsChanged,
     /// A result that breaks the protocol in another way.
     Protocol,
 }

@@ -10,8 +10,7 @@ mod lists;
 mod meta;
 pub(crate) mod peer;
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use proctor_core::event::FindingKind;
@@ -98,8 +97,8 @@ pub struct Client {
     process: tokio::sync::Mutex<Option<Process>>,
     identity: Identity,
     timeouts: Timeouts,
-    /// Which arguments of a tool the stateless era repeats in headers.
-    header_arguments: Mutex<BTreeMap<String, Vec<meta::HeaderArgument>>>,
+    /// The tools as they were last listed.
+    tools: Mutex<Option<lists::Tools>>,
 }
 
 /// Why a request has no result.
@@ -187,12 +186,12 @@ impl Client {
     }
 
     fn header_arguments(&self, params: &Map<String, Value>) -> Vec<meta::HeaderArgument> {
-        let tools = self
-            .header_arguments
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
         let tool = params.get("name").and_then(Value::as_str).unwrap_or("");
-        tools.get(tool).cloned().unwrap_or_default()
+        let listed = tools.as_ref().and_then(|tools| tools.get(tool));
+        listed
+            .map(|tool| tool.header_arguments.clone())
+            .unwrap_or_default()
     }
 
     /// How the server went, with what it wrote before.

@@ -1,8 +1,13 @@
 //! Lists that come in pages, some of which never end.
 
-use proctor_core::event::FindingKind;
-use proctor_e2e::fixture;
+use proctor_core::event::{Actor, FindingKind};
+use proctor_core::suite::Server;
+use proctor_core::suite::server::{AllowedTools, Transport};
 use proctor_e2e::session::{Seen, Session};
+use proctor_e2e::{fixture, program};
+use proctor_run::client::answers::Answers;
+use proctor_run::client::{Caps, Client, ConnectOptions, Era, Timeouts};
+use proctor_run::recorder::Recorder;
 
 fn tools(mode: &str) -> Seen {
     let call = ["tools", "-o", "json"];
@@ -61,4 +66,44 @@ fn a_server_without_tools_has_none() {
     let seen = tools("no-tools");
     assert_eq!(seen.code, Some(0), "{}", seen.stderr);
     assert_eq!(names(&seen), Vec::<String>::new());
+}
+
+/// The client itself, since no command lists twice.
+#[tokio::test]
+async fn tools_that_change_are_recorded_with_the_difference() {
+    let options = ConnectOptions {
+        actor: Actor::Loop,
+        recorder: Recorder::nothing(),
+        inherited: std::env::vars().collect(),
+        pass: Vec::new(),
+        guard: program("proctor"),
+        timeouts: Timeouts::default(),
+        answers: Answers::default(),
+        era: Some(Era::Handshake),
+    };
+    let server = Server {
+        name: "fixture".to_owned(),
+        transport: Transport::Stdio {
+            command: fixture().display().to_string(),
+            args: vec!["--mode".to_owned(), "tools-change".to_owned()],
+            env: std::collections::BTreeMap::new(),
+            folder: std::env::temp_dir(),
+        },
+        allowed: AllowedTools::All,
+        written: String::new(),
+    };
+    let client = Client::connect(&server, &options).await.unwrap();
+    client.list_tools(&Caps::default()).await.unwrap();
+    assert_eq!(client.findings(), []);
+    let arguments = serde_json::Map::from_iter([("text".to_owned(), "hi".into())]);
+    client.call_tool("echo", arguments).await.unwrap();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
+    while client.list_changes() == 0 && std::time::Instant::now() < deadline {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    client.list_tools(&Caps::default()).await.unwrap();
+    let (kind, difference, _) = client.findings().remove(0);
+    assert_eq!(kind, FindingKind::ToolsChanged);
+    assert_eq!(difference, "added `late`; removed `fail`");
+    client.close().await;
 }

@@ -372,7 +372,7 @@ impl Line {
             process: tokio::sync::Mutex::new(self.process),
             identity,
             timeouts,
-            header_arguments: std::sync::Mutex::default(),
+            tools: std::sync::Mutex::default(),
         }
     }
 

@@ -1,9 +1,11 @@
 //! Everything that a server lists, page by page, within limits.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use proctor_core::event::FindingKind;
+use proctor_core::problem::listed;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -80,27 +82,66 @@ pub enum ListError {
     },
 }
 
+/// The tools of a server, by name.
+pub(super) type Tools = BTreeMap<String, KnownTool>;
+
+/// What is remembered of a tool.
+#[derive(Debug, Clone)]
+pub(super) struct KnownTool {
+    /// What it is, in a form in which equal tools are equal.
+    canonical: String,
+    /// Which of its arguments the stateless era repeats in headers.
+    pub(super) header_arguments: Vec<meta::HeaderArgument>,
+}
+
+fn tools(listed: &Listed) -> Tools {
+    let known = listed.items.iter().filter_map(|raw| {
+        let tool: Value = serde_json::from_str(raw.get()).ok()?;
+        let name = tool.get("name")?.as_str()?.to_owned();
+        let known = KnownTool {
+            canonical: proctor_core::json::canonical(&tool),
+            header_arguments: meta::header_arguments(&tool),
+        };
+        Some((name, known))
+    });
+    known.collect()
+}
+
+/// What became of some tools: which were added, removed and changed.
+fn difference(old: &Tools, new: &Tools) -> Option<String> {
+    let names = |tools: Vec<&String>| listed(tools.into_iter().map(String::as_str));
+    let added: Vec<&String> = new.keys().filter(|name| !old.contains_key(*name)).collect();
+    let removed: Vec<&String> = old.keys().filter(|name| !new.contains_key(*name)).collect();
+    let changed: Vec<&String> = new
+        .iter()
+        .filter(|(name, tool)| {
+            old.get(*name)
+                .is_some_and(|o| o.canonical != tool.canonical)
+        })
+        .map(|(name, _)| name)
+        .collect();
+    let parts = [("added", added), ("removed", removed), ("changed", changed)];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter(|(_, tools)| !tools.is_empty())
+        .map(|(word, tools)| format!("{word} {}", names(tools)))
+        .collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
 impl Client {
-    /// All tools.
+    /// All tools. What has changed since they were last listed is noted.
     pub async fn list_tools(&self, caps: &Caps) -> Result<Listed, ListError> {
         let listed = self.list("tools/list", "tools", caps).await?;
-        let mut marked = std::collections::BTreeMap::new();
-        for tool in &listed.items {
-            let Ok(tool) = serde_json::from_str::<Value>(tool.get()) else {
-                continue;
-            };
-            let arguments = meta::header_arguments(&tool);
-            if let (Some(name), false) = (
-                tool.get("name").and_then(Value::as_str),
-                arguments.is_empty(),
-            ) {
-                marked.insert(name.to_owned(), arguments);
-            }
+        let tools = tools(&listed);
+        let mut known = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(difference) = known.as_ref().and_then(|old| difference(old, &tools)) {
+            self.peer
+                .tap()
+                .finding(FindingKind::ToolsChanged, difference);
         }
-        *self
-            .header_arguments
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner) = marked;
+        *known = Some(tools);
+        drop(known);
         Ok(listed)
     }
 
@@ -170,8 +211,7 @@ impl Client {
         key: &str,
         page: &RawValue,
     ) -> Result<(Vec<Box<RawValue>>, Option<String>), ListError> {
-        let fields: Result<std::collections::BTreeMap<String, Box<RawValue>>, _> =
-            serde_json::from_str(page.get());
+        let fields: Result<BTreeMap<String, Box<RawValue>>, _> = serde_json::from_str(page.get());
         let fields = fields.unwrap_or_default();
         let items = fields
             .get(key)
@@ -190,5 +230,37 @@ impl Client {
             .get("nextCursor")
             .and_then(|raw| serde_json::from_str(raw.get()).ok());
         Ok((items, next.flatten()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(items: &[&str]) -> Tools {
+        let raw = items
+            .iter()
+            .map(|item| RawValue::from_string((*item).to_owned()).unwrap());
+        tools(&Listed {
+            items: raw.collect(),
+            pages: 1,
+        })
+    }
+
+    #[test]
+    fn a_change_of_tools_says_what_changed() {
+        let old = of(&[
+            r#"{"name":"a","x":1}"#,
+            r#"{"name":"b"}"#,
+            r#"{"name":"c"}"#,
+        ]);
+        let new = of(&[
+            r#"{"x":1.0, "name":"a"}"#,
+            r#"{"name":"c","y":2}"#,
+            r#"{"name":"d"}"#,
+        ]);
+        let expected = "added `d`; removed `b`; changed `c`";
+        assert_eq!(difference(&old, &new).as_deref(), Some(expected));
+        assert_eq!(difference(&old, &old), None);
     }
 }
