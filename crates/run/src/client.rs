@@ -258,7 +258,8 @@ impl Wire<'_> {
         }
         let waiting = self.peer.expect();
         let id = waiting.id;
-        meta::add(&mut params, self.era, id);
+        let capabilities = self.peer.answers().capabilities();
+        meta::add(&mut params, self.era, id, capabilities);
         let params = to_raw_value(&params).ok();
         let message = rpc::request(id, method, params.as_deref());
         let labels = Labels {

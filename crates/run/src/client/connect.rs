@@ -279,7 +279,7 @@ impl Line {
     async fn initialize(&self, patience: Duration) -> Result<Identity, IntroductionError> {
         let params = json!({
             "protocolVersion": HANDSHAKE_VERSION,
-            "capabilities": {},
+            "capabilities": self.peer.answers().capabilities(),
             "clientInfo": meta::client_info(),
         });
         let Value::Object(params) = params else {

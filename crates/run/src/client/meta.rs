@@ -26,7 +26,7 @@ pub(super) fn client_info() -> Value {
 }
 
 /// Adds what every request of the era carries, and a token for progress.
-pub(super) fn add(params: &mut Map<String, Value>, era: Era, id: u64) {
+pub(super) fn add(params: &mut Map<String, Value>, era: Era, id: u64, capabilities: Value) {
     let meta = params.entry("_meta").or_insert_with(|| json!({}));
     let Some(meta) = meta.as_object_mut() else {
         return;
@@ -35,7 +35,7 @@ pub(super) fn add(params: &mut Map<String, Value>, era: Era, id: u64) {
     if era == Era::Stateless {
         let mut put = |key: &str, value: Value| meta.insert(format!("{PREFIX}{key}"), value);
         put("protocolVersion", STATELESS_VERSION.into());
-        put("clientCapabilities", json!({}));
+        put("clientCapabilities", capabilities);
         put("clientInfo", client_info());
     }
 }
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn requests_of_the_stateless_era_say_who_asks() {
         let mut stateless = Map::new();
-        add(&mut stateless, Era::Stateless, 7);
+        add(&mut stateless, Era::Stateless, 7, json!({}));
         let meta = &stateless["_meta"];
         assert_eq!(
             meta["io.modelcontextprotocol/protocolVersion"],
@@ -155,7 +155,7 @@ mod tests {
         );
         assert_eq!(meta["progressToken"].as_u64(), Some(7));
         let mut handshake = params(&json!({"_meta": {"own": 1}}));
-        add(&mut handshake, Era::Handshake, 7);
+        add(&mut handshake, Era::Handshake, 7, json!({}));
         assert_eq!(
             handshake["_meta"].to_string(),
             r#"{"own":1,"progressToken":7}"#
