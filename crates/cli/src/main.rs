@@ -20,6 +20,11 @@ fn main() -> std::process::ExitCode {
     {
         return guard::run(&std::env::args_os().skip(2).collect::<Vec<_>>());
     }
+    std::panic::set_hook(Box::new(|panic| {
+        let text = output::bug(&panic.to_string(), &commands::known_secrets());
+        // There is nowhere left to say that even this failed.
+        let _ = output::message(&text);
+    }));
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return refuse(&error),

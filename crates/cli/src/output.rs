@@ -38,6 +38,12 @@ pub(crate) fn error(error: &anyhow::Error, redactor: &Redactor) {
     let _ = message(&text);
 }
 
+/// What is said when Proctor itself goes wrong. What it was working on may be in it, secrets included.
+pub(crate) fn bug(what: &str, redactor: &Redactor) -> String {
+    let what = printable_lines(&redactor.text(what));
+    format!("error: this is a bug in Proctor: {what}\n")
+}
+
 /// A text of several lines from outside, each made printable.
 pub(crate) fn printable_lines(text: &str) -> String {
     let in_ci = ["GITHUB_ACTIONS", "TF_BUILD"]
@@ -74,6 +80,18 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bug_gives_no_secret_away() {
+        let secret = ("KEY".to_owned(), "hunter2-hunter2".to_owned());
+        let text = bug(
+            "panicked at x.rs:1:2:\nno hunter2-hunter2\x1b",
+            &Redactor::new([secret]),
+        );
+        let expected =
+            "error: this is a bug in Proctor: panicked at x.rs:1:2:\nno [redacted:KEY]\\u{1b}\n";
+        assert_eq!(text, expected);
+    }
 
     #[test]
     fn a_line_from_outside_is_no_command_to_a_ci_service() {
