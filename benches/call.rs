@@ -8,14 +8,13 @@ use std::net::TcpStream;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use proctor_core::event::{Actor, RECORD_VERSION, RunStarted, TrialStarted};
+use proctor_core::event::{RECORD_VERSION, RunStarted, TrialStarted};
 use proctor_core::record::RunWriter;
 use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
-use proctor_core::suite::server::{AllowedTools, Transport};
-use proctor_e2e::{Fixture, fixture, program};
-use proctor_run::client::answers::Answers;
-use proctor_run::client::{Client, ConnectOptions, Era, Timeouts};
+use proctor_e2e::client::{http_server, options, stdio_server};
+use proctor_e2e::{Fixture, fixture};
+use proctor_run::client::Client;
 use proctor_run::recorder::Recorder;
 use serde_json::{Map, Value, json};
 
@@ -33,10 +32,10 @@ fn main() {
     let mut figures = [const { Vec::new() }; 4];
     for _ in 0..ROUNDS {
         figures[0].extend(bare_stdio());
-        figures[1].extend(runtime.block_on(proctor(stdio_server())));
+        figures[1].extend(runtime.block_on(proctor(stdio_server(&[]))));
         let server = Fixture::http(&["--era", "handshake", "--mode", "json-responses"]);
         figures[2].extend(bare_http(&server));
-        figures[3].extend(runtime.block_on(proctor(http_server(&server))));
+        figures[3].extend(runtime.block_on(proctor(http_server(server.url()))));
     }
     let [bare_stdio, our_stdio, bare_http, our_http] = figures.map(median);
     println!("one call, p50 of {}", CALLS * ROUNDS);
@@ -182,16 +181,7 @@ async fn proctor(server: Server) -> Vec<Duration> {
         attempt: 1,
     };
     let trial = run.trial(0, "bench", trial).expect("a trial can be made");
-    let options = ConnectOptions {
-        actor: Actor::Loop,
-        recorder: Recorder::new(trial, Instant::now()),
-        inherited: std::env::vars().collect(),
-        pass: Vec::new(),
-        guard: program("proctor"),
-        timeouts: Timeouts::default(),
-        answers: Answers::default(),
-        era: Some(Era::Handshake),
-    };
+    let options = options(Recorder::new(trial, Instant::now()));
     let client = Client::connect(&server, &options)
         .await
         .expect("the fixture comes up");
@@ -211,30 +201,4 @@ async fn proctor(server: Server) -> Vec<Duration> {
     }
     client.close().await;
     times.split_off(WARM_UP)
-}
-
-fn stdio_server() -> Server {
-    Server {
-        name: "fixture".to_owned(),
-        transport: Transport::Stdio {
-            command: fixture().display().to_string(),
-            args: vec!["--era".to_owned(), "handshake".to_owned()],
-            env: std::collections::BTreeMap::new(),
-            folder: std::env::temp_dir(),
-        },
-        allowed: AllowedTools::All,
-        written: "fixture-server".to_owned(),
-    }
-}
-
-fn http_server(server: &Fixture) -> Server {
-    Server {
-        name: "fixture".to_owned(),
-        transport: Transport::Http {
-            url: server.url().to_owned(),
-            headers: std::collections::BTreeMap::new(),
-        },
-        allowed: AllowedTools::All,
-        written: server.url().to_owned(),
-    }
 }

@@ -9,7 +9,8 @@ use std::cell::RefCell;
 use serde_json::{Map, Value, json};
 
 use crate::document::{Data, Node};
-use crate::problem::{Code, Problem, Problems, SourceText, Span, listed, nearest, nearest_hint};
+use crate::hint::{listed, nearest, nearest_hint};
+use crate::problem::{Code, Problem, Problems, SourceText, Span};
 
 mod values;
 

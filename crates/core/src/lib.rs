@@ -11,6 +11,7 @@ pub mod duration;
 pub mod event;
 mod excerpt;
 pub mod fold;
+pub mod hint;
 pub mod json;
 pub mod matcher;
 pub mod message;

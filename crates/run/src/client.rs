@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 pub use self::calls::CallResult;
-pub use self::connect::{ConnectError, ConnectOptions, Target};
+pub use self::connect::{ConnectError, ConnectOptions};
 pub use self::lists::{Caps, ListError, Listed};
 use self::peer::{Ended, Failure, Peer, Waiting};
 use crate::process::Process;

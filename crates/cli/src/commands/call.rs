@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use proctor_core::duration;
-use proctor_core::problem::{listed, nearest};
+use proctor_core::hint::{listed, nearest};
 use proctor_core::redact::Redactor;
 use proctor_run::client::{CallError, CallResult, Caps, Client, Era};
 use serde::Deserialize;

@@ -28,7 +28,7 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<Exit> {
         bail!(
             "`{}` already has {}; nothing was written",
             folder.display(),
-            proctor_core::problem::listed(taken)
+            proctor_core::hint::listed(taken)
         );
     }
     let mut text = String::new();

@@ -11,7 +11,8 @@ use anyhow::{Context, bail};
 use proctor_core::event::{
     Actor, Outcome, RECORD_VERSION, RunEnded, RunStarted, TrialEnded, TrialStarted,
 };
-use proctor_core::problem::{Problems, listed};
+use proctor_core::hint::listed;
+use proctor_core::problem::Problems;
 use proctor_core::record::{RecordError, RunWriter};
 use proctor_core::redact::{Redactor, secrets_of};
 use proctor_core::suite::server::{AllowedTools, Transport};

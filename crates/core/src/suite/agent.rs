@@ -10,7 +10,8 @@ use super::agent_file::{AgentFile, CommandsFile};
 use super::eval_file::{AgentRefFile, AgentType, BUILTIN_AGENTS};
 use super::load::Loader;
 use crate::decode::{Context, Decode};
-use crate::problem::{Code, Located, Problem, Span, nearest, nearest_hint};
+use crate::hint::{nearest, nearest_hint};
+use crate::problem::{Code, Located, Problem, Span};
 
 /// What does the tasks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -256,7 +257,7 @@ fn model(written: Option<&Located<String>>, bare: bool, cx: &Context<'_>) -> Opt
             written.span,
             problem.hint(format!(
                 "write `provider:model-id`; providers: {}",
-                crate::problem::listed(known())
+                crate::hint::listed(known())
             )),
         );
         return None;

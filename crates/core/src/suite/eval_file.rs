@@ -11,7 +11,8 @@ use crate::decode::{
     Context, Decode, Definitions, NonEmpty, Positive, Required, Table, Text, record, words,
 };
 use crate::document::Node;
-use crate::problem::{Code, Located, Problem, listed, nearest};
+use crate::hint::{listed, nearest};
+use crate::problem::{Code, Located, Problem};
 
 words! {
     /// `kind` of an eval file.

@@ -11,7 +11,8 @@ use globset::{GlobBuilder, GlobMatcher};
 use walkdir::WalkDir;
 
 use crate::document::MAX_BYTES;
-use crate::problem::{Code, Problem, SourceText, Span, nearest};
+use crate::hint::nearest;
+use crate::problem::{Code, Problem, SourceText, Span};
 
 /// How many files and folders a glob may look at.
 const MAX_VISITED: usize = 1_000_000;

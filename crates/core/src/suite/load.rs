@@ -16,7 +16,8 @@ use super::variables::Environment;
 use super::{Agent, Case, Server, Suite, agent, server};
 use crate::decode::{Context, Decode};
 use crate::document::{self, Data, Document, Node};
-use crate::problem::{Code, Located, Problem, Problems, SourceText, Span, nearest_hint};
+use crate::hint::nearest_hint;
+use crate::problem::{Code, Located, Problem, Problems, SourceText, Span};
 
 /// What a suite is loaded with, besides its files.
 #[derive(Debug, Clone, Copy)]

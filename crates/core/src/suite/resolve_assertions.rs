@@ -8,8 +8,9 @@ use super::assertion_file::{
 use super::server::Servers;
 use crate::check::{CallsMode, Check, NameMatcher, OrderEntry, SkillMatcher, Times, ToolMatcher};
 use crate::decode::{Context, NonEmpty};
+use crate::hint::{listed, nearest};
 use crate::matcher::Matcher;
-use crate::problem::{Code, Located, Problem, listed, nearest};
+use crate::problem::{Code, Located, Problem};
 
 /// How many calls one list may expect: more is a mistake, and takes long to assign.
 const MAX_EXPECTED: u64 = 1_000;

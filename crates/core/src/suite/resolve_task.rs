@@ -13,7 +13,8 @@ use super::task_file::{
 use super::variables::Environment;
 use super::{Case, CaseId, Limits};
 use crate::decode::{Context, Table, Text};
-use crate::problem::{Code, Located, Problem, Span, nearest_hint};
+use crate::hint::nearest_hint;
+use crate::problem::{Code, Located, Problem, Span};
 
 /// What a task is resolved against.
 pub(super) struct TaskScope<'a> {

@@ -17,7 +17,8 @@ use super::{Case, PassRule, Shipped, Source};
 use crate::check::Check;
 use crate::decode::{Context, Decode};
 use crate::document;
-use crate::problem::{Code, Located, Problem, Problems, Span, nearest_hint};
+use crate::hint::nearest_hint;
+use crate::problem::{Code, Located, Problem, Problems, Span};
 
 /// What the cases of a suite are resolved against.
 pub(super) struct Scope {

@@ -197,7 +197,7 @@ fn refuse_other_transport(
             kind.span,
             problem.hint(format!(
                 "`{key}` goes with type {}",
-                crate::problem::listed(words)
+                crate::hint::listed(words)
             )),
         );
     }

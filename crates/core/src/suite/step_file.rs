@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::decode::{Context, Decode, Definitions, Table, Text, record, words};
 use crate::document::{Data, Node};
-use crate::problem::{Code, Located, Problem, nearest};
+use crate::hint::nearest;
+use crate::problem::{Code, Located, Problem};
 
 /// The types of step that need no alias.
 const PLAIN_TYPES: [&str; 3] = ["script", "http", "llmJudge"];

@@ -6,7 +6,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::problem::nearest_hint;
+use crate::hint::nearest_hint;
 
 /// A text with references in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

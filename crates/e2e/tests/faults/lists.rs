@@ -1,12 +1,10 @@
 //! Lists that come in pages, some of which never end.
 
-use proctor_core::event::{Actor, FindingKind};
-use proctor_core::suite::Server;
-use proctor_core::suite::server::{AllowedTools, Transport};
+use proctor_core::event::FindingKind;
+use proctor_e2e::client::{options, stdio_server};
+use proctor_e2e::fixture;
 use proctor_e2e::session::{Seen, Session};
-use proctor_e2e::{fixture, program};
-use proctor_run::client::answers::Answers;
-use proctor_run::client::{Caps, Client, ConnectOptions, Era, Timeouts};
+use proctor_run::client::{Caps, Client};
 use proctor_run::recorder::Recorder;
 
 fn tools(mode: &str) -> Seen {
@@ -71,27 +69,8 @@ fn a_server_without_tools_has_none() {
 /// The client itself, since no command lists twice.
 #[tokio::test]
 async fn tools_that_change_are_recorded_with_the_difference() {
-    let options = ConnectOptions {
-        actor: Actor::Loop,
-        recorder: Recorder::nothing(),
-        inherited: std::env::vars().collect(),
-        pass: Vec::new(),
-        guard: program("proctor"),
-        timeouts: Timeouts::default(),
-        answers: Answers::default(),
-        era: Some(Era::Handshake),
-    };
-    let server = Server {
-        name: "fixture".to_owned(),
-        transport: Transport::Stdio {
-            command: fixture().display().to_string(),
-            args: vec!["--mode".to_owned(), "tools-change".to_owned()],
-            env: std::collections::BTreeMap::new(),
-            folder: std::env::temp_dir(),
-        },
-        allowed: AllowedTools::All,
-        written: String::new(),
-    };
+    let server = stdio_server(&["--mode", "tools-change"]);
+    let options = options(Recorder::nothing());
     let client = Client::connect(&server, &options).await.unwrap();
     client.list_tools(&Caps::default()).await.unwrap();
     assert_eq!(client.findings(), []);

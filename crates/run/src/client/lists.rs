@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use proctor_core::event::FindingKind;
-use proctor_core::problem::listed;
+use proctor_core::hint::listed;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::time::Instant;

@@ -3,23 +3,24 @@
 //! Its main function is [`resolve_phases`]. Steps are resolved in the order in which they run,
 //! since a template may only refer to a step before it.
 
+mod templates;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{
-    Action, Content, Field, Http, HttpBody, Judgement, PatternTemplate, Script, ScriptSource, Step,
-    ToolStep,
+    Action, Content, Field, Http, HttpBody, Judgement, Script, ScriptSource, Step, ToolStep,
 };
-use crate::decode::{Context, Decode, Table, Text};
+use crate::decode::{Context, Decode, Text};
 use crate::document::{Data, Node};
-use crate::pattern::Pattern;
-use crate::problem::{Code, Located, Problem, Span, nearest_hint};
+use crate::hint::nearest_hint;
+use crate::problem::{Code, Located, Problem, Span};
 use crate::suite::files::{Origin, neighbour_hint};
 use crate::suite::step_file::{
     ContentFile, FieldFile, HttpFile, JudgeStepFile, ScriptFile, ServerToolFile, StepBody, StepFile,
 };
-use crate::suite::template::{Reference, Template, TemplateValue};
+use crate::suite::template::{Template, TemplateValue};
 use crate::suite::variables::Environment;
 
 /// How long a script may take that says nothing of it.
@@ -366,88 +367,6 @@ impl OneStep<'_> {
             );
         }
         parts.into_iter().skip(skip).collect()
-    }
-
-    fn pattern(&self, written: Option<&Located<String>>) -> Option<PatternTemplate> {
-        let written = written?;
-        let template = self.template(&written.value, written.span)?;
-        // With a template in it, the pattern is known only in the trial.
-        if let Some(literal) = template.as_literal()
-            && let Err(error) = Pattern::compile(literal)
-        {
-            let message = format!("`{literal}` is not a regular expression: {error}");
-            self.report(written.span, Problem::error(Code::Value, message));
-            return None;
-        }
-        Some(PatternTemplate(template))
-    }
-
-    fn templates(&self, table: &Table<Located<Text>>) -> BTreeMap<String, Template> {
-        table
-            .iter()
-            .filter_map(|(key, text)| {
-                let template = self.template(&text.value.0, text.span)?;
-                Some((key.value.clone(), template))
-            })
-            .collect()
-    }
-
-    fn template(&self, text: &str, span: Span) -> Option<Template> {
-        match Template::parse(text) {
-            Ok(template) => {
-                for reference in template.references() {
-                    self.check_reference(reference, span);
-                }
-                Some(template)
-            }
-            Err(errors) => {
-                for error in errors {
-                    let problem = Problem::error(Code::Reference, error.message);
-                    self.report(span, problem.maybe_hint(error.hint));
-                }
-                None
-            }
-        }
-    }
-
-    /// Reads a value whose strings are templates; what is wrong is reported where it stands.
-    fn value(&self, node: &Node) -> Option<TemplateValue> {
-        match &node.data {
-            Data::String(text) => self.template(text, node.span).map(TemplateValue::String),
-            Data::Sequence(items) => items
-                .iter()
-                .map(|item| self.value(item))
-                .collect::<Option<_>>()
-                .map(TemplateValue::Array),
-            Data::Mapping(entries) => entries
-                .iter()
-                .map(|entry| Some((entry.key.clone(), self.value(&entry.value)?)))
-                .collect::<Option<_>>()
-                .map(TemplateValue::Object),
-            _ => Some(TemplateValue::Plain(node.to_json())),
-        }
-    }
-
-    fn check_reference(&self, reference: &Reference, span: Span) {
-        match reference {
-            Reference::AgentOutput if self.phase == Phase::Setup => {
-                let message = "`{agent.output}` is not known before the agent has worked";
-                self.report(span, Problem::error(Code::Reference, message));
-            }
-            Reference::Env(name) if !self.scope.env.contains_key(name) => {
-                let message = format!("the environment variable `{name}` is not set");
-                self.report(span, Problem::warning(Code::UnsetVariable, message));
-            }
-            Reference::Step { step, .. } if !self.known.contains(step) => {
-                let message = format!("no earlier step is called `{step}`");
-                let known = self.known.iter().map(String::as_str);
-                self.report(
-                    span,
-                    Problem::error(Code::Reference, message).maybe_hint(nearest_hint(step, known)),
-                );
-            }
-            _ => {}
-        }
     }
 }
 

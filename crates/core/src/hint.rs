@@ -1,0 +1,54 @@
+//! What a user probably meant: the nearest of some known words.
+
+/// The nearest of some known words, as a hint; otherwise the whole list, if it is short.
+pub fn nearest_hint<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let known: Vec<&str> = known.into_iter().collect();
+    nearest(word, known.iter().copied())
+        .map(|near| format!("did you mean `{near}`?"))
+        .or_else(|| {
+            (!known.is_empty() && known.len() <= 12).then(|| format!("known: {}", listed(known)))
+        })
+}
+
+/// The known word that `word` was most probably meant to be.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Nobody mistypes this much, and the distance takes time in proportion.
+    if word.len() > 200 {
+        return None;
+    }
+    let lower = word.to_lowercase();
+    known
+        .into_iter()
+        .filter_map(|candidate| {
+            let known = candidate.to_lowercase();
+            let distance = strsim::damerau_levenshtein(&lower, &known);
+            let near = distance <= (candidate.chars().count() / 3).max(1);
+            // What was cut off says more than letters that happen to be alike.
+            let cut_off = lower.len() >= 3 && known.starts_with(&lower);
+            (near || cut_off).then_some((!cut_off, distance, candidate))
+        })
+        .min_by_key(|(whole, distance, _)| (*whole, *distance))
+        .map(|(_, _, candidate)| candidate)
+}
+
+/// Words in backticks, with commas.
+pub fn listed<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let quoted: Vec<String> = words.into_iter().map(|w| format!("`{w}`")).collect();
+    quoted.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_word_is_close_or_nothing() {
+        let known = ["toolsUsed", "toolsNotUsed", "path"];
+        assert_eq!(nearest("toolUsed", known), Some("toolsUsed"));
+        assert_eq!(nearest("toolsused", known), Some("toolsUsed"));
+        assert_eq!(nearest("pahts", known), None);
+        assert_eq!(nearest("paht", known), Some("path"));
+        assert_eq!(nearest("zebra", known), None);
+        assert_eq!(nearest("tools", known), Some("toolsUsed"));
+    }
+}

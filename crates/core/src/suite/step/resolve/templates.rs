@@ -1,0 +1,96 @@
+//! The strings of a step: templates, and what they may refer to.
+
+use std::collections::BTreeMap;
+
+use super::{OneStep, Phase};
+use crate::decode::{Table, Text};
+use crate::document::{Data, Node};
+use crate::hint::nearest_hint;
+use crate::pattern::Pattern;
+use crate::problem::{Code, Located, Problem, Span};
+use crate::suite::step::PatternTemplate;
+use crate::suite::template::{Reference, Template, TemplateValue};
+
+impl OneStep<'_> {
+    pub(super) fn pattern(&self, written: Option<&Located<String>>) -> Option<PatternTemplate> {
+        let written = written?;
+        let template = self.template(&written.value, written.span)?;
+        // With a template in it, the pattern is known only in the trial.
+        if let Some(literal) = template.as_literal()
+            && let Err(error) = Pattern::compile(literal)
+        {
+            let message = format!("`{literal}` is not a regular expression: {error}");
+            self.report(written.span, Problem::error(Code::Value, message));
+            return None;
+        }
+        Some(PatternTemplate(template))
+    }
+
+    pub(super) fn templates(&self, table: &Table<Located<Text>>) -> BTreeMap<String, Template> {
+        table
+            .iter()
+            .filter_map(|(key, text)| {
+                let template = self.template(&text.value.0, text.span)?;
+                Some((key.value.clone(), template))
+            })
+            .collect()
+    }
+
+    pub(super) fn template(&self, text: &str, span: Span) -> Option<Template> {
+        match Template::parse(text) {
+            Ok(template) => {
+                for reference in template.references() {
+                    self.check_reference(reference, span);
+                }
+                Some(template)
+            }
+            Err(errors) => {
+                for error in errors {
+                    let problem = Problem::error(Code::Reference, error.message);
+                    self.report(span, problem.maybe_hint(error.hint));
+                }
+                None
+            }
+        }
+    }
+
+    /// Reads a value whose strings are templates; what is wrong is reported where it stands.
+    pub(super) fn value(&self, node: &Node) -> Option<TemplateValue> {
+        match &node.data {
+            Data::String(text) => self.template(text, node.span).map(TemplateValue::String),
+            Data::Sequence(items) => items
+                .iter()
+                .map(|item| self.value(item))
+                .collect::<Option<_>>()
+                .map(TemplateValue::Array),
+            Data::Mapping(entries) => entries
+                .iter()
+                .map(|entry| Some((entry.key.clone(), self.value(&entry.value)?)))
+                .collect::<Option<_>>()
+                .map(TemplateValue::Object),
+            _ => Some(TemplateValue::Plain(node.to_json())),
+        }
+    }
+
+    fn check_reference(&self, reference: &Reference, span: Span) {
+        match reference {
+            Reference::AgentOutput if self.phase == Phase::Setup => {
+                let message = "`{agent.output}` is not known before the agent has worked";
+                self.report(span, Problem::error(Code::Reference, message));
+            }
+            Reference::Env(name) if !self.scope.env.contains_key(name) => {
+                let message = format!("the environment variable `{name}` is not set");
+                self.report(span, Problem::warning(Code::UnsetVariable, message));
+            }
+            Reference::Step { step, .. } if !self.known.contains(step) => {
+                let message = format!("no earlier step is called `{step}`");
+                let known = self.known.iter().map(String::as_str);
+                self.report(
+                    span,
+                    Problem::error(Code::Reference, message).maybe_hint(nearest_hint(step, known)),
+                );
+            }
+            _ => {}
+        }
+    }
+}
