@@ -170,6 +170,7 @@ fn passed() -> TrialEnded {
     TrialEnded {
         outcome: Outcome::Passed,
         reason: None,
+        blame: None,
     }
 }
 

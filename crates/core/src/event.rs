@@ -8,6 +8,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+mod planned;
+mod work;
+
+pub use self::planned::{PlannedAgent, PlannedCase, PlannedLimits, RunPlanned, ServerSeen};
+pub use self::work::{Graded, ModelAsked, ModelFailed, ModelReplied, Purpose, StepEnded};
+
 /// The version of the record that this program writes.
 pub const RECORD_VERSION: u32 = 1;
 
@@ -49,6 +55,65 @@ pub enum What {
     Http(Http),
     /// Something about a connection that should not be so.
     Finding(Finding),
+    /// What a run will do. In `run.jsonl`, before the first trial.
+    RunPlanned(RunPlanned),
+    /// What a server said of itself before the first trial. In `run.jsonl`.
+    ServerSeen(ServerSeen),
+    /// The agent was asked to do its task.
+    Prompted {
+        /// What it was asked.
+        text: Body,
+    },
+    /// The tools that a model is offered from here on, as a JSON array.
+    ToolsOffered {
+        /// The tools; always a blob, since most trials offer the same.
+        tools: Body,
+    },
+    /// A model was asked.
+    ModelAsked(ModelAsked),
+    /// A model was asked in vain, and may be asked again.
+    ModelFailed(ModelFailed),
+    /// A model replied.
+    ModelReplied(ModelReplied),
+    /// The agent was done.
+    AgentAnswered {
+        /// Its final answer.
+        text: Body,
+    },
+    /// A step came to its end.
+    StepEnded(StepEnded),
+    /// A check was evaluated.
+    Graded(Graded),
+}
+
+impl What {
+    /// The bodies that may be too long for a line.
+    pub(crate) fn bodies(&mut self) -> Vec<&mut Body> {
+        match self {
+            Self::Frame(frame) => vec![&mut frame.body],
+            Self::Prompted { text } | Self::AgentAnswered { text } => vec![text],
+            Self::ToolsOffered { tools } => vec![tools],
+            Self::ModelAsked(asked) => vec![&mut asked.request],
+            Self::ModelReplied(replied) => {
+                let raw = replied.raw.iter_mut();
+                std::iter::once(&mut replied.turn).chain(raw).collect()
+            }
+            Self::StepEnded(step) => step.output.iter_mut().collect(),
+            Self::RunStarted(_)
+            | Self::RunEnded(_)
+            | Self::TrialStarted(_)
+            | Self::PhaseStarted { .. }
+            | Self::TrialEnded(_)
+            | Self::ConnectionOpened(_)
+            | Self::ConnectionClosed(_)
+            | Self::Http(_)
+            | Self::Finding(_)
+            | Self::RunPlanned(_)
+            | Self::ServerSeen(_)
+            | Self::ModelFailed(_)
+            | Self::Graded(_) => Vec::new(),
+        }
+    }
 }
 
 /// What a run is.
@@ -99,6 +164,25 @@ pub struct TrialEnded {
     pub outcome: Outcome,
     /// Why, unless it passed.
     pub reason: Option<String>,
+    /// Who is to blame, if it failed or could not be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blame: Option<Blame>,
+}
+
+/// Who is to blame for a trial that failed or could not be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Blame {
+    /// The server under test.
+    Server,
+    /// The agent, or its model.
+    Agent,
+    /// The suite: its steps, or a case without checks.
+    Suite,
+    /// The judge.
+    Judge,
+    /// Everything around: the network, a key, an outage, the disk.
+    Infra,
 }
 
 /// A trial's end.

@@ -145,7 +145,17 @@ impl Fold {
             | What::RunEnded(_)
             | What::PhaseStarted { .. }
             | What::ConnectionClosed(_)
-            | What::Http(_) => {}
+            | What::Http(_)
+            | What::RunPlanned(_)
+            | What::ServerSeen(_)
+            | What::Prompted { .. }
+            | What::ToolsOffered { .. }
+            | What::ModelAsked(_)
+            | What::ModelFailed(_)
+            | What::ModelReplied(_)
+            | What::AgentAnswered { .. }
+            | What::StepEnded(_)
+            | What::Graded(_) => {}
         }
         Ok(())
     }

@@ -15,6 +15,7 @@ pub mod hint;
 pub mod json;
 pub mod matcher;
 pub mod message;
+pub mod model;
 pub mod pattern;
 pub mod plan;
 pub mod printable;

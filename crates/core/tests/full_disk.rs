@@ -90,6 +90,7 @@ fn write_until_full(folder: &Path) {
     let ended = TrialEnded {
         outcome: Outcome::Passed,
         reason: None,
+        blame: None,
     };
     assert_eq!(
         trial

@@ -194,6 +194,7 @@ fn stdio(mut trial: TrialWriter) -> Result<(), RecordError> {
         TrialEnded {
             outcome: Outcome::Failed,
             reason,
+            blame: None,
         },
     )
 }
@@ -250,6 +251,7 @@ fn http(mut trial: TrialWriter) -> Result<(), RecordError> {
         TrialEnded {
             outcome: Outcome::Passed,
             reason: None,
+            blame: None,
         },
     )
 }

@@ -6,6 +6,7 @@
 pub mod client;
 pub mod environment;
 pub mod guard;
+pub mod model;
 pub mod process;
 pub mod program;
 pub mod recorder;

@@ -337,6 +337,7 @@ impl Record {
                 TrialEnded {
                     outcome,
                     reason: done.reason.clone(),
+                    blame: None,
                 },
             )?;
         }

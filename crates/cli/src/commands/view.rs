@@ -6,6 +6,7 @@ use proctor_core::duration;
 use proctor_core::event::{Body, Direction, Event, What};
 use proctor_core::printable::printable;
 use proctor_core::record::{EventReader, RecordError, RunReader};
+use proctor_core::verdict::Verdict;
 
 use crate::args::{Format, ViewArgs};
 use crate::exit::Exit;
@@ -152,8 +153,63 @@ impl View<'_> {
                     finding.detail
                 )
             }
+            work => self.work(work)?,
         };
         Ok(printable(&text).into_owned())
+    }
+
+    /// What was planned and done besides talking to servers.
+    fn work(&self, what: &What) -> Result<String, RecordError> {
+        Ok(match what {
+            What::RunPlanned(plan) => {
+                let (cases, agents) = (plan.cases.len(), plan.agents.len());
+                format!("planned {}: {cases} cases, {agents} agents", plan.suite)
+            }
+            What::ServerSeen(seen) => format!(
+                "server {} is {} {}, protocol {}: {} tools, {} resources, {} prompts",
+                seen.server,
+                seen.name.as_deref().unwrap_or("without a name"),
+                seen.version.as_deref().unwrap_or("without a version"),
+                seen.protocol,
+                seen.tools,
+                seen.resources,
+                seen.prompts
+            ),
+            What::Prompted { text } => format!("prompt: {}", self.body(text)?),
+            What::ToolsOffered { tools } => format!("tools on offer: {}", self.body(tools)?),
+            What::ModelAsked(asked) => format!(
+                "model {} asked ({}): {}",
+                asked.ask,
+                asked.model,
+                self.body(&asked.request)?
+            ),
+            What::ModelFailed(failed) => format!(
+                "model {} failed, attempt {}: {}",
+                failed.ask, failed.attempt, failed.reason
+            ),
+            What::ModelReplied(replied) => {
+                format!(
+                    "model {} replied: {}",
+                    replied.ask,
+                    self.body(&replied.turn)?
+                )
+            }
+            What::AgentAnswered { text } => format!("answer: {}", self.body(text)?),
+            What::StepEnded(step) => {
+                let output = step.output.as_ref().map(|output| self.body(output));
+                let output = output.transpose()?.unwrap_or_default();
+                format!("step {} {}: {output}", step.id, answer(&step.verdict))
+            }
+            What::Graded(graded) => {
+                let notes = graded.notes.join("; ");
+                format!(
+                    "check {} {}; {notes}",
+                    graded.check,
+                    answer(&graded.verdict)
+                )
+            }
+            _ => String::new(),
+        })
     }
 
     fn body(&self, body: &Body) -> Result<String, RecordError> {
@@ -164,6 +220,14 @@ impl View<'_> {
             }
             (None, _) => "(not in the record)".to_owned(),
         })
+    }
+}
+
+fn answer(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Pass => "passed".to_owned(),
+        Verdict::Fail { reason } => format!("failed: {reason}"),
+        Verdict::Unknown { reason } => format!("can't tell: {reason}"),
     }
 }
 

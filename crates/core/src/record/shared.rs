@@ -47,34 +47,47 @@ impl Shared {
         }))
     }
 
-    /// Redacts, and puts a long body where it belongs; says how long the blob is.
-    pub(super) fn store(&self, what: What) -> Result<(What, u64), RecordError> {
+    /// Redacts, and puts long bodies where they belong; says how long the blobs are.
+    pub(super) fn store(&self, mut what: What) -> Result<(What, u64), RecordError> {
         self.check()?;
-        let What::Frame(mut frame) = what else {
-            return Ok((self.redactor.what(what), 0));
-        };
-        frame.body = match frame.body {
-            Body::Text(text) => self.body(text.as_bytes())?,
-            Body::Base64(text) => match BASE64.decode(text.as_bytes()) {
-                Ok(bytes) => self.body(&bytes)?,
-                Err(_) => self.body(text.as_bytes())?,
-            },
-            body @ (Body::Blob { .. } | Body::Cut { .. }) => body,
-        };
-        let bytes = blob_bytes(&frame.body);
-        Ok((What::Frame(frame), bytes))
+        if !matches!(what, What::Frame(_)) {
+            what = self.redactor.what(what);
+        }
+        let is_frame = matches!(what, What::Frame(_));
+        let is_shared = matches!(what, What::ToolsOffered { .. });
+        let mut bytes = 0;
+        for body in what.bodies() {
+            *body = match std::mem::replace(body, Body::Text(String::new())) {
+                Body::Text(text) if is_frame => self.body(text.as_bytes())?,
+                Body::Text(text) if is_shared => self.keep(self.blobs.put(text.as_bytes()))?,
+                Body::Text(text) if text.len() <= MAX_INLINE => Body::Text(text),
+                Body::Text(text) => self.placed(text.as_bytes())?,
+                Body::Base64(text) => {
+                    let decoded = BASE64.decode(text.as_bytes());
+                    self.body(decoded.as_deref().unwrap_or(text.as_bytes()))?
+                }
+                body @ (Body::Blob { .. } | Body::Cut { .. }) => body,
+            };
+            bytes += blob_bytes(body);
+        }
+        Ok((what, bytes))
     }
 
     /// The body that keeps these bytes.
     pub(super) fn body(&self, bytes: &[u8]) -> Result<Body, RecordError> {
         self.check()?;
         if bytes.len() > MAX_FRAME {
-            return Ok(Body::Cut {
-                bytes: bytes.len() as u64,
-                sha256: hash(bytes),
-            });
+            return Ok(cut(bytes));
         }
         self.kept(&self.redactor.bytes(bytes))
+    }
+
+    /// The body that keeps what was redacted already.
+    fn placed(&self, redacted: &[u8]) -> Result<Body, RecordError> {
+        if redacted.len() > MAX_FRAME {
+            return Ok(cut(redacted));
+        }
+        self.kept(redacted)
     }
 
     fn kept(&self, redacted: &[u8]) -> Result<Body, RecordError> {
@@ -120,6 +133,13 @@ impl Shared {
     /// Remembers the first failure.
     pub(super) fn keep<T>(&self, result: Result<T, RecordError>) -> Result<T, RecordError> {
         result.map_err(|error| self.failed.get_or_init(|| error).clone())
+    }
+}
+
+fn cut(bytes: &[u8]) -> Body {
+    Body::Cut {
+        bytes: bytes.len() as u64,
+        sha256: hash(bytes),
     }
 }
 

@@ -43,6 +43,7 @@ fn passed() -> TrialEnded {
     TrialEnded {
         outcome: Outcome::Passed,
         reason: None,
+        blame: None,
     }
 }
 

@@ -1,11 +1,15 @@
 //! Every string of an event, redacted.
 
+use std::collections::BTreeMap;
+
 use data_encoding::BASE64;
 
 use crate::event::{
-    Body, ConnectionClosed, ConnectionOpened, Event, Finding, Frame, Http, RunEnded, RunStarted,
-    TrialEnded, TrialStarted, What,
+    Body, ConnectionClosed, ConnectionOpened, Event, Finding, Frame, Graded, Http, ModelAsked,
+    ModelFailed, ModelReplied, PlannedAgent, PlannedCase, RunEnded, RunPlanned, RunStarted,
+    ServerSeen, StepEnded, TrialEnded, TrialStarted, What,
 };
+use crate::verdict::Verdict;
 
 use super::Redactor;
 
@@ -54,7 +58,93 @@ impl Redactor {
                 detail: self.owned(finding.detail),
                 ..finding
             }),
+            What::RunPlanned(planned) => What::RunPlanned(self.planned(planned)),
+            What::ServerSeen(seen) => What::ServerSeen(ServerSeen {
+                server: self.owned(seen.server),
+                name: self.optional(seen.name),
+                version: self.optional(seen.version),
+                protocol: self.owned(seen.protocol),
+                ..seen
+            }),
+            What::Prompted { text } => What::Prompted {
+                text: self.body(text),
+            },
+            What::ToolsOffered { tools } => What::ToolsOffered {
+                tools: self.body(tools),
+            },
+            What::ModelAsked(asked) => What::ModelAsked(ModelAsked {
+                model: self.owned(asked.model),
+                request: self.body(asked.request),
+                ..asked
+            }),
+            What::ModelFailed(failed) => What::ModelFailed(ModelFailed {
+                reason: self.owned(failed.reason),
+                ..failed
+            }),
+            What::ModelReplied(replied) => What::ModelReplied(ModelReplied {
+                turn: self.body(replied.turn),
+                raw: replied.raw.map(|raw| self.body(raw)),
+                ..replied
+            }),
+            What::AgentAnswered { text } => What::AgentAnswered {
+                text: self.body(text),
+            },
+            What::StepEnded(step) => What::StepEnded(StepEnded {
+                id: self.owned(step.id),
+                kind: self.owned(step.kind),
+                verdict: self.verdict(step.verdict),
+                output: step.output.map(|output| self.body(output)),
+                outputs: self.table(step.outputs),
+                ..step
+            }),
+            What::Graded(graded) => What::Graded(Graded {
+                check: self.owned(graded.check),
+                details: self.list(graded.details),
+                verdict: self.verdict(graded.verdict),
+                evidence: graded.evidence,
+                notes: self.list(graded.notes),
+            }),
         }
+    }
+
+    fn planned(&self, planned: RunPlanned) -> RunPlanned {
+        let case = |case: PlannedCase| PlannedCase {
+            id: self.owned(case.id),
+            name: self.owned(case.name),
+            path: self.owned(case.path),
+            labels: self.table(case.labels),
+            ..case
+        };
+        let agent = |agent: PlannedAgent| PlannedAgent {
+            name: self.owned(agent.name),
+            model: self.optional(agent.model),
+        };
+        RunPlanned {
+            suite: self.owned(planned.suite),
+            cases: planned.cases.into_iter().map(case).collect(),
+            agents: planned.agents.into_iter().map(agent).collect(),
+            judge: self.optional(planned.judge),
+            ..planned
+        }
+    }
+
+    fn verdict(&self, verdict: Verdict) -> Verdict {
+        match verdict {
+            Verdict::Pass => Verdict::Pass,
+            Verdict::Fail { reason } => Verdict::fail(self.owned(reason)),
+            Verdict::Unknown { reason } => Verdict::unknown(self.owned(reason)),
+        }
+    }
+
+    fn list(&self, texts: Vec<String>) -> Vec<String> {
+        texts.into_iter().map(|text| self.owned(text)).collect()
+    }
+
+    fn table(&self, table: BTreeMap<String, String>) -> BTreeMap<String, String> {
+        let redacted = table
+            .into_iter()
+            .map(|(name, value)| (self.owned(name), self.owned(value)));
+        redacted.collect()
     }
 
     pub(crate) fn trial_started(&self, trial: TrialStarted) -> TrialStarted {
@@ -69,6 +159,7 @@ impl Redactor {
         TrialEnded {
             outcome: trial.outcome,
             reason: self.optional(trial.reason),
+            blame: trial.blame,
         }
     }
 

@@ -1,0 +1,106 @@
+//! What a run set out to do, and what it found before its first trial.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What a run will do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunPlanned {
+    /// The eval file, absolute.
+    pub suite: String,
+    /// The cases, in order.
+    pub cases: Vec<PlannedCase>,
+    /// The agents that do each of them.
+    pub agents: Vec<PlannedAgent>,
+    /// Who judges.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge: Option<String>,
+    /// Whether trials share their servers.
+    #[serde(default)]
+    pub shared_servers: bool,
+}
+
+/// A case of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedCase {
+    /// Which case it is, across runs.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Its file.
+    pub path: String,
+    /// The SHA-256 of the resolved case and the files that it names.
+    pub hash: String,
+    /// How often each agent runs it.
+    pub runs: u32,
+    /// At least this many of so many trials must pass; all, if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pass: Option<(u32, u32)>,
+    /// How hard it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difficulty: Option<String>,
+    /// Its labels.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Whether it may run beside others.
+    #[serde(default)]
+    pub parallel: bool,
+    /// The limits of its trials.
+    #[serde(default)]
+    pub limits: PlannedLimits,
+}
+
+/// What ends a trial, in numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedLimits {
+    /// For setup, agent and verification together, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<u64>,
+    /// For the cleanup, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cleanup_timeout: Option<u64>,
+    /// Turns of the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u32>,
+    /// Tokens, in and out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// Cost in US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_cost_usd: Option<f64>,
+}
+
+/// An agent of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedAgent {
+    /// Its name.
+    pub name: String,
+    /// Its model, as `provider:id`, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+/// What a server said of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerSeen {
+    /// The server, by its name in the suite.
+    pub server: String,
+    /// The name that it gives itself.
+    pub name: Option<String>,
+    /// Its version.
+    pub version: Option<String>,
+    /// The version of the protocol.
+    pub protocol: String,
+    /// How many tools it has.
+    pub tools: u64,
+    /// How many resources and templates of resources.
+    pub resources: u64,
+    /// How many prompts.
+    pub prompts: u64,
+}

@@ -1,0 +1,193 @@
+//! What is said to a model, and what it says, in no provider's words.
+//!
+//! Main types: [`Request`] and [`Reply`]. They are also how a conversation is written to the record.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// What a model is asked.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Request {
+    /// What it is told before the conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
+    /// The conversation.
+    pub messages: Vec<Message>,
+    /// The tools that it may call. Their names fit every provider.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<Tool>,
+    /// The one tool that it must call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub must_call: Option<String>,
+    /// How long the reply may be, in tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// How free the model is, where the provider has that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+}
+
+/// A tool, as models are told of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tool {
+    /// Its name: a letter, then letters, digits, `_` and `-`, 64 at most.
+    pub name: String,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The JSON Schema of its arguments, as the server gives it.
+    pub schema: Value,
+}
+
+/// A part of a conversation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Message {
+    /// What the user says.
+    User(String),
+    /// What the model said.
+    Assistant(Turn),
+    /// What came of the calls of the turn before, all of them.
+    Results(Vec<ToolResult>),
+}
+
+/// What a model says at once.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Turn {
+    /// Its text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// What it thought, in the provider's own form, to be sent back as it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thinking: Vec<Thinking>,
+    /// The tools that it calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<ToolCall>,
+}
+
+/// What a model thought.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Thinking {
+    /// In words, as far as they are shown.
+    pub text: String,
+    /// The provider's own block, which it wants back untouched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw: Option<Value>,
+}
+
+/// A call that a model makes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolCall {
+    /// The model's name for this call.
+    pub id: String,
+    /// The tool, by the name that the model was told.
+    pub name: String,
+    /// Its arguments.
+    pub arguments: Arguments,
+}
+
+/// The arguments of a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Arguments {
+    /// As they should be.
+    Object(Map<String, Value>),
+    /// Not a JSON object: the model's mistake, which it is told of.
+    Malformed {
+        /// What the model wrote.
+        text: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// What came of a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolResult {
+    /// The model's name for the call.
+    pub id: String,
+    /// The tool, by the name that the model was told.
+    pub name: String,
+    /// What it gave, as text.
+    pub text: String,
+    /// Whether that says that it failed.
+    #[serde(default)]
+    pub is_error: bool,
+}
+
+/// What a model replied.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// What it said.
+    pub turn: Turn,
+    /// Why it stopped.
+    pub stop: Stop,
+    /// How many tokens it took.
+    pub usage: Usage,
+    /// The reply as it came over the wire, where there is one.
+    pub raw: Option<Vec<u8>>,
+}
+
+/// Why a model stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Stop {
+    /// It was done.
+    Done,
+    /// It waits for what its calls give.
+    Calls,
+    /// The reply was cut off: it would have become too long.
+    Length,
+    /// It declined, or a filter did.
+    Refusal,
+    /// Something else, in the provider's word.
+    Other(String),
+}
+
+/// How many tokens something took. Absent is unknown, which is not zero.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Usage {
+    /// What went in, everything included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<u64>,
+    /// What came out, thinking included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<u64>,
+    /// The part of the input that was read from a cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<u64>,
+    /// The part of the input that was written to a cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_written: Option<u64>,
+    /// The part of the output that was thinking.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<u64>,
+}
+
+impl Usage {
+    /// Everything that went in and came out, as far as it is known.
+    pub fn total(&self) -> u64 {
+        self.input.unwrap_or(0) + self.output.unwrap_or(0)
+    }
+
+    /// Adds what something else took. What is known of either is known of both.
+    pub fn add(&mut self, other: &Self) {
+        let sum = |a: &mut Option<u64>, b: Option<u64>| {
+            if let Some(more) = b {
+                *a = Some(a.unwrap_or(0) + more);
+            }
+        };
+        sum(&mut self.input, other.input);
+        sum(&mut self.output, other.output);
+        sum(&mut self.cached, other.cached);
+        sum(&mut self.cache_written, other.cache_written);
+        sum(&mut self.reasoning, other.reasoning);
+    }
+}

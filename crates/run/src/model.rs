@@ -1,0 +1,88 @@
+//! Models: one small interface, whoever serves them.
+//!
+//! Main types: [`Model`], which is asked once, and [`Asker`], which asks for a trial: again where
+//! that helps, within the budget, and on record.
+
+mod asker;
+mod scripted;
+
+use std::time::Duration;
+
+use proctor_core::model::{Reply, Request};
+
+pub use self::asker::{AskError, Asked, Asker, Meter, Waiting};
+pub use self::scripted::Scripted;
+
+/// An LLM behind an API, or a script.
+#[derive(Debug)]
+pub enum Model {
+    /// A file of rules.
+    Scripted(Scripted),
+}
+
+/// Why a model gave no reply.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// Too many questions.
+    #[error("the model's provider asks for patience: {detail}")]
+    RateLimited {
+        /// How long it wants to be left alone.
+        retry_after: Option<Duration>,
+        /// What it said.
+        detail: String,
+    },
+    /// Nobody there, or nobody well.
+    #[error("the model can't be reached: {detail}")]
+    Unavailable {
+        /// How long it wants to be left alone.
+        retry_after: Option<Duration>,
+        /// What happened.
+        detail: String,
+    },
+    /// No reply in time.
+    #[error("no reply from the model within {}", proctor_core::duration::brief(*.after))]
+    TimedOut {
+        /// How long was waited.
+        after: Duration,
+    },
+    /// The key is wrong, or may not do this.
+    #[error("the model's provider refuses the key: {detail}")]
+    Key {
+        /// What it said.
+        detail: String,
+    },
+    /// The conversation has become too long.
+    #[error("the conversation does not fit the model's context any more: {detail}")]
+    ContextOverflow {
+        /// What it said.
+        detail: String,
+    },
+    /// The question is refused.
+    #[error("the model's provider refuses the request: {detail}")]
+    Rejected {
+        /// What it said.
+        detail: String,
+    },
+    /// A reply that makes no sense.
+    #[error("the reply makes no sense: {detail}")]
+    Malformed {
+        /// What is wrong with it.
+        detail: String,
+    },
+}
+
+impl Model {
+    /// The model, as `provider:id`.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Scripted(model) => model.name(),
+        }
+    }
+
+    /// Asks once.
+    pub async fn ask(&self, request: &Request) -> Result<Reply, ModelError> {
+        match self {
+            Self::Scripted(model) => model.ask(request).await,
+        }
+    }
+}
