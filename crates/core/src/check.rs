@@ -21,7 +21,7 @@ use crate::transcript::Transcript;
 use crate::verdict::Verdict;
 
 /// One thing that must hold.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub enum Check {
     /// Every entry was called as often as it says.
     ToolsUsed(Vec<ToolMatcher>),
@@ -60,7 +60,7 @@ pub enum Check {
 }
 
 /// How strictly [`Check::Calls`] takes its list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub enum CallsMode {
     /// In any order, among other calls.
     Contains,

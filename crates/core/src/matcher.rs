@@ -27,6 +27,12 @@ pub struct Matcher {
     node: Node,
 }
 
+impl serde::Serialize for Matcher {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.written.serialize(to)
+    }
+}
+
 /// Why a value is not a matcher.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]

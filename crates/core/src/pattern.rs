@@ -17,6 +17,12 @@ pub struct Pattern {
     regex: Regex,
 }
 
+impl serde::Serialize for Pattern {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&self.written)
+    }
+}
+
 /// Why a pattern does not compile.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {

@@ -18,6 +18,7 @@ use crate::check::Check;
 pub mod agent;
 pub mod agent_file;
 pub mod assertion_file;
+mod digest;
 pub mod eval_file;
 mod files;
 mod limits;
@@ -36,6 +37,7 @@ pub mod template;
 mod variables;
 
 pub use agent::Agent;
+pub use digest::digest;
 pub use eval_file::{Isolation, Level, PassRule};
 pub use limits::{LimitFlags, Limits};
 pub use load::{Inputs, Loaded, load, load_any};

@@ -3,12 +3,14 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use crate::json::brief;
 use crate::matcher::Matcher;
 use crate::pattern::Pattern;
 
 /// A server and what of it: an exact name, a pattern (either may match), or anything.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NameMatcher {
     /// The server, by its name in the suite.
     pub server: String,
@@ -19,7 +21,7 @@ pub struct NameMatcher {
 }
 
 /// A tool, and what its calls must be like to count.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ToolMatcher {
     /// Which tool.
     pub target: NameMatcher,
@@ -36,7 +38,7 @@ pub struct ToolMatcher {
 }
 
 /// How many calls; at least one unless told otherwise.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Times {
     /// The fewest.
     pub min: Option<u64>,
@@ -45,7 +47,7 @@ pub struct Times {
 }
 
 /// One place in an order of calls.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OrderEntry {
     /// What is called.
     pub kind: OrderKind,
@@ -56,7 +58,7 @@ pub struct OrderEntry {
 }
 
 /// What an [`OrderEntry`] calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub enum OrderKind {
     /// A tool.
     Tool,
@@ -67,7 +69,7 @@ pub enum OrderKind {
 }
 
 /// A skill: an exact name, a pattern (either may match), or any.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SkillMatcher {
     /// The exact name.
     pub name: Option<String>,

@@ -1,0 +1,144 @@
+//! Whether two cases are the same, whenever and wherever they were loaded.
+//!
+//! Its main function is [`digest`]. It covers what a case does and what must hold, and the bytes of
+//! the scripts it runs; not where its files lie, how often it is run, or within which limits.
+
+use std::io;
+use std::path::Path;
+
+use data_encoding::HEXLOWER;
+use serde::Serialize;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::step::{Action, Script, ScriptSource};
+use super::{Case, Step};
+use crate::json::canonical;
+
+/// The SHA-256 of a case. Fails if a file that the case names can't be read.
+pub fn digest(case: &Case) -> io::Result<String> {
+    let steps = |steps: &[Step]| steps.iter().map(step).collect::<io::Result<Vec<Value>>>();
+    let checks = case.checks.iter().map(|check| value(check.as_ref()));
+    let content = json!({
+        "prompt": case.prompt,
+        "setup": steps(&case.setup)?,
+        "verify": steps(&case.verify)?,
+        "cleanup": steps(&case.cleanup)?,
+        "checks": checks.collect::<io::Result<Vec<Value>>>()?,
+    });
+    Ok(sha256(canonical(&content).as_bytes()))
+}
+
+fn step(step: &Step) -> io::Result<Value> {
+    let Action::Script(script) = &step.action else {
+        return value(step);
+    };
+    Ok(json!({
+        "id": step.id,
+        "kind": step.kind,
+        "script": text_of(script)?,
+        "env": value(&script.env)?,
+        "timeout": value(&script.timeout)?,
+        "continueOnError": script.continue_on_error,
+    }))
+}
+
+fn text_of(script: &Script) -> io::Result<Value> {
+    match &script.source {
+        ScriptSource::Inline(text) => Ok(json!({ "inline": text })),
+        ScriptSource::File(path) => {
+            let bytes = std::fs::read(path).map_err(|error| named(path, &error))?;
+            let name = path.file_name().map(|name| name.to_string_lossy());
+            Ok(json!({"file": name, "sha256": sha256(&bytes)}))
+        }
+    }
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
+}
+
+fn value(part: &impl Serialize) -> io::Result<Value> {
+    serde_json::to_value(part).map_err(io::Error::from)
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    HEXLOWER.encode(&Sha256::digest(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::check::Check;
+    use crate::suite::{CaseId, Limits};
+
+    fn case(source: ScriptSource) -> Case {
+        Case {
+            id: CaseId("a.yaml#a".to_owned()),
+            name: "a".to_owned(),
+            path: "a.yaml".into(),
+            difficulty: None,
+            labels: BTreeMap::new(),
+            parallel: false,
+            runs: None,
+            limits: Limits::default(),
+            prompt: "Do it.".to_owned(),
+            setup: Vec::new(),
+            verify: vec![Step {
+                id: "verify_0".to_owned(),
+                kind: "script".to_owned(),
+                action: Action::Script(Script {
+                    source,
+                    folder: "/somewhere".into(),
+                    env: BTreeMap::new(),
+                    timeout: Duration::from_secs(1),
+                    continue_on_error: false,
+                }),
+            }],
+            cleanup: Vec::new(),
+            checks: vec![Arc::new(Check::MinToolCalls(1))],
+            pass: None,
+        }
+    }
+
+    #[test]
+    fn what_a_case_does_and_asks_for_changes_its_digest_and_nothing_else() {
+        let inline = |text: &str| case(ScriptSource::Inline(text.to_owned()));
+        let original = digest(&inline("true")).unwrap();
+        let mut other = inline("true");
+        other.name = "b".to_owned();
+        other.runs = Some(5);
+        other.path = "elsewhere/a.yaml".into();
+        if let Action::Script(script) = &mut other.verify[0].action {
+            script.folder = "/elsewhere".into();
+        }
+        assert_eq!(digest(&other).unwrap(), original);
+
+        assert_ne!(digest(&inline("false")).unwrap(), original);
+        other.prompt = "Do that.".to_owned();
+        assert_ne!(digest(&other).unwrap(), original);
+        let mut stricter = inline("true");
+        stricter.checks = vec![Arc::new(Check::MinToolCalls(2))];
+        assert_ne!(digest(&stricter).unwrap(), original);
+    }
+
+    #[test]
+    fn the_bytes_of_a_script_count_and_its_folder_does_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |place: &str, text: &str| {
+            let path = folder.path().join(place);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, text).unwrap();
+            digest(&case(ScriptSource::File(path))).unwrap()
+        };
+        let original = at("a/check.sh", "exit 0");
+        assert_eq!(at("b/check.sh", "exit 0"), original);
+        assert_ne!(at("b/check.sh", "exit 1"), original);
+        let missing = digest(&case(ScriptSource::File(folder.path().join("none"))));
+        assert!(missing.unwrap_err().to_string().contains("none"));
+    }
+}
