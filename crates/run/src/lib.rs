@@ -3,6 +3,7 @@
 //! Nothing here prints or exits, but for [`guard::run`], which is a program of its own: it ends the
 //! way its child did.
 
+pub mod agent;
 pub mod client;
 pub mod environment;
 pub mod guard;

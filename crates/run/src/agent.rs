@@ -1,0 +1,161 @@
+//! The built-in agent: a model, the tools of all servers, and a loop.
+//!
+//! Its main function is [`drive`]. It knows nothing of cases, checks or time: whoever calls it may
+//! drop it at any moment.
+
+mod names;
+mod rendering;
+mod toolbox;
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+use proctor_core::model::{Message, Request, ToolCall, ToolResult, Usage};
+
+pub use self::toolbox::{Called, Connected, Lost, Toolbox};
+use crate::model::{AskError, Asker};
+
+/// How many turns the agent has where nobody says: a model that goes round in circles must end.
+pub const DEFAULT_TURNS: u32 = 100;
+
+/// What the agent is given.
+pub struct Task<'a> {
+    /// What it is asked.
+    pub prompt: &'a str,
+    /// Its model.
+    pub asker: &'a Asker,
+    /// What it can do.
+    pub toolbox: &'a Toolbox,
+    /// When it has to stop.
+    pub limits: LoopLimits,
+    /// Who is told of its calls.
+    pub watch: &'a (dyn Fn(Called) + Send + Sync),
+}
+
+/// When the agent has to stop.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LoopLimits {
+    /// Turns of the model.
+    pub turns: Option<u32>,
+    /// Tokens, in and out.
+    pub tokens: Option<u64>,
+    /// Cost in US dollars.
+    pub cost_usd: Option<f64>,
+}
+
+/// What the agent's work came to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Driven {
+    /// It was done, and this is its answer.
+    Answered(String),
+    /// One of its limits ended it.
+    Limit(String),
+    /// A server can't be used any more.
+    Lost(Lost),
+    /// Its model can't be asked any more.
+    Unanswered(AskError),
+}
+
+/// Lets the agent work until it is done or has to stop.
+pub async fn drive(task: &Task<'_>) -> Driven {
+    let mut request = Request {
+        system: task.toolbox.instructions(),
+        messages: vec![Message::User(task.prompt.to_owned())],
+        tools: task.toolbox.tools().to_vec(),
+        ..Request::default()
+    };
+    let mut spent = Spent::default();
+    loop {
+        if let Some(reason) = spent.exceeds(&task.limits) {
+            return Driven::Limit(reason);
+        }
+        let asked = match task.asker.ask(&request).await {
+            Ok(asked) => asked,
+            Err(error) => return Driven::Unanswered(error),
+        };
+        spent.add(&asked.reply.usage, asked.cost_usd);
+        let turn = asked.reply.turn;
+        if turn.calls.is_empty() {
+            return Driven::Answered(turn.text);
+        }
+        let results = match make_calls(task, &turn.calls).await {
+            Ok(results) => results,
+            Err(lost) => return Driven::Lost(lost),
+        };
+        request.messages.push(Message::Assistant(turn));
+        request.messages.push(Message::Results(results));
+    }
+}
+
+/// Makes the calls of one turn, all at once; they are sent in their order.
+async fn make_calls(task: &Task<'_>, calls: &[ToolCall]) -> Result<Vec<ToolResult>, Lost> {
+    let made = calls.iter().map(|call| {
+        if let Some(called) = task.toolbox.called(call) {
+            (task.watch)(called);
+        }
+        task.toolbox.call(call)
+    });
+    join(made.collect()).await.into_iter().collect()
+}
+
+/// Waits for all, each being tried in its order.
+async fn join<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
+    let mut waiting: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
+    let mut done: Vec<Option<F::Output>> = waiting.iter().map(|_| None).collect();
+    let all = poll_fn(|cx| {
+        let mut pending = false;
+        for (future, slot) in waiting.iter_mut().zip(&mut done) {
+            if slot.is_some() {
+                continue;
+            }
+            match pin!(future).poll(cx) {
+                Poll::Ready(output) => *slot = Some(output),
+                Poll::Pending => pending = true,
+            }
+        }
+        if pending {
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
+    });
+    all.await;
+    done.into_iter().flatten().collect()
+}
+
+/// What the agent has used up.
+#[derive(Debug, Default)]
+struct Spent {
+    turns: u32,
+    usage: Usage,
+    cost_usd: f64,
+}
+
+impl Spent {
+    fn add(&mut self, usage: &Usage, cost_usd: Option<f64>) {
+        self.turns += 1;
+        self.usage.add(usage);
+        self.cost_usd += cost_usd.unwrap_or(0.0);
+    }
+
+    fn exceeds(&self, limits: &LoopLimits) -> Option<String> {
+        let turns = limits.turns.unwrap_or(DEFAULT_TURNS);
+        if self.turns >= turns {
+            return Some(format!("the agent was not done after {turns} turns"));
+        }
+        if let Some(limit) = limits.tokens
+            && self.usage.total() >= limit
+        {
+            let used = self.usage.total();
+            return Some(format!("the agent used {used} tokens of {limit}"));
+        }
+        if let Some(limit) = limits.cost_usd
+            && self.cost_usd >= limit
+        {
+            let cost = self.cost_usd;
+            return Some(format!("the agent cost ${cost:.4} of ${limit}"));
+        }
+        None
+    }
+}

@@ -1,0 +1,169 @@
+//! What a model is shown of a result: text, and a word for what is none.
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// How much of a result a model is shown. What would not fit any context is cut, and says so.
+const SHOWN: usize = 512 * 1024;
+
+/// The parts of a result that are shown. Each is understood by itself, so that one that makes no
+/// sense hides no other.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Parts<'a> {
+    #[serde(default, borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    structured_content: Option<&'a RawValue>,
+}
+
+/// The text of a tool's result.
+pub(super) fn tool_result(raw: &RawValue) -> String {
+    // A list would be taken for the fields of an object.
+    let is_object = raw.get().starts_with('{');
+    let parts = serde_json::from_str::<Parts<'_>>(raw.get());
+    let Some(parts) = parts.ok().filter(|_| is_object) else {
+        return cut(raw.get().to_owned());
+    };
+    let blocks: Vec<&RawValue> = parts
+        .content
+        .and_then(|content| serde_json::from_str(content.get()).ok())
+        .unwrap_or_default();
+    let mut shown = Vec::new();
+    let mut length = 0;
+    for raw in blocks {
+        let text = block(raw);
+        length += text.len();
+        shown.push(text);
+        if length > SHOWN {
+            break;
+        }
+    }
+    if shown.iter().all(String::is_empty)
+        && let Some(structured) = parts.structured_content
+    {
+        return cut(structured.get().to_owned());
+    }
+    cut(shown.join("\n"))
+}
+
+/// A block of content, as text.
+fn block(raw: &RawValue) -> String {
+    let Ok(block) = serde_json::from_str::<Value>(raw.get()) else {
+        return raw.get().to_owned();
+    };
+    let text = |key: &str| block.get(key).and_then(Value::as_str);
+    match text("type") {
+        Some("text") => text("text").unwrap_or_default().to_owned(),
+        Some("resource") => block.get("resource").map_or_else(String::new, resource),
+        Some("resource_link") => {
+            let name = text("name").unwrap_or_default();
+            format!("[resource {name}: {}]", text("uri").unwrap_or_default())
+        }
+        Some(kind @ ("image" | "audio")) => {
+            let mime = text("mimeType").unwrap_or("unknown type");
+            let bytes = text("data").map_or(0, |data| data.len() / 4 * 3);
+            format!("[{kind}, {mime}, about {bytes} bytes, not shown]")
+        }
+        _ => raw.get().to_owned(),
+    }
+}
+
+/// The contents of a resource, as text.
+fn resource(contents: &Value) -> String {
+    let text = |key: &str| contents.get(key).and_then(Value::as_str);
+    let uri = text("uri").unwrap_or_default();
+    match (text("text"), text("blob")) {
+        (Some(text), _) => text.to_owned(),
+        (None, Some(blob)) => {
+            let mime = text("mimeType").unwrap_or("unknown type");
+            let bytes = blob.len() / 4 * 3;
+            format!("[{uri}, {mime}, about {bytes} bytes, not shown]")
+        }
+        (None, None) => contents.to_string(),
+    }
+}
+
+/// What `resources/read` gave, as text.
+pub(super) fn resource_result(raw: &RawValue) -> String {
+    let result: Value = serde_json::from_str(raw.get()).unwrap_or_default();
+    match result.get("contents").and_then(Value::as_array) {
+        Some(contents) => {
+            let texts: Vec<String> = contents.iter().map(resource).collect();
+            cut(texts.join("\n"))
+        }
+        None => cut(raw.get().to_owned()),
+    }
+}
+
+/// Any other result, as it is.
+pub(super) fn plain(text: String) -> String {
+    cut(text)
+}
+
+fn cut(text: String) -> String {
+    if text.len() <= SHOWN {
+        return text;
+    }
+    let start = text.floor_char_boundary(SHOWN / 2);
+    let end = text.ceil_char_boundary(text.len() - SHOWN / 2);
+    let left_out = end - start;
+    format!(
+        "{}\n[{left_out} bytes are left out here]\n{}",
+        &text[..start],
+        &text[end..]
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_is_shown_as_text() {
+        let check = |result: &str, expected: &str| {
+            let raw = RawValue::from_string(result.to_owned()).unwrap();
+            assert_eq!(tool_result(&raw), expected, "{result}");
+        };
+        check(
+            r#"{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}"#,
+            "a\nb",
+        );
+        check(
+            r#"{"content":[],"structuredContent":{"n":1.50}}"#,
+            r#"{"n":1.50}"#,
+        );
+        check(
+            r#"{"content":[{"type":"text","text":"x"}],"structuredContent":{"n":1}}"#,
+            "x",
+        );
+        check(
+            r#"{"content":[{"type":"image","mimeType":"image/png","data":"AAAA"}]}"#,
+            "[image, image/png, about 3 bytes, not shown]",
+        );
+        check(
+            r#"{"content":[{"type":"resource","resource":{"uri":"a:b","text":"hello"}}]}"#,
+            "hello",
+        );
+        check(
+            r#"{"content":[{"type":"resource_link","name":"n","uri":"a:b"}]}"#,
+            "[resource n: a:b]",
+        );
+        check(
+            r#"{"content":[{"type":"new","x":1}]}"#,
+            r#"{"type":"new","x":1}"#,
+        );
+        check(r#"{"content":7}"#, "");
+        check("[1]", "[1]");
+    }
+
+    #[test]
+    fn what_fits_no_context_is_cut_and_says_so() {
+        let text = format!("é{}é", "x".repeat(SHOWN));
+        let shown = cut(text);
+        assert!(shown.contains("bytes are left out here"));
+        assert!(shown.len() < SHOWN + 100);
+        assert!(shown.starts_with('é') && shown.ends_with('é'));
+    }
+}

@@ -1,0 +1,424 @@
+//! What the built-in agent can do: the tools of all servers under names that tell them apart, and
+//! helper tools for resources and prompts.
+//!
+//! Its main type is [`Toolbox`]. A call that can't be made is told to the model; only a server that
+//! is gone or broken ends the work.
+
+use std::collections::HashMap;
+
+use proctor_core::hint::{listed, nearest};
+use proctor_core::model::{Arguments, Tool, ToolCall, ToolResult};
+use proctor_core::suite::server::AllowedTools;
+use serde_json::{Map, Value, json};
+
+use super::names::assign;
+use super::rendering;
+use crate::client::{CallError, Caps, Client, ListError};
+
+/// The server's name of the helper tools, should one of them need a prefix.
+const OWN: &str = "proctor";
+
+/// What is listed of resources: method, key, and the word for one of them.
+const RESOURCES: [(&str, &str, &str); 2] = [
+    ("resources/list", "resources", "resource"),
+    (
+        "resources/templates/list",
+        "resourceTemplates",
+        "resourceTemplate",
+    ),
+];
+
+/// What is listed of prompts.
+const PROMPTS: [(&str, &str, &str); 1] = [("prompts/list", "prompts", "prompt")];
+
+/// A server that the agent can use.
+pub struct Connected {
+    /// Its name in the suite.
+    pub name: String,
+    /// The connection.
+    pub client: Client,
+    /// The tools that the agent may use.
+    pub allowed: AllowedTools,
+}
+
+/// Everything that an agent can call.
+pub struct Toolbox {
+    servers: Vec<Connected>,
+    tools: Vec<Tool>,
+    routes: HashMap<String, Route>,
+}
+
+/// What a name stands for.
+#[derive(Debug, Clone)]
+enum Route {
+    Tool { server: usize, tool: String },
+    Helper(Helper),
+}
+
+/// What the built-in agent adds to the tools of servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Helper {
+    ListResources,
+    ReadResource,
+    ListPrompts,
+    GetPrompt,
+}
+
+/// A server that can't be used any more.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the server `{server}` failed while the agent worked: {reason}")]
+pub struct Lost {
+    /// The server.
+    pub server: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// A call, for whoever watches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Called {
+    /// The server.
+    pub server: String,
+    /// The tool, resource or prompt.
+    pub name: String,
+}
+
+impl Toolbox {
+    /// Asks all servers what they offer.
+    pub async fn open(servers: Vec<Connected>) -> Result<Self, (String, ListError)> {
+        let mut found: Vec<(usize, Value)> = Vec::new();
+        for (at, server) in servers.iter().enumerate() {
+            if !offers(&server.client, "tools") {
+                continue;
+            }
+            let listed = server.client.list_tools(&Caps::default()).await;
+            let listed = listed.map_err(|error| (server.name.clone(), error))?;
+            let parsed = listed.items.iter().filter_map(|raw| {
+                let tool: Value = serde_json::from_str(raw.get()).ok()?;
+                tool.get("name")?.as_str()?;
+                Some((at, tool))
+            });
+            found.extend(parsed);
+        }
+        Ok(Self::of(servers, &found))
+    }
+
+    fn of(servers: Vec<Connected>, found: &[(usize, Value)]) -> Self {
+        let any = |what: &str| servers.iter().any(|server| offers(&server.client, what));
+        let mut helpers = Vec::new();
+        if any("resources") {
+            helpers.extend([Helper::ListResources, Helper::ReadResource]);
+        }
+        if any("prompts") {
+            helpers.extend([Helper::ListPrompts, Helper::GetPrompt]);
+        }
+        let wanted: Vec<(&str, &str)> = found
+            .iter()
+            .map(|(at, tool)| (servers[*at].name.as_str(), name_of(tool)))
+            .chain(helpers.iter().map(|helper| (OWN, helper.name())))
+            .collect();
+        let mut names = assign(&wanted).into_iter();
+        let mut tools = Vec::new();
+        let mut routes = HashMap::new();
+        for ((server, tool), name) in found.iter().zip(names.by_ref()) {
+            tools.push(offered(&name, tool));
+            let (server, tool) = (*server, name_of(tool).to_owned());
+            routes.insert(name, Route::Tool { server, tool });
+        }
+        for (helper, name) in helpers.into_iter().zip(names) {
+            tools.push(helper.tool(&name, &servers));
+            routes.insert(name, Route::Helper(helper));
+        }
+        Self {
+            servers,
+            tools,
+            routes,
+        }
+    }
+
+    /// The tools, as models are told of them.
+    pub fn tools(&self) -> &[Tool] {
+        &self.tools
+    }
+
+    /// The servers.
+    pub fn servers(&self) -> &[Connected] {
+        &self.servers
+    }
+
+    /// What servers tell models about themselves.
+    pub fn instructions(&self) -> Option<String> {
+        let texts: Vec<String> = self
+            .servers
+            .iter()
+            .filter_map(|server| {
+                let text = server.client.identity().instructions.as_deref()?.trim();
+                let name = &server.name;
+                (!text.is_empty()).then(|| format!("Instructions of the server `{name}`:\n{text}"))
+            })
+            .collect();
+        (!texts.is_empty()).then(|| texts.join("\n\n"))
+    }
+
+    /// What a call is about, if it is one of anything.
+    pub fn called(&self, call: &ToolCall) -> Option<Called> {
+        let (server, name) = match self.routes.get(&call.name)? {
+            Route::Tool { server, tool } => (self.servers[*server].name.as_str(), tool.as_str()),
+            Route::Helper(helper) => ("", helper.name()),
+        };
+        Some(Called {
+            server: server.to_owned(),
+            name: name.to_owned(),
+        })
+    }
+
+    /// Makes a call. What is wrong with it is told to the model.
+    pub async fn call(&self, call: &ToolCall) -> Result<ToolResult, Lost> {
+        let outcome = match (self.routes.get(&call.name), &call.arguments) {
+            (None, _) => Err(self.unknown(&call.name)),
+            (_, Arguments::Malformed { reason, .. }) => Err(format!(
+                "the arguments of `{}` are not a JSON object: {reason}",
+                call.name
+            )),
+            (Some(Route::Tool { server, tool }), Arguments::Object(arguments)) => {
+                self.call_tool(*server, tool, arguments).await?
+            }
+            (Some(Route::Helper(helper)), Arguments::Object(arguments)) => {
+                self.help(*helper, arguments).await?
+            }
+        };
+        let is_error = outcome.is_err();
+        let text = outcome.unwrap_or_else(|error| error);
+        Ok(ToolResult {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            text,
+            is_error,
+        })
+    }
+
+    async fn call_tool(
+        &self,
+        server: usize,
+        tool: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<Result<String, String>, Lost> {
+        let connected = &self.servers[server];
+        if let AllowedTools::Only(allowed) = &connected.allowed
+            && !allowed.iter().any(|name| name == tool)
+        {
+            return Ok(Err(format!(
+                "the tool `{tool}` of the server `{}` may not be used",
+                connected.name
+            )));
+        }
+        let called = connected.client.call_tool(tool, arguments.clone()).await;
+        told(
+            connected,
+            called.map(|result| {
+                let text = rendering::tool_result(&result.raw);
+                if result.is_error { Err(text) } else { Ok(text) }
+            }),
+        )
+    }
+
+    async fn help(
+        &self,
+        helper: Helper,
+        arguments: &Map<String, Value>,
+    ) -> Result<Result<String, String>, Lost> {
+        let text = |key: &str| arguments.get(key).and_then(Value::as_str);
+        match helper {
+            Helper::ListResources => self.list("resources", &RESOURCES).await,
+            Helper::ListPrompts => self.list("prompts", &PROMPTS).await,
+            Helper::ReadResource => {
+                let (connected, uri) = match (self.meant("resources", arguments), text("uri")) {
+                    (Ok(connected), Some(uri)) => (connected, uri),
+                    (Err(reason), _) => return Ok(Err(reason)),
+                    (_, None) => return Ok(Err("`uri` is missing".to_owned())),
+                };
+                let read = connected.client.call("resources/read", json!({"uri": uri}));
+                let read = read.await;
+                told(
+                    connected,
+                    read.map(|r| Ok(rendering::resource_result(&r.raw))),
+                )
+            }
+            Helper::GetPrompt => {
+                let (connected, name) = match (self.meant("prompts", arguments), text("name")) {
+                    (Ok(connected), Some(name)) => (connected, name),
+                    (Err(reason), _) => return Ok(Err(reason)),
+                    (_, None) => return Ok(Err("`name` is missing".to_owned())),
+                };
+                let mut params = json!({"name": name});
+                if let Some(given) = arguments.get("arguments") {
+                    params["arguments"] = given.clone();
+                }
+                let prompt = connected.client.call("prompts/get", params).await;
+                let shown = |raw: &str| Ok(rendering::plain(raw.to_owned()));
+                told(connected, prompt.map(|result| shown(result.raw.get())))
+            }
+        }
+    }
+
+    /// What the servers list, one after another.
+    async fn list(
+        &self,
+        capability: &str,
+        lists: &[(&str, &str, &str)],
+    ) -> Result<Result<String, String>, Lost> {
+        let mut all = Vec::new();
+        for connected in &self.servers {
+            if !offers(&connected.client, capability) {
+                continue;
+            }
+            for (at, (method, key, one)) in lists.iter().enumerate() {
+                match connected.client.list(method, key, &Caps::default()).await {
+                    Ok(listed) => all.extend(listed.items.iter().map(|raw| {
+                        let item: Value = serde_json::from_str(raw.get()).unwrap_or_default();
+                        json!({"server": connected.name, *one: item})
+                    })),
+                    // Many servers have resources and no templates of them.
+                    Err(ListError::Call {
+                        source: CallError::Rpc(_),
+                        ..
+                    }) if at > 0 => {}
+                    Err(ListError::Call { source, .. }) => {
+                        if let Err(reason) = told(connected, Err(source))? {
+                            return Ok(Err(reason));
+                        }
+                    }
+                    Err(error) => return Ok(Err(error.to_string())),
+                }
+            }
+        }
+        Ok(Ok(rendering::plain(Value::Array(all).to_string())))
+    }
+
+    /// The server that a helper's arguments mean: the only one that has such things, if none is named.
+    fn meant(
+        &self,
+        capability: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<&Connected, String> {
+        let having = || {
+            let servers = self.servers.iter();
+            servers.filter(|connected| offers(&connected.client, capability))
+        };
+        let names = || listed(having().map(|connected| connected.name.as_str()));
+        if let Some(name) = arguments.get("server").and_then(Value::as_str) {
+            let found = having().find(|connected| connected.name == name);
+            return found.ok_or_else(|| {
+                format!("no server `{name}` has {capability}; there is {}", names())
+            });
+        }
+        let mut all = having();
+        match (all.next(), all.next()) {
+            (Some(only), None) => Ok(only),
+            _ => Err(format!("`server` is missing; there is {}", names())),
+        }
+    }
+
+    fn unknown(&self, name: &str) -> String {
+        let known = || self.tools.iter().map(|tool| tool.name.as_str());
+        match nearest(name, known()) {
+            Some(near) => format!("there is no tool `{name}`; did you mean `{near}`?"),
+            None => format!("there is no tool `{name}`; there is {}", listed(known())),
+        }
+    }
+
+    /// Ends all connections.
+    pub async fn close(self) {
+        for connected in self.servers {
+            connected.client.close().await;
+        }
+    }
+}
+
+impl Helper {
+    fn name(self) -> &'static str {
+        match self {
+            Self::ListResources => "list_resources",
+            Self::ReadResource => "read_resource",
+            Self::ListPrompts => "list_prompts",
+            Self::GetPrompt => "get_prompt",
+        }
+    }
+
+    fn tool(self, name: &str, servers: &[Connected]) -> Tool {
+        let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+        let server = json!({"type": "string", "enum": names, "description": "the server"});
+        let (description, properties, required) = match self {
+            Self::ListResources => (
+                "Lists the resources that can be read.",
+                json!({}),
+                json!([]),
+            ),
+            Self::ReadResource => (
+                "Reads a resource.",
+                json!({"server": server, "uri": {"type": "string"}}),
+                json!(["uri"]),
+            ),
+            Self::ListPrompts => (
+                "Lists the prompts that servers offer.",
+                json!({}),
+                json!([]),
+            ),
+            Self::GetPrompt => (
+                "Gets a prompt, filled in with arguments.",
+                json!({
+                    "server": server,
+                    "name": {"type": "string"},
+                    "arguments": {"type": "object", "additionalProperties": {"type": "string"}},
+                }),
+                json!(["name"]),
+            ),
+        };
+        Tool {
+            name: name.to_owned(),
+            description: Some(description.to_owned()),
+            schema: json!({"type": "object", "properties": properties, "required": required}),
+        }
+    }
+}
+
+/// Whether a server says that it has such things.
+fn offers(client: &Client, what: &str) -> bool {
+    client.identity().capabilities.contains_key(what)
+}
+
+fn name_of(tool: &Value) -> &str {
+    tool.get("name").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn offered(name: &str, tool: &Value) -> Tool {
+    let text = |key: &str| tool.get(key).and_then(Value::as_str).map(str::to_owned);
+    Tool {
+        name: name.to_owned(),
+        description: text("description").or_else(|| text("title")),
+        schema: tool
+            .get("inputSchema")
+            .cloned()
+            .unwrap_or_else(|| json!({})),
+    }
+}
+
+/// What the model is told of a call. A server that is gone or broken has nothing more to say.
+fn told(
+    connected: &Connected,
+    called: Result<Result<String, String>, CallError>,
+) -> Result<Result<String, String>, Lost> {
+    match called {
+        Ok(told) => Ok(told),
+        Err(
+            error @ (CallError::Rpc(_)
+            | CallError::TimedOut { .. }
+            | CallError::TooLarge { .. }
+            | CallError::Refused(_)),
+        ) => Ok(Err(error.to_string())),
+        Err(error @ (CallError::Gone { .. } | CallError::Nonsense(_))) => Err(Lost {
+            server: connected.name.clone(),
+            reason: error.to_string(),
+        }),
+    }
+}
