@@ -324,6 +324,8 @@ pub(crate) enum SchemaKind {
     Agent,
     /// An MCP config
     McpConfig,
+    /// The rules of a scripted model
+    Scripted,
 }
 
 impl From<SchemaKind> for FileKind {
@@ -333,6 +335,7 @@ impl From<SchemaKind> for FileKind {
             SchemaKind::Task => Self::Task,
             SchemaKind::Agent => Self::Agent,
             SchemaKind::McpConfig => Self::McpConfig,
+            SchemaKind::Scripted => Self::Script,
         }
     }
 }

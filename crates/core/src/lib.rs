@@ -22,6 +22,7 @@ pub mod printable;
 pub mod problem;
 pub mod record;
 pub mod redact;
+pub mod script;
 pub mod suite;
 pub mod transcript;
 pub mod verdict;

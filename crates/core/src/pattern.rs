@@ -58,6 +58,27 @@ impl Pattern {
         self.regex.is_match(text)
     }
 
+    /// What its groups matched, the whole match first; `None` if it does not occur in `text`.
+    pub fn captures<'t>(&self, text: &'t str) -> Option<Vec<Option<&'t str>>> {
+        let captures = self.regex.captures(text)?;
+        let groups = captures.iter().map(|group| group.map(|m| m.as_str()));
+        Some(groups.collect())
+    }
+
+    /// The number of a group, by its number or name, if the pattern has it.
+    pub fn group(&self, name: &str) -> Option<usize> {
+        let by_name = self
+            .regex
+            .capture_names()
+            .position(|known| known == Some(name));
+        by_name.or_else(|| name.parse().ok().filter(|n| *n < self.regex.captures_len()))
+    }
+
+    /// Whether it has a part in parentheses that is captured.
+    pub fn has_groups(&self) -> bool {
+        self.regex.captures_len() > 1
+    }
+
     /// The pattern as it was written.
     pub fn as_str(&self) -> &str {
         &self.written

@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use proctor_core::decode::{Context, Decode};
 use proctor_core::document;
 use proctor_core::problem::{Code, Problem, Problems, Severity, SourceText};
+use proctor_core::script::script_file::ScriptFile;
 use proctor_core::suite::agent_file::AgentFile;
 use proctor_core::suite::eval_file::EvalFile;
 use proctor_core::suite::mcp_file::McpFile;
@@ -16,11 +17,12 @@ use proctor_core::suite::task_file::TaskFile;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-const KINDS: [FileKind; 4] = [
+const KINDS: [FileKind; 5] = [
     FileKind::Eval,
     FileKind::Task,
     FileKind::Agent,
     FileKind::McpConfig,
+    FileKind::Script,
 ];
 
 /// Files that use every key of their format.
@@ -55,6 +57,18 @@ fn complete(kind: FileKind) -> Value {
             "a": {"type": "stdio", "command": "c", "args": ["a", 1], "env": {"A": "b"}, "disabled": false, "alwaysAllow": ["t"], "enableAllTools": true},
             "b": {"type": "http", "url": "http://x", "headers": {"A": "b"}},
         }}),
+        FileKind::Script => json!({
+            "$schema": "x.json", "kind": "Script", "apiVersion": "proctor/v1",
+            "metadata": {"name": "n", "description": "d", "annotations": 1},
+            "rules": [
+                {"when": {"turn": 1, "results": 0, "prompt": "p", "user": "u", "system": "s", "result": "r", "error": true,
+                    "tool": "t", "toolPattern": "t", "mustCall": "v"},
+                 "reply": {"text": "x", "thinking": "y", "delay": "1ms", "stop": "length", "usage": {"input": 1, "output": 2},
+                    "calls": [{"tool": "t", "arguments": {"a": [1, "{result.x}"]}}, {"tool": "t", "malformed": "{"}]}},
+                {"reply": {"refuse": "no"}},
+                {"reply": {"error": {"kind": "rateLimit", "detail": "d", "retryAfter": "1s"}}},
+            ],
+        }),
     }
 }
 
@@ -105,6 +119,7 @@ fn decode(kind: FileKind, value: &Value) -> Result<(), String> {
         FileKind::Task => drop(TaskFile::decode(&document.root, &cx)),
         FileKind::Agent => drop(AgentFile::decode(&document.root, &cx)),
         FileKind::McpConfig => drop(McpFile::decode(&document.root, &cx)),
+        FileKind::Script => drop(ScriptFile::decode(&document.root, &cx)),
     }
     let counts = |p: &&Problem| p.severity == Severity::Error || p.code == Code::UnknownKey;
     match problems.into_inner().iter().find(counts) {

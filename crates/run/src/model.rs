@@ -69,6 +69,13 @@ pub enum ModelError {
         /// What is wrong with it.
         detail: String,
     },
+    /// A script that was not written for this question: the suite's mistake, which asking again
+    /// does not mend.
+    #[error("the script has no answer: {detail}")]
+    Script {
+        /// What is wrong with it.
+        detail: String,
+    },
 }
 
 impl Model {

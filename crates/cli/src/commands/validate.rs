@@ -88,6 +88,7 @@ fn describe(loaded: &Loaded) -> String {
         }
         Loaded::Case(case) => format!("task `{}`", printable(&case.name)),
         Loaded::Agent(agent) => format!("agent `{}`", printable(&agent.name)),
+        Loaded::Script(script) => format!("script, {}", counted(script.rules(), "rule")),
         Loaded::Servers(servers) => format!("MCP config, {}", counted(servers.len(), "server")),
     }
 }

@@ -68,6 +68,7 @@ fn every_example_validates_strictly_and_against_its_schema() {
             Some("Eval") => FileKind::Eval,
             Some("Task") => FileKind::Task,
             Some("Agent") => FileKind::Agent,
+            Some("Script") => FileKind::Script,
             _ => FileKind::McpConfig,
         };
         let validator = jsonschema::validator_for(&schema(kind)).unwrap();

@@ -4,6 +4,7 @@
 
 mod broken;
 mod commands;
+mod docs;
 mod examples;
 mod hostile;
 mod loading;

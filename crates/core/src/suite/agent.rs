@@ -3,6 +3,7 @@
 //! Its main type is [`Agent`].
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -12,6 +13,7 @@ use super::load::Loader;
 use crate::decode::{Context, Decode};
 use crate::hint::{nearest, nearest_hint};
 use crate::problem::{Code, Located, Problem, Span};
+use crate::script::Script;
 
 /// What does the tasks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -60,8 +62,11 @@ pub enum AgentKind {
 pub struct ModelRef {
     /// Who serves it; absent where only the agent knows.
     pub provider: Option<&'static str>,
-    /// Its name there, or the path of a script.
+    /// Its name there, or the path of a script as it was written.
     pub id: String,
+    /// The script, if it is one.
+    #[serde(skip)]
+    pub script: Option<Arc<Script>>,
 }
 
 /// Templates of a program's command line.
@@ -121,7 +126,7 @@ impl Loader<'_> {
                 let mut agent = self.agent_file(path, cx)?;
                 if file.model.is_some() {
                     // The file says what its agent runs on; the reference may say otherwise.
-                    let model = model(file.model.as_ref(), false, cx);
+                    let model = self.model(file.model.as_ref(), false, cx);
                     if let AgentKind::Builtin { model: own, .. } = &mut agent.kind {
                         *own = model;
                     } else if let Some(written) = &file.model {
@@ -137,7 +142,7 @@ impl Loader<'_> {
                     let message = "`path` means nothing for a built-in agent";
                     cx.report(path.span, Problem::warning(Code::Conflict, message));
                 }
-                let model = builtin_model(builtin, file.model.as_ref(), kind.span, cx)?;
+                let model = self.builtin_model(builtin, file.model.as_ref(), kind.span, cx)?;
                 Some(Agent {
                     name: match &file.model {
                         Some(written) => format!("{builtin} ({})", written.value),
@@ -161,88 +166,107 @@ impl Loader<'_> {
         let loaded = self.open(path, "Agent", cx)?;
         let context = Context::new(loaded.source.clone(), self.problems);
         let file = AgentFile::decode(&loaded.root, &context)?;
-        resolve(&file, &context)
+        self.resolve_agent(&file, &context)
     }
-}
 
-/// Resolves an agent file.
-pub(super) fn resolve(file: &AgentFile, cx: &Context<'_>) -> Option<Agent> {
-    let kind = if let Some(acp) = &file.acp {
-        AgentKind::Acp {
-            cmd: acp.cmd.clone(),
-            args: acp.args.iter().map(|arg| arg.0.clone()).collect(),
+    /// Resolves an agent file.
+    pub(super) fn resolve_agent(&self, file: &AgentFile, cx: &Context<'_>) -> Option<Agent> {
+        let kind = if let Some(acp) = &file.acp {
+            AgentKind::Acp {
+                cmd: acp.cmd.clone(),
+                args: acp.args.iter().map(|arg| arg.0.clone()).collect(),
+            }
+        } else if let Some(builtin) = &file.builtin {
+            let name = BUILTIN_AGENTS
+                .into_iter()
+                .find(|known| *known == builtin.kind.word())?;
+            AgentKind::Builtin {
+                builtin: name,
+                model: self.builtin_model(name, builtin.model.as_ref(), builtin.span, cx)?,
+                base_url: builtin.base_url.as_ref().map(|url| url.value.clone()),
+                api_key_variable: builtin.api_key.clone(),
+            }
+        } else if let Some(commands) = &file.commands {
+            AgentKind::Commands(resolve_commands(commands, cx))
+        } else {
+            // Reported when the file was decoded.
+            return None;
+        };
+        if let (Some(commands), false) = (&file.commands, matches!(kind, AgentKind::Commands(_))) {
+            let message = "`commands` is not used beside `acp` or `builtin`";
+            cx.report(commands.span, Problem::warning(Code::Conflict, message));
         }
-    } else if let Some(builtin) = &file.builtin {
-        let name = BUILTIN_AGENTS
-            .into_iter()
-            .find(|known| *known == builtin.kind.word())?;
-        AgentKind::Builtin {
-            builtin: name,
-            model: builtin_model(name, builtin.model.as_ref(), builtin.span, cx)?,
-            base_url: builtin.base_url.as_ref().map(|url| url.value.clone()),
-            api_key_variable: builtin.api_key.clone(),
-        }
-    } else if let Some(commands) = &file.commands {
-        AgentKind::Commands(resolve_commands(commands, cx))
-    } else {
-        // Reported when the file was decoded.
-        return None;
-    };
-    if let (Some(commands), false) = (&file.commands, matches!(kind, AgentKind::Commands(_))) {
-        let message = "`commands` is not used beside `acp` or `builtin`";
-        cx.report(commands.span, Problem::warning(Code::Conflict, message));
+        Some(Agent {
+            name: file.metadata.get()?.name.get()?.value.0.clone(),
+            kind,
+            model_tap: file.model_tap.unwrap_or(false),
+            skills: file.skills.as_ref().map(|skills| SkillMount {
+                mount_path: skills.mount_path.clone(),
+                tool_name: skills.tool_name.clone(),
+            }),
+        })
     }
-    Some(Agent {
-        name: file.metadata.get()?.name.get()?.value.0.clone(),
-        kind,
-        model_tap: file.model_tap.unwrap_or(false),
-        skills: file.skills.as_ref().map(|skills| SkillMount {
-            mount_path: skills.mount_path.clone(),
-            tool_name: skills.tool_name.clone(),
-        }),
-    })
-}
 
-/// The model of a built-in agent. The outer `None` means that it is required and absent or wrong.
-#[expect(
-    clippy::option_option,
-    reason = "an agent may have no model, and a model may be wrong"
-)]
-fn builtin_model(
-    builtin: &str,
-    written: Option<&Located<String>>,
-    span: Span,
-    cx: &Context<'_>,
-) -> Option<Option<ModelRef>> {
-    let (required, bare) = match builtin {
-        "llm-agent" => (true, false),
-        "openai-agent" => (true, true),
-        // Agents of their own take whatever names their vendors give.
-        _ => (false, true),
-    };
-    if written.is_none() && required {
-        let problem = Problem::error(Code::Missing, "`model` is missing");
-        cx.report(
-            span,
-            problem.hint(format!(
-                "`builtin.{builtin}` needs one, such as `openai:gpt-5`"
-            )),
-        );
-        return None;
+    /// The model of a built-in agent. The outer `None` means that it is required and absent or wrong.
+    #[expect(
+        clippy::option_option,
+        reason = "an agent may have no model, and a model may be wrong"
+    )]
+    fn builtin_model(
+        &self,
+        builtin: &str,
+        written: Option<&Located<String>>,
+        span: Span,
+        cx: &Context<'_>,
+    ) -> Option<Option<ModelRef>> {
+        let (required, bare) = match builtin {
+            "llm-agent" => (true, false),
+            "openai-agent" => (true, true),
+            // Agents of their own take whatever names their vendors give.
+            _ => (false, true),
+        };
+        if written.is_none() && required {
+            let problem = Problem::error(Code::Missing, "`model` is missing");
+            cx.report(
+                span,
+                problem.hint(format!(
+                    "`builtin.{builtin}` needs one, such as `openai:gpt-5`"
+                )),
+            );
+            return None;
+        }
+        if written.is_none() {
+            return Some(None);
+        }
+        let mut model = self.model(written, bare, cx)?;
+        if builtin == "openai-agent" && model.provider.is_none() {
+            model.provider = Some("openai");
+        }
+        Some(Some(model))
     }
-    if written.is_none() {
-        return Some(None);
+
+    /// The model, with its script if it is one.
+    fn model(
+        &self,
+        written: Option<&Located<String>>,
+        bare: bool,
+        cx: &Context<'_>,
+    ) -> Option<ModelRef> {
+        let mut model = split_model(written?, bare, cx)?;
+        if model.provider == Some("scripted") {
+            let path = Located {
+                value: model.id.clone(),
+                span: written?.span,
+            };
+            let opened = self.open(&path, "Script", cx)?;
+            model.script = Some(Arc::new(self.script(&opened)?));
+        }
+        Some(model)
     }
-    let mut model = model(written, bare, cx)?;
-    if builtin == "openai-agent" && model.provider.is_none() {
-        model.provider = Some("openai");
-    }
-    Some(Some(model))
 }
 
 /// Splits `provider:model-id`. A bare name is a model of whoever the agent asks.
-fn model(written: Option<&Located<String>>, bare: bool, cx: &Context<'_>) -> Option<ModelRef> {
-    let written = written?;
+fn split_model(written: &Located<String>, bare: bool, cx: &Context<'_>) -> Option<ModelRef> {
     let text = &written.value;
     let known = || PROVIDERS.iter().map(|(word, _)| *word);
     let Some((word, id)) = text.split_once(':') else {
@@ -250,6 +274,7 @@ fn model(written: Option<&Located<String>>, bare: bool, cx: &Context<'_>) -> Opt
             return Some(ModelRef {
                 provider: None,
                 id: text.clone(),
+                script: None,
             });
         }
         let problem = Problem::error(Code::Value, format!("`{text}` does not name a provider"));
@@ -266,6 +291,8 @@ fn model(written: Option<&Located<String>>, bare: bool, cx: &Context<'_>) -> Opt
         Some((_, provider)) if !id.is_empty() => Some(ModelRef {
             provider: Some(provider),
             id: id.to_owned(),
+
+            script: None,
         }),
         Some(_) => {
             let message = format!("`{text}` names no model");
@@ -276,6 +303,8 @@ fn model(written: Option<&Located<String>>, bare: bool, cx: &Context<'_>) -> Opt
         None if bare && nearest(word, known()).is_none() => Some(ModelRef {
             provider: None,
             id: text.clone(),
+
+            script: None,
         }),
         None => {
             let problem = Problem::error(Code::Value, format!("`{word}` is not a model provider"));

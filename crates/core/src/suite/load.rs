@@ -13,11 +13,13 @@ use super::mcp_file::McpFile;
 use super::resolve_task::TaskScope;
 use super::task_file::TaskFile;
 use super::variables::Environment;
-use super::{Agent, Case, Server, Suite, agent, server};
+use super::{Agent, Case, Server, Suite, server};
 use crate::decode::{Context, Decode};
 use crate::document::{self, Data, Document, Node};
 use crate::hint::nearest_hint;
 use crate::problem::{Code, Located, Problem, Problems, SourceText, Span};
+use crate::script::script_file::ScriptFile;
+use crate::script::{self, Script};
 
 /// What a suite is loaded with, besides its files.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +45,8 @@ pub enum Loaded {
     Agent(Box<Agent>),
     /// An MCP config.
     Servers(Vec<Server>),
+    /// A script.
+    Script(Box<Script>),
 }
 
 /// Loads a suite. Without one there is at least one error among the problems; with one there are
@@ -64,7 +68,7 @@ pub fn load_any(path: &Path, inputs: &Inputs<'_>, problems: &mut Problems) -> Op
             Some("Eval") => loader.suite(&opened).map(|s| Loaded::Suite(Box::new(s))),
             Some("Agent") => {
                 let file = AgentFile::decode(&opened.root, &cx)?;
-                let agent = agent::resolve(&file, &cx)?;
+                let agent = loader.resolve_agent(&file, &cx)?;
                 Some(Loaded::Agent(Box::new(agent)))
             }
             Some("Task") => {
@@ -72,6 +76,7 @@ pub fn load_any(path: &Path, inputs: &Inputs<'_>, problems: &mut Problems) -> Op
                 let scope = TaskScope::alone(&cx, inputs.env);
                 super::resolve_task::resolve(&file, &scope).map(|case| Loaded::Case(Box::new(case)))
             }
+            Some("Script") => loader.script(&opened).map(|s| Loaded::Script(Box::new(s))),
             None if opened.root.get("mcpServers").is_some() => {
                 let file = McpFile::decode(&opened.root, &cx)?;
                 Some(Loaded::Servers(
@@ -83,6 +88,21 @@ pub fn load_any(path: &Path, inputs: &Inputs<'_>, problems: &mut Problems) -> Op
                 None
             }
         }
+    })
+}
+
+/// Loads a script: the rules of a scripted model.
+pub fn load_script(path: &Path, problems: &mut Problems) -> Option<Script> {
+    let inputs = Inputs {
+        env: &Environment::default(),
+        source_roots: &BTreeMap::new(),
+        runs: None,
+        mcp_config: None,
+    };
+    with_loader(&inputs, problems, |loader| {
+        let opened = loader.open_first(path)?;
+        loader.expect_kind(&opened, "Script", None).then_some(())?;
+        loader.script(&opened)
     })
 }
 
@@ -230,9 +250,7 @@ impl<'a> Loader<'a> {
         let problem = match opened.root.get("kind") {
             None => Problem::error(Code::Missing, "`kind` is missing")
                 .at(&opened.source, opened.root.span)
-                .hint(
-                    "`kind: Eval`, `kind: Task` or `kind: Agent`; an MCP config has `mcpServers`",
-                ),
+                .hint("`kind: Eval`, `Task`, `Agent` or `Script`; an MCP config has `mcpServers`"),
             Some(node) => {
                 let found = node
                     .as_str()
@@ -247,6 +265,12 @@ impl<'a> Loader<'a> {
         self.push(problem);
     }
 
+    pub(super) fn script(&self, opened: &Opened) -> Option<Script> {
+        let cx = self.context(opened);
+        let file = ScriptFile::decode(&opened.root, &cx)?;
+        script::resolve(&file, &cx)
+    }
+
     fn suite(&self, opened: &Opened) -> Option<Suite> {
         let cx = self.context(opened);
         let file = EvalFile::decode(&opened.root, &cx)?;
@@ -254,7 +278,7 @@ impl<'a> Loader<'a> {
     }
 }
 
-const KINDS: [&str; 3] = ["Eval", "Task", "Agent"];
+const KINDS: [&str; 4] = ["Eval", "Task", "Agent", "Script"];
 
 pub(super) fn kind_of(root: &Node) -> Option<&str> {
     root.get("kind").and_then(Node::as_str)

@@ -1,6 +1,16 @@
 //! The scripted model: rules instead of an LLM.
+//!
+//! Its main type is [`Scripted`]. What a rule replies is decided in [`proctor_core::script`]; here
+//! only its delay passes.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use proctor_core::model::{Reply, Request};
+use proctor_core::problem::Problems;
+use proctor_core::script::{Fault, Script};
+use proctor_core::suite::load_script;
 
 use super::ModelError;
 
@@ -8,19 +18,175 @@ use super::ModelError;
 #[derive(Debug)]
 pub struct Scripted {
     name: String,
+    script: Arc<Script>,
 }
 
 impl Scripted {
+    /// A model that follows a script, by the name that a suite gives it.
+    pub fn new(id: &str, script: Arc<Script>) -> Self {
+        Self {
+            name: format!("scripted:{id}"),
+            script,
+        }
+    }
+
+    /// Loads a script, or says all that is wrong with it.
+    pub fn open(path: &Path) -> Result<Self, Problems> {
+        let mut problems = Problems::default();
+        match load_script(path, &mut problems) {
+            Some(script) => Ok(Self::new(&path.to_string_lossy(), Arc::new(script))),
+            None => Err(problems),
+        }
+    }
+
     /// The model, as `scripted:FILE`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Asks once.
-    #[expect(clippy::unused_async, reason = "rules can make it wait")]
-    pub async fn ask(&self, _request: &Request) -> Result<Reply, ModelError> {
-        Err(ModelError::Rejected {
-            detail: format!("`{}` has no rules", self.name),
-        })
+    pub async fn ask(&self, request: &Request) -> Result<Reply, ModelError> {
+        let scripted = self
+            .script
+            .reply(request)
+            .map_err(|error| ModelError::Script {
+                detail: format!("{}: {error}", self.script.path().display()),
+            })?;
+        if !scripted.delay.is_zero() {
+            tokio::time::sleep(scripted.delay).await;
+        }
+        scripted
+            .answer
+            .map_err(|fault| model_error(fault, scripted.delay))
+    }
+}
+
+fn model_error(fault: Fault, after: Duration) -> ModelError {
+    match fault {
+        Fault::RateLimited {
+            retry_after,
+            detail,
+        } => ModelError::RateLimited {
+            retry_after,
+            detail,
+        },
+        Fault::Unavailable {
+            retry_after,
+            detail,
+        } => ModelError::Unavailable {
+            retry_after,
+            detail,
+        },
+        Fault::TimedOut => ModelError::TimedOut { after },
+        Fault::Key { detail } => ModelError::Key { detail },
+        Fault::ContextOverflow { detail } => ModelError::ContextOverflow { detail },
+        Fault::Rejected { detail } => ModelError::Rejected { detail },
+        Fault::Malformed { detail } => ModelError::Malformed { detail },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use proctor_core::model::Message;
+
+    use super::*;
+
+    fn ask(rules: &str, said: &str) -> Result<Reply, ModelError> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("model.yaml");
+        std::fs::write(&path, format!("kind: Script\nrules:\n{rules}")).expect("written");
+        let model = Scripted::open(&path).expect("a script");
+        let request = Request {
+            messages: vec![Message::User(said.to_owned())],
+            ..Request::default()
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(model.ask(&request))
+    }
+
+    #[test]
+    fn a_rule_replies_after_its_delay() {
+        let started = Instant::now();
+        let reply = ask("- reply: {text: 'you said {user}', delay: 30ms}\n", "hi").unwrap();
+        assert_eq!(reply.turn.text, "you said hi");
+        assert!(started.elapsed() >= Duration::from_millis(30));
+    }
+
+    #[test]
+    fn every_fault_becomes_the_error_it_stands_for() {
+        let check = |fault: &str, expected: ModelError| {
+            let rules = format!("- reply: {{error: {fault}, delay: 1ms}}\n");
+            assert_eq!(ask(&rules, "hi"), Err(expected), "{fault}");
+        };
+        let detail = "no".to_owned();
+        check(
+            "{kind: rateLimit, detail: no, retryAfter: 2s}",
+            ModelError::RateLimited {
+                retry_after: Some(Duration::from_secs(2)),
+                detail: detail.clone(),
+            },
+        );
+        check(
+            "{kind: unavailable, detail: no}",
+            ModelError::Unavailable {
+                retry_after: None,
+                detail: detail.clone(),
+            },
+        );
+        check(
+            "{kind: timeout}",
+            ModelError::TimedOut {
+                after: Duration::from_millis(1),
+            },
+        );
+        check(
+            "{kind: key, detail: no}",
+            ModelError::Key {
+                detail: detail.clone(),
+            },
+        );
+        check(
+            "{kind: context, detail: no}",
+            ModelError::ContextOverflow {
+                detail: detail.clone(),
+            },
+        );
+        check(
+            "{kind: rejected, detail: no}",
+            ModelError::Rejected {
+                detail: detail.clone(),
+            },
+        );
+        check(
+            "{kind: malformed, detail: no}",
+            ModelError::Malformed { detail },
+        );
+    }
+
+    #[test]
+    fn a_question_that_no_rule_fits_is_an_error_that_says_so() {
+        let error = ask("- when: {user: weather}\n  reply: {text: sunny}\n", "hi").unwrap_err();
+        let message = error.to_string();
+        assert!(
+            message.ends_with(
+                "model.yaml: no rule fits: turn 1, 0 tool results so far, tools on offer: none"
+            ),
+            "{message}"
+        );
+        assert!(matches!(error, ModelError::Script { .. }));
+    }
+
+    #[test]
+    fn a_broken_script_is_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.yaml");
+        assert!(Scripted::open(&path).is_err());
+        std::fs::write(&path, "kind: Script\nrules: []\n").unwrap();
+        assert_eq!(Scripted::open(&path).unwrap_err().errors(), 1);
     }
 }

@@ -1,0 +1,344 @@
+//! A script stands in for a model: rules instead of an LLM, for dry runs and tests.
+//!
+//! Its main type is [`Script`]. A reply is a function of the question alone: the same question
+//! gets the same reply, so that trials side by side and replays do not disturb each other. A
+//! question that no rule fits is an error, never an empty answer.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::hint::listed;
+use crate::model::{Arguments, Reply, Request, Stop, Thinking, ToolCall, Turn, Usage};
+use crate::pattern::Pattern;
+use crate::problem::SourceText;
+
+mod conversation;
+mod estimate;
+mod quote;
+mod resolve;
+pub mod script_file;
+#[cfg(test)]
+mod tests;
+
+use self::conversation::Conversation;
+use self::quote::{Quote, Quoting, QuotingValue};
+
+pub(crate) use self::resolve::resolve;
+
+/// Rules that stand in for a model.
+#[derive(Debug, Clone)]
+pub struct Script {
+    source: SourceText,
+    name: Option<String>,
+    rules: Vec<Rule>,
+}
+
+#[derive(Debug, Clone)]
+struct Rule {
+    /// The line it starts at, for messages.
+    line: u32,
+    when: When,
+    delay: Duration,
+    answer: Answer,
+}
+
+#[derive(Debug, Clone, Default)]
+struct When {
+    turn: Option<usize>,
+    results: Option<u64>,
+    prompt: Option<Pattern>,
+    user: Option<Pattern>,
+    system: Option<Pattern>,
+    result: Option<Pattern>,
+    error: Option<bool>,
+    tool: Option<String>,
+    tool_pattern: Option<Pattern>,
+    must_call: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+enum Answer {
+    Says(Box<Says>),
+    Fails(Fault),
+}
+
+#[derive(Debug, Clone)]
+struct Says {
+    text: Option<Quoting>,
+    thinking: Option<Quoting>,
+    calls: Vec<(String, CallArguments)>,
+    stop: Stop,
+    input: Option<u64>,
+    output: Option<u64>,
+}
+
+#[derive(Debug, Clone)]
+enum CallArguments {
+    Object(Vec<(String, QuotingValue)>),
+    Malformed { text: String, reason: String },
+}
+
+/// What a rule makes of a question.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scripted {
+    /// How long the model takes.
+    pub delay: Duration,
+    /// What it replies, or why it does not.
+    pub answer: Result<Reply, Fault>,
+}
+
+/// A fault of a provider, on purpose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// Too many questions.
+    RateLimited {
+        /// How long it wants to be left alone.
+        retry_after: Option<Duration>,
+        /// What it says.
+        detail: String,
+    },
+    /// Nobody there, or nobody well.
+    Unavailable {
+        /// How long it wants to be left alone.
+        retry_after: Option<Duration>,
+        /// What it says.
+        detail: String,
+    },
+    /// No reply in time.
+    TimedOut,
+    /// The key is wrong.
+    Key {
+        /// What it says.
+        detail: String,
+    },
+    /// The conversation has become too long.
+    ContextOverflow {
+        /// What it says.
+        detail: String,
+    },
+    /// The question is refused.
+    Rejected {
+        /// What it says.
+        detail: String,
+    },
+    /// A reply that makes no sense.
+    Malformed {
+        /// What is wrong with it.
+        detail: String,
+    },
+}
+
+/// Why a script has nothing to say: a mistake in the script, or a conversation that it was not
+/// written for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ScriptError {
+    /// No rule fits.
+    #[error(
+        "no rule fits: turn {turn}, {results} tool {} so far, tools on offer: {}",
+        if *.results == 1 { "result" } else { "results" },
+        if .tools.is_empty() { "none".to_owned() } else { listed(.tools.iter().map(String::as_str)) }
+    )]
+    NoRule {
+        /// The number of the turn, from one.
+        turn: usize,
+        /// How many tool results there are so far.
+        results: usize,
+        /// The tools on offer; of many, the first few.
+        tools: Vec<String>,
+    },
+    /// A rule quotes what is not there.
+    #[error("the rule at line {line} quotes `{{{quote}}}`, {reason}")]
+    NotThere {
+        /// Where the rule starts.
+        line: u32,
+        /// What it quotes.
+        quote: String,
+        /// What stands in the way.
+        reason: String,
+    },
+}
+
+/// How many of the tools on offer a message names.
+const SHOWN_TOOLS: usize = 10;
+
+impl Script {
+    /// The file, as the user would write it.
+    pub fn path(&self) -> &Path {
+        self.source.path()
+    }
+
+    /// The whole file: what it says is what the model does.
+    pub fn text(&self) -> &str {
+        self.source.text()
+    }
+
+    /// Its name, if it has one.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// How many rules it has.
+    pub fn rules(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// What the first rule that fits replies.
+    pub fn reply(&self, request: &Request) -> Result<Scripted, ScriptError> {
+        let conversation = Conversation::new(request);
+        let Some((rule, groups)) = self
+            .rules
+            .iter()
+            .find_map(|rule| Some((rule, rule.when.fits(&conversation)?)))
+        else {
+            let tools = request.tools.iter().take(SHOWN_TOOLS);
+            return Err(ScriptError::NoRule {
+                turn: conversation.turn,
+                results: conversation.results.len(),
+                tools: tools.map(|tool| tool.name.clone()).collect(),
+            });
+        };
+        let answer = match &rule.answer {
+            Answer::Fails(fault) => Err(fault.clone()),
+            Answer::Says(says) => {
+                let mut look_up = |quote: &Quote| {
+                    conversation
+                        .look_up(quote, &groups)
+                        .map_err(|reason| ScriptError::NotThere {
+                            line: rule.line,
+                            quote: quote.written.clone(),
+                            reason,
+                        })
+                };
+                Ok(says.reply(&conversation, &mut look_up)?)
+            }
+        };
+        Ok(Scripted {
+            delay: rule.delay,
+            answer,
+        })
+    }
+}
+
+/// Two scripts are the same if their files are: the rest follows from that.
+impl PartialEq for Script {
+    fn eq(&self, other: &Self) -> bool {
+        self.path() == other.path() && self.text() == other.text()
+    }
+}
+
+impl Eq for Script {}
+
+impl When {
+    /// What the groups of its pattern matched, if everything holds.
+    fn fits<'r>(&self, conversation: &Conversation<'r>) -> Option<Vec<Option<&'r str>>> {
+        let counts = self.turn.is_none_or(|n| n == conversation.turn)
+            && self
+                .results
+                .is_none_or(|n| n == conversation.results.len() as u64)
+            && self
+                .error
+                .is_none_or(|error| conversation.latest_failed() == Some(error))
+            && self
+                .tool
+                .as_ref()
+                .is_none_or(|name| conversation.offered(name).is_some())
+            && self.must_call.as_ref().is_none_or(|name| {
+                let forced = conversation.request.must_call.as_deref();
+                forced.is_some_and(|forced| conversation::same_tool(forced, name))
+            });
+        if !counts {
+            return None;
+        }
+        let mut quoted = Vec::new();
+        for (pattern, texts) in [
+            (&self.prompt, conversation.prompt.into_iter().collect()),
+            (&self.user, conversation.user.into_iter().collect()),
+            (&self.system, conversation.system().into_iter().collect()),
+            (&self.result, conversation.latest_texts()),
+            (&self.tool_pattern, conversation.tools()),
+        ] {
+            let Some(pattern) = pattern else { continue };
+            let groups = texts.into_iter().find_map(|text| pattern.captures(text))?;
+            if self.quoted_pattern() == Some(pattern) {
+                quoted = groups;
+            }
+        }
+        Some(quoted)
+    }
+
+    /// The pattern that `{match.N}` means: the only one, or the only one with groups.
+    fn quoted_pattern(&self) -> Option<&Pattern> {
+        let all = [
+            &self.prompt,
+            &self.user,
+            &self.system,
+            &self.result,
+            &self.tool_pattern,
+        ];
+        let all: Vec<&Pattern> = all.into_iter().flatten().collect();
+        if let [only] = all[..] {
+            return Some(only);
+        }
+        let mut with_groups = all.into_iter().filter(|pattern| pattern.has_groups());
+        with_groups.next().filter(|_| with_groups.next().is_none())
+    }
+}
+
+impl Says {
+    fn reply<E>(
+        &self,
+        conversation: &Conversation<'_>,
+        look_up: &mut impl FnMut(&Quote) -> Result<serde_json::Value, E>,
+    ) -> Result<Reply, E> {
+        let mut turn = Turn::default();
+        if let Some(text) = &self.text {
+            turn.text = text.fill(look_up)?;
+        }
+        if let Some(thinking) = &self.thinking {
+            turn.thinking.push(Thinking {
+                text: thinking.fill(look_up)?,
+                raw: None,
+            });
+        }
+        for (number, (tool, arguments)) in self.calls.iter().enumerate() {
+            turn.calls.push(ToolCall {
+                id: format!("call_{}_{}", conversation.turn, number + 1),
+                name: conversation.offered(tool).unwrap_or(tool).to_owned(),
+                arguments: arguments.fill(look_up)?,
+            });
+        }
+        Ok(Reply {
+            usage: Usage {
+                input: Some(
+                    self.input
+                        .unwrap_or_else(|| estimate::input(conversation.request)),
+                ),
+                output: Some(self.output.unwrap_or_else(|| estimate::output(&turn))),
+                ..Usage::default()
+            },
+            turn,
+            stop: self.stop.clone(),
+            raw: None,
+        })
+    }
+}
+
+impl CallArguments {
+    fn fill<E>(
+        &self,
+        look_up: &mut impl FnMut(&Quote) -> Result<serde_json::Value, E>,
+    ) -> Result<Arguments, E> {
+        Ok(match self {
+            Self::Object(entries) => Arguments::Object(
+                entries
+                    .iter()
+                    .map(|(key, value)| Ok((key.clone(), value.fill(look_up)?)))
+                    .collect::<Result<_, _>>()?,
+            ),
+            Self::Malformed { text, reason } => Arguments::Malformed {
+                text: text.clone(),
+                reason: reason.clone(),
+            },
+        })
+    }
+}

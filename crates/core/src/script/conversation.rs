@@ -1,0 +1,147 @@
+//! A question to a model, as rules look at it.
+//!
+//! Its main type is [`Conversation`].
+
+use serde_json::Value;
+
+use super::quote::{Quote, Source};
+use crate::model::{Message, Request, ToolResult};
+
+/// A question, with what rules ask of it.
+pub(super) struct Conversation<'r> {
+    pub(super) request: &'r Request,
+    /// The number of the model's turn, from one.
+    pub(super) turn: usize,
+    /// What the user said first.
+    pub(super) prompt: Option<&'r str>,
+    /// What the user said last.
+    pub(super) user: Option<&'r str>,
+    /// All tool results.
+    pub(super) results: Vec<&'r ToolResult>,
+    /// Those of the latest round.
+    latest: &'r [ToolResult],
+}
+
+impl<'r> Conversation<'r> {
+    pub(super) fn new(request: &'r Request) -> Self {
+        let mut conversation = Self {
+            request,
+            turn: 1,
+            prompt: None,
+            user: None,
+            results: Vec::new(),
+            latest: &[],
+        };
+        for message in &request.messages {
+            match message {
+                Message::User(text) => {
+                    conversation.prompt = conversation.prompt.or(Some(text));
+                    conversation.user = Some(text);
+                }
+                Message::Assistant(_) => conversation.turn += 1,
+                Message::Results(results) => {
+                    conversation.results.extend(results);
+                    conversation.latest = results;
+                }
+            }
+        }
+        conversation
+    }
+
+    pub(super) fn system(&self) -> Option<&'r str> {
+        self.request.system.as_deref()
+    }
+
+    /// The names of the tools on offer.
+    pub(super) fn tools(&self) -> Vec<&'r str> {
+        let tools = self.request.tools.iter();
+        tools.map(|tool| tool.name.as_str()).collect()
+    }
+
+    /// What the latest round of calls gave.
+    pub(super) fn latest_texts(&self) -> Vec<&'r str> {
+        let latest = self.latest.iter();
+        latest.map(|result| result.text.as_str()).collect()
+    }
+
+    /// Whether a call of the latest round failed; `None` if there was no round.
+    pub(super) fn latest_failed(&self) -> Option<bool> {
+        (!self.latest.is_empty()).then(|| self.latest.iter().any(|result| result.is_error))
+    }
+
+    /// The name on offer of a tool: the same, or the same behind its server's name.
+    pub(super) fn offered(&self, name: &str) -> Option<&'r str> {
+        let exact = |tool: &&str| *tool == name;
+        let tools = self.tools();
+        tools
+            .iter()
+            .find(|tool| exact(tool))
+            .or_else(|| tools.iter().find(|tool| same_tool(tool, name)))
+            .copied()
+    }
+
+    /// What a quote quotes, or why there is nothing; the reason goes on after the quote.
+    pub(super) fn look_up(&self, quote: &Quote, groups: &[Option<&str>]) -> Result<Value, String> {
+        let text = match quote.source {
+            Source::Prompt => self.prompt.ok_or("and the user has said nothing"),
+            Source::User => self.user.ok_or("and the user has said nothing"),
+            Source::Group(number) => groups
+                .get(number)
+                .copied()
+                .flatten()
+                .ok_or("and that part of the pattern matched nothing"),
+            Source::Latest => {
+                let latest = self.results.last().map(|result| result.text.as_str());
+                latest.ok_or("and there is no tool result yet")
+            }
+            Source::Result(number) => match self.results.get(number - 1) {
+                Some(result) => Ok(result.text.as_str()),
+                None => {
+                    return Err(format!(
+                        "and tool results so far are {}",
+                        self.results.len()
+                    ));
+                }
+            },
+        }?;
+        if quote.path.is_empty() {
+            return Ok(Value::String(text.to_owned()));
+        }
+        let Ok(mut value) = serde_json::from_str::<Value>(text) else {
+            return Err("and that tool result is not JSON".to_owned());
+        };
+        for step in &quote.path {
+            let part = match &mut value {
+                Value::Object(map) => map.remove(step),
+                Value::Array(items) => step
+                    .parse()
+                    .ok()
+                    .filter(|index: &usize| *index < items.len())
+                    .map(|index| items.swap_remove(index)),
+                _ => None,
+            };
+            value = part.ok_or_else(|| format!("and that tool result has no `{step}` there"))?;
+        }
+        Ok(value)
+    }
+}
+
+/// Whether a name on offer means a tool: by that name, or behind its server's name (`fs__read`
+/// for `read`). Characters that providers do not take are offered as `_`.
+pub(super) fn same_tool(offered: &str, name: &str) -> bool {
+    if offered == name {
+        return true;
+    }
+    let legal = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '-' {
+            c
+        } else {
+            '_'
+        }
+    };
+    let name: String = name.chars().map(legal).collect();
+    offered == name
+        || offered
+            .strip_suffix(&*name)
+            .is_some_and(|server| server.len() > 2 && server.ends_with("__"))
+}

@@ -1,0 +1,208 @@
+//! From a written script to a [`Script`], or to everything that is wrong with it.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::quote::{QuoteProblem, Quoting, QuotingValue};
+use super::script_file::{
+    CallFile, FaultFile, FaultKind, ReplyFile, RuleFile, ScriptFile, StopWord, WhenFile,
+};
+use super::{Answer, CallArguments, Fault, Rule, Says, Script, When};
+use crate::decode::{Context, Text};
+use crate::model::Stop;
+use crate::pattern::Pattern;
+use crate::problem::{Code, Located, Problem, Span};
+
+/// Resolves a script. What is wrong is reported.
+pub(crate) fn resolve(file: &ScriptFile, cx: &Context<'_>) -> Option<Script> {
+    let rules = &file.rules.get()?.0;
+    if let Some(at) = rules.iter().position(|rule| rule.when.is_none())
+        && let Some(later) = rules.get(at + 1)
+    {
+        let problem = Problem::warning(Code::Vacuous, "this rule is never reached");
+        let hint = format!("the rule at line {} always fits", rules[at].span.line);
+        cx.report(later.span, problem.hint(hint));
+    }
+    let metadata = file.metadata.as_ref();
+    Some(Script {
+        source: cx.source.clone(),
+        name: metadata.and_then(|m| m.name.as_ref()).map(|n| n.0.clone()),
+        rules: rules
+            .iter()
+            .filter_map(|rule| resolve_rule(rule, cx))
+            .collect(),
+    })
+}
+
+fn resolve_rule(file: &Located<RuleFile>, cx: &Context<'_>) -> Option<Rule> {
+    let when = file.when.as_ref().map(resolve_when).unwrap_or_default();
+    let reply = file.reply.get()?;
+    Some(Rule {
+        line: file.span.line,
+        delay: reply.delay.unwrap_or(Duration::ZERO),
+        answer: OneReply {
+            reply,
+            pattern: when.quoted_pattern(),
+            cx,
+        }
+        .resolve()?,
+        when,
+    })
+}
+
+fn resolve_when(file: &WhenFile) -> When {
+    When {
+        turn: file.turn.map(|turn| turn.0 as usize),
+        results: *file.results,
+        prompt: (*file.prompt).clone(),
+        user: (*file.user).clone(),
+        system: (*file.system).clone(),
+        result: (*file.result).clone(),
+        error: *file.error,
+        tool: (*file.tool).clone(),
+        tool_pattern: (*file.tool_pattern).clone(),
+        must_call: (*file.must_call).clone(),
+    }
+}
+
+/// A reply, with the pattern whose groups it can quote.
+struct OneReply<'a, 'c> {
+    reply: &'a Located<ReplyFile>,
+    pattern: Option<&'a Pattern>,
+    cx: &'a Context<'c>,
+}
+
+impl OneReply<'_, '_> {
+    fn resolve(&self) -> Option<Answer> {
+        let reply = self.reply;
+        if let Some(error) = &reply.error {
+            self.refuse_beside("error", reply.refuse.is_some() || self.says_something());
+            return Some(Answer::Fails(fault(error)));
+        }
+        let refuses = reply.refuse.is_some();
+        if refuses {
+            let beside = reply.text.is_some() || reply.calls.is_some() || reply.stop.is_some();
+            self.refuse_beside("refuse", beside);
+        }
+        let text = reply.refuse.as_ref().or(reply.text.as_ref());
+        let text = text.map(|text| self.quoting(text));
+        let thinking = reply.thinking.as_ref().map(|text| self.quoting(text));
+        let calls: Option<Vec<_>> = reply
+            .calls
+            .iter()
+            .flat_map(|calls| &calls.0)
+            .map(|call| Some((call.tool.clone(), self.arguments(call)?)))
+            .collect();
+        let calls = calls?;
+        let stop = match reply.stop {
+            _ if refuses => Stop::Refusal,
+            Some(StopWord::Done) => Stop::Done,
+            Some(StopWord::Length) => Stop::Length,
+            None if calls.is_empty() => Stop::Done,
+            Some(StopWord::Calls) | None => Stop::Calls,
+        };
+        let usage = reply.usage.as_ref();
+        Some(Answer::Says(Box::new(Says {
+            text,
+            thinking,
+            calls,
+            stop,
+            input: usage.and_then(|usage| usage.input),
+            output: usage.and_then(|usage| usage.output),
+        })))
+    }
+
+    fn says_something(&self) -> bool {
+        let reply = self.reply;
+        reply.text.is_some()
+            || reply.thinking.is_some()
+            || reply.calls.is_some()
+            || reply.stop.is_some()
+            || reply.usage.is_some()
+    }
+
+    fn refuse_beside(&self, key: &str, other: bool) {
+        if other {
+            let message = format!("`{key}` leaves no room for another answer");
+            let problem = Problem::error(Code::Conflict, message);
+            self.cx.report(self.reply.span, problem);
+        }
+    }
+
+    fn quoting(&self, text: &Located<Text>) -> Quoting {
+        let mut problems = Vec::new();
+        let quoting = Quoting::parse(&text.value.0, self.pattern, &mut problems);
+        self.report(problems, text.span);
+        quoting
+    }
+
+    fn arguments(&self, call: &Located<CallFile>) -> Option<CallArguments> {
+        if let Some(malformed) = &call.malformed {
+            if !call.arguments.0.is_empty() {
+                let message = "only one of `arguments` and `malformed` can be given";
+                let problem = Problem::error(Code::Conflict, message);
+                self.cx.report(call.span, problem);
+            }
+            return self.malformed(malformed);
+        }
+        let entries = call.arguments.iter().map(|(key, node)| {
+            let mut problems = Vec::new();
+            let value = QuotingValue::parse(node.to_json(), self.pattern, &mut problems);
+            self.report(problems, node.span);
+            (key.value.clone(), value)
+        });
+        Some(CallArguments::Object(entries.collect()))
+    }
+
+    fn malformed(&self, written: &Located<Text>) -> Option<CallArguments> {
+        let text = written.value.0.clone();
+        let reason = match serde_json::from_str::<Value>(&text) {
+            Ok(Value::Object(_)) => {
+                let problem = Problem::error(Code::Value, "this is a JSON object, as it should be");
+                self.cx.report(
+                    written.span,
+                    problem.hint("write it under `arguments`, or break it"),
+                );
+                return None;
+            }
+            Ok(_) => "not a JSON object".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        Some(CallArguments::Malformed { text, reason })
+    }
+
+    fn report(&self, problems: Vec<QuoteProblem>, span: Span) {
+        for found in problems {
+            let problem = if found.harmless {
+                Problem::warning(Code::Reference, found.message)
+            } else {
+                Problem::error(Code::Reference, found.message)
+            };
+            self.cx.report(span, problem.maybe_hint(found.hint));
+        }
+    }
+}
+
+fn fault(file: &FaultFile) -> Fault {
+    let detail = file
+        .detail
+        .as_ref()
+        .map_or_else(|| "the script says so".to_owned(), |text| text.0.clone());
+    let retry_after = file.retry_after;
+    match file.kind {
+        FaultKind::RateLimit => Fault::RateLimited {
+            retry_after,
+            detail,
+        },
+        FaultKind::Unavailable => Fault::Unavailable {
+            retry_after,
+            detail,
+        },
+        FaultKind::Timeout => Fault::TimedOut,
+        FaultKind::Key => Fault::Key { detail },
+        FaultKind::Context => Fault::ContextOverflow { detail },
+        FaultKind::Rejected => Fault::Rejected { detail },
+        FaultKind::Malformed => Fault::Malformed { detail },
+    }
+}

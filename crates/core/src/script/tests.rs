@@ -1,0 +1,447 @@
+//! What rules make of questions, by tables, and that no question and no script makes them panic.
+
+use std::cell::RefCell;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::decode::{Context, Decode};
+use crate::document;
+use crate::model::{Message, Tool, ToolResult};
+use crate::problem::{Problems, Severity};
+use crate::script::script_file::ScriptFile;
+
+/// Loads rules, with all that is wrong with them.
+fn load(rules: &str) -> (Option<Script>, Problems) {
+    let text = format!("kind: Script\nrules:\n{rules}\n");
+    let source = SourceText::new("model.yaml", text);
+    let mut problems = Problems::default();
+    let Some(document) = document::parse(&source, &mut problems) else {
+        return (None, problems);
+    };
+    let problems = RefCell::new(problems);
+    let cx = Context::new(source, &problems);
+    let file = ScriptFile::decode(&document.root, &cx);
+    let script = file.and_then(|file| resolve(&file, &cx));
+    (script, problems.into_inner())
+}
+
+fn script(rules: &str) -> Script {
+    let (script, problems) = load(rules);
+    let errors: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    script.expect("a script")
+}
+
+fn result(text: &str) -> ToolResult {
+    ToolResult {
+        id: "1".to_owned(),
+        name: "t".to_owned(),
+        text: text.to_owned(),
+        is_error: text.starts_with("error"),
+    }
+}
+
+/// A conversation: the prompt, then a round of results for each list.
+fn asked(prompt: &str, rounds: &[&[&str]]) -> Request {
+    let mut messages = vec![Message::User(prompt.to_owned())];
+    for round in rounds {
+        messages.push(Message::Assistant(Turn::default()));
+        messages.push(Message::Results(
+            round.iter().map(|text| result(text)).collect(),
+        ));
+    }
+    let tool = |name: &str| Tool {
+        name: name.to_owned(),
+        description: None,
+        schema: json!({"type": "object"}),
+    };
+    Request {
+        system: Some("be brief".to_owned()),
+        messages,
+        tools: vec![tool("weather__get"), tool("clock"), tool("fs__a_b")],
+        must_call: Some("clock".to_owned()),
+        ..Request::default()
+    }
+}
+
+fn turn(rules: &str, request: &Request) -> Turn {
+    let scripted = script(rules).reply(request).expect("a rule fits");
+    scripted.answer.expect("an answer").turn
+}
+
+#[test]
+fn the_first_rule_that_fits_answers() {
+    let check = |when: &str, request: &Request, fits: bool| {
+        let rules =
+            format!("- when: {when}\n  reply: {{text: yes it is}}\n- reply: {{text: 'no'}}");
+        let expected = if fits { "yes it is" } else { "no" };
+        assert_eq!(turn(&rules, request).text, expected, "{when}");
+    };
+    let first = asked("what is the weather", &[]);
+    let later = asked("what is the weather", &[&["5"], &["ok", "error: gone"]]);
+    check("{turn: 1}", &first, true);
+    check("{turn: 2}", &first, false);
+    check("{turn: 3}", &later, true);
+    check("{results: 0}", &first, true);
+    check("{results: 3}", &later, true);
+    check("{results: 2}", &later, false);
+    check("{prompt: weather$}", &first, true);
+    check("{user: ^weather}", &first, false);
+    check("{system: brief}", &first, true);
+    check("{result: gone}", &later, true);
+    check("{result: ^ok$}", &later, true);
+    check("{result: '5'}", &later, false);
+    check("{result: .*}", &first, false);
+    check("{error: true}", &later, true);
+    check("{error: false}", &later, false);
+    check("{error: false}", &asked("x", &[&["fine"]]), true);
+    check("{error: false}", &first, false);
+    check("{tool: clock}", &first, true);
+    check("{tool: get}", &first, true);
+    check("{tool: et}", &first, false);
+    check("{tool: a.b}", &first, true);
+    check("{tool: put}", &first, false);
+    check("{toolPattern: ^weather}", &first, true);
+    check("{mustCall: clock}", &first, true);
+    check("{mustCall: get}", &first, false);
+    check("{turn: 1, user: weather, tool: clock}", &first, true);
+    check("{turn: 1, user: weather, tool: put}", &first, false);
+}
+
+#[test]
+fn the_last_user_text_is_not_the_first() {
+    let mut request = asked("add 2 and 3", &[]);
+    request.messages.push(Message::User("again".to_owned()));
+    assert_eq!(
+        turn("- reply: {text: '{prompt}/{user}'}", &request).text,
+        "add 2 and 3/again"
+    );
+}
+
+#[test]
+fn texts_quote_the_conversation_and_other_braces_stay() {
+    let request = asked(
+        "add 2 and 3",
+        &[&["first"], &[r#"{"a": [1, {"b": "x"}], "n": 1.50}"#]],
+    );
+    let check = |text: &str, expected: &str| {
+        let rules = format!(
+            "- when: {{user: 'add (?P<a>\\d+) and (\\d+)'}}\n  reply: {{text: {}}}",
+            Value::from(text)
+        );
+        assert_eq!(turn(&rules, &request).text, expected);
+    };
+    check("{prompt}", "add 2 and 3");
+    check("{results.1}!", "first!");
+    check("{result.a[1].b}", "x");
+    check("{result.a.0} {result.n}", "1 1.50");
+    check("{results.2.a}", r#"[1,{"b":"x"}]"#);
+    check(
+        "{match.0}: {match.1}, {match.2}, {match.a}",
+        "add 2 and 3: 2, 3, 2",
+    );
+    check("{} {x} {\"a\": 1} {", "{} {x} {\"a\": 1} {");
+}
+
+#[test]
+fn a_whole_quote_keeps_its_type() {
+    let request = asked(
+        "go",
+        &[&[r#"{"id": 18446744073709551617, "tags": ["a"], "no": null}"#]],
+    );
+    let rules = "
+- reply:
+    calls:
+      - tool: get
+        arguments: {id: '{result.id}', tags: '{result.tags}', no: '{result.no}', text: 'id {result.id}', n: 5, deep: [{x: '{prompt}'}]}
+";
+    let turn = turn(rules, &request);
+    assert_eq!(turn.calls[0].name, "weather__get");
+    let Arguments::Object(arguments) = &turn.calls[0].arguments else {
+        panic!("an object");
+    };
+    let written = Value::Object(arguments.clone()).to_string();
+    let expected = r#"{"id":18446744073709551617,"tags":["a"],"no":null,"text":"id 18446744073709551617","n":5,"deep":[{"x":"go"}]}"#;
+    let [written, expected] =
+        [&*written, expected].map(|text| serde_json::from_str::<Value>(text).unwrap());
+    assert_eq!(written, expected);
+}
+
+#[test]
+fn calls_are_sent_as_they_are_written() {
+    let rules = "
+- reply:
+    thinking: hm
+    calls:
+      - {tool: clock}
+      - {tool: nobody, arguments: {a: 1}}
+      - {tool: get, malformed: '{\"a\": '}
+      - {tool: get, malformed: '[1]'}
+";
+    let scripted = script(rules).reply(&asked("go", &[&["x"]])).unwrap();
+    let reply = scripted.answer.unwrap();
+    assert_eq!(reply.stop, Stop::Calls);
+    assert_eq!(reply.turn.thinking[0].text, "hm");
+    let calls: Vec<_> = reply
+        .turn
+        .calls
+        .iter()
+        .map(|c| (&*c.id, &*c.name))
+        .collect();
+    assert_eq!(
+        calls,
+        [
+            ("call_2_1", "clock"),
+            ("call_2_2", "nobody"),
+            ("call_2_3", "weather__get"),
+            ("call_2_4", "weather__get")
+        ]
+    );
+    let reason = |call: &ToolCall| match &call.arguments {
+        Arguments::Malformed { reason, .. } => reason.clone(),
+        Arguments::Object(_) => String::new(),
+    };
+    assert!(reason(&reply.turn.calls[2]).starts_with("EOF while parsing"));
+    assert_eq!(reason(&reply.turn.calls[3]), "not a JSON object");
+}
+
+#[test]
+fn a_model_stops_as_it_is_told() {
+    let check = |reply: &str, expected: Stop| {
+        let scripted = script(&format!("- reply: {reply}"));
+        let reply = scripted.reply(&asked("go", &[])).unwrap().answer.unwrap();
+        assert_eq!(reply.stop, expected);
+    };
+    check("{text: x}", Stop::Done);
+    check("{text: ''}", Stop::Done);
+    check("{thinking: x}", Stop::Done);
+    check("{text: x, stop: length}", Stop::Length);
+    check("{calls: [{tool: x}]}", Stop::Calls);
+    check("{calls: [{tool: x}], stop: done}", Stop::Done);
+    check("{refuse: no}", Stop::Refusal);
+}
+
+#[test]
+fn usage_is_given_or_estimated_from_the_lengths() {
+    let usage = |reply: &str, prompt: &str| {
+        let script = script(&format!("- reply: {reply}"));
+        let reply = script.reply(&asked(prompt, &[])).unwrap().answer.unwrap();
+        (reply.usage.input.unwrap(), reply.usage.output.unwrap())
+    };
+    assert_eq!(
+        usage("{text: x, usage: {input: 7, output: 9}}", "go"),
+        (7, 9)
+    );
+    assert_eq!(usage("{text: 12345678}", "go").1, 2);
+    let (short, long) = (
+        usage("{text: x}", "go").0,
+        usage("{text: x}", &"go".repeat(200)).0,
+    );
+    assert_eq!(long - short, 398 / 4 + 1);
+}
+
+#[test]
+fn what_a_rule_can_not_answer_is_said() {
+    let check = |rules: &str, request: &Request, message: &str| {
+        assert_eq!(
+            script(rules).reply(request).unwrap_err().to_string(),
+            message
+        );
+    };
+    let first = asked("go", &[]);
+    check(
+        "- {when: {turn: 2}, reply: {text: x}}",
+        &first,
+        "no rule fits: turn 1, 0 tool results so far, tools on offer: `weather__get`, `clock`, `fs__a_b`",
+    );
+    check(
+        "- {reply: {text: '{result}'}}",
+        &first,
+        "the rule at line 3 quotes `{result}`, and there is no tool result yet",
+    );
+    check(
+        "- {reply: {text: '{results.2}'}}",
+        &asked("go", &[&["x"]]),
+        "the rule at line 3 quotes `{results.2}`, and tool results so far are 1",
+    );
+    check(
+        "- {reply: {text: '{result.a}'}}",
+        &asked("go", &[&["x"]]),
+        "the rule at line 3 quotes `{result.a}`, and that tool result is not JSON",
+    );
+    check(
+        "- {reply: {text: '{result.a[3].b}'}}",
+        &asked("go", &[&[r#"{"a": [1]}"#]]),
+        "the rule at line 3 quotes `{result.a[3].b}`, and that tool result has no `3` there",
+    );
+    check(
+        "- {when: {user: 'go(x)?'}, reply: {text: '{match.1}'}}",
+        &first,
+        "the rule at line 3 quotes `{match.1}`, and that part of the pattern matched nothing",
+    );
+}
+
+#[test]
+fn mistakes_are_found_when_the_script_is_loaded() {
+    let check = |rules: &str, expected: &[(&str, Option<&str>)]| {
+        let (_, problems) = load(rules);
+        let found: Vec<_> = problems
+            .iter()
+            .map(|p| (&*p.message, p.hint.as_deref()))
+            .collect();
+        assert_eq!(found, expected, "{rules}");
+        assert!(problems.iter().all(|p| p.place.is_some()));
+    };
+    check(
+        "- {reply: {text: '{results}'}}",
+        &[(
+            "`{results}` is not something to quote",
+            Some("write `{results.N}`, or `{result}` for the latest; they count from 1"),
+        )],
+    );
+    check(
+        "- {reply: {calls: [{tool: a, arguments: {b: ['{results.0}']}}]}}",
+        &[(
+            "`{results.0}` is not something to quote",
+            Some("write `{results.N}`, or `{result}` for the latest; they count from 1"),
+        )],
+    );
+    check(
+        "- {reply: {text: '{prompt.x} {result.}'}}",
+        &[
+            (
+                "`{prompt.x}` is not something to quote",
+                Some("it is a text, and has no parts"),
+            ),
+            (
+                "`{result.}` is not something to quote",
+                Some("paths look like `{result.a.b[0]}`"),
+            ),
+        ],
+    );
+    check(
+        "- {reply: {text: '{match.1}'}}",
+        &[(
+            "`{match.1}` has no pattern to refer to",
+            Some("it needs exactly one pattern under `when`, or exactly one with groups"),
+        )],
+    );
+    check(
+        "- {when: {user: x}, reply: {text: '{match.1}'}}",
+        &[(
+            "`x` has no group `1`",
+            Some("groups are the parts in parentheses, counted from 1"),
+        )],
+    );
+    check(
+        "- {reply: {text: '{reslt}'}}",
+        &[(
+            "`{reslt}` quotes nothing",
+            Some("it is sent as it is; did you mean `{result}`?"),
+        )],
+    );
+    check(
+        "- {reply: {text: x, error: {kind: key}}}",
+        &[("`error` leaves no room for another answer", None)],
+    );
+    check(
+        "- {reply: {refuse: x, calls: [{tool: a}]}}",
+        &[("`refuse` leaves no room for another answer", None)],
+    );
+    check(
+        "- {reply: {calls: [{tool: a, arguments: {b: 1}, malformed: x}]}}",
+        &[("only one of `arguments` and `malformed` can be given", None)],
+    );
+    check(
+        "- {reply: {calls: [{tool: a, malformed: '{}'}]}}",
+        &[(
+            "this is a JSON object, as it should be",
+            Some("write it under `arguments`, or break it"),
+        )],
+    );
+    check(
+        "- {reply: {text: x}}\n- {reply: {text: y}}",
+        &[(
+            "this rule is never reached",
+            Some("the rule at line 3 always fits"),
+        )],
+    );
+}
+
+fn any_message() -> impl Strategy<Value = Message> {
+    let text = || prop_oneof![".{0,12}", Just(r#"{"a": [1, {"b": "x"}]}"#.to_owned())];
+    let result = (text(), any::<bool>()).prop_map(|(text, is_error)| ToolResult {
+        is_error,
+        ..self::result(&text)
+    });
+    prop_oneof![
+        text().prop_map(Message::User),
+        text().prop_map(|text| Message::Assistant(Turn {
+            text,
+            ..Turn::default()
+        })),
+        prop::collection::vec(result, 0..3).prop_map(Message::Results),
+    ]
+}
+
+fn any_rule() -> impl Strategy<Value = Value> {
+    let text = || {
+        let word = prop::sample::select(vec![
+            "{prompt}",
+            "{user}",
+            "{result}",
+            "{result.a[1].b}",
+            "{results.1}",
+            "{results.9.a}",
+            "{match.1}",
+            "{match.0}",
+            "{",
+            "}",
+            "é",
+            "{results.99999999999999999999}",
+            "{result[}",
+        ]);
+        prop::collection::vec(word, 0..4).prop_map(|words| words.concat())
+    };
+    let when = prop::sample::select(vec![
+        json!({}),
+        json!({"turn": 2}),
+        json!({"user": "(.)"}),
+        json!({"result": "(a)|b"}),
+        json!({"error": true}),
+        json!({"results": 1}),
+        json!({"tool": "t"}),
+        json!({"prompt": "(", "turn": 0}),
+    ]);
+    (when, text(), text()).prop_map(|(when, said, argument)| {
+        json!({"when": when, "reply": {"text": said, "calls": [{"tool": "t", "arguments": {"a": argument}}]}})
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_script_and_no_question_panics_and_the_same_question_gets_the_same_reply(
+        rules in prop::collection::vec(any_rule(), 1..4),
+        messages in prop::collection::vec(any_message(), 0..6),
+    ) {
+        let lines: Vec<String> = rules.iter().map(|rule| format!("- {rule}")).collect();
+        let (script, problems) = load(&lines.join("\n"));
+        if let Some(script) = script {
+            let request = Request { messages, ..Request::default() };
+            let reply = script.reply(&request);
+            prop_assert_eq!(&reply, &script.reply(&request));
+        } else {
+            prop_assert!(problems.iter().any(|p| p.severity == Severity::Error));
+        }
+    }
+
+    #[test]
+    fn no_text_panics(text in ".{0,200}") {
+        let (script, _) = load(&text);
+        if let Some(script) = script {
+            let _ = script.reply(&asked("go", &[&["x"]]));
+        }
+    }
+}
