@@ -1,11 +1,13 @@
 //! An MCP client on bytes, for both eras of the protocol.
 //!
 //! Its main type is [`Client`]. It keeps what a server says as the server said it: a result is raw
-//! JSON until somebody asks for more.
+//! JSON until somebody asks for more. One connection can serve several clients, each with a record
+//! of its own.
 
 pub mod answers;
 mod calls;
 mod connect;
+mod connection;
 mod lists;
 mod meta;
 pub(crate) mod peer;
@@ -13,7 +15,7 @@ pub(crate) mod peer;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use proctor_core::event::FindingKind;
+use proctor_core::event::{Actor, FindingKind};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use tokio::task::JoinHandle;
@@ -21,9 +23,10 @@ use tokio::time::Instant;
 
 pub use self::calls::CallResult;
 pub use self::connect::{ConnectError, ConnectOptions};
+use self::connection::{Connection, Owner};
 pub use self::lists::{Caps, ListError, Listed};
-use self::peer::{Ended, Failure, Peer, Waiting};
-use crate::process::Process;
+use self::peer::{Failure, Peer, Waiting};
+use crate::recorder::{Recorder, Tap};
 use crate::rpc::{self, RpcError};
 use crate::transport::{Labels, Link};
 
@@ -89,16 +92,17 @@ pub struct Identity {
     pub raw: Box<RawValue>,
 }
 
-/// A connection to a server.
+/// A connection to a server, or a share in one. Many tasks may use it at the same time.
 pub struct Client {
-    peer: Arc<Peer>,
-    link: Link,
-    /// Held while the connection lasts, so that the process does.
-    process: tokio::sync::Mutex<Option<Process>>,
-    identity: Identity,
-    timeouts: Timeouts,
-    /// The tools as they were last listed.
+    connection: Arc<Connection>,
+    /// What the connection ends with; nothing for a share.
+    owner: Option<Owner>,
+    /// Where what it asks and is answered goes.
+    tap: Arc<Tap>,
+    /// The tools as they were last listed here.
     tools: Mutex<Option<lists::Tools>>,
+    /// The changes before it was there.
+    old_changes: u64,
 }
 
 /// Why a request has no result.
@@ -127,9 +131,17 @@ pub enum CallError {
         /// The end of what it wrote to its stderr.
         stderr: String,
     },
-    /// The network, or HTTP, refused.
+    /// The server answered with an HTTP status that is no success.
+    #[error("the server answered with HTTP status {status}{}", peer::shown_body(.body))]
+    Http {
+        /// The status.
+        status: u16,
+        /// The start of the body.
+        body: String,
+    },
+    /// The network broke, or the response ended without an answer.
     #[error("{0}")]
-    Refused(String),
+    Broken(String),
     /// An answer that makes no sense.
     #[error("{0}")]
     Nonsense(String),
@@ -143,19 +155,48 @@ fn stderr_part(stderr: &str) -> String {
 }
 
 impl Client {
+    fn new(connection: Connection) -> Self {
+        let connection = Arc::new(connection);
+        Self {
+            tap: connection.peer.tap().clone(),
+            owner: Some(Owner(connection.clone())),
+            connection,
+            tools: Mutex::default(),
+            old_changes: 0,
+        }
+    }
+
+    /// The same connection, for another record: what this handle asks and is answered goes there,
+    /// and progress. What the server says unasked stays in the record of the connection, unless it
+    /// says it in the response to a request of this handle; so does what comes after this handle
+    /// was closed. Noise and lines that make no sense can't be attributed, and stay there too.
+    ///
+    /// The connection, and its process, end with the client that opened them.
+    #[must_use]
+    pub fn attach(&self, recorder: &Recorder, actor: Actor) -> Self {
+        let peer = &self.connection.peer;
+        Self {
+            connection: self.connection.clone(),
+            owner: None,
+            tap: peer.attach(recorder, actor),
+            tools: Mutex::default(),
+            old_changes: peer.changes(),
+        }
+    }
+
     /// What the server said of itself.
     pub fn identity(&self) -> &Identity {
-        &self.identity
+        &self.connection.identity
     }
 
     /// What was not as it should be, each sort with its last example and how often.
     pub fn findings(&self) -> Vec<(FindingKind, String, u64)> {
-        self.peer.tap().findings()
+        self.tap.findings()
     }
 
-    /// How often the server said that one of its lists changed.
+    /// How often the server said that one of its lists changed, since this client is there.
     pub fn list_changes(&self) -> u64 {
-        self.peer.changes()
+        self.connection.peer.changes() - self.old_changes
     }
 
     /// Asks for something.
@@ -164,24 +205,35 @@ impl Client {
         method: &str,
         params: Map<String, Value>,
     ) -> Result<Box<RawValue>, CallError> {
+        let Connection {
+            peer,
+            link,
+            identity,
+            timeouts,
+            ..
+        } = &*self.connection;
         let wire = Wire {
-            peer: &self.peer,
-            link: &self.link,
-            era: self.identity.era,
+            peer,
+            link,
+            tap: &self.tap,
+            era: identity.era,
         };
-        let headers = match self.identity.era {
+        let headers = match identity.era {
             Era::Handshake => Vec::new(),
             Era::Stateless => meta::headers(method, &params, &self.header_arguments(&params)),
         };
         let patience = Patience {
-            idle: self.timeouts.request.min(self.timeouts.total),
-            total: self.timeouts.total,
+            idle: timeouts.request.min(timeouts.total),
+            total: timeouts.total,
         };
         match wire.request(method, params, headers, patience).await {
             Ok(result) => Ok(result),
             Err(WireError::Failed(failure)) => Err(failure.into()),
             Err(WireError::TimedOut(after)) => Err(CallError::TimedOut { after }),
-            Err(WireError::Gone) => Err(self.gone().await),
+            Err(WireError::Gone) => {
+                let (how, stderr) = self.connection.farewell().await;
+                Err(CallError::Gone { how, stderr })
+            }
         }
     }
 
@@ -194,22 +246,12 @@ impl Client {
             .unwrap_or_default()
     }
 
-    /// How the server went, with what it wrote before.
-    async fn gone(&self) -> CallError {
-        let mut process = self.process.lock().await;
-        let (how, stderr) = connect::farewell(process.as_mut(), &self.peer).await;
-        CallError::Gone { how, stderr }
-    }
-
-    /// Ends the connection, and the process with it.
+    /// Ends the connection, and the process with it. A share ends for itself alone.
     pub async fn close(self) {
-        let Self {
-            peer,
-            link,
-            process,
-            ..
-        } = self;
-        connect::close(peer, link, process.into_inner()).await;
+        match &self.owner {
+            Some(Owner(connection)) => connection.close().await,
+            None => self.connection.leave(&self.tap).await,
+        }
     }
 }
 
@@ -218,7 +260,10 @@ impl From<Failure> for CallError {
         match failure {
             Failure::Rpc(error) => Self::Rpc(error),
             Failure::TooLarge { bytes } => Self::TooLarge { bytes },
-            other => Self::Refused(other.to_string()),
+            Failure::Http { status, body } => Self::Http { status, body },
+            other @ (Failure::NoAnswer { .. } | Failure::Broken(_)) => {
+                Self::Broken(other.to_string())
+            }
         }
     }
 }
@@ -227,6 +272,8 @@ impl From<Failure> for CallError {
 struct Wire<'a> {
     peer: &'a Arc<Peer>,
     link: &'a Link,
+    /// Where it all goes.
+    tap: &'a Arc<Tap>,
     era: Era,
 }
 
@@ -256,13 +303,14 @@ impl Wire<'_> {
         if self.peer.ended().is_some() {
             return Err(WireError::Gone);
         }
-        let waiting = self.peer.expect();
+        let waiting = self.peer.expect(self.tap);
         let id = waiting.id;
         let capabilities = self.peer.answers().capabilities();
         meta::add(&mut params, self.era, id, capabilities);
         let params = to_raw_value(&params).ok();
         let message = rpc::request(id, method, params.as_deref());
         let labels = Labels {
+            tap: self.tap.clone(),
             id: Some(id),
             headers,
         };
@@ -335,16 +383,7 @@ impl Drop for Flight<'_> {
             let params = format!(r#"{{"requestId":{id},"reason":"no answer in time"}}"#);
             let params = RawValue::from_string(params).ok();
             let message = rpc::notification("notifications/cancelled", params.as_deref());
-            wire.link.send_soon(wire.peer, message);
+            wire.link.send_soon(wire.peer, wire.tap, message);
         }
-    }
-}
-
-/// Why the connection ended, in words.
-fn ending(ended: Option<Ended>) -> String {
-    match ended {
-        Some(Ended::Stuck) => "the server does not read what it is sent".to_owned(),
-        Some(Ended::Broken(why)) => format!("the connection broke: {why}"),
-        Some(Ended::Closed) | None => "the server closed the connection".to_owned(),
     }
 }

@@ -9,9 +9,17 @@ pub(crate) mod legacy;
 pub(crate) mod sse;
 pub(crate) mod stdio;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use crate::client::peer::Peer;
+use crate::recorder::Tap;
+
+/// How long what was said last may take to leave.
+const GOODBYE: Duration = Duration::from_secs(2);
 
 /// The largest message that is taken in.
 pub(crate) const MAX_MESSAGE: usize = 32 << 20;
@@ -27,12 +35,25 @@ pub(crate) enum Link {
 }
 
 /// What goes with a message.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Labels {
+    /// Where it belongs, and what comes back with it.
+    pub(crate) tap: Arc<Tap>,
     /// The request that fails when the message can't be sent.
     pub(crate) id: Option<u64>,
     /// On HTTP, what the headers of the stateless era repeat.
     pub(crate) headers: Vec<(String, String)>,
+}
+
+impl Labels {
+    /// For a message that nobody waits for.
+    pub(crate) fn unasked(tap: &Arc<Tap>) -> Self {
+        Self {
+            tap: tap.clone(),
+            id: None,
+            headers: Vec::new(),
+        }
+    }
 }
 
 /// Why a message could not be sent.
@@ -48,11 +69,12 @@ pub enum SendError {
 
 impl Link {
     /// Sends a message that nobody waits for, if that is possible at once.
-    pub(crate) fn send_soon(&self, peer: &Arc<Peer>, message: Vec<u8>) {
+    pub(crate) fn send_soon(&self, peer: &Arc<Peer>, tap: &Arc<Tap>, message: Vec<u8>) {
+        let labels = Labels::unasked(tap);
         match self {
-            Self::Stdio(link) => link.send_soon(message),
-            Self::Http(link) => link.post_soon(peer, message),
-            Self::Legacy(link) => drop(link.post(peer, message, &Labels::default())),
+            Self::Stdio(link) => link.send_soon(tap, message),
+            Self::Http(link) => link.leaving.add(tap, link.post(peer, message, &labels)),
+            Self::Legacy(link) => link.leaving.add(tap, link.post(peer, message, &labels)),
         }
     }
 
@@ -62,11 +84,60 @@ impl Link {
         peer: &Arc<Peer>,
         message: Vec<u8>,
         labels: &Labels,
-    ) -> Result<Option<tokio::task::JoinHandle<()>>, SendError> {
+    ) -> Result<Option<JoinHandle<()>>, SendError> {
         match self {
-            Self::Stdio(link) => link.send(message).await.map(|()| None),
+            Self::Stdio(link) => link.send(&labels.tap, message).await.map(|()| None),
             Self::Http(link) => Ok(Some(link.post(peer, message, labels))),
             Self::Legacy(link) => Ok(Some(link.post(peer, message, labels))),
+        }
+    }
+
+    /// Waits until what belongs to one of those who share the link is on its way, but not for long.
+    pub(crate) async fn settle(&self, tap: &Arc<Tap>) {
+        match self {
+            Self::Stdio(link) => link.settle().await,
+            Self::Http(link) => link.leaving.settle(Some(tap)).await,
+            Self::Legacy(link) => link.leaving.settle(Some(tap)).await,
+        }
+    }
+
+    /// Lets the server go, without a word.
+    pub(crate) fn let_go(&self) {
+        match self {
+            Self::Stdio(link) => drop(link.close()),
+            Self::Http(link) => link.stop_listening(),
+            Self::Legacy(link) => link.stop_listening(),
+        }
+    }
+}
+
+/// Messages that were sent without waiting, each with the one that it belongs to.
+#[derive(Default)]
+pub(crate) struct Leaving(Mutex<Vec<(Arc<Tap>, JoinHandle<()>)>>);
+
+impl Leaving {
+    fn add(&self, tap: &Arc<Tap>, message: JoinHandle<()>) {
+        let mut leaving = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        leaving.retain(|(_, message)| !message.is_finished());
+        leaving.push((tap.clone(), message));
+    }
+
+    /// Waits until all of them have left, or all that belong to one, but not for long.
+    async fn settle(&self, of: Option<&Arc<Tap>>) {
+        let deadline = Instant::now() + GOODBYE;
+        let mut settling = Vec::new();
+        {
+            let mut leaving = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            for (tap, message) in std::mem::take(&mut *leaving) {
+                if of.is_none_or(|of| Arc::ptr_eq(of, &tap)) {
+                    settling.push(message);
+                } else {
+                    leaving.push((tap, message));
+                }
+            }
+        }
+        for message in settling {
+            let _ = tokio::time::timeout_at(deadline, message).await;
         }
     }
 }

@@ -79,7 +79,7 @@ impl Client {
         for rounds in 0..=MAX_ROUNDS {
             let raw = self.request(method, next).await?;
             let glance = self.glance(method, &raw)?;
-            let asks_back = self.identity.era == Era::Stateless && glance.asks_back();
+            let asks_back = self.identity().era == Era::Stateless && glance.asks_back();
             if !asks_back {
                 let is_error = glance.is_error();
                 return Ok(CallResult {
@@ -89,7 +89,7 @@ impl Client {
                 });
             }
             next = params.clone();
-            let responses = responses(&glance, self.peer.answers())?;
+            let responses = responses(&glance, self.connection.peer.answers())?;
             next.insert("inputResponses".to_owned(), responses);
             if let Some(state) = read(glance.request_state) {
                 next.insert("requestState".to_owned(), state);
@@ -104,9 +104,7 @@ impl Client {
     fn glance<'a>(&self, method: &str, raw: &'a RawValue) -> Result<Glance<'a>, CallError> {
         let note = |problem: &str| {
             let detail = format!("the result of `{method}` {problem}");
-            self.peer
-                .tap()
-                .finding(FindingKind::Protocol, detail.as_str());
+            self.tap.finding(FindingKind::Protocol, detail.as_str());
             detail
         };
         let glance: Glance<'_> = serde_json::from_str(raw.get())

@@ -4,7 +4,6 @@ mod line;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use proctor_core::event::Actor;
@@ -14,15 +13,10 @@ use tokio::time::Instant;
 
 use self::line::{IntroductionError, Line};
 use super::answers::Answers;
-use super::peer::Peer;
-use super::{Client, Era, Timeouts, ending};
-use crate::process::{Process, SpawnError};
+use super::{Client, Era, Timeouts};
+use crate::process::SpawnError;
 use crate::recorder::Recorder;
-use crate::transport::Link;
 use crate::transport::http::AddressError;
-
-/// How long a process has to end by itself once its stdin is closed.
-const GOODBYE: Duration = Duration::from_secs(2);
 
 /// What a connection is made with, besides the server.
 #[derive(Clone)]
@@ -142,47 +136,4 @@ impl Client {
             stderr,
         })
     }
-}
-
-/// How a server went, and the end of what it wrote to its stderr.
-pub(super) async fn farewell(process: Option<&mut Process>, peer: &Peer) -> (String, String) {
-    let ended = peer.ended();
-    let Some(process) = process else {
-        return (ending(ended), String::new());
-    };
-    // A process whose stdout is closed is about to end, or hangs.
-    let how = match tokio::time::timeout(GOODBYE, process.wait()).await {
-        Ok(how) => format!("the server {how}"),
-        Err(_) => ending(ended),
-    };
-    (how, process.stderr_tail())
-}
-
-/// Ends a connection, and the process with it, and writes how.
-pub(super) async fn close(peer: Arc<Peer>, link: Link, process: Option<Process>) {
-    // For a process this closes the last handle to its stdin.
-    let reading = match link {
-        Link::Http(link) => {
-            link.close(peer.tap()).await;
-            None
-        }
-        Link::Legacy(link) => {
-            link.close();
-            None
-        }
-        Link::Stdio(link) => Some(link.close()),
-    };
-    let (reason, stderr) = match process {
-        Some(process) => {
-            let stderr = process.stderr();
-            let how = process.stop(GOODBYE).await;
-            (how.to_string(), Some(stderr.text()))
-        }
-        None => ("was closed".to_owned(), None),
-    };
-    if let Some(reading) = reading {
-        // The server's last words come before its end.
-        let _ = tokio::time::timeout(GOODBYE, reading).await;
-    }
-    peer.tap().close(reason, stderr);
 }

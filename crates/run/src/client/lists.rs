@@ -136,9 +136,7 @@ impl Client {
         let tools = tools(&listed);
         let mut known = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(difference) = known.as_ref().and_then(|old| difference(old, &tools)) {
-            self.peer
-                .tap()
-                .finding(FindingKind::ToolsChanged, difference);
+            self.tap.finding(FindingKind::ToolsChanged, difference);
         }
         *known = Some(tools);
         drop(known);
@@ -199,9 +197,7 @@ impl Client {
     }
 
     fn endless(&self, error: ListError) -> ListError {
-        self.peer
-            .tap()
-            .finding(FindingKind::Pagination, error.to_string());
+        self.tap.finding(FindingKind::Pagination, error.to_string());
         error
     }
 
@@ -221,9 +217,7 @@ impl Client {
                 method: method.to_owned(),
                 key: key.to_owned(),
             };
-            self.peer
-                .tap()
-                .finding(FindingKind::Protocol, error.to_string());
+            self.tap.finding(FindingKind::Protocol, error.to_string());
             return Err(error);
         };
         let next = fields

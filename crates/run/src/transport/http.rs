@@ -13,19 +13,16 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Request, Response, StatusCode, Url};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
 use super::frames::Bounded;
 use super::sse::Events;
-use super::{Labels, MAX_MESSAGE};
-use crate::client::peer::{Failure, Peer};
+use super::{GOODBYE, Labels, Leaving, MAX_MESSAGE};
+use crate::client::peer::{Failure, Peer, Source};
 use crate::recorder::Tap;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// For messages that nobody waits for.
 const NOTIFY_TIMEOUT: Duration = Duration::from_secs(30);
-/// For the end of a session.
-const GOODBYE: Duration = Duration::from_secs(2);
 /// How many answers to the server's own requests may be on their way.
 const ANSWERS: usize = 64;
 const SESSION: &str = "mcp-session-id";
@@ -43,6 +40,8 @@ pub(crate) struct HttpLink {
     /// Places for answers to the server's own requests that are on their way.
     answering: Arc<Semaphore>,
     session: Mutex<Session>,
+    /// What was sent without waiting.
+    pub(super) leaving: Leaving,
 }
 
 #[derive(Default)]
@@ -50,8 +49,6 @@ struct Session {
     id: Option<HeaderValue>,
     version: Option<HeaderValue>,
     listening: Option<JoinHandle<()>>,
-    /// What was sent without waiting.
-    leaving: Vec<JoinHandle<()>>,
 }
 
 /// Why an address or header can't be used.
@@ -80,6 +77,7 @@ impl HttpLink {
             exchanges: AtomicU64::new(0),
             answering: Arc::new(Semaphore::new(ANSWERS)),
             session: Mutex::default(),
+            leaving: Leaving::default(),
         })
     }
 
@@ -119,9 +117,9 @@ impl HttpLink {
         labels: &Labels,
     ) -> Result<(), Failure> {
         let exchange = self.exchanges.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut request = self.request(Method::POST, BOTH, labels);
+        let mut request = self.request(Method::POST, BOTH, &labels.headers);
         request.headers_mut().insert(CONTENT_TYPE, JSON);
-        let tap = peer.tap();
+        let tap = &labels.tap;
         tap.http(
             exchange,
             Direction::ToServer,
@@ -141,8 +139,12 @@ impl HttpLink {
             self.lock().id = Some(id.clone());
         }
         let what = described(&response);
-        self.take_response(peer, response, exchange, labels.id)
-            .await?;
+        let from = Source {
+            tap,
+            exchange: Some(exchange),
+            own: labels.id,
+        };
+        self.take_response(peer, response, &from).await?;
         Err(Failure::NoAnswer { what: Some(what) })
     }
 
@@ -150,12 +152,11 @@ impl HttpLink {
         self: &Arc<Self>,
         peer: &Arc<Peer>,
         response: Response,
-        exchange: u64,
-        own: Option<u64>,
+        from: &Source<'_>,
     ) -> Result<(), Failure> {
         let status = response.status();
         if status.is_success() && is_stream(&response) {
-            return self.take_stream(peer, response, exchange, own).await;
+            return self.take_stream(peer, response, from).await;
         }
         // It has no body, and a server that does not say so must not be waited for.
         if status == StatusCode::ACCEPTED && response.content_length().is_none() {
@@ -164,31 +165,29 @@ impl HttpLink {
         let body = match read_body(response).await? {
             Ok(body) => body,
             Err(cut) => {
-                peer.tap()
-                    .cut_frame(Some(exchange), Direction::ToClient, &cut);
+                from.tap.cut_frame(from.exchange, Direction::ToClient, &cut);
                 let detail = format!("a response of {} bytes", cut.bytes);
-                peer.tap().finding(FindingKind::TooLarge, detail);
+                from.tap.finding(FindingKind::TooLarge, detail);
                 return Err(Failure::TooLarge { bytes: cut.bytes });
             }
         };
         if !body.is_empty() {
-            peer.tap().frame(Some(exchange), Direction::ToClient, &body);
+            peer.record(&body, from);
         }
         if status.is_success() {
             if !body.trim_ascii().is_empty() {
-                self.receive(peer, &body, own);
+                self.receive(peer, &body, from);
             }
             return Ok(());
         }
-        Err(refusal(status, &body, peer.tap()))
+        Err(refusal(status, &body, from.tap))
     }
 
     async fn take_stream(
         self: &Arc<Self>,
         peer: &Arc<Peer>,
         mut response: Response,
-        exchange: u64,
-        own: Option<u64>,
+        from: &Source<'_>,
     ) -> Result<(), Failure> {
         let mut events = Events::new(MAX_MESSAGE);
         while let Some(chunk) = response.chunk().await.map_err(broken)? {
@@ -197,29 +196,25 @@ impl HttpLink {
                     // A server may open a stream with an empty event, to have it resumed.
                     Ok(data) if data.is_empty() => {}
                     Ok(data) => {
-                        peer.tap().frame(Some(exchange), Direction::ToClient, &data);
-                        self.receive(peer, &data, own);
+                        peer.record(&data, from);
+                        self.receive(peer, &data, from);
                     }
-                    Err(cut) => {
-                        peer.tap()
-                            .cut_frame(Some(exchange), Direction::ToClient, &cut);
-                        peer.oversized(&cut, own);
-                    }
+                    Err(cut) => peer.oversized(&cut, from),
                 }
             }
         }
         Ok(())
     }
 
-    fn receive(self: &Arc<Self>, peer: &Arc<Peer>, message: &[u8], own: Option<u64>) {
-        for answer in peer.receive(message, own) {
+    fn receive(self: &Arc<Self>, peer: &Arc<Peer>, message: &[u8], from: &Source<'_>) {
+        for answer in peer.receive(message, from) {
             // A server that asks faster than it takes answers is not waited for.
             let Ok(place) = self.answering.clone().try_acquire_owned() else {
                 let detail = "an answer to the server was not taken";
-                peer.tap().finding(FindingKind::Dropped, detail);
+                from.tap.finding(FindingKind::Dropped, detail);
                 continue;
             };
-            let posted = self.post(peer, answer, &Labels::default());
+            let posted = self.post(peer, answer, &Labels::unasked(from.tap));
             tokio::spawn(async move {
                 let _ = posted.await;
                 drop(place);
@@ -232,8 +227,8 @@ impl HttpLink {
         let (link, listener) = (self.clone(), peer.clone());
         let task = tokio::spawn(async move {
             let exchange = link.exchanges.fetch_add(1, Ordering::Relaxed) + 1;
-            let request = link.request(Method::GET, STREAM, &Labels::default());
             let tap = listener.tap();
+            let request = link.request(Method::GET, STREAM, &[]);
             tap.http(
                 exchange,
                 Direction::ToServer,
@@ -252,38 +247,28 @@ impl HttpLink {
             );
             if status.is_success() && is_stream(&response) {
                 // Its end is no error: the server has nothing to say unasked.
-                let _ = link.take_stream(&listener, response, exchange, None).await;
+                let from = Source {
+                    tap,
+                    exchange: Some(exchange),
+                    own: None,
+                };
+                let _ = link.take_stream(&listener, response, &from).await;
             }
         });
         self.lock().listening = Some(task);
     }
 
-    /// Sends a message that nobody waits for, but that leaves before the connection is closed.
-    pub(crate) fn post_soon(self: &Arc<Self>, peer: &Arc<Peer>, message: Vec<u8>) {
-        let posted = self.post(peer, message, &Labels::default());
-        self.lock().leaving.push(posted);
-    }
-
     /// Ends the session, as far as the server has one.
     pub(crate) async fn close(&self, tap: &Tap) {
-        let (listening, leaving, is_open) = {
-            let mut session = self.lock();
-            let leaving = std::mem::take(&mut session.leaving);
-            (session.listening.take(), leaving, session.id.is_some())
-        };
-        if let Some(listening) = listening {
-            listening.abort();
-        }
+        self.stop_listening();
         // What was said before the end comes before it.
-        let deadline = Instant::now() + GOODBYE;
-        for message in leaving {
-            let _ = tokio::time::timeout_at(deadline, message).await;
-        }
+        self.leaving.settle(None).await;
+        let is_open = self.lock().id.is_some();
         if !is_open {
             return;
         }
         let exchange = self.exchanges.fetch_add(1, Ordering::Relaxed) + 1;
-        let request = self.request(Method::DELETE, BOTH, &Labels::default());
+        let request = self.request(Method::DELETE, BOTH, &[]);
         tap.http(
             exchange,
             Direction::ToServer,
@@ -302,7 +287,18 @@ impl HttpLink {
         }
     }
 
-    fn request(&self, method: Method, accept: HeaderValue, labels: &Labels) -> Request {
+    pub(super) fn stop_listening(&self) {
+        if let Some(listening) = self.lock().listening.take() {
+            listening.abort();
+        }
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        accept: HeaderValue,
+        repeated: &[(String, String)],
+    ) -> Request {
         // A name and password in the address become a header.
         let built = self
             .client
@@ -319,7 +315,7 @@ impl HttpLink {
         if let Some(version) = &session.version {
             headers.insert(VERSION, version.clone());
         }
-        for (name, value) in &labels.headers {
+        for (name, value) in repeated {
             let name = HeaderName::from_bytes(name.as_bytes());
             let value = HeaderValue::from_str(value);
             if let (Ok(name), Ok(value)) = (name, value) {

@@ -13,8 +13,9 @@ use tokio::task::JoinHandle;
 
 use super::http::{AddressError, broken, client, is_stream, line, parse_headers, parse_url};
 use super::sse::Events;
-use super::{Labels, MAX_MESSAGE};
-use crate::client::peer::{Ended, Failure, Peer};
+use super::{Labels, Leaving, MAX_MESSAGE};
+use crate::client::peer::{Ended, Failure, Peer, Source};
+use crate::recorder::Tap;
 
 const POST_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -25,6 +26,8 @@ pub(crate) struct LegacyLink {
     headers: HeaderMap,
     exchanges: AtomicU64,
     reading: JoinHandle<()>,
+    /// What was sent without waiting.
+    pub(super) leaving: Leaving,
 }
 
 /// Why the stream could not be opened.
@@ -85,6 +88,7 @@ impl LegacyLink {
             headers,
             exchanges: AtomicU64::new(1),
             reading,
+            leaving: Leaving::default(),
         });
         tokio::spawn(answer(Arc::downgrade(&link), peer.clone(), answers));
         Ok(link)
@@ -97,29 +101,28 @@ impl LegacyLink {
         message: Vec<u8>,
         labels: &Labels,
     ) -> JoinHandle<()> {
-        let (link, peer, id) = (self.clone(), peer.clone(), labels.id);
+        let (link, peer, labels) = (self.clone(), peer.clone(), labels.clone());
         tokio::spawn(async move {
             let exchange = link.exchanges.fetch_add(1, Ordering::Relaxed) + 1;
-            let sent =
-                tokio::time::timeout(POST_TIMEOUT, link.send(&peer, message, exchange)).await;
+            let sending = link.send(&labels.tap, message, exchange);
+            let sent = tokio::time::timeout(POST_TIMEOUT, sending).await;
             let failure = match sent {
                 Ok(Ok(())) => return,
                 Ok(Err(failure)) => failure,
                 Err(_) => Failure::Broken("the server does not take messages".to_owned()),
             };
-            if let Some(id) = id {
+            if let Some(id) = labels.id {
                 peer.fail(id, failure);
             }
         })
     }
 
-    async fn send(&self, peer: &Peer, message: Vec<u8>, exchange: u64) -> Result<(), Failure> {
+    async fn send(&self, tap: &Tap, message: Vec<u8>, exchange: u64) -> Result<(), Failure> {
         let mut request = Request::new(Method::POST, self.endpoint.clone());
         request.headers_mut().extend(self.headers.clone());
         request
             .headers_mut()
             .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let tap = peer.tap();
         tap.http(
             exchange,
             Direction::ToServer,
@@ -145,8 +148,13 @@ impl LegacyLink {
         })
     }
 
-    /// Stops to listen.
-    pub(crate) fn close(&self) {
+    /// Ends the connection, when what was said before has left.
+    pub(crate) async fn close(&self) {
+        self.leaving.settle(None).await;
+        self.stop_listening();
+    }
+
+    pub(super) fn stop_listening(&self) {
         self.reading.abort();
     }
 }
@@ -159,8 +167,9 @@ async fn answer(
 ) {
     while let Some(message) = answers.recv().await {
         let Some(link) = link.upgrade() else { return };
+        let labels = Labels::unasked(peer.tap());
         // One at a time: the queue before it is what bounds them.
-        let _ = link.post(&peer, message, &Labels::default()).await;
+        let _ = link.post(&peer, message, &labels).await;
     }
 }
 
@@ -205,12 +214,17 @@ impl Stream {
     }
 
     async fn read(mut self, peer: Arc<Peer>, answers: tokio::sync::mpsc::Sender<Vec<u8>>) {
+        let from = Source {
+            tap: peer.tap(),
+            exchange: None,
+            own: None,
+        };
         loop {
             for event in self.ready.drain(..) {
                 match event.data {
                     Ok(data) => {
-                        peer.tap().frame(None, Direction::ToClient, &data);
-                        for answer in peer.receive(&data, None) {
+                        peer.record(&data, &from);
+                        for answer in peer.receive(&data, &from) {
                             if answers.try_send(answer).is_err() {
                                 peer.tap().finding(
                                     FindingKind::Dropped,
@@ -219,10 +233,7 @@ impl Stream {
                             }
                         }
                     }
-                    Err(cut) => {
-                        peer.tap().cut_frame(None, Direction::ToClient, &cut);
-                        peer.oversized(&cut, None);
-                    }
+                    Err(cut) => peer.oversized(&cut, &from),
                 }
             }
             match self.response.chunk().await {

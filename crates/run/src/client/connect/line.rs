@@ -10,7 +10,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::{ConnectError, ConnectOptions, GOODBYE, close, farewell};
+use super::{ConnectError, ConnectOptions};
+use crate::client::connection::{Connection, GOODBYE, close, farewell};
 use crate::client::meta::{self, HANDSHAKE_VERSION, STATELESS_VERSION};
 use crate::client::peer::{Failure, Peer};
 use crate::client::{Client, Era, Identity, Patience, Timeouts, Wire, WireError};
@@ -177,8 +178,9 @@ impl Line {
         if let Link::Http(link) = &self.link {
             link.set_version(&version);
         }
+        let unasked = Labels::unasked(self.peer.tap());
         let ready = rpc::notification("notifications/initialized", None);
-        if let Ok(Some(exchange)) = self.link.send(&self.peer, ready, &Labels::default()).await {
+        if let Ok(Some(exchange)) = self.link.send(&self.peer, ready, &unasked).await {
             // Requests before the server has taken this in may be refused.
             let _ = tokio::time::timeout(GOODBYE, exchange).await;
         }
@@ -200,6 +202,7 @@ impl Line {
         let wire = Wire {
             peer: &self.peer,
             link: &self.link,
+            tap: self.peer.tap(),
             era,
         };
         let patience = Patience {
@@ -245,18 +248,17 @@ impl Line {
     }
 
     pub(super) fn into_client(self, identity: Identity, timeouts: Timeouts) -> Client {
-        Client {
+        Client::new(Connection {
             peer: self.peer,
             link: self.link,
             process: tokio::sync::Mutex::new(self.process),
             identity,
             timeouts,
-            tools: std::sync::Mutex::default(),
-        }
+        })
     }
 
     pub(super) async fn close(self) {
-        close(self.peer, self.link, self.process).await;
+        close(&self.peer, &self.link, self.process).await;
     }
 }
 

@@ -9,8 +9,20 @@ fn peer() -> Peer {
     Peer::new(tap, Answers::default())
 }
 
+fn expect(peer: &Peer) -> Waiting {
+    peer.expect(peer.tap())
+}
+
+fn unasked(peer: &Peer) -> Source<'_> {
+    Source {
+        tap: peer.tap(),
+        exchange: None,
+        own: None,
+    }
+}
+
 fn receive(peer: &Peer, message: &str) -> Vec<String> {
-    let answers = peer.receive(message.as_bytes(), None).into_iter();
+    let answers = peer.receive(message.as_bytes(), &unasked(peer)).into_iter();
     answers.map(|a| String::from_utf8(a).unwrap()).collect()
 }
 
@@ -24,7 +36,7 @@ fn kinds(peer: &Peer) -> Vec<(FindingKind, u64)> {
 #[test]
 fn an_answer_reaches_who_asked_and_the_first_one_wins() {
     let peer = peer();
-    let (mut first, mut second) = (peer.expect(), peer.expect());
+    let (mut first, mut second) = (expect(&peer), expect(&peer));
     receive(
         &peer,
         r#"{"jsonrpc":"2.0","id":2,"result":{"n":12345678901234567890}}"#,
@@ -39,7 +51,7 @@ fn an_answer_reaches_who_asked_and_the_first_one_wins() {
 #[test]
 fn what_nobody_asked_for_is_noted_and_answers_nobody() {
     let peer = peer();
-    let mut waiting = peer.expect();
+    let mut waiting = expect(&peer);
     for stranger in [
         r#"{"id":9,"result":{}}"#,
         r#"{"id":"1","result":{}}"#,
@@ -57,7 +69,7 @@ fn what_nobody_asked_for_is_noted_and_answers_nobody() {
 #[test]
 fn an_answer_after_giving_up_is_late_not_unknown() {
     let peer = peer();
-    let waiting = peer.expect();
+    let waiting = expect(&peer);
     peer.give_up(waiting.id);
     receive(&peer, r#"{"id":1,"result":{}}"#);
     assert_eq!(kinds(&peer), [(FindingKind::LateAnswer, 1)]);
@@ -80,7 +92,7 @@ fn nonsense_is_noted_and_never_answered() {
     let expected = [(FindingKind::Malformed, 5), (FindingKind::UnknownId, 1)];
     assert_eq!(kinds(&peer), expected);
     assert_eq!(
-        peer.receive(b"{\"id\":1,\"result\":\"\xff\"}", None),
+        peer.receive(b"{\"id\":1,\"result\":\"\xff\"}", &unasked(&peer)),
         Vec::<Vec<u8>>::new()
     );
 }
@@ -88,7 +100,7 @@ fn nonsense_is_noted_and_never_answered() {
 #[test]
 fn both_a_result_and_an_error_is_a_result_and_noted() {
     let peer = peer();
-    let mut waiting = peer.expect();
+    let mut waiting = expect(&peer);
     receive(
         &peer,
         r#"{"id":1,"result":{},"error":{"code":1,"message":"x"}}"#,
@@ -132,7 +144,7 @@ fn a_flood_of_notifications_leaves_nothing_behind() {
 #[test]
 fn progress_is_told_to_the_one_who_waits() {
     let peer = peer();
-    let waiting = peer.expect();
+    let waiting = expect(&peer);
     let before = *waiting.progress.borrow();
     receive(
         &peer,
@@ -150,7 +162,7 @@ fn progress_is_told_to_the_one_who_waits() {
 #[test]
 fn the_end_of_the_connection_ends_every_wait() {
     let peer = peer();
-    let mut waiting = peer.expect();
+    let mut waiting = expect(&peer);
     peer.end(Ended::Broken("first".to_owned()));
     peer.end(Ended::Closed);
     assert!(matches!(
@@ -163,7 +175,7 @@ fn the_end_of_the_connection_ends_every_wait() {
 #[test]
 fn a_message_without_a_version_is_taken_and_noted() {
     let peer = peer();
-    let mut waiting = peer.expect();
+    let mut waiting = expect(&peer);
     receive(&peer, r#"{"id":1,"result":{}}"#);
     assert!(waiting.answer.try_recv().unwrap().is_ok());
     assert_eq!(peer.tap().findings()[0].0, FindingKind::Protocol);
@@ -172,17 +184,21 @@ fn a_message_without_a_version_is_taken_and_noted() {
 #[test]
 fn a_message_that_is_too_large_answers_the_only_one_who_waits() {
     let peer = peer();
-    let mut waiting = peer.expect();
-    peer.oversized(&oversized(99, "{\"result\""), None);
+    let mut waiting = expect(&peer);
+    peer.oversized(&oversized(99, "{\"result\""), &unasked(&peer));
     assert!(matches!(
         waiting.answer.try_recv(),
         Ok(Err(Failure::TooLarge { bytes: 99 }))
     ));
-    let (mut one, mut two) = (peer.expect(), peer.expect());
-    peer.oversized(&oversized(100, "{\"result\""), None);
+    let (mut one, mut two) = (expect(&peer), expect(&peer));
+    peer.oversized(&oversized(100, "{\"result\""), &unasked(&peer));
     assert!(matches!(one.answer.try_recv(), Err(TryRecvError::Empty)));
     assert!(matches!(two.answer.try_recv(), Err(TryRecvError::Empty)));
-    peer.oversized(&oversized(101, "{\"result\""), Some(one.id));
+    let own = Source {
+        own: Some(one.id),
+        ..unasked(&peer)
+    };
+    peer.oversized(&oversized(101, "{\"result\""), &own);
     assert!(matches!(
         one.answer.try_recv(),
         Ok(Err(Failure::TooLarge { bytes: 101 }))
@@ -190,7 +206,7 @@ fn a_message_that_is_too_large_answers_the_only_one_who_waits() {
     // A large notification answers nobody.
     peer.oversized(
         &oversized(102, "{\"method\":\"notifications/message\""),
-        None,
+        &unasked(&peer),
     );
     assert!(matches!(two.answer.try_recv(), Err(TryRecvError::Empty)));
 }
@@ -206,10 +222,10 @@ fn oversized(bytes: u64, head: &str) -> Oversized {
 #[test]
 fn a_null_result_is_a_result_and_a_nameless_error_is_for_the_only_one() {
     let peer = peer();
-    let mut waiting = peer.expect();
+    let mut waiting = expect(&peer);
     receive(&peer, r#"{"jsonrpc":"2.0","id":1,"result":null}"#);
     assert_eq!(waiting.answer.try_recv().unwrap().unwrap().get(), "null");
-    let mut waiting = peer.expect();
+    let mut waiting = expect(&peer);
     receive(
         &peer,
         r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}"#,
@@ -217,7 +233,7 @@ fn a_null_result_is_a_result_and_a_nameless_error_is_for_the_only_one() {
     assert!(
         matches!(waiting.answer.try_recv(), Ok(Err(Failure::Rpc(error))) if error.code == -32700)
     );
-    let mut waiting = peer.expect();
+    let mut waiting = expect(&peer);
     receive(&peer, r#"[5,{"jsonrpc":"2.0","id":3.0,"result":{}}]"#);
     assert!(waiting.answer.try_recv().unwrap().is_ok());
 }
