@@ -10,6 +10,7 @@ mod http;
 mod legacy_sse;
 mod lists;
 mod processes;
+mod shared;
 mod stdio;
 mod tee;
 mod wire;

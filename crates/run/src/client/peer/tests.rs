@@ -1,3 +1,5 @@
+mod shared;
+
 use proctor_core::event::{Actor, Wire};
 use tokio::sync::oneshot::error::TryRecvError;
 

@@ -1,0 +1,178 @@
+//! How calls, shares and connections end.
+
+use std::time::{Duration, Instant};
+
+use proctor_core::event::FindingKind;
+use proctor_e2e::Fixture;
+use proctor_e2e::client::{http_server, stdio_server};
+use proctor_run::client::CallError;
+use serde_json::json;
+
+use super::stage::{HOME, Stage, arguments, eventually};
+
+#[tokio::test]
+async fn the_death_of_the_server_is_told_to_all_who_share_it() {
+    let mut stage = Stage::new();
+    let server = stdio_server(&["--mode", "exit-in-call=4", "--on", "resources/read"]);
+    let client = stage.connect(&server, |_| {}).await;
+    let (a, b) = (stage.attach(&client, "a"), stage.attach(&client, "b"));
+    let read = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        b.call("resources/read", json!({"uri": "fixture://text"}))
+            .await
+    };
+    let (first, second) = tokio::join!(a.call_tool("sleep", arguments("ms", 60_000)), read);
+    let third = a.call_tool("echo", arguments("text", "late")).await;
+    for died in [first, second, third] {
+        let Err(CallError::Gone { how, stderr }) = died else {
+            panic!("{died:?}");
+        };
+        assert_eq!(how, "the server exited with code 4");
+        assert!(stderr.contains("in `resources/read`"), "{stderr}");
+    }
+    a.close().await;
+    b.close().await;
+    client.close().await;
+    let records = stage.end();
+    assert_eq!(records["a"].calls(), [r#"sleep {"ms":60000} → nothing"#]);
+    assert_eq!(records["b"].calls().len(), 1);
+    for name in ["a", "b"] {
+        let closed = records[name].closed();
+        assert_eq!(closed.reason, "the server exited with code 4");
+        assert!(closed.stderr.as_ref().unwrap().contains("exit 4"));
+    }
+    assert_eq!(records[HOME].closed().reason, "exited with code 4");
+}
+
+#[tokio::test]
+async fn a_cancelled_call_and_its_late_answer_are_in_one_record() {
+    let modes = ["--mode", "answer-after-cancel"];
+    let http = Fixture::http(&[&["--era", "handshake"], &modes[..]].concat());
+    for (server, is_late) in [
+        (stdio_server(&modes), true),
+        (http_server(http.url()), false),
+    ] {
+        let mut stage = Stage::new();
+        let client = stage
+            .connect(&server, |options| {
+                options.timeouts.request = Duration::from_millis(200);
+            })
+            .await;
+        let (a, b) = (stage.attach(&client, "a"), stage.attach(&client, "b"));
+        let (call, prompt) = tokio::join!(
+            a.call_tool("echo", arguments("text", "hi")),
+            b.call(
+                "prompts/get",
+                json!({"name": "greet", "arguments": {"who": "you"}})
+            )
+        );
+        assert!(matches!(call, Err(CallError::TimedOut { .. })), "{call:?}");
+        prompt.unwrap();
+        if is_late {
+            eventually(|| !a.findings().is_empty()).await;
+            assert_eq!(a.findings()[0].0, FindingKind::LateAnswer);
+        }
+        assert_eq!((b.findings(), client.findings()), (Vec::new(), Vec::new()));
+        a.close().await;
+        b.close().await;
+        client.close().await;
+        let records = stage.end();
+        let counts = ["a", "b", HOME].map(|n| records[n].holding("notifications/cancelled"));
+        assert_eq!(counts, [1, 0, 0]);
+        assert_eq!(records["a"].calls(), [r#"echo {"text":"hi"} → nothing"#]);
+        assert_eq!(records["a"].frames.len(), 2 + usize::from(is_late));
+        assert_eq!(records["b"].calls().len(), 1);
+        assert_eq!(records["b"].folded.findings, []);
+    }
+}
+
+#[tokio::test]
+async fn what_comes_after_a_record_has_ended_is_kept_by_the_connection() {
+    let mut stage = Stage::new();
+    let server = stdio_server(&["--mode", "answer-late=300", "--mode", "ignore-cancel"]);
+    let client = stage.connect(&server, |_| {}).await;
+    let a = stage.attach(&client, "a");
+    {
+        let call = a.call_tool("echo", arguments("text", "late"));
+        let waited = tokio::time::timeout(Duration::from_millis(50), call).await;
+        assert!(waited.is_err());
+    }
+    a.close().await;
+    stage.end_trial("a");
+    eventually(|| !client.findings().is_empty()).await;
+    assert_eq!(client.findings()[0].0, FindingKind::LateAnswer);
+    client.close().await;
+    let records = stage.end();
+    // The request and the cancellation; the answer came too late.
+    assert_eq!(records["a"].frames.len(), 2);
+    assert_eq!(records["a"].holding("notifications/cancelled"), 1);
+    assert_eq!(records["a"].folded.findings, []);
+    assert_eq!(records[HOME].holding(r#""text":"late""#), 1);
+}
+
+#[tokio::test]
+async fn the_connection_ends_with_the_client_that_opened_it() {
+    for is_dropped in [false, true] {
+        let mut stage = Stage::new();
+        let client = stage.connect(&stdio_server(&[]), |_| {}).await;
+        let (a, b) = (stage.attach(&client, "a"), stage.attach(&client, "b"));
+        a.close().await;
+        let hi = || arguments("text", "hi");
+        b.call_tool("echo", hi()).await.unwrap();
+        let waiting = b.call_tool("sleep", arguments("ms", 60_000));
+        let end = async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            if is_dropped {
+                drop(client);
+            } else {
+                client.close().await;
+            }
+        };
+        let started = Instant::now();
+        let (waited, ()) = tokio::join!(waiting, end);
+        for ended in [waited, b.call_tool("echo", hi()).await] {
+            let Err(CallError::Gone { how, .. }) = ended else {
+                panic!("{ended:?}");
+            };
+            assert_eq!(how, "the connection was closed");
+        }
+        assert!(started.elapsed() < Duration::from_secs(10));
+        b.close().await;
+        let records = stage.end();
+        assert_eq!(records["b"].calls().len(), 2);
+        assert_eq!(records["b"].closed().reason, "the connection was closed");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_proctor_had_to_end_is_not_said_to_have_been_killed() {
+    let mut stage = Stage::new();
+    let server = stdio_server(&["--mode", "ignores-stdin-close"]);
+    let client = stage.connect(&server, |_| {}).await;
+    client.close().await;
+    assert_eq!(
+        stage.end()[HOME].closed().reason,
+        "was ended by Proctor: it did not end within 2s after its stdin was closed"
+    );
+}
+
+#[tokio::test]
+async fn a_status_of_http_is_told_from_a_network_that_broke() {
+    let call = async |mode: &str| {
+        let fixture = Fixture::http(&["--era", "handshake", "--mode", mode]);
+        let mut stage = Stage::new();
+        let client = stage.connect(&http_server(fixture.url()), |_| {}).await;
+        let called = client.call_tool("echo", arguments("text", "hi")).await;
+        client.close().await;
+        called.unwrap_err()
+    };
+    let refused = call("http-status=503").await;
+    assert!(
+        matches!(&refused, CallError::Http { status: 503, body } if !body.is_empty()),
+        "{refused:?}"
+    );
+    let shown = refused.to_string();
+    assert!(shown.starts_with("the server answered with HTTP status 503: "));
+    let broken = call("truncated-body").await;
+    assert!(matches!(broken, CallError::Broken(_)), "{broken:?}");
+}
