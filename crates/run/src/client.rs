@@ -11,24 +11,23 @@ mod connection;
 mod lists;
 mod meta;
 pub(crate) mod peer;
+mod wire;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use proctor_core::event::{Actor, FindingKind};
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
 pub use self::calls::CallResult;
 pub use self::connect::{ConnectError, ConnectOptions};
 use self::connection::{Connection, Owner};
 pub use self::lists::{Caps, ListError, Listed};
-use self::peer::{Failure, Peer, Waiting};
+use self::peer::Failure;
+use self::wire::{Patience, Wire, WireError};
 use crate::recorder::{Recorder, Tap};
-use crate::rpc::{self, RpcError};
-use crate::transport::{Labels, Link};
+use crate::rpc::RpcError;
 
 /// Which of the two forms of the protocol a server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -264,126 +263,6 @@ impl From<Failure> for CallError {
             other @ (Failure::NoAnswer { .. } | Failure::Broken(_)) => {
                 Self::Broken(other.to_string())
             }
-        }
-    }
-}
-
-/// What is needed to make a request, before there is a client and after.
-struct Wire<'a> {
-    peer: &'a Arc<Peer>,
-    link: &'a Link,
-    /// Where it all goes.
-    tap: &'a Arc<Tap>,
-    era: Era,
-}
-
-/// How long an answer is waited for.
-#[derive(Clone, Copy)]
-struct Patience {
-    /// Without a word of progress.
-    idle: Duration,
-    /// In all.
-    total: Duration,
-}
-
-enum WireError {
-    Failed(Failure),
-    TimedOut(Duration),
-    Gone,
-}
-
-impl Wire<'_> {
-    async fn request(
-        &self,
-        method: &str,
-        mut params: Map<String, Value>,
-        headers: Vec<(String, String)>,
-        patience: Patience,
-    ) -> Result<Box<RawValue>, WireError> {
-        if self.peer.ended().is_some() {
-            return Err(WireError::Gone);
-        }
-        let waiting = self.peer.expect(self.tap);
-        let id = waiting.id;
-        let capabilities = self.peer.answers().capabilities();
-        meta::add(&mut params, self.era, id, capabilities);
-        let params = to_raw_value(&params).ok();
-        let message = rpc::request(id, method, params.as_deref());
-        let labels = Labels {
-            tap: self.tap.clone(),
-            id: Some(id),
-            headers,
-        };
-        let mut flight = Flight {
-            wire: self,
-            id,
-            exchange: None,
-            // A request that opens a connection can't be cancelled.
-            cancellable: !["initialize", "server/discover"].contains(&method),
-        };
-        match self.link.send(self.peer, message, &labels).await {
-            Ok(exchange) => flight.exchange = exchange,
-            Err(_) => return Err(WireError::Gone),
-        }
-        let outcome = wait(waiting, patience).await;
-        if !matches!(outcome, Err(WireError::TimedOut(_))) {
-            flight.cancellable = false;
-        }
-        outcome
-    }
-}
-
-async fn wait(
-    mut waiting: Waiting,
-    Patience {
-        idle: patience,
-        total,
-    }: Patience,
-) -> Result<Box<RawValue>, WireError> {
-    let started = Instant::now();
-    let mut idle = started + patience;
-    loop {
-        tokio::select! {
-            biased;
-            answer = &mut waiting.answer => {
-                return match answer {
-                    Ok(Ok(result)) => Ok(result),
-                    Ok(Err(failure)) => Err(WireError::Failed(failure)),
-                    Err(_) => Err(WireError::Gone),
-                };
-            }
-            Ok(()) = waiting.progress.changed() => {
-                idle = *waiting.progress.borrow() + patience;
-            }
-            () = tokio::time::sleep_until(idle.min(started + total)) => {
-                return Err(WireError::TimedOut(started.elapsed()));
-            }
-        }
-    }
-}
-
-/// A request on its way. Whoever stops to wait, for whatever reason, tells the server.
-struct Flight<'a> {
-    wire: &'a Wire<'a>,
-    id: u64,
-    exchange: Option<JoinHandle<()>>,
-    cancellable: bool,
-}
-
-impl Drop for Flight<'_> {
-    fn drop(&mut self) {
-        let Self { wire, id, .. } = *self;
-        wire.peer.give_up(id);
-        // Closing the exchange is how the stateless era cancels.
-        if let Some(exchange) = &self.exchange {
-            exchange.abort();
-        }
-        let told = matches!(wire.link, Link::Http(_)) && wire.era == Era::Stateless;
-        if self.cancellable && !told {
-            let params = format!(r#"{{"requestId":{id},"reason":"no answer in time"}}"#);
-            let params = RawValue::from_string(params).ok();
-            let message = rpc::notification("notifications/cancelled", params.as_deref());
-            wire.link.send_soon(wire.peer, wire.tap, message);
         }
     }
 }

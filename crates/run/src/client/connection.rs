@@ -31,7 +31,10 @@ pub(super) struct Connection {
 impl Connection {
     /// How the server went, with the end of what it wrote to its stderr.
     pub(super) async fn farewell(&self) -> (String, String) {
-        farewell(self.process.lock().await.as_mut(), &self.peer).await
+        // Before the lock: all who ask at the same time wait at the same time.
+        let deadline = Instant::now() + GOODBYE;
+        let mut process = self.process.lock().await;
+        farewell(process.as_mut(), &self.peer, deadline).await
     }
 
     /// Ends the connection for everybody, and the process with it.
@@ -69,13 +72,16 @@ impl Drop for Owner {
 }
 
 /// How a server went, and the end of what it wrote to its stderr.
-pub(super) async fn farewell(process: Option<&mut Process>, peer: &Peer) -> (String, String) {
+pub(super) async fn farewell(
+    process: Option<&mut Process>,
+    peer: &Peer,
+    deadline: Instant,
+) -> (String, String) {
     let ended = peer.ended();
     let Some(process) = process else {
         return (ending(ended), String::new());
     };
-    // A process whose stdout is closed is about to end, or hangs: those who ask later don't wait again.
-    let deadline = peer.ended_at().unwrap_or_else(Instant::now) + GOODBYE;
+    // A process whose stdout is closed is about to end, or hangs.
     let how = match timeout_at(deadline, process.wait()).await {
         Ok(how) => format!("the server {how}"),
         Err(_) => ending(ended),

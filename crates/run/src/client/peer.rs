@@ -54,7 +54,7 @@ pub(crate) struct Peer {
     is_shared: AtomicBool,
     answers: Answers,
     state: Mutex<State>,
-    ended: Mutex<Option<(Ended, Instant)>>,
+    ended: Mutex<Option<Ended>>,
     /// Counts messages that change what a server offers.
     changes: AtomicU64,
 }
@@ -128,18 +128,13 @@ impl Peer {
 
     /// Notes the end of the connection. The first reason stays.
     pub(crate) fn end(&self, how: Ended) {
-        self.lock_ended().get_or_insert((how, Instant::now()));
+        self.lock_ended().get_or_insert(how);
         // Nobody will answer any more.
         self.lock().give_up_all();
     }
 
     pub(crate) fn ended(&self) -> Option<Ended> {
-        self.lock_ended().as_ref().map(|(how, _)| how.clone())
-    }
-
-    /// When the connection ended.
-    pub(crate) fn ended_at(&self) -> Option<Instant> {
-        self.lock_ended().as_ref().map(|(_, at)| *at)
+        self.lock_ended().clone()
     }
 
     /// How often the server said that a list changed.
@@ -257,7 +252,7 @@ impl Peer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock_ended(&self) -> MutexGuard<'_, Option<(Ended, Instant)>> {
+    fn lock_ended(&self) -> MutexGuard<'_, Option<Ended>> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -14,7 +14,8 @@ use super::{ConnectError, ConnectOptions};
 use crate::client::connection::{Connection, GOODBYE, close, farewell};
 use crate::client::meta::{self, HANDSHAKE_VERSION, STATELESS_VERSION};
 use crate::client::peer::{Failure, Peer};
-use crate::client::{Client, Era, Identity, Patience, Timeouts, Wire, WireError};
+use crate::client::wire::{Patience, Wire, WireError};
+use crate::client::{Client, Era, Identity, Timeouts};
 use crate::environment::server_environment;
 use crate::process::{self, Process, Spawn};
 use crate::rpc::{self, RpcError};
@@ -236,7 +237,10 @@ impl Line {
                 let after = proctor_core::duration::brief(after);
                 (format!("no answer within {after}"), self.stderr())
             }
-            IntroductionError::Gone => farewell(self.process.as_mut(), &self.peer).await,
+            IntroductionError::Gone => {
+                let deadline = Instant::now() + GOODBYE;
+                farewell(self.process.as_mut(), &self.peer, deadline).await
+            }
         }
     }
 
