@@ -170,7 +170,9 @@ impl Client {
     /// says it in the response to a request of this handle; so does what comes after this handle
     /// was closed. Noise and lines that make no sense can't be attributed, and stay there too.
     ///
-    /// The connection, and its process, end with the client that opened them.
+    /// The connection, and its process, end with the client that opened them. A share is best closed
+    /// before its record ends, which then has its last words, such as a cancellation; of one that is
+    /// only dropped they may be in the record of the connection.
     #[must_use]
     pub fn attach(&self, recorder: &Recorder, actor: Actor) -> Self {
         let peer = &self.connection.peer;

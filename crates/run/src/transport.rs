@@ -9,7 +9,7 @@ pub(crate) mod legacy;
 pub(crate) mod sse;
 pub(crate) mod stdio;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
@@ -111,15 +111,16 @@ impl Link {
     }
 }
 
-/// Messages that were sent without waiting, each with the one that it belongs to.
+/// Messages that were sent without waiting, each with the one that it belongs to, which they do not
+/// keep open.
 #[derive(Default)]
-pub(crate) struct Leaving(Mutex<Vec<(Arc<Tap>, JoinHandle<()>)>>);
+pub(crate) struct Leaving(Mutex<Vec<(Weak<Tap>, JoinHandle<()>)>>);
 
 impl Leaving {
     fn add(&self, tap: &Arc<Tap>, message: JoinHandle<()>) {
         let mut leaving = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         leaving.retain(|(_, message)| !message.is_finished());
-        leaving.push((tap.clone(), message));
+        leaving.push((Arc::downgrade(tap), message));
     }
 
     /// Waits until all of them have left, or all that belong to one, but not for long.
@@ -129,7 +130,7 @@ impl Leaving {
         {
             let mut leaving = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             for (tap, message) in std::mem::take(&mut *leaving) {
-                if of.is_none_or(|of| Arc::ptr_eq(of, &tap)) {
+                if of.is_none_or(|of| std::ptr::eq(Arc::as_ptr(of), tap.as_ptr())) {
                     settling.push(message);
                 } else {
                     leaving.push((tap, message));
