@@ -414,11 +414,13 @@ fn told(
             error @ (CallError::Rpc(_)
             | CallError::TimedOut { .. }
             | CallError::TooLarge { .. }
-            | CallError::Refused(_)),
+            | CallError::Http { .. }),
         ) => Ok(Err(error.to_string())),
-        Err(error @ (CallError::Gone { .. } | CallError::Nonsense(_))) => Err(Lost {
-            server: connected.name.clone(),
-            reason: error.to_string(),
-        }),
+        Err(error @ (CallError::Gone { .. } | CallError::Broken(_) | CallError::Nonsense(_))) => {
+            Err(Lost {
+                server: connected.name.clone(),
+                reason: error.to_string(),
+            })
+        }
     }
 }
