@@ -2,14 +2,16 @@
 //!
 //! Its main type is [`Fold`]: events go in one at a time, live or from a record, and a [`Folded`]
 //! trial comes out. What went over the wire is parsed here and nowhere before, and what can't be
-//! parsed is a fact that is kept. Of a trial only the transcript is held in memory, and the
-//! payloads in it up to a limit.
+//! parsed is a fact that is kept. Of a trial only the transcript and the work are held in
+//! memory, and the payloads and texts in them up to a limit.
 
 mod calls;
 mod findings;
 mod pairing;
 #[cfg(test)]
 mod tests;
+mod text;
+mod work;
 
 use std::collections::HashMap;
 
@@ -25,6 +27,10 @@ use self::findings::Findings;
 use self::pairing::{Found, Pairing};
 use crate::message::{self, Kind, Message, Unparsable};
 
+pub use self::text::Text;
+pub(crate) use self::work::WorkFold;
+pub use self::work::{Asked, PhaseSpan, StepDone, Work};
+
 /// What a trial came to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Folded {
@@ -36,6 +42,8 @@ pub struct Folded {
     pub transcript: Transcript,
     /// What was found to be wrong, as it was recorded or as the messages show it.
     pub findings: Vec<Finding>,
+    /// What was done besides: steps, checks, models.
+    pub work: Work,
     /// The last line of the record, if it is not whole.
     pub torn: Option<Torn>,
 }
@@ -48,6 +56,9 @@ pub struct FoldOptions {
     /// How many bytes of arguments and results are kept, as JSON. What comes after is
     /// [`Payload::Cut`](crate::transcript::Payload::Cut): parsed, it takes many times its length.
     pub payload_bytes: u64,
+    /// How many bytes of each other text are kept: the prompt, the answer, what a step wrote. Of
+    /// longer ones the middle is left out.
+    pub text_bytes: usize,
 }
 
 impl Default for FoldOptions {
@@ -55,6 +66,7 @@ impl Default for FoldOptions {
         Self {
             actors: vec![Actor::Agent, Actor::Loop, Actor::Person],
             payload_bytes: 64 * 1024 * 1024,
+            text_bytes: 64 * 1024,
         }
     }
 }
@@ -94,8 +106,7 @@ pub struct Fold {
     pairing: Pairing,
     calls: Calls,
     findings: Findings,
-    started: Option<TrialStarted>,
-    ended: Option<TrialEnded>,
+    work: WorkFold,
     unread: Vec<u64>,
 }
 
@@ -117,17 +128,15 @@ impl Fold {
             pairing: Pairing::default(),
             calls: Calls::new(options.payload_bytes),
             findings: Findings::default(),
-            started: None,
-            ended: None,
+            work: WorkFold::new(options.text_bytes),
             unread: Vec::new(),
         }
     }
 
     /// Takes in the next event. Fails only if a blob can't be read.
     pub fn push(&mut self, event: &Event, blobs: &Blobs) -> Result<(), RecordError> {
+        self.work.push(event, blobs)?;
         match &event.event {
-            What::TrialStarted(started) => self.started = Some(started.clone()),
-            What::TrialEnded(ended) => self.ended = Some(ended.clone()),
             What::ConnectionOpened(opened) => {
                 self.connections.insert(opened.conn, opened.clone());
             }
@@ -141,21 +150,7 @@ impl Fold {
                 };
                 self.frame(place, frame, blobs)?;
             }
-            What::RunStarted(_)
-            | What::RunEnded(_)
-            | What::PhaseStarted { .. }
-            | What::ConnectionClosed(_)
-            | What::Http(_)
-            | What::RunPlanned(_)
-            | What::ServerSeen(_)
-            | What::Prompted { .. }
-            | What::ToolsOffered { .. }
-            | What::ModelAsked(_)
-            | What::ModelFailed(_)
-            | What::ModelReplied(_)
-            | What::AgentAnswered { .. }
-            | What::StepEnded(_)
-            | What::Graded(_) => {}
+            _ => {}
         }
         Ok(())
     }
@@ -167,15 +162,17 @@ impl Fold {
                 self.calls.answer_was_cut(call, bytes);
             }
         }
+        let work = self.work.finish();
         Folded {
-            started: self.started,
-            ended: self.ended,
+            started: work.started.clone(),
+            ended: work.ended.clone(),
             transcript: Transcript {
                 calls: self.calls.into_calls(),
                 skills: None,
                 unread: self.unread,
             },
             findings: self.findings.into_all(),
+            work,
             torn: None,
         }
     }

@@ -1,4 +1,4 @@
-//! What Proctor knows without doing anything: suites, plans, transcripts, checks.
+//! What Proctor knows without doing anything: suites, plans, transcripts, checks, summaries.
 //!
 //! Nothing here awaits, spawns, prints, or reads the clock or the environment:
 //! whatever comes from outside is handed in.
@@ -11,6 +11,7 @@ pub mod duration;
 pub mod event;
 mod excerpt;
 pub mod fold;
+pub mod gate;
 pub mod hint;
 pub mod json;
 pub mod matcher;
@@ -23,6 +24,8 @@ pub mod problem;
 pub mod record;
 pub mod redact;
 pub mod script;
+pub mod statistics;
 pub mod suite;
+pub mod summary;
 pub mod transcript;
 pub mod verdict;

@@ -2,6 +2,7 @@
 
 mod answers;
 mod rounds;
+mod work;
 
 use std::path::Path;
 

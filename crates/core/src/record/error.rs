@@ -27,6 +27,12 @@ pub enum RecordError {
         /// What is missing.
         reason: String,
     },
+    /// The run does not say which trials were meant.
+    #[error("`{}` has no plan, so there is nothing to sum up", path.display())]
+    NoPlan {
+        /// The folder.
+        path: PathBuf,
+    },
     /// There is a run in the folder already.
     #[error("`{}` already holds a run", path.display())]
     HoldsARun {

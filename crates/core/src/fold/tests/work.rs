@@ -1,0 +1,181 @@
+//! What was done besides talking to servers.
+
+use std::time::Duration;
+
+use super::*;
+use crate::event::{Graded, ModelAsked, ModelFailed, ModelReplied, Phase, Purpose, StepEnded};
+use crate::model::{Stop, Usage};
+use crate::verdict::Verdict;
+
+fn text(text: &str) -> Body {
+    Body::Text(text.to_owned())
+}
+
+impl Trial {
+    fn empty() -> Self {
+        Self { events: Vec::new() }
+    }
+
+    fn phase(self, phase: Phase) -> Self {
+        self.event(What::PhaseStarted { phase })
+    }
+
+    fn asks(self, ask: u64, purpose: Purpose) -> Self {
+        self.event(What::ModelAsked(ModelAsked {
+            ask,
+            purpose,
+            model: "scripted:a.yaml".to_owned(),
+            known: 0,
+            request: text("{}"),
+            digest: String::new(),
+        }))
+    }
+
+    fn replied(self, ask: u64, input: Option<u64>, cost_usd: Option<f64>) -> Self {
+        self.event(What::ModelReplied(ModelReplied {
+            ask,
+            turn: text("{}"),
+            raw: None,
+            stop: Stop::Done,
+            usage: Usage {
+                input,
+                output: Some(1),
+                ..Usage::default()
+            },
+            cost_usd,
+        }))
+    }
+}
+
+#[test]
+fn prompt_answer_steps_and_checks_are_kept_in_order() {
+    let step = StepEnded {
+        phase: Phase::Grade,
+        id: "verify_0".to_owned(),
+        kind: "script".to_owned(),
+        verdict: Verdict::fail("exit code 1"),
+        output: Some(text("no such file")),
+        outputs: [("path".to_owned(), "/a".to_owned())].into(),
+        duration: 7,
+    };
+    let graded = Graded {
+        check: "toolsUsed".to_owned(),
+        details: vec!["fs.read".to_owned()],
+        verdict: Verdict::unknown("cut"),
+        evidence: vec![4],
+        notes: vec!["a note".to_owned()],
+    };
+    let folded = Trial::empty()
+        .event(What::Prompted { text: text("do") })
+        .event(What::AgentAnswered { text: text("done") })
+        .event(What::StepEnded(step.clone()))
+        .event(What::Graded(graded.clone()))
+        .folded();
+    let work = folded.work;
+    assert_eq!(work.prompt.unwrap().to_string(), "do");
+    assert_eq!(work.answer.unwrap().to_string(), "done");
+    assert_eq!(work.checks, [graded]);
+    let done = &work.steps[0];
+    assert_eq!(
+        (done.phase, &done.id, &done.kind),
+        (step.phase, &step.id, &step.kind)
+    );
+    assert_eq!(
+        (&done.verdict, &done.outputs),
+        (&step.verdict, &step.outputs)
+    );
+    assert_eq!(done.output.as_ref().unwrap().head, "no such file");
+    assert_eq!(done.duration, Duration::from_micros(7));
+}
+
+#[test]
+fn a_phase_lasts_until_the_next_one_or_the_end() {
+    let folded = Trial::empty()
+        .phase(Phase::Setup)
+        .phase(Phase::Drive)
+        .event(What::Prompted { text: text("do") })
+        .phase(Phase::Grade)
+        .event(What::AgentAnswered { text: text("") })
+        .event(What::AgentAnswered { text: text("") })
+        .folded();
+    let spans: Vec<(Phase, u128)> = folded
+        .work
+        .phases
+        .iter()
+        .map(|span| (span.phase, span.duration.as_micros()))
+        .collect();
+    assert_eq!(
+        spans,
+        [(Phase::Setup, 1), (Phase::Drive, 2), (Phase::Grade, 2)]
+    );
+    assert_eq!(folded.work.duration, Duration::from_micros(5));
+}
+
+#[test]
+fn what_models_took_is_counted_by_purpose() {
+    let failed = |ask| {
+        What::ModelFailed(ModelFailed {
+            ask,
+            attempt: 1,
+            reason: "429".to_owned(),
+            again_in: Some(1),
+        })
+    };
+    let work = Trial::empty()
+        .asks(1, Purpose::Agent)
+        .event(failed(1))
+        .replied(1, Some(10), Some(0.5))
+        .asks(2, Purpose::Agent)
+        .replied(2, Some(20), Some(0.25))
+        .asks(3, Purpose::Judge)
+        .replied(3, None, None)
+        .asks(4, Purpose::Judge)
+        .replied(4, Some(5), Some(1.0))
+        .folded()
+        .work;
+    let agent = &work.agent;
+    assert_eq!((agent.turns, agent.failures, agent.unmetered), (2, 1, 0));
+    assert_eq!((agent.usage.input, agent.usage.output), (Some(30), Some(2)));
+    assert_eq!(agent.cost_usd, Some(0.75));
+    let judge = &work.judge;
+    assert_eq!((judge.turns, judge.failures, judge.unmetered), (2, 0, 1));
+    assert_eq!(judge.usage.input, Some(5));
+    assert_eq!(judge.cost_usd, None, "one reply has no price");
+    assert_eq!(Trial::empty().folded().work.judge.cost_usd, Some(0.0));
+}
+
+#[test]
+fn long_texts_are_bounded() {
+    let options = FoldOptions {
+        text_bytes: 2000,
+        ..FoldOptions::default()
+    };
+    let long = "x".repeat(30_000);
+    let graded = Graded {
+        check: "calls".to_owned(),
+        details: vec![long.clone()],
+        verdict: Verdict::fail(long.clone()),
+        evidence: Vec::new(),
+        notes: vec![long.clone()],
+    };
+    let work = Trial::empty()
+        .event(What::Prompted { text: text(&long) })
+        .event(What::Graded(graded))
+        .event(What::AgentAnswered {
+            text: Body::Cut {
+                bytes: 9,
+                sha256: String::new(),
+            },
+        })
+        .folded_with(&options)
+        .work;
+    assert_eq!(work.prompt.unwrap().left_out, 28_000);
+    let check = &work.checks[0];
+    let Verdict::Fail { reason } = &check.verdict else {
+        panic!("it failed")
+    };
+    for text in [reason, &check.details[0], &check.notes[0]] {
+        assert!(text.len() < 2_100, "{}", text.len());
+    }
+    assert_eq!(work.answer.unwrap().left_out, 9);
+}

@@ -1,0 +1,296 @@
+//! What was done in a trial besides talking to servers, folded: the prompt and the answer, steps,
+//! checks, phases, and what models were asked and took.
+//!
+//! Its main type is [`Work`]. It reads no messages, and holds texts up to a limit.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+
+use crate::event::{
+    Body, ConnectionClosed, ConnectionId, Event, Finding, Graded, ModelReplied, Phase, Purpose,
+    StepEnded, TrialEnded, TrialStarted, What,
+};
+use crate::model::Usage;
+use crate::record::{Blobs, RecordError};
+use crate::verdict::Verdict;
+
+use super::text::Text;
+
+/// What was done in a trial.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Work {
+    /// Which trial it is, if its record says so.
+    pub started: Option<TrialStarted>,
+    /// How it ended; `None` if it did not.
+    pub ended: Option<TrialEnded>,
+    /// From the first event to the last.
+    pub duration: Duration,
+    /// When its first event was, in microseconds since the run started.
+    pub began_at: u64,
+    /// What the agent was asked.
+    pub prompt: Option<Text>,
+    /// Its final answer.
+    pub answer: Option<Text>,
+    /// The phases that it came to, in order.
+    pub phases: Vec<PhaseSpan>,
+    /// The steps that were run, in order.
+    pub steps: Vec<StepDone>,
+    /// The checks that were evaluated, in order.
+    pub checks: Vec<Graded>,
+    /// What the agent's model was asked.
+    pub agent: Asked,
+    /// What the judge was asked.
+    pub judge: Asked,
+    /// The server behind each connection.
+    pub servers: BTreeMap<ConnectionId, String>,
+    /// The connections that ended, in order.
+    pub closed: Vec<ConnectionClosed>,
+    /// What was recorded as wrong; what only the messages show is not among it.
+    pub findings: Vec<Finding>,
+}
+
+/// How long a trial was in a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PhaseSpan {
+    /// Which one.
+    pub phase: Phase,
+    /// How long.
+    pub duration: Duration,
+}
+
+/// A step that was run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepDone {
+    /// When it ran.
+    pub phase: Phase,
+    /// Its name within the case.
+    pub id: String,
+    /// Its type, as written.
+    pub kind: String,
+    /// Whether it passed.
+    pub verdict: Verdict,
+    /// What it wrote.
+    pub output: Option<Text>,
+    /// What later steps could refer to.
+    pub outputs: BTreeMap<String, String>,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+/// What models were asked for one purpose, and what that took.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    /// The models, as `provider:id`.
+    pub models: BTreeSet<String>,
+    /// How often they replied.
+    pub turns: u32,
+    /// How often they were asked in vain.
+    pub failures: u32,
+    /// How many tokens the replies took, as far as they tell.
+    pub usage: Usage,
+    /// How many replies do not tell how many tokens they took.
+    pub unmetered: u32,
+    /// What the replies cost in US dollars; `None` if the price of any is unknown.
+    pub cost_usd: Option<f64>,
+}
+
+impl Default for Asked {
+    fn default() -> Self {
+        Self {
+            models: BTreeSet::new(),
+            turns: 0,
+            failures: 0,
+            usage: Usage::default(),
+            unmetered: 0,
+            cost_usd: Some(0.0),
+        }
+    }
+}
+
+impl Asked {
+    /// Adds what was asked elsewhere.
+    pub fn add(&mut self, other: &Self) {
+        self.models.extend(other.models.iter().cloned());
+        self.turns += other.turns;
+        self.failures += other.failures;
+        self.usage.add(&other.usage);
+        self.unmetered += other.unmetered;
+        self.cost_usd = sum(self.cost_usd, other.cost_usd);
+    }
+
+    fn reply(&mut self, reply: &ModelReplied) {
+        self.turns += 1;
+        self.usage.add(&reply.usage);
+        if reply.usage.input.is_none() || reply.usage.output.is_none() {
+            self.unmetered += 1;
+        }
+        self.cost_usd = sum(self.cost_usd, reply.cost_usd);
+    }
+}
+
+/// An amount is known if both of its parts are.
+fn sum(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    Some(a? + b?)
+}
+
+/// Work, as far as its events are known.
+#[derive(Debug)]
+pub(crate) struct WorkFold {
+    work: Work,
+    text_bytes: usize,
+    /// When the phase that the trial is in started.
+    phase_at: Option<u64>,
+    last_at: Option<u64>,
+    /// For whom the questions are that have no reply yet.
+    purposes: HashMap<u64, Purpose>,
+}
+
+impl WorkFold {
+    /// Keeps at most so many bytes of each text; of none, if that is zero.
+    pub(crate) fn new(text_bytes: usize) -> Self {
+        Self {
+            work: Work::default(),
+            text_bytes,
+            phase_at: None,
+            last_at: None,
+            purposes: HashMap::new(),
+        }
+    }
+
+    pub(crate) fn push(&mut self, event: &Event, blobs: &Blobs) -> Result<(), RecordError> {
+        if self.last_at.is_none() {
+            self.work.began_at = event.at;
+        }
+        self.last_at = Some(event.at);
+        match &event.event {
+            What::TrialStarted(started) => self.work.started = Some(started.clone()),
+            What::TrialEnded(ended) => {
+                self.end_phase(event.at);
+                self.work.ended = Some(ended.clone());
+            }
+            What::PhaseStarted { phase } => {
+                self.end_phase(event.at);
+                self.phase_at = Some(event.at);
+                self.work.phases.push(PhaseSpan {
+                    phase: *phase,
+                    duration: Duration::ZERO,
+                });
+            }
+            What::ConnectionOpened(opened) => {
+                let server = opened.server.clone();
+                self.work.servers.insert(opened.conn, server);
+            }
+            What::ConnectionClosed(closed) => self.closed(closed),
+            What::Finding(finding) => self.work.findings.push(finding.clone()),
+            What::Prompted { text } => self.work.prompt = self.text(text, blobs)?,
+            What::AgentAnswered { text } => self.work.answer = self.text(text, blobs)?,
+            What::ModelAsked(asked) => {
+                self.purposes.insert(asked.ask, asked.purpose);
+                let models = &mut self.asked(asked.ask).models;
+                if !models.contains(&asked.model) {
+                    models.insert(asked.model.clone());
+                }
+            }
+            What::ModelFailed(failed) => self.asked(failed.ask).failures += 1,
+            What::ModelReplied(replied) => {
+                self.asked(replied.ask).reply(replied);
+                self.purposes.remove(&replied.ask);
+            }
+            What::StepEnded(step) => self.step(step, blobs)?,
+            What::Graded(graded) => self.graded(graded),
+            What::RunStarted(_)
+            | What::RunEnded(_)
+            | What::Frame(_)
+            | What::Http(_)
+            | What::RunPlanned(_)
+            | What::ServerSeen(_)
+            | What::ToolsOffered { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// The work, whose last phase lasts until the last event.
+    pub(crate) fn finish(mut self) -> Work {
+        if let Some(last) = self.last_at {
+            self.end_phase(last);
+            self.work.duration = Duration::from_micros(last.saturating_sub(self.work.began_at));
+        }
+        self.work
+    }
+
+    fn end_phase(&mut self, at: u64) {
+        if let (Some(started), Some(span)) = (self.phase_at.take(), self.work.phases.last_mut()) {
+            span.duration = Duration::from_micros(at.saturating_sub(started));
+        }
+    }
+
+    fn asked(&mut self, ask: u64) -> &mut Asked {
+        match self.purposes.get(&ask) {
+            Some(Purpose::Judge) => &mut self.work.judge,
+            Some(Purpose::Agent) | None => &mut self.work.agent,
+        }
+    }
+
+    fn closed(&mut self, closed: &ConnectionClosed) {
+        let stderr = closed.stderr.as_deref();
+        self.work.closed.push(ConnectionClosed {
+            stderr: stderr.and_then(|text| Some(Text::tail(text, self.kept()?).to_string())),
+            ..closed.clone()
+        });
+    }
+
+    fn step(&mut self, step: &StepEnded, blobs: &Blobs) -> Result<(), RecordError> {
+        let output = match &step.output {
+            Some(output) => self.text(output, blobs)?,
+            None => None,
+        };
+        let bounded = |text: &String| Some(Text::middle(text, self.kept()?).to_string());
+        let outputs = step.outputs.iter();
+        let outputs = outputs.filter_map(|(name, text)| Some((name.clone(), bounded(text)?)));
+        self.work.steps.push(StepDone {
+            phase: step.phase,
+            id: step.id.clone(),
+            kind: step.kind.clone(),
+            verdict: self.verdict(&step.verdict),
+            output,
+            outputs: outputs.collect(),
+            duration: Duration::from_micros(step.duration),
+        });
+        Ok(())
+    }
+
+    fn graded(&mut self, graded: &Graded) {
+        let bounded = |text: &String| Some(Text::middle(text, self.kept()?).to_string());
+        self.work.checks.push(Graded {
+            check: graded.check.clone(),
+            details: graded.details.iter().filter_map(bounded).collect(),
+            verdict: self.verdict(&graded.verdict),
+            evidence: graded.evidence.clone(),
+            notes: graded.notes.iter().filter_map(bounded).collect(),
+        });
+    }
+
+    fn verdict(&self, verdict: &Verdict) -> Verdict {
+        // Reasons are the shortest texts there are, and everybody asks for them.
+        let bounded = |reason: &str| Text::middle(reason, self.text_bytes.max(1024)).to_string();
+        match verdict {
+            Verdict::Pass => Verdict::Pass,
+            Verdict::Fail { reason } => Verdict::fail(bounded(reason)),
+            Verdict::Unknown { reason } => Verdict::unknown(bounded(reason)),
+        }
+    }
+
+    fn text(&self, body: &Body, blobs: &Blobs) -> Result<Option<Text>, RecordError> {
+        let Some(kept) = self.kept() else {
+            return Ok(None);
+        };
+        Ok(Some(match blobs.body_bytes(body)? {
+            Some(bytes) => Text::middle(&String::from_utf8_lossy(&bytes), kept),
+            None => Text::unread(body),
+        }))
+    }
+
+    fn kept(&self) -> Option<usize> {
+        (self.text_bytes > 0).then_some(self.text_bytes)
+    }
+}

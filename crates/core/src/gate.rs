@@ -1,0 +1,312 @@
+//! Whether a run reached what it must.
+//!
+//! Its main type is [`Gate`]. Trials of which we could not tell are open: the answer is given only
+//! if it is the same whatever they would have come to.
+
+use std::fmt;
+
+use crate::event::Outcome;
+use crate::summary::{AgentTrials, CaseSummary, Summary, TrialSummary};
+
+/// Whether a run reached what it must.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Gate {
+    /// It did.
+    Met,
+    /// It did not, whatever the open trials would have come to.
+    Missed {
+        /// Which cases missed their rule.
+        reasons: Vec<String>,
+    },
+    /// It depends on trials that are open.
+    Open {
+        /// Which cases are open.
+        reasons: Vec<String>,
+    },
+}
+
+/// Whether a case reached what it must, by one agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CaseVerdict {
+    /// It did.
+    Met,
+    /// It did not.
+    Missed,
+    /// It depends on trials that are open.
+    Open,
+}
+
+/// How many trials of a case must pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// Every one, and at least one.
+    All,
+    /// At least so many of so many.
+    AtLeast {
+        /// How many.
+        passed: u32,
+        /// Of how many.
+        of: u32,
+    },
+}
+
+/// What the trials of a case by one agent came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Standing {
+    /// How many passed.
+    pub passed: u32,
+    /// How many failed or timed out.
+    pub not_passed: u32,
+    /// How many errored, were cancelled or were not run.
+    pub open: u32,
+}
+
+impl Standing {
+    /// Of these trials.
+    pub fn of(trials: &[TrialSummary]) -> Self {
+        let mut standing = Self::default();
+        for trial in trials {
+            match trial.outcome() {
+                Some(Outcome::Passed) => standing.passed += 1,
+                Some(Outcome::Failed | Outcome::TimedOut) => standing.not_passed += 1,
+                Some(Outcome::Errored | Outcome::Cancelled) | None => standing.open += 1,
+            }
+        }
+        standing
+    }
+}
+
+impl Rule {
+    /// The rule that a plan says.
+    pub fn of(pass: Option<(u32, u32)>) -> Self {
+        match pass {
+            Some((passed, of)) => Self::AtLeast { passed, of },
+            None => Self::All,
+        }
+    }
+
+    /// Whether it is kept. With fewer trials than a rule speaks of, the missing ones are open; with
+    /// more, the same share of them must pass.
+    pub fn verdict(self, standing: Standing) -> CaseVerdict {
+        let Standing {
+            passed,
+            not_passed,
+            open,
+        } = standing;
+        let there = passed + not_passed + open;
+        let (needed, trials) = match self {
+            Self::All => (there, there),
+            Self::AtLeast { passed, of } => {
+                let trials = there.max(of);
+                let needed = (u64::from(passed) * u64::from(trials)).div_ceil(u64::from(of.max(1)));
+                (u32::try_from(needed).unwrap_or(u32::MAX), trials)
+            }
+        };
+        // Nothing passes by default.
+        let needed = needed.max(1);
+        let best = trials - not_passed;
+        if passed >= needed {
+            CaseVerdict::Met
+        } else if best < needed && trials > 0 {
+            CaseVerdict::Missed
+        } else {
+            CaseVerdict::Open
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("every trial"),
+            Self::AtLeast { passed, of } => write!(f, "{passed}/{of}"),
+        }
+    }
+}
+
+impl Gate {
+    /// The default gate: every case keeps its rule by every agent, and there is one.
+    pub fn of(summary: &Summary) -> Self {
+        let several = summary.plan.agents.len() > 1;
+        let cells = summary.cells().map(|(case, trials)| {
+            let verdict = trials.verdict(&case.case);
+            (verdict, || reason(case, trials, several))
+        });
+        Self::over(cells)
+    }
+
+    /// The gate over cases, each with what to say of it.
+    fn over<R: FnOnce() -> String>(cells: impl IntoIterator<Item = (CaseVerdict, R)>) -> Self {
+        let (mut missed, mut open, mut any) = (Vec::new(), Vec::new(), false);
+        for (verdict, reason) in cells {
+            any = true;
+            match verdict {
+                CaseVerdict::Met => {}
+                CaseVerdict::Missed => missed.push(reason()),
+                CaseVerdict::Open => open.push(reason()),
+            }
+        }
+        if !missed.is_empty() {
+            Self::Missed { reasons: missed }
+        } else if !open.is_empty() {
+            Self::Open { reasons: open }
+        } else if any {
+            Self::Met
+        } else {
+            let reasons = vec!["there was nothing to run".to_owned()];
+            Self::Open { reasons }
+        }
+    }
+
+    /// The exit code that says so.
+    pub fn exit(&self) -> u8 {
+        match self {
+            Self::Met => 0,
+            Self::Missed { .. } => 1,
+            Self::Open { .. } => 3,
+        }
+    }
+
+    /// Why it is not met.
+    pub fn reasons(&self) -> &[String] {
+        match self {
+            Self::Met => &[],
+            Self::Missed { reasons } | Self::Open { reasons } => reasons,
+        }
+    }
+}
+
+/// What to say of a case that did not keep its rule.
+fn reason(case: &CaseSummary, trials: &AgentTrials, several: bool) -> String {
+    let standing = Standing::of(&trials.trials);
+    let planned = trials.trials.len();
+    let rule = Rule::of(case.case.pass);
+    let by = if several {
+        format!(" by `{}`", trials.agent)
+    } else {
+        String::new()
+    };
+    let mut text = format!(
+        "`{}`{by}: {} of {planned} passed, {rule} must",
+        case.case.name, standing.passed
+    );
+    if standing.open > 0 {
+        text.push_str(&format!(", {} open", standing.open));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use CaseVerdict::{Met, Missed, Open};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn standing(passed: u32, not_passed: u32, open: u32) -> Standing {
+        Standing {
+            passed,
+            not_passed,
+            open,
+        }
+    }
+
+    #[test]
+    fn a_rule_is_kept_missed_or_open() {
+        let check = |pass, (p, n, o), expected| {
+            let verdict = Rule::of(pass).verdict(standing(p, n, o));
+            assert_eq!(verdict, expected, "{pass:?} {p} {n} {o}");
+        };
+        // Every trial.
+        check(None, (3, 0, 0), Met);
+        check(None, (2, 1, 0), Missed);
+        check(None, (2, 0, 1), Open);
+        check(None, (2, 1, 1), Missed);
+        check(None, (0, 0, 1), Open);
+        check(None, (0, 0, 0), Open);
+        // 4 of 5.
+        let four = Some((4, 5));
+        check(four, (5, 0, 0), Met);
+        check(four, (4, 1, 0), Met);
+        check(four, (4, 0, 1), Met);
+        check(four, (3, 2, 0), Missed);
+        check(four, (3, 1, 1), Open);
+        check(four, (2, 2, 1), Missed);
+        check(four, (0, 0, 5), Open);
+        // Too few trials: the rule speaks of five.
+        check(four, (1, 0, 0), Open);
+        check(four, (4, 0, 0), Met);
+        check(four, (1, 2, 0), Missed);
+        check(four, (0, 0, 0), Open);
+        // More trials: the same share.
+        check(four, (8, 2, 0), Met);
+        check(four, (7, 3, 0), Missed);
+        check(four, (7, 2, 1), Open);
+        // No rule can be kept by nothing.
+        check(Some((0, 5)), (0, 5, 0), Missed);
+    }
+
+    #[test]
+    fn one_case_that_missed_decides_and_one_that_is_open_leaves_it_open() {
+        let check = |cells: &[CaseVerdict], exit| {
+            let cells = cells.iter().map(|verdict| (*verdict, String::new));
+            assert_eq!(Gate::over(cells).exit(), exit);
+        };
+        check(&[], 3);
+        check(&[Met], 0);
+        check(&[Met, Met], 0);
+        check(&[Met, Open], 3);
+        check(&[Met, Open, Missed], 1);
+        check(&[Missed, Met], 1);
+    }
+
+    /// Whether a rule is kept when no trial is open.
+    fn is_kept(pass: Option<(u32, u32)>, passed: u32, trials: u32) -> bool {
+        match pass {
+            None => passed == trials && trials > 0,
+            Some((least, of)) => passed > 0 && passed * of >= least * trials,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_gate_is_what_every_completion_says(
+            cases in proptest::collection::vec(
+                (0u32..3, 0u32..3, 0u32..4, proptest::option::of((1u32..4, 0u32..3))), 1..4)
+        ) {
+            // What each case comes to, over all completions of its open and missing trials.
+            let mut gates = std::collections::BTreeSet::from([true]);
+            for (passed, not_passed, open, rule) in &cases {
+                let pass = rule.map(|(least, more)| (least, least + more));
+                let there = passed + not_passed + open;
+                let trials = there.max(pass.map_or(0, |(_, of)| of));
+                let free = trials - passed - not_passed;
+                let kept: Vec<bool> = (0..=free)
+                    .map(|more| is_kept(pass, passed + more, trials))
+                    .collect();
+                gates = gates
+                    .iter()
+                    .flat_map(|so_far| kept.iter().map(move |kept| *so_far && *kept))
+                    .collect();
+            }
+            // A case without a trial and without a rule can't be completed: it is open.
+            let empty = cases.iter().any(|(p, n, o, rule)| p + n + o == 0 && rule.is_none());
+            let any_missed = gates.iter().all(|met| !met);
+            let cells = cases.iter().map(|(p, n, o, rule)| {
+                let pass = rule.map(|(least, more)| (least, least + more));
+                (Rule::of(pass).verdict(standing(*p, *n, *o)), String::new)
+            });
+            let exit = Gate::over(cells).exit();
+            let expected = match (gates.contains(&true), any_missed) {
+                (true, _) if gates.len() == 1 => 0,
+                (false, true) => 1,
+                _ => 3,
+            };
+            if empty {
+                prop_assert_ne!(exit, 0);
+            } else {
+                prop_assert_eq!(exit, expected);
+            }
+        }
+    }
+}

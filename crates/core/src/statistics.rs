@@ -1,0 +1,218 @@
+//! How sure a pass rate is.
+//!
+//! Its main type is [`Rate`]. Intervals are Wilson's, at 95 %; where a case has several trials, the
+//! rate is the mean of the cases' rates, and trials of one case count for less than as many cases.
+
+/// The 97.5 % point of the normal distribution.
+const Z: f64 = 1.959_963_984_540_054;
+
+/// From where to where something may lie, with 95 % confidence.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+/// How many trials of a case passed, of those that count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// How many passed.
+    pub passed: u32,
+    /// How many count.
+    pub counted: u32,
+}
+
+/// How many trials of a suite passed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rate {
+    /// How many passed, of how many, whatever their cases.
+    pub tally: Tally,
+    /// The mean of the cases' rates.
+    pub mean: f64,
+    /// Where the rate may lie.
+    pub interval: Interval,
+    /// How many times as many trials it takes as if no two were of the same case; at least 1.
+    pub design_effect: f64,
+    /// Whether any case has several trials that count.
+    pub is_clustered: bool,
+}
+
+impl Rate {
+    /// The rate over cases; `None` if no trial counts.
+    pub fn of(cases: &[Tally]) -> Option<Self> {
+        let cases: Vec<Tally> = cases.iter().copied().filter(|c| c.counted > 0).collect();
+        if cases.is_empty() {
+            return None;
+        }
+        let mut tally = Tally::default();
+        for case in &cases {
+            tally.passed += case.passed;
+            tally.counted += case.counted;
+        }
+        let trials = f64::from(tally.counted);
+        let share = 1.0 / cases.iter().map(|_| 1.0).sum::<f64>();
+        let (mean, clustered) = clustered(&cases, |_| share);
+        let plain = plain_error(mean, trials);
+        let design_effect = if plain > 0.0 {
+            (clustered / plain).powi(2).max(1.0)
+        } else {
+            1.0
+        };
+        Some(Self {
+            tally,
+            mean,
+            interval: wilson(mean, trials / design_effect),
+            design_effect,
+            is_clustered: cases.iter().any(|case| case.counted > 1),
+        })
+    }
+}
+
+/// Wilson's interval for a rate that was seen in so many trials.
+pub fn wilson(rate: f64, trials: f64) -> Interval {
+    let z2 = Z * Z;
+    let denominator = 1.0 + z2 / trials;
+    let centre = (rate + z2 / (2.0 * trials)) / denominator;
+    let half =
+        Z / denominator * (rate * (1.0 - rate) / trials + z2 / (4.0 * trials * trials)).sqrt();
+    // At the ends rounding must not leave a hair's breadth.
+    let low = if rate <= 0.0 { 0.0 } else { centre - half };
+    let high = if rate >= 1.0 { 1.0 } else { centre + half };
+    Interval {
+        low: low.max(0.0),
+        high: high.min(1.0),
+    }
+}
+
+/// The weighted mean of the cases' rates, and its standard error when trials of a case go together.
+/// The weights sum to 1.
+fn clustered(cases: &[Tally], weight: impl Fn(&Tally) -> f64) -> (f64, f64) {
+    let rate = |case: &Tally| f64::from(case.passed) / f64::from(case.counted);
+    let mean: f64 = cases.iter().map(|case| weight(case) * rate(case)).sum();
+    let variance: f64 = cases
+        .iter()
+        .map(|case| (weight(case) * (rate(case) - mean)).powi(2))
+        .sum();
+    (mean, variance.sqrt())
+}
+
+/// The standard error of a mean of so many independent trials.
+fn plain_error(mean: f64, trials: f64) -> f64 {
+    if trials < 2.0 {
+        return 0.0;
+    }
+    (mean * (1.0 - mean) / (trials - 1.0)).max(0.0).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    /// Computed with scipy and statsmodels.
+    fn golden() -> Value {
+        serde_json::from_str(include_str!("../tests/statistics.json")).unwrap()
+    }
+
+    fn near(a: f64, b: &Value) {
+        let b = b.as_f64().unwrap();
+        assert!((a - b).abs() < 1e-8, "{a} {b}");
+    }
+
+    #[test]
+    fn wilson_is_what_others_compute() {
+        let golden = golden();
+        let intervals = golden["intervals"].as_array().unwrap();
+        let of_95 = |case: &&Value| case["alpha"].as_f64() == Some(0.05);
+        let mut seen = 0;
+        for case in intervals.iter().filter(of_95) {
+            let (x, n) = (case["x"].as_f64().unwrap(), case["n"].as_f64().unwrap());
+            let interval = wilson(x / n, n);
+            near(interval.low, &case["wilson"][0]);
+            near(interval.high, &case["wilson"][1]);
+            seen += 1;
+        }
+        assert!(seen > 10);
+    }
+
+    fn clusters(group: &Value) -> Vec<Tally> {
+        let scores = group["scores"].as_array().unwrap();
+        let names = group["cluster"].as_array().unwrap();
+        let mut tallies = Vec::new();
+        for (score, name) in scores.iter().zip(names) {
+            let index = usize::try_from(name.as_u64().unwrap()).unwrap();
+            tallies.resize(tallies.len().max(index + 1), Tally::default());
+            tallies[index].counted += 1;
+            tallies[index].passed += u32::from(score.as_u64() == Some(1));
+        }
+        tallies
+    }
+
+    #[test]
+    fn the_clustered_error_is_what_others_compute() {
+        let golden = golden();
+        for name in ["clustered", "clustered_inflating"] {
+            let group = &golden[name];
+            let cases = clusters(group);
+            let trials: f64 = cases.iter().map(|case| f64::from(case.counted)).sum();
+            // Pooled: every trial has the same weight.
+            let (mean, error) = clustered(&cases, |case| f64::from(case.counted) / trials);
+            near(mean, &group["mean"]);
+            near(error, &group["se_cluster_miller"]);
+            near(plain_error(mean, trials), &group["se_clt_ddof1"]);
+        }
+    }
+
+    #[test]
+    fn trials_that_go_together_widen_the_interval() {
+        let golden = golden();
+        let rate = Rate::of(&clusters(&golden["clustered_inflating"])).unwrap();
+        near(rate.design_effect, &golden["clustered_inflating"]["deff"]);
+        assert_eq!(rate.interval, wilson(0.6875, 16.0 / rate.design_effect));
+        assert!(rate.is_clustered);
+    }
+
+    #[test]
+    fn one_trial_a_case_is_wilson() {
+        let cases: Vec<Tally> = (0..10)
+            .map(|n| Tally {
+                passed: u32::from(n < 8),
+                counted: 1,
+            })
+            .collect();
+        let rate = Rate::of(&cases).unwrap();
+        assert_eq!((rate.tally.passed, rate.tally.counted), (8, 10));
+        assert!((rate.mean - 0.8).abs() < 1e-12);
+        assert!((rate.interval.low - 0.490_162_4).abs() < 1e-6);
+        assert!((rate.interval.high - 0.943_317_8).abs() < 1e-6);
+        assert!(!rate.is_clustered);
+    }
+
+    #[test]
+    fn every_case_weighs_the_same() {
+        let tally = |passed, counted| Tally { passed, counted };
+        let rate = Rate::of(&[tally(9, 9), tally(0, 1), tally(0, 0)]).unwrap();
+        assert!((rate.mean - 0.5).abs() < 1e-12);
+        assert_eq!(Rate::of(&[tally(0, 0)]), None);
+        assert_eq!(Rate::of(&[]), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_rate_lies_in_its_interval(cases in proptest::collection::vec((0u32..6, 0u32..6), 1..8)) {
+            let cases: Vec<Tally> = cases
+                .iter()
+                .map(|(passed, more)| Tally { passed: *passed, counted: passed + more })
+                .collect();
+            if let Some(rate) = Rate::of(&cases) {
+                let Interval { low, high } = rate.interval;
+                proptest::prop_assert!(0.0 <= low && low <= rate.mean + 1e-9);
+                proptest::prop_assert!(rate.mean <= high + 1e-9 && high <= 1.0);
+                proptest::prop_assert!(rate.design_effect >= 1.0);
+            }
+        }
+    }
+}

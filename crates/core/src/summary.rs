@@ -1,0 +1,304 @@
+//! What a run came to, trial by trial.
+//!
+//! Its main type is [`Summary`]. It is read from the run's folder one trial at a time and keeps
+//! nothing of a transcript: its size depends on how many trials there are, not on what they did.
+
+#[cfg(test)]
+mod tests;
+mod trial;
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use crate::event::{
+    Blame, Event, Outcome, PlannedCase, RunEnded, RunPlanned, RunStarted, ServerSeen, What,
+};
+use crate::fold::Asked;
+use crate::gate::{CaseVerdict, Rule, Standing};
+use crate::record::{RecordError, RunReader};
+use crate::statistics::{Rate, Tally};
+
+pub use self::trial::{Decisive, Spent, TrialResult, TrialSummary};
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// What was started.
+    pub started: RunStarted,
+    /// What was planned; its cases are in [`Summary::cases`].
+    pub plan: PlanSummary,
+    /// The cases, in the order of the plan.
+    pub cases: Vec<CaseSummary>,
+    /// What servers said of themselves, in order.
+    pub servers: Vec<ServerSeen>,
+    /// How many things were found to be wrong, by server.
+    pub findings: BTreeMap<String, u64>,
+    /// What agents' models were asked, in all attempts.
+    pub agent: Asked,
+    /// What judges were asked, in all attempts.
+    pub judge: Asked,
+    /// The records of trials that the plan does not name.
+    pub unplanned: u32,
+    /// How the run ended, the last time it did; `None` if it never did.
+    pub ended: Option<RunEnded>,
+    /// From the run's start to its last event.
+    pub duration: Duration,
+}
+
+/// What a run set out to do, but for its cases.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlanSummary {
+    /// The eval file.
+    pub suite: String,
+    /// The agents' names, with their models where they are known.
+    pub agents: Vec<crate::event::PlannedAgent>,
+    /// Who judges.
+    pub judge: Option<String>,
+    /// Whether trials share their servers.
+    pub shared_servers: bool,
+}
+
+/// What came of a case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CaseSummary {
+    /// The case.
+    pub case: PlannedCase,
+    /// Its trials by each agent, in the order of the plan.
+    pub agents: Vec<AgentTrials>,
+}
+
+/// The trials of a case by one agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentTrials {
+    /// The agent's name.
+    pub agent: String,
+    /// One for each repeat, in order.
+    pub trials: Vec<TrialSummary>,
+}
+
+/// How many trials ended how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Every check passed.
+    pub passed: u32,
+    /// A check or the server failed.
+    pub failed: u32,
+    /// A limit of the trial ended it.
+    pub timed_out: u32,
+    /// We could not tell.
+    pub errored: u32,
+    /// It was stopped from outside.
+    pub cancelled: u32,
+    /// It never ended, or never started.
+    pub not_run: u32,
+}
+
+impl Counts {
+    /// How many there are.
+    pub fn total(&self) -> u32 {
+        self.counted() + self.errored + self.cancelled + self.not_run
+    }
+
+    /// How many count in a pass rate.
+    pub fn counted(&self) -> u32 {
+        self.passed + self.failed + self.timed_out
+    }
+
+    fn add(&mut self, outcome: Option<Outcome>) {
+        *match outcome {
+            Some(Outcome::Passed) => &mut self.passed,
+            Some(Outcome::Failed) => &mut self.failed,
+            Some(Outcome::TimedOut) => &mut self.timed_out,
+            Some(Outcome::Errored) => &mut self.errored,
+            Some(Outcome::Cancelled) => &mut self.cancelled,
+            None => &mut self.not_run,
+        } += 1;
+    }
+}
+
+impl AgentTrials {
+    /// Whether the case's rule is kept.
+    pub fn verdict(&self, case: &PlannedCase) -> CaseVerdict {
+        Rule::of(case.pass).verdict(Standing::of(&self.trials))
+    }
+}
+
+impl Summary {
+    /// Sums up a run, while it is written or later. A run without a plan, as of single calls, has
+    /// nothing to sum up.
+    pub fn of_run(run: &RunReader) -> Result<Self, RecordError> {
+        let mut reading = Reading::of_events(run)?;
+        let slots: HashMap<(String, String), (usize, usize)> = reading.slots();
+        for file in run.trials()? {
+            let read = trial::read(run, &file)?;
+            reading.take(read, &slots);
+        }
+        Ok(reading.summary)
+    }
+
+    /// Every case with its trials by each agent, in the order of the plan.
+    pub fn cells(&self) -> impl Iterator<Item = (&CaseSummary, &AgentTrials)> {
+        self.cases
+            .iter()
+            .flat_map(|case| case.agents.iter().map(move |trials| (case, trials)))
+    }
+
+    /// Every planned trial, with its case and agent.
+    pub fn trials(&self) -> impl Iterator<Item = (&CaseSummary, &AgentTrials, &TrialSummary)> {
+        self.cells()
+            .flat_map(|(case, agent)| agent.trials.iter().map(move |trial| (case, agent, trial)))
+    }
+
+    /// How many trials ended how.
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for (_, _, trial) in self.trials() {
+            counts.add(trial.outcome());
+        }
+        counts
+    }
+
+    /// How many trials that did not pass are whose fault.
+    pub fn blames(&self) -> BTreeMap<(Blame, bool), u32> {
+        let mut blames = BTreeMap::new();
+        for (_, _, trial) in self.trials() {
+            if let Some(result) = &trial.result
+                && let Some(blame) = result.blame
+            {
+                let is_error = result.outcome == Outcome::Errored;
+                *blames.entry((blame, is_error)).or_default() += 1;
+            }
+        }
+        blames
+    }
+
+    /// The pass rate, of one agent or of all; `None` if no trial counts.
+    pub fn rate(&self, agent: Option<&str>) -> Option<Rate> {
+        let tallies: Vec<Tally> = self
+            .cases
+            .iter()
+            .map(|case| {
+                let mut tally = Tally::default();
+                let wanted = |trials: &&AgentTrials| agent.is_none_or(|name| trials.agent == name);
+                for trials in case.agents.iter().filter(wanted) {
+                    let standing = Standing::of(&trials.trials);
+                    tally.passed += standing.passed;
+                    tally.counted += standing.passed + standing.not_passed;
+                }
+                tally
+            })
+            .collect();
+        Rate::of(&tallies)
+    }
+}
+
+/// A summary, as far as it was read.
+struct Reading {
+    summary: Summary,
+}
+
+impl Reading {
+    /// What the run's own events say.
+    fn of_events(run: &RunReader) -> Result<Self, RecordError> {
+        let mut planned = None;
+        let mut servers: Vec<ServerSeen> = Vec::new();
+        let mut ended = None;
+        let mut last = 0;
+        for event in run.events()? {
+            let Event { at, event, .. } = event?;
+            last = last.max(at);
+            match event {
+                What::RunPlanned(plan) => planned = Some(plan),
+                What::ServerSeen(seen) => {
+                    servers.retain(|before| before.server != seen.server);
+                    servers.push(seen);
+                }
+                What::RunEnded(end) => ended = Some(end),
+                _ => {}
+            }
+        }
+        let plan = planned.ok_or_else(|| RecordError::NoPlan {
+            path: run.folder().to_owned(),
+        })?;
+        let (cases, plan) = unrolled(plan);
+        Ok(Self {
+            summary: Summary {
+                started: run.started().clone(),
+                plan,
+                cases,
+                servers,
+                findings: BTreeMap::new(),
+                agent: Asked::default(),
+                judge: Asked::default(),
+                unplanned: 0,
+                ended,
+                duration: Duration::from_micros(last),
+            },
+        })
+    }
+
+    /// Where the trials of a case by an agent belong.
+    fn slots(&self) -> HashMap<(String, String), (usize, usize)> {
+        let mut slots = HashMap::new();
+        for (index, case) in self.summary.cases.iter().enumerate() {
+            for (number, agent) in case.agents.iter().enumerate() {
+                slots.insert((case.case.id.clone(), agent.agent.clone()), (index, number));
+            }
+        }
+        slots
+    }
+
+    fn take(&mut self, read: trial::Read, slots: &HashMap<(String, String), (usize, usize)>) {
+        let summary = &mut self.summary;
+        summary.duration = summary.duration.max(read.last_at);
+        summary.agent.add(&read.agent);
+        summary.judge.add(&read.judge);
+        for (server, count) in read.findings {
+            *summary.findings.entry(server).or_default() += count;
+        }
+        let Some(started) = read.started else {
+            summary.unplanned += 1;
+            return;
+        };
+        let agent = match (started.agent, summary.plan.agents.as_slice()) {
+            (Some(agent), _) => agent,
+            (None, [only]) => only.name.clone(),
+            (None, _) => String::new(),
+        };
+        let slot = slots.get(&(started.case, agent)).and_then(|(case, agent)| {
+            let trials = &mut summary.cases[*case].agents[*agent].trials;
+            let index = usize::try_from(started.repeat).ok()?.checked_sub(1)?;
+            trials.get_mut(index)
+        });
+        match slot {
+            Some(trial) => trial.take(started.attempt, read.result),
+            None => summary.unplanned += 1,
+        }
+    }
+}
+
+/// The cases of a plan, none of whose trials has run yet, and the rest of it.
+fn unrolled(plan: RunPlanned) -> (Vec<CaseSummary>, PlanSummary) {
+    let agents = plan.agents;
+    let cases = plan
+        .cases
+        .into_iter()
+        .map(|case| CaseSummary {
+            agents: agents
+                .iter()
+                .map(|agent| AgentTrials {
+                    agent: agent.name.clone(),
+                    trials: (1..=case.runs).map(TrialSummary::not_run).collect(),
+                })
+                .collect(),
+            case,
+        })
+        .collect();
+    let plan = PlanSummary {
+        suite: plan.suite,
+        agents,
+        judge: plan.judge,
+        shared_servers: plan.shared_servers,
+    };
+    (cases, plan)
+}

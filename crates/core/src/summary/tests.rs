@@ -1,0 +1,258 @@
+//! Folders written, and summed up.
+
+use std::path::Path;
+
+use crate::event::{
+    Body, ConnectionId, ConnectionOpened, Finding, FindingKind, Graded, ModelAsked, ModelReplied,
+    PlannedAgent, PlannedLimits, Purpose, RECORD_VERSION, TrialEnded, TrialStarted, Wire,
+};
+use crate::gate::Gate;
+use crate::model::{Stop, Usage};
+use crate::record::{RunWriter, TrialWriter};
+use crate::redact::Redactor;
+use crate::verdict::Verdict;
+
+use super::*;
+
+fn started() -> RunStarted {
+    RunStarted {
+        record: RECORD_VERSION,
+        proctor: "0.1.0".to_owned(),
+        started: "2026-11-15T05:00:00Z".to_owned(),
+        name: "suite".to_owned(),
+        command: vec!["proctor".to_owned()],
+    }
+}
+
+fn case(name: &str, runs: u32, pass: Option<(u32, u32)>) -> PlannedCase {
+    PlannedCase {
+        id: format!("tasks/{name}.yaml#{name}"),
+        name: name.to_owned(),
+        path: format!("tasks/{name}.yaml"),
+        hash: "0".to_owned(),
+        runs,
+        pass,
+        difficulty: None,
+        labels: BTreeMap::new(),
+        parallel: false,
+        limits: PlannedLimits::default(),
+    }
+}
+
+struct Run {
+    folder: tempfile::TempDir,
+    writer: RunWriter,
+}
+
+impl Run {
+    fn planned(agents: &[&str], cases: Vec<PlannedCase>) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("run");
+        let mut writer = RunWriter::create(&path, Redactor::default(), started()).expect("a run");
+        let agents = agents.iter().map(|name| PlannedAgent {
+            name: (*name).to_owned(),
+            model: None,
+        });
+        let plan = RunPlanned {
+            suite: "/suite.yaml".to_owned(),
+            cases,
+            agents: agents.collect(),
+            judge: None,
+            shared_servers: false,
+        };
+        writer.append(1, What::RunPlanned(plan)).expect("a plan");
+        Self { folder, writer }
+    }
+
+    fn trial(&self, case: &str, agent: &str, repeat: u32, attempt: u32) -> TrialWriter {
+        let started = TrialStarted {
+            case: format!("tasks/{case}.yaml#{case}"),
+            agent: Some(agent.to_owned()),
+            repeat,
+            attempt,
+        };
+        let name = format!("{case}.{agent}.{repeat}");
+        self.writer.trial(10, &name, started).expect("a trial")
+    }
+
+    fn ends(&self, case: &str, agent: &str, repeat: u32, attempt: u32, outcome: Outcome) {
+        end(self.trial(case, agent, repeat, attempt), outcome);
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.folder.path().join("run")
+    }
+
+    fn summary(&self) -> Summary {
+        let run = RunReader::open(&self.path()).expect("a run");
+        Summary::of_run(&run).expect("a summary")
+    }
+}
+
+fn end(trial: TrialWriter, outcome: Outcome) {
+    let ended = TrialEnded {
+        outcome,
+        reason: (outcome != Outcome::Passed).then(|| "because".to_owned()),
+        blame: (outcome == Outcome::Errored).then_some(Blame::Infra),
+    };
+    trial.end(110, ended).expect("an end");
+}
+
+#[test]
+fn every_planned_trial_is_there_in_the_order_of_the_plan() {
+    let run = Run::planned(&["a", "b"], vec![case("z", 2, None), case("y", 1, None)]);
+    run.ends("y", "b", 1, 1, Outcome::Failed);
+    run.ends("z", "a", 2, 1, Outcome::Passed);
+    run.ends("z", "b", 1, 1, Outcome::TimedOut);
+    run.ends("stranger", "a", 1, 1, Outcome::Passed);
+    let summary = run.summary();
+    let shown: Vec<(&str, &str, u32, Option<Outcome>)> = summary
+        .trials()
+        .map(|(case, agent, trial)| {
+            let names = (case.case.name.as_str(), agent.agent.as_str());
+            (names.0, names.1, trial.repeat, trial.outcome())
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("z", "a", 1, None),
+            ("z", "a", 2, Some(Outcome::Passed)),
+            ("z", "b", 1, Some(Outcome::TimedOut)),
+            ("z", "b", 2, None),
+            ("y", "a", 1, None),
+            ("y", "b", 1, Some(Outcome::Failed)),
+        ]
+    );
+    let counts = summary.counts();
+    assert_eq!(
+        (counts.total(), counts.counted(), counts.not_run),
+        (6, 3, 3)
+    );
+    assert_eq!(summary.unplanned, 1);
+    assert_eq!(summary.duration, Duration::from_micros(110));
+    assert_eq!(summary.rate(Some("a")).unwrap().tally.counted, 1);
+    assert_eq!(Gate::of(&summary).exit(), 1);
+}
+
+#[test]
+fn the_latest_attempt_that_ended_counts() {
+    let run = Run::planned(&["a"], vec![case("z", 1, None)]);
+    run.ends("z", "a", 1, 1, Outcome::Errored);
+    run.ends("z", "a", 1, 2, Outcome::Passed);
+    drop(run.trial("z", "a", 1, 3));
+    let summary = run.summary();
+    let trial = &summary.cases[0].agents[0].trials[0];
+    assert_eq!(trial.attempts, 3);
+    let result = trial.result.as_ref().unwrap();
+    assert_eq!((result.attempt, result.outcome), (2, Outcome::Passed));
+    assert_eq!(result.duration, Duration::from_micros(100));
+    assert_eq!(Gate::of(&summary), Gate::Met);
+}
+
+#[test]
+fn a_trial_that_never_ended_is_open() {
+    let run = Run::planned(&["a"], vec![case("z", 1, None), case("y", 1, None)]);
+    run.ends("y", "a", 1, 1, Outcome::Passed);
+    drop(run.trial("z", "a", 1, 1));
+    let gate = Gate::of(&run.summary());
+    assert_eq!(gate.exit(), 3);
+    assert_eq!(
+        gate.reasons(),
+        ["`z`: 0 of 1 passed, every trial must, 1 open"]
+    );
+}
+
+#[test]
+fn pass_rules_are_kept_case_by_case() {
+    let run = Run::planned(&["a"], vec![case("z", 5, Some((4, 5)))]);
+    for repeat in 1..=4 {
+        run.ends("z", "a", repeat, 1, Outcome::Passed);
+    }
+    run.ends("z", "a", 5, 1, Outcome::Errored);
+    assert_eq!(Gate::of(&run.summary()), Gate::Met);
+}
+
+#[test]
+fn what_was_found_and_taken_is_summed_over_all_attempts() {
+    let run = Run::planned(&["a"], vec![case("z", 1, None)]);
+    for attempt in [1, 2] {
+        let mut trial = run.trial("z", "a", 1, attempt);
+        let mut add = |what| trial.append(20, what).expect("an event");
+        add(What::ConnectionOpened(ConnectionOpened {
+            conn: ConnectionId(1),
+            server: "fs".to_owned(),
+            actor: crate::event::Actor::Loop,
+            transport: Wire::Stdio,
+            target: String::new(),
+        }));
+        add(What::Finding(Finding {
+            conn: ConnectionId(1),
+            kind: FindingKind::Noise,
+            detail: "hello".to_owned(),
+            count: 3,
+        }));
+        add(What::ModelAsked(ModelAsked {
+            ask: 1,
+            purpose: Purpose::Agent,
+            model: "scripted:a".to_owned(),
+            known: 0,
+            request: Body::Text("{}".to_owned()),
+            digest: String::new(),
+        }));
+        add(What::ModelReplied(ModelReplied {
+            ask: 1,
+            turn: Body::Text("{}".to_owned()),
+            raw: None,
+            stop: Stop::Done,
+            usage: Usage {
+                input: Some(10),
+                output: Some(1),
+                ..Usage::default()
+            },
+            cost_usd: Some(0.5),
+        }));
+        for verdict in [Verdict::unknown("u"), Verdict::Pass, Verdict::fail("f")] {
+            add(What::Graded(Graded {
+                check: "calls".to_owned(),
+                details: Vec::new(),
+                verdict,
+                evidence: Vec::new(),
+                notes: Vec::new(),
+            }));
+        }
+        end(trial, Outcome::Errored);
+    }
+    let summary = run.summary();
+    assert_eq!(summary.findings, [("fs".to_owned(), 6)].into());
+    assert_eq!(
+        (summary.agent.turns, summary.agent.cost_usd),
+        (2, Some(1.0))
+    );
+    let trial = &summary.cases[0].agents[0].trials[0];
+    let result = trial.result.as_ref().unwrap();
+    assert_eq!((result.agent.turns, result.blame), (1, Some(Blame::Infra)));
+    assert_eq!(
+        result.decisive.as_ref().unwrap().verdict,
+        Verdict::fail("f")
+    );
+    assert_eq!(summary.blames(), [((Blame::Infra, true), 1)].into());
+}
+
+#[test]
+fn a_run_without_a_plan_says_so() {
+    let check = |folder: &Path| {
+        let run = RunReader::open(folder).unwrap();
+        let error = Summary::of_run(&run).unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.ends_with("has no plan, so there is nothing to sum up"),
+            "{text}"
+        );
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    drop(RunWriter::create(&path, Redactor::default(), started()).unwrap());
+    check(&path);
+    check(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records/v1"));
+}
