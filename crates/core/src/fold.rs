@@ -40,6 +40,8 @@ pub struct Folded {
     pub ended: Option<TrialEnded>,
     /// What the agent did.
     pub transcript: Transcript,
+    /// When each call of the transcript was made, in microseconds since the run started.
+    pub made_at: Vec<u64>,
     /// What was found to be wrong, as it was recorded or as the messages show it.
     pub findings: Vec<Finding>,
     /// What was done besides: steps, checks, models.
@@ -163,14 +165,16 @@ impl Fold {
             }
         }
         let work = self.work.finish();
+        let (calls, made_at) = self.calls.into_calls();
         Folded {
             started: work.started.clone(),
             ended: work.ended.clone(),
             transcript: Transcript {
-                calls: self.calls.into_calls(),
+                calls,
                 skills: None,
                 unread: self.unread,
             },
+            made_at,
             findings: self.findings.into_all(),
             work,
             torn: None,

@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use crate::event::{
-    Blame, Event, Outcome, PlannedCase, RunEnded, RunPlanned, RunStarted, ServerSeen, What,
+    Blame, Event, Outcome, PlannedAgent, PlannedCase, RunEnded, RunPlanned, RunStarted, ServerSeen,
+    What, Wire,
 };
 use crate::fold::Asked;
 use crate::gate::{CaseVerdict, Rule, Standing};
@@ -31,6 +32,8 @@ pub struct Summary {
     pub cases: Vec<CaseSummary>,
     /// What servers said of themselves, in order.
     pub servers: Vec<ServerSeen>,
+    /// How each server was spoken to.
+    pub transports: BTreeMap<String, Wire>,
     /// How many things were found to be wrong, by server.
     pub findings: BTreeMap<String, u64>,
     /// What agents' models were asked, in all attempts.
@@ -51,7 +54,7 @@ pub struct PlanSummary {
     /// The eval file.
     pub suite: String,
     /// The agents' names, with their models where they are known.
-    pub agents: Vec<crate::event::PlannedAgent>,
+    pub agents: Vec<PlannedAgent>,
     /// Who judges.
     pub judge: Option<String>,
     /// Whether trials share their servers.
@@ -227,6 +230,7 @@ impl Reading {
                 plan,
                 cases,
                 servers,
+                transports: BTreeMap::new(),
                 findings: BTreeMap::new(),
                 agent: Asked::default(),
                 judge: Asked::default(),
@@ -253,6 +257,7 @@ impl Reading {
         summary.duration = summary.duration.max(read.last_at);
         summary.agent.add(&read.agent);
         summary.judge.add(&read.judge);
+        summary.transports.extend(read.transports);
         for (server, count) in read.findings {
             *summary.findings.entry(server).or_default() += count;
         }

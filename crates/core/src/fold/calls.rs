@@ -134,8 +134,9 @@ impl Calls {
         self.made[call].answer = Answer::Result(Payload::Cut { bytes });
     }
 
-    pub(super) fn into_calls(self) -> Vec<Call> {
-        self.made
+    /// The calls, and when each was made.
+    pub(super) fn into_calls(self) -> (Vec<Call>, Vec<u64>) {
+        (self.made, self.made_at)
     }
 
     fn open(&mut self, place: Place, call: usize, state: Option<String>) {

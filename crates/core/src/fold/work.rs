@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use crate::event::{
-    Body, ConnectionClosed, ConnectionId, Event, Finding, Graded, ModelReplied, Phase, Purpose,
-    StepEnded, TrialEnded, TrialStarted, What,
+    Body, ConnectionClosed, ConnectionId, ConnectionOpened, Event, Finding, Graded, ModelReplied,
+    Phase, Purpose, StepEnded, TrialEnded, TrialStarted, What,
 };
 use crate::model::Usage;
 use crate::record::{Blobs, RecordError};
@@ -41,8 +41,8 @@ pub struct Work {
     pub agent: Asked,
     /// What the judge was asked.
     pub judge: Asked,
-    /// The server behind each connection.
-    pub servers: BTreeMap<ConnectionId, String>,
+    /// The connections that were opened.
+    pub connections: BTreeMap<ConnectionId, ConnectionOpened>,
     /// The connections that ended, in order.
     pub closed: Vec<ConnectionClosed>,
     /// What was recorded as wrong; what only the messages show is not among it.
@@ -145,6 +145,14 @@ pub(crate) struct WorkFold {
     purposes: HashMap<u64, Purpose>,
 }
 
+impl Work {
+    /// The server behind a connection.
+    pub fn server(&self, conn: ConnectionId) -> Option<&str> {
+        let opened = self.connections.get(&conn)?;
+        Some(&opened.server)
+    }
+}
+
 impl WorkFold {
     /// Keeps at most so many bytes of each text; of none, if that is zero.
     pub(crate) fn new(text_bytes: usize) -> Self {
@@ -177,8 +185,7 @@ impl WorkFold {
                 });
             }
             What::ConnectionOpened(opened) => {
-                let server = opened.server.clone();
-                self.work.servers.insert(opened.conn, server);
+                self.work.connections.insert(opened.conn, opened.clone());
             }
             What::ConnectionClosed(closed) => self.closed(closed),
             What::Finding(finding) => self.work.findings.push(finding.clone()),

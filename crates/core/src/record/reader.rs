@@ -95,6 +95,11 @@ impl RunReader {
         Ok(trials)
     }
 
+    /// The record of a trial by the name of its file, as an index or a summary has it.
+    pub fn trial_file(&self, name: &str) -> Option<TrialFile> {
+        TrialFile::of(self.folder.join(TRIALS).join(name))
+    }
+
     /// The events of a trial.
     pub fn trial(&self, trial: &TrialFile) -> Result<EventReader, RecordError> {
         EventReader::open(&trial.path)

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::event::{
     Body, ConnectionId, ConnectionOpened, Finding, FindingKind, Graded, ModelAsked, ModelReplied,
-    PlannedAgent, PlannedLimits, Purpose, RECORD_VERSION, TrialEnded, TrialStarted, Wire,
+    PlannedLimits, Purpose, RECORD_VERSION, TrialEnded, TrialStarted,
 };
 use crate::gate::Gate;
 use crate::model::{Stop, Usage};
@@ -224,6 +224,7 @@ fn what_was_found_and_taken_is_summed_over_all_attempts() {
         end(trial, Outcome::Errored);
     }
     let summary = run.summary();
+    assert_eq!(summary.transports, [("fs".to_owned(), Wire::Stdio)].into());
     assert_eq!(summary.findings, [("fs".to_owned(), 6)].into());
     assert_eq!(
         (summary.agent.turns, summary.agent.cost_usd),

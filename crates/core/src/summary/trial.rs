@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::event::{Blame, Outcome, TrialStarted};
+use crate::event::{Blame, Outcome, TrialStarted, Wire};
 use crate::fold::{Asked, Work, WorkFold};
 use crate::model::Usage;
 use crate::record::{RecordError, RunReader, TrialFile};
@@ -114,6 +114,7 @@ pub(super) struct Read {
     pub(super) agent: Asked,
     pub(super) judge: Asked,
     pub(super) findings: BTreeMap<String, u64>,
+    pub(super) transports: BTreeMap<String, Wire>,
     /// When its last event was, since the run started.
     pub(super) last_at: Duration,
 }
@@ -127,8 +128,8 @@ pub(super) fn read(run: &RunReader, file: &TrialFile) -> Result<Read, RecordErro
     let work = fold.finish();
     let mut findings = BTreeMap::new();
     for finding in &work.findings {
-        let server = work.servers.get(&finding.conn).cloned().unwrap_or_default();
-        *findings.entry(server).or_default() += finding.count.max(1);
+        let server = work.server(finding.conn).unwrap_or_default();
+        *findings.entry(server.to_owned()).or_default() += finding.count.max(1);
     }
     // The rename is the end: what a `.part` says of itself does not count.
     let result = if file.ended {
@@ -136,9 +137,12 @@ pub(super) fn read(run: &RunReader, file: &TrialFile) -> Result<Read, RecordErro
     } else {
         None
     };
+    let opened = work.connections.into_values();
+    let transports = opened.map(|opened| (opened.server, opened.transport));
     Ok(Read {
         result,
         findings,
+        transports: transports.collect(),
         last_at: Duration::from_micros(work.began_at) + work.duration,
         started: work.started,
         agent: work.agent,
