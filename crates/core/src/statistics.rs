@@ -52,8 +52,7 @@ impl Rate {
             tally.counted += case.counted;
         }
         let trials = f64::from(tally.counted);
-        let share = 1.0 / cases.iter().map(|_| 1.0).sum::<f64>();
-        let (mean, clustered) = clustered(&cases, |_| share);
+        let (mean, clustered) = clustered(&cases, |_| 1.0);
         let plain = plain_error(mean, trials);
         let design_effect = if plain > 0.0 {
             (clustered / plain).powi(2).max(1.0)
@@ -87,13 +86,15 @@ pub fn wilson(rate: f64, trials: f64) -> Interval {
 }
 
 /// The weighted mean of the cases' rates, and its standard error when trials of a case go together.
-/// The weights sum to 1.
 fn clustered(cases: &[Tally], weight: impl Fn(&Tally) -> f64) -> (f64, f64) {
     let rate = |case: &Tally| f64::from(case.passed) / f64::from(case.counted);
-    let mean: f64 = cases.iter().map(|case| weight(case) * rate(case)).sum();
+    let weights: f64 = cases.iter().map(&weight).sum();
+    // Divided last: where everything passed, the mean is exactly 1.
+    let sum: f64 = cases.iter().map(|case| weight(case) * rate(case)).sum();
+    let mean = sum / weights;
     let variance: f64 = cases
         .iter()
-        .map(|case| (weight(case) * (rate(case) - mean)).powi(2))
+        .map(|case| (weight(case) / weights * (rate(case) - mean)).powi(2))
         .sum();
     (mean, variance.sqrt())
 }
@@ -159,7 +160,7 @@ mod tests {
             let cases = clusters(group);
             let trials: f64 = cases.iter().map(|case| f64::from(case.counted)).sum();
             // Pooled: every trial has the same weight.
-            let (mean, error) = clustered(&cases, |case| f64::from(case.counted) / trials);
+            let (mean, error) = clustered(&cases, |case| f64::from(case.counted));
             near(mean, &group["mean"]);
             near(error, &group["se_cluster_miller"]);
             near(plain_error(mean, trials), &group["se_clt_ddof1"]);
@@ -189,6 +190,20 @@ mod tests {
         assert!((rate.interval.low - 0.490_162_4).abs() < 1e-6);
         assert!((rate.interval.high - 0.943_317_8).abs() < 1e-6);
         assert!(!rate.is_clustered);
+    }
+
+    #[test]
+    #[expect(clippy::float_cmp, reason = "all is all, without a hair's breadth")]
+    fn all_and_none_are_exact() {
+        for cases in 1..200 {
+            for (passed, rate) in [(3, 1.0), (0, 0.0)] {
+                let tally = Tally { passed, counted: 3 };
+                let found = Rate::of(&vec![tally; cases]).unwrap();
+                assert_eq!(found.mean, rate);
+                let end = [found.interval.low, found.interval.high][usize::from(passed > 0)];
+                assert_eq!(end, rate);
+            }
+        }
     }
 
     #[test]

@@ -1,0 +1,268 @@
+//! Why a trial came to its end: what it says of itself, the checks that did not pass, and the
+//! calls, quotes and outputs behind them.
+//!
+//! Its main type is [`Line`]. Everything from outside is printable here, and what there may be much
+//! of is bounded in number; how long a line may be is for the renderer to say.
+
+use std::collections::BTreeMap;
+
+use proctor_core::event::{Blame, Graded, Outcome, Phase};
+use proctor_core::fold::{Folded, StepDone, Text};
+use proctor_core::json;
+use proctor_core::printable::printable;
+use proctor_core::summary::TrialResult;
+use proctor_core::transcript::{Answer, Call, Payload, Request};
+use proctor_core::verdict::Verdict;
+use serde_json::Value;
+
+/// How many checks, and how many calls, notes and lines of output for each, are shown.
+const SHOWN: usize = 5;
+
+/// A line of evidence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Line {
+    /// How deep it is below its trial, from one.
+    pub(crate) depth: usize,
+    /// The text, printable.
+    pub(crate) text: String,
+    /// Whether it goes on in further lines where it is too long; else it is cut.
+    pub(crate) wraps: bool,
+}
+
+/// What explains the end of a trial.
+pub(crate) fn lines(result: &TrialResult, folded: &Folded) -> Vec<Line> {
+    let mut out = Lines(Vec::new());
+    let work = &folded.work;
+    let open: Vec<&Graded> = work
+        .checks
+        .iter()
+        .filter(|check| check.verdict != Verdict::Pass)
+        .collect();
+    if let Some(reason) = &result.reason
+        && !open.iter().any(|check| says(reason, &check.verdict))
+    {
+        out.wrapped(1, reason);
+    }
+    for check in open.iter().take(SHOWN) {
+        out.check(check, folded);
+    }
+    out.more(1, open.len(), "check");
+    out.steps(&open, &work.steps);
+    if result.blame == Some(Blame::Server) {
+        out.stderr(folded);
+    }
+    if matches!(result.outcome, Outcome::Failed | Outcome::TimedOut) {
+        if open.iter().all(|check| check.evidence.is_empty()) {
+            out.cut(1, &made(&folded.transcript.calls));
+        }
+        if let Some(answer) = &work.answer {
+            out.cut(1, &format!("answer: {}", first_line(answer)));
+        }
+    }
+    out.0
+}
+
+struct Lines(Vec<Line>);
+
+impl Lines {
+    fn wrapped(&mut self, depth: usize, text: &str) {
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            self.push(depth, line, true);
+        }
+    }
+
+    fn cut(&mut self, depth: usize, text: &str) {
+        self.push(depth, text, false);
+    }
+
+    fn push(&mut self, depth: usize, text: &str, wraps: bool) {
+        let text = printable(text).into_owned();
+        self.0.push(Line { depth, text, wraps });
+    }
+
+    fn more(&mut self, depth: usize, all: usize, noun: &str) {
+        if all > SHOWN {
+            let more = crate::words::count((all - SHOWN) as u64, noun);
+            self.cut(depth, &format!("… and {more} more"));
+        }
+    }
+
+    fn check(&mut self, check: &Graded, folded: &Folded) {
+        let step = verify_step(check, &folded.work.steps);
+        let kind = step.map_or(String::new(), |step| format!(" ({})", step.kind));
+        let answer = match &check.verdict {
+            Verdict::Pass => "pass".to_owned(),
+            Verdict::Fail { reason } => reason.clone(),
+            Verdict::Unknown { reason } => format!("unknown: {reason}"),
+        };
+        self.wrapped(1, &format!("{}{kind}: {answer}", check.check));
+        let calls = &folded.transcript.calls;
+        let decisive: Vec<&Call> = calls
+            .iter()
+            .filter(|call| check.evidence.contains(&call.seq))
+            .collect();
+        for call in decisive.iter().take(SHOWN) {
+            self.cut(2, &describe(call));
+        }
+        self.more(2, decisive.len(), "call");
+        for note in check.notes.iter().take(SHOWN) {
+            self.wrapped(2, note);
+        }
+        self.more(2, check.notes.len(), "note");
+        if let Some(output) = step.and_then(|step| step.output.as_ref()) {
+            self.tail(2, output);
+        }
+    }
+
+    /// Steps that did not pass and are no check, such as those of the setup.
+    fn steps(&mut self, open: &[&Graded], steps: &[StepDone]) {
+        let is_check = |step: &StepDone| {
+            step.phase == Phase::Grade && open.iter().any(|check| check.check == step.id)
+        };
+        let failed: Vec<&StepDone> = steps
+            .iter()
+            .filter(|step| step.verdict != Verdict::Pass && !is_check(step))
+            .collect();
+        for step in failed.iter().take(SHOWN) {
+            let reason = match &step.verdict {
+                Verdict::Pass => "",
+                Verdict::Fail { reason } | Verdict::Unknown { reason } => reason,
+            };
+            let phase = crate::words::phase(step.phase);
+            let text = format!("{phase} step {} ({}): {reason}", step.id, step.kind);
+            self.wrapped(1, &text);
+            if let Some(output) = &step.output {
+                self.tail(2, output);
+            }
+        }
+        self.more(1, failed.len(), "step");
+    }
+
+    /// What servers whose connections ended wrote last.
+    fn stderr(&mut self, folded: &Folded) {
+        for closed in folded.work.closed.iter().rev().take(SHOWN) {
+            let server = folded.work.server(closed.conn).unwrap_or_default();
+            self.wrapped(1, &format!("server {server} {}", closed.reason));
+            if let Some(stderr) = &closed.stderr {
+                self.last_lines(2, stderr);
+            }
+        }
+    }
+
+    fn tail(&mut self, depth: usize, text: &Text) {
+        let end = if text.left_out == 0 {
+            &text.head
+        } else {
+            &text.tail
+        };
+        self.last_lines(depth, end);
+    }
+
+    fn last_lines(&mut self, depth: usize, text: &str) {
+        let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
+        for line in &lines[lines.len().saturating_sub(SHOWN)..] {
+            self.cut(depth, &format!("| {line}"));
+        }
+    }
+}
+
+/// Whether a reason quotes that of a verdict, so that it need not be said twice.
+fn says(reason: &str, verdict: &Verdict) -> bool {
+    match verdict {
+        Verdict::Pass => false,
+        Verdict::Fail { reason: why } | Verdict::Unknown { reason: why } => reason.contains(why),
+    }
+}
+
+/// The verify step that a check is, if it is one.
+pub(crate) fn verify_step<'a>(check: &Graded, steps: &'a [StepDone]) -> Option<&'a StepDone> {
+    steps
+        .iter()
+        .find(|step| step.phase == Phase::Grade && step.id == check.check)
+}
+
+fn first_line(text: &Text) -> &str {
+    let mut lines = text.head.lines();
+    lines
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or("(empty)")
+}
+
+/// Which tools were called how often, in the order of their first calls.
+fn made(calls: &[Call]) -> String {
+    if calls.is_empty() {
+        return "the agent made no call".to_owned();
+    }
+    let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    for (index, call) in calls.iter().enumerate() {
+        counts.entry(target(call)).or_insert((index, 0)).1 += 1;
+    }
+    let mut counts: Vec<(String, (usize, usize))> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, (first, _))| *first);
+    let shown: Vec<String> = counts
+        .into_iter()
+        .map(|(name, (_, count))| match count {
+            1 => name,
+            count => format!("{name} ×{count}"),
+        })
+        .collect();
+    format!("calls made: {}", shown.join(", "))
+}
+
+fn target(call: &Call) -> String {
+    let what = match &call.request {
+        Request::Tool { name, .. } | Request::Prompt { name, .. } => name,
+        Request::Resource { uri } => uri,
+    };
+    format!("{}.{what}", call.server)
+}
+
+/// A call in one line: `#12 tools/call fs.read_file {"path":"/a"} → error -32602: no`.
+pub(crate) fn describe(call: &Call) -> String {
+    let (method, arguments) = match &call.request {
+        Request::Tool { arguments, .. } => ("tools/call", Some(arguments)),
+        Request::Resource { .. } => ("resources/read", None),
+        Request::Prompt { arguments, .. } => ("prompts/get", Some(arguments)),
+    };
+    let arguments = arguments.and_then(|arguments| match arguments.read() {
+        Ok(value) => value.map(json::brief),
+        Err(unread) => Some(format!("(arguments {unread})")),
+    });
+    let arguments = arguments.map_or(String::new(), |text| format!(" {text}"));
+    let answer = answer(&call.answer);
+    format!(
+        "#{} {method} {}{arguments} → {answer}",
+        call.seq,
+        target(call)
+    )
+}
+
+fn answer(answer: &Answer) -> String {
+    match answer {
+        Answer::Error { code, message } => format!("error {code}: {message}"),
+        Answer::None => "no answer".to_owned(),
+        Answer::Result(Payload::Absent) => "nothing".to_owned(),
+        Answer::Result(payload) => match payload.read() {
+            Ok(Some(value)) => result_text(value),
+            Ok(None) => "nothing".to_owned(),
+            Err(unread) => format!("(the result {unread})"),
+        },
+    }
+}
+
+/// The text of a tool's result, or whatever it is instead.
+fn result_text(result: &Value) -> String {
+    let texts: Vec<&str> = result["content"]
+        .as_array()
+        .map(|parts| parts.iter().filter_map(|p| p["text"].as_str()).collect())
+        .unwrap_or_default();
+    let text = if texts.is_empty() {
+        json::brief(result)
+    } else {
+        texts.join(" ")
+    };
+    match result["isError"].as_bool() {
+        Some(true) => format!("error: {text}"),
+        _ => text,
+    }
+}

@@ -1,0 +1,187 @@
+//! A run as one JSON document: the shape of mcpchecker's result file, plus an object `proctor` at
+//! the top and in each entry.
+//!
+//! It is written trial by trial, so that memory does not depend on how many there are. Trials that
+//! were not run are there too: a list that lacks them would look complete.
+
+mod entry;
+mod history;
+
+use std::io::Write;
+
+use proctor_core::event::{PlannedAgent, Wire};
+use proctor_core::fold::Asked;
+use proctor_core::gate::{CaseVerdict, Gate};
+use proctor_core::model::Usage;
+use proctor_core::statistics::Rate;
+use proctor_core::summary::{Counts, Summary};
+use serde_json::{Map, Value, json};
+
+use crate::{Report, ReportError};
+
+/// Writes the document, which ends in a line feed.
+pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
+    write!(out, "{{\"summary\":{}", summary(report.summary))?;
+    write!(out, ",\n\"proctor\":{}", ours(report))?;
+    out.write_all(b",\n\"results\":[")?;
+    for (index, (case, agent, trial)) in report.summary.trials().enumerate() {
+        let folded = match &trial.result {
+            Some(result) => report.fold(result)?,
+            None => None,
+        };
+        let separator: &[u8] = if index == 0 { b"\n" } else { b",\n" };
+        out.write_all(separator)?;
+        let started = &report.summary.started.started;
+        let entry = entry::value(case, agent, trial, folded.as_ref(), started);
+        write!(out, "{entry}")?;
+    }
+    out.write_all(b"\n]}\n")?;
+    Ok(())
+}
+
+/// What mcpchecker says of a run's configuration, as far as a plan says it.
+fn summary(summary: &Summary) -> Value {
+    let runs = summary.cases.iter().map(|case| case.case.runs).max();
+    let mut out = json!({
+        "evals": {
+            "names": summary.cases.iter().map(|case| &case.case.name).collect::<Vec<_>>(),
+        },
+        "mcpServers": servers(summary),
+        "runs": runs.unwrap_or(0),
+    });
+    if let Some(agent) = summary.plan.agents.first() {
+        let mut agent = self::agent(agent);
+        agent["type"] = Value::from("");
+        out["agent"] = agent;
+    }
+    if let Some(judge) = &summary.plan.judge {
+        out["judge"] = json!({ "model": judge });
+    }
+    out
+}
+
+fn servers(summary: &Summary) -> Vec<Value> {
+    let kind = |name: &String| match summary.transports.get(name) {
+        Some(Wire::Stdio) => "stdio",
+        Some(Wire::Http | Wire::Sse) => "http",
+        None => "",
+    };
+    let mut names: Vec<&String> = summary.servers.iter().map(|seen| &seen.server).collect();
+    names.extend(summary.transports.keys());
+    names.sort_unstable();
+    names.dedup();
+    let one = |name: &String| json!({ "name": name, "type": kind(name) });
+    names.into_iter().map(one).collect()
+}
+
+fn agent(agent: &PlannedAgent) -> Value {
+    let mut out = json!({ "name": agent.name });
+    if let Some(model) = &agent.model {
+        out["model"] = Value::from(model.as_str());
+    }
+    out
+}
+
+/// What is ours to say of a run.
+fn ours(report: &Report<'_>) -> Value {
+    let summary = report.summary;
+    let folder = report.run.folder();
+    json!({
+        "run": {
+            "id": folder.file_name().map(|name| name.to_string_lossy()),
+            "folder": folder.to_string_lossy(),
+            "name": summary.started.name,
+            "suite": summary.plan.suite,
+            "started": summary.started.started,
+            "durationMs": millis(summary.duration),
+            "ended": summary.ended,
+            "sharedServers": summary.plan.shared_servers,
+            "unplannedTrials": summary.unplanned,
+        },
+        "versions": { "proctor": summary.started.proctor, "record": summary.started.record },
+        "gate": gate(report.gate),
+        "exit": { "code": report.exit, "note": report.note },
+        "trials": counts(summary.counts()),
+        "cases": cases(summary),
+        "rate": summary.rate(None).as_ref().map(rate),
+        "agents": summary.plan.agents.iter().map(|planned| {
+            let mut out = agent(planned);
+            out["rate"] = json!(summary.rate(Some(&planned.name)).as_ref().map(rate));
+            out
+        }).collect::<Vec<_>>(),
+        "judge": summary.plan.judge,
+        "servers": summary.servers,
+        "findings": summary.findings,
+        "usage": { "agent": asked(&summary.agent), "judge": asked(&summary.judge) },
+    })
+}
+
+fn gate(gate: &Gate) -> Value {
+    let answer = match gate {
+        Gate::Met => "met",
+        Gate::Missed { .. } => "missed",
+        Gate::Open { .. } => "open",
+    };
+    json!({ "answer": answer, "reasons": gate.reasons() })
+}
+
+fn counts(counts: Counts) -> Value {
+    json!({
+        "total": counts.total(),
+        "passed": counts.passed,
+        "failed": counts.failed,
+        "timedOut": counts.timed_out,
+        "errored": counts.errored,
+        "cancelled": counts.cancelled,
+        "notRun": counts.not_run,
+    })
+}
+
+/// How many cases keep their rule, counted once for each agent.
+fn cases(summary: &Summary) -> Value {
+    let (mut met, mut missed, mut open) = (0, 0, 0);
+    for (case, trials) in summary.cells() {
+        *match trials.verdict(&case.case) {
+            CaseVerdict::Met => &mut met,
+            CaseVerdict::Missed => &mut missed,
+            CaseVerdict::Open => &mut open,
+        } += 1;
+    }
+    json!({ "total": met + missed + open, "met": met, "missed": missed, "open": open })
+}
+
+fn rate(rate: &Rate) -> Value {
+    json!({
+        "passed": rate.tally.passed,
+        "counted": rate.tally.counted,
+        "mean": rate.mean,
+        "low95": rate.interval.low,
+        "high95": rate.interval.high,
+        "method": "wilson",
+        "designEffect": rate.design_effect,
+    })
+}
+
+/// What models were asked and took; `null` is unknown.
+fn asked(asked: &Asked) -> Value {
+    json!({
+        "models": asked.models,
+        "turns": asked.turns,
+        "failures": asked.failures,
+        "tokens": usage(&asked.usage),
+        "unmeteredReplies": asked.unmetered,
+        "costUsd": asked.cost_usd,
+    })
+}
+
+fn usage(usage: &Usage) -> Map<String, Value> {
+    match json!(usage) {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+/// Milliseconds, with microseconds behind the point.
+fn millis(duration: std::time::Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
+}

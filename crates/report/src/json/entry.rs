@@ -1,0 +1,291 @@
+//! One trial of the document.
+
+use proctor_core::event::{Blame, Graded, Outcome, Phase};
+use proctor_core::fold::{Asked, Folded, StepDone, Work};
+use proctor_core::model::Usage;
+use proctor_core::summary::{AgentTrials, CaseSummary, TrialResult, TrialSummary};
+use proctor_core::verdict::Verdict;
+use serde_json::{Map, Value, json};
+
+use super::{asked, history, millis};
+use crate::evidence::verify_step;
+use crate::words;
+
+/// The type of steps that a judge decides.
+const JUDGE: &str = "llmJudge";
+
+pub(super) fn value(
+    case: &CaseSummary,
+    agent: &AgentTrials,
+    trial: &TrialSummary,
+    folded: Option<&Folded>,
+    run_started: &str,
+) -> Value {
+    let planned = &case.case;
+    let none = Work::default();
+    let work = folded.map_or(&none, |folded| &folded.work);
+    let parts = Parts::of(trial.outcome(), work);
+    let mut out = json!({
+        "taskName": planned.name,
+        "taskPath": planned.path,
+        "taskPassed": parts.task_passed,
+        "taskOutput": work.answer.as_ref().map_or(String::new(), ToString::to_string),
+        "difficulty": planned.difficulty.as_deref().unwrap_or_default(),
+        "parallel": planned.parallel,
+        "runIndex": trial.repeat.saturating_sub(1),
+        "totalRuns": planned.runs,
+        "assertionResults": parts.assertions,
+        "allAssertionsPassed": parts.assertions_passed,
+        "callHistory": folded.map_or_else(history::empty, |f| history::value(f, run_started)),
+        "proctor": ours(case, agent, trial, folded),
+    });
+    let mut add = |key: &str, value: Value| {
+        out[key] = value;
+    };
+    if !parts.task_passed {
+        add("taskError", json!(reason(trial)));
+    }
+    if trial.outcome() == Some(Outcome::TimedOut) {
+        add("timedOut", json!(true));
+    }
+    if let Some(result) = &trial.result
+        && (result.outcome, result.blame) == (Outcome::Errored, Some(Blame::Agent))
+    {
+        add("agentExecutionError", json!(true));
+    }
+    for (key, text) in judged(work) {
+        add(key, json!(text));
+    }
+    if work.agent.turns > 0 {
+        add("tokenEstimate", token_estimate(&work.agent));
+    }
+    if work.judge.turns > 0 {
+        add("judgeTokenUsage", token_usage(&work.judge.usage));
+    }
+    for (key, value) in phases(work) {
+        add(key, value);
+    }
+    out
+}
+
+/// What mcpchecker tells apart: the task with its verify steps, and the assertions.
+struct Parts {
+    task_passed: bool,
+    assertions_passed: bool,
+    assertions: Map<String, Value>,
+}
+
+impl Parts {
+    fn of(outcome: Option<Outcome>, work: &Work) -> Self {
+        let is_step = |check: &&Graded| verify_step(check, &work.steps).is_some();
+        let (steps, rest): (Vec<&Graded>, Vec<&Graded>) = work.checks.iter().partition(is_step);
+        let passed = |check: &&Graded| check.verdict == Verdict::Pass;
+        let assertions_passed = !work.checks.is_empty() && rest.iter().all(passed);
+        let task_passed = match outcome {
+            Some(Outcome::Passed) => true,
+            // Only assertions are in the way.
+            Some(Outcome::Failed) => {
+                !work.checks.is_empty() && !assertions_passed && steps.iter().all(passed)
+            }
+            _ => false,
+        };
+        let mut assertions: Map<String, Value> = Map::new();
+        for check in rest {
+            // Several task sets may ask for the same: what did not pass is told.
+            let so_far = assertions.get(&check.check);
+            if so_far.is_none_or(|so_far| so_far["passed"] == json!(true)) {
+                assertions.insert(check.check.clone(), assertion(check));
+            }
+        }
+        Self {
+            task_passed,
+            assertions_passed,
+            assertions,
+        }
+    }
+}
+
+fn assertion(check: &Graded) -> Value {
+    let mut out = json!({ "passed": check.verdict == Verdict::Pass });
+    if let Some(why) = why(&check.verdict) {
+        out["reason"] = Value::from(why);
+    }
+    if !check.details.is_empty() {
+        out["details"] = json!(check.details);
+    }
+    out
+}
+
+fn why(verdict: &Verdict) -> Option<&str> {
+    match verdict {
+        Verdict::Pass => None,
+        Verdict::Fail { reason } | Verdict::Unknown { reason } => Some(reason),
+    }
+}
+
+fn reason(trial: &TrialSummary) -> String {
+    match &trial.result {
+        None => "not run".to_owned(),
+        Some(result) => {
+            let outcome = || words::outcome(Some(result.outcome)).to_owned();
+            result.reason.clone().unwrap_or_else(outcome)
+        }
+    }
+}
+
+/// What the judge said, and why it could not say anything.
+fn judged(work: &Work) -> Vec<(&'static str, String)> {
+    let (mut said, mut failed) = (Vec::new(), Vec::new());
+    for check in &work.checks {
+        if verify_step(check, &work.steps).is_none_or(|step| step.kind != JUDGE) {
+            continue;
+        }
+        match &check.verdict {
+            Verdict::Unknown { reason } => failed.push(reason.clone()),
+            Verdict::Fail { reason } => said.push(reason.clone()),
+            Verdict::Pass => said.extend(check.notes.first().cloned()),
+        }
+    }
+    [("taskJudgeReason", said), ("taskJudgeError", failed)]
+        .into_iter()
+        .filter(|(_, texts)| !texts.is_empty())
+        .map(|(key, texts)| (key, texts.join("\n")))
+        .collect()
+}
+
+/// The counts that providers told; nothing is estimated.
+fn token_estimate(asked: &Asked) -> Value {
+    let usage = token_usage(&asked.usage);
+    json!({
+        "inputTokens": usage["inputTokens"],
+        "outputTokens": usage["outputTokens"],
+        "totalTokens": usage["totalTokens"],
+        "source": "actual",
+        "actual": usage,
+    })
+}
+
+fn token_usage(usage: &Usage) -> Value {
+    let mut out = json!({
+        "inputTokens": usage.input.unwrap_or(0),
+        "outputTokens": usage.output.unwrap_or(0),
+        "totalTokens": usage.total(),
+    });
+    for (key, count) in [
+        ("thoughtTokens", usage.reasoning),
+        ("cachedReadTokens", usage.cached),
+        ("cachedWriteTokens", usage.cache_written),
+    ] {
+        if let Some(count) = count {
+            out[key] = Value::from(count);
+        }
+    }
+    out
+}
+
+/// What the phases with steps came to, and the agent's.
+fn phases(work: &Work) -> Vec<(&'static str, Value)> {
+    let mut out = Vec::new();
+    for (key, phase) in [
+        ("setupOutput", Phase::Setup),
+        ("verifyOutput", Phase::Grade),
+        ("cleanupOutput", Phase::Cleanup),
+    ] {
+        let in_phase = |step: &&StepDone| step.phase == phase;
+        let steps: Vec<&StepDone> = work.steps.iter().filter(in_phase).collect();
+        if !steps.is_empty() {
+            out.push((key, phase_output(&steps)));
+        }
+    }
+    if let Some(answer) = &work.answer {
+        let text = answer.to_string();
+        let step = json!({
+            "Type": "agent", "Success": true, "Message": text,
+            "Outputs": { "output": text }, "Error": "",
+        });
+        let details = json!({ "finalMessage": text });
+        let value = json!({
+            "Steps": [step], "Success": true, "Error": "", "agentDetails": details,
+        });
+        out.push(("agentOutput", value));
+    }
+    out
+}
+
+fn phase_output(steps: &[&StepDone]) -> Value {
+    let failed = steps.iter().find_map(|step| why(&step.verdict));
+    json!({
+        "Steps": steps.iter().map(|step| json!({
+            "Type": step.kind,
+            "Success": step.verdict == Verdict::Pass,
+            "Message": step.output.as_ref().map_or(String::new(), ToString::to_string),
+            "Outputs": step.outputs,
+            "Error": why(&step.verdict).unwrap_or_default(),
+        })).collect::<Vec<_>>(),
+        "Success": failed.is_none(),
+        "Error": failed.unwrap_or_default(),
+    })
+}
+
+/// What is ours to say of a trial.
+fn ours(
+    case: &CaseSummary,
+    agent: &AgentTrials,
+    trial: &TrialSummary,
+    folded: Option<&Folded>,
+) -> Value {
+    let mut out = json!({
+        "case": case.case.id,
+        "hash": case.case.hash,
+        "labels": case.case.labels,
+        "agent": agent.agent,
+        "repeat": trial.repeat,
+        "attempts": trial.attempts,
+        "outcome": words::outcome(trial.outcome()),
+    });
+    if let (Some(result), Some(folded)) = (&trial.result, folded) {
+        for (key, value) in ended(result, folded) {
+            out[key] = value;
+        }
+    }
+    out
+}
+
+fn ended(result: &TrialResult, folded: &Folded) -> Vec<(&'static str, Value)> {
+    let work = &folded.work;
+    let mut phases: Map<String, Value> = Map::new();
+    for span in &work.phases {
+        let name = words::phase(span.phase);
+        let so_far = phases.get(name).and_then(Value::as_f64).unwrap_or(0.0);
+        phases.insert(name.to_owned(), json!(so_far + millis(span.duration)));
+    }
+    let checks: Vec<Value> = work.checks.iter().map(check).collect();
+    vec![
+        ("attempt", json!(result.attempt)),
+        ("file", json!(result.file)),
+        ("blame", json!(result.blame.map(words::blame))),
+        ("reason", json!(result.reason)),
+        ("durationMs", json!(millis(result.duration))),
+        ("phasesMs", Value::Object(phases)),
+        ("checks", Value::Array(checks)),
+        ("findings", json!(folded.findings)),
+        ("agentUsage", asked(&work.agent)),
+        ("judgeUsage", asked(&work.judge)),
+    ]
+}
+
+fn check(check: &Graded) -> Value {
+    let verdict = match &check.verdict {
+        Verdict::Pass => "pass",
+        Verdict::Fail { .. } => "fail",
+        Verdict::Unknown { .. } => "unknown",
+    };
+    json!({
+        "check": check.check,
+        "verdict": verdict,
+        "reason": why(&check.verdict),
+        "details": check.details,
+        "evidence": check.evidence,
+        "notes": check.notes,
+    })
+}

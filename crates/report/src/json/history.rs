@@ -1,0 +1,73 @@
+//! The calls of a trial, as mcpchecker writes them.
+
+use jiff::{SignedDuration, Timestamp};
+use proctor_core::fold::Folded;
+use proctor_core::transcript::{Answer, Call, Payload, Request};
+use serde_json::{Value, json};
+
+/// No call at all.
+pub(super) fn empty() -> Value {
+    json!({ "ToolCalls": [], "ResourceReads": [], "PromptGets": [] })
+}
+
+/// The calls by kind, each in order.
+pub(super) fn value(folded: &Folded, run_started: &str) -> Value {
+    let mut out = empty();
+    for (call, at) in folded.transcript.calls.iter().zip(&folded.made_at) {
+        let kind = match &call.request {
+            Request::Tool { .. } => "ToolCalls",
+            Request::Resource { .. } => "ResourceReads",
+            Request::Prompt { .. } => "PromptGets",
+        };
+        if let Some(list) = out[kind].as_array_mut() {
+            list.push(one(call, &timestamp(run_started, *at)));
+        }
+    }
+    out
+}
+
+fn one(call: &Call, timestamp: &str) -> Value {
+    let (name, value, params) = match &call.request {
+        Request::Tool { name, arguments } | Request::Prompt { name, arguments } => {
+            let mut params = json!({ "name": name });
+            match arguments {
+                Payload::Value(arguments) => params["arguments"] = arguments.clone(),
+                Payload::Absent | Payload::Cut { .. } | Payload::Unreadable { .. } => {}
+            }
+            ("name", name, params)
+        }
+        Request::Resource { uri } => ("uri", uri, json!({ "uri": uri })),
+    };
+    let mut out = json!({
+        "serverName": call.server,
+        "timestamp": timestamp,
+        "success": matches!(call.answer, Answer::Result(_)),
+        name: value,
+        "request": { "Params": params },
+        "proctor": {
+            "seq": call.seq,
+            "durationMs": call.duration.map(super::millis),
+        },
+    });
+    match &call.answer {
+        Answer::Result(Payload::Value(result)) => out["result"] = result.clone(),
+        Answer::Result(Payload::Absent) => {}
+        Answer::Result(payload) => {
+            if let Err(unread) = payload.read() {
+                out["proctor"]["unread"] = Value::from(format!("the result {unread}"));
+            }
+        }
+        Answer::Error { code, message } => out["error"] = json!(format!("{code}: {message}")),
+        Answer::None => out["error"] = json!("no answer"),
+    }
+    out
+}
+
+/// The wall clock at so many microseconds after the start; the start, if that can't be told.
+fn timestamp(run_started: &str, at: u64) -> String {
+    let micros = i64::try_from(at).unwrap_or(i64::MAX);
+    let moment = run_started
+        .parse::<Timestamp>()
+        .and_then(|start| start.checked_add(SignedDuration::from_micros(micros)));
+    moment.map_or_else(|_| run_started.to_owned(), |moment| moment.to_string())
+}

@@ -1,0 +1,141 @@
+//! A run as JUnit XML: a test suite for each agent, a test case for each trial.
+//!
+//! What failed is a failure, of what we could not tell an error, and what was cancelled or not run
+//! is skipped: a skipped test is not a passed one.
+
+use std::io::{self, Write};
+
+use proctor_core::event::Outcome;
+use proctor_core::printable::printable;
+use proctor_core::record::RecordError;
+use proctor_core::summary::{AgentTrials, CaseSummary, TrialResult, TrialSummary};
+use quick_junit::{NonSuccessKind, SerializeError, TestCase, TestCaseStatus, TestSuite};
+
+use crate::{Report, ReportError, evidence, words};
+
+/// How many bytes of evidence a test case may carry.
+const EVIDENCE: usize = 8 * 1024;
+
+/// How many trials carry their evidence; the rest only its first line.
+const WITH_EVIDENCE: usize = 1000;
+
+/// Writes the document.
+pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
+    let summary = report.summary;
+    let mut document = quick_junit::Report::new(xml(&summary.started.name));
+    document.set_time(summary.duration);
+    let mut explained = 0;
+    for (index, agent) in summary.plan.agents.iter().enumerate() {
+        let mut name = summary.started.name.clone();
+        if summary.plan.agents.len() > 1 {
+            name = format!("{name} ({})", agent.name);
+        }
+        let mut suite = TestSuite::new(xml(&name));
+        for case in &summary.cases {
+            let Some(trials) = case.agents.get(index) else {
+                continue;
+            };
+            for trial in &trials.trials {
+                suite.add_test_case(test(report, case, trials, trial, &mut explained)?);
+            }
+        }
+        document.add_test_suite(suite);
+    }
+    document.serialize(out).map_err(unserialized)
+}
+
+fn test(
+    report: &Report<'_>,
+    case: &CaseSummary,
+    agent: &AgentTrials,
+    trial: &TrialSummary,
+    explained: &mut usize,
+) -> Result<TestCase, RecordError> {
+    let mut name = case.case.name.clone();
+    if case.case.runs > 1 {
+        name = format!("{name} [{}/{}]", trial.repeat, case.case.runs);
+    }
+    let mut test = TestCase::new(xml(&name), status(trial));
+    test.set_classname(xml(&case.case.path));
+    test.add_property(("case", xml(&case.case.id).as_str()));
+    test.add_property(("agent", xml(&agent.agent).as_str()));
+    let Some(result) = &trial.result else {
+        return Ok(test);
+    };
+    test.set_time(result.duration);
+    if let Some(blame) = result.blame {
+        test.add_property(("blame", words::blame(blame)));
+    }
+    if result.outcome != Outcome::Passed && *explained < WITH_EVIDENCE {
+        *explained += 1;
+        if let Some(text) = explanation(report, result)? {
+            test.set_system_out(text);
+        }
+    }
+    Ok(test)
+}
+
+fn status(trial: &TrialSummary) -> TestCaseStatus {
+    let Some(result) = &trial.result else {
+        let mut status = TestCaseStatus::skipped();
+        status.set_message("not run");
+        return status;
+    };
+    let mut status = match result.outcome {
+        Outcome::Passed => return TestCaseStatus::success(),
+        Outcome::Failed | Outcome::TimedOut => TestCaseStatus::non_success(NonSuccessKind::Failure),
+        Outcome::Errored => TestCaseStatus::non_success(NonSuccessKind::Error),
+        Outcome::Cancelled => TestCaseStatus::skipped(),
+    };
+    let word = words::outcome(Some(result.outcome));
+    status.set_type(match result.blame {
+        Some(blame) => format!("{word}, {}", words::blame(blame)),
+        None => word.to_owned(),
+    });
+    status.set_message(xml(result.reason.as_deref().unwrap_or(word)));
+    status
+}
+
+fn explanation(report: &Report<'_>, result: &TrialResult) -> Result<Option<String>, RecordError> {
+    let Some(folded) = report.fold(result)? else {
+        return Ok(None);
+    };
+    let mut text = String::new();
+    for line in evidence::lines(result, &folded) {
+        let line = format!("{}{}\n", "  ".repeat(line.depth - 1), xml(&line.text));
+        if text.len() + line.len() > EVIDENCE {
+            let room = line.floor_char_boundary(EVIDENCE - text.len());
+            text.push_str(&line[..room]);
+            text.push_str("…\n");
+            break;
+        }
+        text.push_str(&line);
+    }
+    Ok(Some(text))
+}
+
+/// The text without characters that XML does not take, or that would not be seen.
+fn xml(text: &str) -> String {
+    let shown = printable(text);
+    if !shown.contains(is_illegal) {
+        return shown.into_owned();
+    }
+    let mut out = String::with_capacity(shown.len());
+    for c in shown.chars() {
+        if is_illegal(c) {
+            out.push_str(&format!("\\u{{{:x}}}", u32::from(c)));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// The characters that no XML document may hold and that are printable all the same.
+fn is_illegal(c: char) -> bool {
+    matches!(c, '\u{fffe}' | '\u{ffff}')
+}
+
+fn unserialized(error: SerializeError) -> ReportError {
+    ReportError::Write(io::Error::other(error))
+}

@@ -1,0 +1,67 @@
+//! A run, rendered: for a terminal, as JSON, as JUnit.
+//!
+//! Its main type is [`Report`]: what every renderer is given. Renderers read the run's folder one
+//! trial at a time, and know nothing of how it came about.
+
+mod evidence;
+pub mod json;
+pub mod junit;
+pub mod terminal;
+mod words;
+
+use std::io;
+
+use proctor_core::fold::{FoldOptions, Folded, fold_trial};
+use proctor_core::gate::Gate;
+use proctor_core::record::{RecordError, RunReader};
+use proctor_core::summary::{Summary, TrialResult};
+
+/// What is rendered.
+#[derive(Debug, Clone, Copy)]
+pub struct Report<'a> {
+    /// The run.
+    pub run: &'a RunReader,
+    /// What it came to.
+    pub summary: &'a Summary,
+    /// Whether its gate is met.
+    pub gate: &'a Gate,
+    /// The exit code that the program will end with.
+    pub exit: u8,
+    /// Why that is not what the gate says, if it is not: `interrupted`.
+    pub note: Option<&'a str>,
+}
+
+/// Why a report could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// The run could not be read.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The report could not be written.
+    #[error(transparent)]
+    Write(#[from] io::Error),
+}
+
+impl<'a> Report<'a> {
+    /// A run whose exit code is what its gate says.
+    pub fn new(run: &'a RunReader, summary: &'a Summary, gate: &'a Gate) -> Self {
+        Self {
+            run,
+            summary,
+            gate,
+            exit: gate.exit(),
+            note: None,
+        }
+    }
+
+    /// Reads a trial again, with everything that the summary did not keep.
+    fn fold(&self, result: &TrialResult) -> Result<Option<Folded>, RecordError> {
+        let options = FoldOptions {
+            payload_bytes: 8 * 1024 * 1024,
+            ..FoldOptions::default()
+        };
+        let file = self.run.trial_file(&result.file);
+        file.map(|file| fold_trial(self.run, &file, &options))
+            .transpose()
+    }
+}

@@ -1,0 +1,201 @@
+//! A run at its end, for people at a terminal: what did not pass, with its evidence, then the rest.
+//!
+//! No line is wider than it may be, nothing from outside reaches the terminal as it is, and what
+//! colours say is said in words too.
+
+mod lines;
+mod totals;
+
+use anstyle::{AnsiColor, Style};
+use proctor_core::duration;
+use proctor_core::event::Outcome;
+use proctor_core::gate::CaseVerdict;
+use proctor_core::printable::printable;
+use proctor_core::record::RecordError;
+use proctor_core::summary::{AgentTrials, CaseSummary, TrialSummary};
+
+use self::lines::Page;
+use crate::{Report, evidence, words};
+
+const GOOD: Style = AnsiColor::Green.on_default().bold();
+const BAD: Style = AnsiColor::BrightRed.on_default().bold();
+const DOUBTFUL: Style = AnsiColor::BrightYellow.on_default().bold();
+const FAINT: Style = Style::new().dimmed();
+
+/// How many trials that did not pass are shown with their evidence.
+const FAILED: usize = 20;
+
+/// How many trials of which we could not tell are shown with their evidence.
+const ERRORED: usize = 10;
+
+/// How many cases that passed are named.
+const PASSED: usize = 20;
+
+/// How wide the column of what came of a trial is.
+const LABEL: usize = 10;
+
+/// What the terminal can show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// How many columns there are; less than 40 are taken for 40.
+    pub width: usize,
+    /// Whether to use colours.
+    pub colour: bool,
+}
+
+/// One trial, with where it belongs.
+type Shown<'a> = (&'a CaseSummary, &'a AgentTrials, &'a TrialSummary);
+
+/// Renders what a run came to. Reads again the trials that did not pass, as many as are shown.
+pub fn render(report: &Report<'_>, look: Look) -> Result<String, RecordError> {
+    let mut page = Page::new(look);
+    let is_bad = |o| matches!(o, Some(Outcome::Failed | Outcome::TimedOut));
+    section(&mut page, report, FAILED, "failed", is_bad)?;
+    let is_open = |o| o == Some(Outcome::Errored);
+    section(&mut page, report, ERRORED, "errored", is_open)?;
+    stopped(&mut page, report);
+    passed(&mut page, report);
+    totals::render(&mut page, report);
+    Ok(page.into_text())
+}
+
+/// The trials that ended in one way, with their evidence. Those whose case missed its rule first.
+fn section(
+    page: &mut Page,
+    report: &Report<'_>,
+    limit: usize,
+    word: &str,
+    wanted: impl Fn(Option<Outcome>) -> bool,
+) -> Result<(), RecordError> {
+    let mut trials: Vec<Shown> = report
+        .summary
+        .trials()
+        .filter(|(_, _, trial)| wanted(trial.outcome()))
+        .collect();
+    trials.sort_by_key(|(case, agent, _)| match agent.verdict(&case.case) {
+        CaseVerdict::Missed => 0,
+        CaseVerdict::Open => 1,
+        CaseVerdict::Met => 2,
+    });
+    for trial in trials.iter().take(limit) {
+        detail(page, report, trial)?;
+    }
+    if trials.len() > limit {
+        let more = words::count((trials.len() - limit) as u64, "trial");
+        page.cut(0, &format!("… and {more} more that {word}"), None);
+        page.blank();
+    }
+    Ok(())
+}
+
+fn detail(page: &mut Page, report: &Report<'_>, shown: &Shown<'_>) -> Result<(), RecordError> {
+    let (case, agent, trial) = shown;
+    let Some(result) = &trial.result else {
+        return Ok(());
+    };
+    let (label, style) = match result.outcome {
+        Outcome::Errored => ("ERROR", DOUBTFUL),
+        Outcome::TimedOut => ("TIMED OUT", BAD),
+        _ => ("FAIL", BAD),
+    };
+    let mut facts = Vec::new();
+    facts.extend(agent_fact(report, agent));
+    if case.case.runs > 1 {
+        facts.push(format!("trial {} of {}", trial.repeat, case.case.runs));
+    }
+    if trial.attempts > 1 {
+        facts.push(format!("attempt {}", result.attempt));
+    }
+    if let Some(blame) = result.blame {
+        facts.push(format!("blame: {}", words::blame(blame)));
+    }
+    facts.push(duration::brief(result.duration));
+    if agent.verdict(&case.case) == CaseVerdict::Met {
+        facts.push("the case keeps its rule".to_owned());
+    }
+    page.labelled(label, style, &name(case), &facts.join(", "));
+    if let Some(folded) = report.fold(result)? {
+        for line in evidence::lines(result, &folded) {
+            let indent = line.depth * 2;
+            if line.wraps {
+                page.wrapped(indent, &line.text);
+            } else {
+                page.cut(indent, &line.text, Some(FAINT));
+            }
+        }
+    }
+    page.blank();
+    Ok(())
+}
+
+/// What was cancelled or never ended, in short.
+fn stopped(page: &mut Page, report: &Report<'_>) {
+    for (label, outcome) in [("CANCELLED", Some(Outcome::Cancelled)), ("NOT RUN", None)] {
+        let cells: Vec<(String, usize)> = report
+            .summary
+            .cells()
+            .map(|(case, agent)| {
+                let is_meant = |trial: &&TrialSummary| trial.outcome() == outcome;
+                let count = agent.trials.iter().filter(is_meant).count();
+                (named(report, case, agent), count)
+            })
+            .filter(|(_, count)| *count > 0)
+            .collect();
+        for (name, count) in cells.iter().take(ERRORED) {
+            page.labelled(label, DOUBTFUL, name, &words::count(*count as u64, "trial"));
+        }
+        rest(page, cells.len(), ERRORED);
+    }
+}
+
+/// The cases all of whose trials passed: their names, or how many they are.
+fn passed(page: &mut Page, report: &Report<'_>) {
+    let cells: Vec<(&CaseSummary, &AgentTrials)> = report
+        .summary
+        .cells()
+        .filter(|(_, agent)| {
+            let passed = |trial: &TrialSummary| trial.outcome() == Some(Outcome::Passed);
+            !agent.trials.is_empty() && agent.trials.iter().all(passed)
+        })
+        .collect();
+    if cells.len() > PASSED {
+        let count = words::count(cells.len() as u64, "case");
+        page.labelled("PASS", GOOD, &count, "");
+    } else {
+        for (case, agent) in &cells {
+            let trials = &agent.trials;
+            let results = trials.iter().filter_map(|trial| trial.result.as_ref());
+            let time = duration::brief(results.map(|result| result.duration).sum());
+            let facts = match trials.len() {
+                1 => time,
+                trials => format!("{trials}/{trials}, {time}"),
+            };
+            page.labelled("PASS", GOOD, &named(report, case, agent), &facts);
+        }
+    }
+    page.blank();
+}
+
+fn rest(page: &mut Page, all: usize, shown: usize) {
+    if all > shown {
+        let more = words::count((all - shown) as u64, "case");
+        page.cut(LABEL, &format!("… and {more} more"), None);
+    }
+}
+
+fn name(case: &CaseSummary) -> String {
+    printable(&case.case.name).into_owned()
+}
+
+/// A case, with the agent where there are several.
+fn named(report: &Report<'_>, case: &CaseSummary, agent: &AgentTrials) -> String {
+    match agent_fact(report, agent) {
+        Some(agent) => format!("{} ({agent})", name(case)),
+        None => name(case),
+    }
+}
+
+fn agent_fact(report: &Report<'_>, agent: &AgentTrials) -> Option<String> {
+    let several = report.summary.plan.agents.len() > 1;
+    several.then(|| format!("agent {}", printable(&agent.agent)))
+}

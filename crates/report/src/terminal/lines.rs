@@ -1,0 +1,221 @@
+//! Lines that fit: cut or wrapped to a width, by how wide characters are shown.
+//!
+//! Its main type is [`Page`]. What it is given is printable already.
+
+use anstyle::Style;
+use unicode_width::UnicodeWidthStr;
+
+use super::{LABEL, Look};
+
+/// How many lines a text from outside may take.
+const WRAPPED: usize = 6;
+
+/// How many characters may share a column: marks that combine take none of their own.
+const STACKED: usize = 4;
+
+/// Text in the making.
+pub(super) struct Page {
+    out: String,
+    width: usize,
+    colour: bool,
+}
+
+impl Page {
+    pub(super) fn new(look: Look) -> Self {
+        Self {
+            out: String::new(),
+            width: look.width.max(40),
+            colour: look.colour,
+        }
+    }
+
+    pub(super) fn into_text(self) -> String {
+        self.out
+    }
+
+    /// An empty line, unless there is one already or nothing yet.
+    pub(super) fn blank(&mut self) {
+        if !self.out.is_empty() && !self.out.ends_with("\n\n") {
+            self.out.push('\n');
+        }
+    }
+
+    /// One line, cut to the width.
+    pub(super) fn cut(&mut self, indent: usize, text: &str, style: Option<Style>) {
+        let text = cut(&defused(text), self.width - indent);
+        self.line(indent, &self.painted(&text, style));
+    }
+
+    /// As many lines as the text takes, up to a limit.
+    pub(super) fn wrapped(&mut self, indent: usize, text: &str) {
+        for line in fitted(text, self.width - indent) {
+            self.line(indent, &line);
+        }
+    }
+
+    /// What came of something, its name, and facts about it.
+    pub(super) fn labelled(&mut self, label: &str, style: Style, name: &str, facts: &str) {
+        let room = self.width - LABEL;
+        // The facts are ours and short; a name may be anything.
+        let facts = if facts.is_empty() {
+            String::new()
+        } else {
+            format!("  ({facts})")
+        };
+        let name = cut(name, (room * 2).saturating_sub(facts.width()).max(20));
+        let text = format!("{name}{facts}");
+        let lines = fitted(&text, room);
+        self.column(label, style, &lines);
+    }
+
+    /// A line of the summary: a label, and text that wraps behind it.
+    pub(super) fn fact(&mut self, label: &str, text: &str) {
+        let lines = fitted(text, self.width - LABEL);
+        self.column(label, Style::new().bold(), &lines);
+    }
+
+    /// Text that goes on below a fact.
+    pub(super) fn more(&mut self, text: &str) {
+        self.wrapped(LABEL, text);
+    }
+
+    fn column(&mut self, label: &str, style: Style, lines: &[String]) {
+        let gap = " ".repeat(LABEL - label.width().min(LABEL));
+        for (index, line) in lines.iter().enumerate() {
+            if index == 0 {
+                let label = self.painted(label, Some(style));
+                self.line(0, &format!("{label}{gap}{line}"));
+            } else {
+                self.line(LABEL, line);
+            }
+        }
+    }
+
+    fn line(&mut self, indent: usize, text: &str) {
+        self.out.push_str(&" ".repeat(indent));
+        self.out.push_str(text.trim_end());
+        self.out.push('\n');
+    }
+
+    fn painted(&self, text: &str, style: Option<Style>) -> String {
+        match style.filter(|_| self.colour) {
+            Some(style) => format!("{style}{text}{style:#}"),
+            None => text.to_owned(),
+        }
+    }
+}
+
+/// The lines that a text takes, no more than are shown.
+fn fitted(text: &str, room: usize) -> Vec<String> {
+    let mut lines: Vec<String> = wrap(text, room).iter().map(|l| defused(l)).collect();
+    if lines.len() > WRAPPED {
+        lines.truncate(WRAPPED);
+        if let Some(last) = lines.last_mut() {
+            *last = format!("{}…", cut(last, room - 1).trim_end_matches('…'));
+        }
+    }
+    for line in &mut lines {
+        *line = cut(line, room);
+    }
+    lines
+}
+
+/// In the log of a CI service, a line may be a command to it: such a line is not left as it is.
+fn defused(line: &str) -> String {
+    let start = line.trim_start();
+    if start.starts_with("::") || start.starts_with("##[") {
+        format!("\\{line}")
+    } else {
+        line.to_owned()
+    }
+}
+
+/// The text, or its beginning with an ellipsis, no wider than the room.
+pub(super) fn cut(text: &str, room: usize) -> String {
+    if fits(text, room) {
+        return text.to_owned();
+    }
+    let end = fitting(text, room.saturating_sub(1));
+    format!("{}…", &text[..end])
+}
+
+/// Breaks a text between words, and in words that are too long.
+fn wrap(text: &str, room: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split(' ') {
+        let mut word = word;
+        if !line.is_empty() {
+            if fits(&format!("{line} {word}"), room) {
+                line.push(' ');
+                line.push_str(word);
+                continue;
+            }
+            lines.push(std::mem::take(&mut line));
+        }
+        while !fits(word, room) && lines.len() <= WRAPPED {
+            // At least one character, so that there is an end.
+            let end = fitting(word, room).max(word.chars().next().map_or(1, char::len_utf8));
+            lines.push(word[..end].to_owned());
+            word = &word[end..];
+        }
+        word.clone_into(&mut line);
+        if lines.len() > WRAPPED {
+            break;
+        }
+    }
+    lines.push(line);
+    lines
+}
+
+fn fits(text: &str, room: usize) -> bool {
+    text.chars().nth(room * STACKED).is_none() && text.width() <= room
+}
+
+/// Where the longest beginning ends that fits. Widths don't add up character by character: marks
+/// can make the one before them wider.
+fn fitting(text: &str, room: usize) -> usize {
+    let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
+    ends.take(room * STACKED)
+        .take_while(|end| text[..*end].width() <= room)
+        .last()
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_by_how_wide_it_is_shown() {
+        let check = |text: &str, room, shown: &str| assert_eq!(cut(text, room), shown);
+        check("abc", 3, "abc");
+        check("abcd", 3, "ab…");
+        check("漢字漢字", 5, "漢字…");
+        check("漢字漢字", 4, "漢…");
+        check(&"e\u{301}".repeat(4), 3, "e\u{301}e\u{301}…");
+    }
+
+    #[test]
+    fn text_wraps_between_words_and_in_long_ones() {
+        let check = |text: &str, lines: &[&str]| assert_eq!(wrap(text, 6), lines);
+        check("", &[""]);
+        check("a bc def", &["a bc", "def"]);
+        check("abcdefgh i", &["abcdef", "gh i"]);
+        check("a abcdefgh", &["a", "abcdef", "gh"]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_line_is_too_wide(text in "(\\PC| |e\u{301}|☺\u{fe0f}){0,300}", room in 40usize..90, indent in 0usize..8) {
+            let mut page = Page::new(Look { width: room, colour: false });
+            page.wrapped(indent, &text);
+            page.cut(indent, &text, None);
+            page.labelled("FAIL", Style::new(), &text, "1.2s");
+            page.fact("Gate", &text);
+            for line in page.into_text().lines() {
+                proptest::prop_assert!(line.width() <= room, "{} {line:?}", line.width());
+            }
+        }
+    }
+}

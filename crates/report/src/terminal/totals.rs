@@ -1,0 +1,179 @@
+//! The end of the end: numbers, the gate, where the record is.
+
+use proctor_core::duration;
+use proctor_core::gate::{CaseVerdict, Gate};
+use proctor_core::printable::printable;
+use proctor_core::summary::{Counts, Summary};
+
+use super::lines::Page;
+use crate::{Report, words};
+
+/// How many reasons of a gate are shown.
+const REASONS: usize = 5;
+
+pub(super) fn render(page: &mut Page, report: &Report<'_>) {
+    let summary = report.summary;
+    let counts = summary.counts();
+    trials(page, summary, counts);
+    cases(page, summary);
+    servers(page, summary);
+    spent(page, summary);
+    page.fact("Time", &duration::brief(summary.duration));
+    gate(page, report);
+    let folder = report.run.folder().display().to_string();
+    let folder = printable(&folder);
+    page.fact("Record", &folder);
+    page.more(&format!("proctor result view {folder}"));
+}
+
+fn trials(page: &mut Page, summary: &Summary, counts: Counts) {
+    let text = match summary.rate(None) {
+        Some(rate) => format!(
+            "{}/{} trials passed ({})",
+            rate.tally.passed,
+            rate.tally.counted,
+            words::rate(&rate)
+        ),
+        None => "no trial came to a verdict".to_owned(),
+    };
+    page.fact("Trials", &text);
+    let mut apart = Vec::new();
+    for (count, word) in [
+        (counts.errored, "errored"),
+        (counts.cancelled, "cancelled"),
+        (counts.not_run, "not run"),
+    ] {
+        if count > 0 {
+            let blame = if word == "errored" {
+                blames(summary, true)
+            } else {
+                String::new()
+            };
+            apart.push(format!("{count} {word}{blame}"));
+        }
+    }
+    if !apart.is_empty() {
+        page.more(&format!("{}: not in the rate", apart.join(", ")));
+    }
+    if counts.failed + counts.timed_out > 0 {
+        let blame = blames(summary, false);
+        let timed_out = match counts.timed_out {
+            0 => String::new(),
+            count => format!(", {count} timed out"),
+        };
+        page.more(&format!("{} failed{timed_out}{blame}", counts.failed));
+    }
+    let tried_again = summary.trials().filter(|(_, _, t)| t.attempts > 1).count();
+    if tried_again > 0 {
+        let trials = words::count(tried_again as u64, "trial");
+        page.more(&format!("{trials} with more than one attempt"));
+    }
+    if summary.plan.agents.len() > 1 {
+        for agent in &summary.plan.agents {
+            let text = match summary.rate(Some(&agent.name)) {
+                Some(rate) => {
+                    let tally = rate.tally;
+                    let rate = words::rate(&rate);
+                    format!("{}/{} ({rate})", tally.passed, tally.counted)
+                }
+                None => "no verdict".to_owned(),
+            };
+            page.more(&format!("{}: {text}", printable(&agent.name)));
+        }
+    }
+}
+
+/// ` (blame: infra 2, judge 1)`.
+fn blames(summary: &Summary, is_error: bool) -> String {
+    let shown: Vec<String> = summary
+        .blames()
+        .iter()
+        .filter(|((_, error), _)| *error == is_error)
+        .map(|((blame, _), count)| format!("{} {count}", words::blame(*blame)))
+        .collect();
+    if shown.is_empty() {
+        String::new()
+    } else {
+        format!(" (blame: {})", shown.join(", "))
+    }
+}
+
+fn cases(page: &mut Page, summary: &Summary) {
+    let (mut all, mut met) = (0_u64, 0_u64);
+    for (case, trials) in summary.cells() {
+        all += 1;
+        met += u64::from(trials.verdict(&case.case) == CaseVerdict::Met);
+    }
+    let noun = if summary.plan.agents.len() > 1 {
+        "cases and agents"
+    } else {
+        "cases"
+    };
+    let has_rules = summary.cases.iter().any(|case| case.case.pass.is_some());
+    let verb = if has_rules {
+        "keep their rule"
+    } else {
+        "passed"
+    };
+    page.fact("Cases", &format!("{met}/{all} {noun} {verb}"));
+}
+
+fn servers(page: &mut Page, summary: &Summary) {
+    let mut shown = Vec::new();
+    for seen in &summary.servers {
+        let version = seen
+            .version
+            .as_deref()
+            .map_or(String::new(), |v| format!(" {v}"));
+        shown.push(format!("{}{version}", seen.server));
+    }
+    for (server, count) in &summary.findings {
+        let found = words::count(*count, "finding");
+        shown.push(format!("{found} on {server}"));
+    }
+    if summary.plan.shared_servers {
+        shown.push("shared by all trials".to_owned());
+    }
+    if !shown.is_empty() {
+        page.fact("Servers", &printable(&shown.join(", ")));
+    }
+}
+
+fn spent(page: &mut Page, summary: &Summary) {
+    let (agent, judge) = (&summary.agent, &summary.judge);
+    let tokens = words::tokens(agent);
+    let cost = words::cost(agent.cost_usd);
+    if judge.turns == 0 {
+        page.fact("Tokens", &tokens);
+        page.fact("Cost", &cost);
+        return;
+    }
+    let judged = words::tokens(judge);
+    page.fact("Tokens", &format!("agent {tokens}; judge {judged}"));
+    let judged = words::cost(judge.cost_usd);
+    page.fact("Cost", &format!("agent {cost}; judge {judged}"));
+}
+
+fn gate(page: &mut Page, report: &Report<'_>) {
+    let text = match report.gate {
+        Gate::Met => "met",
+        Gate::Missed { .. } => "missed",
+        Gate::Open { .. } => "open: it depends on trials that came to no verdict",
+    };
+    page.fact("Gate", text);
+    let reasons = report.gate.reasons();
+    for reason in reasons.iter().take(REASONS) {
+        page.more(&printable(reason));
+    }
+    if reasons.len() > REASONS {
+        let more = words::count((reasons.len() - REASONS) as u64, "case");
+        page.more(&format!("… and {more} more"));
+    }
+    let why = match (report.note, report.gate) {
+        (Some(note), _) => printable(note).into_owned(),
+        (None, Gate::Met) => "the gate is met".to_owned(),
+        (None, Gate::Missed { .. }) => "the gate is missed".to_owned(),
+        (None, Gate::Open { .. }) => "the gate could not be decided".to_owned(),
+    };
+    page.fact("Exit", &format!("{}: {why}", report.exit));
+}

@@ -1,0 +1,171 @@
+//! Numbers and names, in words.
+
+use std::fmt::Write;
+
+use proctor_core::event::{Blame, Outcome, Phase};
+use proctor_core::fold::Asked;
+use proctor_core::statistics::Rate;
+
+pub(crate) fn outcome(outcome: Option<Outcome>) -> &'static str {
+    match outcome {
+        Some(Outcome::Passed) => "passed",
+        Some(Outcome::Failed) => "failed",
+        Some(Outcome::TimedOut) => "timed-out",
+        Some(Outcome::Errored) => "errored",
+        Some(Outcome::Cancelled) => "cancelled",
+        None => "not-run",
+    }
+}
+
+pub(crate) fn blame(blame: Blame) -> &'static str {
+    match blame {
+        Blame::Server => "server",
+        Blame::Agent => "agent",
+        Blame::Suite => "suite",
+        Blame::Judge => "judge",
+        Blame::Infra => "infra",
+    }
+}
+
+pub(crate) fn phase(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Setup => "setup",
+        Phase::Serve => "serve",
+        Phase::Drive => "drive",
+        Phase::Grade => "grade",
+        Phase::Cleanup => "cleanup",
+    }
+}
+
+/// `1 trial`, `2 trials`.
+pub(crate) fn count(number: u64, noun: &str) -> String {
+    let s = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{s}", thousands(number))
+}
+
+/// `12,345`.
+pub(crate) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `80%, 95% CI 49–94%`.
+pub(crate) fn rate(rate: &Rate) -> String {
+    let interval = &rate.interval;
+    // A rate that is not whole must not look so.
+    let whole = |share: f64| format!("{:.0}", share * 100.0);
+    let inner = |share: f64| match whole(share).as_str() {
+        "100" if share < 1.0 => "99".to_owned(),
+        "0" if share > 0.0 => "1".to_owned(),
+        text => text.to_owned(),
+    };
+    let low = match whole(interval.low).as_str() {
+        "100" if interval.low < 1.0 => "99".to_owned(),
+        text => text.to_owned(),
+    };
+    let mean = if rate.is_clustered {
+        " on average over cases"
+    } else {
+        ""
+    };
+    format!(
+        "{}%{mean}, 95% CI {low}–{}%",
+        inner(rate.mean),
+        whole(interval.high)
+    )
+}
+
+/// How many tokens were taken; what is not known is said to be unknown.
+pub(crate) fn tokens(asked: &Asked) -> String {
+    if asked.turns == 0 {
+        return "none".to_owned();
+    }
+    let (Some(input), Some(output)) = (asked.usage.input, asked.usage.output) else {
+        return "unknown".to_owned();
+    };
+    let mut out = String::new();
+    if asked.unmetered > 0 {
+        out.push_str("at least ");
+    }
+    // Writing to a string can't fail.
+    let _ = write!(out, "{} in, {} out", thousands(input), thousands(output));
+    if asked.unmetered > 0 {
+        let replies = count(u64::from(asked.unmetered), "reply");
+        let replies = replies.replace("replys", "replies");
+        let _ = write!(out, " ({replies} did not tell)");
+    }
+    out
+}
+
+/// `$0.0123`, or that it is unknown.
+pub(crate) fn cost(cost: Option<f64>) -> String {
+    match cost {
+        None => "unknown".to_owned(),
+        Some(cost) if cost >= 100.0 => format!("${cost:.2}"),
+        Some(cost) if cost > 0.0 && cost < 0.0001 => "under $0.0001".to_owned(),
+        Some(cost) => format!("${cost:.4}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proctor_core::model::Usage;
+    use proctor_core::statistics::Tally;
+
+    use super::*;
+
+    #[test]
+    fn numbers_have_commas() {
+        let check = |number, text: &str| assert_eq!(thousands(number), text);
+        check(0, "0");
+        check(999, "999");
+        check(1_000, "1,000");
+        check(12_345_678, "12,345,678");
+    }
+
+    #[test]
+    fn a_rate_is_shown_with_its_interval() {
+        let check = |passed: u32, counted: u32, text: &str| {
+            let cases: Vec<Tally> = (0..counted)
+                .map(|n| Tally {
+                    passed: u32::from(n < passed),
+                    counted: 1,
+                })
+                .collect();
+            assert_eq!(rate(&Rate::of(&cases).unwrap()), text);
+        };
+        check(8, 10, "80%, 95% CI 49–94%");
+        check(10, 10, "100%, 95% CI 72–100%");
+        check(0, 3, "0%, 95% CI 0–56%");
+        check(9_999, 10_000, "99%, 95% CI 99–100%");
+    }
+
+    #[test]
+    fn what_is_unknown_is_not_nothing() {
+        let asked = |turns, input, unmetered| Asked {
+            turns,
+            unmetered,
+            usage: Usage {
+                input,
+                output: input,
+                ..Usage::default()
+            },
+            ..Asked::default()
+        };
+        assert_eq!(tokens(&asked(0, None, 0)), "none");
+        assert_eq!(tokens(&asked(2, None, 2)), "unknown");
+        assert_eq!(tokens(&asked(2, Some(5), 0)), "5 in, 5 out");
+        let some = tokens(&asked(2, Some(5), 1));
+        assert_eq!(some, "at least 5 in, 5 out (1 reply did not tell)");
+        assert_eq!(cost(None), "unknown");
+        assert_eq!(cost(Some(0.0)), "$0.0000");
+        assert_eq!(cost(Some(0.000_01)), "under $0.0001");
+    }
+}

@@ -1,0 +1,42 @@
+//! The document that CI services read.
+
+use roxmltree::{Document, Node};
+
+use crate::sample::Sample;
+
+fn written(sample: &Sample) -> String {
+    let mut out = Vec::new();
+    proctor_report::junit::write(&sample.report(), &mut out).expect("a document");
+    String::from_utf8(out).expect("a text")
+}
+
+#[test]
+fn trials_are_test_cases() {
+    let sample = Sample::new();
+    insta::assert_snapshot!(sample.stable(&written(&sample)));
+}
+
+#[test]
+fn the_document_is_well_formed_and_counts_right() {
+    let text = written(&Sample::with_more(3));
+    let document = Document::parse(&text).unwrap();
+    let illegal = |c: char| matches!(c, '\u{fffe}' | '\u{ffff}') || (c < ' ' && !c.is_whitespace());
+    assert!(!text.contains(illegal));
+    let has = |node: &Node, name: &str| node.children().any(|child| child.has_tag_name(name));
+    let tests: Vec<Node> = document
+        .descendants()
+        .filter(|node| node.has_tag_name("testcase"))
+        .collect();
+    let count = |name: &str| tests.iter().filter(|node| has(node, name)).count();
+    assert_eq!(tests.len(), 20);
+    assert_eq!(count("failure"), 5 + 3);
+    assert_eq!(count("error"), 2);
+    assert_eq!(count("skipped"), 1);
+    let suite = document
+        .descendants()
+        .find(|node| node.has_tag_name("testsuite"));
+    let suite = suite.unwrap();
+    assert_eq!(suite.attribute("tests"), Some("20"));
+    assert_eq!(suite.attribute("failures"), Some("8"));
+    assert_eq!(suite.attribute("errors"), Some("2"));
+}

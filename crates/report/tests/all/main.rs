@@ -1,0 +1,6 @@
+//! Each renderer on one sample run, with text in it that means harm.
+
+mod json;
+mod junit;
+mod sample;
+mod terminal;

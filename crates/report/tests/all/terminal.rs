@@ -1,0 +1,87 @@
+//! What people see at the end of a run.
+
+use proctor_report::Report;
+use proctor_report::terminal::{Look, render};
+
+use crate::sample::Sample;
+
+fn shown(sample: &Sample, width: usize, colour: bool) -> String {
+    let text = render(&sample.report(), Look { width, colour }).expect("a text");
+    for line in text.lines() {
+        let plain = anstream_free(line);
+        let columns = unicode_width::UnicodeWidthStr::width(plain.as_str());
+        assert!(columns <= width, "{columns} columns: {line}");
+        let hidden = plain
+            .chars()
+            .find(|c| proctor_core::printable::is_hidden(*c));
+        assert_eq!(hidden, None, "{line:?}");
+        assert!(!plain.trim_start().starts_with("::"), "{line:?}");
+    }
+    text
+}
+
+/// The line without the styles that we put there.
+fn anstream_free(line: &str) -> String {
+    let mut out = String::new();
+    let mut rest = line;
+    while let Some(at) = rest.find("\u{1b}[") {
+        out.push_str(&rest[..at]);
+        let end = rest[at..].find('m').expect("a style ends");
+        rest = &rest[at + end + 1..];
+    }
+    out + rest
+}
+
+/// In a folder of a fixed name, since its length decides where lines break.
+fn stable(width: usize) -> String {
+    let sample = Sample::new();
+    sample.stable(&shown(&sample, width, false))
+}
+
+#[test]
+fn failed_cases_come_first_at_80_columns() {
+    insta::assert_snapshot!(stable(80));
+}
+
+#[test]
+fn failed_cases_come_first_at_200_columns() {
+    insta::assert_snapshot!(stable(200));
+}
+
+#[test]
+fn colours_add_nothing_but_colour() {
+    let sample = Sample::new();
+    let colourful = shown(&sample, 80, true);
+    assert!(colourful.contains("\u{1b}["));
+    let plain: Vec<String> = colourful.lines().map(anstream_free).collect();
+    let expected = shown(&sample, 80, false);
+    assert_eq!(plain, expected.lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn many_cases_are_counted() {
+    let sample = Sample::with_more(30);
+    let text = shown(&sample, 80, false);
+    assert!(text.contains("… and 15 trials more that failed"), "{text}");
+    assert!(text.contains("PASS      31 cases\n"), "{text}");
+    assert_eq!(
+        text.matches("\nFAIL ").count() + text.matches("\nTIMED OUT ").count() + 1,
+        20
+    );
+}
+
+#[test]
+fn an_exit_code_that_is_not_the_gates_is_explained() {
+    let sample = Sample::new();
+    let report = Report {
+        exit: 130,
+        note: Some("interrupted"),
+        ..sample.report()
+    };
+    let look = Look {
+        width: 80,
+        colour: false,
+    };
+    let text = render(&report, look).unwrap();
+    assert!(text.contains("\nExit      130: interrupted\n"), "{text}");
+}
