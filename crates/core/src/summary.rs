@@ -130,13 +130,12 @@ impl Summary {
     /// Sums up a run, while it is written or later. A run without a plan, as of single calls, has
     /// nothing to sum up.
     pub fn of_run(run: &RunReader) -> Result<Self, RecordError> {
-        let mut reading = Reading::of_events(run)?;
-        let slots: HashMap<(String, String), (usize, usize)> = reading.slots();
+        let mut summary = Self::of_events(run)?;
+        let slots = summary.slots();
         for file in run.trials()? {
-            let read = trial::read(run, &file)?;
-            reading.take(read, &slots);
+            summary.take(trial::read(run, &file)?, &slots);
         }
-        Ok(reading.summary)
+        Ok(summary)
     }
 
     /// Every case with its trials by each agent, in the order of the plan.
@@ -195,12 +194,10 @@ impl Summary {
     }
 }
 
-/// A summary, as far as it was read.
-struct Reading {
-    summary: Summary,
-}
+/// Where the trials of a case by an agent belong: the number of the case, and that of the agent.
+type Slots = HashMap<(String, String), (usize, usize)>;
 
-impl Reading {
+impl Summary {
     /// What the run's own events say.
     fn of_events(run: &RunReader) -> Result<Self, RecordError> {
         let mut planned = None;
@@ -225,26 +222,23 @@ impl Reading {
         })?;
         let (cases, plan) = unrolled(plan);
         Ok(Self {
-            summary: Summary {
-                started: run.started().clone(),
-                plan,
-                cases,
-                servers,
-                transports: BTreeMap::new(),
-                findings: BTreeMap::new(),
-                agent: Asked::default(),
-                judge: Asked::default(),
-                unplanned: 0,
-                ended,
-                duration: Duration::from_micros(last),
-            },
+            started: run.started().clone(),
+            plan,
+            cases,
+            servers,
+            transports: BTreeMap::new(),
+            findings: BTreeMap::new(),
+            agent: Asked::default(),
+            judge: Asked::default(),
+            unplanned: 0,
+            ended,
+            duration: Duration::from_micros(last),
         })
     }
 
-    /// Where the trials of a case by an agent belong.
-    fn slots(&self) -> HashMap<(String, String), (usize, usize)> {
-        let mut slots = HashMap::new();
-        for (index, case) in self.summary.cases.iter().enumerate() {
+    fn slots(&self) -> Slots {
+        let mut slots = Slots::new();
+        for (index, case) in self.cases.iter().enumerate() {
             for (number, agent) in case.agents.iter().enumerate() {
                 slots.insert((case.case.id.clone(), agent.agent.clone()), (index, number));
             }
@@ -252,32 +246,32 @@ impl Reading {
         slots
     }
 
-    fn take(&mut self, read: trial::Read, slots: &HashMap<(String, String), (usize, usize)>) {
-        let summary = &mut self.summary;
-        summary.duration = summary.duration.max(read.last_at);
-        summary.agent.add(&read.agent);
-        summary.judge.add(&read.judge);
-        summary.transports.extend(read.transports);
+    /// Takes in an attempt at a trial.
+    fn take(&mut self, read: trial::Read, slots: &Slots) {
+        self.duration = self.duration.max(read.last_at);
+        self.agent.add(&read.agent);
+        self.judge.add(&read.judge);
+        self.transports.extend(read.transports);
         for (server, count) in read.findings {
-            *summary.findings.entry(server).or_default() += count;
+            *self.findings.entry(server).or_default() += count;
         }
         let Some(started) = read.started else {
-            summary.unplanned += 1;
+            self.unplanned += 1;
             return;
         };
-        let agent = match (started.agent, summary.plan.agents.as_slice()) {
+        let agent = match (started.agent, self.plan.agents.as_slice()) {
             (Some(agent), _) => agent,
             (None, [only]) => only.name.clone(),
             (None, _) => String::new(),
         };
         let slot = slots.get(&(started.case, agent)).and_then(|(case, agent)| {
-            let trials = &mut summary.cases[*case].agents[*agent].trials;
+            let trials = &mut self.cases[*case].agents[*agent].trials;
             let index = usize::try_from(started.repeat).ok()?.checked_sub(1)?;
             trials.get_mut(index)
         });
         match slot {
             Some(trial) => trial.take(started.attempt, read.result),
-            None => summary.unplanned += 1,
+            None => self.unplanned += 1,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! Its main type is [`Line`]. Everything from outside is printable here, and what there may be much
 //! of is bounded in number; how long a line may be is for the renderer to say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proctor_core::event::{Blame, Graded, Outcome, Phase};
 use proctor_core::fold::{Folded, StepDone, Text};
@@ -96,11 +96,9 @@ impl Lines {
             Verdict::Unknown { reason } => format!("unknown: {reason}"),
         };
         self.wrapped(1, &format!("{}{kind}: {answer}", check.check));
-        let calls = &folded.transcript.calls;
-        let decisive: Vec<&Call> = calls
-            .iter()
-            .filter(|call| check.evidence.contains(&call.seq))
-            .collect();
+        let evidence: BTreeSet<u64> = check.evidence.iter().copied().collect();
+        let calls = folded.transcript.calls.iter();
+        let decisive: Vec<&Call> = calls.filter(|call| evidence.contains(&call.seq)).collect();
         for call in decisive.iter().take(SHOWN) {
             self.cut(2, &describe(call));
         }

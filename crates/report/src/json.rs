@@ -85,7 +85,7 @@ fn agent(agent: &PlannedAgent) -> Value {
 /// What is ours to say of a run.
 fn ours(report: &Report<'_>) -> Value {
     let summary = report.summary;
-    let folder = report.run.folder();
+    let folder = report.folder;
     json!({
         "run": {
             "id": folder.file_name().map(|name| name.to_string_lossy()),

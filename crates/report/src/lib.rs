@@ -10,6 +10,7 @@ pub mod terminal;
 mod words;
 
 use std::io;
+use std::path::Path;
 
 use proctor_core::fold::{FoldOptions, Folded, fold_trial};
 use proctor_core::gate::Gate;
@@ -21,6 +22,8 @@ use proctor_core::summary::{Summary, TrialResult};
 pub struct Report<'a> {
     /// The run.
     pub run: &'a RunReader,
+    /// Its folder, as people should be shown it.
+    pub folder: &'a Path,
     /// What it came to.
     pub summary: &'a Summary,
     /// Whether its gate is met.
@@ -47,6 +50,7 @@ impl<'a> Report<'a> {
     pub fn new(run: &'a RunReader, summary: &'a Summary, gate: &'a Gate) -> Self {
         Self {
             run,
+            folder: run.folder(),
             summary,
             gate,
             exit: gate.exit(),

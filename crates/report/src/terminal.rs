@@ -9,7 +9,7 @@ mod totals;
 use anstyle::{AnsiColor, Style};
 use proctor_core::duration;
 use proctor_core::event::Outcome;
-use proctor_core::gate::CaseVerdict;
+use proctor_core::gate::{CaseVerdict, Standing};
 use proctor_core::printable::printable;
 use proctor_core::record::RecordError;
 use proctor_core::summary::{AgentTrials, CaseSummary, TrialSummary};
@@ -131,32 +131,28 @@ fn detail(page: &mut Page, report: &Report<'_>, shown: &Shown<'_>) -> Result<(),
 /// What was cancelled or never ended, in short.
 fn stopped(page: &mut Page, report: &Report<'_>) {
     for (label, outcome) in [("CANCELLED", Some(Outcome::Cancelled)), ("NOT RUN", None)] {
-        let cells: Vec<(String, usize)> = report
+        let is_meant = |trial: &&TrialSummary| trial.outcome() == outcome;
+        let cells: Vec<(&CaseSummary, &AgentTrials)> = report
             .summary
             .cells()
-            .map(|(case, agent)| {
-                let is_meant = |trial: &&TrialSummary| trial.outcome() == outcome;
-                let count = agent.trials.iter().filter(is_meant).count();
-                (named(report, case, agent), count)
-            })
-            .filter(|(_, count)| *count > 0)
+            .filter(|(_, agent)| agent.trials.iter().any(|trial| is_meant(&trial)))
             .collect();
-        for (name, count) in cells.iter().take(ERRORED) {
-            page.labelled(label, DOUBTFUL, name, &words::count(*count as u64, "trial"));
+        for (case, agent) in cells.iter().take(ERRORED) {
+            let count = agent.trials.iter().filter(is_meant).count();
+            let mut facts = Vec::from_iter(agent_fact(report, agent));
+            facts.push(words::count(count as u64, "trial"));
+            page.labelled(label, DOUBTFUL, &name(case), &facts.join(", "));
         }
         rest(page, cells.len(), ERRORED);
     }
 }
 
-/// The cases all of whose trials passed: their names, or how many they are.
+/// The cases that keep their rule: their names, or how many they are.
 fn passed(page: &mut Page, report: &Report<'_>) {
     let cells: Vec<(&CaseSummary, &AgentTrials)> = report
         .summary
         .cells()
-        .filter(|(_, agent)| {
-            let passed = |trial: &TrialSummary| trial.outcome() == Some(Outcome::Passed);
-            !agent.trials.is_empty() && agent.trials.iter().all(passed)
-        })
+        .filter(|(case, agent)| agent.verdict(&case.case) == CaseVerdict::Met)
         .collect();
     if cells.len() > PASSED {
         let count = words::count(cells.len() as u64, "case");
@@ -166,11 +162,12 @@ fn passed(page: &mut Page, report: &Report<'_>) {
             let trials = &agent.trials;
             let results = trials.iter().filter_map(|trial| trial.result.as_ref());
             let time = duration::brief(results.map(|result| result.duration).sum());
-            let facts = match trials.len() {
-                1 => time,
-                trials => format!("{trials}/{trials}, {time}"),
-            };
-            page.labelled("PASS", GOOD, &named(report, case, agent), &facts);
+            let mut facts = Vec::from_iter(agent_fact(report, agent));
+            if trials.len() > 1 {
+                facts.push(format!("{}/{}", Standing::of(trials).passed, trials.len()));
+            }
+            facts.push(time);
+            page.labelled("PASS", GOOD, &name(case), &facts.join(", "));
         }
     }
     page.blank();
@@ -187,14 +184,7 @@ fn name(case: &CaseSummary) -> String {
     printable(&case.case.name).into_owned()
 }
 
-/// A case, with the agent where there are several.
-fn named(report: &Report<'_>, case: &CaseSummary, agent: &AgentTrials) -> String {
-    match agent_fact(report, agent) {
-        Some(agent) => format!("{} ({agent})", name(case)),
-        None => name(case),
-    }
-}
-
+/// The agent, where there are several.
 fn agent_fact(report: &Report<'_>, agent: &AgentTrials) -> Option<String> {
     let several = report.summary.plan.agents.len() > 1;
     several.then(|| format!("agent {}", printable(&agent.agent)))

@@ -70,10 +70,12 @@ pub(crate) fn rate(rate: &Rate) -> String {
         "100" if interval.low < 1.0 => "99".to_owned(),
         text => text.to_owned(),
     };
-    let mean = if rate.is_clustered {
-        " on average over cases"
-    } else {
+    // What passed of what counts is another number where cases have different numbers of trials.
+    let pooled = f64::from(rate.tally.passed) / f64::from(rate.tally.counted);
+    let mean = if inner(pooled) == inner(rate.mean) {
         ""
+    } else {
+        " on average over cases"
     };
     format!(
         "{}%{mean}, 95% CI {low}–{}%",
@@ -108,6 +110,7 @@ pub(crate) fn tokens(asked: &Asked) -> String {
 pub(crate) fn cost(cost: Option<f64>) -> String {
     match cost {
         None => "unknown".to_owned(),
+        Some(0.0) => "$0".to_owned(),
         Some(cost) if cost >= 100.0 => format!("${cost:.2}"),
         Some(cost) if cost > 0.0 && cost < 0.0001 => "under $0.0001".to_owned(),
         Some(cost) => format!("${cost:.4}"),
@@ -165,7 +168,7 @@ mod tests {
         let some = tokens(&asked(2, Some(5), 1));
         assert_eq!(some, "at least 5 in, 5 out (1 reply did not tell)");
         assert_eq!(cost(None), "unknown");
-        assert_eq!(cost(Some(0.0)), "$0.0000");
+        assert_eq!(cost(Some(0.0)), "$0");
         assert_eq!(cost(Some(0.000_01)), "under $0.0001");
     }
 }

@@ -1,7 +1,7 @@
 //! One trial of the document.
 
 use proctor_core::event::{Blame, Graded, Outcome, Phase};
-use proctor_core::fold::{Asked, Folded, StepDone, Work};
+use proctor_core::fold::{Folded, StepDone, Work};
 use proctor_core::model::Usage;
 use proctor_core::summary::{AgentTrials, CaseSummary, TrialResult, TrialSummary};
 use proctor_core::verdict::Verdict;
@@ -56,11 +56,11 @@ pub(super) fn value(
     for (key, text) in judged(work) {
         add(key, json!(text));
     }
-    if work.agent.turns > 0 {
-        add("tokenEstimate", token_estimate(&work.agent));
+    if let Some(usage) = token_usage(&work.agent.usage) {
+        add("tokenEstimate", token_estimate(&usage));
     }
-    if work.judge.turns > 0 {
-        add("judgeTokenUsage", token_usage(&work.judge.usage));
+    if let Some(usage) = token_usage(&work.judge.usage) {
+        add("judgeTokenUsage", usage);
     }
     for (key, value) in phases(work) {
         add(key, value);
@@ -154,8 +154,7 @@ fn judged(work: &Work) -> Vec<(&'static str, String)> {
 }
 
 /// The counts that providers told; nothing is estimated.
-fn token_estimate(asked: &Asked) -> Value {
-    let usage = token_usage(&asked.usage);
+fn token_estimate(usage: &Value) -> Value {
     json!({
         "inputTokens": usage["inputTokens"],
         "outputTokens": usage["outputTokens"],
@@ -165,10 +164,11 @@ fn token_estimate(asked: &Asked) -> Value {
     })
 }
 
-fn token_usage(usage: &Usage) -> Value {
+/// Token counts, if they are known: the format has no word for unknown.
+fn token_usage(usage: &Usage) -> Option<Value> {
     let mut out = json!({
-        "inputTokens": usage.input.unwrap_or(0),
-        "outputTokens": usage.output.unwrap_or(0),
+        "inputTokens": usage.input?,
+        "outputTokens": usage.output?,
         "totalTokens": usage.total(),
     });
     for (key, count) in [
@@ -180,7 +180,7 @@ fn token_usage(usage: &Usage) -> Value {
             out[key] = Value::from(count);
         }
     }
-    out
+    Some(out)
 }
 
 /// What the phases with steps came to, and the agent's.

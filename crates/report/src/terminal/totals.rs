@@ -20,7 +20,7 @@ pub(super) fn render(page: &mut Page, report: &Report<'_>) {
     spent(page, summary);
     page.fact("Time", &duration::brief(summary.duration));
     gate(page, report);
-    let folder = report.run.folder().display().to_string();
+    let folder = report.folder.display().to_string();
     let folder = printable(&folder);
     page.fact("Record", &folder);
     page.more(&format!("proctor result view {folder}"));
@@ -67,6 +67,10 @@ fn trials(page: &mut Page, summary: &Summary, counts: Counts) {
     if tried_again > 0 {
         let trials = words::count(tried_again as u64, "trial");
         page.more(&format!("{trials} with more than one attempt"));
+    }
+    if summary.unplanned > 0 {
+        let records = words::count(u64::from(summary.unplanned), "record");
+        page.more(&format!("{records} of trials that the plan does not name"));
     }
     if summary.plan.agents.len() > 1 {
         for agent in &summary.plan.agents {

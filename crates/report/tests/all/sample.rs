@@ -15,6 +15,7 @@ use proctor_core::record::{RecordError, RunReader, RunWriter, TrialWriter};
 use proctor_core::redact::Redactor;
 use proctor_core::summary::Summary;
 use proctor_core::verdict::Verdict;
+use proctor_report::Report;
 
 /// ANSI, bidi, zero width, what ends CDATA, a command to a CI service, what XML does not take.
 pub(crate) const HOSTILE: &str =
@@ -38,6 +39,28 @@ impl Sample {
         Self::written(|folder| write(folder, cases))
     }
 
+    /// A run of one case by two agents, of whom one passes it.
+    pub(crate) fn of_two_agents() -> Self {
+        Self::written(|folder| {
+            let mut run = RunWriter::create(folder, Redactor::default(), run_started())?;
+            run.append(1, planned(vec![case("one", 1, None)], &["first", "second"]))?;
+            for (agent, outcome) in [("first", Outcome::Passed), ("second", Outcome::Failed)] {
+                let trial = trial_by(&run, agent, "one", 1, 1)?;
+                trial.end(1_200_000, ended(outcome, None, None))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// A run that ended before its first trial.
+    pub(crate) fn without_trials() -> Self {
+        Self::written(|folder| {
+            let mut run = RunWriter::create(folder, Redactor::default(), run_started())?;
+            run.append(1, planned(vec![case("one", 2, None)], &["scripted"]))?;
+            Ok(())
+        })
+    }
+
     fn written(write: impl FnOnce(&Path) -> Result<(), RecordError>) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("run");
@@ -53,14 +76,12 @@ impl Sample {
         }
     }
 
-    pub(crate) fn report(&self) -> proctor_report::Report<'_> {
-        proctor_report::Report::new(&self.run, &self.summary, &self.gate)
-    }
-
-    /// A rendered text, without the folder that is another one every time.
-    pub(crate) fn stable(&self, text: &str) -> String {
-        let folder = self.run.folder().display().to_string();
-        text.replace(&folder, ".proctor/runs/sample")
+    pub(crate) fn report(&self) -> Report<'_> {
+        Report {
+            // The real one is another every time.
+            folder: Path::new(".proctor/runs/sample"),
+            ..Report::new(&self.run, &self.summary, &self.gate)
+        }
     }
 }
 
@@ -87,15 +108,18 @@ fn long() -> String {
     format!("a very long name 漢字 {}", "and-longer".repeat(60))
 }
 
-fn write(folder: &Path, more: u32) -> Result<(), RecordError> {
-    let started = RunStarted {
+fn run_started() -> RunStarted {
+    RunStarted {
         record: RECORD_VERSION,
         proctor: "0.1.0".to_owned(),
         started: "2026-11-15T05:00:00Z".to_owned(),
         name: "sample".to_owned(),
         command: vec!["proctor".to_owned(), "check".to_owned()],
-    };
-    let mut run = RunWriter::create(folder, Redactor::default(), started)?;
+    }
+}
+
+fn write(folder: &Path, more: u32) -> Result<(), RecordError> {
+    let mut run = RunWriter::create(folder, Redactor::default(), run_started())?;
     let mut cases = vec![
         case("read a file", 2, None),
         case("list a folder", 5, Some((4, 5))),
@@ -109,7 +133,7 @@ fn write(folder: &Path, more: u32) -> Result<(), RecordError> {
     ];
     cases.extend((0..more).map(|n| case(&format!("good {n}"), 1, None)));
     cases.extend((0..more).map(|n| case(&format!("bad {n}"), 1, None)));
-    run.append(1, planned(cases))?;
+    run.append(1, planned(cases, &["scripted"]))?;
     run.append(2, seen())?;
     read_a_file(&run)?;
     list_a_folder(&run)?;
@@ -125,14 +149,17 @@ fn write(folder: &Path, more: u32) -> Result<(), RecordError> {
     run.end(9_000_000, RunEnded { exit: 1, reason })
 }
 
-fn planned(cases: Vec<PlannedCase>) -> What {
+fn planned(cases: Vec<PlannedCase>, agents: &[&str]) -> What {
     What::RunPlanned(RunPlanned {
         suite: "/suites/sample.yaml".to_owned(),
         cases,
-        agents: vec![PlannedAgent {
-            name: "scripted".to_owned(),
-            model: Some("scripted:answers.yaml".to_owned()),
-        }],
+        agents: agents
+            .iter()
+            .map(|name| PlannedAgent {
+                name: (*name).to_owned(),
+                model: Some("scripted:answers.yaml".to_owned()),
+            })
+            .collect(),
         judge: Some("openai:gpt".to_owned()),
         shared_servers: false,
     })
@@ -341,13 +368,23 @@ fn trial(
     repeat: u32,
     attempt: u32,
 ) -> Result<TrialWriter, RecordError> {
+    trial_by(run, "scripted", case, repeat, attempt)
+}
+
+fn trial_by(
+    run: &RunWriter,
+    agent: &str,
+    case: &str,
+    repeat: u32,
+    attempt: u32,
+) -> Result<TrialWriter, RecordError> {
     let started = TrialStarted {
         case: id(case),
-        agent: Some("scripted".to_owned()),
+        agent: Some(agent.to_owned()),
         repeat,
         attempt,
     };
-    run.trial(1_000_000, &format!("{case}.{repeat}"), started)
+    run.trial(1_000_000, &format!("{case}.{agent}.{repeat}"), started)
 }
 
 fn ended(outcome: Outcome, reason: Option<&str>, blame: Option<Blame>) -> TrialEnded {

@@ -8,7 +8,7 @@ use crate::sample::Sample;
 fn shown(sample: &Sample, width: usize, colour: bool) -> String {
     let text = render(&sample.report(), Look { width, colour }).expect("a text");
     for line in text.lines() {
-        let plain = anstream_free(line);
+        let plain = unstyled(line);
         let columns = unicode_width::UnicodeWidthStr::width(plain.as_str());
         assert!(columns <= width, "{columns} columns: {line}");
         let hidden = plain
@@ -21,7 +21,7 @@ fn shown(sample: &Sample, width: usize, colour: bool) -> String {
 }
 
 /// The line without the styles that we put there.
-fn anstream_free(line: &str) -> String {
+fn unstyled(line: &str) -> String {
     let mut out = String::new();
     let mut rest = line;
     while let Some(at) = rest.find("\u{1b}[") {
@@ -32,20 +32,14 @@ fn anstream_free(line: &str) -> String {
     out + rest
 }
 
-/// In a folder of a fixed name, since its length decides where lines break.
-fn stable(width: usize) -> String {
-    let sample = Sample::new();
-    sample.stable(&shown(&sample, width, false))
-}
-
 #[test]
 fn failed_cases_come_first_at_80_columns() {
-    insta::assert_snapshot!(stable(80));
+    insta::assert_snapshot!(shown(&Sample::new(), 80, false));
 }
 
 #[test]
 fn failed_cases_come_first_at_200_columns() {
-    insta::assert_snapshot!(stable(200));
+    insta::assert_snapshot!(shown(&Sample::new(), 200, false));
 }
 
 #[test]
@@ -53,7 +47,7 @@ fn colours_add_nothing_but_colour() {
     let sample = Sample::new();
     let colourful = shown(&sample, 80, true);
     assert!(colourful.contains("\u{1b}["));
-    let plain: Vec<String> = colourful.lines().map(anstream_free).collect();
+    let plain: Vec<String> = colourful.lines().map(unstyled).collect();
     let expected = shown(&sample, 80, false);
     assert_eq!(plain, expected.lines().collect::<Vec<_>>());
 }
@@ -63,7 +57,7 @@ fn many_cases_are_counted() {
     let sample = Sample::with_more(30);
     let text = shown(&sample, 80, false);
     assert!(text.contains("… and 15 trials more that failed"), "{text}");
-    assert!(text.contains("PASS      31 cases\n"), "{text}");
+    assert!(text.contains("PASS      32 cases\n"), "{text}");
     assert_eq!(
         text.matches("\nFAIL ").count() + text.matches("\nTIMED OUT ").count() + 1,
         20
@@ -84,4 +78,14 @@ fn an_exit_code_that_is_not_the_gates_is_explained() {
     };
     let text = render(&report, look).unwrap();
     assert!(text.contains("\nExit      130: interrupted\n"), "{text}");
+}
+
+#[test]
+fn several_agents_are_told_apart() {
+    insta::assert_snapshot!(shown(&Sample::of_two_agents(), 80, false));
+}
+
+#[test]
+fn a_run_without_trials_is_not_green() {
+    insta::assert_snapshot!(shown(&Sample::without_trials(), 80, false));
 }
