@@ -159,6 +159,7 @@ fn rate(rate: &Rate) -> Value {
         "high95": rate.interval.high,
         "method": "wilson",
         "designEffect": rate.design_effect,
+        "clustered": rate.is_clustered,
     })
 }
 
