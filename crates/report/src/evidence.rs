@@ -4,16 +4,18 @@
 //! Its main type is [`Line`]. Everything from outside is printable here, and what there may be much
 //! of is bounded in number; how long a line may be is for the renderer to say.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod calls;
 
-use proctor_core::event::{Blame, Graded, Outcome, Phase};
+use std::collections::BTreeSet;
+
+use proctor_core::event::{Actor, Blame, Graded, Outcome, Phase};
 use proctor_core::fold::{Folded, StepDone, Text};
-use proctor_core::json;
 use proctor_core::printable::printable;
 use proctor_core::summary::TrialResult;
-use proctor_core::transcript::{Answer, Call, Payload, Request};
+use proctor_core::transcript::Call;
 use proctor_core::verdict::Verdict;
-use serde_json::Value;
+
+use self::calls::{describe, made};
 
 /// How many checks, and how many calls, notes and lines of output for each, are shown.
 const SHOWN: usize = 5;
@@ -66,9 +68,11 @@ struct Lines(Vec<Line>);
 
 impl Lines {
     fn wrapped(&mut self, depth: usize, text: &str) {
-        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+        for line in lines.by_ref().take(SHOWN) {
             self.push(depth, line, true);
         }
+        self.more(depth, SHOWN + lines.count(), "line");
     }
 
     fn cut(&mut self, depth: usize, text: &str) {
@@ -136,14 +140,23 @@ impl Lines {
         self.more(1, failed.len(), "step");
     }
 
-    /// What servers whose connections ended wrote last.
+    /// What the servers that the agent used wrote last.
     fn stderr(&mut self, folded: &Folded) {
-        for closed in folded.work.closed.iter().rev().take(SHOWN) {
-            let server = folded.work.server(closed.conn).unwrap_or_default();
-            self.wrapped(1, &format!("server {server} {}", closed.reason));
-            if let Some(stderr) = &closed.stderr {
-                self.last_lines(2, stderr);
+        let mut shown = 0;
+        for closed in &folded.work.closed {
+            let opened = folded.work.connections.get(&closed.conn);
+            let stderr = closed.stderr.as_deref().unwrap_or_default();
+            let Some(opened) = opened.filter(|opened| {
+                matches!(opened.actor, Actor::Agent | Actor::Loop) && !stderr.trim().is_empty()
+            }) else {
+                continue;
+            };
+            if shown == SHOWN {
+                break;
             }
+            shown += 1;
+            self.wrapped(1, &format!("server {} {}", opened.server, closed.reason));
+            self.last_lines(2, stderr);
         }
     }
 
@@ -186,81 +199,33 @@ fn first_line(text: &Text) -> &str {
         .unwrap_or("(empty)")
 }
 
-/// Which tools were called how often, in the order of their first calls.
-fn made(calls: &[Call]) -> String {
-    if calls.is_empty() {
-        return "the agent made no call".to_owned();
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(add: impl FnOnce(&mut Lines)) -> Vec<String> {
+        let mut lines = Lines(Vec::new());
+        add(&mut lines);
+        lines.0.into_iter().map(|line| line.text).collect()
     }
-    let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-    for (index, call) in calls.iter().enumerate() {
-        counts.entry(target(call)).or_insert((index, 0)).1 += 1;
+
+    #[test]
+    fn a_text_without_end_is_told_in_a_few_lines() {
+        let text = "a\n\n".repeat(100);
+        let expected = ["a", "a", "a", "a", "a", "… and 95 lines more"];
+        assert_eq!(shown(|lines| lines.wrapped(1, &text)), expected);
+        assert_eq!(shown(|lines| lines.wrapped(1, "a\nb")), ["a", "b"]);
     }
-    let mut counts: Vec<(String, (usize, usize))> = counts.into_iter().collect();
-    counts.sort_by_key(|(_, (first, _))| *first);
-    let shown: Vec<String> = counts
-        .into_iter()
-        .map(|(name, (_, count))| match count {
-            1 => name,
-            count => format!("{name} ×{count}"),
-        })
-        .collect();
-    format!("calls made: {}", shown.join(", "))
-}
 
-fn target(call: &Call) -> String {
-    let what = match &call.request {
-        Request::Tool { name, .. } | Request::Prompt { name, .. } => name,
-        Request::Resource { uri } => uri,
-    };
-    format!("{}.{what}", call.server)
-}
-
-/// A call in one line: `#12 tools/call fs.read_file {"path":"/a"} → error -32602: no`.
-pub(crate) fn describe(call: &Call) -> String {
-    let (method, arguments) = match &call.request {
-        Request::Tool { arguments, .. } => ("tools/call", Some(arguments)),
-        Request::Resource { .. } => ("resources/read", None),
-        Request::Prompt { arguments, .. } => ("prompts/get", Some(arguments)),
-    };
-    let arguments = arguments.and_then(|arguments| match arguments.read() {
-        Ok(value) => value.map(json::brief),
-        Err(unread) => Some(format!("(arguments {unread})")),
-    });
-    let arguments = arguments.map_or(String::new(), |text| format!(" {text}"));
-    let answer = answer(&call.answer);
-    format!(
-        "#{} {method} {}{arguments} → {answer}",
-        call.seq,
-        target(call)
-    )
-}
-
-fn answer(answer: &Answer) -> String {
-    match answer {
-        Answer::Error { code, message } => format!("error {code}: {message}"),
-        Answer::None => "no answer".to_owned(),
-        Answer::Result(Payload::Absent) => "nothing".to_owned(),
-        Answer::Result(payload) => match payload.read() {
-            Ok(Some(value)) => result_text(value),
-            Ok(None) => "nothing".to_owned(),
-            Err(unread) => format!("(the result {unread})"),
-        },
-    }
-}
-
-/// The text of a tool's result, or whatever it is instead.
-fn result_text(result: &Value) -> String {
-    let texts: Vec<&str> = result["content"]
-        .as_array()
-        .map(|parts| parts.iter().filter_map(|p| p["text"].as_str()).collect())
-        .unwrap_or_default();
-    let text = if texts.is_empty() {
-        json::brief(result)
-    } else {
-        texts.join(" ")
-    };
-    match result["isError"].as_bool() {
-        Some(true) => format!("error: {text}"),
-        _ => text,
+    #[test]
+    fn of_an_output_the_end_is_shown_also_where_its_middle_is_left_out() {
+        let text = |left_out| Text {
+            head: "1\n2\n3\n4\n5\n6\n".to_owned(),
+            left_out,
+            tail: "7\n8".to_owned(),
+        };
+        let whole = shown(|lines| lines.tail(1, &text(0)));
+        assert_eq!(whole, ["| 2", "| 3", "| 4", "| 5", "| 6"]);
+        assert_eq!(shown(|lines| lines.tail(1, &text(9))), ["| 7", "| 8"]);
     }
 }

@@ -99,9 +99,8 @@ pub(crate) fn tokens(asked: &Asked) -> String {
     // Writing to a string can't fail.
     let _ = write!(out, "{} in, {} out", thousands(input), thousands(output));
     if asked.unmetered > 0 {
-        let replies = count(u64::from(asked.unmetered), "reply");
-        let replies = replies.replace("replys", "replies");
-        let _ = write!(out, " ({replies} did not tell)");
+        let turns = count(u64::from(asked.unmetered), "turn");
+        let _ = write!(out, " ({turns} did not tell)");
     }
     out
 }
@@ -166,7 +165,7 @@ mod tests {
         assert_eq!(tokens(&asked(2, None, 2)), "unknown");
         assert_eq!(tokens(&asked(2, Some(5), 0)), "5 in, 5 out");
         let some = tokens(&asked(2, Some(5), 1));
-        assert_eq!(some, "at least 5 in, 5 out (1 reply did not tell)");
+        assert_eq!(some, "at least 5 in, 5 out (1 turn did not tell)");
         assert_eq!(cost(None), "unknown");
         assert_eq!(cost(Some(0.0)), "$0");
         assert_eq!(cost(Some(0.000_01)), "under $0.0001");

@@ -1,0 +1,165 @@
+//! Calls, each in one line.
+
+use std::collections::BTreeMap;
+
+use proctor_core::json;
+use proctor_core::transcript::{Answer, Call, Payload, Request};
+use serde_json::Value;
+
+/// Which tools were called how often, in the order of their first calls.
+pub(super) fn made(calls: &[Call]) -> String {
+    if calls.is_empty() {
+        return "the agent made no call".to_owned();
+    }
+    let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    for (index, call) in calls.iter().enumerate() {
+        counts.entry(target(call)).or_insert((index, 0)).1 += 1;
+    }
+    let mut counts: Vec<(String, (usize, usize))> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, (first, _))| *first);
+    let shown: Vec<String> = counts
+        .into_iter()
+        .map(|(name, (_, count))| match count {
+            1 => name,
+            count => format!("{name} ×{count}"),
+        })
+        .collect();
+    format!("calls made: {}", shown.join(", "))
+}
+
+fn target(call: &Call) -> String {
+    let what = match &call.request {
+        Request::Tool { name, .. } | Request::Prompt { name, .. } => name,
+        Request::Resource { uri } => uri,
+    };
+    format!("{}.{what}", call.server)
+}
+
+/// A call in one line: `#12 tools/call fs.read_file {"path":"/a"} → error -32602: no`.
+pub(super) fn describe(call: &Call) -> String {
+    let (method, arguments) = match &call.request {
+        Request::Tool { arguments, .. } => ("tools/call", Some(arguments)),
+        Request::Resource { .. } => ("resources/read", None),
+        Request::Prompt { arguments, .. } => ("prompts/get", Some(arguments)),
+    };
+    let arguments = arguments.and_then(|arguments| match arguments.read() {
+        Ok(value) => value.map(json::brief),
+        Err(unread) => Some(format!("(arguments {unread})")),
+    });
+    let arguments = arguments.map_or(String::new(), |text| format!(" {text}"));
+    let answer = answer(&call.answer);
+    format!(
+        "#{} {method} {}{arguments} → {answer}",
+        call.seq,
+        target(call)
+    )
+}
+
+fn answer(answer: &Answer) -> String {
+    match answer {
+        Answer::Error { code, message } => format!("error {code}: {message}"),
+        Answer::None => "no answer".to_owned(),
+        Answer::Result(Payload::Absent) => "nothing".to_owned(),
+        Answer::Result(payload) => match payload.read() {
+            Ok(Some(value)) => result_text(value),
+            Ok(None) => "nothing".to_owned(),
+            Err(unread) => format!("(the result {unread})"),
+        },
+    }
+}
+
+/// The text of a tool's result, or whatever it is instead.
+fn result_text(result: &Value) -> String {
+    let texts: Vec<&str> = result["content"]
+        .as_array()
+        .map(|parts| parts.iter().filter_map(|p| p["text"].as_str()).collect())
+        .unwrap_or_default();
+    let text = if texts.is_empty() {
+        json::brief(result)
+    } else {
+        texts.join(" ")
+    };
+    match result["isError"].as_bool() {
+        Some(true) => format!("error: {text}"),
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn call(seq: u64, request: Request, answer: Answer) -> Call {
+        Call {
+            seq,
+            server: "fs".to_owned(),
+            request,
+            answer,
+            duration: None,
+        }
+    }
+
+    fn tool(arguments: Payload) -> Request {
+        let name = "read".to_owned();
+        Request::Tool { name, arguments }
+    }
+
+    #[test]
+    fn a_call_is_told_with_its_answer() {
+        let check = |request, answer, shown: &str| {
+            assert_eq!(describe(&call(7, request, answer)), shown);
+        };
+        let result = |value| Answer::Result(Payload::Value(value));
+        let path = || tool(Payload::Value(json!({ "path": "/a" })));
+        check(
+            path(),
+            result(json!({ "content": [{ "text": "a" }, { "type": "image" }, { "text": "b" }] })),
+            r#"#7 tools/call fs.read {"path":"/a"} → a b"#,
+        );
+        check(
+            path(),
+            result(json!({ "content": [{ "text": "gone" }], "isError": true })),
+            r#"#7 tools/call fs.read {"path":"/a"} → error: gone"#,
+        );
+        check(
+            tool(Payload::Absent),
+            result(json!({ "structuredContent": { "n": 1 } })),
+            r#"#7 tools/call fs.read → {"structuredContent":{"n":1}}"#,
+        );
+        check(
+            tool(Payload::Cut { bytes: 9 }),
+            Answer::Result(Payload::Cut { bytes: 8 }),
+            "#7 tools/call fs.read (arguments (9 bytes) had to be cut from the record) → (the result (8 bytes) had to be cut from the record)",
+        );
+        let uri = "file:///a".to_owned();
+        check(
+            Request::Resource { uri },
+            Answer::None,
+            "#7 resources/read fs.file:///a → no answer",
+        );
+        let (name, arguments) = ("greet".to_owned(), Payload::Absent);
+        let message = "no".to_owned();
+        check(
+            Request::Prompt { name, arguments },
+            Answer::Error {
+                code: -32602,
+                message,
+            },
+            "#7 prompts/get fs.greet → error -32602: no",
+        );
+    }
+
+    #[test]
+    fn what_was_called_is_counted_in_order() {
+        let read = |seq| call(seq, tool(Payload::Absent), Answer::None);
+        let uri = "b".to_owned();
+        let first = call(1, Request::Resource { uri }, Answer::None);
+        assert_eq!(made(&[]), "the agent made no call");
+        assert_eq!(
+            made(&[first, read(2), read(3)]),
+            "calls made: fs.b, fs.read ×2"
+        );
+    }
+}
