@@ -46,7 +46,7 @@ pub fn is_hidden(c: char) -> bool {
                 | '\u{2060}'..='\u{206f}'
                 | '\u{feff}'
                 | '\u{fff9}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e007f}'
+                | '\u{e0000}'..='\u{e0fff}'
         )
 }
 
@@ -63,6 +63,8 @@ mod tests {
         check("\u{9b}1m\u{7f}", "\\u{9b}1m\\u{7f}");
         check("user\u{202e}gnp.exe", "user\\u{202e}gnp.exe");
         check("a\u{200b}b\u{e0041}", "a\\u{200b}b\\u{e0041}");
+        // Variation selectors by the hundred carry text that nobody sees.
+        check("a\u{e0100}\u{e01ef}", "a\\u{e0100}\\u{e01ef}");
     }
 
     proptest::proptest! {

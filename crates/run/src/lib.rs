@@ -7,6 +7,7 @@ pub mod agent;
 pub mod client;
 pub mod environment;
 pub mod guard;
+pub mod judge;
 pub mod model;
 pub mod process;
 pub mod program;

@@ -1,0 +1,208 @@
+//! The judge: a model that says whether one criterion holds of what an agent did.
+//!
+//! Its main type is [`Judge`]. Nothing turns into a pass by itself: a verdict must come in the form
+//! that was asked for, and a pass must quote what the judge was shown. What the agent, its model
+//! or a server wrote is shown as data. No reply at all is an error, not a verdict.
+
+mod ballot;
+mod boundary;
+mod exhibit;
+mod opener;
+mod question;
+mod tally;
+#[cfg(test)]
+mod tests;
+
+use proctor_core::transcript::Transcript;
+use proctor_core::verdict::Verdict;
+
+use self::ballot::{Ballot, Read};
+use self::boundary::Boundary;
+use self::question::Question;
+use crate::model::{AskError, Asker};
+
+/// How often a malformed verdict is asked for again.
+const ASKED_AGAIN: u32 = 2;
+
+/// Who judges.
+#[derive(Clone)]
+pub struct Judge {
+    /// The models. Votes go round among them; there must be one.
+    pub askers: Vec<Asker>,
+    /// How many votes there are; odd.
+    pub votes: u32,
+}
+
+/// What must hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Criterion {
+    /// Every fact of this is in the answer; more may be.
+    Contains(String),
+    /// The answer has the facts of this, no more and no fewer; wording is free.
+    Exact(String),
+    /// What a server's eval asks for, of the answer and of the calls.
+    Rubric(String),
+}
+
+/// What the judge is shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Exhibits<'a> {
+    /// What the agent was asked.
+    pub prompt: &'a str,
+    /// Its final answer.
+    pub answer: &'a str,
+    /// What it did. Only a rubric is judged on it.
+    pub transcript: Option<&'a Transcript>,
+    /// Whether an answer that says nothing fails before any judge is asked. Not so in shipped
+    /// evals, where a call alone can be the answer.
+    pub answer_required: bool,
+}
+
+/// What the judge says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ruling {
+    /// Whether the criterion holds.
+    pub verdict: Verdict,
+    /// Reasons, quotes, the split of the votes, and what the judge was not shown.
+    pub notes: Vec<String>,
+    /// The calls that are quoted, by their numbers in the record.
+    pub evidence: Vec<u64>,
+    /// The votes, in order; none if the answer said nothing.
+    pub votes: Vec<Vote>,
+}
+
+/// One vote.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Vote {
+    /// Whose, as `provider:id`.
+    pub model: String,
+    /// How it goes.
+    pub verdict: Verdict,
+    /// Why, in the judge's words; empty if it gave none.
+    pub reason: String,
+    /// What it quotes.
+    pub quotes: Vec<String>,
+    /// The calls that it quotes, by their numbers in the record.
+    pub evidence: Vec<u64>,
+    /// How often the model was asked for it.
+    pub attempts: u32,
+}
+
+impl Judge {
+    /// Judges one criterion.
+    ///
+    /// The majority of definite votes decides, if more than half of all votes are definite. A vote that
+    /// could not be had for an outage or the budget is no vote: if it could have changed the
+    /// result, the error is returned.
+    pub async fn rule(
+        &self,
+        criterion: &Criterion,
+        exhibits: &Exhibits<'_>,
+    ) -> Result<Ruling, AskError> {
+        if exhibits.answer_required
+            && let Some(reason) = opener::says_nothing(exhibits.answer)
+        {
+            return Ok(Ruling {
+                verdict: Verdict::fail(reason),
+                notes: Vec::new(),
+                evidence: Vec::new(),
+                votes: Vec::new(),
+            });
+        }
+        let mut votes = Vec::new();
+        let mut error = None;
+        for asker in self.askers.iter().cycle().take(self.votes as usize) {
+            match vote(asker, criterion, exhibits).await {
+                Ok(vote) => votes.push(vote),
+                Err(budget @ AskError::Budget(_)) => {
+                    error = Some(budget);
+                    break;
+                }
+                Err(outage) => error = Some(outage),
+            }
+        }
+        let wanted = self.votes as usize;
+        if let Some(error) = error
+            && !tally::is_settled(&votes, wanted)
+        {
+            return Err(error);
+        }
+        let mut ruling = tally::ruling(votes, wanted);
+        ruling.notes.extend(exhibit::left_out(criterion, exhibits));
+        Ok(ruling)
+    }
+
+    /// Whether one of the judges is this model: it would judge its own work.
+    pub fn is_also(&self, model: &str) -> bool {
+        self.askers.iter().any(|asker| asker.model.name() == model)
+    }
+}
+
+/// Gets one vote. A malformed one is asked for again, in a fresh context.
+async fn vote(
+    asker: &Asker,
+    criterion: &Criterion,
+    exhibits: &Exhibits<'_>,
+) -> Result<Vote, AskError> {
+    let mut complaint = None;
+    let mut attempts = 0;
+    loop {
+        let Some(boundary) = Boundary::random() else {
+            let reason = "the system has no random numbers to keep the exhibits apart with";
+            return Ok(undecided(asker, reason.to_owned(), attempts));
+        };
+        let question = Question::new(criterion, exhibits, boundary, complaint);
+        let reply = asker.ask(&question.request()).await?.reply;
+        attempts += 1;
+        let problem = match ballot::read(&reply) {
+            Read::None(reason) => return Ok(undecided(asker, reason, attempts)),
+            Read::Malformed(problem) => problem,
+            Read::Ballot(ballot) => match question.check(&ballot) {
+                Ok(evidence) => return Ok(ballot.vote(asker, evidence, attempts)),
+                Err(question::Unproven::Missing) => {
+                    "a pass needs a quote from the answer or from a call"
+                }
+                Err(question::Unproven::Invented(quote)) => {
+                    let shown = exhibit::brief(&quote);
+                    let reason = format!("the judge quotes what it was not shown: \"{shown}\"");
+                    return Ok(undecided(asker, reason, attempts));
+                }
+            },
+        };
+        if attempts > ASKED_AGAIN {
+            let reason =
+                format!("the judge gave no usable verdict in {attempts} attempts: {problem}");
+            return Ok(undecided(asker, reason, attempts));
+        }
+        complaint = Some(problem);
+    }
+}
+
+fn undecided(asker: &Asker, reason: String, attempts: u32) -> Vote {
+    Vote {
+        model: asker.model.name().to_owned(),
+        verdict: Verdict::unknown(reason),
+        reason: String::new(),
+        quotes: Vec::new(),
+        evidence: Vec::new(),
+        attempts,
+    }
+}
+
+impl Ballot {
+    fn vote(self, asker: &Asker, evidence: Vec<u64>, attempts: u32) -> Vote {
+        let reason = exhibit::brief(&self.reason);
+        Vote {
+            model: asker.model.name().to_owned(),
+            verdict: match self.choice {
+                ballot::Choice::Pass => Verdict::Pass,
+                ballot::Choice::Fail => Verdict::fail(reason.clone()),
+                ballot::Choice::Unknown => Verdict::unknown(reason.clone()),
+            },
+            reason,
+            quotes: self.quotes.iter().map(|q| exhibit::brief(q)).collect(),
+            evidence,
+            attempts,
+        }
+    }
+}

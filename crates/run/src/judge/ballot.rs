@@ -1,0 +1,150 @@
+//! What a judge says, read strictly: the form that was asked for, or nothing.
+//!
+//! Its main type is [`Ballot`]. Complaints name the rule that was broken and never repeat what the
+//! judge wrote: that may come from whoever wrote the exhibits.
+
+use proctor_core::model::{Arguments, Reply, Stop, Tool};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+/// The tool that a judge must call.
+pub(super) const TOOL: &str = "verdict";
+
+/// A verdict in the form that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Ballot {
+    pub(super) reason: String,
+    pub(super) quotes: Vec<String>,
+    pub(super) choice: Choice,
+}
+
+/// How a judge decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Choice {
+    Pass,
+    Fail,
+    Unknown,
+}
+
+/// What came of reading a reply.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Read {
+    /// A verdict.
+    Ballot(Ballot),
+    /// Not the form that was asked for: what to say when asking again.
+    Malformed(&'static str),
+    /// There is none, and asking again would not help.
+    None(String),
+}
+
+/// The tool, as the judge is told of it.
+pub(super) fn tool() -> Tool {
+    Tool {
+        name: TOOL.to_owned(),
+        description: Some(
+            "Give your verdict, once. Write `reason` first, then `evidence`, then `verdict`."
+                .to_owned(),
+        ),
+        schema: json!({
+            "type": "object",
+            "properties": {
+                "reason": {
+                    "type": "string",
+                    "description": "Written first: why, in one to three sentences.",
+                },
+                "evidence": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "Quotes that decide it, each copied letter for letter from one exhibit. A pass needs at least one.",
+                },
+                "verdict": {
+                    "type": "string",
+                    "enum": ["pass", "fail", "unknown"],
+                    "description": "`unknown` if the exhibits do not tell.",
+                },
+            },
+            "required": ["reason", "evidence", "verdict"],
+            "additionalProperties": false,
+        }),
+    }
+}
+
+/// Reads a reply.
+pub(super) fn read(reply: &Reply) -> Read {
+    match &reply.stop {
+        Stop::Done | Stop::Calls => {}
+        Stop::Refusal => return Read::None("the judge declined".to_owned()),
+        Stop::Length => return Read::None("the judge's reply was cut off".to_owned()),
+        Stop::Other(why) => {
+            let why = super::exhibit::brief(why);
+            return Read::None(format!("the judge stopped for `{why}`"));
+        }
+    }
+    let found = match &reply.turn.calls[..] {
+        [] => from_text(&reply.turn.text),
+        [call] if call.name == TOOL => match &call.arguments {
+            Arguments::Object(map) => validate(map),
+            Arguments::Malformed { .. } => Err("the arguments were not a JSON object"),
+        },
+        [_] => Err("a tool other than `verdict` was called"),
+        _ => Err("more than one tool call was made"),
+    };
+    found.map_or_else(Read::Malformed, Read::Ballot)
+}
+
+/// A verdict that was written out instead: the JSON object alone, or alone in a code block.
+fn from_text(text: &str) -> Result<Ballot, &'static str> {
+    const WRONG: &str = "the tool `verdict` was not called";
+    /// Says no to a key that is there twice, which a map does not.
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Once {
+        #[serde(rename = "reason")]
+        _reason: Value,
+        #[serde(rename = "evidence")]
+        _evidence: Value,
+        #[serde(rename = "verdict")]
+        _verdict: Value,
+    }
+    let text = text.trim();
+    let fenced = text
+        .strip_prefix("```json")
+        .or_else(|| text.strip_prefix("```"))
+        .and_then(|rest| rest.strip_suffix("```"));
+    let text = fenced.unwrap_or(text);
+    serde_json::from_str::<Once>(text).map_err(|_| WRONG)?;
+    let map: Map<String, Value> = serde_json::from_str(text).map_err(|_| WRONG)?;
+    validate(&map)
+}
+
+fn validate(map: &Map<String, Value>) -> Result<Ballot, &'static str> {
+    if map
+        .keys()
+        .any(|key| !["reason", "evidence", "verdict"].contains(&key.as_str()))
+    {
+        return Err("the only keys are `reason`, `evidence` and `verdict`");
+    }
+    let reason = match map.get("reason") {
+        Some(Value::String(text)) if !text.trim().is_empty() => text.clone(),
+        _ => return Err("`reason` must be a text that is not empty"),
+    };
+    let Some(Value::Array(quotes)) = map.get("evidence") else {
+        return Err("`evidence` must be a list of texts");
+    };
+    let quotes = quotes.iter().map(|quote| match quote {
+        Value::String(text) if !text.trim().is_empty() => Ok(text.clone()),
+        _ => Err("every quote in `evidence` must be a text that is not empty"),
+    });
+    let quotes = quotes.collect::<Result<_, _>>()?;
+    let choice = match map.get("verdict").and_then(Value::as_str) {
+        Some("pass") => Choice::Pass,
+        Some("fail") => Choice::Fail,
+        Some("unknown") => Choice::Unknown,
+        _ => return Err("`verdict` must be `pass`, `fail` or `unknown`"),
+    };
+    Ok(Ballot {
+        reason,
+        quotes,
+        choice,
+    })
+}

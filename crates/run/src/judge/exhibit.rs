@@ -1,0 +1,232 @@
+//! What the judge is shown, made harmless: nothing hidden, nothing that looks like a boundary, nothing
+//! too long.
+//!
+//! Its main type is [`Item`].
+
+use proctor_core::printable::{is_hidden, push_printable};
+use proctor_core::transcript::{Answer, Call, Payload, Request};
+use serde_json::Value;
+
+use super::boundary::Boundary;
+use super::{Criterion, Exhibits};
+
+/// How long an item may be before its middle is left out.
+const MAX_ITEM: usize = 64 * 1024;
+
+/// How much of a judge's words a result shows.
+const BRIEF_CHARS: usize = 600;
+
+/// One thing that is shown.
+#[derive(Debug)]
+pub(super) struct Item {
+    /// What it is; our words.
+    pub(super) title: String,
+    /// As it was written.
+    text: String,
+    /// Whether a quote from it is evidence.
+    pub(super) proves: bool,
+    /// The call that it belongs to.
+    pub(super) seq: Option<u64>,
+}
+
+impl Item {
+    fn new(title: &str, text: &str, proves: bool) -> Self {
+        Self {
+            title: title.to_owned(),
+            text: text.to_owned(),
+            proves,
+            seq: None,
+        }
+    }
+
+    /// Whether there is anything to quote.
+    pub(super) fn is_blank(&self) -> bool {
+        self.text.trim().is_empty()
+    }
+
+    /// As the judge sees it: all of it, or its two ends.
+    pub(super) fn shown(&self, boundary: &Boundary) -> Vec<String> {
+        let show = |text: &str| boundary.keep_out_of(&harmless(text));
+        match ends(&self.text) {
+            (all, "") => vec![show(all)],
+            (head, tail) => vec![show(head), show(tail)],
+        }
+    }
+
+    /// How many bytes of the middle are left out.
+    pub(super) fn left_out(&self) -> usize {
+        let (head, tail) = ends(&self.text);
+        self.text.len() - head.len() - tail.len()
+    }
+}
+
+/// The whole text and nothing, or what is left of it at both ends.
+fn ends(text: &str) -> (&str, &str) {
+    if text.len() <= MAX_ITEM {
+        return (text, "");
+    }
+    let head = text.floor_char_boundary(MAX_ITEM / 2);
+    let tail = text.ceil_char_boundary(text.len() - MAX_ITEM / 2);
+    (&text[..head], &text[tail..])
+}
+
+/// The items of a question: the criterion's own first, then what it is about.
+pub(super) fn items(criterion: &Criterion, exhibits: &Exhibits<'_>) -> Vec<Item> {
+    let own = match criterion {
+        Criterion::Contains(text) | Criterion::Exact(text) => Item::new("reference", text, false),
+        Criterion::Rubric(text) => Item::new("criterion", text, false),
+    };
+    let mut items = vec![own, Item::new("prompt", exhibits.prompt, false)];
+    if let (Criterion::Rubric(_), Some(transcript)) = (criterion, exhibits.transcript) {
+        for (number, call) in transcript.calls.iter().enumerate() {
+            let about = |what: &str, text: &str| Item {
+                seq: Some(call.seq),
+                ..Item::new(&format!("call {} {what}", number + 1), text, true)
+            };
+            items.push(about("request", &request(call)));
+            items.push(about("result", &answer(&call.answer)));
+        }
+    }
+    items.push(Item::new("answer", exhibits.answer, true));
+    items
+}
+
+/// What was left out of the items, for the result.
+pub(super) fn left_out(criterion: &Criterion, exhibits: &Exhibits<'_>) -> Vec<String> {
+    let items = items(criterion, exhibits);
+    let mut notes: Vec<String> = items
+        .iter()
+        .filter(|item| item.left_out() > 0)
+        .map(|item| {
+            format!(
+                "the judge did not see all of the {}: {} of {} bytes were left out",
+                item.title,
+                item.left_out(),
+                item.text.len()
+            )
+        })
+        .collect();
+    let unread = unread(criterion, exhibits);
+    if unread > 0 {
+        notes.push(format!(
+            "messages of the agent that can't be read: {unread}"
+        ));
+    }
+    notes
+}
+
+/// How many messages of the agent are missing in what a rubric is judged on.
+pub(super) fn unread(criterion: &Criterion, exhibits: &Exhibits<'_>) -> usize {
+    match (criterion, exhibits.transcript) {
+        (Criterion::Rubric(_), Some(transcript)) => transcript.unread.len(),
+        _ => 0,
+    }
+}
+
+fn request(call: &Call) -> String {
+    let (what, name, arguments) = match &call.request {
+        Request::Tool { name, arguments } => ("tool", name, Some(arguments)),
+        Request::Resource { uri } => ("resource", uri, None),
+        Request::Prompt { name, arguments } => ("prompt", name, Some(arguments)),
+    };
+    let mut text = format!("server: {}\n{what}: {name}", call.server);
+    if let Some(arguments) = arguments {
+        text.push_str(&format!("\narguments: {}", payload(arguments, json)));
+    }
+    text
+}
+
+fn answer(answer: &Answer) -> String {
+    match answer {
+        Answer::Result(result) => payload(result, result_text),
+        Answer::Error { code, message } => format!("error {code}: {message}"),
+        Answer::None => "(never answered)".to_owned(),
+    }
+}
+
+fn payload(payload: &Payload, show: impl Fn(&Value) -> String) -> String {
+    match payload.read() {
+        Ok(None) => "(none)".to_owned(),
+        Ok(Some(value)) => show(value),
+        Err(unread) => format!("(this part {unread})"),
+    }
+}
+
+fn json(value: &Value) -> String {
+    value.to_string()
+}
+
+/// A tool's texts as they are, so that they can be quoted; everything else as JSON.
+fn result_text(result: &Value) -> String {
+    let Some(blocks) = result.get("content").and_then(Value::as_array) else {
+        return json(result);
+    };
+    let mut lines = Vec::new();
+    if result.get("isError") == Some(&Value::Bool(true)) {
+        lines.push("(the tool says that it failed)".to_owned());
+    }
+    for block in blocks {
+        match (block.get("type").and_then(Value::as_str), block.get("text")) {
+            (Some("text"), Some(Value::String(text))) => lines.push(text.clone()),
+            _ => lines.push(json(block)),
+        }
+    }
+    if let Some(structured) = result.get("structuredContent") {
+        lines.push(json(structured));
+    }
+    lines.join("\n")
+}
+
+/// The text with everything hidden as an escape, line breaks and tabs aside, and with whatever
+/// looks like a boundary or the mark of a turn broken.
+pub(super) fn harmless(text: &str) -> String {
+    let text = text.replace("\r\n", "\n");
+    let chars: Vec<char> = text.chars().collect();
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(&c) = chars.get(at) {
+        let run = chars[at..]
+            .iter()
+            .take_while(|n| same_bracket(c, **n))
+            .count();
+        if run >= 3 || (c == '<' && chars.get(at + 1) == Some(&'|')) {
+            for bracket in &chars[at..at + run.max(1)] {
+                out.push_str(&format!("\\u{{{:x}}}", u32::from(*bracket)));
+            }
+            at += run.max(1);
+            continue;
+        }
+        if c == '\n' || c == '\t' || !is_hidden(c) {
+            out.push(c);
+        } else {
+            push_printable(&mut out, c);
+        }
+        at += 1;
+    }
+    out
+}
+
+/// Whether two characters are brackets that open, or that close, like those of a boundary.
+fn same_bracket(a: char, b: char) -> bool {
+    const OPEN: &str = "<＜‹«〈〈⟨《⟪≪⋘﹤❮❰˂ᐸ";
+    const CLOSE: &str = ">＞›»〉〉⟩》⟫≫⋙﹥❯❱˃ᐳ";
+    [OPEN, CLOSE]
+        .iter()
+        .any(|set| set.contains(a) && set.contains(b))
+}
+
+/// A judge's words, short and safe to show.
+pub(super) fn brief(text: &str) -> String {
+    let mut out = String::new();
+    for (count, c) in text.trim().chars().enumerate() {
+        if count == BRIEF_CHARS {
+            out.push('…');
+            break;
+        }
+        match c {
+            '\n' | '\r' | '\t' => out.push(' '),
+            c => push_printable(&mut out, c),
+        }
+    }
+    out
+}
