@@ -196,3 +196,35 @@ fn another_mcp_config_can_stand_in() {
         json!([{"name": "other", "type": "http", "target": "http://localhost"}])
     );
 }
+
+#[test]
+fn a_script_is_found_from_the_file_that_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let agent = "kind: Agent\nmetadata: {name: dry}\nbuiltin: {type: llm-agent, model: 'scripted:model.yaml'}\n";
+    let config = "  agents:\n    - {type: file, path: agents/dry.yaml}\n    - {type: builtin.llm-agent, model: 'scripted:agents/model.yaml'}\n  mcpConfigFile: mcp.yaml\n  taskSets:\n    - {path: tasks/a.yaml}\n";
+    let script = "kind: Script\nrules:\n  - reply: {text: done}\n";
+    write_files(
+        folder.path(),
+        &[
+            ("eval.yaml", &eval(config)),
+            ("agents/dry.yaml", agent),
+            ("agents/model.yaml", script),
+            ("mcp.yaml", MCP),
+            ("tasks/a.yaml", &task("a", "small")),
+        ],
+    );
+    let agents = list(folder.path(), &[])["agents"].clone();
+    assert_eq!(agents[0]["model"]["id"], "model.yaml");
+    assert_eq!(agents[1]["model"]["id"], "agents/model.yaml");
+    fs::remove_file(folder.path().join("agents/model.yaml")).unwrap();
+    let output = proctor(["validate", "eval.yaml"])
+        .current_dir(folder.path())
+        .output();
+    assert_eq!(output.code, Some(2), "{output}");
+    assert!(
+        output.stdout.contains("`agents/model.yaml` does not exist"),
+        "{output}"
+    );
+    assert!(output.stdout.contains("--> agents/dry.yaml:3:"), "{output}");
+    assert!(output.stdout.contains("--> eval.yaml:6:"), "{output}");
+}

@@ -127,7 +127,8 @@ impl<'r> Conversation<'r> {
 }
 
 /// Whether a name on offer means a tool: by that name, or behind its server's name (`fs__read`
-/// for `read`). Characters that providers do not take are offered as `_`.
+/// for `read`). Characters that providers do not take are offered as `_`, and a name that does not
+/// start with a letter behind `t_`.
 pub(super) fn same_tool(offered: &str, name: &str) -> bool {
     if offered == name {
         return true;
@@ -140,8 +141,12 @@ pub(super) fn same_tool(offered: &str, name: &str) -> bool {
         }
     };
     let name: String = name.chars().map(legal).collect();
-    offered == name
-        || offered
-            .strip_suffix(&*name)
-            .is_some_and(|server| server.len() > 2 && server.ends_with("__"))
+    let starts_legally = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    offered
+        .strip_suffix(&*name)
+        .is_some_and(|before| match before {
+            "" => true,
+            "t_" => !starts_legally,
+            server => server.len() > 2 && server.ends_with("__"),
+        })
 }

@@ -60,7 +60,12 @@ fn asked(prompt: &str, rounds: &[&[&str]]) -> Request {
     Request {
         system: Some("be brief".to_owned()),
         messages,
-        tools: vec![tool("weather__get"), tool("clock"), tool("fs__a_b")],
+        tools: vec![
+            tool("weather__get"),
+            tool("clock"),
+            tool("fs__a_b"),
+            tool("t_1st"),
+        ],
         must_call: Some("clock".to_owned()),
         ..Request::default()
     }
@@ -102,6 +107,8 @@ fn the_first_rule_that_fits_answers() {
     check("{tool: get}", &first, true);
     check("{tool: et}", &first, false);
     check("{tool: a.b}", &first, true);
+    check("{tool: 1st}", &first, true);
+    check("{tool: st}", &first, false);
     check("{tool: put}", &first, false);
     check("{toolPattern: ^weather}", &first, true);
     check("{mustCall: clock}", &first, true);
@@ -254,7 +261,7 @@ fn what_a_rule_can_not_answer_is_said() {
     check(
         "- {when: {turn: 2}, reply: {text: x}}",
         &first,
-        "no rule fits: turn 1, 0 tool results so far, tools on offer: `weather__get`, `clock`, `fs__a_b`",
+        "no rule fits: turn 1, 0 tool results so far, tools on offer: `weather__get`, `clock`, `fs__a_b`, `t_1st`",
     );
     check(
         "- {reply: {text: '{result}'}}",

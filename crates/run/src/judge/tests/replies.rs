@@ -1,0 +1,136 @@
+//! Replies, read strictly.
+
+use super::*;
+
+fn reply(text: &str, calls: &[(&str, Value)], stop: Stop) -> Reply {
+    let calls = calls.iter().map(|(name, arguments)| ToolCall {
+        id: "1".to_owned(),
+        name: (*name).to_owned(),
+        arguments: match arguments {
+            Value::Object(map) => Arguments::Object(map.clone()),
+            other => Arguments::Malformed {
+                text: other.to_string(),
+                reason: "not a JSON object".to_owned(),
+            },
+        },
+    });
+    Reply {
+        turn: Turn {
+            text: text.to_owned(),
+            calls: calls.collect(),
+            ..Turn::default()
+        },
+        stop,
+        usage: Usage::default(),
+        raw: None,
+    }
+}
+
+#[test]
+fn a_verdict_is_read_strictly() {
+    let good = json!({"reason": "r", "evidence": ["q"], "verdict": "pass"});
+    let with = |key: &str, value: Value| {
+        let mut changed = good.clone();
+        changed[key] = value;
+        changed
+    };
+    let check = |arguments: Value, problem: &'static str| {
+        let read = ballot::read(&reply("", &[("verdict", arguments)], Stop::Calls));
+        assert_eq!(read, Read::Malformed(problem));
+    };
+    let read = ballot::read(&reply("so: fail", &[("verdict", good.clone())], Stop::Done));
+    assert_eq!(
+        read,
+        Read::Ballot(Ballot {
+            reason: "r".to_owned(),
+            ..ballot(Choice::Pass, &["q"])
+        })
+    );
+    for verdict in [
+        json!("PASS"),
+        json!("passed"),
+        json!(" pass"),
+        json!(true),
+        json!(["pass"]),
+        json!(null),
+    ] {
+        check(
+            with("verdict", verdict),
+            "`verdict` must be `pass`, `fail` or `unknown`",
+        );
+    }
+    check(
+        with("reason", json!(" ")),
+        "`reason` must be a text that is not empty",
+    );
+    check(
+        with("reason", json!(1)),
+        "`reason` must be a text that is not empty",
+    );
+    check(
+        with("evidence", json!("q")),
+        "`evidence` must be a list of texts",
+    );
+    check(
+        with("evidence", json!(["q", " "])),
+        "every quote in `evidence` must be a text that is not empty",
+    );
+    check(
+        with("confidence", json!(1)),
+        "the only keys are `reason`, `evidence` and `verdict`",
+    );
+    check(json!({}), "`reason` must be a text that is not empty");
+    check(json!([]), "the arguments were not a JSON object");
+    let two = [("verdict", good.clone()), ("verdict", good.clone())];
+    assert_eq!(
+        ballot::read(&reply("", &two, Stop::Calls)),
+        Read::Malformed("more than one tool call was made")
+    );
+    assert_eq!(
+        ballot::read(&reply("", &[("verdicts", good)], Stop::Calls)),
+        Read::Malformed("a tool other than `verdict` was called")
+    );
+}
+
+#[test]
+fn a_verdict_in_plain_text_must_be_that_and_nothing_else() {
+    let passes = |text: &str| {
+        matches!(
+            ballot::read(&reply(text, &[], Stop::Done)),
+            Read::Ballot(Ballot {
+                choice: Choice::Pass,
+                ..
+            })
+        )
+    };
+    let good = r#"{"reason": "r", "evidence": ["q"], "verdict": "pass"}"#;
+    assert!(passes(good));
+    assert!(passes(&format!("```json\n{good}\n```\n")));
+    for text in [
+        "pass",
+        "",
+        &format!("Here: {good}"),
+        &format!("{good} {good}"),
+        &format!("[{good}]"),
+        r#"{"reason": "r", "evidence": ["q"], "verdict": "fail", "verdict": "pass"}"#,
+        r#"{"reason": "r", "evidence": ["q"], "verdict": "pass", "x": 1}"#,
+        r#"{"reason": "r", "verdict": "pass"}"#,
+    ] {
+        assert!(!passes(text), "{text}");
+    }
+}
+
+#[test]
+fn a_reply_that_did_not_end_well_is_no_verdict() {
+    let good = json!({"reason": "r", "evidence": ["q"], "verdict": "pass"});
+    let check = |stop: Stop, reason: &str| {
+        let read = ballot::read(&reply("", &[("verdict", good.clone())], stop));
+        assert_eq!(read, Read::None(reason.to_owned()));
+    };
+    check(Stop::Refusal, "the judge declined");
+    check(Stop::Length, "the judge's reply was cut off");
+    check(
+        Stop::Other("pause".to_owned()),
+        "the judge stopped for `pause`",
+    );
+}
