@@ -53,6 +53,11 @@ impl Pattern {
         })
     }
 
+    /// A pattern for exactly this text.
+    pub fn escape(text: &str) -> String {
+        regex::escape(text)
+    }
+
     /// Whether the pattern occurs anywhere in `text`.
     pub fn is_match(&self, text: &str) -> bool {
         self.regex.is_match(text)
@@ -339,6 +344,13 @@ mod tests {
     }
 
     proptest::proptest! {
+        #[test]
+        fn an_escaped_text_matches_itself_alone(text: String, other: String) {
+            let pattern = Pattern::compile(&format!("^{}$", Pattern::escape(&text))).unwrap();
+            proptest::prop_assert!(pattern.is_match(&text));
+            proptest::prop_assert_eq!(pattern.is_match(&other), text == other);
+        }
+
         #[test]
         fn no_pattern_panics(pattern in r"[\\\[\]\{\}\(\)\^a-c0-9,:dQEwb&~-]{0,20}", text in ".{0,20}") {
             if let Ok(compiled) = Pattern::compile(&pattern) {

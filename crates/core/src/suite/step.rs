@@ -11,7 +11,9 @@ use serde::Serialize;
 use super::step_file::JsonType;
 use super::template::{Template, TemplateValue};
 
+pub mod content;
 pub(super) mod resolve;
+pub mod values;
 
 /// Something that is done before or after the agent works.
 #[derive(Debug, Clone, Serialize)]

@@ -1,0 +1,247 @@
+//! What templates stand for in one trial.
+//!
+//! Its main type is [`Values`]. It only holds values: whoever runs the trial says what they are.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::PatternTemplate;
+use crate::hint::nearest_hint;
+use crate::pattern::{Pattern, PatternError};
+use crate::suite::template::{Part, Reference, Template, TemplateValue};
+
+/// What templates stand for in one trial, as far as it has come.
+#[derive(Debug, Clone, Default)]
+pub struct Values {
+    /// What the agent was asked.
+    pub agent_prompt: String,
+    /// The agent's final answer, once there is one.
+    pub agent_output: Option<String>,
+    /// Eight lower-case letters and digits.
+    pub random_id: String,
+    /// A free port, if one was found.
+    pub random_port: Option<u16>,
+    /// The environment, without what steps do not get.
+    pub env: BTreeMap<String, String>,
+    outputs: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+/// Why a template could not be filled in.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FillError {
+    /// The agent has not answered.
+    #[error("`{{agent.output}}` is not known: the agent gave no answer")]
+    NoAnswer,
+    /// No port was free.
+    #[error("`{{random.port}}` is not known: no port is free")]
+    NoPort,
+    /// An environment variable that steps do not have.
+    #[error(
+        "the environment variable `{0}` is not set, or is a model's key, which steps do not get"
+    )]
+    NoVariable(String),
+    /// A step that has not run.
+    #[error("`{{steps.{step}.{output}}}` is not known: no step `{step}` has run")]
+    NoStep {
+        /// The step's type or id.
+        step: String,
+        /// Which of its outputs.
+        output: String,
+    },
+    /// An output that a step did not give.
+    #[error("the step `{step}` has no output `{output}`{}", known_part(.known, .hint.as_deref()))]
+    NoOutput {
+        /// The step's type or id.
+        step: String,
+        /// Which of its outputs.
+        output: String,
+        /// What it gave.
+        known: Vec<String>,
+        /// What may have been meant.
+        hint: Option<String>,
+    },
+    /// A pattern that is none once it is filled in.
+    #[error("`{pattern}` is not a regular expression: {source}")]
+    Pattern {
+        /// The pattern, filled in.
+        pattern: String,
+        /// What is wrong with it.
+        source: PatternError,
+    },
+}
+
+fn known_part(known: &[String], hint: Option<&str>) -> String {
+    let list = match known {
+        [] => "; it gave none".to_owned(),
+        known => format!("; it gave `{}`", known.join("`, `")),
+    };
+    match hint {
+        Some(hint) => format!("{list}; {hint}"),
+        None => list,
+    }
+}
+
+impl Values {
+    /// Adds what a step gave, under its id and its type. The latest step of a name counts.
+    pub fn add_outputs(&mut self, id: &str, kind: &str, outputs: BTreeMap<String, String>) {
+        self.outputs.insert(kind.to_owned(), outputs.clone());
+        self.outputs.insert(id.to_owned(), outputs);
+    }
+
+    /// The text of a template.
+    pub fn fill(&self, template: &Template) -> Result<String, FillError> {
+        self.fill_with(template, &|value| value)
+    }
+
+    /// A value with all templates in it filled in.
+    pub fn fill_value(&self, value: &TemplateValue) -> Result<Value, FillError> {
+        value.fill(&mut |template| self.fill(template))
+    }
+
+    /// A pattern, in which what templates stand for is literal text.
+    pub fn fill_pattern(&self, pattern: &PatternTemplate) -> Result<Pattern, FillError> {
+        let pattern = self.fill_with(&pattern.0, &|value| Pattern::escape(&value))?;
+        Pattern::compile(&pattern).map_err(|source| FillError::Pattern { pattern, source })
+    }
+
+    fn fill_with(
+        &self,
+        template: &Template,
+        write: &dyn Fn(String) -> String,
+    ) -> Result<String, FillError> {
+        let mut out = String::new();
+        for part in &template.parts {
+            match part {
+                Part::Text(text) => out.push_str(text),
+                Part::Reference(reference) => out.push_str(&write(self.value(reference)?)),
+            }
+        }
+        Ok(out)
+    }
+
+    fn value(&self, reference: &Reference) -> Result<String, FillError> {
+        match reference {
+            Reference::AgentOutput => self.agent_output.clone().ok_or(FillError::NoAnswer),
+            Reference::AgentPrompt => Ok(self.agent_prompt.clone()),
+            Reference::RandomId => Ok(self.random_id.clone()),
+            Reference::RandomPort => {
+                let port = self.random_port.ok_or(FillError::NoPort)?;
+                Ok(port.to_string())
+            }
+            Reference::Env(name) => {
+                let value = self.env.get(name).cloned();
+                value.ok_or_else(|| FillError::NoVariable(name.clone()))
+            }
+            Reference::Step { step, output } => self.output(step, output),
+        }
+    }
+
+    fn output(&self, step: &str, output: &str) -> Result<String, FillError> {
+        let Some(outputs) = self.outputs.get(step) else {
+            return Err(FillError::NoStep {
+                step: step.to_owned(),
+                output: output.to_owned(),
+            });
+        };
+        outputs
+            .get(output)
+            .cloned()
+            .ok_or_else(|| FillError::NoOutput {
+                step: step.to_owned(),
+                output: output.to_owned(),
+                known: outputs.keys().cloned().collect(),
+                hint: nearest_hint(output, outputs.keys().map(String::as_str)),
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn values() -> Values {
+        let mut values = Values {
+            agent_prompt: "count".to_owned(),
+            agent_output: Some("a+b".to_owned()),
+            random_id: "k3x9q0ab".to_owned(),
+            random_port: Some(4711),
+            env: [("HOME".to_owned(), "/home/u".to_owned())].into(),
+            ..Values::default()
+        };
+        let outputs = |text: &str| [("stdout".to_owned(), text.to_owned())].into();
+        values.add_outputs("first", "script", outputs("1"));
+        values.add_outputs("second", "script", outputs("2"));
+        values
+    }
+
+    fn template(text: &str) -> Template {
+        Template::parse(text).unwrap()
+    }
+
+    #[test]
+    fn templates_are_filled_in() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(values().fill(&template(text)).unwrap(), expected, "{text}");
+        };
+        check("", "");
+        check("{ print $1 }", "{ print $1 }");
+        check("{agent.prompt}: {agent.output}", "count: a+b");
+        check("x-{random.id}:{random.port}", "x-k3x9q0ab:4711");
+        check("{env.HOME}/notes", "/home/u/notes");
+        check("{steps.first.stdout}{steps.second.stdout}", "12");
+        // Of one type, the latest counts.
+        check("{steps.script.stdout}", "2");
+    }
+
+    #[test]
+    fn what_is_not_known_is_said() {
+        let check = |text: &str, expected: &str| {
+            let empty = Values {
+                agent_output: None,
+                random_port: None,
+                ..values()
+            };
+            let error = empty.fill(&template(text)).unwrap_err();
+            assert_eq!(error.to_string(), expected);
+        };
+        check(
+            "{agent.output}",
+            "`{agent.output}` is not known: the agent gave no answer",
+        );
+        check(
+            "{random.port}",
+            "`{random.port}` is not known: no port is free",
+        );
+        check(
+            "{env.TOKEN}",
+            "the environment variable `TOKEN` is not set, or is a model's key, which steps do not get",
+        );
+        check(
+            "{steps.third.x}",
+            "`{steps.third.x}` is not known: no step `third` has run",
+        );
+        check(
+            "{steps.first.stdou}",
+            "the step `first` has no output `stdou`; it gave `stdout`; did you mean `stdout`?",
+        );
+    }
+
+    #[test]
+    fn values_and_patterns_are_filled_in() {
+        let value = TemplateValue::parse(&json!({"a": ["{agent.output}", 1]})).unwrap();
+        let filled = values().fill_value(&value).unwrap();
+        assert_eq!(filled.to_string(), r#"{"a":["a+b",1]}"#);
+
+        let pattern = PatternTemplate(template("^{agent.output}.?$"));
+        let pattern = values().fill_pattern(&pattern).unwrap();
+        assert!(pattern.is_match("a+b!"));
+        assert!(!pattern.is_match("aab"));
+
+        let broken = PatternTemplate(template("({agent.output}"));
+        let error = values().fill_pattern(&broken).unwrap_err();
+        assert!(error.to_string().contains("is not a regular expression"));
+    }
+}
