@@ -11,6 +11,8 @@
 //! - Proctor's end is seen through a pidfd, which can't mean another process with the same pid.
 //! - The guard leads a session of its own and the program a group in it: Ctrl-C reaches neither, and a
 //!   program that signals its group misses the guard. There is no terminal to ask for passwords on.
+//! - Told to linger, it outlives the program until Proctor asks: what the program left running goes on.
+//!   How the program ended it then writes to its own stdin, which is a socket.
 //! - Standard streams are inherited by the program; the guard lets go of its input and output, so
 //!   that their ends are the program's to close.
 //!
@@ -24,11 +26,12 @@ mod watch;
 
 use std::ffi::OsString;
 use std::fmt::Display;
+use std::fs::File;
 use std::io::{self, ErrorKind, Write as _};
 use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use rustix::process::{
@@ -41,6 +44,7 @@ use thiserror::Error;
 pub(crate) use self::order::Order;
 use self::signals::Signals;
 use self::watch::{Ending, Watch};
+use crate::process::Ended;
 
 /// The first argument that turns the binary into a guard.
 pub const COMMAND: &str = "__guard";
@@ -48,8 +52,8 @@ pub const COMMAND: &str = "__guard";
 /// How long the guard goes on after the first SIGKILL before it reports what is left.
 pub const KILL_LIMIT: Duration = Duration::from_secs(5);
 
-/// Runs the program that the arguments name: `--grace-ms N --parent PID -- PROGRAM ARGS…`.
-/// A guard that can't do its work says so in one line on stderr, and ends with 127 if the program was
+/// Runs the program that the arguments name: `--grace-ms N --parent PID [--linger] --
+/// PROGRAM ARGS…`. A guard that can't do its work says so in one line on stderr, and ends with 127 if the program was
 /// not found, 126 if it can't be executed, and 125 for all else.
 ///
 /// To be called first in a process, by nobody who still needs an open file.
@@ -80,7 +84,7 @@ const FAILED: u8 = 125;
 /// Why a guard could not do its work.
 #[derive(Debug, Error)]
 pub(crate) enum GuardError {
-    #[error("expected `--grace-ms N --parent PID -- PROGRAM ARGS…`")]
+    #[error("expected `--grace-ms N --parent PID [--linger] -- PROGRAM ARGS…`")]
     Usage,
     #[error("the process that asked for `{program}` is gone")]
     ParentGone { program: String },
@@ -147,14 +151,22 @@ fn guard(order: &Order) -> Result<Ending, GuardError> {
     lead_a_session(order.parent).map_err(system("start a session"))?;
     set_child_subreaper(Some(getpid())).map_err(system("become a subreaper"))?;
     let child = start(order)?;
-    let null = std::fs::File::options()
-        .read(true)
-        .write(true)
-        .open("/dev/null");
+    let null = File::options().read(true).write(true).open("/dev/null");
     let mut watch = Watch::new(child, parent, signals);
     // With its streams still held, the guard would hide that the program closed them.
-    match null.and_then(|null| Ok(dup2_stdin(&null).and_then(|()| dup2_stdout(&null))?)) {
-        Ok(()) => watch.until_the_end(),
+    let let_go = |null: File| {
+        if !order.linger {
+            dup2_stdin(&null)?;
+        }
+        Ok(dup2_stdout(&null)?)
+    };
+    match null.and_then(let_go) {
+        Ok(()) => {
+            if let (Some(status), true) = (watch.until_the_end(), order.linger) {
+                tell(status);
+                watch.until_nothing_is_left();
+            }
+        }
         Err(error) => {
             watch.end_all(Duration::ZERO);
             return Err(system("let go of the standard streams")(error));
@@ -179,6 +191,9 @@ fn lead_a_session(parent: Pid) -> rustix::io::Result<Pid> {
 fn start(order: &Order) -> Result<Pid, GuardError> {
     let program = || order.program.to_string_lossy().into_owned();
     let mut command = Command::new(&order.program);
+    if order.linger {
+        command.stdin(Stdio::null());
+    }
     match command.args(&order.args).process_group(0).spawn() {
         Ok(child) => Ok(Pid::from_child(&child)),
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -194,6 +209,30 @@ fn start(order: &Order) -> Result<Pid, GuardError> {
             program: program(),
             source,
         }),
+    }
+}
+
+/// Tells Proctor how the program ended, in one message that [`read_told`] reads.
+fn tell(status: WaitStatus) {
+    let (word, number) = match status.terminating_signal() {
+        Some(signal) => ("signalled", signal),
+        None => ("exited", status.exit_status().unwrap_or_default()),
+    };
+    // If nobody reads it, nobody waits for it.
+    let _ = rustix::io::write(
+        rustix::stdio::stdin(),
+        format!("{word} {number}").as_bytes(),
+    );
+}
+
+/// How the program of a guard that lingers ended.
+pub(crate) fn read_told(message: &[u8]) -> Option<Ended> {
+    let (word, number) = std::str::from_utf8(message).ok()?.split_once(' ')?;
+    let number = number.parse().ok()?;
+    match word {
+        "exited" => Some(Ended::Exited(number)),
+        "signalled" => Some(Ended::Signalled(number)),
+        _ => None,
     }
 }
 

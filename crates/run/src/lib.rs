@@ -13,5 +13,6 @@ pub mod process;
 pub mod program;
 pub mod recorder;
 mod rpc;
+pub mod steps;
 mod tail;
 mod transport;

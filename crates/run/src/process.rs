@@ -1,10 +1,14 @@
 //! Starts processes: the only place that does. Each one runs under a [`guard`](crate::guard), with an
 //! environment that is complete as given, and leaves nothing behind when its [`Process`] ends.
 
+mod lingering;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
@@ -12,13 +16,15 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
 use thiserror::Error;
+use tokio::net::UnixStream;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+pub use self::lingering::Lingering;
 use crate::guard::{KILL_LIMIT, Order};
 use crate::program::{self, ProgramError};
-use crate::tail::Tail;
+use crate::tail::{Tail, drain};
 
 /// From SIGTERM to SIGKILL, where nothing else is said.
 pub const GRACE: Duration = Duration::from_secs(2);
@@ -64,15 +70,35 @@ pub enum SpawnError {
 
 impl Spawn {
     /// Starts the process, with piped streams. Must be called within a tokio runtime.
-    #[expect(clippy::disallowed_methods, reason = "this is where it is allowed")]
     pub fn start(self) -> Result<Process, SpawnError> {
-        if !self.folder.is_dir() {
-            return Err(SpawnError::NoFolder(self.folder));
-        }
-        let refused = |source| SpawnError::Guard {
+        let child = self.spawn(Stdio::piped(), false)?;
+        Ok(Process::watch(child, self.grace, None))
+    }
+
+    /// Starts the process without input, and lets what it leaves running go on when it ends. Must be
+    /// called within a tokio runtime.
+    pub fn start_lingering(self) -> Result<Lingering, SpawnError> {
+        let refused = |source| self.refused(source);
+        let (ours, guards) = StdStream::pair().map_err(refused)?;
+        ours.set_nonblocking(true).map_err(refused)?;
+        let told = UnixStream::from_std(ours).map_err(refused)?;
+        let child = self.spawn(OwnedFd::from(guards).into(), true)?;
+        Ok(Lingering::watch(child, self.grace, told))
+    }
+
+    fn refused(&self, source: io::Error) -> SpawnError {
+        SpawnError::Guard {
             guard: self.guard.clone(),
             source,
-        };
+        }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is where it is allowed")]
+    fn spawn(&self, stdin: Stdio, linger: bool) -> Result<Child, SpawnError> {
+        if !self.folder.is_dir() {
+            return Err(SpawnError::NoFolder(self.folder.clone()));
+        }
+        let refused = |source| self.refused(source);
         // A relative path would be looked up after the guard has changed into the folder.
         let folder = std::path::absolute(&self.folder).map_err(refused)?;
         let guard = std::path::absolute(&self.guard).map_err(refused)?;
@@ -80,21 +106,21 @@ impl Spawn {
         let order = Order {
             parent: getpid(),
             grace: self.grace,
+            linger,
             program: program::resolve(&self.program, &folder, path)?.into(),
             args: self.args.clone(),
         };
-        let child = Command::new(guard)
+        Command::new(guard)
             .args(order.render())
             .env_clear()
             .envs(&self.env)
             .current_dir(folder)
             .process_group(0)
-            .stdin(Stdio::piped())
+            .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(refused)?;
-        Ok(Process::watch(child, self.grace))
+            .map_err(refused)
     }
 }
 
@@ -113,13 +139,19 @@ pub struct Process {
 }
 
 impl Process {
-    fn watch(mut guard: Child, grace: Duration) -> Self {
+    /// What comes from stderr goes into `merged` too.
+    fn watch(mut guard: Child, grace: Duration, merged: Option<&Tail>) -> Self {
         let stderr = Tail::default();
+        let tails: Vec<Tail> = [Some(&stderr), merged]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect();
         let stream = guard.stderr.take();
         Self {
             stdin: guard.stdin.take(),
             stdout: guard.stdout.take(),
-            draining: stream.map(|stream| tokio::spawn(stderr.clone().drain(stream))),
+            draining: stream.map(|stream| tokio::spawn(async move { drain(stream, &tails).await })),
             guard,
             stderr,
             grace,

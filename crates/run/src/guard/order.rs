@@ -15,22 +15,23 @@ pub struct Order {
     pub parent: Pid,
     /// From SIGTERM to SIGKILL.
     pub grace: Duration,
+    /// Whether what the program leaves running goes on until Proctor asks. The guard's stdin is then
+    /// where it tells how the program ended, and the program has none.
+    pub linger: bool,
     pub program: OsString,
     pub args: Vec<OsString>,
 }
 
 impl Order {
     pub fn parse(args: &[OsString]) -> Result<Self, GuardError> {
-        let [
-            grace_flag,
-            grace,
-            parent_flag,
-            parent,
-            dashes,
-            program,
-            args @ ..,
-        ] = args
-        else {
+        let [grace_flag, grace, parent_flag, parent, rest @ ..] = args else {
+            return Err(GuardError::Usage);
+        };
+        let (linger, rest) = match rest {
+            [flag, rest @ ..] if flag == "--linger" => (true, rest),
+            rest => (false, rest),
+        };
+        let [dashes, program, args @ ..] = rest else {
             return Err(GuardError::Usage);
         };
         let flags = [grace_flag, parent_flag, dashes].map(OsString::as_os_str);
@@ -42,6 +43,7 @@ impl Order {
         Ok(Self {
             parent: parent.ok_or(GuardError::Usage)?,
             grace: Duration::from_millis(grace.ok_or(GuardError::Usage)?),
+            linger,
             program: program.clone(),
             args: args.to_vec(),
         })
@@ -56,9 +58,9 @@ impl Order {
             grace.to_string().into(),
             "--parent".into(),
             self.parent.as_raw_pid().to_string().into(),
-            "--".into(),
-            self.program,
         ];
+        words.extend(self.linger.then(|| "--linger".into()));
+        words.extend(["--".into(), self.program]);
         words.extend(self.args);
         words
     }
@@ -74,15 +76,18 @@ mod tests {
 
     #[test]
     fn what_is_rendered_is_read_back() {
-        let order = || Order {
-            parent: Pid::from_raw(7).unwrap(),
-            grace: Duration::from_millis(1500),
-            program: "sh".into(),
-            args: vec!["--".into(), "-c".into(), String::new().into()],
-        };
-        let words = order().render();
-        assert_eq!(words[0], COMMAND);
-        assert_eq!(Order::parse(&words[1..]).unwrap(), order());
+        for linger in [false, true] {
+            let order = || Order {
+                parent: Pid::from_raw(7).unwrap(),
+                grace: Duration::from_millis(1500),
+                linger,
+                program: "sh".into(),
+                args: vec!["--".into(), "-c".into(), String::new().into()],
+            };
+            let words = order().render();
+            assert_eq!(words[0], COMMAND);
+            assert_eq!(Order::parse(&words[1..]).unwrap(), order());
+        }
     }
 
     #[test]
@@ -100,5 +105,7 @@ mod tests {
         check("--grace-ms 1 --parent x -- sh");
         check("--grace-ms -1 --parent 1 -- sh");
         check("--grace-ms 1 --parent 1 sh -c");
+        check("--grace-ms 1 --parent 1 --linger");
+        check("--grace-ms 1 --parent 1 --linger sh");
     }
 }

@@ -45,11 +45,22 @@ impl Watch {
         }
     }
 
-    /// Returns when the child has ended, when Proctor asks, or when Proctor is gone.
-    pub fn until_the_end(&mut self) {
+    /// Returns when the child has ended, when Proctor asks, or when Proctor is gone: only in the first
+    /// case with how it ended.
+    pub fn until_the_end(&mut self) -> Option<WaitStatus> {
+        self.until(|watch, _| watch.status.is_some());
+        self.status
+    }
+
+    /// Returns when nothing that the child started is left, when Proctor asks, or when it is gone.
+    pub fn until_nothing_is_left(&mut self) {
+        self.until(|_, is_left| !is_left);
+    }
+
+    fn until(&mut self, is_over: impl Fn(&Self, bool) -> bool) {
         loop {
-            self.reap();
-            if self.status.is_some() {
+            let is_left = self.reap();
+            if is_over(self, is_left) {
                 return;
             }
             let Signals { child_ended, asked } = &self.signals;

@@ -344,14 +344,14 @@ pub(super) fn client() -> Result<Client, AddressError> {
         .map_err(|error| AddressError::Setup(error.to_string()))
 }
 
-pub(super) fn parse_url(url: &str) -> Result<Url, AddressError> {
+pub(crate) fn parse_url(url: &str) -> Result<Url, AddressError> {
     match Url::parse(url) {
         Ok(parsed) if ["http", "https"].contains(&parsed.scheme()) => Ok(parsed),
         _ => Err(AddressError::Url(url.to_owned())),
     }
 }
 
-pub(super) fn parse_headers<'a>(
+pub(crate) fn parse_headers<'a>(
     headers: impl IntoIterator<Item = (&'a String, &'a String)>,
 ) -> Result<HeaderMap, AddressError> {
     let mut parsed = HeaderMap::new();
@@ -419,6 +419,11 @@ fn refusal(status: StatusCode, body: &[u8], tap: &Tap) -> Failure {
 
 /// An error of the network, with its causes. The address, which may hold a secret, is not in it.
 pub(super) fn broken(error: reqwest::Error) -> Failure {
+    Failure::Broken(causes(error))
+}
+
+/// What went wrong on the network, without the address.
+pub(crate) fn causes(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut text = error.to_string();
     let mut source = std::error::Error::source(&error);
@@ -426,5 +431,5 @@ pub(super) fn broken(error: reqwest::Error) -> Failure {
         text = format!("{text}: {cause}");
         source = cause.source();
     }
-    Failure::Broken(text)
+    text
 }

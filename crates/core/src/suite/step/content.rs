@@ -10,6 +10,7 @@ use super::{Content, Field, PatternTemplate};
 use crate::excerpt::excerpt;
 use crate::json;
 use crate::pattern::Pattern;
+use crate::redact::Redactor;
 use crate::suite::step_file::JsonType;
 use crate::suite::template::TemplateValue;
 
@@ -49,6 +50,35 @@ pub struct Found<'a> {
     pub text: &'a str,
     /// What it says as JSON, in the order in which fields are looked up. None, if it is no JSON.
     pub documents: &'a [Value],
+    /// What is not shown of it.
+    pub redactor: &'a Redactor,
+}
+
+impl Found<'_> {
+    /// Its text, for a message. To cut a secret first would leave a part of it.
+    fn excerpt(&self) -> String {
+        if self.text.trim().is_empty() {
+            return "it is empty".to_owned();
+        }
+        format!("`{}`", excerpt(&self.redactor.text(self.text)))
+    }
+
+    /// A value in it, for a message.
+    fn redacted(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => Value::from(self.redactor.text(text)),
+            Value::Array(items) => items.iter().map(|item| self.redacted(item)).collect(),
+            Value::Object(members) => members
+                .iter()
+                .map(|(key, member)| (self.redactor.text(key).into_owned(), self.redacted(member)))
+                .collect(),
+            other => other.clone(),
+        }
+    }
+
+    fn brief(&self, value: &Value) -> String {
+        json::brief(&self.redacted(value))
+    }
 }
 
 impl Content {
@@ -82,7 +112,7 @@ impl Expected {
         if let Some(pattern) = &self.pattern
             && !pattern.is_match(found.text)
         {
-            let text = shown(found.text);
+            let text = found.excerpt();
             failures.push(format!(
                 "{} does not match `{}`: {text}",
                 found.name,
@@ -90,7 +120,7 @@ impl Expected {
             ));
         }
         if found.documents.is_empty() && !self.fields.is_empty() {
-            let text = shown(found.text);
+            let text = found.excerpt();
             failures.push(format!(
                 "{} has no fields, since it is no JSON: {text}",
                 found.name
@@ -98,48 +128,34 @@ impl Expected {
             return failures;
         }
         for field in &self.fields {
-            failures.extend(field.failures(found.documents));
+            failures.extend(field.failures(found));
         }
         failures
     }
 }
 
-fn shown(text: &str) -> String {
-    if text.trim().is_empty() {
-        return "it is empty".to_owned();
-    }
-    format!("`{}`", excerpt(text))
-}
-
 impl ExpectedField {
-    fn failures(&self, documents: &[Value]) -> Vec<String> {
+    fn failures(&self, found: Found<'_>) -> Vec<String> {
         let name = self.path.join(".");
-        let found = documents
-            .iter()
-            .find_map(|document| look_up(document, &self.path));
-        let Some(value) = found else {
+        let documents = found.documents.iter();
+        let mut values = documents.filter_map(|document| look_up(document, &self.path));
+        let Some(value) = values.next() else {
             let is_wanted = self.exists == Some(true)
                 || self.equals.is_some()
                 || self.kind.is_some()
                 || self.pattern.is_some();
-            let missing = || {
-                format!(
-                    "`{name}` is not there{}",
-                    surroundings(documents, &self.path)
-                )
-            };
+            let missing = || format!("`{name}` is not there{}", surroundings(found, &self.path));
             return is_wanted.then(missing).into_iter().collect();
         };
         let mut failures = Vec::new();
         if self.exists == Some(false) {
-            let value = json::brief(value);
+            let value = found.brief(value);
             failures.push(format!("`{name}` should not be there, and is {value}"));
         }
         if let Some(kind) = self.kind
             && !is_of(value, kind)
         {
-            let (is, value) = (type_of(value), json::brief(value));
-            let kind = kind.word();
+            let (kind, is, value) = (kind.word(), type_of(value), found.brief(value));
             failures.push(format!(
                 "`{name}` should be of type {kind}, and is {is}: {value}"
             ));
@@ -147,33 +163,31 @@ impl ExpectedField {
         if let Some(wanted) = &self.equals
             && !wanted.is(value)
         {
-            let (wanted, value) = json::brief_pair(&wanted.value(), value);
+            let wanted = found.redacted(&wanted.value());
+            let (wanted, value) = json::brief_pair(&wanted, &found.redacted(value));
             failures.push(format!("`{name}` should be {wanted}, and is {value}"));
         }
-        failures.extend(
-            self.pattern
-                .iter()
-                .filter_map(|p| mismatch(p, &name, value)),
-        );
+        if let Some(pattern) = &self.pattern
+            && !fits(pattern, value)
+        {
+            let is = match value {
+                Value::Array(_) | Value::Object(_) => type_of(value).to_owned(),
+                _ => found.brief(value),
+            };
+            let pattern = pattern.as_str();
+            failures.push(format!("`{name}` should match `{pattern}`, and is {is}"));
+        }
         failures
     }
 }
 
-fn mismatch(pattern: &Pattern, name: &str, value: &Value) -> Option<String> {
-    let text = match value {
-        Value::String(text) => text.clone(),
-        Value::Number(_) | Value::Bool(_) => value.to_string(),
-        Value::Null | Value::Array(_) | Value::Object(_) => {
-            let is = type_of(value);
-            let pattern = pattern.as_str();
-            return Some(format!("`{name}` should match `{pattern}`, and is {is}"));
-        }
-    };
-    (!pattern.is_match(&text)).then(|| {
-        let value = json::brief(value);
-        let pattern = pattern.as_str();
-        format!("`{name}` should match `{pattern}`, and is {value}")
-    })
+/// Only texts match, and what is written like one.
+fn fits(pattern: &Pattern, value: &Value) -> bool {
+    match value {
+        Value::String(text) => pattern.is_match(text),
+        Value::Number(_) | Value::Bool(_) => pattern.is_match(&value.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => false,
+    }
 }
 
 fn look_up<'a>(document: &'a Value, path: &[String]) -> Option<&'a Value> {
@@ -190,9 +204,9 @@ fn member<'a>(value: &'a Value, part: &str) -> Option<&'a Value> {
 }
 
 /// How far a path leads in the first document, and what there is instead.
-fn surroundings(documents: &[Value], path: &[String]) -> String {
+fn surroundings(found: Found<'_>, path: &[String]) -> String {
     const NAMED: usize = 8;
-    let Some(mut value) = documents.first() else {
+    let Some(mut value) = found.documents.first() else {
         return String::new();
     };
     let mut known = Vec::new();
@@ -215,7 +229,7 @@ fn surroundings(documents: &[Value], path: &[String]) -> String {
             format!("has {}{more}", excerpt(&names.join(", ")))
         }
         Value::Array(elements) => format!("is a list of {}", elements.len()),
-        other => format!("is {}", json::brief(other)),
+        other => format!("is {}", found.brief(other)),
     };
     format!(": {place} {is}")
 }

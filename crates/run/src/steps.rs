@@ -1,0 +1,220 @@
+//! The steps of one trial: scripts, HTTP requests, tool calls and extensions, around the agent's work.
+//!
+//! Its main type is [`Steps`], which lives for one trial: what steps start goes on until it is closed,
+//! so that a server that a setup step started is there for the verification. Dropping it, or the
+//! future of a step, leaves no process and no file behind. Knows nothing of the order of phases, and
+//! asks no judge.
+
+mod environment;
+mod extension;
+mod http;
+mod note;
+mod random;
+mod script;
+mod tool;
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use proctor_core::event::{Actor, Blame, Phase};
+use proctor_core::redact::Redactor;
+use proctor_core::suite::step::values::{FillError, Values};
+use proctor_core::suite::step::{Action, Step};
+use proctor_core::suite::template::Template;
+use proctor_core::suite::{Extension, Server};
+use proctor_core::verdict::Verdict;
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+pub use self::environment::MODEL_KEYS;
+use self::note::Note;
+use crate::client::{Client, ConnectOptions};
+use crate::process::Lingering;
+
+/// How long a step may take that says nothing of it.
+const STEP_TIMEOUT: Duration = Duration::from_mins(5);
+
+/// What the steps of a trial may know and use.
+#[derive(Clone)]
+pub struct StepsOptions {
+    /// How servers are connected to. Its environment, recorder and guard are those of all steps.
+    pub connect: ConnectOptions,
+    /// Variables that steps do not get, besides [`MODEL_KEYS`]: the keys of the suite's models.
+    pub withheld: Vec<String>,
+    /// What is taken out of a text before it is cut.
+    pub redactor: Redactor,
+    /// The servers that steps may call.
+    pub servers: Vec<Server>,
+    /// The extensions that steps may ask.
+    pub extensions: Vec<Extension>,
+    /// The folder of user caches, in which released extensions are looked for.
+    pub cache: Option<PathBuf>,
+    /// The folder of the task.
+    pub folder: PathBuf,
+    /// What the agent is asked.
+    pub prompt: String,
+}
+
+/// The steps of one trial.
+pub struct Steps {
+    options: StepsOptions,
+    values: Values,
+    /// Inline scripts, for as long as one of them may run.
+    scripts: Option<TempDir>,
+    written: usize,
+    /// Scripts that may have left something running.
+    lingering: Vec<Lingering>,
+    web: Option<reqwest::Client>,
+    clients: BTreeMap<String, Client>,
+    extensions: BTreeMap<String, extension::Running>,
+}
+
+/// What came of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepResult {
+    /// Whether it passed. Unknown means that it could not be run as it is written.
+    pub verdict: Verdict,
+    /// Whether the phase goes on: it passed, or may fail.
+    pub goes_on: bool,
+    /// Who is to blame, unless it passed.
+    pub blame: Option<Blame>,
+    /// What it wrote, as far as it is kept.
+    pub output: Option<String>,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+/// What an action came to, before its phase is considered.
+#[derive(Debug)]
+struct Done {
+    verdict: Verdict,
+    /// Absent where the phase decides.
+    blame: Option<Blame>,
+    output: Option<String>,
+    outputs: BTreeMap<String, String>,
+}
+
+impl Done {
+    fn new(verdict: Verdict) -> Self {
+        Self {
+            verdict,
+            blame: None,
+            output: None,
+            outputs: BTreeMap::new(),
+        }
+    }
+
+    fn unknown(reason: &dyn Display, blame: Blame) -> Self {
+        Self {
+            blame: Some(blame),
+            ..Self::new(Verdict::unknown(reason.to_string()))
+        }
+    }
+
+    fn shows(mut self, output: String) -> Self {
+        self.output = Some(output);
+        self
+    }
+}
+
+impl Steps {
+    /// The steps of a trial that has just begun.
+    pub fn new(mut options: StepsOptions) -> Self {
+        options.connect.actor = Actor::Step;
+        let inherited = &options.connect.inherited;
+        let mut values = Values::default();
+        values.agent_prompt.clone_from(&options.prompt);
+        values.random_id = random::id();
+        values.random_port = random::free_port();
+        values.env = environment::step_environment(inherited, &options.withheld);
+        Self {
+            options,
+            values,
+            scripts: None,
+            written: 0,
+            lingering: Vec::new(),
+            web: None,
+            clients: BTreeMap::new(),
+            extensions: BTreeMap::new(),
+        }
+    }
+
+    /// What `{agent.output}` stands for from here on.
+    pub fn agent_answered(&mut self, output: String) {
+        self.values.agent_output = Some(output);
+    }
+
+    /// The text of a template.
+    pub fn fill(&self, template: &Template) -> Result<String, FillError> {
+        self.values.fill(template)
+    }
+
+    /// Adds what a step gave that was not run here.
+    pub fn add_outputs(&mut self, step: &Step, outputs: BTreeMap<String, String>) {
+        self.values.add_outputs(&step.id, &step.kind, outputs);
+    }
+
+    /// Runs a step that is not a judge's, and records its end, also if the future is dropped before.
+    pub async fn run(&mut self, phase: Phase, step: &Step) -> StepResult {
+        self.lingering.retain_mut(|script| !script.is_over());
+        let recorder = self.options.connect.recorder.clone();
+        let mut note = Note::start(recorder, self.options.redactor.clone(), phase, step);
+        let done = self.act(phase, &step.action, &mut note).await;
+        let duration = note.end(&done);
+        self.add_outputs(step, done.outputs);
+        let passed = done.verdict == Verdict::Pass;
+        let may_fail = matches!(&step.action, Action::Script(script) if script.continue_on_error);
+        StepResult {
+            goes_on: passed || may_fail,
+            blame: (!passed).then(|| done.blame.unwrap_or(blame_of(phase))),
+            verdict: done.verdict,
+            output: done.output,
+            duration,
+        }
+    }
+
+    async fn act(&mut self, phase: Phase, action: &Action, note: &mut Note) -> Done {
+        match action {
+            Action::Script(script) => self.run_script(script, note).await,
+            Action::Http(http) => self.make_request(http).await,
+            Action::CallTool(call) => self.call_tool(call).await,
+            Action::Extension {
+                extension,
+                operation,
+                args,
+            } => {
+                let asked = self.values.fill_value(args);
+                match asked {
+                    Ok(args) => self.ask_extension(extension, operation, args, phase).await,
+                    Err(error) => Done::unknown(&error, Blame::Suite),
+                }
+            }
+            Action::Judge(_) => Done::unknown(&"a judge is asked elsewhere", Blame::Judge),
+        }
+    }
+
+    /// Ends everything that steps have started, and waits for that.
+    pub async fn close(self) {
+        let mut ending = JoinSet::new();
+        for script in self.lingering {
+            ending.spawn(script.stop());
+        }
+        for client in self.clients.into_values() {
+            ending.spawn(client.close());
+        }
+        for extension in self.extensions.into_values() {
+            ending.spawn(extension.close());
+        }
+        while ending.join_next().await.is_some() {}
+    }
+}
+
+/// A step around the agent's work is the suite's; one that looks at the work fails because of it.
+fn blame_of(phase: Phase) -> Blame {
+    match phase {
+        Phase::Grade => Blame::Agent,
+        Phase::Setup | Phase::Serve | Phase::Drive | Phase::Cleanup => Blame::Suite,
+    }
+}

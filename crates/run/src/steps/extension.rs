@@ -1,0 +1,332 @@
+//! Extensions: programs that add types of steps. JSON-RPC, one message a line, on stdin and stdout.
+//!
+//! Its main type is [`Running`]. Reading and writing have tasks of their own, so that a step that is
+//! dropped leaves no half message behind, and the next one finds the extension as it was.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use proctor_core::duration;
+use proctor_core::event::{Blame, Phase};
+use proctor_core::hint::nearest_hint;
+use proctor_core::redact::Redactor;
+use proctor_core::suite::{Extension, Package};
+use proctor_core::verdict::Verdict;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use self::wire::{Wire, WireError};
+use super::environment::check_variable;
+use super::script::{not_started, with_end};
+use super::{Done, STEP_TIMEOUT, Steps};
+use crate::process::{GRACE, Process, Spawn};
+
+mod wire;
+
+/// The version of the protocol that is spoken.
+const PROTOCOL: &str = "0.0.1";
+/// How long an extension may take to say what it is.
+const INITIALIZE: Duration = Duration::from_secs(30);
+/// How long it may take to say goodbye, and then to end.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+/// An extension that has said what it can do.
+pub(super) struct Running {
+    process: Process,
+    wire: Wire,
+    operations: Vec<String>,
+}
+
+/// What an extension says of itself.
+#[derive(Deserialize)]
+struct Manifest {
+    #[serde(default)]
+    operations: BTreeMap<String, Value>,
+}
+
+/// What came of an operation.
+#[derive(Deserialize)]
+struct Executed {
+    success: bool,
+    #[serde(default)]
+    message: Option<String>,
+    #[serde(default)]
+    error: Option<String>,
+    #[serde(default)]
+    outputs: Option<BTreeMap<String, Value>>,
+}
+
+/// Why an extension is of no use.
+#[derive(Debug, thiserror::Error)]
+enum ExtensionError {
+    #[error("the suite has no extension `{0}`")]
+    Unknown(String),
+    #[error(
+        "the extension `{alias}` is a release that is not there, and nothing is fetched: put the \
+         program of {repository}@{version} at `{}`", .path.display()
+    )]
+    NotFetched {
+        alias: String,
+        repository: String,
+        version: String,
+        path: PathBuf,
+    },
+    #[error("the extension `{alias}` did not come up: {reason}")]
+    NotUp { alias: String, reason: String },
+    #[error("the extension `{alias}` has no operation `{operation}`{hint}")]
+    NoOperation {
+        alias: String,
+        operation: String,
+        hint: String,
+    },
+}
+
+impl Steps {
+    pub(super) async fn ask_extension(
+        &mut self,
+        alias: &str,
+        operation: &str,
+        args: Value,
+        phase: Phase,
+    ) -> Done {
+        if let Err(done) = self.start_extension(alias).await {
+            return done;
+        }
+        let params = self.execution(operation, &args, phase);
+        let Some(running) = self.extensions.get_mut(alias) else {
+            return suite(&ExtensionError::Unknown(alias.to_owned()));
+        };
+        if let Err(error) = running.check(alias, operation) {
+            return suite(&error);
+        }
+        let answer = running.wire.request("execute", &params, STEP_TIMEOUT).await;
+        let said = running.wire.take_log();
+        let stderr = running.process.stderr();
+        let redactor = self.options.redactor.clone();
+        let failed = |error: WireError| {
+            let reason = format!("the extension `{alias}` gave no result: {error}");
+            let written = [&*said, &stderr.text()].concat();
+            let reason = with_end(&reason, &redactor.text(&written));
+            Done::unknown(&reason, Blame::Suite).shows(written)
+        };
+        match answer {
+            Ok(result) => match serde_json::from_str::<Executed>(result.get()) {
+                Ok(executed) => executed.judge(&said),
+                Err(error) => failed(WireError::Nonsense(error.to_string())),
+            },
+            Err(error) => {
+                if matches!(error, WireError::Gone)
+                    && let Some(running) = self.extensions.remove(alias)
+                {
+                    let how = running.process.stop(GOODBYE).await;
+                    return failed(WireError::Ended(how));
+                }
+                failed(error)
+            }
+        }
+    }
+
+    /// What an extension is told of an operation.
+    fn execution(&self, operation: &str, args: &Value, phase: Phase) -> Value {
+        let (word, agent) = match (phase, &self.values.agent_output) {
+            (Phase::Grade, Some(output)) => {
+                let prompt = &self.values.agent_prompt;
+                ("verify", Some(json!({"prompt": prompt, "output": output})))
+            }
+            (Phase::Grade, None) => ("verify", None),
+            (Phase::Cleanup, _) => ("cleanup", None),
+            (Phase::Setup | Phase::Serve | Phase::Drive, _) => ("setup", None),
+        };
+        let mut context = json!({
+            "workdir": self.options.folder,
+            "phase": word,
+            "env": {},
+            "timeout": duration::render(STEP_TIMEOUT),
+        });
+        if let Some(agent) = agent {
+            context["agent"] = agent;
+        }
+        json!({"operation": operation, "args": args, "context": context})
+    }
+
+    async fn start_extension(&mut self, alias: &str) -> Result<(), Done> {
+        if self.extensions.contains_key(alias) {
+            return Ok(());
+        }
+        let extension = self.options.extensions.iter().find(|e| e.alias == alias);
+        let unknown = || suite(&ExtensionError::Unknown(alias.to_owned()));
+        let extension = extension.ok_or_else(unknown)?;
+        let mut env = self.values.env.clone();
+        for (name, value) in &extension.env {
+            check_variable(name, value).map_err(|error| Done::unknown(&error, Blame::Suite))?;
+            env.insert(name.clone(), value.clone());
+        }
+        let program =
+            program(extension, self.options.cache.as_deref()).map_err(|error| suite(&error))?;
+        let spawn = Spawn {
+            program: program.into(),
+            args: Vec::new(),
+            env,
+            folder: self.options.folder.clone(),
+            guard: self.options.connect.guard.clone(),
+            grace: GRACE,
+        };
+        let process = spawn.start().map_err(|error| not_started(&error))?;
+        let running = Running::introduce(process, extension, &self.options.redactor).await?;
+        self.extensions.insert(alias.to_owned(), running);
+        Ok(())
+    }
+}
+
+fn suite(error: &ExtensionError) -> Done {
+    Done::unknown(&error, Blame::Suite)
+}
+
+/// The program of an extension. One that is released is not fetched, only found.
+fn program(extension: &Extension, cache: Option<&Path>) -> Result<PathBuf, ExtensionError> {
+    let (repository, version) = match &extension.package {
+        Package::Local(path) => return Ok(std::path::absolute(path).unwrap_or(path.clone())),
+        Package::Release {
+            repository,
+            version,
+        } => (repository, version),
+    };
+    let place = repository
+        .trim_start_matches("https://")
+        .trim_end_matches('/');
+    let name = place.rsplit('/').next().unwrap_or(place);
+    let cache = cache.unwrap_or(Path::new("~/.cache"));
+    let folder = cache.join("proctor/extensions").join(place).join(version);
+    let path = folder.join(name);
+    if path.is_file() {
+        return Ok(path);
+    }
+    Err(ExtensionError::NotFetched {
+        alias: extension.alias.clone(),
+        repository: repository.clone(),
+        version: version.clone(),
+        path,
+    })
+}
+
+impl Running {
+    async fn introduce(
+        mut process: Process,
+        extension: &Extension,
+        redactor: &Redactor,
+    ) -> Result<Self, Done> {
+        let streams = (process.stdin.take(), process.stdout.take());
+        let (Some(stdin), Some(stdout)) = streams else {
+            return Err(Done::unknown(&"the extension has no streams", Blame::Infra));
+        };
+        let mut wire = Wire::start(stdin, stdout);
+        let params = json!({"protocolVersion": PROTOCOL, "config": extension.config});
+        let answer = wire.request("initialize", &params, INITIALIZE).await;
+        let answer = answer.and_then(|result| {
+            let manifest = serde_json::from_str::<Manifest>(result.get());
+            manifest.map_err(|error| WireError::Nonsense(error.to_string()))
+        });
+        match answer {
+            Ok(manifest) => Ok(Self {
+                process,
+                wire,
+                operations: manifest.operations.into_keys().collect(),
+            }),
+            Err(error) => {
+                let stderr = process.stderr();
+                let how = process.stop(GOODBYE).await;
+                let error = match error {
+                    WireError::Gone => WireError::Ended(how),
+                    error => error,
+                };
+                let reason = with_end(&error.to_string(), &redactor.text(&stderr.text()));
+                let alias = extension.alias.clone();
+                Err(suite(&ExtensionError::NotUp { alias, reason }))
+            }
+        }
+    }
+
+    fn check(&self, alias: &str, operation: &str) -> Result<(), ExtensionError> {
+        if self.operations.iter().any(|known| known == operation) {
+            return Ok(());
+        }
+        let known = self.operations.iter().map(String::as_str);
+        let hint = match nearest_hint(operation, known) {
+            Some(hint) => format!("; {hint}"),
+            None => format!("; it has `{}`", self.operations.join("`, `")),
+        };
+        Err(ExtensionError::NoOperation {
+            alias: alias.to_owned(),
+            operation: operation.to_owned(),
+            hint,
+        })
+    }
+
+    /// Says goodbye, and ends it.
+    pub(super) async fn close(mut self) {
+        // It is ended whatever it answers.
+        let _ = self.wire.request("shutdown", &json!({}), GOODBYE).await;
+        let Self { process, wire, .. } = self;
+        // Closes its stdin.
+        let _ = timeout(GOODBYE, wire.close()).await;
+        process.stop(GOODBYE).await;
+    }
+}
+
+impl Executed {
+    fn judge(self, said: &str) -> Done {
+        let message = self.message.unwrap_or_default();
+        let error = self.error.unwrap_or_default();
+        let verdict = match (self.success, &*error, &*message) {
+            (true, ..) => Verdict::Pass,
+            (false, "", "") => Verdict::fail("the extension says no more than that it failed"),
+            (false, "", message) => Verdict::fail(message),
+            (false, error, _) => Verdict::fail(error),
+        };
+        let outputs = self.outputs.unwrap_or_default().into_iter();
+        let outputs = outputs.map(|(name, value)| match value {
+            Value::String(text) => (name, text),
+            other => (name, other.to_string()),
+        });
+        let parts = [&*message, &error, said];
+        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        Done {
+            outputs: outputs.collect(),
+            ..Done::new(verdict).shows(parts.join("\n"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_is_found_where_it_is_kept() {
+        let cache = tempfile::tempdir().unwrap();
+        let extension = Extension {
+            alias: "k8s".to_owned(),
+            package: Package::Release {
+                repository: "https://github.com/acme/kube-steps".to_owned(),
+                version: "v0.1.0".to_owned(),
+            },
+            config: Value::Null,
+            env: BTreeMap::new(),
+        };
+        let path = cache
+            .path()
+            .join("proctor/extensions/github.com/acme/kube-steps/v0.1.0/kube-steps");
+        let error = program(&extension, Some(cache.path())).unwrap_err();
+        let expected = format!(
+            "the extension `k8s` is a release that is not there, and nothing is fetched: put the \
+             program of https://github.com/acme/kube-steps@v0.1.0 at `{}`",
+            path.display()
+        );
+        assert_eq!(error.to_string(), expected);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, "").unwrap();
+        assert_eq!(program(&extension, Some(cache.path())).unwrap(), path);
+    }
+}

@@ -1,0 +1,212 @@
+//! HTTP requests, and what is expected of the response.
+
+use std::collections::BTreeMap;
+
+use proctor_core::duration;
+use proctor_core::event::Blame;
+use proctor_core::suite::step::content::{Expected, Found};
+use proctor_core::suite::step::values::FillError;
+use proctor_core::suite::step::{Http, HttpBody};
+use proctor_core::verdict::Verdict;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use reqwest::redirect::{Attempt, Policy};
+use reqwest::{Client, Method, Request, StatusCode, Url};
+use tokio::time::timeout;
+
+use super::{Done, STEP_TIMEOUT, Steps};
+use crate::transport::http::{AddressError, causes, parse_headers, parse_url};
+
+/// How much of a body is taken in.
+const MAX_BODY: usize = 8 << 20;
+const MAX_REDIRECTS: usize = 10;
+/// How much of a body is shown with a wrong status.
+const SHOWN: usize = 500;
+
+/// Why a request can't be made as it is written.
+#[derive(Debug, thiserror::Error)]
+enum RequestError {
+    #[error(transparent)]
+    Fill(#[from] FillError),
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    #[error("`{0}` is not an HTTP method")]
+    Method(String),
+}
+
+/// A response, as far as it was taken in.
+struct Response {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Vec<u8>,
+    is_cut: bool,
+}
+
+impl Steps {
+    pub(super) async fn make_request(&mut self, http: &Http) -> Done {
+        let prepared = self.request(http).and_then(|request| {
+            let content = http.content.as_ref();
+            let expected = content.map(|content| content.expected(&self.values));
+            Ok((request, expected.transpose()?))
+        });
+        let (request, expected) = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => return Done::unknown(&error, Blame::Suite),
+        };
+        let web = match self.web() {
+            Ok(web) => web.clone(),
+            Err(error) => return Done::unknown(&causes(error), Blame::Infra),
+        };
+        let origin = request.url().origin().ascii_serialization();
+        let limit = http.timeout.unwrap_or(STEP_TIMEOUT);
+        let response = match timeout(limit, exchange(&web, request)).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => {
+                let reason = format!("no response from {origin}: {}", causes(error));
+                return Done::new(Verdict::fail(reason));
+            }
+            Err(_) => {
+                let limit = duration::render(limit);
+                let reason = format!("no whole response from {origin} within {limit}");
+                return Done::new(Verdict::fail(reason));
+            }
+        };
+        self.judge_response(http.status, expected.as_ref(), &response)
+    }
+
+    fn request(&self, http: &Http) -> Result<Request, RequestError> {
+        let url = parse_url(&self.values.fill(&http.url)?)?;
+        let method = Method::from_bytes(http.method.as_bytes())
+            .map_err(|_| RequestError::Method(http.method.clone()))?;
+        let mut request = Request::new(method, url);
+        let mut headers = BTreeMap::new();
+        for (name, value) in &http.headers {
+            headers.insert(name.clone(), self.values.fill(value)?);
+        }
+        *request.headers_mut() = parse_headers(&headers)?;
+        match &http.body {
+            None => {}
+            Some(HttpBody::Raw(text)) => *request.body_mut() = Some(self.values.fill(text)?.into()),
+            Some(HttpBody::Json(value)) => {
+                let value = self.values.fill_value(value)?;
+                *request.body_mut() = Some(value.to_string().into());
+                let json = HeaderValue::from_static("application/json");
+                request.headers_mut().entry(CONTENT_TYPE).or_insert(json);
+            }
+        }
+        Ok(request)
+    }
+
+    /// One client for the trial: its steps share connections, and nothing with other trials.
+    fn web(&mut self) -> Result<&Client, reqwest::Error> {
+        if self.web.is_none() {
+            // Somebody else may have chosen one already, which is as good.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+            let client = Client::builder()
+                .redirect(Policy::custom(follow))
+                .no_proxy()
+                .user_agent(concat!("proctor/", env!("CARGO_PKG_VERSION")))
+                .build()?;
+            return Ok(self.web.insert(client));
+        }
+        Ok(self.web.get_or_insert_with(Client::new))
+    }
+
+    fn judge_response(
+        &self,
+        status: Option<u16>,
+        expected: Option<&Expected>,
+        response: &Response,
+    ) -> Done {
+        let text = String::from_utf8_lossy(&response.body);
+        let mut failures = Vec::new();
+        if let Some(wanted) = status
+            && wanted != response.status.as_u16()
+        {
+            failures.push(self.wrong_status(wanted, response));
+        }
+        let mut verdict = None;
+        if let Some(expected) = expected {
+            let document = serde_json::from_slice(&response.body).ok();
+            let found = Found {
+                name: "the body",
+                text: &text,
+                documents: document.as_slice(),
+                redactor: &self.options.redactor,
+            };
+            if response.is_cut {
+                let limit = MAX_BODY >> 20;
+                let reason = format!("the body is larger than the {limit} MiB that are taken in");
+                verdict = Some(Verdict::unknown(reason));
+            } else {
+                failures.extend(expected.failures(found));
+            }
+        }
+        let verdict = match (failures.is_empty(), verdict) {
+            (false, _) => Verdict::fail(failures.join("; ")),
+            (true, Some(unknown)) => unknown,
+            (true, None) => Verdict::Pass,
+        };
+        Done {
+            outputs: outputs(response, &text),
+            ..Done::new(verdict).shows(text.into_owned())
+        }
+    }
+
+    fn wrong_status(&self, wanted: u16, response: &Response) -> String {
+        let status = response.status;
+        let said = match response.headers.get(LOCATION) {
+            Some(to) if status.is_redirection() => {
+                let to = self.options.redactor.head(to.as_bytes(), SHOWN);
+                format!(", to `{to}`")
+            }
+            _ if response.body.trim_ascii().is_empty() => String::new(),
+            _ => format!(": `{}`", self.options.redactor.head(&response.body, SHOWN)),
+        };
+        format!("the status should be {wanted}, and is {status}{said}")
+    }
+}
+
+/// Only within an origin: what is sent along may be for nobody else. A redirect that is not followed
+/// is the response.
+fn follow(attempt: Attempt<'_>) -> reqwest::redirect::Action {
+    let asked = attempt.previous().first().map(Url::origin);
+    if asked != Some(attempt.url().origin()) {
+        return attempt.stop();
+    }
+    if attempt.previous().len() > MAX_REDIRECTS {
+        return attempt.error(format!("more than {MAX_REDIRECTS} redirects"));
+    }
+    attempt.follow()
+}
+
+async fn exchange(web: &Client, request: Request) -> Result<Response, reqwest::Error> {
+    let mut response = web.execute(request).await?;
+    let mut body = Vec::new();
+    let mut is_cut = false;
+    while let Some(chunk) = response.chunk().await? {
+        let room = MAX_BODY - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        if chunk.len() > room {
+            is_cut = true;
+            break;
+        }
+    }
+    Ok(Response {
+        status: response.status(),
+        headers: std::mem::take(response.headers_mut()),
+        body,
+        is_cut,
+    })
+}
+
+fn outputs(response: &Response, text: &str) -> BTreeMap<String, String> {
+    let headers = response.headers.iter().map(|(name, value)| {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        (format!("header-{name}"), value.into_owned())
+    });
+    let status = response.status.as_u16().to_string();
+    let own = [("status", status), ("body", text.to_owned())];
+    headers
+        .chain(own.map(|(name, value)| (name.to_owned(), value)))
+        .collect()
+}

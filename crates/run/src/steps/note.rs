@@ -1,0 +1,87 @@
+//! The end of a step in the record. A step that is dropped has an end too.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use proctor_core::event::{Body, Phase, StepEnded, What};
+use proctor_core::redact::Redactor;
+use proctor_core::suite::step::Step;
+use proctor_core::verdict::Verdict;
+
+use super::Done;
+use crate::recorder::Recorder;
+use crate::tail::Tail;
+
+/// How much of one output is recorded: what it was taken from is there as a whole.
+const OUTPUT: usize = 1000;
+
+/// What is written when the step ends, in whatever way.
+pub(super) struct Note {
+    recorder: Recorder,
+    redactor: Redactor,
+    phase: Phase,
+    id: String,
+    kind: String,
+    started: Instant,
+    /// What the step has written so far.
+    pub(super) written: Option<Tail>,
+    is_over: bool,
+}
+
+impl Note {
+    pub(super) fn start(recorder: Recorder, redactor: Redactor, phase: Phase, step: &Step) -> Self {
+        Self {
+            recorder,
+            redactor,
+            phase,
+            id: step.id.clone(),
+            kind: step.kind.clone(),
+            started: Instant::now(),
+            written: None,
+            is_over: false,
+        }
+    }
+
+    /// Writes what came of the step, and gives how long it took.
+    pub(super) fn end(mut self, done: &Done) -> Duration {
+        self.is_over = true;
+        let outputs = done.outputs.iter();
+        let shown = outputs.map(|(name, value)| {
+            let value = match name.strip_prefix("header-") {
+                Some(header) => self.redactor.header(header, value),
+                None => value.clone(),
+            };
+            (name.clone(), self.redactor.head(value.as_bytes(), OUTPUT))
+        });
+        self.write(done.verdict.clone(), done.output.clone(), shown.collect())
+    }
+
+    fn write(
+        &self,
+        verdict: Verdict,
+        output: Option<String>,
+        outputs: BTreeMap<String, String>,
+    ) -> Duration {
+        let duration = self.started.elapsed();
+        self.recorder.record(What::StepEnded(StepEnded {
+            phase: self.phase,
+            id: self.id.clone(),
+            kind: self.kind.clone(),
+            verdict,
+            output: output.filter(|text| !text.is_empty()).map(Body::Text),
+            outputs,
+            duration: u64::try_from(duration.as_micros()).unwrap_or(u64::MAX),
+        }));
+        duration
+    }
+}
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let output = self.written.as_ref().map(Tail::text_and_gap);
+            let verdict = Verdict::unknown("the step was stopped before it ended");
+            self.write(verdict, output, BTreeMap::new());
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Scripts: a `#!` line is honoured, all others are for the user's shell.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use proctor_core::duration;
+use proctor_core::event::Blame;
+use proctor_core::suite::step::values::FillError;
+use proctor_core::suite::step::{Script, ScriptSource};
+use proctor_core::verdict::Verdict;
+use tokio::time::timeout;
+
+use super::environment::{VariableError, check_variable};
+use super::note::Note;
+use super::{Done, Steps};
+use crate::process::{Ended, GRACE, Lingering, Spawn, SpawnError};
+
+/// How much of the start of a file is looked at for its `#!` line.
+const FIRST_LINE: u64 = 1024;
+
+/// How much of a script's end a reason shows.
+const SHOWN_LINES: usize = 20;
+const SHOWN_CHARS: usize = 2000;
+
+/// Why a script can't be run as it is written.
+#[derive(Debug, thiserror::Error)]
+enum ScriptError {
+    #[error(transparent)]
+    Fill(#[from] FillError),
+    #[error(transparent)]
+    Variable(#[from] VariableError),
+    #[error("could not read `{path}`: {source}")]
+    Read { path: PathBuf, source: io::Error },
+    #[error("could not write the script to a file: {0}")]
+    Write(io::Error),
+}
+
+impl Steps {
+    pub(super) async fn run_script(&mut self, script: &Script, note: &mut Note) -> Done {
+        let spawn = match self.prepare(script) {
+            Ok(spawn) => spawn,
+            Err(error @ ScriptError::Write(_)) => return Done::unknown(&error, Blame::Infra),
+            Err(error) => return Done::unknown(&error, Blame::Suite),
+        };
+        let mut process = match spawn.start_lingering() {
+            Ok(process) => process,
+            Err(error) => return not_started(&error),
+        };
+        note.written = Some(process.merged().clone());
+        let Ok(ended) = timeout(script.timeout, process.ended()).await else {
+            let merged = process.merged().clone();
+            process.stop().await;
+            let limit = duration::render(script.timeout);
+            let reason = format!("the script did not end within {limit}");
+            let text = merged.text_and_gap();
+            let shown = self.options.redactor.text(&text);
+            return Done::new(Verdict::fail(with_end(&reason, &shown))).shows(text);
+        };
+        let text = process.merged().text_and_gap();
+        let verdict = match ended {
+            Ended::Exited(0) => Verdict::Pass,
+            ended => {
+                let shown = self.options.redactor.text(&text);
+                Verdict::fail(with_end(&format!("the script {ended}"), &shown))
+            }
+        };
+        let outputs = outputs(&process, ended);
+        // What it left running goes on until the trial is over.
+        self.lingering.push(process);
+        Done {
+            outputs,
+            ..Done::new(verdict).shows(text)
+        }
+    }
+
+    fn prepare(&mut self, script: &Script) -> Result<Spawn, ScriptError> {
+        let mut env = self.values.env.clone();
+        for (name, template) in &script.env {
+            let value = self.values.fill(template)?;
+            check_variable(name, &value)?;
+            env.insert(name.clone(), value);
+        }
+        let path = match &script.source {
+            ScriptSource::File(path) => std::path::absolute(path),
+            ScriptSource::Inline(text) => Ok(self.write(text).map_err(ScriptError::Write)?),
+        };
+        let read = |path: io::Result<PathBuf>| {
+            let path = path?;
+            let start = start_of(&path)?;
+            Ok((path, start))
+        };
+        let (path, start) = read(path).map_err(|source| ScriptError::Read {
+            path: match &script.source {
+                ScriptSource::File(path) => path.clone(),
+                ScriptSource::Inline(_) => script.folder.clone(),
+            },
+            source,
+        })?;
+        let shell = env.get("SHELL").filter(|shell| !shell.is_empty());
+        let (program, args) = command(&path, &start, shell.map_or("/bin/sh", String::as_str));
+        Ok(Spawn {
+            program,
+            args,
+            env,
+            folder: script.folder.clone(),
+            guard: self.options.connect.guard.clone(),
+            grace: GRACE,
+        })
+    }
+
+    /// Writes an inline script to a file that nobody else can read. A blank line before `#!` is
+    /// what YAML makes of a careless block, and not meant.
+    fn write(&mut self, text: &str) -> io::Result<PathBuf> {
+        let folder = match &self.scripts {
+            Some(folder) => folder,
+            None => self
+                .scripts
+                .insert(tempfile::Builder::new().prefix("proctor-").tempdir()?),
+        };
+        self.written += 1;
+        let path = folder.path().join(format!("script-{}", self.written));
+        let trimmed = text.trim_start();
+        let text = if trimmed.starts_with("#!") {
+            trimmed
+        } else {
+            text
+        };
+        File::create_new(&path)?.write_all(text.as_bytes())?;
+        Ok(path)
+    }
+}
+
+fn start_of(path: &Path) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    fs::File::open(path)?
+        .take(FIRST_LINE)
+        .read_to_end(&mut start)?;
+    Ok(start)
+}
+
+/// What is to be started for a script. The interpreter is started by name, as the kernel would, so
+/// that the file itself need not be executable.
+fn command(path: &Path, start: &[u8], shell: &str) -> (OsString, Vec<OsString>) {
+    let file = path.as_os_str().to_owned();
+    if start.starts_with(b"\x7fELF") {
+        return (file, Vec::new());
+    }
+    let Some(line) = start.strip_prefix(b"#!") else {
+        return (shell.into(), vec![file]);
+    };
+    let line = line
+        .split(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or(line)
+        .trim_ascii();
+    // One argument at most, with all its spaces: that is what the kernel gives.
+    let end = line
+        .iter()
+        .position(u8::is_ascii_whitespace)
+        .unwrap_or(line.len());
+    let (interpreter, argument) = line.split_at(end);
+    if interpreter.is_empty() {
+        return (shell.into(), vec![file]);
+    }
+    let argument = argument.trim_ascii();
+    let argument = (!argument.is_empty()).then(|| OsString::from_vec(argument.to_vec()));
+    let args = argument.into_iter().chain([file]).collect();
+    (OsString::from_vec(interpreter.to_vec()), args)
+}
+
+fn outputs(process: &Lingering, ended: Ended) -> BTreeMap<String, String> {
+    let text = |text: String| text.trim_end_matches(['\n', '\r']).to_owned();
+    // As shells count.
+    let code = match ended {
+        Ended::Exited(code) => code.to_string(),
+        Ended::Signalled(signal) => (128 + signal).to_string(),
+        Ended::Unknown => String::new(),
+    };
+    [
+        ("stdout", text(process.stdout().text())),
+        ("stderr", text(process.stderr().text())),
+        ("output", text(process.merged().text())),
+        ("exitCode", code),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}
+
+/// A program that could not be started is the suite's, unless the guard could not.
+pub(super) fn not_started(error: &SpawnError) -> Done {
+    match error {
+        SpawnError::Guard { source, .. } => {
+            Done::unknown(&format!("{error}: {source}"), Blame::Infra)
+        }
+        SpawnError::NoFolder(_) | SpawnError::Program(_) => Done::unknown(&error, Blame::Suite),
+    }
+}
+
+/// A reason with the end of what was written, from which secrets have been taken.
+pub(super) fn with_end(reason: &str, written: &str) -> String {
+    let text = written.trim_end();
+    if text.is_empty() {
+        return format!("{reason}, and wrote nothing");
+    }
+    let from = text.rmatch_indices('\n').nth(SHOWN_LINES - 1);
+    let lines = from.map_or(text, |(at, _)| &text[at + 1..]);
+    let from = lines.char_indices().rev().nth(SHOWN_CHARS - 1);
+    let end = from.map_or(lines, |(at, _)| &lines[at..]);
+    format!("{reason}; the end of its output:\n{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_first_line_names_the_interpreter() {
+        let check = |start: &str, expected: &[&str]| {
+            let (program, args) = command(Path::new("/s/f"), start.as_bytes(), "/bin/zsh");
+            let words = [vec![program], args].concat();
+            assert_eq!(
+                words,
+                expected.iter().map(OsString::from).collect::<Vec<_>>()
+            );
+        };
+        check("echo hi", &["/bin/zsh", "/s/f"]);
+        check("", &["/bin/zsh", "/s/f"]);
+        check("#!", &["/bin/zsh", "/s/f"]);
+        check("#!/bin/bash\necho", &["/bin/bash", "/s/f"]);
+        check("#! /bin/sh -eu \r\necho", &["/bin/sh", "-eu", "/s/f"]);
+        check(
+            "#!/usr/bin/env -S python3 -u\n",
+            &["/usr/bin/env", "-S python3 -u", "/s/f"],
+        );
+        check("\x7fELF\u{1}", &["/s/f"]);
+    }
+
+    #[test]
+    fn a_reason_shows_the_end() {
+        let check = |written: &str, expected: &str| {
+            assert_eq!(with_end("it failed", written), expected);
+        };
+        check(" \n", "it failed, and wrote nothing");
+        check("a\nb\n", "it failed; the end of its output:\na\nb");
+        let lines: Vec<String> = (1..=30).map(|n| n.to_string()).collect();
+        let last = lines[10..].join("\n");
+        check(
+            &lines.join("\n"),
+            &format!("it failed; the end of its output:\n{last}"),
+        );
+        let long = "é".repeat(3000);
+        let end = "é".repeat(SHOWN_CHARS);
+        check(&long, &format!("it failed; the end of its output:\n{end}"));
+    }
+}

@@ -1,0 +1,190 @@
+//! Calls of a server's tool by a step, in a connection of the steps' own.
+
+use std::collections::BTreeMap;
+
+use proctor_core::event::Blame;
+use proctor_core::suite::step::ToolStep;
+use proctor_core::suite::step::content::{Expected, Found};
+use proctor_core::suite::step::values::FillError;
+use proctor_core::verdict::Verdict;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::{Done, Steps};
+use crate::client::{CallError, CallResult, Client, ConnectError};
+use crate::process::SpawnError;
+
+/// How much of what a tool said is shown.
+const SHOWN: usize = 500;
+
+/// The parts of a result that steps look at. What makes no sense is as good as absent.
+struct Parts {
+    /// The text blocks, line by line.
+    text: String,
+    /// The blocks, as JSON.
+    content: Option<Value>,
+    structured: Option<Value>,
+}
+
+impl Steps {
+    pub(super) async fn call_tool(&mut self, call: &ToolStep) -> Done {
+        let (arguments, expected) = match self.arguments(call) {
+            Ok(prepared) => prepared,
+            Err(error) => return Done::unknown(&error, Blame::Suite),
+        };
+        let client = match self.client(&call.server).await {
+            Ok(client) => client,
+            Err(done) => return done,
+        };
+        match client.call_tool(&call.tool, arguments).await {
+            Ok(result) => self.judge_result(call, expected.as_ref(), &result),
+            Err(CallError::Rpc(error)) => {
+                let said = self.options.redactor.head(error.message.as_bytes(), SHOWN);
+                let said = format!("error {}: {said}", error.code);
+                if call.is_error == Some(true) && expected.is_none() {
+                    return Done::new(Verdict::Pass).shows(said);
+                }
+                let reason = format!("the server answered `{}` with {said}", call.tool);
+                // No such method, or parameters that are none: the step is wrong.
+                let blame = [-32601, -32602].contains(&error.code);
+                Done {
+                    blame: blame.then_some(Blame::Suite),
+                    ..Done::new(Verdict::fail(reason)).shows(said)
+                }
+            }
+            Err(error) => {
+                if matches!(error, CallError::Gone { .. })
+                    && let Some(client) = self.clients.remove(&call.server)
+                {
+                    client.close().await;
+                }
+                let reason = format!("`{}` could not be called: {error}", call.tool);
+                Done::unknown(&reason, Blame::Server)
+            }
+        }
+    }
+
+    fn arguments(
+        &self,
+        call: &ToolStep,
+    ) -> Result<(Map<String, Value>, Option<Expected>), FillError> {
+        let arguments = match self.values.fill_value(&call.args)? {
+            Value::Object(arguments) => arguments,
+            // The loader takes nothing else.
+            _ => Map::new(),
+        };
+        let content = call.content.as_ref();
+        let expected = content.map(|content| content.expected(&self.values));
+        Ok((arguments, expected.transpose()?))
+    }
+
+    /// The connection to a server, which is made on first use.
+    async fn client(&mut self, name: &str) -> Result<&Client, Done> {
+        if !self.clients.contains_key(name) {
+            let server = self.options.servers.iter().find(|s| s.name == name);
+            let Some(server) = server else {
+                let reason = format!("the suite has no server `{name}`");
+                return Err(Done::unknown(&reason, Blame::Suite));
+            };
+            let client = Client::connect(server, &self.options.connect).await;
+            let client = client.map_err(|error| not_connected(&error))?;
+            self.clients.insert(name.to_owned(), client);
+        }
+        let missing = || Done::unknown(&"the connection is gone", Blame::Server);
+        self.clients.get(name).ok_or_else(missing)
+    }
+
+    fn judge_result(
+        &self,
+        call: &ToolStep,
+        expected: Option<&Expected>,
+        result: &CallResult,
+    ) -> Done {
+        let parts = Parts::read(&result.raw);
+        let mut failures = Vec::new();
+        let tool = &call.tool;
+        match (call.is_error == Some(true), result.is_error) {
+            (true, false) => failures.push(format!("`{tool}` should have failed, and did not")),
+            (false, true) => {
+                let said = self.options.redactor.head(parts.text.as_bytes(), SHOWN);
+                failures.push(format!("`{tool}` failed: `{said}`"));
+            }
+            (true, true) | (false, false) => {}
+        }
+        if let Some(expected) = expected {
+            let in_text = serde_json::from_str(&parts.text).ok();
+            let documents = [&parts.structured, &in_text, &parts.content];
+            let documents: Vec<Value> = documents.into_iter().flatten().cloned().collect();
+            failures.extend(expected.failures(Found {
+                name: "the result",
+                text: &parts.text,
+                documents: &documents,
+                redactor: &self.options.redactor,
+            }));
+        }
+        let verdict = match &failures[..] {
+            [] => Verdict::Pass,
+            failures => Verdict::fail(failures.join("; ")),
+        };
+        Done {
+            outputs: parts.outputs(result.is_error),
+            ..Done::new(verdict).shows(parts.text)
+        }
+    }
+}
+
+/// A server that does not come up is to blame, unless it could not be started at all.
+fn not_connected(error: &ConnectError) -> Done {
+    match error {
+        ConnectError::Spawn(error @ SpawnError::Guard { .. }) => super::script::not_started(error),
+        ConnectError::Spawn(_) | ConnectError::Address(_) => Done::unknown(&error, Blame::Suite),
+        ConnectError::NotUp { .. } => Done::unknown(&error, Blame::Server),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawParts<'a> {
+    #[serde(default, borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    structured_content: Option<&'a RawValue>,
+}
+
+impl Parts {
+    fn read(raw: &RawValue) -> Self {
+        let parts = serde_json::from_str(raw.get()).unwrap_or(RawParts {
+            content: None,
+            structured_content: None,
+        });
+        let value = |raw: &RawValue| serde_json::from_str::<Value>(raw.get()).ok();
+        let content = parts.content.and_then(value);
+        let blocks = content.as_ref().and_then(Value::as_array);
+        let texts: Vec<&str> = blocks
+            .into_iter()
+            .flatten()
+            .filter(|block| block.get("type").and_then(Value::as_str) == Some("text"))
+            .filter_map(|block| block.get("text")?.as_str())
+            .collect();
+        Self {
+            text: texts.join("\n"),
+            structured: parts.structured_content.and_then(value),
+            content,
+        }
+    }
+
+    fn outputs(&self, is_error: bool) -> BTreeMap<String, String> {
+        let json = |value: &Option<Value>| value.as_ref().map(Value::to_string);
+        let outputs = [
+            ("text", Some(self.text.clone())),
+            ("content", json(&self.content)),
+            ("structuredContent", json(&self.structured)),
+            ("isError", Some(is_error.to_string())),
+        ];
+        outputs
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+            .collect()
+    }
+}
