@@ -19,6 +19,7 @@ pub mod message;
 pub mod model;
 pub mod pattern;
 pub mod plan;
+pub mod price;
 pub mod printable;
 pub mod problem;
 pub mod record;

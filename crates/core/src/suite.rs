@@ -20,7 +20,7 @@ pub mod agent_file;
 pub mod assertion_file;
 mod digest;
 pub mod eval_file;
-mod files;
+pub(crate) mod files;
 mod limits;
 mod load;
 pub mod mcp_file;

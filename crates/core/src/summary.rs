@@ -255,8 +255,8 @@ impl Summary {
         for (server, count) in read.findings {
             *self.findings.entry(server).or_default() += count;
         }
+        // A record that was torn before it said what it is of.
         let Some(started) = read.started else {
-            self.unplanned += 1;
             return;
         };
         let agent = match (started.agent, self.plan.agents.as_slice()) {

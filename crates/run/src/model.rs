@@ -3,14 +3,31 @@
 //! Main types: [`Model`], which is asked once, and [`Asker`], which asks for a trial: again where
 //! that helps, within the budget, and on record.
 
+mod anthropic;
 mod asker;
+mod asks;
+mod failure;
+mod http;
+mod meter;
+mod open;
+mod openai;
+mod patience;
+mod quirks;
+mod schema;
 mod scripted;
+mod turns;
 
 use std::time::Duration;
 
 use proctor_core::model::{Reply, Request};
 
-pub use self::asker::{AskError, Asked, Asker, Meter, Waiting};
+pub use self::anthropic::Anthropic;
+pub use self::asker::{AskError, Asked, Asker, Waiting};
+pub(crate) use self::asks::Asks;
+pub use self::meter::{Account, Budget, Meter, Spent};
+pub use self::open::{OpenError, Settings, Timeouts};
+pub use self::openai::OpenAi;
+pub use self::patience::Patience;
 pub use self::scripted::Scripted;
 
 /// An LLM behind an API, or a script.
@@ -18,6 +35,10 @@ pub use self::scripted::Scripted;
 pub enum Model {
     /// A file of rules.
     Scripted(Scripted),
+    /// OpenAI's Chat Completions, and every server that speaks it.
+    OpenAi(Box<OpenAi>),
+    /// Anthropic's Messages.
+    Anthropic(Box<Anthropic>),
 }
 
 /// Why a model gave no reply.
@@ -83,6 +104,8 @@ impl Model {
     pub fn name(&self) -> &str {
         match self {
             Self::Scripted(model) => model.name(),
+            Self::OpenAi(model) => model.name(),
+            Self::Anthropic(model) => model.name(),
         }
     }
 
@@ -90,6 +113,8 @@ impl Model {
     pub async fn ask(&self, request: &Request) -> Result<Reply, ModelError> {
         match self {
             Self::Scripted(model) => model.ask(request).await,
+            Self::OpenAi(model) => model.ask(request).await,
+            Self::Anthropic(model) => model.ask(request).await,
         }
     }
 }

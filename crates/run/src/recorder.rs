@@ -9,10 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use proctor_core::event::{Actor, What, Wire};
+use proctor_core::fold::{self, FoldOptions, Folded};
 use proctor_core::record::{RecordError, TrialWriter};
 use proctor_core::redact::Redactor;
 
 pub(crate) use self::tap::{Oversized, Tap};
+use crate::model::Asks;
 
 /// A handle to a trial's record, or to nothing.
 #[derive(Clone)]
@@ -28,6 +30,7 @@ struct Inner {
     taken: bool,
     failed: Option<RecordError>,
     connections: u32,
+    asks: Asks,
 }
 
 impl Recorder {
@@ -48,6 +51,7 @@ impl Recorder {
                 taken: false,
                 failed: None,
                 connections: 0,
+                asks: Asks::default(),
             })),
             started,
             redactor: Redactor::default(),
@@ -77,6 +81,15 @@ impl Recorder {
         self.lock().failed.take()
     }
 
+    /// What was written so far, as checks read it; `None` if nothing is kept.
+    pub fn fold(&self, options: &FoldOptions) -> Result<Option<Folded>, RecordError> {
+        let (events, blobs) = match &self.lock().trial {
+            Some(trial) => (trial.events()?, trial.blobs()),
+            None => return Ok(None),
+        };
+        fold::fold(events, &blobs, options).map(Some)
+    }
+
     /// Takes the trial back, to end it. What is recorded later is lost.
     pub fn take_trial(&self) -> Option<TrialWriter> {
         let mut inner = self.lock();
@@ -93,6 +106,19 @@ impl Recorder {
         target: &str,
     ) -> Arc<Tap> {
         Tap::open(self, server, actor, transport, target, None)
+    }
+
+    /// Writes a question to a model, and gives its number. What belongs to it stands together,
+    /// whoever else writes.
+    pub(crate) fn record_ask(&self, next: impl FnOnce(&mut Asks) -> (u64, Vec<What>)) -> u64 {
+        let at = self.at();
+        let mut inner = self.lock();
+        let (number, events) = next(&mut inner.asks);
+        inner.write(|trial| {
+            let mut written = events.into_iter().map(|what| trial.append(at, what));
+            written.try_for_each(|one| one.map(drop))
+        });
+        number
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -13,6 +13,8 @@ use crate::event::{
 };
 use crate::redact::Redactor;
 
+use super::blobs::Blobs;
+use super::events::EventReader;
 use super::index::IndexEntry;
 use super::log::{Log, sync_folder};
 use super::name::trial_stem;
@@ -223,6 +225,16 @@ impl TrialWriter {
             body,
         };
         self.write(at, What::Frame(frame), blob_bytes)
+    }
+
+    /// What was written so far, to be read.
+    pub fn events(&self) -> Result<EventReader, RecordError> {
+        EventReader::open(self.log.path())
+    }
+
+    /// Where its large bodies are.
+    pub fn blobs(&self) -> Blobs {
+        Blobs::of_run(&self.shared.folder)
     }
 
     /// Ends the trial. Only after this is it an ended one.

@@ -265,54 +265,98 @@ impl Loader<'_> {
     }
 }
 
-/// Splits `provider:model-id`. A bare name is a model of whoever the agent asks.
+/// Reads a model, and reports what is wrong with it.
 fn split_model(written: &Located<String>, bare: bool, cx: &Context<'_>) -> Option<ModelRef> {
-    let text = &written.value;
-    let known = || PROVIDERS.iter().map(|(word, _)| *word);
-    let Some((word, id)) = text.split_once(':') else {
-        if bare {
-            return Some(ModelRef {
-                provider: None,
-                id: text.clone(),
-                script: None,
-            });
-        }
-        let problem = Problem::error(Code::Value, format!("`{text}` does not name a provider"));
-        cx.report(
-            written.span,
-            problem.hint(format!(
+    let parsed = if bare {
+        ModelRef::parse_bare(&written.value)
+    } else {
+        ModelRef::parse(&written.value)
+    };
+    parsed
+        .map_err(|wrong| {
+            let problem = Problem::error(Code::Value, wrong.message);
+            cx.report(written.span, problem.maybe_hint(wrong.hint));
+        })
+        .ok()
+}
+
+/// Why a text names no model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}{}", hint.as_ref().map_or(String::new(), |hint| format!("; {hint}")))]
+pub struct ModelRefError {
+    message: String,
+    hint: Option<String>,
+}
+
+impl ModelRef {
+    /// Reads `provider:model-id`. The script of a scripted model is not loaded.
+    pub fn parse(text: &str) -> Result<Self, ModelRefError> {
+        let known = || PROVIDERS.iter().map(|(word, _)| *word);
+        let wrong = |message: String, hint: Option<String>| Err(ModelRefError { message, hint });
+        let Some((word, id)) = text.split_once(':') else {
+            let hint = format!(
                 "write `provider:model-id`; providers: {}",
                 crate::hint::listed(known())
-            )),
-        );
-        return None;
-    };
-    match PROVIDERS.iter().find(|(known, _)| *known == word) {
-        Some((_, provider)) if !id.is_empty() => Some(ModelRef {
-            provider: Some(provider),
-            id: id.to_owned(),
-
-            script: None,
-        }),
-        Some(_) => {
-            let message = format!("`{text}` names no model");
-            cx.report(written.span, Problem::error(Code::Value, message));
-            None
-        }
-        // Model names of some vendors contain colons.
-        None if bare && nearest(word, known()).is_none() => Some(ModelRef {
-            provider: None,
-            id: text.clone(),
-
-            script: None,
-        }),
-        None => {
-            let problem = Problem::error(Code::Value, format!("`{word}` is not a model provider"));
-            cx.report(
-                written.span,
-                problem.maybe_hint(nearest_hint(word, known())),
             );
-            None
+            return wrong(format!("`{text}` does not name a provider"), Some(hint));
+        };
+        match PROVIDERS.iter().find(|(known, _)| *known == word) {
+            Some(_) if id.is_empty() => wrong(format!("`{text}` names no model"), None),
+            Some((_, provider)) => Ok(Self {
+                provider: Some(provider),
+                id: id.to_owned(),
+                script: None,
+            }),
+            None => {
+                let hint = nearest_hint(word, known());
+                wrong(format!("`{word}` is not a model provider"), hint)
+            }
+        }
+    }
+
+    /// As [`ModelRef::parse`]; a bare name is a model of whoever the agent asks.
+    fn parse_bare(text: &str) -> Result<Self, ModelRefError> {
+        let known = || PROVIDERS.iter().map(|(word, _)| *word);
+        let is_bare = match text.split_once(':') {
+            None => true,
+            // Model names of some vendors contain colons.
+            Some((word, _)) => {
+                known().all(|known| known != word) && nearest(word, known()).is_none()
+            }
+        };
+        if !is_bare {
+            return Self::parse(text);
+        }
+        Ok(Self {
+            provider: None,
+            id: text.to_owned(),
+            script: None,
+        })
+    }
+}
+
+impl std::fmt::Display for ModelRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.provider {
+            Some(provider) => write!(f, "{provider}:{}", self.id),
+            None => f.write_str(&self.id),
+        }
+    }
+}
+
+impl Agent {
+    /// A model in Proctor's own loop.
+    pub fn on_model(model: ModelRef) -> Self {
+        Self {
+            name: format!("llm-agent ({model})"),
+            kind: AgentKind::Builtin {
+                builtin: "llm-agent",
+                model: Some(model),
+                base_url: None,
+                api_key_variable: None,
+            },
+            model_tap: false,
+            skills: None,
         }
     }
 }

@@ -32,6 +32,8 @@ pub struct Inputs<'a> {
     pub runs: Option<u32>,
     /// An MCP config that stands in for the one that the eval file names.
     pub mcp_config: Option<&'a Path>,
+    /// Whether somebody judges, whatever the eval file says.
+    pub judge_given: bool,
 }
 
 /// What a file turned out to be.
@@ -98,6 +100,7 @@ pub fn load_script(path: &Path, problems: &mut Problems) -> Option<Script> {
         source_roots: &BTreeMap::new(),
         runs: None,
         mcp_config: None,
+        judge_given: false,
     };
     with_loader(&inputs, problems, |loader| {
         let opened = loader.open_first(path)?;

@@ -32,7 +32,7 @@ impl Loader<'_> {
                 .iter()
                 .map(|(n, _)| n.value.clone())
                 .collect(),
-            has_judge: config.judge.is_some(),
+            has_judge: config.judge.is_some() || self.inputs.judge_given,
         };
         if let Some(servers) = &scope.servers {
             check_mappings(config, servers, cx);

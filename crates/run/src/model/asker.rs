@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use proctor_core::event::Purpose;
+use data_encoding::BASE64;
+use proctor_core::event::{Body, ModelFailed, ModelReplied, Purpose, What};
 use proctor_core::model::{Reply, Request};
 
-use super::{Model, ModelError};
+use super::asks::text;
+use super::{Meter, Model, ModelError};
 use crate::recorder::Recorder;
 
 /// A model, as one trial asks it.
@@ -50,10 +52,6 @@ pub enum AskError {
     },
 }
 
-/// What a run has spent, and may spend.
-#[derive(Debug, Default)]
-pub struct Meter {}
-
 /// How long a trial has waited for rate limits and outages: no working time.
 #[derive(Debug, Clone, Default)]
 pub struct Waiting(Arc<AtomicU64>);
@@ -61,8 +59,7 @@ pub struct Waiting(Arc<AtomicU64>);
 impl Waiting {
     /// Says that a wait begins, before it does: whoever watches the clock must know.
     pub fn add(&self, wait: Duration) {
-        let micros = u64::try_from(wait.as_micros()).unwrap_or(u64::MAX);
-        self.0.fetch_add(micros, Ordering::Relaxed);
+        self.0.fetch_add(micros(wait), Ordering::Relaxed);
     }
 
     /// How long in all.
@@ -74,12 +71,58 @@ impl Waiting {
 impl Asker {
     /// Asks, again where that helps.
     pub async fn ask(&self, request: &Request) -> Result<Asked, AskError> {
-        match self.model.ask(request).await {
-            Ok(reply) => Ok(Asked {
-                reply,
-                cost_usd: None,
-            }),
-            Err(error) => Err(AskError::Model { error, attempts: 1 }),
-        }
+        self.meter.check()?;
+        let name = self.model.name();
+        let ask = self
+            .recorder
+            .record_ask(|asks| asks.next(self.purpose, name, request));
+        let mut attempt = 1;
+        let reply = loop {
+            let error = match self.model.ask(request).await {
+                Ok(reply) => break reply,
+                Err(error) => error,
+            };
+            let reason = error.to_string();
+            let next = self.meter.patience().after(error, attempt);
+            self.recorder.record(What::ModelFailed(ModelFailed {
+                ask,
+                attempt,
+                reason: match &next {
+                    Ok(_) => reason,
+                    Err(error) => error.to_string(),
+                },
+                again_in: next.as_ref().ok().map(|wait| micros(*wait)),
+            }));
+            let wait = next.map_err(|error| AskError::Model {
+                error,
+                attempts: attempt,
+            })?;
+            self.waiting.add(wait);
+            tokio::time::sleep(wait).await;
+            // Others may have spent it in the meantime.
+            self.meter.check()?;
+            attempt += 1;
+        };
+        let cost_usd = self.meter.charge(self.purpose, name, &reply.usage);
+        self.recorder.record(What::ModelReplied(ModelReplied {
+            ask,
+            turn: Body::Text(text(&reply.turn)),
+            raw: reply.raw.as_deref().map(body),
+            stop: reply.stop.clone(),
+            usage: reply.usage,
+            cost_usd,
+        }));
+        Ok(Asked { reply, cost_usd })
     }
+}
+
+fn body(bytes: &[u8]) -> Body {
+    match str::from_utf8(bytes) {
+        Ok(text) => Body::Text(text.to_owned()),
+        Err(_) => Body::Base64(BASE64.encode(bytes)),
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

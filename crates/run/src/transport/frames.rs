@@ -132,6 +132,11 @@ impl Bounded {
         }
     }
 
+    /// Whether it has become too large already.
+    pub(crate) fn is_over(&self) -> bool {
+        self.passed.is_some()
+    }
+
     pub(crate) fn end(self) -> Result<Vec<u8>, Oversized> {
         match self.passed {
             Some(passed) => Err(passed.end()),

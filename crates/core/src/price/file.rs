@@ -1,0 +1,112 @@
+//! The written form of a file of prices.
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::Price;
+use crate::decode::{Context, Decode, Definitions, Required, Table, Text, record};
+use crate::document::{self, Data, Node};
+use crate::problem::{Code, Problem, Problems};
+use crate::suite::files;
+
+record! {
+    /// What models cost.
+    pub struct PricesFile {
+        /// The schema that an editor checks this file against.
+        "$schema" => schema: Option<Text>,
+        /// The models, as `provider:model-id`.
+        "prices" => prices: Required<Table<PriceFile>>,
+    }
+}
+
+record! {
+    /// What a model costs, in US dollars for a million tokens.
+    pub struct PriceFile {
+        /// What goes in.
+        "input" => input: Dollars,
+        /// What comes out, thinking included.
+        "output" => output: Dollars,
+        /// What goes in and is read from a cache; as other input, if not given.
+        "cached" => cached: Option<Dollars>,
+        /// What goes in and is written to a cache; as other input, if not given.
+        "cacheWritten" => cache_written: Option<Dollars>,
+    }
+}
+
+/// An amount of money, which may be nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Dollars(f64);
+
+impl Decode for Dollars {
+    fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
+        let number = match &node.data {
+            Data::Number(number, _) => number.as_f64(),
+            _ => None,
+        };
+        let amount = number.filter(|number| *number >= 0.0 && number.is_finite());
+        if amount.is_none() {
+            cx.wrong_type(node, "a number, zero or more");
+        }
+        amount.map(Self)
+    }
+
+    fn schema(_: &mut Definitions) -> Value {
+        json!({"type": "number", "minimum": 0})
+    }
+}
+
+pub(super) fn schema() -> Value {
+    let mut definitions = Definitions::new();
+    let root = PricesFile::schema(&mut definitions);
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Proctor prices",
+        "$ref": root["$ref"],
+        "$defs": definitions,
+    })
+}
+
+pub(super) fn load(path: &Path, problems: &mut Problems) -> Option<Vec<(String, Price)>> {
+    let source = match files::read(path) {
+        Ok(source) => source,
+        Err(problem) => {
+            problems.push(problem);
+            return None;
+        }
+    };
+    let before = problems.errors();
+    let document = document::parse(&source, problems)?;
+    let found = RefCell::new(Problems::default());
+    let cx = Context::new(source, &found);
+    let file = PricesFile::decode(&document.root, &cx);
+    let mut prices = Vec::new();
+    for (name, price) in file
+        .iter()
+        .filter_map(|f| f.prices.get())
+        .flat_map(Table::iter)
+    {
+        if !name.value.contains(':') {
+            let message = format!("`{}` names no provider", name.value);
+            let problem = Problem::error(Code::Value, message);
+            cx.report(name.span, problem.hint("write it as `provider:model-id`"));
+        }
+        prices.push((name.value.clone(), price.resolve()));
+    }
+    drop(cx);
+    problems.append(found.into_inner());
+    (problems.errors() == before).then_some(prices)
+}
+
+impl PriceFile {
+    fn resolve(&self) -> Price {
+        Price {
+            input: self.input.0,
+            output: self.output.0,
+            cached: self.cached.map(|dollars| dollars.0),
+            cache_written: self.cache_written.map(|dollars| dollars.0),
+            holds_to: None,
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Anthropic's Messages.
+//!
+//! Its main type is [`Anthropic`].
+
+use proctor_core::model::{Message, Reply, Request, Stop, Thinking, ToolCall, Turn, Usage};
+use serde_json::{Value, json};
+
+use super::ModelError;
+use super::failure;
+use super::http::{Answer, Endpoint};
+use super::quirks::{Quirks, Taken};
+use super::schema;
+use super::turns::{Ids, arguments_of, legal_name, said_back, stopped, told_to_call};
+
+/// The API wants a limit. Thinking counts, so it is not small.
+const MAX_TOKENS: u64 = 16_384;
+
+/// A model behind Messages.
+#[derive(Debug)]
+pub struct Anthropic {
+    name: String,
+    id: String,
+    endpoint: Endpoint,
+    quirks: Quirks,
+}
+
+impl Anthropic {
+    pub(super) fn new(id: &str, endpoint: Endpoint) -> Self {
+        Self {
+            name: format!("anthropic:{id}"),
+            id: id.to_owned(),
+            endpoint: endpoint.with_header("anthropic-version", "2023-06-01"),
+            quirks: Quirks::default(),
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) async fn ask(&self, request: &Request) -> Result<Reply, ModelError> {
+        let mut left = Quirks::SORTS;
+        loop {
+            let taken = self.quirks.taken(request);
+            let asked = self.endpoint.post(&self.body(request, taken)).await;
+            match asked {
+                Err(error) if left > 0 && self.quirks.learn(&error, request, taken) => left -= 1,
+                Err(error) => return Err(error),
+                Ok(answer) => return self.reply(answer, request),
+            }
+        }
+    }
+
+    /// What is sent.
+    pub(super) fn body(&self, request: &Request, taken: Taken) -> Value {
+        let limit = request.max_tokens.unwrap_or(MAX_TOKENS);
+        let mut body = json!({
+            "model": self.id,
+            "max_tokens": limit.min(taken.longest.unwrap_or(limit)),
+            "messages": request.messages.iter().filter_map(message).collect::<Vec<_>>(),
+        });
+        let system = match (&request.must_call, taken.force) {
+            (Some(tool), false) => Some(told_to_call(request.system.as_deref(), tool)),
+            _ => request.system.clone(),
+        };
+        if let Some(system) = system.filter(|system| !system.is_empty()) {
+            body["system"] = system.into();
+        }
+        if !request.tools.is_empty() {
+            body["tools"] = request.tools.iter().map(tool).collect();
+        }
+        if let (Some(name), true) = (&request.must_call, taken.force) {
+            body["tool_choice"] = json!({"type": "tool", "name": name});
+        }
+        if let Some(temperature) = taken.temperature {
+            body["temperature"] = json!(temperature);
+        }
+        body
+    }
+
+    fn reply(&self, answer: Answer, request: &Request) -> Result<Reply, ModelError> {
+        let shown = |text: &str| self.endpoint.shown(text);
+        let malformed = |detail: String| ModelError::Malformed { detail };
+        let Ok(body) = serde_json::from_slice::<Value>(&answer.body) else {
+            let said = shown(&String::from_utf8_lossy(&answer.body));
+            return Err(malformed(format!("not JSON: {said}")));
+        };
+        let Some(blocks) = body["content"].as_array() else {
+            return Err(match body.get("error") {
+                Some(error) if !error.is_null() => failure::in_success(error, shown),
+                _ => malformed(format!("it has no content: {}", shown(&body.to_string()))),
+            });
+        };
+        let turn = turn(blocks, request);
+        let stop = stopped(stop(body["stop_reason"].as_str()), &turn.calls);
+        Ok(Reply {
+            turn,
+            stop,
+            usage: usage(&body["usage"]),
+            raw: Some(answer.raw),
+        })
+    }
+}
+
+/// A message, unless nothing is in it: the API takes no empty ones.
+fn message(message: &Message) -> Option<Value> {
+    match message {
+        Message::User(text) => Some(json!({"role": "user", "content": text})),
+        Message::Assistant(turn) => {
+            let blocks = blocks(turn);
+            (!blocks.is_empty()).then(|| json!({"role": "assistant", "content": blocks}))
+        }
+        Message::Results(results) => {
+            let result = |result: &proctor_core::model::ToolResult| {
+                let text = if result.text.trim().is_empty() {
+                    "(nothing)"
+                } else {
+                    &result.text
+                };
+                json!({
+                    "type": "tool_result",
+                    "tool_use_id": result.id,
+                    "content": text,
+                    "is_error": result.is_error,
+                })
+            };
+            let blocks: Vec<Value> = results.iter().map(result).collect();
+            Some(json!({"role": "user", "content": blocks}))
+        }
+    }
+}
+
+fn blocks(turn: &Turn) -> Vec<Value> {
+    if let Some(all) = whole(turn) {
+        return all.clone();
+    }
+    let is_block = |raw: &&Value| raw.get("type").is_some();
+    let thinking = turn.thinking.iter().filter_map(|t| t.raw.as_ref());
+    let mut blocks: Vec<Value> = thinking.filter(is_block).cloned().collect();
+    if !turn.text.trim().is_empty() {
+        blocks.push(json!({"type": "text", "text": turn.text}));
+    }
+    blocks.extend(turn.calls.iter().map(|call| {
+        json!({
+            "type": "tool_use",
+            "id": call.id,
+            "name": legal_name(&call.name),
+            "input": said_back(&call.arguments),
+        })
+    }));
+    blocks
+}
+
+/// The blocks as they came, if thinking stood between others: their order is part of what is
+/// signed. Only as long as the calls are still those that the model made.
+fn whole(turn: &Turn) -> Option<&Vec<Value>> {
+    let all = turn.thinking.first()?.raw.as_ref()?.as_array()?;
+    let ids = all.iter().filter(|block| block["type"] == "tool_use");
+    let ids = ids.map(|block| block["id"].as_str().unwrap_or_default());
+    ids.eq(turn.calls.iter().map(|call| call.id.as_str()))
+        .then_some(all)
+}
+
+fn tool(tool: &proctor_core::model::Tool) -> Value {
+    let fitted = schema::fit(tool);
+    let mut written = json!({"name": tool.name, "input_schema": fitted.schema});
+    if let Some(description) = fitted.description {
+        written["description"] = description.into();
+    }
+    written
+}
+
+fn turn(blocks: &[Value], request: &Request) -> Turn {
+    let mut ids = Ids::of(request);
+    let mut turn = Turn::default();
+    for block in blocks {
+        match block["type"].as_str().unwrap_or_default() {
+            "text" => turn
+                .text
+                .push_str(block["text"].as_str().unwrap_or_default()),
+            "thinking" | "redacted_thinking" => turn.thinking.push(Thinking {
+                text: block["thinking"].as_str().unwrap_or_default().to_owned(),
+                raw: Some(block.clone()),
+            }),
+            "tool_use" => turn.calls.push(ToolCall {
+                id: ids.unique(block["id"].as_str().unwrap_or_default()),
+                name: block["name"].as_str().unwrap_or_default().to_owned(),
+                arguments: arguments_of(block["input"].clone(), &block["input"].to_string()),
+            }),
+            _ => {}
+        }
+    }
+    let is_thinking = |block: &Value| {
+        block["type"]
+            .as_str()
+            .is_some_and(|t| t.contains("thinking"))
+    };
+    let leading = blocks.iter().take_while(|block| is_thinking(block)).count();
+    if leading < turn.thinking.len() {
+        for thought in &mut turn.thinking {
+            thought.raw = None;
+        }
+        turn.thinking[0].raw = Some(blocks.iter().cloned().collect());
+    }
+    turn
+}
+
+fn stop(reason: Option<&str>) -> Stop {
+    match reason {
+        Some("end_turn" | "stop_sequence") => Stop::Done,
+        Some("tool_use") => Stop::Calls,
+        Some("max_tokens" | "model_context_window_exceeded") => Stop::Length,
+        Some("refusal") => Stop::Refusal,
+        Some(other) => Stop::Other(other.to_owned()),
+        None => Stop::Other("no reason given".to_owned()),
+    }
+}
+
+/// Here the input does not include what has to do with the cache.
+fn usage(usage: &Value) -> Usage {
+    let number = |key: &str| usage.get(key).and_then(Value::as_u64);
+    let cached = number("cache_read_input_tokens");
+    let cache_written = number("cache_creation_input_tokens");
+    let plain = number("input_tokens");
+    Usage {
+        input: plain.map(|plain| plain + cached.unwrap_or(0) + cache_written.unwrap_or(0)),
+        output: number("output_tokens"),
+        cached,
+        cache_written,
+        reasoning: usage
+            .pointer("/output_tokens_details/thinking_tokens")
+            .and_then(Value::as_u64),
+    }
+}

@@ -1,0 +1,181 @@
+//! How often a model is asked again, and after what wait.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::Duration;
+
+use proctor_core::duration::brief;
+
+use super::ModelError;
+
+/// How often a model is asked again, and after what wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// How often it is asked in all.
+    pub attempts: u32,
+    /// About how long the first wait is; each later one is twice as long.
+    pub first_wait: Duration,
+    /// The longest wait of our own choice.
+    pub longest_wait: Duration,
+    /// The longest wait that a provider may ask for. One that asks for more is given up.
+    pub longest_asked: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            attempts: 6,
+            first_wait: Duration::from_secs(1),
+            longest_wait: Duration::from_secs(30),
+            longest_asked: Duration::from_mins(2),
+        }
+    }
+}
+
+impl Patience {
+    /// How long to wait after an attempt, counted from one; the error again, if it is the last.
+    pub(super) fn after(&self, error: ModelError, attempt: u32) -> Result<Duration, ModelError> {
+        self.with_jitter(error, attempt, random())
+    }
+
+    fn with_jitter(
+        &self,
+        error: ModelError,
+        attempt: u32,
+        jitter: f64,
+    ) -> Result<Duration, ModelError> {
+        let asked = match &error {
+            ModelError::RateLimited { retry_after, .. }
+            | ModelError::Unavailable { retry_after, .. } => *retry_after,
+            ModelError::TimedOut { .. } | ModelError::Malformed { .. } => None,
+            ModelError::Key { .. }
+            | ModelError::ContextOverflow { .. }
+            | ModelError::Rejected { .. }
+            | ModelError::Script { .. } => return Err(error),
+        };
+        if attempt >= self.attempts {
+            return Err(error);
+        }
+        if let Some(asked) = asked
+            && asked > self.longest_asked
+        {
+            return Err(self.impatient(error, asked));
+        }
+        let doubled = self.first_wait.saturating_mul(1 << (attempt - 1).min(20));
+        // Between half and all of it, so that those who failed together don't come back together.
+        let own = doubled.min(self.longest_wait).mul_f64(0.5 + jitter / 2.0);
+        Ok(match asked {
+            Some(asked) => asked.mul_f64(1.0 + jitter / 10.0).max(own),
+            None => own,
+        })
+    }
+
+    fn impatient(&self, mut error: ModelError, asked: Duration) -> ModelError {
+        if let ModelError::RateLimited { detail, .. } | ModelError::Unavailable { detail, .. } =
+            &mut error
+        {
+            let (asked, limit) = (brief(asked), brief(self.longest_asked));
+            detail.push_str(&format!(
+                " (asks for {asked}; no more than {limit} is waited)"
+            ));
+        }
+        error
+    }
+}
+
+/// A number from 0 to 1, another one each time.
+fn random() -> f64 {
+    let bits = RandomState::new().build_hasher().finish();
+    f64::from(u32::try_from(bits >> 32).unwrap_or(0)) / f64::from(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limited(retry_after: Option<u64>) -> ModelError {
+        ModelError::RateLimited {
+            retry_after: retry_after.map(Duration::from_secs),
+            detail: "slow down".to_owned(),
+        }
+    }
+
+    #[test]
+    fn waits_double_up_to_a_limit_and_vary() {
+        let patience = Patience {
+            attempts: 20,
+            ..Patience::default()
+        };
+        let wait = |attempt, jitter| {
+            patience
+                .with_jitter(limited(None), attempt, jitter)
+                .unwrap()
+        };
+        for (attempt, least, most) in [
+            (1, 500, 1_000),
+            (2, 1_000, 2_000),
+            (5, 8_000, 16_000),
+            (19, 15_000, 30_000),
+        ] {
+            assert_eq!(wait(attempt, 0.0), Duration::from_millis(least));
+            assert_eq!(wait(attempt, 1.0), Duration::from_millis(most));
+        }
+        let varied = (0..20).map(|_| random().to_bits());
+        assert!(varied.collect::<std::collections::HashSet<_>>().len() > 1);
+    }
+
+    #[test]
+    fn a_provider_is_left_alone_as_long_as_it_asks() {
+        let patience = Patience::default();
+        for jitter in [0.0, 0.5, 1.0] {
+            let wait = patience.with_jitter(limited(Some(60)), 1, jitter).unwrap();
+            assert!(wait >= Duration::from_mins(1) && wait <= Duration::from_secs(66));
+        }
+        // No wait at all would be a storm.
+        assert!(patience.with_jitter(limited(Some(0)), 1, 0.0).unwrap() > Duration::ZERO);
+        let given_up = patience
+            .with_jitter(limited(Some(3600)), 1, 0.0)
+            .unwrap_err();
+        assert_eq!(
+            given_up.to_string(),
+            "the model's provider asks for patience: slow down (asks for 1h; no more than 2m is waited)"
+        );
+    }
+
+    #[test]
+    fn only_what_may_pass_is_asked_again() {
+        let detail = || "no".to_owned();
+        let last = Patience {
+            attempts: 1,
+            ..Patience::default()
+        };
+        let transient = [
+            limited(None),
+            ModelError::Unavailable {
+                retry_after: None,
+                detail: detail(),
+            },
+            ModelError::TimedOut {
+                after: Duration::ZERO,
+            },
+            ModelError::Malformed { detail: detail() },
+        ];
+        for error in transient {
+            assert!(
+                Patience::default().after(error.clone(), 1).is_ok(),
+                "{error:?}"
+            );
+            assert!(last.after(error.clone(), 1).is_err(), "{error:?}");
+        }
+        let lasting = [
+            ModelError::Key { detail: detail() },
+            ModelError::ContextOverflow { detail: detail() },
+            ModelError::Rejected { detail: detail() },
+        ];
+        for error in lasting {
+            assert!(
+                Patience::default().after(error.clone(), 1).is_err(),
+                "{error:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What a model turns out not to take, learnt from its first refusal and kept for later questions.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use proctor_core::model::Request;
+
+use super::ModelError;
+
+/// What a model does not take.
+#[derive(Debug, Default)]
+pub(super) struct Quirks {
+    no_temperature: AtomicBool,
+    no_force: AtomicBool,
+    other_limit: AtomicBool,
+    /// The longest reply, in tokens; 0 is unknown.
+    longest: AtomicU64,
+}
+
+/// What is put into one question.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Taken {
+    pub(super) temperature: Option<f64>,
+    /// Whether a tool can be forced.
+    pub(super) force: bool,
+    /// Whether the limit of the reply goes by its other name.
+    pub(super) other_limit: bool,
+    pub(super) longest: Option<u64>,
+}
+
+impl Quirks {
+    /// How many there can be, and so how often one question is put otherwise.
+    pub(super) const SORTS: u32 = 4;
+
+    /// What the model takes of a request, as far as is known.
+    pub(super) fn taken(&self, request: &Request) -> Taken {
+        let longest = self.longest.load(Ordering::Relaxed);
+        Taken {
+            temperature: request
+                .temperature
+                .filter(|_| !self.no_temperature.load(Ordering::Relaxed)),
+            force: !self.no_force.load(Ordering::Relaxed),
+            other_limit: self.other_limit.load(Ordering::Relaxed),
+            longest: (longest > 0).then_some(longest),
+        }
+    }
+
+    /// Learns from a refusal; says whether it is worth asking again.
+    pub(super) fn learn(&self, error: &ModelError, request: &Request, sent: Taken) -> bool {
+        let ModelError::Rejected { detail } = error else {
+            return false;
+        };
+        let detail = detail.to_lowercase();
+        if sent.temperature.is_some() && detail.contains("temperature") {
+            self.no_temperature.store(true, Ordering::Relaxed);
+        } else if sent.force && request.must_call.is_some() && detail.contains("tool_choice") {
+            self.no_force.store(true, Ordering::Relaxed);
+        } else if let Some(longest) = stated_maximum(&detail) {
+            self.longest.store(longest, Ordering::Relaxed);
+        } else if request.max_tokens.is_some()
+            && (detail.contains("max_tokens") || detail.contains("max_completion_tokens"))
+        {
+            self.other_limit.store(true, Ordering::Relaxed);
+        }
+        // Somebody else may have learnt it in the meantime. What was known already does not help.
+        self.taken(request) != sent
+    }
+}
+
+/// The limit in `max_tokens: 16384 > 8192, which is the maximum allowed number of output tokens`.
+fn stated_maximum(detail: &str) -> Option<u64> {
+    let (_, rest) = detail.split_once("max_tokens: ")?;
+    let (_, rest) = rest.split_once("> ")?;
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok().filter(|limit| *limit > 0)
+}

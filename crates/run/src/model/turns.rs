@@ -1,0 +1,98 @@
+//! What both wire formats need to make of a model's calls: ids of their own, names that can be said
+//! back, arguments that are an object or a mistake.
+
+use std::collections::HashSet;
+
+use proctor_core::model::{Arguments, Message, Request, Stop, ToolCall};
+use serde_json::{Map, Value, json};
+
+/// The ids of calls in a conversation. Some servers repeat theirs, or have none.
+pub(super) struct Ids(HashSet<String>);
+
+impl Ids {
+    /// Those that were used before.
+    pub(super) fn of(request: &Request) -> Self {
+        let turns = request.messages.iter().filter_map(|message| match message {
+            Message::Assistant(turn) => Some(&turn.calls),
+            Message::User(_) | Message::Results(_) => None,
+        });
+        Self(turns.flatten().map(|call| call.id.clone()).collect())
+    }
+
+    /// The id, or another one if it is empty or used.
+    pub(super) fn unique(&mut self, id: &str) -> String {
+        let stem = if id.is_empty() { "call" } else { id };
+        let mut unique = id.to_owned();
+        let mut number = 1;
+        while unique.is_empty() || self.0.contains(&unique) {
+            unique = format!("{stem}_{number}");
+            number += 1;
+        }
+        self.0.insert(unique.clone());
+        unique
+    }
+}
+
+/// The arguments that a model wrote as text. Nothing at all means no arguments.
+pub(super) fn arguments_of_text(text: &str) -> Arguments {
+    if text.trim().is_empty() {
+        return Arguments::Object(Map::new());
+    }
+    match serde_json::from_str(text) {
+        Ok(value) => arguments_of(value, text),
+        Err(error) => Arguments::Malformed {
+            text: text.to_owned(),
+            reason: format!("not JSON: {error}"),
+        },
+    }
+}
+
+/// The arguments, if they are an object.
+pub(super) fn arguments_of(value: Value, text: &str) -> Arguments {
+    match value {
+        Value::Object(arguments) => Arguments::Object(arguments),
+        Value::Null => Arguments::Object(Map::new()),
+        _ => Arguments::Malformed {
+            text: text.to_owned(),
+            reason: "not a JSON object".to_owned(),
+        },
+    }
+}
+
+/// The arguments as an object, to be said back: no server has to parse what a model got wrong.
+pub(super) fn said_back(arguments: &Arguments) -> Value {
+    match arguments {
+        Arguments::Object(arguments) => Value::Object(arguments.clone()),
+        Arguments::Malformed { text, .. } => json!({"malformed": text}),
+    }
+}
+
+/// A name that a model made up may be none that its provider takes back.
+pub(super) fn legal_name(name: &str) -> String {
+    let is_legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let legal = name
+        .chars()
+        .take(64)
+        .map(|c| if is_legal(c) { c } else { '_' });
+    match name {
+        "" => "unknown".to_owned(),
+        _ => legal.collect(),
+    }
+}
+
+/// Servers that stop to call do not all say so.
+pub(super) fn stopped(stop: Stop, calls: &[ToolCall]) -> Stop {
+    match stop {
+        Stop::Done if !calls.is_empty() => Stop::Calls,
+        stop => stop,
+    }
+}
+
+/// What a model is told where its provider can't force it.
+pub(super) fn told_to_call(system: Option<&str>, tool: &str) -> String {
+    let order = format!("You must answer by calling the tool `{tool}`.");
+    match system {
+        Some(system) => format!("{system}\n\n{order}"),
+        None => order,
+    }
+}
