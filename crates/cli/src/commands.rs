@@ -1,11 +1,13 @@
 //! One module for each command.
 
 pub(crate) mod call;
+pub(crate) mod check;
 pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod schema;
 mod secrets;
 mod session;
+mod stops;
 pub(crate) mod tools;
 pub(crate) mod validate;
 pub(crate) mod view;

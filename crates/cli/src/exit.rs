@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use proctor_core::gate::Gate;
+
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -20,6 +22,15 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
+    /// What a gate asks for.
+    pub(crate) fn of(gate: &Gate) -> Self {
+        match gate {
+            Gate::Met => Self::Ok,
+            Gate::Missed { .. } => Self::Failed,
+            Gate::Open { .. } => Self::Inconclusive,
+        }
+    }
+
     /// The number that scripts see.
     pub(crate) fn code(self) -> u8 {
         match self {

@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod demo;
 mod exit;
 mod output;
 mod snippet;
@@ -20,6 +21,18 @@ fn main() -> std::process::ExitCode {
     {
         return guard::run(&std::env::args_os().skip(2).collect::<Vec<_>>());
     }
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == demo::COMMAND)
+    {
+        let served = demo::serve(std::io::stdin().lock(), std::io::stdout().lock());
+        return if served.is_ok() {
+            Exit::Ok
+        } else {
+            Exit::Failed
+        }
+        .into();
+    }
     std::panic::set_hook(Box::new(|panic| {
         let text = output::bug(&panic.to_string(), &commands::known_secrets());
         // There is nowhere left to say that even this failed.
@@ -30,6 +43,7 @@ fn main() -> std::process::ExitCode {
         Err(error) => return refuse(&error),
     };
     let done = match arguments.command {
+        Command::Check(args) => commands::check::run(&args),
         Command::Validate(args) => commands::validate::run(&args),
         Command::List(args) => commands::list::run(&args),
         Command::Tools(args) => commands::tools::run(&args),

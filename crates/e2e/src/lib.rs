@@ -8,6 +8,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 pub mod client;
 pub mod session;
+pub mod suite;
 
 /// The path of `fixture-server`.
 pub fn fixture() -> PathBuf {

@@ -21,6 +21,8 @@ pub struct Session {
     env: Vec<(String, String)>,
     wrapper: Vec<String>,
     record: Option<PathBuf>,
+    /// Whether the record is there already, and gone on with.
+    resumed: bool,
     bound: Duration,
 }
 
@@ -63,6 +65,7 @@ impl Session {
             env: Vec::new(),
             wrapper: Vec::new(),
             record: None,
+            resumed: false,
             bound: Duration::from_mins(1),
         }
     }
@@ -103,6 +106,21 @@ impl Session {
         self
     }
 
+    /// Going on with the record in this folder.
+    #[must_use]
+    pub fn resume(mut self, folder: &Path) -> Self {
+        self.record = Some(folder.to_owned());
+        self.resumed = true;
+        self
+    }
+
+    /// Within this time.
+    #[must_use]
+    pub fn within(mut self, bound: Duration) -> Self {
+        self.bound = bound;
+        self
+    }
+
     /// Runs it, and checks what holds of every run: it ends, and nothing of it is left.
     pub fn run(self) -> Seen {
         self.start().finish()
@@ -122,12 +140,9 @@ impl Session {
         let mut child = Command::new(&words[0])
             .args(&words[1..])
             .args(&self.command)
-            .args([
-                "--record",
-                &record.display().to_string(),
-                "--pass-env",
-                MARK,
-            ])
+            .arg(if self.resumed { "--resume" } else { "--record" })
+            .arg(&record)
+            .args(["--pass-env", MARK])
             .args(url)
             .args(command)
             .env(MARK, &mark)

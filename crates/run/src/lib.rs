@@ -5,14 +5,20 @@
 
 pub mod agent;
 pub mod client;
+pub mod context;
 pub mod environment;
 pub mod guard;
 pub mod judge;
 pub mod model;
+pub mod preflight;
 pub mod process;
 pub mod program;
+pub mod progress;
 pub mod recorder;
 mod rpc;
+pub mod runner;
 pub mod steps;
+mod stop;
 mod tail;
 mod transport;
+mod trial;

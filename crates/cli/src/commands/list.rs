@@ -23,6 +23,7 @@ pub(crate) fn run(args: &ListArgs) -> anyhow::Result<Exit> {
         source_roots: &roots,
         runs: args.plan.runs,
         mcp_config: args.loading.mcp_config_file.as_deref(),
+        judge_given: false,
     };
     let mut problems = Problems::default();
     let loaded = load(&args.file, &inputs, &mut problems);
@@ -45,7 +46,7 @@ pub(crate) fn run(args: &ListArgs) -> anyhow::Result<Exit> {
 }
 
 /// Says what there was to select from.
-fn nothing_selected(suite: &Suite, format: Format) -> anyhow::Result<Exit> {
+pub(super) fn nothing_selected(suite: &Suite, format: Format) -> anyhow::Result<Exit> {
     let names: Vec<&str> = suite.cases.iter().map(|case| case.name.as_str()).collect();
     let labels: BTreeSet<String> = suite
         .cases

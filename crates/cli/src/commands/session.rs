@@ -3,7 +3,6 @@
 //! Its main function is [`with_client`]: whatever happens, the server is ended and the record says so.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::Path;
 use std::time::Instant;
 
@@ -20,8 +19,8 @@ use proctor_core::suite::{Inputs, Loaded, Server, load_any};
 use proctor_run::client::answers::Answers;
 use proctor_run::client::{Client, ConnectOptions, Timeouts};
 use proctor_run::recorder::Recorder;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::stops::Stops;
 use super::{drawn, environment, secrets, tally};
 use crate::args::ServerArgs;
 use crate::exit::Exit;
@@ -149,32 +148,6 @@ fn conclude(
     })
 }
 
-/// The signals that end a session, and one that must not.
-struct Stops {
-    interrupt: Signal,
-    terminate: Signal,
-    /// A file that grows beyond a limit is an error of its write, as long as somebody listens.
-    _too_large: Signal,
-}
-
-impl Stops {
-    fn listen() -> io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            _too_large: signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?,
-        })
-    }
-
-    /// Waits for Ctrl-C or SIGTERM.
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-}
-
 async fn talk<F>(
     server: &Server,
     options: &ConnectOptions,
@@ -254,6 +227,7 @@ fn from_config(config: &Path, wanted: Option<&str>) -> anyhow::Result<Result<Ser
         source_roots: &BTreeMap::new(),
         runs: None,
         mcp_config: None,
+        judge_given: false,
     };
     let loaded = load_any(config, &inputs, &mut problems);
     problems.promote(proctor_core::problem::Code::UnsetVariable);

@@ -21,6 +21,7 @@ pub(crate) fn run(args: &ValidateArgs) -> anyhow::Result<Exit> {
         source_roots: &roots,
         runs: None,
         mcp_config: args.loading.mcp_config_file.as_deref(),
+        judge_given: false,
     };
     let mut problems = Problems::default();
     let mut lines = Vec::new();

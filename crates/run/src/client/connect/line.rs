@@ -1,5 +1,7 @@
 //! A connection that is open, but not introduced yet: what a server is asked first, in which era.
 
+use std::ffi::OsString;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +48,14 @@ pub(super) enum IntroductionError {
     Gone,
 }
 
+/// `proctor` means the Proctor that is running, wherever it is: it has a server of its own.
+fn program(command: &str, own: &Path) -> OsString {
+    match command {
+        "proctor" => own.into(),
+        other => other.into(),
+    }
+}
+
 impl Line {
     pub(super) async fn open(
         server: &Server,
@@ -70,7 +80,7 @@ impl Line {
                 folder,
             } => {
                 let mut started = Spawn {
-                    program: command.into(),
+                    program: program(command, &options.guard),
                     args: args.iter().map(Into::into).collect(),
                     env: server_environment(&options.inherited, env, &options.pass),
                     folder: folder.clone(),

@@ -1,0 +1,241 @@
+//! What is shown while a run goes on: lines that move on a terminal, plain lines elsewhere.
+//!
+//! Its main type is [`Display`]. It knows what [`Progress`] tells it, and nothing of trials.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use proctor_core::duration;
+use proctor_core::event::{Outcome, Phase, TrialEnded};
+use proctor_core::printable::printable;
+use proctor_core::redact::Redactor;
+use proctor_run::progress::Progress;
+
+use crate::output;
+
+/// How many running trials have a line of their own.
+const LINES: usize = 8;
+
+/// How much of a reason is shown in one line.
+const REASON: usize = 300;
+
+/// Shows how a run goes on.
+pub(super) struct Display {
+    /// A name for each trial.
+    names: Vec<String>,
+    redactor: Redactor,
+    verbose: bool,
+    terminal: Option<Terminal>,
+    done: usize,
+    tally: BTreeMap<&'static str, usize>,
+}
+
+/// Lines that move.
+struct Terminal {
+    all: MultiProgress,
+    bar: ProgressBar,
+    running: BTreeMap<usize, ProgressBar>,
+}
+
+impl Display {
+    pub(super) fn new(
+        names: Vec<String>,
+        redactor: &Redactor,
+        verbose: bool,
+        is_terminal: bool,
+    ) -> Self {
+        let terminal = is_terminal.then(|| Terminal::new(names.len()));
+        Self {
+            names,
+            redactor: redactor.clone(),
+            verbose,
+            terminal,
+            done: 0,
+            tally: BTreeMap::new(),
+        }
+    }
+
+    /// Takes in what happened.
+    pub(super) fn take(&mut self, progress: &Progress) -> anyhow::Result<()> {
+        match progress {
+            Progress::Started { trial } => {
+                let name = self.name(*trial);
+                if let Some(terminal) = &mut self.terminal {
+                    terminal.start(*trial, &name);
+                } else if self.verbose {
+                    output::message(&format!("          start    {name}\n"))?;
+                }
+            }
+            Progress::Phase { trial, phase } => self.note(*trial, phase_word(*phase))?,
+            Progress::Called { trial, called } => {
+                let what = match called.server.as_str() {
+                    "" => called.name.clone(),
+                    server => format!("{server}.{}", called.name),
+                };
+                self.note(*trial, &format!("calls {what}"))?;
+            }
+            Progress::Ended {
+                trial,
+                ended,
+                duration,
+            } => self.ended(*trial, ended, *duration)?,
+            Progress::Stopping { reason } => {
+                let reason = self.shown(reason);
+                self.line(&format!(
+                    "stopping: {reason}; running trials are cleaned up"
+                ))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves what moves.
+    pub(super) fn tick(&self) {
+        if let Some(terminal) = &self.terminal {
+            terminal.bar.tick();
+            terminal.running.values().for_each(ProgressBar::tick);
+        }
+    }
+
+    /// Takes away the lines that move.
+    pub(super) fn finish(self) {
+        if let Some(terminal) = self.terminal {
+            terminal.bar.finish_and_clear();
+            for bar in terminal.running.into_values() {
+                bar.finish_and_clear();
+            }
+            // There is nothing to be done about a terminal that is gone.
+            let _ = terminal.all.clear();
+        }
+    }
+
+    fn ended(&mut self, trial: usize, ended: &TrialEnded, took: Duration) -> anyhow::Result<()> {
+        self.done += 1;
+        *self.tally.entry(outcome_word(ended.outcome)).or_default() += 1;
+        if let Some(terminal) = &mut self.terminal {
+            let tally: Vec<String> = self.tally.iter().map(|(w, n)| format!("{n} {w}")).collect();
+            terminal.end(trial, self.done, &tally.join(", "));
+            if ended.outcome == Outcome::Passed && !self.verbose {
+                return Ok(());
+            }
+        }
+        let (done, all) = (self.done, self.names.len());
+        let took = duration::brief(took);
+        let reason = ended
+            .reason
+            .as_deref()
+            .map_or(String::new(), |reason| format!(": {}", self.shown(reason)));
+        let style = outcome_style(ended.outcome);
+        let word = outcome_word(ended.outcome);
+        let name = self.name(trial);
+        let width = all.to_string().len();
+        self.line(&format!(
+            "{done:>width$}/{all} {style}{word:<9}{style:#} {name} ({took}){reason}"
+        ))
+    }
+
+    fn note(&mut self, trial: usize, what: &str) -> anyhow::Result<()> {
+        let what = self.shown(what);
+        if let Some(terminal) = &self.terminal {
+            terminal.note(trial, &what);
+        } else if self.verbose {
+            let name = self.name(trial);
+            output::message(&format!("          {what:<8} {name}\n"))?;
+        }
+        Ok(())
+    }
+
+    /// A line that stays.
+    fn line(&self, text: &str) -> anyhow::Result<()> {
+        match &self.terminal {
+            Some(terminal) => terminal
+                .all
+                .suspend(|| output::message(&format!("{text}\n"))),
+            None => output::message(&format!("{text}\n")),
+        }
+    }
+
+    fn name(&self, trial: usize) -> String {
+        printable(&self.names[trial]).into_owned()
+    }
+
+    /// A text from outside, in one line.
+    fn shown(&self, text: &str) -> String {
+        let first = self.redactor.head(text.as_bytes(), REASON);
+        let first = first.lines().next().unwrap_or_default().to_owned();
+        printable(&first).into_owned()
+    }
+}
+
+impl Terminal {
+    fn new(trials: usize) -> Self {
+        let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
+        let bar = all.add(ProgressBar::new(trials as u64));
+        bar.set_style(style("{bar:30} {pos}/{len} trials, {elapsed} {wide_msg}"));
+        Self {
+            all,
+            bar,
+            running: BTreeMap::new(),
+        }
+    }
+
+    fn start(&mut self, trial: usize, name: &str) {
+        if self.running.len() >= LINES {
+            return;
+        }
+        let line = self.all.add(ProgressBar::new_spinner());
+        line.set_style(style("{spinner} {prefix} {elapsed} {wide_msg}"));
+        line.set_prefix(name.to_owned());
+        self.running.insert(trial, line);
+    }
+
+    fn note(&self, trial: usize, what: &str) {
+        if let Some(line) = self.running.get(&trial) {
+            line.set_message(what.to_owned());
+        }
+    }
+
+    fn end(&mut self, trial: usize, done: usize, tally: &str) {
+        if let Some(line) = self.running.remove(&trial) {
+            line.finish_and_clear();
+            self.all.remove(&line);
+        }
+        self.bar.set_position(done as u64);
+        self.bar.set_message(tally.to_owned());
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+fn phase_word(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Setup => "setup",
+        Phase::Serve => "serve",
+        Phase::Drive => "drive",
+        Phase::Grade => "grade",
+        Phase::Cleanup => "cleanup",
+    }
+}
+
+fn outcome_word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Passed => "passed",
+        Outcome::Failed => "failed",
+        Outcome::TimedOut => "timed-out",
+        Outcome::Errored => "errored",
+        Outcome::Cancelled => "cancelled",
+    }
+}
+
+fn outcome_style(outcome: Outcome) -> Style {
+    let colour = match outcome {
+        Outcome::Passed => AnsiColor::Green,
+        Outcome::Failed | Outcome::TimedOut => AnsiColor::Red,
+        Outcome::Errored | Outcome::Cancelled => AnsiColor::Yellow,
+    };
+    Style::new().fg_color(Some(colour.into()))
+}

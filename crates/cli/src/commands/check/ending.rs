@@ -1,0 +1,178 @@
+//! What a run came to: its end in the record, what is shown, and the exit code.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use anyhow::Context;
+use proctor_core::event::RunEnded;
+use proctor_core::gate::Gate;
+use proctor_core::record::{RecordError, RunReader};
+use proctor_core::redact::Redactor;
+use proctor_core::summary::Summary;
+use proctor_report::terminal::{self, Look};
+use proctor_report::{Report, ReportError, json, junit};
+use proctor_run::runner::{Finished, RunError};
+
+use super::folder::Run;
+use crate::args::{CheckArgs, Format};
+use crate::exit::Exit;
+use crate::output;
+
+/// How wide a report is where nobody says.
+const WIDTH: usize = 100;
+
+/// How a run was over.
+pub(super) enum Over {
+    /// It ran, to its end or until it was stopped.
+    Finished(Finished),
+    /// It was stopped before its first trial.
+    Interrupted,
+    /// A server was not fit for it.
+    NotStarted(String),
+    /// It could not go on.
+    Broken(RunError),
+}
+
+impl Over {
+    /// The exit code, and why it is not what the gate says.
+    fn exit(&self, gate: &Gate) -> (Exit, Option<String>) {
+        match self {
+            Self::Finished(finished) if finished.interrupted => {
+                (Exit::Interrupted, Some("interrupted".to_owned()))
+            }
+            Self::Finished(finished) => (Exit::of(gate), finished.stopped.clone()),
+            Self::Interrupted => (Exit::Interrupted, Some("interrupted".to_owned())),
+            Self::NotStarted(reason) => (Exit::Inconclusive, Some(reason.clone())),
+            Self::Broken(error) => (Exit::Inconclusive, Some(error.to_string())),
+        }
+    }
+}
+
+/// Ends the run, shows what it came to, and gives the exit code.
+pub(super) fn conclude(
+    args: &CheckArgs,
+    over: &Over,
+    run: Run,
+    redactor: &Redactor,
+) -> anyhow::Result<Exit> {
+    let folder = run.writer.folder().to_owned();
+    match conclude_in(args, over, run, redactor, &folder) {
+        Ok(exit) => Ok(exit),
+        Err(error) if output::is_broken_pipe(&error) => Err(error),
+        // Whatever was found out, there is no record to show for it.
+        Err(error) => {
+            output::error(&error, redactor);
+            Ok(Exit::Inconclusive)
+        }
+    }
+}
+
+fn conclude_in(
+    args: &CheckArgs,
+    over: &Over,
+    run: Run,
+    redactor: &Redactor,
+    folder: &Path,
+) -> anyhow::Result<Exit> {
+    if let Over::NotStarted(reason) = over {
+        tell(reason, redactor)?;
+    }
+    let reader = RunReader::open(folder).context("the run can't be read")?;
+    let summary = Summary::of_run(&reader).context("the run can't be read")?;
+    let gate = Gate::of(&summary);
+    let (exit, reason) = over.exit(&gate);
+    let reason = reason.map(|reason| redactor.text(&reason).into_owned());
+    let kept = end(run, exit, reason.clone());
+    let report = Report {
+        exit: exit.code(),
+        note: reason.as_deref(),
+        ..Report::new(&reader, &summary, &gate)
+    };
+    show(args, over, &report)?;
+    write_files(args, &report)?;
+    if let Over::Broken(error) = over {
+        tell(&error.to_string(), redactor)?;
+        return Ok(Exit::Inconclusive);
+    }
+    kept.context("the record is not complete")?;
+    Ok(exit)
+}
+
+fn end(run: Run, exit: Exit, reason: Option<String>) -> Result<(), RecordError> {
+    let at = run.at();
+    let exit = exit.code();
+    run.writer.end(at, RunEnded { exit, reason })
+}
+
+/// Writes the report to stdout.
+fn show(args: &CheckArgs, over: &Over, report: &Report<'_>) -> anyhow::Result<()> {
+    match args.output.output {
+        Format::Json => {
+            let mut out = BufWriter::new(io::stdout().lock());
+            json::write(report, &mut out).map_err(flattened)?;
+            out.flush()?;
+        }
+        // There is nothing to be shown of a run that did not start, but why.
+        Format::Text if matches!(over, Over::NotStarted(_)) => {}
+        Format::Text => {
+            let width = terminal_size::terminal_size().map_or(WIDTH, |(width, _)| width.0.into());
+            let look = Look {
+                width,
+                colour: true,
+            };
+            output::result(&terminal::render(report, look)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_files(args: &CheckArgs, report: &Report<'_>) -> anyhow::Result<()> {
+    if let Some(path) = &args.out {
+        write(path, |out| json::write(report, out))?;
+    }
+    if let Some(path) = &args.junit {
+        write(path, |out| junit::write(report, out))?;
+    }
+    Ok(())
+}
+
+/// Writes a file in one step: whoever looks for it finds all of it, or what was there before.
+fn write(
+    path: &Path,
+    render: impl FnOnce(&mut dyn Write) -> Result<(), ReportError>,
+) -> anyhow::Result<()> {
+    let failed = || format!("can't write `{}`", path.display());
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = folder.join(format!(".{name}.{}", std::process::id()));
+    let written = File::create(&temporary)
+        .map_err(ReportError::from)
+        .and_then(|file| {
+            let mut out = BufWriter::new(file);
+            render(&mut out)?;
+            out.flush()?;
+            Ok(std::fs::rename(&temporary, path)?)
+        });
+    if written.is_err() {
+        // It may never have been there.
+        let _ = std::fs::remove_file(&temporary);
+    }
+    written.with_context(failed)
+}
+
+/// An error of writing as such, so that a reader who has gone is known for one.
+fn flattened(error: ReportError) -> anyhow::Error {
+    match error {
+        ReportError::Write(error) => error.into(),
+        ReportError::Record(error) => error.into(),
+    }
+}
+
+fn tell(reason: &str, redactor: &Redactor) -> anyhow::Result<()> {
+    let reason = output::printable_lines(&redactor.text(reason));
+    output::message(&format!("error: {reason}\n"))
+}

@@ -1,0 +1,168 @@
+//! The folder of a run: a new one, or one that is gone on with.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use proctor_core::event::{Outcome, RECORD_VERSION, RunPlanned, RunStarted, What};
+use proctor_core::record::{RecordOptions, RunReader, RunWriter, trial_stem};
+use proctor_run::context::RunContext;
+use proctor_run::runner::TrialSpec;
+
+use super::prepare::Prepared;
+use crate::args::CheckArgs;
+
+/// Where runs are kept, unless somebody says.
+const RUNS: &str = ".proctor/runs";
+
+/// A run that is written.
+pub(super) struct Run {
+    pub(super) writer: RunWriter,
+    /// When it started; for a run that is gone on with, when that would have been without the break.
+    pub(super) started: Instant,
+    /// What is left to be run.
+    pub(super) trials: Vec<TrialSpec>,
+}
+
+impl Run {
+    /// Microseconds since the run started.
+    pub(super) fn at(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// A name for each trial, for people.
+    pub(super) fn names(&self, context: &RunContext) -> Vec<String> {
+        let suite = &context.suite;
+        let is_repeated = |spec: &TrialSpec| {
+            let same = |other: &&TrialSpec| (other.case, other.agent) == (spec.case, spec.agent);
+            spec.repeat > 1 || self.trials.iter().filter(same).nth(1).is_some()
+        };
+        let name = |spec: &TrialSpec| {
+            let mut name = suite.cases[spec.case].name.clone();
+            if is_repeated(spec) {
+                name.push_str(&format!(" #{}", spec.repeat));
+            }
+            if suite.agents.len() > 1 {
+                name.push_str(&format!(" by {}", suite.agents[spec.agent].name));
+            }
+            name
+        };
+        self.trials.iter().map(name).collect()
+    }
+}
+
+/// The plan of a run that is to be gone on with.
+pub(super) fn plan_of(folder: &Path) -> anyhow::Result<RunPlanned> {
+    let run = RunReader::open(folder)?;
+    for event in run.events()? {
+        if let What::RunPlanned(planned) = event?.event {
+            return Ok(planned);
+        }
+    }
+    bail!(
+        "`{}` is not the record of a suite: it has no plan",
+        folder.display()
+    )
+}
+
+/// Opens the run's folder.
+pub(super) fn open(args: &CheckArgs, prepared: &Prepared) -> anyhow::Result<Run> {
+    match args.resume.as_ref().or(args.retry_errors.as_ref()) {
+        Some(folder) => resume(folder, prepared, args.retry_errors.is_some()),
+        None => create(args.record.as_deref(), prepared),
+    }
+}
+
+fn create(folder: Option<&Path>, prepared: &Prepared) -> anyhow::Result<Run> {
+    let folder = match folder {
+        Some(folder) => folder.to_owned(),
+        None => free_folder(&prepared.context.suite.name),
+    };
+    let started = Instant::now();
+    let mut writer = RunWriter::create(
+        &folder,
+        prepared.context.redactor.clone(),
+        RunStarted {
+            record: RECORD_VERSION,
+            proctor: env!("CARGO_PKG_VERSION").to_owned(),
+            started: jiff::Timestamp::now().to_string(),
+            name: prepared.context.suite.name.clone(),
+            command: std::env::args_os()
+                .map(|arg| arg.to_string_lossy().into_owned())
+                .collect(),
+        },
+    )?;
+    writer.append(0, What::RunPlanned(prepared.planned.clone()))?;
+    writer.sync(0)?;
+    Ok(Run {
+        writer,
+        started,
+        trials: prepared.trials.clone(),
+    })
+}
+
+/// A folder that is not there yet: the time and the suite's name, and a number where that is taken.
+fn free_folder(name: &str) -> PathBuf {
+    let time = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string();
+    let word: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .take(40)
+        .collect();
+    let base = Path::new(RUNS).join(format!("{time}-{word}"));
+    let numbered = (2..).map(|number| Path::new(RUNS).join(format!("{time}-{word}-{number}")));
+    std::iter::once(base)
+        .chain(numbered)
+        .find(|folder| !folder.exists())
+        .unwrap_or_else(|| Path::new(RUNS).join(time))
+}
+
+fn resume(folder: &Path, prepared: &Prepared, retry_errors: bool) -> anyhow::Result<Run> {
+    let redactor = &prepared.context.redactor;
+    let reader = RunReader::open(folder)?;
+    let mut last = 0;
+    for event in reader.events()? {
+        last = last.max(event?.at);
+    }
+    let writer = RunWriter::resume(folder, redactor.clone(), RecordOptions::default())?;
+    // By file name, which says all that is needed even if what is in the file was torn.
+    let mut attempts: HashMap<String, u32> = HashMap::new();
+    for trial in reader.trials()? {
+        let known = attempts.entry(trial.stem).or_default();
+        *known = trial.attempt.max(*known);
+    }
+    let mut outcomes: HashMap<String, (u32, Outcome)> = HashMap::new();
+    for entry in reader.index()? {
+        last = last.max(entry.ended_at);
+        let stem = entry.file.rsplitn(3, '.').last().unwrap_or_default();
+        let latest = (entry.started.attempt, entry.ended.outcome);
+        let known = outcomes.entry(stem.to_owned()).or_insert(latest);
+        if known.0 < latest.0 {
+            *known = latest;
+        }
+    }
+    let mut trials = Vec::new();
+    for spec in &prepared.trials {
+        let stem = trial_stem(&redactor.text(&spec.name(&prepared.context.suite)));
+        let again = match outcomes.get(&stem).map(|(_, outcome)| outcome) {
+            None | Some(Outcome::Cancelled) => true,
+            Some(Outcome::Errored) => retry_errors,
+            Some(Outcome::Passed | Outcome::Failed | Outcome::TimedOut) => false,
+        };
+        if again {
+            trials.push(TrialSpec {
+                attempt: attempts.get(&stem).copied().unwrap_or(0) + 1,
+                ..spec.clone()
+            });
+        }
+    }
+    let started = Instant::now()
+        .checked_sub(Duration::from_micros(last))
+        .context("the run's times make no sense")?;
+    Ok(Run {
+        writer,
+        started,
+        trials,
+    })
+}

@@ -1,0 +1,450 @@
+//! Everything that can be known before anything is started: the suite, its plan, its models, and
+//! what is missing.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use proctor_core::event::{PlannedAgent, PlannedCase, PlannedLimits, RunPlanned};
+use proctor_core::hint::listed;
+use proctor_core::plan::Plan;
+use proctor_core::price::Prices;
+use proctor_core::problem::{Code, Problems};
+use proctor_core::redact::{Redactor, secrets_of};
+use proctor_core::suite::agent::{AgentKind, ModelRef};
+use proctor_core::suite::step::Action;
+use proctor_core::suite::{
+    Agent, Case, Environment, Inputs, Isolation, Judge, JudgeModel, Limits, Suite, digest, load,
+    load_script,
+};
+use proctor_run::client::Timeouts;
+use proctor_run::context::RunContext;
+use proctor_run::model::{Budget, Meter, Model, Settings};
+use proctor_run::runner::TrialSpec;
+
+use super::folder::plan_of;
+use super::say;
+use crate::args::CheckArgs;
+use crate::commands::list::nothing_selected;
+use crate::commands::{drawn, environment, secrets, tally};
+use crate::exit::Exit;
+use crate::output;
+
+/// What a run is made of.
+pub(super) struct Prepared {
+    pub(super) context: RunContext,
+    pub(super) planned: RunPlanned,
+    /// Every trial of the plan, in order.
+    pub(super) trials: Vec<TrialSpec>,
+}
+
+/// Prepares a run; gives the exit code, if what is wrong was said already.
+pub(super) fn prepare(args: &CheckArgs) -> anyhow::Result<Result<Prepared, Exit>> {
+    let env = environment();
+    let (file, earlier) = match (
+        &args.file,
+        args.resume.as_ref().or(args.retry_errors.as_ref()),
+    ) {
+        (_, Some(folder)) => {
+            let planned = plan_of(folder)?;
+            (PathBuf::from(&planned.suite), Some(planned))
+        }
+        (Some(file), None) => (file.clone(), None),
+        (None, None) => bail!("which suite? name an eval file"),
+    };
+    let mut suite = match load_suite(args, &file, &env)? {
+        Ok(suite) => suite,
+        Err(exit) => return Ok(Err(exit)),
+    };
+    if let Err(exit) = stand_in(args, &mut suite)? {
+        return Ok(Err(exit));
+    }
+    refuse_what_can_t_be_run(&suite)?;
+    let (planned, trials) = match earlier {
+        Some(earlier) => plan_again(&suite, earlier)?,
+        None => match plan(args, &suite, &file)? {
+            Some(plan) => plan,
+            None => return nothing_selected(&suite, args.output.output).map(Err),
+        },
+    };
+    let context = match context(args, suite, &trials, env)? {
+        Ok(context) => context,
+        Err(exit) => return Ok(Err(exit)),
+    };
+    Ok(Ok(Prepared {
+        context,
+        planned,
+        trials,
+    }))
+}
+
+fn load_suite(
+    args: &CheckArgs,
+    file: &Path,
+    env: &Environment,
+) -> anyhow::Result<Result<Suite, Exit>> {
+    let roots = args.loading.source_roots();
+    let inputs = Inputs {
+        env,
+        source_roots: &roots,
+        runs: args.plan.runs,
+        mcp_config: args.loading.mcp_config_file.as_deref(),
+        judge_given: args.judge.is_some(),
+    };
+    let mut problems = Problems::default();
+    let loaded = load(file, &inputs, &mut problems);
+    problems.promote(Code::UnsetVariable);
+    output::message(&drawn(&problems))?;
+    match loaded {
+        Some(suite) if !problems.has_errors() => Ok(Ok(suite)),
+        _ => {
+            say(&format!("{}: {}", file.display(), tally(&problems)))?;
+            Ok(Err(Exit::Usage))
+        }
+    }
+}
+
+/// Puts the models of the command line where the suite's own agents and judge are.
+fn stand_in(args: &CheckArgs, suite: &mut Suite) -> anyhow::Result<Result<(), Exit>> {
+    let mut problems = Problems::default();
+    let mut open = |text: &String| -> anyhow::Result<Option<Agent>> {
+        let mut model = ModelRef::parse(text)?;
+        if model.provider == Some("scripted") {
+            let Some(script) = load_script(Path::new(&model.id), &mut problems) else {
+                return Ok(None);
+            };
+            model.script = Some(Arc::new(script));
+        }
+        Ok(Some(Agent::on_model(model)))
+    };
+    let agent = args.model.as_ref().map(&mut open).transpose()?;
+    let judge = args.judge.as_ref().map(&mut open).transpose()?;
+    output::message(&drawn(&problems))?;
+    if problems.has_errors() {
+        return Ok(Err(Exit::Usage));
+    }
+    if let Some(Some(agent)) = agent {
+        suite.agents = vec![agent];
+    }
+    if let Some(Some(agent)) = judge {
+        suite.judge = Some(Judge {
+            model: JudgeModel::Agent(Box::new(agent)),
+            votes: suite.judge.as_ref().map_or(1, |judge| judge.votes),
+        });
+    }
+    Ok(Ok(()))
+}
+
+/// What a suite may ask for and this version can't do is said before anything is started.
+fn refuse_what_can_t_be_run(suite: &Suite) -> anyhow::Result<()> {
+    if !suite.shipped.is_empty() {
+        bail!("`taskSets[].evals` can't be run yet; remove it to run the other task sets");
+    }
+    if !suite.unfetched.is_empty() {
+        let names = listed(suite.unfetched.iter().map(|source| source.name.as_str()));
+        bail!("the checkout of {names} is needed: give it with `--source NAME=DIR`");
+    }
+    for agent in &suite.agents {
+        if model_of(agent).is_none() {
+            bail!(
+                "the agent `{}` can't be run yet: only `builtin.llm-agent` and \
+                 `builtin.openai-agent` can; `--model MODEL` runs the suite with the built-in agent",
+                agent.name
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The model of an agent that is Proctor's own loop.
+fn model_of(agent: &Agent) -> Option<&ModelRef> {
+    match &agent.kind {
+        AgentKind::Builtin {
+            builtin: "llm-agent" | "openai-agent",
+            model,
+            ..
+        } => model.as_ref(),
+        _ => None,
+    }
+}
+
+/// The plan of a new run; `None` if nothing is selected.
+fn plan(
+    args: &CheckArgs,
+    suite: &Suite,
+    file: &Path,
+) -> anyhow::Result<Option<(RunPlanned, Vec<TrialSpec>)>> {
+    let plan = Plan::new(suite, &args.plan.options());
+    if plan.cases.is_empty() {
+        return Ok(None);
+    }
+    let mut cases = Vec::new();
+    let mut trials = Vec::new();
+    for planned in &plan.cases {
+        let at = place(suite, &planned.case.id.0).context("a case is not in its suite")?;
+        cases.push(planned_case(planned.case, planned.runs, &planned.limits)?);
+        trials.extend(specs(suite, at, planned.runs, planned.limits));
+    }
+    let absolute = std::path::absolute(file).context("can't tell where the suite is")?;
+    let planned = RunPlanned {
+        suite: absolute.display().to_string(),
+        cases,
+        agents: suite.agents.iter().map(planned_agent).collect(),
+        judge: suite.judge.as_ref().map(judge_name),
+        shared_servers: suite.isolation == Isolation::Run,
+    };
+    Ok(Some((planned, trials)))
+}
+
+/// The plan of a run that is gone on with: what it was, if the suite still is what it was.
+fn plan_again(suite: &Suite, planned: RunPlanned) -> anyhow::Result<(RunPlanned, Vec<TrialSpec>)> {
+    let agents: Vec<PlannedAgent> = suite.agents.iter().map(planned_agent).collect();
+    if agents != planned.agents {
+        bail!("the agents are not those of the run; start a new one");
+    }
+    let mut trials = Vec::new();
+    for case in &planned.cases {
+        let Some(at) = place(suite, &case.id) else {
+            bail!(
+                "the case `{}` is gone since the run started; start a new one",
+                case.id
+            );
+        };
+        if digest(&suite.cases[at])? != case.hash {
+            bail!(
+                "the case `{}` has changed since the run started; start a new one",
+                case.id
+            );
+        }
+        let limits = limits_of(&case.limits);
+        trials.extend(specs(suite, at, case.runs, limits));
+    }
+    Ok((planned, trials))
+}
+
+fn place(suite: &Suite, id: &str) -> Option<usize> {
+    suite.cases.iter().position(|case| case.id.0 == id)
+}
+
+fn specs(suite: &Suite, case: usize, runs: u32, limits: Limits) -> Vec<TrialSpec> {
+    let parallel = suite.cases[case].parallel;
+    let by = |agent: usize| {
+        (1..=runs).map(move |repeat| TrialSpec {
+            case,
+            agent,
+            repeat,
+            attempt: 1,
+            limits,
+            parallel,
+        })
+    };
+    (0..suite.agents.len()).flat_map(by).collect()
+}
+
+fn planned_case(case: &Case, runs: u32, limits: &Limits) -> anyhow::Result<PlannedCase> {
+    let micros = |time: Option<Duration>| {
+        time.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
+    };
+    Ok(PlannedCase {
+        id: case.id.0.clone(),
+        name: case.name.clone(),
+        path: case.path.display().to_string(),
+        hash: digest(case)?,
+        runs,
+        pass: case.pass.map(|rule| (rule.passed, rule.of)),
+        difficulty: case
+            .difficulty
+            .map(|difficulty| difficulty.word().to_owned()),
+        labels: case.labels.clone(),
+        parallel: case.parallel,
+        limits: PlannedLimits {
+            timeout: micros(limits.timeout),
+            cleanup_timeout: micros(limits.cleanup_timeout),
+            max_turns: limits.max_turns,
+            max_tokens: limits.max_tokens,
+            max_cost_usd: limits.max_cost_usd,
+        },
+    })
+}
+
+fn limits_of(planned: &PlannedLimits) -> Limits {
+    Limits {
+        timeout: planned.timeout.map(Duration::from_micros),
+        cleanup_timeout: planned.cleanup_timeout.map(Duration::from_micros),
+        max_turns: planned.max_turns,
+        max_tokens: planned.max_tokens,
+        max_cost_usd: planned.max_cost_usd,
+    }
+}
+
+fn planned_agent(agent: &Agent) -> PlannedAgent {
+    PlannedAgent {
+        name: agent.name.clone(),
+        model: model_of(agent).map(ToString::to_string),
+    }
+}
+
+fn judge_name(judge: &Judge) -> String {
+    match &judge.model {
+        JudgeModel::Agent(agent) => {
+            model_of(agent).map_or_else(|| agent.name.clone(), ToString::to_string)
+        }
+        JudgeModel::Environment { .. } => "from the environment".to_owned(),
+    }
+}
+
+/// What all trials share; the exit code, if what is wrong was said already.
+fn context(
+    args: &CheckArgs,
+    suite: Suite,
+    trials: &[TrialSpec],
+    env: Environment,
+) -> anyhow::Result<Result<RunContext, Exit>> {
+    let Some(prices) = prices(args)? else {
+        return Ok(Err(Exit::Usage));
+    };
+    let agents = suite
+        .agents
+        .iter()
+        .map(|agent| Model::open_agent(agent, &Settings::of(&env)).map(Arc::new))
+        .collect::<Result<Vec<_>, _>>()?;
+    let judges = open_judges(&suite, trials, &env)?;
+    require_prices(args, &suite, trials, &prices, &agents, &judges)?;
+    warn_of_own_judge(&agents, &judges)?;
+    let withheld = key_variables(&suite);
+    let keys = withheld
+        .iter()
+        .filter_map(|name| Some((name.clone(), env.get(name)?.clone())));
+    let known = secrets_of(&env).into_iter();
+    let of_servers = suite.servers.iter().flat_map(secrets::of_server);
+    let redactor = Redactor::new(known.chain(keys).chain(of_servers));
+    Ok(Ok(RunContext {
+        agents,
+        judges,
+        meter: Arc::new(Meter::new(
+            prices,
+            Budget {
+                usd: args.budget_usd,
+                tokens: args.budget_tokens,
+            },
+        )),
+        pass: args.pass_env.clone(),
+        withheld,
+        guard: std::env::current_exe().context("can't tell where Proctor is")?,
+        cache: cache_folder(&env),
+        timeouts: Timeouts::default(),
+        redactor,
+        strict: args.strict,
+        eras: std::collections::BTreeMap::new(),
+        shared: std::collections::BTreeMap::new(),
+        suite,
+        environment: env,
+    }))
+}
+
+/// What models cost; `None` if what is wrong with the user's own prices was said.
+fn prices(args: &CheckArgs) -> anyhow::Result<Option<Prices>> {
+    let Some(file) = &args.prices else {
+        return Ok(Some(Prices::default()));
+    };
+    let mut problems = Problems::default();
+    let prices = Prices::load(file, &mut problems);
+    output::message(&drawn(&problems))?;
+    Ok(prices)
+}
+
+/// The models that judge, if anything is to be judged.
+fn open_judges(
+    suite: &Suite,
+    trials: &[TrialSpec],
+    env: &Environment,
+) -> anyhow::Result<Vec<Arc<Model>>> {
+    let is_judged = |spec: &TrialSpec| {
+        let mut verify = suite.cases[spec.case].verify.iter();
+        verify.any(|step| matches!(step.action, Action::Judge(_)))
+    };
+    let Some(judge) = suite
+        .judge
+        .as_ref()
+        .filter(|_| trials.iter().any(is_judged))
+    else {
+        return Ok(Vec::new());
+    };
+    let model = Model::open_judge(&judge.model, &Settings::of(env));
+    Ok(vec![Arc::new(model.context("the judge can't be used")?)])
+}
+
+/// Money can be limited only where it is known what things cost.
+fn require_prices(
+    args: &CheckArgs,
+    suite: &Suite,
+    trials: &[TrialSpec],
+    prices: &Prices,
+    agents: &[Arc<Model>],
+    judges: &[Arc<Model>],
+) -> anyhow::Result<()> {
+    let unknown = |models: &[Arc<Model>]| {
+        let first = models.iter().find(|m| prices.of(m.name()).is_none());
+        first.map(|model| model.name().to_owned())
+    };
+    if args.budget_usd.is_some()
+        && let Some(model) = unknown(agents).or_else(|| unknown(judges))
+    {
+        bail!(
+            "the price of `{model}` is not known, so `--budget-usd` can't be kept: give it with \
+             `--prices FILE`"
+        );
+    }
+    let limited = trials
+        .iter()
+        .find(|spec| spec.limits.max_cost_usd.is_some());
+    if let Some(spec) = limited
+        && let Some(model) = unknown(agents)
+    {
+        let case = &suite.cases[spec.case].name;
+        bail!(
+            "the price of `{model}` is not known, so `maxCostUsd` of `{case}` can't be kept: give \
+             it with `--prices FILE`"
+        );
+    }
+    Ok(())
+}
+
+fn warn_of_own_judge(agents: &[Arc<Model>], judges: &[Arc<Model>]) -> anyhow::Result<()> {
+    let own = judges.iter().find(|judge| {
+        let same = |agent: &Arc<Model>| agent.name() == judge.name();
+        agents.iter().any(same)
+    });
+    match own {
+        Some(model) => say(&format!(
+            "warning: `{}` judges its own work; a judge of another kind is more impartial",
+            model.name()
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The variables that hold model keys, by the names that the suite gives.
+fn key_variables(suite: &Suite) -> Vec<String> {
+    let of_agent = |agent: &Agent| match &agent.kind {
+        AgentKind::Builtin {
+            api_key_variable, ..
+        } => api_key_variable.clone(),
+        _ => None,
+    };
+    let of_judge = match suite.judge.as_ref().map(|judge| &judge.model) {
+        Some(JudgeModel::Agent(agent)) => of_agent(agent),
+        Some(JudgeModel::Environment { api_key, .. }) => api_key.clone(),
+        None => None,
+    };
+    let agents = suite.agents.iter().filter_map(of_agent);
+    agents.chain(of_judge).collect()
+}
+
+/// Where programs keep what they can get again.
+fn cache_folder(env: &Environment) -> Option<PathBuf> {
+    let set = |name: &str| env.get(name).filter(|value| !value.is_empty());
+    let own = set("XDG_CACHE_HOME").map(PathBuf::from);
+    own.or_else(|| Some(Path::new(set("HOME")?).join(".cache")))
+}

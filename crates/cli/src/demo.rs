@@ -1,0 +1,243 @@
+//! The server of the quickstart: a small library, in which books can be looked up and borrowed.
+//!
+//! It is part of the program so that the quickstart needs nothing but a build. It speaks MCP on its
+//! stdin and stdout, in the handshake era.
+
+use std::io::{self, BufRead, Write};
+
+use serde_json::{Map, Value, json};
+
+/// The hidden command.
+pub(crate) const COMMAND: &str = "__demo";
+
+/// A book of the library.
+struct Book {
+    id: u64,
+    title: &'static str,
+    author: &'static str,
+    lent_to: Option<String>,
+}
+
+/// Serves until nobody writes any more.
+pub(crate) fn serve(input: impl BufRead, mut output: impl Write) -> io::Result<()> {
+    let mut library = Library::new();
+    for line in input.lines() {
+        let Ok(message) = serde_json::from_str::<Value>(&line?) else {
+            continue;
+        };
+        let Some(id) = message.get("id") else {
+            continue;
+        };
+        let method = message.get("method").and_then(Value::as_str).unwrap_or("");
+        let params = message.get("params").cloned().unwrap_or_default();
+        let answer = match library.answer(method, &params) {
+            Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+            Err((code, text)) => {
+                json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": text}})
+            }
+        };
+        writeln!(output, "{answer}")?;
+        output.flush()?;
+    }
+    Ok(())
+}
+
+struct Library {
+    books: Vec<Book>,
+}
+
+impl Library {
+    fn new() -> Self {
+        let book = |id, title, author, lent_to: Option<&str>| Book {
+            id,
+            title,
+            author,
+            lent_to: lent_to.map(str::to_owned),
+        };
+        Self {
+            books: vec![
+                book(1, "The Dispossessed", "Ursula K. Le Guin", None),
+                book(2, "A Wizard of Earthsea", "Ursula K. Le Guin", Some("ada")),
+                book(3, "Solaris", "Stanisław Lem", None),
+                book(4, "The Left Hand of Darkness", "Ursula K. Le Guin", None),
+                book(5, "Roadside Picnic", "Arkady and Boris Strugatsky", None),
+            ],
+        }
+    }
+
+    fn answer(&mut self, method: &str, params: &Value) -> Result<Value, (i64, String)> {
+        match method {
+            "initialize" => Ok(json!({
+                "protocolVersion": "2025-11-25",
+                "capabilities": {"tools": {}, "resources": {}, "prompts": {}},
+                "serverInfo": {"name": "demo-library", "version": env!("CARGO_PKG_VERSION")},
+                "instructions": "Look a book up before you borrow it.",
+            })),
+            "ping" => Ok(json!({})),
+            "tools/list" => Ok(json!({"tools": tools()})),
+            "tools/call" => self.call(params),
+            "resources/list" => Ok(json!({"resources": [{
+                "uri": "library://rules", "name": "rules", "mimeType": "text/plain",
+            }]})),
+            "resources/templates/list" => Ok(json!({"resourceTemplates": []})),
+            "resources/read" => match params.get("uri").and_then(Value::as_str) {
+                Some(uri @ "library://rules") => Ok(json!({"contents": [{
+                    "uri": uri,
+                    "mimeType": "text/plain",
+                    "text": "A member may borrow a book for 14 days. What is lent can't be borrowed.",
+                }]})),
+                other => Err((-32002, format!("there is no resource {other:?}"))),
+            },
+            "prompts/list" => Ok(json!({"prompts": [{
+                "name": "recommend",
+                "description": "Asks for a book to read.",
+                "arguments": [{"name": "taste", "required": true}],
+            }]})),
+            "prompts/get" => {
+                let taste = params
+                    .pointer("/arguments/taste")
+                    .and_then(Value::as_str)
+                    .unwrap_or("anything");
+                let text =
+                    format!("Recommend a book of the library to somebody who likes {taste}.");
+                Ok(json!({"messages": [
+                    {"role": "user", "content": {"type": "text", "text": text}},
+                ]}))
+            }
+            other => Err((-32601, format!("there is no method `{other}`"))),
+        }
+    }
+
+    fn call(&mut self, params: &Value) -> Result<Value, (i64, String)> {
+        let name = params.get("name").and_then(Value::as_str).unwrap_or("");
+        let none = Map::new();
+        let arguments = params
+            .get("arguments")
+            .and_then(Value::as_object)
+            .unwrap_or(&none);
+        let told = match name {
+            "search_books" => Ok(self.search(arguments)),
+            "borrow_book" => self.borrow_book(arguments),
+            "return_book" => self.return_book(arguments),
+            other => return Err((-32602, format!("there is no tool `{other}`"))),
+        };
+        Ok(match told {
+            Ok(value) => json!({
+                "content": [{"type": "text", "text": value.to_string()}],
+                "structuredContent": value,
+            }),
+            Err(reason) => json!({
+                "content": [{"type": "text", "text": reason}],
+                "isError": true,
+            }),
+        })
+    }
+
+    fn search(&self, arguments: &Map<String, Value>) -> Value {
+        let asked = |key: &str| {
+            let text = arguments.get(key).and_then(Value::as_str).unwrap_or("");
+            text.to_lowercase()
+        };
+        let (author, title) = (asked("author"), asked("title"));
+        let fits = |book: &&Book| {
+            book.author.to_lowercase().contains(&author)
+                && book.title.to_lowercase().contains(&title)
+        };
+        let books: Vec<Value> = self.books.iter().filter(fits).map(Book::shown).collect();
+        json!({"books": books})
+    }
+
+    fn borrow_book(&mut self, arguments: &Map<String, Value>) -> Result<Value, String> {
+        let Some(member) = arguments.get("member").and_then(Value::as_str) else {
+            return Err("`member` is missing".to_owned());
+        };
+        let book = self.book(arguments)?;
+        if book.lent_to.is_some() {
+            return Err(format!("`{}` is lent already", book.title));
+        }
+        book.lent_to = Some(member.to_owned());
+        Ok(json!({"borrowed": book.title, "member": member, "days": 14}))
+    }
+
+    fn return_book(&mut self, arguments: &Map<String, Value>) -> Result<Value, String> {
+        let book = self.book(arguments)?;
+        match book.lent_to.take() {
+            Some(member) => Ok(json!({"returned": book.title, "member": member})),
+            None => Err(format!("`{}` is not lent", book.title)),
+        }
+    }
+
+    fn book(&mut self, arguments: &Map<String, Value>) -> Result<&mut Book, String> {
+        let Some(id) = arguments.get("id").and_then(Value::as_u64) else {
+            return Err("`id` is missing, or no number".to_owned());
+        };
+        let found = self.books.iter_mut().find(|book| book.id == id);
+        found.ok_or_else(|| format!("there is no book {id}"))
+    }
+}
+
+impl Book {
+    fn shown(&self) -> Value {
+        json!({
+            "id": self.id,
+            "title": self.title,
+            "author": self.author,
+            "available": self.lent_to.is_none(),
+        })
+    }
+}
+
+fn tools() -> Value {
+    let text = json!({"type": "string"});
+    json!([
+        {
+            "name": "search_books",
+            "description": "Finds books by parts of their author's name or title.",
+            "inputSchema": {"type": "object", "properties": {"author": text, "title": text}},
+            "annotations": {"readOnlyHint": true},
+        },
+        {
+            "name": "borrow_book",
+            "description": "Lends a book to a member.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {"id": {"type": "integer"}, "member": text},
+                "required": ["id", "member"],
+            },
+        },
+        {
+            "name": "return_book",
+            "description": "Takes a book back.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {"id": {"type": "integer"}},
+                "required": ["id"],
+            },
+        },
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_book_is_lent_once() {
+        let call = |id: u64| {
+            let arguments = json!({"id": id, "member": "bob"});
+            let params = json!({"name": "borrow_book", "arguments": arguments});
+            json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+        };
+        let input = format!("{}\n{}\nnonsense\n", call(1), call(1));
+        let mut output = Vec::new();
+        serve(input.as_bytes(), &mut output).unwrap();
+        let lines: Vec<Value> = String::from_utf8(output)
+            .unwrap()
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(lines.len(), 2);
+        assert!(lines[0].pointer("/result/isError").is_none());
+        assert_eq!(lines[1].pointer("/result/isError"), Some(&json!(true)));
+    }
+}

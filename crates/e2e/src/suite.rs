@@ -1,0 +1,93 @@
+//! Suites that tests write: a folder with an eval file, tasks, a script for a model, and a server.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::session::Session;
+
+/// A suite in a folder of its own. JSON is YAML too, so what has many quotes is written as such.
+pub struct Suite {
+    folder: tempfile::TempDir,
+}
+
+impl Suite {
+    /// A suite of these tasks, with `rules` for its model, on the fixture server with these arguments.
+    pub fn new(rules: &str, server: &[&str]) -> Self {
+        let command = crate::fixture();
+        Self::on(
+            rules,
+            &json!({"fixture": {"command": command, "args": server}}),
+        )
+    }
+
+    /// The same, on servers as an MCP config describes them.
+    pub fn on(rules: &str, servers: &Value) -> Self {
+        let suite = Self {
+            folder: tempfile::tempdir().expect("a folder can be made"),
+        };
+        suite.write("model.yaml", &format!("kind: Script\nrules:\n{rules}"));
+        suite.write("mcp.json", &json!({"mcpServers": servers}).to_string());
+        suite.eval(&json!({}), &json!({}));
+        suite
+    }
+
+    /// Writes the eval file: `config` is added to its configuration, `set` to its one task set.
+    pub fn eval(&self, config: &Value, set: &Value) {
+        let mut all = json!({
+            "agent": {"type": "builtin.llm-agent", "model": "scripted:model.yaml"},
+            "mcpConfigFile": "mcp.json",
+            "taskSets": [{"glob": "tasks/*.yaml"}],
+        });
+        merge(&mut all, config);
+        merge(&mut all["taskSets"][0], set);
+        let eval = json!({"kind": "Eval", "metadata": {"name": "suite"}, "config": all});
+        self.write("eval.yaml", &eval.to_string());
+    }
+
+    /// Writes a task that asks its own name. `spec` is added to its specification.
+    pub fn task(&self, name: &str, spec: &Value) {
+        let mut all = json!({"prompt": {"inline": name}});
+        merge(&mut all, spec);
+        let task = json!({
+            "kind": "Task",
+            "apiVersion": "mcpchecker/v1alpha2",
+            "metadata": {"name": name},
+            "spec": all,
+        });
+        self.write(&format!("tasks/{name}.yaml"), &task.to_string());
+    }
+
+    /// Writes a file.
+    pub fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).expect("a folder can be made");
+        }
+        std::fs::write(path, text).expect("a file can be written");
+    }
+
+    /// The path of a file.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The suite's folder.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// `proctor check` on it, with these words besides.
+    pub fn check(&self, words: &[&str]) -> Session {
+        let eval = self.path("eval.yaml").display().to_string();
+        let mut all = vec!["check", &eval];
+        all.extend(words);
+        Session::new(&all)
+    }
+}
+
+fn merge(into: &mut Value, more: &Value) {
+    for (key, value) in more.as_object().into_iter().flatten() {
+        into[key] = value.clone();
+    }
+}

@@ -1,0 +1,109 @@
+//! Every exit code, once, through the binary.
+
+use proctor_e2e::session::Seen;
+use proctor_e2e::suite::Suite;
+use rustix::process::Signal;
+use serde_json::json;
+
+/// A model that calls `echo` where the task says so, and sleeps where it says that.
+const RULES: &str = r"
+  - when: {prompt: good, results: 0}
+    reply: {calls: [{tool: echo, arguments: {text: hi}}]}
+  - when: {prompt: slow, results: 0}
+    reply: {calls: [{tool: sleep, arguments: {ms: 600000}}]}
+  - when: {prompt: outage}
+    reply: {error: {kind: key, detail: no such key}}
+  - reply: {text: done}
+";
+
+fn suite(tasks: &[&str]) -> Suite {
+    let suite = Suite::new(RULES, &[]);
+    let assertions = json!({"toolsUsed": [{"server": "fixture", "tool": "echo"}]});
+    suite.eval(&json!({}), &json!({"assertions": assertions}));
+    for task in tasks {
+        suite.task(task, &json!({}));
+    }
+    suite
+}
+
+fn expect(seen: &Seen, code: i32) {
+    assert_eq!(seen.code, Some(code), "{}\n{}", seen.stdout, seen.stderr);
+}
+
+#[test]
+fn zero_if_every_trial_passed() {
+    expect(&suite(&["good"]).check(&["-n", "2"]).run(), 0);
+}
+
+#[test]
+fn one_if_a_trial_failed() {
+    let seen = suite(&["good", "bad"]).check(&[]).run();
+    expect(&seen, 1);
+    assert!(
+        seen.stdout.contains("`echo` was never called"),
+        "{}",
+        seen.stdout
+    );
+}
+
+#[test]
+fn one_if_a_trial_failed_whatever_others_would_have_been() {
+    expect(&suite(&["outage", "bad"]).check(&[]).run(), 1);
+}
+
+#[test]
+fn two_if_the_configuration_is_wrong_and_nothing_is_started() {
+    let suite = suite(&["good"]);
+    suite.write("model.yaml", "kind: Script\nrules: []\n");
+    let seen = suite.check(&[]).run();
+    expect(&seen, 2);
+    assert!(!seen.record.exists());
+}
+
+#[test]
+fn two_if_a_key_is_missing_and_nothing_is_started() {
+    let suite = suite(&["good"]);
+    let seen = suite.check(&["--model", "openai:gpt-5"]).run();
+    expect(&seen, 2);
+    assert!(seen.stderr.contains("OPENAI_API_KEY"), "{}", seen.stderr);
+    assert!(!seen.record.exists());
+}
+
+#[test]
+fn three_if_it_can_t_be_told() {
+    let seen = suite(&["good", "outage"]).check(&[]).run();
+    expect(&seen, 3);
+    assert!(seen.stdout.contains("no such key"), "{}", seen.stdout);
+}
+
+#[test]
+fn three_if_a_server_does_not_come_up_and_no_trial_is_started() {
+    let suite = Suite::on(RULES, &json!({"gone": {"command": "false"}}));
+    let assertions = json!({"minToolCalls": 1});
+    suite.eval(&json!({}), &json!({"assertions": assertions}));
+    suite.task("good", &json!({}));
+    let seen = suite.check(&[]).run();
+    expect(&seen, 3);
+    assert!(
+        seen.stderr.contains("`gone` did not come up"),
+        "{}",
+        seen.stderr
+    );
+    assert!(seen.events.is_empty());
+}
+
+#[test]
+fn four_if_nothing_is_selected() {
+    let seen = suite(&["good"]).check(&["-r", "nothing"]).run();
+    expect(&seen, 4);
+    assert!(!seen.record.exists());
+}
+
+#[test]
+fn a_hundred_and_thirty_if_interrupted() {
+    let suite = suite(&["slow"]);
+    let running = suite.check(&[]).start();
+    running.wait_for("tools/call");
+    running.signal(Signal::INT);
+    expect(&running.finish(), 130);
+}

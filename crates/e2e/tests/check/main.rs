@@ -1,0 +1,12 @@
+//! `proctor check`, from outside: suites on servers that behave and that don't, runs that are stopped,
+//! killed and gone on with, and the exit code that each ends with.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that can't go on panics, helpers included"
+)]
+
+mod exits;
+mod kills;
+mod servers;
+mod stops;

@@ -1,0 +1,96 @@
+//! What becomes of a trial whose server misbehaves.
+
+use proctor_core::event::{Blame, Outcome, TrialEnded, What};
+use proctor_e2e::session::Seen;
+use proctor_e2e::suite::Suite;
+use serde_json::{Value, json};
+
+/// Calls what the task is named after, then `echo`, then is done.
+const RULES: &str = r"
+  - when: {prompt: echo, results: 0}
+    reply: {calls: [{tool: echo, arguments: {text: hi}}]}
+  - when: {prompt: sleep, results: 0}
+    reply: {calls: [{tool: sleep, arguments: {ms: 600000}}]}
+  - when: {prompt: nothing, results: 0}
+    reply: {calls: [{tool: nothing, arguments: {}}]}
+  - when: {results: 1}
+    reply: {calls: [{tool: echo, arguments: {text: again}}]}
+  - reply: {text: done}
+";
+
+fn run(task: &str, server: &[&str], config: &Value, words: &[&str]) -> (Seen, TrialEnded) {
+    let suite = Suite::new(RULES, server);
+    suite.eval(config, &json!({"assertions": {"minToolCalls": 1}}));
+    suite.task(task, &json!({}));
+    let seen = suite.check(words).run();
+    let ended = ended(&seen);
+    (seen, ended)
+}
+
+fn ended(seen: &Seen) -> TrialEnded {
+    match seen.events.last().map(|event| &event.event) {
+        Some(What::TrialEnded(ended)) => ended.clone(),
+        other => panic!("the trial has no end but {other:?}\n{}", seen.stderr),
+    }
+}
+
+#[test]
+fn a_server_that_dies_in_a_call_fails_the_trial_and_is_to_blame() {
+    let (seen, ended) = run("echo", &["--mode", "exit-in-call"], &json!({}), &[]);
+    assert_eq!(ended.outcome, Outcome::Failed, "{ended:?}");
+    assert_eq!(ended.blame, Some(Blame::Server));
+    assert!(ended.reason.unwrap().contains("exited with code"));
+    assert_eq!(seen.code, Some(1));
+}
+
+#[test]
+fn a_trial_that_takes_too_long_is_timed_out_and_its_server_ended() {
+    let config = json!({"defaultTaskLimits": {"timeout": "300ms"}});
+    let (seen, ended) = run("sleep", &[], &config, &[]);
+    assert_eq!(ended.outcome, Outcome::TimedOut, "{ended:?}");
+    assert_eq!(
+        ended.reason.as_deref(),
+        Some("the trial did not end within 300ms")
+    );
+    assert_eq!(seen.code, Some(1));
+}
+
+#[test]
+fn noise_is_tolerated_unless_strict() {
+    let (seen, ended) = run("echo", &["--mode", "banner"], &json!({}), &[]);
+    assert_eq!(
+        (seen.code, ended.outcome),
+        (Some(0), Outcome::Passed),
+        "{}",
+        seen.stderr
+    );
+    let (seen, ended) = run("echo", &["--mode", "banner"], &json!({}), &["--strict"]);
+    assert_eq!((seen.code, ended.outcome), (Some(1), Outcome::Failed));
+    assert_eq!(ended.blame, Some(Blame::Server));
+}
+
+#[test]
+fn a_tool_that_is_not_there_is_told_to_the_model_and_work_goes_on() {
+    let (seen, ended) = run("nothing", &[], &json!({}), &[]);
+    assert_eq!(ended.outcome, Outcome::Passed, "{ended:?}");
+    let told = seen.events.iter().any(|event| match &event.event {
+        What::ModelAsked(asked) => format!("{:?}", asked.request).contains("there is no tool"),
+        _ => false,
+    });
+    assert!(told);
+}
+
+#[test]
+fn a_shared_server_serves_all_trials_and_each_record_has_its_own_calls() {
+    let suite = Suite::new(RULES, &[]);
+    suite.eval(
+        &json!({"isolation": "run"}),
+        &json!({"assertions": {"calls": {"mode": "exact", "list": [
+            {"server": "fixture", "tool": "echo"},
+            {"server": "fixture", "tool": "echo"},
+        ]}}}),
+    );
+    suite.task("echo", &json!({}));
+    let seen = suite.check(&["-n", "10", "--jobs", "5"]).run();
+    assert_eq!(seen.code, Some(0), "{}\n{}", seen.stdout, seen.stderr);
+}

@@ -1,0 +1,125 @@
+//! Runs that are stopped, by a person or by a limit: what was started is cleaned up, and the record says why.
+
+use std::time::{Duration, Instant};
+
+use proctor_core::event::{Outcome, What};
+use proctor_e2e::session::Seen;
+use proctor_e2e::suite::Suite;
+use rustix::process::Signal;
+use serde_json::json;
+
+const RULES: &str = r"
+  - when: {prompt: slow, results: 0}
+    reply: {calls: [{tool: sleep, arguments: {ms: 600000}}]}
+  - when: {prompt: circle}
+    reply: {calls: [{tool: echo, arguments: {text: hi}}], usage: {input: 90, output: 10}}
+  - when: {prompt: quick, results: 0}
+    reply: {calls: [{tool: echo, arguments: {text: hi}}], usage: {input: 90, output: 10}}
+  - reply: {text: done, usage: {input: 90, output: 10}}
+";
+
+fn suite(task: &str, spec: &serde_json::Value) -> Suite {
+    let suite = Suite::new(RULES, &[]);
+    let assertions = json!({"toolsUsed": [{"server": "fixture", "tool": "echo"}]});
+    suite.eval(&json!({}), &json!({"assertions": assertions}));
+    suite.task(task, spec);
+    suite
+}
+
+fn ends(seen: &Seen) -> Vec<(Outcome, String)> {
+    let ends = seen.events.iter().filter_map(|event| match &event.event {
+        What::TrialEnded(ended) => Some((ended.outcome, ended.reason.clone().unwrap_or_default())),
+        _ => None,
+    });
+    ends.collect()
+}
+
+#[test]
+fn an_interrupted_trial_is_cleaned_up_and_cancelled() {
+    let touched = tempfile::tempdir().unwrap();
+    let mark = touched.path().join("cleaned");
+    let cleanup = json!([{"script": {"inline": format!("touch {}", mark.display())}}]);
+    let suite = suite("slow", &json!({"cleanup": cleanup}));
+    let running = suite.check(&[]).start();
+    running.wait_for("tools/call");
+    running.signal(Signal::INT);
+    let seen = running.finish();
+    assert_eq!(seen.code, Some(130), "{}", seen.stderr);
+    assert_eq!(
+        ends(&seen),
+        [(Outcome::Cancelled, "interrupted".to_owned())]
+    );
+    assert!(mark.exists());
+}
+
+#[test]
+fn a_second_interrupt_does_not_wait_for_the_cleanup() {
+    let cleanup = json!([{"script": {"inline": "sleep 600"}}]);
+    let suite = suite("slow", &json!({"cleanup": cleanup}));
+    let running = suite.check(&[]).start();
+    running.wait_for("tools/call");
+    running.signal(Signal::INT);
+    running.wait_for("\"cleanup\"");
+    let started = Instant::now();
+    running.signal(Signal::TERM);
+    let seen = running.finish();
+    assert_eq!(seen.code, Some(130), "{}", seen.stderr);
+    assert_eq!(ends(&seen)[0].0, Outcome::Cancelled);
+    assert!(started.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn an_interrupted_run_can_be_gone_on_with() {
+    let suite = suite("quick", &json!({}));
+    suite.task("slow", &json!({}));
+    let running = suite.check(&["-n", "2"]).start();
+    running.wait_for("600000");
+    running.signal(Signal::INT);
+    let seen = running.finish();
+    assert_eq!(seen.code, Some(130));
+    suite.write(
+        "model.yaml",
+        &format!("kind: Script\nrules:\n{}", RULES.replace("600000", "1")),
+    );
+    let again = proctor_e2e::session::Session::new(&["check", "-o", "json"])
+        .resume(&seen.record)
+        .run();
+    assert_eq!(again.code, Some(1), "{}", again.stderr);
+    let result: serde_json::Value = serde_json::from_str(&again.stdout).unwrap();
+    assert_eq!(result["results"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn the_first_failure_ends_the_run_if_asked_to() {
+    let suite = suite("a-failure", &json!({}));
+    suite.task("quick", &json!({}));
+    let seen = suite.check(&["--fail-fast"]).run();
+    assert_eq!(seen.code, Some(1), "{}", seen.stderr);
+    assert_eq!(ends(&seen).len(), 1);
+}
+
+#[test]
+fn a_spent_budget_ends_the_run_and_is_no_failure() {
+    let suite = suite("quick", &json!({}));
+    let seen = suite.check(&["-n", "5", "--budget-tokens", "250"]).run();
+    assert_eq!(seen.code, Some(3), "{}", seen.stderr);
+    let ends = ends(&seen);
+    assert_eq!(ends[0].0, Outcome::Passed);
+    assert_eq!(ends[1].0, Outcome::Cancelled);
+    assert!(ends[1].1.contains("budget"), "{ends:?}");
+    assert_eq!(ends.len(), 2);
+}
+
+#[test]
+fn turns_and_tokens_of_a_trial_are_limited() {
+    for (limit, reason) in [
+        (json!({"maxTurns": 3}), "not done after 3 turns"),
+        (json!({"maxTokens": 150}), "used 200 tokens of 150"),
+    ] {
+        let seen = suite("circle", &json!({"limits": limit})).check(&[]).run();
+        assert_eq!(seen.code, Some(1), "{}", seen.stderr);
+        let ends = ends(&seen);
+        assert_eq!(ends[0].0, Outcome::TimedOut);
+        assert!(ends[0].1.contains(reason), "{ends:?}");
+    }
+}

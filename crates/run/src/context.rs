@@ -1,0 +1,81 @@
+//! What all trials of a run share.
+//!
+//! Its main type is [`RunContext`]. Nothing in it changes while the run goes on, but for what was spent.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use proctor_core::event::{Actor, Purpose};
+use proctor_core::redact::Redactor;
+use proctor_core::suite::Suite;
+
+use crate::client::answers::Answers;
+use crate::client::{Client, ConnectOptions, Era, Timeouts};
+use crate::model::{Asker, Meter, Model, Waiting};
+use crate::recorder::Recorder;
+
+/// What all trials of a run share.
+pub struct RunContext {
+    /// What is run.
+    pub suite: Suite,
+    /// The model of each of the suite's agents.
+    pub agents: Vec<Arc<Model>>,
+    /// The models that judge; none if the suite has no judge.
+    pub judges: Vec<Arc<Model>>,
+    /// What was spent, and may be.
+    pub meter: Arc<Meter>,
+    /// The environment that servers and steps get a part of.
+    pub environment: BTreeMap<String, String>,
+    /// Variables that servers get besides the usual ones.
+    pub pass: Vec<String>,
+    /// Variables that hold model keys: nobody gets them.
+    pub withheld: Vec<String>,
+    /// The program that contains processes: Proctor itself.
+    pub guard: PathBuf,
+    /// The folder of user caches, in which released extensions are looked for.
+    pub cache: Option<PathBuf>,
+    /// How long servers may take.
+    pub timeouts: Timeouts,
+    /// Takes secrets out.
+    pub redactor: Redactor,
+    /// Whether a server that breaks the protocol in a way that can be tolerated fails the trial.
+    pub strict: bool,
+    /// The eras that servers speak, as far as that is known.
+    pub eras: BTreeMap<String, Era>,
+    /// The connections that all trials share, by server; none if each trial has its own.
+    pub shared: BTreeMap<String, Client>,
+}
+
+impl RunContext {
+    /// What a connection is made with; what is known of its server comes on top.
+    pub fn connect_options(&self, actor: Actor, recorder: Recorder) -> ConnectOptions {
+        ConnectOptions {
+            actor,
+            recorder,
+            inherited: self.environment.clone(),
+            pass: self.pass.clone(),
+            guard: self.guard.clone(),
+            timeouts: self.timeouts,
+            answers: Answers::default(),
+            era: None,
+        }
+    }
+
+    /// A model, as a trial asks it.
+    pub(crate) fn asker(
+        &self,
+        model: &Arc<Model>,
+        purpose: Purpose,
+        recorder: &Recorder,
+        waiting: &Waiting,
+    ) -> Asker {
+        Asker {
+            model: model.clone(),
+            purpose,
+            meter: self.meter.clone(),
+            recorder: recorder.clone(),
+            waiting: waiting.clone(),
+        }
+    }
+}

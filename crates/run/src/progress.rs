@@ -1,0 +1,72 @@
+//! What whoever watches a run is told, while it goes on.
+//!
+//! Main types: [`Progress`], and [`Watch`], the way to say it for one trial.
+
+use std::time::Duration;
+
+use proctor_core::event::{Phase, TrialEnded};
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::agent::Called;
+
+/// Something that happened in a run. Trials are known by their place in the order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Progress {
+    /// A trial started.
+    Started {
+        /// Which one.
+        trial: usize,
+    },
+    /// A trial came to another phase.
+    Phase {
+        /// Which one.
+        trial: usize,
+        /// The phase.
+        phase: Phase,
+    },
+    /// An agent calls something.
+    Called {
+        /// In which trial.
+        trial: usize,
+        /// What.
+        called: Called,
+    },
+    /// A trial ended.
+    Ended {
+        /// Which one.
+        trial: usize,
+        /// How.
+        ended: TrialEnded,
+        /// How long it took.
+        duration: Duration,
+    },
+    /// No more trials are started.
+    Stopping {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Tells what happens in one trial.
+#[derive(Debug, Clone)]
+pub(crate) struct Watch {
+    pub(crate) trial: usize,
+    pub(crate) to: UnboundedSender<Progress>,
+}
+
+impl Watch {
+    pub(crate) fn phase(&self, phase: Phase) {
+        let trial = self.trial;
+        self.tell(Progress::Phase { trial, phase });
+    }
+
+    pub(crate) fn called(&self, called: Called) {
+        let trial = self.trial;
+        self.tell(Progress::Called { trial, called });
+    }
+
+    /// Nobody may be watching.
+    pub(crate) fn tell(&self, progress: Progress) {
+        let _ = self.to.send(progress);
+    }
+}

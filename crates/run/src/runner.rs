@@ -1,0 +1,324 @@
+//! Runs trials: one loop that owns what is waiting, running and done.
+//!
+//! Its main function is [`run`]. It starts what may start, and hears of what ended and of who wants
+//! it all to stop; nobody else decides anything.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use proctor_core::event::{Outcome, TrialEnded, TrialStarted};
+use proctor_core::record::{RecordError, RunWriter};
+use proctor_core::suite::{Limits, Suite};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use crate::context::RunContext;
+use crate::model::Waiting;
+use crate::progress::{Progress, Watch};
+use crate::recorder::Recorder;
+use crate::stop::Stop;
+use crate::trial::Trial;
+
+/// A trial that is to be run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrialSpec {
+    /// The case, by its place in the suite.
+    pub case: usize,
+    /// The agent, by its place in the suite.
+    pub agent: usize,
+    /// Which of the case's trials by that agent, from one.
+    pub repeat: u32,
+    /// Which attempt at it, from one.
+    pub attempt: u32,
+    /// What ends it.
+    pub limits: Limits,
+    /// Whether it may run beside others.
+    pub parallel: bool,
+}
+
+impl TrialSpec {
+    /// What tells it from every other trial of its run, whichever attempt it is.
+    pub fn name(&self, suite: &Suite) -> String {
+        let (case, agent) = (&suite.cases[self.case], &suite.agents[self.agent]);
+        format!("{}:{}:{}", case.id, agent.name, self.repeat)
+    }
+}
+
+/// How many trials run at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Width {
+    /// Those that say that they may, this many at once, after all others one by one.
+    Willing(usize),
+    /// Any trials, this many at once.
+    Any(usize),
+}
+
+/// How a run goes about its trials.
+#[derive(Debug, Clone, Copy)]
+pub struct RunnerOptions {
+    /// How many trials run at once.
+    pub width: Width,
+    /// Whether the first trial that does not pass ends the run.
+    pub fail_fast: bool,
+}
+
+/// What a run came to, besides what its record says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Finished {
+    /// Why it did not run all its trials.
+    pub stopped: Option<String>,
+    /// Whether somebody stopped it from outside.
+    pub interrupted: bool,
+}
+
+/// Why a run could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The record could not be written.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// A trial panicked.
+    #[error("a trial ended in a bug of Proctor: {0}")]
+    Bug(String),
+}
+
+/// Runs trials to their ends. `interrupts` gets a message for each time that somebody wants the run
+/// to stop: the first ends it in order, the second at once.
+pub async fn run(
+    context: Arc<RunContext>,
+    writer: &RunWriter,
+    started: Instant,
+    trials: &[TrialSpec],
+    options: RunnerOptions,
+    progress: mpsc::UnboundedSender<Progress>,
+    mut interrupts: mpsc::UnboundedReceiver<()>,
+) -> Result<Finished, RunError> {
+    let mut runner = Runner {
+        context,
+        writer,
+        started,
+        trials,
+        waiting: batches(trials, options.width),
+        running: JoinSet::new(),
+        stop: watch::Sender::new(Stop::Go),
+        progress,
+        finished: Finished::default(),
+        error: None,
+    };
+    let mut hears = true;
+    loop {
+        runner.start();
+        if runner.running.is_empty() {
+            break;
+        }
+        tokio::select! {
+            Some(done) = runner.running.join_next() => runner.done(done, options.fail_fast),
+            interrupt = interrupts.recv(), if hears => match interrupt {
+                Some(()) => runner.interrupt(),
+                None => hears = false,
+            },
+        }
+    }
+    match runner.error {
+        Some(error) => Err(error),
+        None => Ok(runner.finished),
+    }
+}
+
+/// Trials that run at the same time, at most `width` of them.
+#[derive(Debug, PartialEq)]
+struct Batch {
+    width: usize,
+    trials: VecDeque<usize>,
+}
+
+/// In which order trials run. Between batches, everything comes to its end.
+fn batches(trials: &[TrialSpec], width: Width) -> VecDeque<Batch> {
+    let all = || trials.iter().enumerate();
+    let batch = |width: usize, trials: VecDeque<usize>| Batch {
+        width: width.max(1),
+        trials,
+    };
+    let batches = match width {
+        Width::Any(width) => vec![batch(width, (0..trials.len()).collect())],
+        Width::Willing(1) => vec![batch(1, (0..trials.len()).collect())],
+        Width::Willing(width) => {
+            let those = |parallel: bool| all().filter(move |(_, t)| t.parallel == parallel);
+            vec![
+                batch(1, those(false).map(|(at, _)| at).collect()),
+                batch(width, those(true).map(|(at, _)| at).collect()),
+            ]
+        }
+    };
+    batches
+        .into_iter()
+        .filter(|b| !b.trials.is_empty())
+        .collect()
+}
+
+type Done = (usize, Instant, Result<TrialEnded, RecordError>);
+
+struct Runner<'a> {
+    context: Arc<RunContext>,
+    writer: &'a RunWriter,
+    started: Instant,
+    trials: &'a [TrialSpec],
+    waiting: VecDeque<Batch>,
+    running: JoinSet<Done>,
+    stop: watch::Sender<Stop>,
+    progress: mpsc::UnboundedSender<Progress>,
+    finished: Finished,
+    error: Option<RunError>,
+}
+
+impl Runner<'_> {
+    /// Starts as many trials as may run now.
+    fn start(&mut self) {
+        while *self.stop.borrow() == Stop::Go {
+            let Some(batch) = self.waiting.front_mut() else {
+                return;
+            };
+            if self.running.len() >= batch.width {
+                return;
+            }
+            match batch.trials.pop_front() {
+                Some(trial) => {
+                    if let Err(error) = self.start_one(trial) {
+                        self.give_up(RunError::Record(error));
+                    }
+                }
+                None if self.running.is_empty() => drop(self.waiting.pop_front()),
+                None => return,
+            }
+        }
+    }
+
+    fn start_one(&mut self, at: usize) -> Result<(), RecordError> {
+        let spec = &self.trials[at];
+        let suite = &self.context.suite;
+        let (case, agent) = (&suite.cases[spec.case], &suite.agents[spec.agent]);
+        let name = spec.name(suite);
+        let micros = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let writer = self.writer.trial(
+            micros,
+            &name,
+            TrialStarted {
+                case: case.id.0.clone(),
+                agent: Some(agent.name.clone()),
+                repeat: spec.repeat,
+                attempt: spec.attempt,
+            },
+        )?;
+        let watch = Watch {
+            trial: at,
+            to: self.progress.clone(),
+        };
+        watch.tell(Progress::Started { trial: at });
+        let trial = Trial {
+            context: self.context.clone(),
+            case: spec.case,
+            agent: spec.agent,
+            limits: spec.limits,
+            recorder: Recorder::new(writer, self.started).redacting(&self.context.redactor),
+            watch,
+            waiting: Waiting::default(),
+        };
+        let stop = self.stop.subscribe();
+        let began = Instant::now();
+        self.running
+            .spawn(async move { (at, began, trial.run(stop).await) });
+        Ok(())
+    }
+
+    fn done(&mut self, done: Result<Done, tokio::task::JoinError>, fail_fast: bool) {
+        let (trial, began, ended) = match done {
+            Ok(done) => done,
+            Err(panic) => return self.give_up(RunError::Bug(panic.to_string())),
+        };
+        let ended = match ended {
+            Ok(ended) => ended,
+            Err(error) => return self.give_up(RunError::Record(error)),
+        };
+        let is_left = !self.running.is_empty() || self.waiting.iter().any(|b| !b.trials.is_empty());
+        if is_left && let Err(spent) = self.context.meter.check() {
+            self.stop_soon(spent.to_string());
+        }
+        if is_left && fail_fast && matches!(ended.outcome, Outcome::Failed | Outcome::TimedOut) {
+            self.stop_soon("a trial did not pass, and the first such ends the run".to_owned());
+        }
+        let _ = self.progress.send(Progress::Ended {
+            trial,
+            ended,
+            duration: began.elapsed(),
+        });
+    }
+
+    fn interrupt(&mut self) {
+        if self.finished.interrupted {
+            self.stop.send_replace(Stop::Now);
+            return;
+        }
+        self.finished.interrupted = true;
+        self.stop_soon("interrupted".to_owned());
+    }
+
+    /// Starts nothing more, and has running trials stop in order. The first reason stays.
+    fn stop_soon(&mut self, reason: String) {
+        if *self.stop.borrow() != Stop::Go {
+            return;
+        }
+        self.finished.stopped = Some(reason.clone());
+        let told = Progress::Stopping {
+            reason: reason.clone(),
+        };
+        let _ = self.progress.send(told);
+        self.stop.send_replace(Stop::Soon { reason });
+    }
+
+    /// Ends the run because it can't be told any more what happens in it.
+    fn give_up(&mut self, error: RunError) {
+        self.stop_soon(error.to_string());
+        self.error.get_or_insert(error);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trials_run_in_order_and_the_willing_beside_each_other() {
+        let check = |parallel: &[bool], width: Width, expected: &[(usize, &[usize])]| {
+            let trials: Vec<TrialSpec> = parallel
+                .iter()
+                .map(|parallel| TrialSpec {
+                    case: 0,
+                    agent: 0,
+                    repeat: 1,
+                    attempt: 1,
+                    limits: Limits::default(),
+                    parallel: *parallel,
+                })
+                .collect();
+            let expected: Vec<Batch> = expected
+                .iter()
+                .map(|(width, trials)| Batch {
+                    width: *width,
+                    trials: trials.iter().copied().collect(),
+                })
+                .collect();
+            assert_eq!(batches(&trials, width), expected, "{parallel:?} {width:?}");
+        };
+        check(&[], Width::Any(4), &[]);
+        check(&[true, false], Width::Willing(1), &[(1, &[0, 1])]);
+        check(
+            &[true, false, true, false],
+            Width::Willing(3),
+            &[(1, &[1, 3]), (3, &[0, 2])],
+        );
+        check(&[true, true], Width::Willing(2), &[(2, &[0, 1])]);
+        check(&[false, true, false], Width::Any(2), &[(2, &[0, 1, 2])]);
+        check(&[false], Width::Any(0), &[(1, &[0])]);
+    }
+}

@@ -1,0 +1,44 @@
+//! How a run is told to stop, and its trials with it.
+
+use tokio::sync::watch;
+
+/// Whether a run goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// It does.
+    Go,
+    /// It ends: agents stop, and what has to be cleaned up is.
+    Soon {
+        /// Why.
+        reason: String,
+    },
+    /// It ends at once.
+    Now,
+}
+
+/// Waits until a run ends, and says why.
+pub(crate) async fn soon(stop: &mut watch::Receiver<Stop>) -> String {
+    wait(stop, |stop| match stop {
+        Stop::Go => None,
+        Stop::Soon { reason } => Some(reason.clone()),
+        Stop::Now => Some("interrupted".to_owned()),
+    })
+    .await
+}
+
+/// Waits until a run ends at once.
+pub(crate) async fn now(stop: &mut watch::Receiver<Stop>) {
+    wait(stop, |stop| (*stop == Stop::Now).then_some(())).await;
+}
+
+async fn wait<T>(stop: &mut watch::Receiver<Stop>, mut meant: impl FnMut(&Stop) -> Option<T>) -> T {
+    loop {
+        if let Some(found) = meant(&stop.borrow_and_update()) {
+            return found;
+        }
+        if stop.changed().await.is_err() {
+            // Whoever could stop the run is gone.
+            std::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! One trial: setup, serve, drive, grade, and cleanup whatever happened.
+//!
+//! Its main type is [`Trial`]. A trial that goes wrong is data, not an error; only a record that
+//! can't be written is one.
+
+mod ending;
+mod grading;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proctor_core::event::{Actor, Blame, Body, Outcome, Phase, Purpose, TrialEnded, What};
+use proctor_core::record::RecordError;
+use proctor_core::suite::{Case, Limits};
+use proctor_core::verdict::Verdict;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use self::ending::{cancelled, errored, failed, timed_out};
+use crate::agent::{Connected, Driven, LoopLimits, Task, Toolbox, drive};
+use crate::client::{Client, ConnectOptions};
+use crate::context::RunContext;
+use crate::model::{AskError, ModelError, Waiting};
+use crate::progress::Watch;
+use crate::recorder::Recorder;
+use crate::steps::{Steps, StepsOptions};
+use crate::stop::{self, Stop};
+
+/// One run of a case by one agent.
+pub(crate) struct Trial {
+    pub(crate) context: Arc<RunContext>,
+    /// The case, by its place in the suite.
+    pub(crate) case: usize,
+    /// The agent, by its place in the suite.
+    pub(crate) agent: usize,
+    pub(crate) limits: Limits,
+    pub(crate) recorder: Recorder,
+    pub(crate) watch: Watch,
+    pub(crate) waiting: Waiting,
+}
+
+impl Trial {
+    /// Runs the trial to its end, and writes that.
+    pub(crate) async fn run(
+        self,
+        mut stop: watch::Receiver<Stop>,
+    ) -> Result<TrialEnded, RecordError> {
+        let mut steps = Steps::new(self.steps_options());
+        let mut toolbox = None;
+        let mut ended = {
+            let started = Instant::now();
+            tokio::select! {
+                biased;
+                reason = stop::soon(&mut stop) => cancelled(reason),
+                limit = clock(self.limits.timeout, started, &self.waiting) => timed_out(limit),
+                ended = self.work(&mut steps, &mut toolbox) => ended,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = stop::now(&mut stop) => {}
+            () = close(toolbox.take()) => {}
+        }
+        let cleanup = tokio::select! {
+            biased;
+            () = stop::now(&mut stop) => Err("it was not cleaned up".to_owned()),
+            cleanup = self.cleanup(&mut steps) => cleanup,
+        };
+        if let (Err(reason), Outcome::Passed) = (cleanup, ended.outcome) {
+            ended = errored(Blame::Suite, reason);
+        }
+        tokio::select! {
+            biased;
+            () = stop::now(&mut stop) => {}
+            () = steps.close() => {}
+        }
+        self.end(ended).await
+    }
+
+    fn case(&self) -> &Case {
+        &self.context.suite.cases[self.case]
+    }
+
+    fn phase(&self, phase: Phase) {
+        self.recorder.record(What::PhaseStarted { phase });
+        self.watch.phase(phase);
+    }
+
+    fn steps_options(&self) -> StepsOptions {
+        let (context, case) = (&self.context, self.case());
+        StepsOptions {
+            connect: context.connect_options(Actor::Step, self.recorder.clone()),
+            withheld: context.withheld.clone(),
+            redactor: context.redactor.clone(),
+            servers: context.suite.servers.clone(),
+            extensions: context.suite.extensions.clone(),
+            cache: context.cache.clone(),
+            folder: case.path.parent().map(Path::to_owned).unwrap_or_default(),
+            prompt: case.prompt.clone(),
+        }
+    }
+
+    async fn work(&self, steps: &mut Steps, toolbox: &mut Option<Toolbox>) -> TrialEnded {
+        let case = self.case();
+        if !case.has_checks() {
+            let reason = "the case has no checks, so nothing could fail it";
+            return errored(Blame::Suite, reason);
+        }
+        self.phase(Phase::Setup);
+        for step in &case.setup {
+            let result = steps.run(Phase::Setup, step).await;
+            if let (Verdict::Fail { reason } | Verdict::Unknown { reason }, false) =
+                (&result.verdict, result.goes_on)
+            {
+                let reason = format!("setup step `{}` failed: {reason}", step.id);
+                return errored(Blame::Suite, reason);
+            }
+        }
+        self.phase(Phase::Serve);
+        match self.serve().await {
+            Ok(opened) => *toolbox = Some(opened),
+            Err(reason) => return errored(Blame::Server, reason),
+        }
+        let answer = match self.drive(toolbox).await {
+            Ok(answer) => answer,
+            Err(ended) => return ended,
+        };
+        self.phase(Phase::Grade);
+        steps.agent_answered(answer.clone());
+        self.grade(steps, &answer).await
+    }
+
+    /// Connects to all servers, and asks them what they offer.
+    async fn serve(&self) -> Result<Toolbox, String> {
+        let mut connected = Vec::new();
+        for server in &self.context.suite.servers {
+            let client = if let Some(shared) = self.context.shared.get(&server.name) {
+                shared.attach(&self.recorder, Actor::Loop)
+            } else {
+                let recorder = self.recorder.clone();
+                let options = ConnectOptions {
+                    era: self.context.eras.get(&server.name).copied(),
+                    ..self.context.connect_options(Actor::Loop, recorder)
+                };
+                Client::connect(server, &options)
+                    .await
+                    .map_err(|error| error.to_string())?
+            };
+            connected.push(Connected {
+                name: server.name.clone(),
+                client,
+                allowed: server.allowed.clone(),
+            });
+        }
+        let opened = Toolbox::open(connected).await;
+        opened.map_err(|(server, error)| format!("the server `{server}`: {error}"))
+    }
+
+    /// Lets the agent work, and gives its answer as it was recorded.
+    async fn drive(&self, toolbox: &mut Option<Toolbox>) -> Result<String, TrialEnded> {
+        self.phase(Phase::Drive);
+        let Some(tools) = toolbox.as_ref() else {
+            return Err(errored(Blame::Infra, "there are no tools"));
+        };
+        let case = self.case();
+        self.recorder.record(What::Prompted {
+            text: Body::Text(case.prompt.clone()),
+        });
+        let model = &self.context.agents[self.agent];
+        let asker = self
+            .context
+            .asker(model, Purpose::Agent, &self.recorder, &self.waiting);
+        let driven = drive(&Task {
+            prompt: &case.prompt,
+            asker: &asker,
+            toolbox: tools,
+            limits: LoopLimits {
+                turns: self.limits.max_turns,
+                tokens: self.limits.max_tokens,
+                cost_usd: self.limits.max_cost_usd,
+            },
+            watch: &|called| self.watch.called(called),
+        })
+        .await;
+        let answer = match driven {
+            Driven::Answered(answer) => answer,
+            Driven::Limit(reason) => return Err(timed_out(reason)),
+            Driven::Lost(lost) => return Err(failed(Blame::Server, lost.to_string())),
+            Driven::Unanswered(error) => return Err(unanswered(&error)),
+        };
+        self.recorder.record(What::AgentAnswered {
+            text: Body::Text(answer.clone()),
+        });
+        let broken = self.protocol_breach(tools);
+        // Before anything is graded, so that the record of the servers is whole.
+        close(toolbox.take()).await;
+        match broken {
+            Some(reason) => Err(failed(Blame::Server, reason)),
+            None => Ok(self.context.redactor.text(&answer).into_owned()),
+        }
+    }
+
+    /// What a server did against the protocol, if that matters.
+    fn protocol_breach(&self, toolbox: &Toolbox) -> Option<String> {
+        if !self.context.strict {
+            return None;
+        }
+        toolbox.servers().iter().find_map(|connected| {
+            let (_, detail, _) = connected.client.findings().into_iter().next()?;
+            let name = &connected.name;
+            Some(format!("the server `{name}` breaks the protocol: {detail}"))
+        })
+    }
+
+    async fn cleanup(&self, steps: &mut Steps) -> Result<(), String> {
+        let case = self.case();
+        if case.cleanup.is_empty() {
+            return Ok(());
+        }
+        self.phase(Phase::Cleanup);
+        let all = async {
+            let mut first = Ok(());
+            for step in &case.cleanup {
+                let result = steps.run(Phase::Cleanup, step).await;
+                if let (Verdict::Fail { reason } | Verdict::Unknown { reason }, false) =
+                    (&result.verdict, result.goes_on)
+                {
+                    let reason = format!("cleanup step `{}` failed: {reason}", step.id);
+                    first = first.and(Err(reason));
+                }
+            }
+            first
+        };
+        match self.limits.cleanup_timeout {
+            None => all.await,
+            Some(limit) => tokio::time::timeout(limit, all).await.unwrap_or_else(|_| {
+                let limit = proctor_core::duration::brief(limit);
+                Err(format!("the cleanup did not end within {limit}"))
+            }),
+        }
+    }
+
+    /// Writes how the trial ended. Syncing may take long, and holds nobody else up.
+    async fn end(self, mut ended: TrialEnded) -> Result<TrialEnded, RecordError> {
+        match self.recorder.take_error() {
+            None => {}
+            // What does not fit spoils the trial, not the run.
+            Some(
+                error @ (RecordError::TrialTooLarge { .. } | RecordError::EventTooLarge { .. }),
+            ) => ended = errored(Blame::Infra, error.to_string()),
+            Some(error) => return Err(error),
+        }
+        let at = self.recorder.at();
+        let Some(trial) = self.recorder.take_trial() else {
+            return Ok(ended);
+        };
+        let end = ended.clone();
+        let written = tokio::task::spawn_blocking(move || trial.end(at, end)).await;
+        // A panic in there goes on as one.
+        written.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
+        Ok(ended)
+    }
+}
+
+async fn close(toolbox: Option<Toolbox>) {
+    if let Some(toolbox) = toolbox {
+        toolbox.close().await;
+    }
+}
+
+/// Waits until the time is over, and says so. Time spent waiting for a provider does not count.
+async fn clock(limit: Option<Duration>, started: Instant, waiting: &Waiting) -> String {
+    let Some(limit) = limit else {
+        return std::future::pending().await;
+    };
+    loop {
+        let deadline = started + limit + waiting.total();
+        if Instant::now() >= deadline {
+            let limit = proctor_core::duration::brief(limit);
+            return format!("the trial did not end within {limit}");
+        }
+        tokio::time::sleep_until(deadline).await;
+    }
+}
+
+/// What it means that a model can't be asked any more.
+fn unanswered(error: &AskError) -> TrialEnded {
+    match error {
+        AskError::Budget(reason) => cancelled(reason.clone()),
+        AskError::Model {
+            error: ModelError::Script { .. },
+            ..
+        } => errored(Blame::Suite, error.to_string()),
+        AskError::Model { .. } => errored(Blame::Infra, error.to_string()),
+    }
+}

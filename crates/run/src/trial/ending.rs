@@ -1,0 +1,35 @@
+//! The ends that a trial can come to.
+
+use proctor_core::event::{Blame, Outcome, TrialEnded};
+
+pub(super) fn passed() -> TrialEnded {
+    TrialEnded {
+        outcome: Outcome::Passed,
+        reason: None,
+        blame: None,
+    }
+}
+
+pub(super) fn failed(blame: Blame, reason: impl Into<String>) -> TrialEnded {
+    end(Outcome::Failed, Some(blame), reason)
+}
+
+pub(super) fn errored(blame: Blame, reason: impl Into<String>) -> TrialEnded {
+    end(Outcome::Errored, Some(blame), reason)
+}
+
+pub(super) fn timed_out(reason: impl Into<String>) -> TrialEnded {
+    end(Outcome::TimedOut, None, reason)
+}
+
+pub(super) fn cancelled(reason: impl Into<String>) -> TrialEnded {
+    end(Outcome::Cancelled, None, reason)
+}
+
+fn end(outcome: Outcome, blame: Option<Blame>, reason: impl Into<String>) -> TrialEnded {
+    TrialEnded {
+        outcome,
+        reason: Some(reason.into()),
+        blame,
+    }
+}

@@ -1,0 +1,183 @@
+//! Whether a trial passed: checks on what was written, then verify steps, then the judge.
+
+use proctor_core::event::{
+    Actor, Blame, Body, Graded, Phase, Purpose, StepEnded, TrialEnded, What,
+};
+use proctor_core::fold::FoldOptions;
+use proctor_core::suite::Step;
+use proctor_core::suite::step::{Action, Judgement};
+use proctor_core::transcript::Transcript;
+use proctor_core::verdict::Verdict;
+use tokio::time::Instant;
+
+use super::Trial;
+use super::ending::{cancelled, errored, failed, passed};
+use crate::judge::{Criterion, Exhibits, Judge, Ruling};
+use crate::model::AskError;
+use crate::steps::Steps;
+
+/// What the checks of a trial came to, so far.
+#[derive(Debug, Default)]
+struct Grades {
+    passed: usize,
+    failed: Vec<String>,
+    unknown: Vec<(Blame, String)>,
+}
+
+impl Grades {
+    fn add(&mut self, check: &str, verdict: &Verdict, blame: Blame) {
+        match verdict {
+            Verdict::Pass => self.passed += 1,
+            Verdict::Fail { reason } => self.failed.push(format!("{check}: {reason}")),
+            Verdict::Unknown { reason } => {
+                self.unknown.push((blame, format!("{check}: {reason}")));
+            }
+        }
+    }
+
+    fn end(self) -> TrialEnded {
+        let more = |count: usize| match count {
+            0 | 1 => String::new(),
+            count => format!(" (and {} more)", count - 1),
+        };
+        if let Some(first) = self.failed.first() {
+            let reason = format!("{first}{}", more(self.failed.len()));
+            return failed(Blame::Agent, reason);
+        }
+        if let Some((blame, first)) = self.unknown.first() {
+            let reason = format!("{first}{}", more(self.unknown.len()));
+            return errored(*blame, reason);
+        }
+        if self.passed == 0 {
+            return errored(Blame::Suite, "no check was evaluated");
+        }
+        passed()
+    }
+}
+
+impl Trial {
+    /// Evaluates everything that must hold.
+    pub(super) async fn grade(&self, steps: &mut Steps, answer: &str) -> TrialEnded {
+        let options = FoldOptions {
+            actors: vec![Actor::Agent, Actor::Loop],
+            ..FoldOptions::default()
+        };
+        let transcript = match self.recorder.fold(&options) {
+            Ok(folded) => folded.map(|folded| folded.transcript).unwrap_or_default(),
+            Err(error) => return errored(Blame::Infra, error.to_string()),
+        };
+        let mut grades = Grades::default();
+        for check in &self.case().checks {
+            let result = check.evaluate(&transcript);
+            grades.add(check.name(), &result.verdict, Blame::Infra);
+            self.recorder.record(What::Graded(Graded {
+                check: check.name().to_owned(),
+                details: check.details(),
+                verdict: result.verdict,
+                evidence: result.evidence,
+                notes: Vec::new(),
+            }));
+        }
+        self.verify(steps, &mut grades).await;
+        // The judge is asked only about what nothing else decides.
+        if grades.failed.is_empty()
+            && let Err(ended) = self.judge(steps, answer, &transcript, &mut grades).await
+        {
+            return ended;
+        }
+        grades.end()
+    }
+
+    /// Runs the verify steps that need no judge. One that fails ends them, unless it says otherwise.
+    async fn verify(&self, steps: &mut Steps, grades: &mut Grades) {
+        let others = |step: &&Step| !matches!(step.action, Action::Judge(_));
+        for step in self.case().verify.iter().filter(others) {
+            let result = steps.run(Phase::Grade, step).await;
+            let blame = result.blame.unwrap_or(Blame::Suite);
+            grades.add(&step.id, &result.verdict, blame);
+            let goes_on = result.goes_on || result.verdict == Verdict::Pass;
+            self.graded(step, result.verdict, Vec::new(), Vec::new());
+            if !goes_on {
+                break;
+            }
+        }
+    }
+
+    async fn judge(
+        &self,
+        steps: &mut Steps,
+        answer: &str,
+        transcript: &Transcript,
+        grades: &mut Grades,
+    ) -> Result<(), TrialEnded> {
+        for step in &self.case().verify {
+            let Action::Judge(judgement) = &step.action else {
+                continue;
+            };
+            let started = Instant::now();
+            let ruling = self.rule(steps, judgement, answer, transcript).await?;
+            grades.add(&step.id, &ruling.verdict, Blame::Judge);
+            self.recorder.record(What::StepEnded(StepEnded {
+                phase: Phase::Grade,
+                id: step.id.clone(),
+                kind: step.kind.clone(),
+                verdict: ruling.verdict.clone(),
+                output: Some(Body::Text(ruling.notes.join("\n"))),
+                outputs: std::collections::BTreeMap::new(),
+                duration: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
+            }));
+            self.graded(step, ruling.verdict, ruling.evidence, ruling.notes);
+            if !grades.failed.is_empty() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn rule(
+        &self,
+        steps: &Steps,
+        judgement: &Judgement,
+        answer: &str,
+        transcript: &Transcript,
+    ) -> Result<Ruling, TrialEnded> {
+        let (Judgement::Contains(template) | Judgement::Exact(template)) = judgement;
+        let reference = steps
+            .fill(template)
+            .map_err(|error| errored(Blame::Suite, error.to_string()))?;
+        let criterion = match judgement {
+            Judgement::Contains(_) => Criterion::Contains(reference),
+            Judgement::Exact(_) => Criterion::Exact(reference),
+        };
+        let context = &self.context;
+        let askers = context
+            .judges
+            .iter()
+            .map(|model| context.asker(model, Purpose::Judge, &self.recorder, &self.waiting));
+        let judge = Judge {
+            askers: askers.collect(),
+            votes: context.suite.judge.as_ref().map_or(1, |judge| judge.votes),
+        };
+        let exhibits = Exhibits {
+            prompt: &self.case().prompt,
+            answer,
+            transcript: Some(transcript),
+            answer_required: true,
+        };
+        match judge.rule(&criterion, &exhibits).await {
+            Ok(ruling) => Ok(ruling),
+            Err(AskError::Budget(reason)) => Err(cancelled(reason)),
+            Err(error) => Err(errored(Blame::Judge, format!("the judge: {error}"))),
+        }
+    }
+
+    fn graded(&self, step: &Step, verdict: Verdict, evidence: Vec<u64>, notes: Vec<String>) {
+        self.recorder.record(What::Graded(Graded {
+            check: step.id.clone(),
+            details: vec![step.kind.clone()],
+            verdict,
+            evidence,
+            notes,
+        }));
+    }
+}
