@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use proctor_core::duration;
@@ -117,9 +118,12 @@ impl Steps {
     fn write(&mut self, text: &str) -> io::Result<PathBuf> {
         let folder = match &self.scripts {
             Some(folder) => folder,
-            None => self
-                .scripts
-                .insert(tempfile::Builder::new().prefix("proctor-").tempdir()?),
+            None => self.scripts.insert(
+                tempfile::Builder::new()
+                    .prefix("proctor-")
+                    .permissions(Permissions::from_mode(0o700))
+                    .tempdir()?,
+            ),
         };
         self.written += 1;
         let path = folder.path().join(format!("script-{}", self.written));

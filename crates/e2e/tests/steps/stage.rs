@@ -1,0 +1,258 @@
+//! A trial that consists of nothing but steps, with a record, and a look at what is left of it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use proctor_core::event::{
+    Blame, Phase, RECORD_VERSION, RunStarted, StepEnded, TrialStarted, What,
+};
+use proctor_core::record::{RunReader, RunWriter};
+use proctor_core::redact::Redactor;
+use proctor_core::suite::step::{Action, Content, Field, Script, ScriptSource, Step};
+use proctor_core::suite::template::{Template, TemplateValue};
+use proctor_core::suite::{Extension, Server};
+use proctor_core::verdict::Verdict;
+use proctor_e2e::client;
+use proctor_run::recorder::Recorder;
+use proctor_run::steps::{StepResult, Steps, StepsOptions};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Carried by everything that steps start.
+const MARK: &str = "PROCTOR_STEPS_MARK";
+/// The longest that anything here may take.
+const LIMIT: Duration = Duration::from_secs(20);
+
+static STAGES: AtomicU32 = AtomicU32::new(0);
+
+/// A trial.
+pub struct Stage {
+    pub steps: Steps,
+    pub left: Left,
+    folder: TempDir,
+    _run: RunWriter,
+}
+
+impl Stage {
+    pub fn new() -> Self {
+        Self::with(Vec::new(), Vec::new())
+    }
+
+    pub fn with(servers: Vec<Server>, extensions: Vec<Extension>) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mark = format!(
+            "{}-{}",
+            std::process::id(),
+            STAGES.fetch_add(1, Ordering::Relaxed)
+        );
+        fs::create_dir(folder.path().join("task")).expect("a folder");
+        let (run, recorder) = record(&folder.path().join("record"));
+        let mut connect = client::options(recorder);
+        connect.inherited.insert(MARK.to_owned(), mark.clone());
+        connect
+            .inherited
+            .insert("SHELL".to_owned(), "/bin/sh".to_owned());
+        for key in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OTHER_KEY"] {
+            connect.inherited.insert(key.to_owned(), "a key".to_owned());
+        }
+        connect.pass.push(MARK.to_owned());
+        connect.timeouts.request = Duration::from_secs(2);
+        let steps = Steps::new(StepsOptions {
+            connect,
+            withheld: vec!["OTHER_KEY".to_owned()],
+            redactor: Redactor::default(),
+            servers,
+            extensions,
+            cache: None,
+            folder: folder.path().join("task"),
+            prompt: "count the notes".to_owned(),
+        });
+        Self {
+            steps,
+            left: Left(mark),
+            folder,
+            _run: run,
+        }
+    }
+
+    /// The folder of the task.
+    pub fn folder(&self) -> PathBuf {
+        self.folder.path().join("task")
+    }
+
+    pub async fn setup(&mut self, action: Action) -> StepResult {
+        self.run(Phase::Setup, "setup_0", action).await
+    }
+
+    pub async fn verify(&mut self, action: Action) -> StepResult {
+        self.run(Phase::Grade, "verify_0", action).await
+    }
+
+    pub async fn run(&mut self, phase: Phase, id: &str, action: Action) -> StepResult {
+        self.steps.run(phase, &step(id, action)).await
+    }
+
+    pub fn fill(&self, template: &str) -> String {
+        let filled = self.steps.fill(&text(template));
+        filled.unwrap_or_else(|error| format!("error: {error}"))
+    }
+
+    pub fn inline(&self, script: &str) -> Action {
+        Action::Script(Script {
+            source: ScriptSource::Inline(script.to_owned()),
+            folder: self.folder(),
+            env: BTreeMap::new(),
+            timeout: LIMIT,
+            continue_on_error: false,
+        })
+    }
+
+    /// All that was recorded.
+    pub fn events(&self) -> Vec<What> {
+        let run = RunReader::open(&self.folder.path().join("record")).expect("a record");
+        let trials = run.trials().expect("trials");
+        let events = run.trial(&trials[0]).expect("a trial");
+        events.map(|event| event.expect("an event").event).collect()
+    }
+
+    /// How the steps ended, as it was recorded.
+    pub fn ends(&self) -> Vec<StepEnded> {
+        let ends = self.events().into_iter().filter_map(|event| match event {
+            What::StepEnded(ended) => Some(ended),
+            _ => None,
+        });
+        ends.collect()
+    }
+
+    /// Closes all, and sees to it that nothing is left.
+    pub async fn close(self) {
+        let started = Instant::now();
+        self.steps.close().await;
+        assert!(started.elapsed() < LIMIT);
+        self.left.nothing().await;
+    }
+}
+
+fn record(folder: &Path) -> (RunWriter, Recorder) {
+    let started = RunStarted {
+        record: RECORD_VERSION,
+        proctor: "test".to_owned(),
+        started: "2026-01-01T00:00:00Z".to_owned(),
+        name: "steps".to_owned(),
+        command: Vec::new(),
+    };
+    let run = RunWriter::create(folder, Redactor::default(), started).expect("a record");
+    let trial = TrialStarted {
+        case: "steps".to_owned(),
+        agent: None,
+        repeat: 1,
+        attempt: 1,
+    };
+    let trial = run.trial(0, "steps", trial).expect("a trial");
+    (run, Recorder::new(trial, Instant::now()))
+}
+
+/// What has been started and is still there.
+pub struct Left(String);
+
+impl Left {
+    pub fn count(&self) -> usize {
+        let mark = format!("{MARK}={}", self.0);
+        let processes = fs::read_dir("/proc").expect("/proc").flatten();
+        let marked = processes.filter(|process| {
+            let environ = fs::read(process.path().join("environ")).unwrap_or_default();
+            environ
+                .split(|byte| *byte == 0)
+                .any(|entry| entry == mark.as_bytes())
+        });
+        marked.count()
+    }
+
+    /// Waits until nothing is left.
+    pub async fn nothing(&self) {
+        let started = Instant::now();
+        while self.count() > 0 {
+            assert!(started.elapsed() < LIMIT, "something is left");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Waits until something is there.
+    pub async fn something(&self) {
+        let started = Instant::now();
+        while self.count() == 0 {
+            assert!(started.elapsed() < LIMIT, "nothing was started");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+pub fn step(id: &str, action: Action) -> Step {
+    let kind = match &action {
+        Action::Script(_) => "script".to_owned(),
+        Action::Http(_) => "http".to_owned(),
+        Action::Judge(_) => "llmJudge".to_owned(),
+        Action::CallTool(call) => format!("{}.{}", call.server, call.tool),
+        Action::Extension {
+            extension,
+            operation,
+            ..
+        } => format!("{extension}.{operation}"),
+    };
+    Step {
+        id: id.to_owned(),
+        kind,
+        action,
+    }
+}
+
+pub fn text(template: &str) -> Template {
+    Template::parse(template).expect("a template")
+}
+
+pub fn value(value: &Value) -> TemplateValue {
+    TemplateValue::parse(value).expect("templates")
+}
+
+/// One field that equals a value.
+pub fn equals(path: &str, wanted: &Value) -> Option<Content> {
+    Some(Content {
+        pattern: None,
+        fields: vec![Field {
+            path: path.split('.').map(str::to_owned).collect(),
+            equals: Some(value(wanted)),
+            kind: None,
+            pattern: None,
+            exists: None,
+        }],
+    })
+}
+
+#[track_caller]
+pub fn passes(result: &StepResult) {
+    assert_eq!(result.verdict, Verdict::Pass, "{result:?}");
+    assert!(result.goes_on);
+    assert_eq!(result.blame, None);
+}
+
+#[track_caller]
+pub fn fails(result: &StepResult, blame: Blame, says: &str) {
+    let Verdict::Fail { reason } = &result.verdict else {
+        panic!("{result:?}")
+    };
+    assert!(reason.contains(says), "{reason}");
+    assert_eq!(result.blame, Some(blame));
+}
+
+#[track_caller]
+pub fn cannot_tell(result: &StepResult, blame: Blame, says: &str) {
+    let Verdict::Unknown { reason } = &result.verdict else {
+        panic!("{result:?}")
+    };
+    assert!(reason.contains(says), "{reason}");
+    assert_eq!(result.blame, Some(blame));
+    assert!(!result.goes_on);
+}

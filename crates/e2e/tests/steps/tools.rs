@@ -1,0 +1,150 @@
+//! Calls of tools by steps, on the fixture server.
+
+use std::time::Duration;
+
+use proctor_core::event::{Actor, Blame, Phase, What};
+use proctor_core::suite::step::{Action, Content, PatternTemplate, ToolStep};
+use proctor_e2e::client::stdio_server;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::stage::{Stage, cannot_tell, equals, fails, passes, text, value};
+
+fn call(tool: &str, args: &Value) -> ToolStep {
+    ToolStep {
+        server: "fixture".to_owned(),
+        tool: tool.to_owned(),
+        args: value(args),
+        is_error: None,
+        content: None,
+    }
+}
+
+fn stage(args: &[&str]) -> Stage {
+    Stage::with(vec![stdio_server(args)], Vec::new())
+}
+
+fn matches(pattern: &str) -> Option<Content> {
+    Some(Content {
+        pattern: Some(PatternTemplate(text(pattern))),
+        fields: Vec::new(),
+    })
+}
+
+#[tokio::test]
+async fn the_result_is_what_is_expected_or_not() {
+    let mut stage = stage(&[]);
+    let expects = |content| {
+        let args = json!({"text": r#"{"count": 3, "by": "{agent.prompt}"}"#});
+        Action::CallTool(ToolStep {
+            content,
+            ..call("echo", &args)
+        })
+    };
+    passes(&stage.run(Phase::Setup, "said", expects(None)).await);
+    let said = r#"{"count": 3, "by": "count the notes"}"#;
+    assert_eq!(stage.fill("{steps.said.text}"), said);
+    assert_eq!(stage.fill("{steps.fixture.echo.isError}"), "false");
+    let content: Value = serde_json::from_str(&stage.fill("{steps.said.content}")).unwrap();
+    assert_eq!(content[0]["text"], said);
+
+    passes(
+        &stage
+            .verify(expects(matches("\"by\": \"{agent.prompt}\"}$")))
+            .await,
+    );
+    passes(&stage.verify(expects(equals("count", &json!(3)))).await);
+    // As other tools read it: the list of blocks.
+    passes(
+        &stage
+            .verify(expects(equals("0.type", &json!("text"))))
+            .await,
+    );
+    let wrong = stage.verify(expects(equals("count", &json!(4)))).await;
+    fails(&wrong, Blame::Agent, "`count` should be 4, and is 3");
+    let wrong = stage.verify(expects(matches("^nothing"))).await;
+    fails(
+        &wrong,
+        Blame::Agent,
+        "the result does not match `^nothing`: ",
+    );
+
+    // One connection, which is the steps' own.
+    let opened: Vec<Actor> = stage
+        .events()
+        .into_iter()
+        .filter_map(|event| match event {
+            What::ConnectionOpened(opened) => Some(opened.actor),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(opened, [Actor::Step]);
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_tool_that_fails_does_what_it_should_or_not() {
+    let mut stage = stage(&[]);
+    let expects = |tool: &str, is_error| {
+        Action::CallTool(ToolStep {
+            is_error,
+            ..call(tool, &json!({"text": "hi"}))
+        })
+    };
+    fails(
+        &stage.verify(expects("fail", None)).await,
+        Blame::Agent,
+        "`fail` failed: `",
+    );
+    fails(
+        &stage.setup(expects("fail", Some(false))).await,
+        Blame::Suite,
+        "`fail` failed: `",
+    );
+    passes(&stage.verify(expects("fail", Some(true))).await);
+    let went_well = stage.verify(expects("echo", Some(true))).await;
+    fails(
+        &went_well,
+        Blame::Agent,
+        "`echo` should have failed, and did not",
+    );
+    let unknown = stage.verify(expects("nothing", None)).await;
+    fails(
+        &unknown,
+        Blame::Suite,
+        "the server answered `nothing` with error -32602",
+    );
+    passes(&stage.verify(expects("nothing", Some(true))).await);
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_can_not_tell() {
+    let check = async |args: &[&str], blame: Blame, says: &str| {
+        let mut stage = stage(args);
+        let action = Action::CallTool(call("echo", &json!({"text": "hi"})));
+        cannot_tell(&stage.verify(action).await, blame, says);
+        stage.close().await;
+    };
+    let server = Blame::Server;
+    check(&["--mode", "exit-in-call=4"], server, "exited with code 4").await;
+    check(
+        &["--mode", "exit-before-handshake"],
+        server,
+        "did not come up",
+    )
+    .await;
+    check(&["--mode", "never-answer"], server, "no answer within").await;
+}
+
+#[tokio::test]
+async fn a_dropped_call_leaves_the_connection_as_it_was() {
+    let mut stage = stage(&[]);
+    let sleep = Action::CallTool(call("sleep", &json!({"ms": 60000})));
+    let dropped = timeout(Duration::from_millis(700), stage.verify(sleep)).await;
+    assert!(dropped.is_err());
+    assert_eq!(stage.ends().len(), 1);
+    let echo = Action::CallTool(call("echo", &json!({"text": "hi"})));
+    passes(&stage.run(Phase::Cleanup, "cleanup_0", echo).await);
+    stage.close().await;
+}
