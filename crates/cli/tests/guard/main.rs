@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "the binary itself has no guard")]
 
 mod ends;
+mod lingers;
 mod parent;
 mod stage;
 mod starts;

@@ -17,6 +17,17 @@ async fn nothing_is_left_when_proctor_is_killed() {
 }
 
 #[tokio::test]
+async fn nothing_is_left_of_what_lingers_when_proctor_is_killed() {
+    let stage = Stage::new();
+    let tree = "TREE=\"trap '' TERM; setsid sleep 1000 & echo ready\"";
+    let script = "$GUARD --parent $$ --linger -- sh -c \"$TREE\" & wait";
+    let mut proctor = stage.stand_in(&format!("{tree}; {script}"));
+    assert_eq!(line(proctor.stdout.as_mut().unwrap()).await, "ready");
+    proctor.kill().await.unwrap();
+    stage.clears().await;
+}
+
+#[tokio::test]
 async fn a_guard_whose_parent_is_gone_starts_nothing() {
     let stage = Stage::new();
     // The inner shell ends before its guard starts, and the outer one is not the guard's parent.

@@ -218,8 +218,8 @@ pub fn value(value: &Value) -> TemplateValue {
 }
 
 /// One field that equals a value.
-pub fn equals(path: &str, wanted: &Value) -> Option<Content> {
-    Some(Content {
+pub fn equals(path: &str, wanted: &Value) -> Content {
+    Content {
         pattern: None,
         fields: vec![Field {
             path: path.split('.').map(str::to_owned).collect(),
@@ -228,7 +228,7 @@ pub fn equals(path: &str, wanted: &Value) -> Option<Content> {
             pattern: None,
             exists: None,
         }],
-    })
+    }
 }
 
 #[track_caller]

@@ -24,11 +24,11 @@ fn stage(args: &[&str]) -> Stage {
     Stage::with(vec![stdio_server(args)], Vec::new())
 }
 
-fn matches(pattern: &str) -> Option<Content> {
-    Some(Content {
+fn matching(pattern: &str) -> Content {
+    Content {
         pattern: Some(PatternTemplate(text(pattern))),
         fields: Vec::new(),
-    })
+    }
 }
 
 #[tokio::test]
@@ -50,23 +50,41 @@ async fn the_result_is_what_is_expected_or_not() {
 
     passes(
         &stage
-            .verify(expects(matches("\"by\": \"{agent.prompt}\"}$")))
+            .verify(expects(Some(matching("\"by\": \"{agent.prompt}\"}$"))))
             .await,
     );
-    passes(&stage.verify(expects(equals("count", &json!(3)))).await);
+    passes(
+        &stage
+            .verify(expects(Some(equals("count", &json!(3)))))
+            .await,
+    );
     // As other tools read it: the list of blocks.
     passes(
         &stage
-            .verify(expects(equals("0.type", &json!("text"))))
+            .verify(expects(Some(equals("0.type", &json!("text")))))
             .await,
     );
-    let wrong = stage.verify(expects(equals("count", &json!(4)))).await;
+    let wrong = stage
+        .verify(expects(Some(equals("count", &json!(4)))))
+        .await;
     fails(&wrong, Blame::Agent, "`count` should be 4, and is 3");
-    let wrong = stage.verify(expects(matches("^nothing"))).await;
+    let wrong = stage.verify(expects(Some(matching("^nothing")))).await;
     fails(
         &wrong,
         Blame::Agent,
         "the result does not match `^nothing`: ",
+    );
+
+    let args = json!({"text": "plain"});
+    let plain = ToolStep {
+        content: Some(equals("count", &json!(4))),
+        ..call("echo", &args)
+    };
+    let wrong = stage.verify(Action::CallTool(plain)).await;
+    fails(
+        &wrong,
+        Blame::Agent,
+        "the text of the result is no JSON: `plain`; `count` is not",
     );
 
     // One connection, which is the steps' own.

@@ -20,6 +20,7 @@ pub struct Lingering {
     process: Process,
     /// Where the guard says how the process ended.
     told: UnixStream,
+    end: Option<Ended>,
     stdout: Tail,
     merged: Tail,
     /// Reads stdout to its end.
@@ -38,15 +39,18 @@ impl Lingering {
         Self {
             process,
             told,
+            end: None,
             stdout,
             merged,
             draining: stream.map(|stream| tokio::spawn(async move { drain(stream, &tails).await })),
         }
     }
 
-    /// Waits until the process itself has ended, and has been read. May be dropped and called again
-    /// before it has returned.
+    /// Waits until the process itself has ended. May be dropped and called again.
     pub async fn ended(&mut self) -> Ended {
+        if let Some(ended) = self.end {
+            return ended;
+        }
         let mut message = [0; 64];
         let told = match self.told.read(&mut message).await {
             Ok(read) => guard::read_told(&message[..read]),
@@ -57,6 +61,11 @@ impl Lingering {
             // The guard is gone, with all that it guarded.
             None => self.process.wait().await,
         };
+        *self.end.insert(ended)
+    }
+
+    /// Waits until what the process wrote before its end has been read.
+    pub async fn last_words(&mut self) {
         let drained = async {
             for draining in [&mut self.draining, &mut self.process.draining] {
                 if let Some(task) = draining {
@@ -66,7 +75,6 @@ impl Lingering {
             }
         };
         let _ = timeout(LAST_WORDS, drained).await;
-        ended
     }
 
     /// Whether neither the process nor anything that it started is left.

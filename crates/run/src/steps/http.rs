@@ -141,12 +141,13 @@ impl Steps {
                 failures.extend(expected.failures(found));
             }
         }
-        let verdict = match (failures.is_empty(), verdict) {
-            (false, _) => Verdict::fail(failures.join("; ")),
-            (true, Some(unknown)) => unknown,
-            (true, None) => Verdict::Pass,
+        let (verdict, blame) = match (failures.is_empty(), verdict) {
+            (false, _) => (Verdict::fail(failures.join("; ")), None),
+            (true, Some(unknown)) => (unknown, Some(Blame::Suite)),
+            (true, None) => (Verdict::Pass, None),
         };
         Done {
+            blame,
             outputs: outputs(response, &text),
             ..Done::new(verdict).shows(text.into_owned())
         }

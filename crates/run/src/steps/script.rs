@@ -61,6 +61,7 @@ impl Steps {
             let shown = self.options.redactor.text(&text);
             return Done::new(Verdict::fail(with_end(&reason, &shown))).shows(text);
         };
+        process.last_words().await;
         let text = process.merged().text_and_gap();
         let verdict = match ended {
             Ended::Exited(0) => Verdict::Pass,

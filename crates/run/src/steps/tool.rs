@@ -116,12 +116,18 @@ impl Steps {
             let in_text = serde_json::from_str(&parts.text).ok();
             let documents = [&parts.structured, &in_text, &parts.content];
             let documents: Vec<Value> = documents.into_iter().flatten().cloned().collect();
-            failures.extend(expected.failures(Found {
+            let found = expected.failures(Found {
                 name: "the result",
                 text: &parts.text,
                 documents: &documents,
                 redactor: &self.options.redactor,
-            }));
+            });
+            let has_fields = call.content.as_ref().is_some_and(|c| !c.fields.is_empty());
+            if has_fields && !found.is_empty() && documents.len() < 2 {
+                let said = self.options.redactor.head(parts.text.as_bytes(), SHOWN);
+                failures.push(format!("the text of the result is no JSON: `{said}`"));
+            }
+            failures.extend(found);
         }
         let verdict = match &failures[..] {
             [] => Verdict::Pass,
