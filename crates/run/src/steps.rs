@@ -159,6 +159,7 @@ impl Steps {
     /// Runs a step that is not a judge's, and records its end, also if the future is dropped before.
     pub async fn run(&mut self, phase: Phase, step: &Step) -> StepResult {
         self.lingering.retain_mut(|script| !script.is_over());
+        self.settle().await;
         let recorder = self.options.connect.recorder.clone();
         let mut note = Note::start(recorder, self.options.redactor.clone(), phase, step);
         let done = self.act(phase, &step.action, &mut note).await;
@@ -172,6 +173,13 @@ impl Steps {
             verdict: done.verdict,
             output: done.output,
             duration,
+        }
+    }
+
+    /// Waits until scripts that had to be ended are gone.
+    async fn settle(&mut self) {
+        while let Some(at) = self.lingering.iter().position(Lingering::is_ending) {
+            self.lingering.swap_remove(at).stop().await;
         }
     }
 

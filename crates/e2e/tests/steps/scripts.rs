@@ -198,23 +198,33 @@ async fn a_flood_is_read_and_only_its_end_kept() {
 #[tokio::test]
 async fn a_dropped_step_leaves_nothing_but_its_end() {
     let mut stage = Stage::new();
-    let action = stage.inline("echo begun; (setsid sleep 600 &) ; sleep 600");
+    let script = "trap 'sleep 0.3; exit' TERM; echo $$ > pid; echo begun; (setsid sleep 600 &)
+        while true; do sleep 0.05; done";
+    let action = stage.inline(script);
     let dropped = timeout(Duration::from_millis(500), stage.setup(action)).await;
     assert!(dropped.is_err());
-    stage.left.nothing().await;
     let ended = &stage.ends()[0];
-    assert_eq!(
-        ended.verdict,
-        Verdict::unknown("the step was stopped before it ended")
-    );
+    let stopped = Verdict::unknown("the step was stopped before it ended");
+    assert_eq!(ended.verdict, stopped);
     assert_eq!(ended.output, Some(Body::Text("begun\n".to_owned())));
-    // The next one is not touched by that.
-    passes(
-        &stage
-            .run(Phase::Cleanup, "cleanup_0", stage.inline("true"))
-            .await,
-    );
+    // The next one begins when it is gone.
+    let gone = stage.inline("! kill -0 $(cat pid)");
+    passes(&stage.run(Phase::Cleanup, "cleanup_0", gone).await);
+    stage.left.nothing().await;
     stage.close().await;
+}
+
+#[tokio::test]
+async fn a_dropped_step_is_ended_though_no_other_follows() {
+    let mut stage = Stage::new();
+    let action = stage.inline("(setsid sleep 600 &) ; sleep 600");
+    // On a thread of its own, as a trial may be.
+    let stage = tokio::spawn(async move {
+        let dropped = timeout(Duration::from_millis(300), stage.setup(action)).await;
+        assert!(dropped.is_err());
+        stage
+    });
+    stage.await.unwrap().left.nothing().await;
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::{Ended, Process};
-use crate::guard;
+use crate::guard::{self, KILL_LIMIT};
 use crate::tail::{Tail, drain};
 
 /// A process whose own end is told apart from the end of what it left running. Dropping it ends both.
@@ -21,6 +21,8 @@ pub struct Lingering {
     /// Where the guard says how the process ended.
     told: UnixStream,
     end: Option<Ended>,
+    /// Whether the guard has been asked to end it all.
+    is_ending: bool,
     stdout: Tail,
     merged: Tail,
     /// Reads stdout to its end.
@@ -40,6 +42,7 @@ impl Lingering {
             process,
             told,
             end: None,
+            is_ending: false,
             stdout,
             merged,
             draining: stream.map(|stream| tokio::spawn(async move { drain(stream, &tails).await })),
@@ -97,8 +100,27 @@ impl Lingering {
         &self.merged
     }
 
+    /// Asks for the end of the process and all that it left running, without waiting for it.
+    pub fn end(&mut self) {
+        if !self.is_ending {
+            self.is_ending = true;
+            self.process.end();
+        }
+    }
+
+    /// Whether its end has been asked for.
+    pub fn is_ending(&self) -> bool {
+        self.is_ending
+    }
+
     /// Ends the process and all that it left running.
     pub async fn stop(self) {
-        self.process.stop(Duration::ZERO).await;
+        // To ask again would take the grace that it was given.
+        let patience = if self.is_ending {
+            self.process.grace + KILL_LIMIT
+        } else {
+            Duration::ZERO
+        };
+        self.process.stop(patience).await;
     }
 }

@@ -47,14 +47,18 @@ impl Steps {
             Err(error @ ScriptError::Write(_)) => return Done::unknown(&error, Blame::Infra),
             Err(error) => return Done::unknown(&error, Blame::Suite),
         };
-        let mut process = match spawn.start_lingering() {
+        let process = match spawn.start_lingering() {
             Ok(process) => process,
             Err(error) => return not_started(&error),
         };
         note.written = Some(process.merged().clone());
+        // What it left running goes on until the trial is over; it itself ends with this step.
+        let mut running = Watched::new(&mut self.lingering, process);
+        let process = running.process();
         let Ok(ended) = timeout(script.timeout, process.ended()).await else {
             let merged = process.merged().clone();
-            process.stop().await;
+            drop(running);
+            self.settle().await;
             let limit = duration::render(script.timeout);
             let reason = format!("the script did not end within {limit}");
             let text = merged.text_and_gap();
@@ -70,9 +74,8 @@ impl Steps {
                 Verdict::fail(with_end(&format!("the script {ended}"), &shown))
             }
         };
-        let outputs = outputs(&process, ended);
-        // What it left running goes on until the trial is over.
-        self.lingering.push(process);
+        let outputs = outputs(process, ended);
+        running.is_over = true;
         Done {
             outputs,
             ..Done::new(verdict).shows(text)
@@ -136,6 +139,37 @@ impl Steps {
         };
         File::create_new(&path)?.write_all(text.as_bytes())?;
         Ok(path)
+    }
+}
+
+/// A script that is asked to end if nobody waits for it any more. It stays among those that may have
+/// left something, so that the next step and the end of the trial can wait until it is gone.
+struct Watched<'a> {
+    all: &'a mut Vec<Lingering>,
+    at: usize,
+    is_over: bool,
+}
+
+impl<'a> Watched<'a> {
+    fn new(all: &'a mut Vec<Lingering>, process: Lingering) -> Self {
+        all.push(process);
+        Self {
+            at: all.len() - 1,
+            all,
+            is_over: false,
+        }
+    }
+
+    fn process(&mut self) -> &mut Lingering {
+        &mut self.all[self.at]
+    }
+}
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.process().end();
+        }
     }
 }
 

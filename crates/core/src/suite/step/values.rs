@@ -3,6 +3,7 @@
 //! Its main type is [`Values`]. It only holds values: whoever runs the trial says what they are.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -24,7 +25,8 @@ pub struct Values {
     pub random_port: Option<u16>,
     /// The environment, without what steps do not get.
     pub env: BTreeMap<String, String>,
-    outputs: BTreeMap<String, BTreeMap<String, String>>,
+    /// By id and by type. Bodies of responses are among them, so both names share one.
+    outputs: BTreeMap<String, Arc<BTreeMap<String, String>>>,
 }
 
 /// Why a template could not be filled in.
@@ -85,6 +87,7 @@ fn known_part(known: &[String], hint: Option<&str>) -> String {
 impl Values {
     /// Adds what a step gave, under its id and its type. The latest step of a name counts.
     pub fn add_outputs(&mut self, id: &str, kind: &str, outputs: BTreeMap<String, String>) {
+        let outputs = Arc::new(outputs);
         self.outputs.insert(kind.to_owned(), outputs.clone());
         self.outputs.insert(id.to_owned(), outputs);
     }
