@@ -35,6 +35,23 @@ fn on_stdio(args: &[&str]) -> Seen {
         .run()
 }
 
+/// With all the time that a large message may take on a busy machine.
+fn patiently_on_stdio(args: &[&str]) -> Seen {
+    let words: Vec<&str> = CALL
+        .iter()
+        .map(|word| {
+            if word.ends_with('s') && word.starts_with(|c: char| c.is_ascii_digit()) {
+                "30s"
+            } else {
+                word
+            }
+        })
+        .collect();
+    Session::new(&words)
+        .on(fixture().display().to_string(), args)
+        .run()
+}
+
 fn on_http(args: &[&str]) -> Seen {
     let server = Fixture::http(args);
     Session::new(&CALL).at(server.url()).run()

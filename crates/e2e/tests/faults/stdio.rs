@@ -4,7 +4,9 @@ use proctor_core::event::{Body, Direction, FindingKind};
 use proctor_e2e::fixture;
 use proctor_e2e::session::Session;
 
-use crate::{CALL, Expected, check, could_not_tell, no_answer, ok, ok_but, on_stdio};
+use crate::{
+    CALL, Expected, check, could_not_tell, no_answer, ok, ok_but, on_stdio, patiently_on_stdio,
+};
 
 #[test]
 fn every_fault_ends_as_it_should() {
@@ -192,7 +194,7 @@ fn whoever_stops_to_wait_says_so() {
 
 #[test]
 fn what_is_too_large_is_hashed_and_the_next_is_taken() {
-    let seen = on_stdio(&["--mode", "big-result=104857600"]);
+    let seen = patiently_on_stdio(&["--mode", "big-result=104857600"]);
     check(
         &["big-result"],
         &seen,
