@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 pub mod client;
+pub mod model;
 pub mod session;
 pub mod suite;
 

@@ -72,7 +72,9 @@ impl Anthropic {
         if let (Some(name), true) = (&request.must_call, taken.force) {
             body["tool_choice"] = json!({"type": "tool", "name": name});
         }
-        if let Some(temperature) = taken.temperature {
+        if let Some(temperature) = taken.temperature
+            && has_temperature(&self.id)
+        {
             body["temperature"] = json!(temperature);
         }
         body
@@ -100,6 +102,15 @@ impl Anthropic {
             raw: Some(answer.raw),
         })
     }
+}
+
+/// Claude has had no temperature since its fifth generation; the API's own types have none.
+fn has_temperature(id: &str) -> bool {
+    let Some(words) = id.strip_prefix("claude-") else {
+        return true;
+    };
+    let generation = words.split('-').find_map(|word| word.parse::<u32>().ok());
+    generation.is_none_or(|generation| generation < 5)
 }
 
 /// A message, unless nothing is in it: the API takes no empty ones.
@@ -230,5 +241,25 @@ fn usage(usage: &Value) -> Usage {
         reasoning: usage
             .pointer("/output_tokens_details/thinking_tokens")
             .and_then(Value::as_u64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn older_models_have_a_temperature() {
+        for (id, expected) in [
+            ("claude-3-5-haiku-20241022", true),
+            ("claude-haiku-4-5", true),
+            ("claude-opus-4-1-20250805", true),
+            ("claude-opus-5", false),
+            ("claude-sonnet-5-5", false),
+            ("claude-fable-5-1", false),
+            ("some-other-model-9", true),
+        ] {
+            assert_eq!(has_temperature(id), expected, "{id}");
+        }
     }
 }

@@ -1,0 +1,84 @@
+//! Answers in the words of both providers, as they document them.
+
+use serde_json::{Value, json};
+
+use super::Answer;
+
+/// Chat Completions: a text, and what it took (10 in, 5 out).
+pub fn openai(text: &str) -> Answer {
+    openai_message(
+        &json!({"role": "assistant", "content": text, "refusal": null}),
+        "stop",
+    )
+}
+
+/// Chat Completions: calls, as (id, name, arguments as text).
+pub fn openai_calls(calls: &[(&str, &str, &str)]) -> Answer {
+    let call = |(id, name, arguments): &(&str, &str, &str)| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
+    let calls: Vec<Value> = calls.iter().map(call).collect();
+    let message =
+        json!({"role": "assistant", "content": null, "refusal": null, "tool_calls": calls});
+    openai_message(&message, "tool_calls")
+}
+
+/// Chat Completions: any message.
+pub fn openai_message(message: &Value, finish_reason: &str) -> Answer {
+    let body = json!({
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1_763_000_000,
+        "model": "fixture-2026-11-15",
+        "choices": [{"index": 0, "message": message, "logprobs": null, "finish_reason": finish_reason}],
+        "usage": {
+            "prompt_tokens": 10,
+            "completion_tokens": 5,
+            "total_tokens": 15,
+            "prompt_tokens_details": {"cached_tokens": 4, "audio_tokens": 0},
+            "completion_tokens_details": {"reasoning_tokens": 3, "audio_tokens": 0},
+        },
+        "service_tier": "default",
+        "system_fingerprint": "fp_1",
+    });
+    Answer::json(200, &body)
+}
+
+/// Messages: a text, and what it took (10 in, of which 4 from the cache and 3 into it, and 5 out).
+pub fn anthropic(text: &str) -> Answer {
+    anthropic_blocks(&json!([{"type": "text", "text": text}]), "end_turn")
+}
+
+/// Messages: any content.
+pub fn anthropic_blocks(content: &Value, stop_reason: &str) -> Answer {
+    let body = json!({
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "fixture",
+        "content": content,
+        "stop_reason": stop_reason,
+        "stop_sequence": null,
+        "usage": {
+            "input_tokens": 3,
+            "cache_read_input_tokens": 4,
+            "cache_creation_input_tokens": 3,
+            "output_tokens": 5,
+        },
+    });
+    Answer::json(200, &body)
+}
+
+/// What OpenAI says when it refuses.
+pub fn openai_error(status: u16, code: &str, message: &str) -> Answer {
+    let error =
+        json!({"message": message, "type": "invalid_request_error", "param": null, "code": code});
+    Answer::json(status, &json!({"error": error}))
+}
+
+/// What Anthropic says when it refuses.
+pub fn anthropic_error(status: u16, kind: &str, message: &str) -> Answer {
+    let error = json!({"type": kind, "message": message});
+    Answer::json(
+        status,
+        &json!({"type": "error", "error": error, "request_id": "req_1"}),
+    )
+}

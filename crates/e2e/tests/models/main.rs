@@ -1,0 +1,129 @@
+//! Real providers' wire formats, against a model on loopback: what is sent, what is understood, what
+//! is recorded, and every row of the fault table that concerns models.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that can't go on panics, helpers included"
+)]
+
+mod faults;
+mod opened;
+mod quirks;
+mod recorded;
+mod replies;
+mod requests;
+mod sdk;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proctor_core::event::Purpose;
+use proctor_core::model::{Message, Reply, Request};
+use proctor_core::price::Prices;
+use proctor_core::suite::agent::ModelRef;
+use proctor_e2e::model::{Answer, FixtureModel};
+use proctor_run::model::{
+    AskError, Asked, Asker, Budget, Meter, Model, ModelError, Patience, Settings, Timeouts, Waiting,
+};
+use proctor_run::recorder::Recorder;
+
+const KEY: &str = "sk-canary-0123456789abcdef";
+
+const QUICK: Timeouts = Timeouts {
+    connect: Duration::from_secs(2),
+    first_byte: Duration::from_millis(400),
+    idle: Duration::from_millis(400),
+    total: Duration::from_secs(10),
+};
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Provider {
+    OpenAi,
+    Anthropic,
+}
+
+const BOTH: [Provider; 2] = [Provider::OpenAi, Provider::Anthropic];
+
+impl Provider {
+    fn model(self, fixture: &FixtureModel) -> Model {
+        self.named(fixture, self.id())
+    }
+
+    fn id(self) -> &'static str {
+        match self {
+            Self::OpenAi => "gpt-5",
+            Self::Anthropic => "claude-opus-5",
+        }
+    }
+
+    fn named(self, fixture: &FixtureModel, id: &str) -> Model {
+        let (provider, url) = match self {
+            Self::OpenAi => ("openai", format!("{}/v1", fixture.url())),
+            Self::Anthropic => ("anthropic", fixture.url().to_owned()),
+        };
+        let env = BTreeMap::from([
+            ("OPENAI_API_KEY".to_owned(), KEY.to_owned()),
+            ("ANTHROPIC_API_KEY".to_owned(), KEY.to_owned()),
+        ]);
+        let settings = Settings {
+            base_url: Some(&url),
+            timeouts: QUICK,
+            ..Settings::of(&env)
+        };
+        let reference = ModelRef {
+            provider: Some(provider),
+            id: id.to_owned(),
+        };
+        Model::open(&reference, &settings).unwrap()
+    }
+
+    fn says(self, text: &str) -> Answer {
+        match self {
+            Self::OpenAi => proctor_e2e::model::says::openai(text),
+            Self::Anthropic => proctor_e2e::model::says::anthropic(text),
+        }
+    }
+}
+
+fn hello() -> Request {
+    Request {
+        messages: vec![Message::User("hello".to_owned())],
+        ..Request::default()
+    }
+}
+
+/// Asks once.
+async fn ask(provider: Provider, answer: Answer) -> Result<Reply, ModelError> {
+    let fixture = FixtureModel::start([answer]);
+    provider.model(&fixture).ask(&hello()).await
+}
+
+const PATIENT: Patience = Patience {
+    attempts: 3,
+    first_wait: Duration::from_millis(2),
+    longest_wait: Duration::from_millis(10),
+    longest_asked: Duration::from_secs(1),
+};
+
+fn asker(model: Model, recorder: Recorder, budget: Budget) -> Asker {
+    Asker {
+        model: Arc::new(model),
+        purpose: Purpose::Agent,
+        meter: Arc::new(Meter::new(Prices::default(), budget).with_patience(PATIENT)),
+        recorder,
+        waiting: Waiting::default(),
+    }
+}
+
+/// Asks with patience; gives how long was waited, and how often was asked.
+async fn ask_patiently(
+    provider: Provider,
+    answers: Vec<Answer>,
+) -> (Result<Asked, AskError>, Duration, usize) {
+    let fixture = FixtureModel::start(answers);
+    let model = provider.model(&fixture);
+    let asker = asker(model, Recorder::nothing(), Budget::default());
+    let result = asker.ask(&hello()).await;
+    (result, asker.waiting.total(), fixture.questions().len())
+}
