@@ -11,10 +11,11 @@ use crate::args::InitArgs;
 use crate::exit::Exit;
 use crate::output;
 
-const FILES: [(&str, &str); 3] = [
+const FILES: [(&str, &str); 4] = [
     ("eval.yaml", include_str!("init/eval.yaml")),
     ("mcp-config.yaml", include_str!("init/mcp-config.yaml")),
-    ("tasks/add.yaml", include_str!("init/tasks/add.yaml")),
+    ("model.yaml", include_str!("init/model.yaml")),
+    ("tasks/borrow.yaml", include_str!("init/tasks/borrow.yaml")),
 ];
 
 pub(crate) fn run(args: &InitArgs) -> anyhow::Result<Exit> {
@@ -39,7 +40,7 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<Exit> {
         text.push_str(&format!("wrote {}\n", printable(&shown)));
     }
     let eval = folder.join("eval.yaml").display().to_string();
-    text.push_str(&format!("next: proctor validate {}\n", printable(&eval)));
+    text.push_str(&format!("next: proctor check {}\n", printable(&eval)));
     output::result(&text)?;
     Ok(Exit::Ok)
 }

@@ -239,6 +239,8 @@ fn init_writes_a_suite_that_validates_and_never_overwrites() {
     let run = |args: &[&str]| proctor(args).current_dir(folder.path()).output();
     assert_snapshot!(run(&["init", "new"]).to_string());
     assert_snapshot!(run(&["validate", "--strict", "new/eval.yaml"]).to_string());
+    let checked = run(&["check", "new/eval.yaml"]);
+    assert_eq!(checked.code, Some(0), "{checked}");
     std::fs::write(folder.path().join("new/eval.yaml"), "mine").unwrap();
     assert_snapshot!(run(&["init", "new"]).to_string());
     std::fs::create_dir(folder.path().join("half")).unwrap();

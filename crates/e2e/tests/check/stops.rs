@@ -111,6 +111,25 @@ fn a_spent_budget_ends_the_run_and_is_no_failure() {
 }
 
 #[test]
+fn what_was_spent_before_a_break_counts() {
+    let suite = suite("quick", &json!({}));
+    let seen = suite.check(&["-n", "5", "--budget-tokens", "250"]).run();
+    let again = proctor_e2e::session::Session::new(&["check", "--budget-tokens", "250"])
+        .resume(&seen.record)
+        .run();
+    assert_eq!(again.code, Some(3), "{}", again.stderr);
+    let passed = ends(&again)
+        .iter()
+        .filter(|end| end.0 == Outcome::Passed)
+        .count();
+    assert_eq!(passed, 1);
+    let more = proctor_e2e::session::Session::new(&["check", "--budget-tokens", "5000"])
+        .resume(&seen.record)
+        .run();
+    assert_eq!(more.code, Some(0), "{}", more.stderr);
+}
+
+#[test]
 fn turns_and_tokens_of_a_trial_are_limited() {
     for (limit, reason) in [
         (json!({"maxTurns": 3}), "not done after 3 turns"),

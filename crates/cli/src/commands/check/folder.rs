@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use proctor_core::event::{Outcome, RECORD_VERSION, RunPlanned, RunStarted, What};
+use proctor_core::event::{Outcome, Purpose, RECORD_VERSION, RunPlanned, RunStarted, What};
 use proctor_core::record::{RecordOptions, RunReader, RunWriter, trial_stem};
+use proctor_core::summary::Summary;
 use proctor_run::context::RunContext;
+use proctor_run::model::Account;
 use proctor_run::runner::TrialSpec;
 
 use super::prepare::Prepared;
@@ -142,6 +144,7 @@ fn resume(folder: &Path, prepared: &Prepared, retry_errors: bool) -> anyhow::Res
             *known = latest;
         }
     }
+    count_earlier(&reader, prepared)?;
     let mut trials = Vec::new();
     for spec in &prepared.trials {
         let stem = trial_stem(&redactor.text(&spec.name(&prepared.context.suite)));
@@ -165,4 +168,23 @@ fn resume(folder: &Path, prepared: &Prepared, retry_errors: bool) -> anyhow::Res
         started,
         trials,
     })
+}
+
+/// A budget is the run's, so what was spent before the break counts.
+fn count_earlier(reader: &RunReader, prepared: &Prepared) -> anyhow::Result<()> {
+    let summary = Summary::of_run(reader)?;
+    for (purpose, asked) in [
+        (Purpose::Agent, &summary.agent),
+        (Purpose::Judge, &summary.judge),
+    ] {
+        let account = Account {
+            replies: u64::from(asked.turns),
+            usage: asked.usage,
+            cost_usd: asked.cost_usd.unwrap_or(0.0),
+            unknown_costs: u64::from(asked.cost_usd.is_none()),
+            unknown_usages: u64::from(asked.unmetered),
+        };
+        prepared.context.meter.add(purpose, &account);
+    }
+    Ok(())
 }
