@@ -28,7 +28,8 @@ pub struct ModelAsked {
     pub purpose: Purpose,
     /// The model, as `provider:id`.
     pub model: String,
-    /// How many messages of the conversation were recorded with earlier questions.
+    /// How many messages of the conversation were recorded with earlier questions: the first ones
+    /// of the latest question for the same purpose. None in a conversation that starts afresh.
     pub known: u64,
     /// The [`Request`](crate::model::Request) as JSON, without its tools and without the messages
     /// that are known already.

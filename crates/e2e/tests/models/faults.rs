@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use proctor_core::model::{Arguments, Stop};
-use proctor_e2e::model::Answer;
 use proctor_e2e::model::says::{
     anthropic_blocks, anthropic_error, openai_calls, openai_error, openai_message,
 };
-use proctor_run::model::{AskError, ModelError};
+use proctor_e2e::model::{Answer, FixtureModel};
+use proctor_run::model::{AskError, Budget, ModelError};
+use proctor_run::recorder::Recorder;
 use serde_json::json;
 
 use super::{BOTH, Provider, ask, ask_patiently};
@@ -180,7 +181,7 @@ async fn a_provider_is_left_alone_as_long_as_it_asks_and_no_longer_than_makes_se
 
 #[tokio::test]
 async fn nobody_there_is_said_with_the_place() {
-    let fixture = proctor_e2e::model::FixtureModel::start([]);
+    let fixture = FixtureModel::start([]);
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = closed.local_addr().unwrap();
     drop((closed, fixture));
@@ -260,4 +261,26 @@ async fn a_refusal_is_a_reply() {
         .await
         .unwrap();
     assert_eq!(reply.stop, Stop::Refusal);
+}
+
+#[tokio::test]
+async fn a_wait_is_announced_before_it_begins() {
+    let limited = openai_error(429, "x", "slow down").with("retry-after", "0.9");
+    let fixture = FixtureModel::start([limited, Provider::OpenAi.says("hi")]);
+    let model = Provider::OpenAi.model(&fixture);
+    let asker = super::asker(model, Recorder::nothing(), Budget::default());
+    let request = super::hello();
+    let asking = asker.ask(&request);
+    let watching = async {
+        while asker.waiting.total() == Duration::ZERO {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        // The second question comes after the wait.
+        assert_eq!(fixture.questions().len(), 1);
+        asker.waiting.total()
+    };
+    let (reply, announced) = tokio::join!(asking, watching);
+    assert!(reply.is_ok());
+    assert!(announced >= Duration::from_millis(900));
+    assert_eq!(announced, asker.waiting.total());
 }

@@ -221,3 +221,32 @@ async fn an_older_judge_is_named_by_variables() {
             .contains("x-api-key: key-of-the-judge")
     );
 }
+
+#[tokio::test]
+async fn a_proxy_of_the_environment_is_used_for_what_is_encrypted() {
+    let proxy = FixtureModel::start([]);
+    let ask = async |base_url: &str, except: &str| {
+        let env = env(&[
+            ("OPENAI_BASE_URL", base_url),
+            ("HTTPS_PROXY", proxy.url()),
+            ("NO_PROXY", except),
+        ]);
+        let model = Model::open(&reference(Some("openai")), &Settings::of(&env)).unwrap();
+        model.ask(&hello()).await
+    };
+    assert!(
+        ask("https://model.invalid/v1", "other.invalid")
+            .await
+            .is_err()
+    );
+    let paths: Vec<String> = proxy.questions().into_iter().map(|q| q.path).collect();
+    assert_eq!(paths, ["model.invalid:443"]);
+    assert!(
+        ask("https://model.invalid/v1", "model.invalid")
+            .await
+            .is_err()
+    );
+    let near = FixtureModel::start([Provider::OpenAi.says("hi")]);
+    assert!(ask(&format!("{}/v1", near.url()), "").await.is_ok());
+    assert_eq!(proxy.questions().len(), 1);
+}

@@ -5,6 +5,7 @@ use std::path::Path;
 use proctor_core::json::equal;
 use proctor_core::model::{Arguments, Message, Request, Tool, ToolCall, ToolResult, Turn};
 use proctor_e2e::model::FixtureModel;
+use proctor_e2e::model::says::anthropic_blocks;
 use serde_json::{Map, Value, json};
 
 use super::{BOTH, Provider, hello};
@@ -213,4 +214,29 @@ async fn nothing_is_sent_that_was_not_asked_for() {
     assert_eq!(keys(&openai), ["messages", "model"]);
     let anthropic = sent(Provider::Anthropic, &hello()).await;
     assert_eq!(keys(&anthropic), ["max_tokens", "messages", "model"]);
+}
+
+#[tokio::test]
+async fn an_argument_with_a_name_that_is_not_taken_comes_back_under_its_own() {
+    let blocks =
+        json!([{"type": "tool_use", "id": "a", "name": "add", "input": {"argument_1": 1}}]);
+    let fixture = FixtureModel::start([anthropic_blocks(&blocks, "tool_use")]);
+    let request = Request {
+        tools: vec![Tool {
+            name: "add".to_owned(),
+            description: None,
+            schema: json!({"type": "object", "properties": {"größe [cm]": {"type": "integer"}}}),
+        }],
+        ..hello()
+    };
+    let model = Provider::Anthropic.model(&fixture);
+    let reply = model.ask(&request).await.unwrap();
+    check_schema(
+        &fixture.questions()[0].body["tools"][0]["input_schema"],
+        "add",
+    );
+    let Arguments::Object(arguments) = &reply.turn.calls[0].arguments else {
+        panic!("{reply:?}");
+    };
+    assert_eq!(arguments.keys().collect::<Vec<_>>(), ["größe [cm]"]);
 }

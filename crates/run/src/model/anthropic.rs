@@ -2,14 +2,16 @@
 //!
 //! Its main type is [`Anthropic`].
 
-use proctor_core::model::{Message, Reply, Request, Stop, Thinking, ToolCall, Turn, Usage};
+use proctor_core::model::{
+    Arguments, Message, Reply, Request, Stop, Thinking, ToolCall, Turn, Usage,
+};
 use serde_json::{Value, json};
 
 use super::ModelError;
 use super::failure;
 use super::http::{Answer, Endpoint};
 use super::quirks::{Quirks, Taken};
-use super::schema;
+use super::schema::{self, Renamed};
 use super::turns::{Ids, arguments_of, legal_name, said_back, stopped, told_to_call};
 
 /// The API wants a limit. Thinking counts, so it is not small.
@@ -173,7 +175,8 @@ fn whole(turn: &Turn) -> Option<&Vec<Value>> {
 }
 
 fn tool(tool: &proctor_core::model::Tool) -> Value {
-    let fitted = schema::fit(tool);
+    let mut fitted = schema::fit(tool);
+    Renamed::in_schema(&mut fitted.schema);
     let mut written = json!({"name": tool.name, "input_schema": fitted.schema});
     if let Some(description) = fitted.description {
         written["description"] = description.into();
@@ -196,7 +199,7 @@ fn turn(blocks: &[Value], request: &Request) -> Turn {
             "tool_use" => turn.calls.push(ToolCall {
                 id: ids.unique(block["id"].as_str().unwrap_or_default()),
                 name: block["name"].as_str().unwrap_or_default().to_owned(),
-                arguments: arguments_of(block["input"].clone(), &block["input"].to_string()),
+                arguments: arguments(block, request),
             }),
             _ => {}
         }
@@ -214,6 +217,19 @@ fn turn(blocks: &[Value], request: &Request) -> Turn {
         turn.thinking[0].raw = Some(blocks.iter().cloned().collect());
     }
     turn
+}
+
+/// A call's arguments, by the names that the server gave them.
+fn arguments(block: &Value, request: &Request) -> Arguments {
+    let input = &block["input"];
+    match arguments_of(input.clone(), &input.to_string()) {
+        Arguments::Object(arguments) => {
+            let tool = request.tools.iter().find(|tool| block["name"] == tool.name);
+            let renamed = tool.map(|tool| Renamed::in_schema(&mut schema::fit(tool).schema));
+            Arguments::Object(renamed.unwrap_or_default().back(arguments))
+        }
+        malformed @ Arguments::Malformed { .. } => malformed,
+    }
 }
 
 fn stop(reason: Option<&str>) -> Stop {
