@@ -138,7 +138,7 @@ fn message(message: &Message) -> Option<Value> {
                 })
             };
             let blocks: Vec<Value> = results.iter().map(result).collect();
-            Some(json!({"role": "user", "content": blocks}))
+            (!blocks.is_empty()).then(|| json!({"role": "user", "content": blocks}))
         }
     }
 }

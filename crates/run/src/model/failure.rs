@@ -104,8 +104,15 @@ impl Said {
         let message = ["message", "detail", "error"]
             .iter()
             .find_map(|key| error.get(key).and_then(Value::as_str));
+        let mut message = message.or(error.as_str()).unwrap_or_default().to_owned();
+        // What is wrong does not always say with what.
+        if let Some(parameter) = error.get("param").and_then(Value::as_str)
+            && !message.contains(parameter)
+        {
+            message.push_str(&format!(" (`{parameter}`)"));
+        }
         Self {
-            message: message.or(error.as_str()).unwrap_or_default().to_owned(),
+            message,
             all: value.to_string().to_lowercase(),
             is_json: true,
         }
@@ -277,6 +284,8 @@ mod tests {
         };
         assert!(detail(r#"{"error":{"message":"no such tool"}}"#).ends_with(": no such tool"));
         assert!(detail(r#"{"error":"gone"}"#).ends_with(": gone"));
+        let named = r#"{"error":{"message":"not supported","param":"temperature"}}"#;
+        assert!(detail(named).ends_with("not supported (`temperature`)"));
         assert!(detail(r#"{"odd":1}"#).ends_with(r#"{"odd":1}"#));
         assert!(detail("<b>").ends_with("400 Bad Request: <b>"));
         assert!(detail("").ends_with("400 Bad Request"));

@@ -1,0 +1,177 @@
+//! Schemas as servers write them, and as they should not.
+
+use super::*;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::json;
+
+#[track_caller]
+fn check(schema: Value, expected: &Value, note: Option<&str>) {
+    let tool = Tool {
+        name: "t".to_owned(),
+        description: Some("does it".to_owned()),
+        schema,
+    };
+    let fitted = fit(&tool);
+    assert!(json::equal(&fitted.schema, expected), "{}", fitted.schema);
+    let description = match note {
+        None => "does it".to_owned(),
+        Some(note) => {
+            format!("does it\n\nThe arguments must also satisfy this JSON Schema: {note}")
+        }
+    };
+    assert_eq!(fitted.description, Some(description));
+}
+
+#[test]
+fn what_fits_is_left_alone() {
+    let schema = json!({"type": "object", "properties": {"a": {"anyOf": [{"type": "null"}]}},
+        "required": ["a"], "additionalProperties": false, "$defs": {"x": {"enum": [1]}}});
+    check(schema.clone(), &schema, None);
+}
+
+#[test]
+fn an_empty_schema_becomes_an_object() {
+    let empty = json!({"type": "object", "properties": {}});
+    for schema in [
+        json!({}),
+        json!(true),
+        Value::Null,
+        json!({"type": "object"}),
+    ] {
+        check(schema, &empty, None);
+    }
+    check(json!(false), &empty, Some(r#"{"schema":false}"#));
+    check(
+        json!({"type": ["object", "null"]}),
+        &empty,
+        Some(r#"{"type":["object","null"]}"#),
+    );
+}
+
+#[test]
+fn alternatives_at_the_top_go_into_the_description() {
+    check(
+        json!({"type": "object", "oneOf": [
+            {"properties": {"kind": {"const": "a"}, "n": {"type": "integer"}}},
+            {"properties": {"kind": {"const": "b"}, "n": {"type": "integer"}}},
+        ]}),
+        &json!({"type": "object", "properties": {
+            "kind": {"anyOf": [{"const": "a"}, {"const": "b"}]},
+            "n": {"type": "integer"},
+        }}),
+        Some(
+            r#"{"oneOf":[{"properties":{"kind":{"const":"a"},"n":{"type":"integer"}}},{"properties":{"kind":{"const":"b"},"n":{"type":"integer"}}}]}"#,
+        ),
+    );
+    check(
+        json!({"properties": {"a": {}}, "not": {"required": ["a"]}, "enum": [1]}),
+        &json!({"type": "object", "properties": {"a": {}}}),
+        Some(r#"{"enum":[1],"not":{"required":["a"]}}"#),
+    );
+}
+
+#[test]
+fn a_reference_at_the_top_is_put_in_its_place() {
+    let definitions = json!({"X": {"type": "object", "properties": {"a": {}}}});
+    check(
+        json!({"$ref": "#/$defs/X", "$defs": definitions}),
+        &json!({"type": "object", "properties": {"a": {}}, "$defs": definitions}),
+        None,
+    );
+    check(
+        json!({"$ref": "https://example.com/x"}),
+        &json!({"type": "object", "properties": {}}),
+        Some(r#"{"$ref":"https://example.com/x"}"#),
+    );
+}
+
+#[test]
+fn names_of_arguments_are_made_legal_and_mapped_back() {
+    let mut schema = json!({"type": "object", "required": ["a b", "ok"], "properties": {
+        "a b": {"type": "string", "description": "Text."}, "ok": {}, "é": true, "argument_1": {},
+    }});
+    let renamed = Renamed::in_schema(&mut schema);
+    let expected = json!({"type": "object", "required": ["argument_2", "ok"], "properties": {
+        "argument_2": {"type": "string", "description": "The argument `a b`. Text."},
+        "ok": {}, "argument_3": true, "argument_1": {},
+    }});
+    assert!(json::equal(&schema, &expected), "{schema}");
+    let told = json!({"argument_2": 1, "ok": 2, "argument_3": 3, "argument_1": 4, "other": 5});
+    let back = renamed.back(told.as_object().unwrap().clone());
+    let expected = json!({"a b": 1, "ok": 2, "é": 3, "argument_1": 4, "other": 5});
+    assert!(json::equal(&Value::Object(back), &expected));
+    let mut legal = json!({"type": "object", "properties": {"a.b-c_1": {}}});
+    assert_eq!(Renamed::in_schema(&mut legal), Renamed::default());
+}
+
+/// Schemas as nobody should write them.
+fn schemas() -> impl Strategy<Value = Value> {
+    let key = select(vec![
+        "type",
+        "properties",
+        "anyOf",
+        "oneOf",
+        "allOf",
+        "enum",
+        "not",
+        "items",
+        "$ref",
+        "$defs",
+        "required",
+        "exclusiveMinimum",
+        "minimum",
+        "additionalItems",
+        "x y",
+    ]);
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        select(vec!["object", "string", "#", "#/$defs/type", "a"]).prop_map(Value::from),
+    ];
+    leaf.prop_recursive(5, 60, 6, move |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..4).prop_map(Value::Array),
+            vec((key.clone(), inner), 0..6)
+                .prop_map(|pairs| { pairs.into_iter().map(|(k, v)| (k.to_owned(), v)).collect() }),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_server_says_becomes_an_object_and_loses_nothing_at_the_top(schema in schemas()) {
+        let tool = Tool { name: "t".to_owned(), description: None, schema: schema.clone() };
+        let fitted = fit(&tool);
+        prop_assert_eq!(&fitted.schema["type"], "object");
+        prop_assert!(fitted.schema["properties"].is_object());
+        let note = fitted.description.unwrap_or_default();
+        for key in NOT_AT_TOP {
+            prop_assert!(fitted.schema.get(key).is_none());
+            if schema.get(key).is_some() {
+                let quoted = format!("\"{key}\":");
+                prop_assert!(note.contains(&quoted));
+            }
+        }
+        let again = fit(&Tool { schema: fitted.schema.clone(), ..tool });
+        prop_assert!(json::equal(&again.schema, &fitted.schema));
+        prop_assert_eq!(again.description, None);
+    }
+}
+
+#[test]
+fn older_drafts_are_rewritten() {
+    check(
+        json!({"$schema": "http://json-schema.org/draft-04/schema#", "type": "object", "properties": {
+            "pair": {"type": "array", "items": [{"type": "string"}, {"minimum": 0, "exclusiveMinimum": true}], "additionalItems": false},
+            "items": {"maximum": 3, "exclusiveMaximum": false},
+        }}),
+        &json!({"type": "object", "properties": {
+            "pair": {"type": "array", "prefixItems": [{"type": "string"}, {"exclusiveMinimum": 0}], "items": false},
+            "items": {"maximum": 3},
+        }}),
+        None,
+    );
+}
