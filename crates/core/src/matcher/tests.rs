@@ -128,7 +128,7 @@ fn what_is_not_an_operator_is_an_error() {
         ],
     );
     check_errors(
-        r#"{"$é":1,"$":2}"#,
+        r#"{"$":2,"$é":1}"#,
         &[
             "$: unknown operator `$` (the operators are `$exact`, `$contains`, `$match`, `$oneOf`, `$type`, `$exists`, `$approx`, `$min`, `$max`, `$unordered`, `$schema`, `$not`; a literal key that starts with `$` goes under `$exact`)",
             "$é: unknown operator `$é` (the operators are `$exact`, `$contains`, `$match`, `$oneOf`, `$type`, `$exists`, `$approx`, `$min`, `$max`, `$unordered`, `$schema`, `$not`; a literal key that starts with `$` goes under `$exact`)",

@@ -74,7 +74,7 @@ fn tools_used_fails_with_the_nearest_call() {
             open(7, "/b", "r"),
             open(8, "/d", "w"),
         ]),
-        "`fs` `open` with {\"mode\":\"r\",\"path\":\"/a\"}: no call fits; nearest is call #7: `arguments.path`: expected \"/a\", found \"/b\"",
+        "`fs` `open` with {\"path\":\"/a\",\"mode\":\"r\"}: no call fits; nearest is call #7: `arguments.path`: expected \"/a\", found \"/b\"",
         &[7],
     );
 }
