@@ -30,12 +30,29 @@ use proctor_run::recorder::Recorder;
 
 const KEY: &str = "sk-canary-0123456789abcdef";
 
-const QUICK: Timeouts = Timeouts {
-    connect: Duration::from_secs(2),
-    first_byte: Duration::from_millis(400),
-    idle: Duration::from_millis(400),
-    total: Duration::from_secs(10),
-};
+/// For models that answer, however busy the machine is.
+const SLOW: Timeouts = timeouts(Duration::from_secs(20));
+
+/// For models that don't.
+const QUICK: Timeouts = timeouts(Duration::from_millis(700));
+
+const fn timeouts(each: Duration) -> Timeouts {
+    Timeouts {
+        connect: Duration::from_secs(20),
+        first_byte: each,
+        idle: each,
+        total: Duration::from_secs(30),
+    }
+}
+
+fn needed<'a>(answers: impl IntoIterator<Item = &'a Answer>) -> Timeouts {
+    let stalls = |answer: &Answer| matches!(answer, Answer::Never | Answer::Stalls(_));
+    if answers.into_iter().any(stalls) {
+        QUICK
+    } else {
+        SLOW
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Provider {
@@ -47,7 +64,7 @@ const BOTH: [Provider; 2] = [Provider::OpenAi, Provider::Anthropic];
 
 impl Provider {
     fn model(self, fixture: &FixtureModel) -> Model {
-        self.named(fixture, self.id())
+        self.named(fixture, self.id(), SLOW)
     }
 
     fn id(self) -> &'static str {
@@ -57,7 +74,7 @@ impl Provider {
         }
     }
 
-    fn named(self, fixture: &FixtureModel, id: &str) -> Model {
+    fn named(self, fixture: &FixtureModel, id: &str, timeouts: Timeouts) -> Model {
         let (provider, url) = match self {
             Self::OpenAi => ("openai", format!("{}/v1", fixture.url())),
             Self::Anthropic => ("anthropic", fixture.url().to_owned()),
@@ -68,7 +85,7 @@ impl Provider {
         ]);
         let settings = Settings {
             base_url: Some(&url),
-            timeouts: QUICK,
+            timeouts,
             ..Settings::of(&env)
         };
         let reference = ModelRef {
@@ -95,8 +112,10 @@ fn hello() -> Request {
 
 /// Asks once.
 async fn ask(provider: Provider, answer: Answer) -> Result<Reply, ModelError> {
+    let timeouts = needed([&answer]);
     let fixture = FixtureModel::start([answer]);
-    provider.model(&fixture).ask(&hello()).await
+    let model = provider.named(&fixture, provider.id(), timeouts);
+    model.ask(&hello()).await
 }
 
 const PATIENT: Patience = Patience {
@@ -121,8 +140,9 @@ async fn ask_patiently(
     provider: Provider,
     answers: Vec<Answer>,
 ) -> (Result<Asked, AskError>, Duration, usize) {
+    let timeouts = needed(&answers);
     let fixture = FixtureModel::start(answers);
-    let model = provider.model(&fixture);
+    let model = provider.named(&fixture, provider.id(), timeouts);
     let asker = asker(model, Recorder::nothing(), Budget::default());
     let result = asker.ask(&hello()).await;
     (result, asker.waiting.total(), fixture.questions().len())

@@ -5,7 +5,7 @@ use proctor_e2e::model::says::{anthropic_error, openai_error};
 use proctor_e2e::model::{Answer, FixtureModel};
 use serde_json::{Value, json};
 
-use super::{Provider, hello};
+use super::{Provider, SLOW, hello};
 
 /// Asks twice; gives the bodies of all questions.
 async fn bodies(provider: Provider, request: &Request, refusal: Answer) -> Vec<Value> {
@@ -14,7 +14,7 @@ async fn bodies(provider: Provider, request: &Request, refusal: Answer) -> Vec<V
 
 async fn bodies_of(provider: Provider, id: &str, request: &Request, refusal: Answer) -> Vec<Value> {
     let fixture = FixtureModel::start([refusal, provider.says("a"), provider.says("b")]);
-    let model = provider.named(&fixture, id);
+    let model = provider.named(&fixture, id, SLOW);
     assert_eq!(model.ask(request).await.unwrap().turn.text, "a");
     assert_eq!(model.ask(request).await.unwrap().turn.text, "b");
     fixture.questions().into_iter().map(|q| q.body).collect()
