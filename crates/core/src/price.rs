@@ -20,9 +20,9 @@ pub struct Price {
     pub input: f64,
     /// What comes out, thinking included.
     pub output: f64,
-    /// What goes in and is read from a cache; as other input, if absent.
+    /// What goes in and is read from a cache, if that is known.
     pub cached: Option<f64>,
-    /// What goes in and is written to a cache; as other input, if absent.
+    /// What goes in and is written to a cache, if that is known.
     pub cache_written: Option<f64>,
     /// The longest input, in tokens, for which this holds; longer ones are dearer.
     pub holds_to: Option<u64>,
@@ -39,11 +39,19 @@ impl Price {
         let written = usage.cache_written.unwrap_or(0).min(input - cached);
         let plain = input - cached - written;
         let dollars = count(plain) * self.input
-            + count(cached) * self.cached.unwrap_or(self.input)
-            + count(written) * self.cache_written.unwrap_or(self.input)
+            + part(cached, self.cached)?
+            + part(written, self.cache_written)?
             + count(output) * self.output;
         Some(dollars / 1e6)
     }
+}
+
+/// Nothing costs nothing, whatever its price is.
+fn part(tokens: u64, price: Option<f64>) -> Option<f64> {
+    if tokens == 0 {
+        return Some(0.0);
+    }
+    price.map(|price| count(tokens) * price)
 }
 
 #[expect(
@@ -87,7 +95,8 @@ impl Prices {
     /// What this usage of a model costs, if that is known.
     pub fn cost(&self, model: &str, usage: &Usage) -> Option<f64> {
         let price = self.of(model)?;
-        if price == table::NOTHING {
+        let is_free = price.input + price.output == 0.0;
+        if is_free {
             return Some(0.0);
         }
         price.cost(usage)
@@ -150,7 +159,8 @@ mod tests {
             cache_written: None,
             ..price
         };
-        near(plain.cost(&cached), 10.0);
+        assert_eq!(plain.cost(&cached), None);
+        near(plain.cost(&usage(1_000_000, 0)), 10.0);
     }
 
     #[test]
@@ -241,6 +251,11 @@ mod tests {
             1.0,
         );
         near(prices.cost("openai:local", &usage(1_000_000, 0)), 0.0);
+        let cached = Usage {
+            cached: Some(1_000_000),
+            ..usage(1_000_000, 0)
+        };
+        near(prices.cost("openai:gpt-5", &cached), 1.0);
         near(prices.cost("scripted:a.yaml", &usage(1_000_000, 0)), 5.0);
         assert!(prices.of("openai:gpt-5-mini").is_some());
     }

@@ -104,8 +104,8 @@ impl PriceFile {
         Price {
             input: self.input.0,
             output: self.output.0,
-            cached: self.cached.map(|dollars| dollars.0),
-            cache_written: self.cache_written.map(|dollars| dollars.0),
+            cached: Some(self.cached.unwrap_or(self.input).0),
+            cache_written: Some(self.cache_written.unwrap_or(self.input).0),
             holds_to: None,
         }
     }

@@ -1,7 +1,8 @@
 //! The prices that providers publish, as far as somebody has looked them up.
 //!
-//! Only what stands on a provider's page at the date. Surcharges (long input, priority, regions,
-//! caches of an hour) are not here: where they begin, the price ends.
+//! Anthropic's are from its own pages. OpenAI's are from public sources of 2026 that quote its page,
+//! not from the page itself. What nobody has looked up is absent. Surcharges (long input, priority,
+//! regions, caches of an hour) are not here: where they begin, the price ends.
 
 use super::Price;
 
@@ -17,7 +18,7 @@ pub(super) const NOTHING: Price = Price {
 };
 
 /// `provider:id` without a date, and the price.
-pub(super) const TABLE: [(&str, Price); 24] = [
+pub(super) const TABLE: [(&str, Price); 23] = [
     ("anthropic:claude-opus-5-5", claude(4.0, 5.0, 0.2, 20.0)),
     ("anthropic:claude-opus-5", claude(5.0, 6.25, 0.5, 25.0)),
     ("anthropic:claude-opus-4-8", claude(5.0, 6.25, 0.5, 25.0)),
@@ -28,8 +29,9 @@ pub(super) const TABLE: [(&str, Price); 24] = [
     ("anthropic:claude-fable-5", claude(10.0, 12.5, 1.0, 50.0)),
     ("anthropic:claude-sonnet-5-5", claude(2.0, 2.5, 0.2, 10.0)),
     ("anthropic:claude-sonnet-5", claude(2.0, 2.5, 0.2, 10.0)),
-    ("anthropic:claude-sonnet-4-5", claude(3.0, 3.75, 0.3, 15.0)),
-    ("anthropic:claude-haiku-4-5", claude(1.0, 1.25, 0.1, 5.0)),
+    ("anthropic:claude-sonnet-4-5", plain(3.0, 15.0, None)),
+    ("anthropic:claude-haiku-5-5", plain(0.1, 0.5, Some(100_000))),
+    ("anthropic:claude-haiku-4-5", plain(1.0, 5.0, None)),
     ("openai:gpt-5.5", gpt(5.0, 0.5, 30.0, Some(LONG))),
     ("openai:gpt-5.4", gpt(2.5, 0.25, 15.0, Some(LONG))),
     ("openai:gpt-5.4-mini", gpt(0.75, 0.075, 4.5, None)),
@@ -38,8 +40,6 @@ pub(super) const TABLE: [(&str, Price); 24] = [
     ("openai:gpt-5", gpt(1.25, 0.125, 10.0, None)),
     ("openai:gpt-5-mini", gpt(0.25, 0.025, 2.0, None)),
     ("openai:gpt-4.1", gpt(2.0, 0.5, 8.0, None)),
-    ("openai:gpt-4.1-mini", gpt(0.4, 0.1, 1.6, None)),
-    ("openai:gpt-4.1-nano", gpt(0.1, 0.025, 0.4, None)),
     ("openai:gpt-4o", gpt(2.5, 1.25, 10.0, None)),
     ("openai:gpt-4o-mini", gpt(0.15, 0.075, 0.6, None)),
 ];
@@ -54,6 +54,17 @@ const fn claude(input: f64, cache_written: f64, cached: f64, output: f64) -> Pri
         cached: Some(cached),
         cache_written: Some(cache_written),
         holds_to: None,
+    }
+}
+
+/// What caches cost was not looked up.
+const fn plain(input: f64, output: f64, holds_to: Option<u64>) -> Price {
+    Price {
+        input,
+        output,
+        cached: None,
+        cache_written: None,
+        holds_to,
     }
 }
 
