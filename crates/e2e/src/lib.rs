@@ -1,6 +1,6 @@
 //! How tests find and start the fixtures: servers that misbehave on demand.
 //!
-//! The programs are `fixture-server` and `fixture-tee`; the crate's README lists what they can do.
+//! The programs are `fixture-server`, `fixture-kubernetes` and `fixture-tee`; the crate's README lists what they can do.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -19,6 +19,11 @@ pub fn fixture() -> PathBuf {
 /// The path of `fixture-tee`.
 pub fn tee() -> PathBuf {
     program("fixture-tee")
+}
+
+/// The path of `fixture-kubernetes`.
+pub fn kubernetes() -> PathBuf {
+    program("fixture-kubernetes")
 }
 
 /// The path of `proctor` itself.

@@ -6,7 +6,9 @@
     reason = "a test that can't go on panics, helpers included"
 )]
 
+mod assertions;
 mod exits;
 mod kills;
+mod seeds;
 mod servers;
 mod stops;

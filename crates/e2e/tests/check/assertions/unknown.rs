@@ -1,0 +1,73 @@
+//! Assertions of which the record does not tell whether they hold.
+//!
+//! Counts, resources, prompts and orders are absent: they ask for names only, and the built-in agent sends no message
+//! that its record can't hold.
+
+use serde_json::json;
+
+use super::{all, calls, plain, row, run, told, tool};
+
+#[test]
+fn each_is_unknown_where_the_record_does_not_tell() {
+    let cut = "had to be cut from the record";
+    let silent = "the agent does not tell which skills it loads";
+    let result = || tool("big", json!({"result": {"content": {"$type": "array"}}}));
+    let no_error = || tool("big", json!({"isError": false}));
+    let rows = [
+        row("huge", json!({"toolsUsed": [result()]}), cut),
+        row("huge", json!({"toolsUsed": [no_error()]}), cut),
+        row(
+            "huge",
+            json!({"toolsUsed": [tool("big", json!({"maxDuration": "1m"}))]}),
+            "can't tell whether call #1 counts: its duration was not measured",
+        ),
+        row(
+            "huge",
+            json!({"toolsUsed": [tool("big", json!({"isError": true, "times": {"max": 0}}))]}),
+            cut,
+        ),
+        row(
+            "huge",
+            json!({"requireAny": [plain("echo"), result()]}),
+            cut,
+        ),
+        row("huge", json!({"toolsNotUsed": [no_error()]}), cut),
+        row("huge", calls("contains", &[result()]), cut),
+        row("huge", calls("inOrder", &[no_error()]), cut),
+        row("huge", calls("exact", &[result()]), cut),
+        row(
+            "idle",
+            json!({"skillsLoaded": [{"skill": "brewing"}]}),
+            silent,
+        ),
+        row(
+            "idle",
+            json!({"skillsNotLoaded": [{"skillPattern": "^b"}]}),
+            silent,
+        ),
+    ];
+    all(&rows, 3, "errored", "unknown");
+}
+
+#[test]
+fn arguments_beyond_what_checks_read_are_unknown() {
+    let entry = tool("echo", json!({"arguments": {"text": {"$match": "^a"}}}));
+    let mut every = calls("contains", std::slice::from_ref(&entry));
+    every["toolsUsed"] = json!([entry]);
+    every["requireAny"] = json!([entry]);
+    every["toolsNotUsed"] = json!([entry]);
+    every["noDuplicateCalls"] = json!(true);
+    let cut = "bytes) had to be cut from the record";
+    all(&[row("much", every, cut)], 3, "errored", "unknown");
+}
+
+#[test]
+fn a_failure_is_one_whatever_else_is_unknown() {
+    let unknown = tool("big", json!({"isError": false}));
+    let both = json!({"toolsUsed": [unknown], "maxToolCalls": 0});
+    let (seen, trials) = run(&[row("huge", both, "")]);
+    assert_eq!(seen.code, Some(1), "{}", seen.stderr);
+    assert_eq!(trials[0]["proctor"]["outcome"], "failed");
+    assert_eq!(told(&trials[0], "toolsUsed").0, "unknown");
+    assert_eq!(told(&trials[0], "maxToolCalls").0, "fail");
+}
