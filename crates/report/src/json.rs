@@ -184,5 +184,26 @@ fn usage(usage: &Usage) -> Map<String, Value> {
 
 /// Milliseconds, with microseconds behind the point.
 fn millis(duration: std::time::Duration) -> f64 {
-    duration.as_secs_f64() * 1000.0
+    (duration.as_secs_f64() * 1e6).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn milliseconds_are_written_with_the_digits_that_were_measured() {
+        for (micros, written) in [
+            (82_632, "82.632"),
+            (1_583_948, "1583.948"),
+            (90_300, "90.3"),
+            (0, "0.0"),
+            (86_400_000_001, "86400000.001"),
+        ] {
+            let shown = json!(millis(Duration::from_micros(micros)));
+            assert_eq!(shown.to_string(), written);
+        }
+    }
 }

@@ -1,5 +1,8 @@
 //! One trial of the document.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use proctor_core::event::{Blame, Graded, Outcome, Phase};
 use proctor_core::fold::{Folded, StepDone, Work};
 use proctor_core::model::Usage;
@@ -253,12 +256,12 @@ fn ours(
 
 fn ended(result: &TrialResult, folded: &Folded) -> Vec<(&'static str, Value)> {
     let work = &folded.work;
-    let mut phases: Map<String, Value> = Map::new();
+    let mut phases: BTreeMap<&str, Duration> = BTreeMap::new();
     for span in &work.phases {
-        let name = words::phase(span.phase);
-        let so_far = phases.get(name).and_then(Value::as_f64).unwrap_or(0.0);
-        phases.insert(name.to_owned(), json!(so_far + millis(span.duration)));
+        *phases.entry(words::phase(span.phase)).or_default() += span.duration;
     }
+    let phases = phases.into_iter();
+    let phases: BTreeMap<&str, f64> = phases.map(|(name, took)| (name, millis(took))).collect();
     let checks: Vec<Value> = work.checks.iter().map(check).collect();
     vec![
         ("attempt", json!(result.attempt)),
@@ -266,7 +269,7 @@ fn ended(result: &TrialResult, folded: &Folded) -> Vec<(&'static str, Value)> {
         ("blame", json!(result.blame.map(words::blame))),
         ("reason", json!(result.reason)),
         ("durationMs", json!(millis(result.duration))),
-        ("phasesMs", Value::Object(phases)),
+        ("phasesMs", json!(phases)),
         ("checks", Value::Array(checks)),
         ("findings", json!(folded.findings)),
         ("agentUsage", asked(&work.agent)),
