@@ -56,7 +56,7 @@ pub struct FoldOptions {
     /// Whose calls count.
     pub actors: Vec<Actor>,
     /// How many bytes of arguments and results are kept, as JSON. What comes after is
-    /// [`Payload::Cut`](crate::transcript::Payload::Cut): parsed, it takes many times its length.
+    /// [`Payload::Omitted`](crate::transcript::Payload::Omitted): parsed, it takes many times its length.
     pub payload_bytes: u64,
     /// How many bytes of each other text are kept: the prompt, the answer, what a step wrote. Of
     /// longer ones the middle is left out.

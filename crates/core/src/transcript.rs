@@ -95,6 +95,11 @@ pub enum Payload {
         /// How long it was.
         bytes: u64,
     },
+    /// The record holds it, but together with the calls before it is more than is read at once.
+    Omitted {
+        /// How long it is.
+        bytes: u64,
+    },
     /// It is not JSON: nothing can be said about what it meant.
     Unreadable {
         /// What the parser said.
@@ -109,6 +114,12 @@ pub enum Unread {
     #[error("({bytes} bytes) had to be cut from the record")]
     Cut {
         /// How long it was.
+        bytes: u64,
+    },
+    /// It was not read.
+    #[error("({bytes} bytes) had to be left out: all calls together are more than is read at once")]
+    Omitted {
+        /// How long it is.
         bytes: u64,
     },
     /// It is not JSON.
@@ -126,6 +137,7 @@ impl Payload {
             Self::Absent => Ok(None),
             Self::Value(value) => Ok(Some(value)),
             Self::Cut { bytes } => Err(Unread::Cut { bytes: *bytes }),
+            Self::Omitted { bytes } => Err(Unread::Omitted { bytes: *bytes }),
             Self::Unreadable { reason } => Err(Unread::NotJson {
                 reason: reason.clone(),
             }),

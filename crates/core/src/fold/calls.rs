@@ -184,7 +184,7 @@ impl Calls {
         };
         let bytes = part.get().len() as u64;
         if bytes > self.payload_bytes_left {
-            return Payload::Cut { bytes };
+            return Payload::Omitted { bytes };
         }
         self.payload_bytes_left -= bytes;
         match serde_json::from_str(part.get()) {

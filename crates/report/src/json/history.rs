@@ -32,7 +32,10 @@ fn one(call: &Call, timestamp: &str) -> Value {
             let mut params = json!({ "name": name });
             match arguments {
                 Payload::Value(arguments) => params["arguments"] = arguments.clone(),
-                Payload::Absent | Payload::Cut { .. } | Payload::Unreadable { .. } => {}
+                Payload::Absent
+                | Payload::Cut { .. }
+                | Payload::Omitted { .. }
+                | Payload::Unreadable { .. } => {}
             }
             ("name", name, params)
         }

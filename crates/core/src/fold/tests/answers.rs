@@ -226,7 +226,7 @@ fn payloads_past_the_limit_are_cut() {
         .calls("2", "b")
         .gets(&result("2", "B"))
         .folded_with(&options);
-    assert_eq!(brief(&folded), ["a=A", "b=Cut { bytes: 15 }"]);
+    assert_eq!(brief(&folded), ["a=A", "b=Omitted { bytes: 15 }"]);
 }
 
 #[test]

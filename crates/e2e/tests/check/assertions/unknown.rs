@@ -57,8 +57,8 @@ fn arguments_beyond_what_checks_read_are_unknown() {
     every["requireAny"] = json!([entry]);
     every["toolsNotUsed"] = json!([entry]);
     every["noDuplicateCalls"] = json!(true);
-    let cut = "bytes) had to be cut from the record";
-    all(&[row("much", every, cut)], 3, "errored", "unknown");
+    let left_out = "bytes) had to be left out: all calls together are more than is read at once";
+    all(&[row("much", every, left_out)], 3, "errored", "unknown");
 }
 
 #[test]
