@@ -22,6 +22,7 @@ fn kind(error: &ModelError) -> &'static str {
         ModelError::ContextOverflow { .. } => "overflow",
         ModelError::Rejected { .. } => "rejected",
         ModelError::Malformed { .. } => "malformed",
+        ModelError::Script { .. } => "script",
     }
 }
 
@@ -194,6 +195,7 @@ async fn nobody_there_is_said_with_the_place() {
     let reference = proctor_core::suite::agent::ModelRef {
         provider: Some("openai"),
         id: "x".to_owned(),
+        script: None,
     };
     let model = proctor_run::model::Model::open(&reference, &settings).unwrap();
     let error = model.ask(&super::hello()).await.unwrap_err().to_string();

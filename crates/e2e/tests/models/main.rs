@@ -91,6 +91,7 @@ impl Provider {
         let reference = ModelRef {
             provider: Some(provider),
             id: id.to_owned(),
+            script: None,
         };
         Model::open(&reference, &settings).unwrap()
     }

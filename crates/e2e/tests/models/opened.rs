@@ -18,6 +18,7 @@ fn reference(provider: Option<&'static str>) -> ModelRef {
     ModelRef {
         provider,
         id: "m".to_owned(),
+        script: None,
     }
 }
 

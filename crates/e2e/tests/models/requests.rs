@@ -211,9 +211,9 @@ async fn nothing_is_sent_that_was_not_asked_for() {
             .cloned()
             .collect::<Vec<_>>()
     };
-    assert_eq!(keys(&openai), ["messages", "model"]);
+    assert_eq!(keys(&openai), ["model", "messages"]);
     let anthropic = sent(Provider::Anthropic, &hello()).await;
-    assert_eq!(keys(&anthropic), ["max_tokens", "messages", "model"]);
+    assert_eq!(keys(&anthropic), ["model", "max_tokens", "messages"]);
 }
 
 #[tokio::test]
