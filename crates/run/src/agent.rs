@@ -7,14 +7,11 @@ mod names;
 mod rendering;
 mod toolbox;
 
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
-use std::task::Poll;
-
 use proctor_core::model::{Message, Request, ToolCall, ToolResult, Usage};
 
 pub use self::toolbox::{Called, Connected, Lost, Toolbox};
 use crate::model::{AskError, Asker};
+use crate::together::together;
 
 /// How many turns the agent has where nobody says: a model that goes round in circles must end.
 pub const DEFAULT_TURNS: u32 = 100;
@@ -88,7 +85,7 @@ pub async fn drive(task: &Task<'_>) -> Driven {
     }
 }
 
-/// Makes the calls of one turn, all at once; they are sent in their order.
+/// Makes the calls of one turn, all at once. Those to one server are sent in their order.
 async fn make_calls(task: &Task<'_>, calls: &[ToolCall]) -> Result<Vec<ToolResult>, Lost> {
     let made = calls.iter().map(|call| {
         if let Some(called) = task.toolbox.called(call) {
@@ -96,32 +93,7 @@ async fn make_calls(task: &Task<'_>, calls: &[ToolCall]) -> Result<Vec<ToolResul
         }
         task.toolbox.call(call)
     });
-    join(made.collect()).await.into_iter().collect()
-}
-
-/// Waits for all, each being tried in its order.
-async fn join<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
-    let mut waiting: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
-    let mut done: Vec<Option<F::Output>> = waiting.iter().map(|_| None).collect();
-    let all = poll_fn(|cx| {
-        let mut pending = false;
-        for (future, slot) in waiting.iter_mut().zip(&mut done) {
-            if slot.is_some() {
-                continue;
-            }
-            match pin!(future).poll(cx) {
-                Poll::Ready(output) => *slot = Some(output),
-                Poll::Pending => pending = true,
-            }
-        }
-        if pending {
-            Poll::Pending
-        } else {
-            Poll::Ready(())
-        }
-    });
-    all.await;
-    done.into_iter().flatten().collect()
+    together(made).await.into_iter().collect()
 }
 
 /// What the agent has used up.

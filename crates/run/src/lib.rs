@@ -20,5 +20,6 @@ pub mod runner;
 pub mod steps;
 mod stop;
 mod tail;
+mod together;
 mod transport;
 mod trial;

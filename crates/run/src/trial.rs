@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use proctor_core::event::{Actor, Blame, Body, Outcome, Phase, Purpose, TrialEnded, What};
 use proctor_core::record::RecordError;
-use proctor_core::suite::{Case, Limits};
+use proctor_core::suite::{Case, Limits, Server};
 use proctor_core::verdict::Verdict;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -26,6 +26,7 @@ use crate::progress::Watch;
 use crate::recorder::Recorder;
 use crate::steps::{Steps, StepsOptions};
 use crate::stop::{self, Stop};
+use crate::together::together;
 
 /// One run of a case by one agent.
 pub(crate) struct Trial {
@@ -133,28 +134,30 @@ impl Trial {
 
     /// Connects to all servers, and asks them what they offer.
     async fn serve(&self) -> Result<Toolbox, String> {
-        let mut connected = Vec::new();
-        for server in &self.context.suite.servers {
-            let client = if let Some(shared) = self.context.shared.get(&server.name) {
-                shared.attach(&self.recorder, Actor::Loop)
-            } else {
-                let recorder = self.recorder.clone();
-                let options = ConnectOptions {
-                    era: self.context.eras.get(&server.name).copied(),
-                    ..self.context.connect_options(Actor::Loop, recorder)
-                };
-                Client::connect(server, &options)
-                    .await
-                    .map_err(|error| error.to_string())?
-            };
-            connected.push(Connected {
-                name: server.name.clone(),
-                client,
-                allowed: server.allowed.clone(),
-            });
-        }
-        let opened = Toolbox::open(connected).await;
+        let servers = &self.context.suite.servers;
+        let connecting = together(servers.iter().map(|server| self.connect(server))).await;
+        let connected: Result<Vec<Connected>, String> = connecting.into_iter().collect();
+        let opened = Toolbox::open(connected?).await;
         opened.map_err(|(server, error)| format!("the server `{server}`: {error}"))
+    }
+
+    async fn connect(&self, server: &Server) -> Result<Connected, String> {
+        let client = if let Some(shared) = self.context.shared.get(&server.name) {
+            shared.attach(&self.recorder, Actor::Loop)
+        } else {
+            let recorder = self.recorder.clone();
+            let options = ConnectOptions {
+                era: self.context.eras.get(&server.name).copied(),
+                ..self.context.connect_options(Actor::Loop, recorder)
+            };
+            let connecting = Client::connect(server, &options).await;
+            connecting.map_err(|error| error.to_string())?
+        };
+        Ok(Connected {
+            name: server.name.clone(),
+            client,
+            allowed: server.allowed.clone(),
+        })
     }
 
     /// Lets the agent work, and gives its answer as it was recorded.

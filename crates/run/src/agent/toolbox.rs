@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use super::names::assign;
 use super::rendering;
 use crate::client::{CallError, Caps, Client, ListError};
+use crate::together::together;
 
 /// The server's name of the helper tools, should one of them need a prefix.
 const OWN: &str = "proctor";
@@ -329,9 +330,8 @@ impl Toolbox {
 
     /// Ends all connections.
     pub async fn close(self) {
-        for connected in self.servers {
-            connected.client.close().await;
-        }
+        let servers = self.servers.into_iter();
+        together(servers.map(|connected| connected.client.close())).await;
     }
 }
 

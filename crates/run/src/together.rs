@@ -1,0 +1,59 @@
+//! Several futures at once, in the task that waits for them.
+//!
+//! Its one function is [`together`]. Whoever drops it drops them all.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::Poll;
+
+/// Waits for all, and gives what they came to in their order. Each is first tried in its order.
+pub(crate) async fn together<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
+    let mut waiting: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
+    let mut done: Vec<Option<F::Output>> = waiting.iter().map(|_| None).collect();
+    let all = poll_fn(|cx| {
+        let mut pending = false;
+        for (future, slot) in waiting.iter_mut().zip(&mut done) {
+            if slot.is_some() {
+                continue;
+            }
+            match future.as_mut().poll(cx) {
+                Poll::Ready(output) => *slot = Some(output),
+                Poll::Pending => pending = true,
+            }
+        }
+        if pending {
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
+    });
+    all.await;
+    done.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::Barrier;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn all_go_on_at_once_and_keep_their_order() {
+        // Nobody passes before all are there.
+        let barrier = Barrier::new(3);
+        let answers = together(["a", "b", "c"].map(async |name| {
+            barrier.wait().await;
+            name
+        }));
+        assert_eq!(answers.await, ["a", "b", "c"]);
+    }
+
+    #[tokio::test]
+    async fn none_at_all_are_done_at_once() {
+        assert!(
+            together(Vec::<std::future::Ready<()>>::new())
+                .await
+                .is_empty()
+        );
+    }
+}
