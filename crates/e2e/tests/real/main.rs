@@ -11,4 +11,5 @@ mod disk;
 mod offers;
 mod servers;
 mod stops;
+mod suite;
 mod wire;

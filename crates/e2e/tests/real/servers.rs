@@ -197,11 +197,11 @@ impl Drop for Listening {
     }
 }
 
-fn node(name: &str) -> String {
+pub fn node(name: &str) -> String {
     installed(&format!("node/node_modules/.bin/{name}"))
 }
 
-fn python(name: &str) -> String {
+pub fn python(name: &str) -> String {
     installed(&format!("python/bin/{name}"))
 }
 
