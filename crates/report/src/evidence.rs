@@ -40,8 +40,10 @@ pub(crate) fn lines(result: &TrialResult, folded: &Folded) -> Vec<Line> {
         .iter()
         .filter(|check| check.verdict != Verdict::Pass)
         .collect();
+    let verdicts = open.iter().map(|check| &check.verdict);
+    let mut verdicts = verdicts.chain(work.steps.iter().map(|step| &step.verdict));
     if let Some(reason) = &result.reason
-        && !open.iter().any(|check| says(reason, &check.verdict))
+        && !verdicts.any(|verdict| says(reason, verdict))
     {
         out.wrapped(1, reason);
     }
@@ -94,10 +96,11 @@ impl Lines {
     fn check(&mut self, check: &Graded, folded: &Folded) {
         let step = verify_step(check, &folded.work.steps);
         let kind = step.map_or(String::new(), |step| format!(" ({})", step.kind));
+        let output = step.and_then(|step| step.output.as_ref());
         let answer = match &check.verdict {
             Verdict::Pass => "pass".to_owned(),
-            Verdict::Fail { reason } => reason.clone(),
-            Verdict::Unknown { reason } => format!("unknown: {reason}"),
+            Verdict::Fail { reason } => without_output(reason, output).to_owned(),
+            Verdict::Unknown { reason } => format!("unknown: {}", without_output(reason, output)),
         };
         self.wrapped(1, &format!("{}{kind}: {answer}", check.check));
         let evidence: BTreeSet<u64> = check.evidence.iter().copied().collect();
@@ -111,7 +114,9 @@ impl Lines {
             self.wrapped(2, note);
         }
         self.more(2, check.notes.len(), "note");
-        if let Some(output) = step.and_then(|step| step.output.as_ref()) {
+        // What a judge said is in the notes already.
+        let is_judge = step.is_some_and(|step| step.kind == "llmJudge");
+        if let Some(output) = output.filter(|_| !is_judge) {
             self.tail(2, output);
         }
     }
@@ -128,7 +133,9 @@ impl Lines {
         for step in failed.iter().take(SHOWN) {
             let reason = match &step.verdict {
                 Verdict::Pass => "",
-                Verdict::Fail { reason } | Verdict::Unknown { reason } => reason,
+                Verdict::Fail { reason } | Verdict::Unknown { reason } => {
+                    without_output(reason, step.output.as_ref())
+                }
             };
             let phase = crate::words::phase(step.phase);
             let text = format!("{phase} step {} ({}): {reason}", step.id, step.kind);
@@ -185,6 +192,19 @@ fn says(reason: &str, verdict: &Verdict) -> bool {
     }
 }
 
+/// A reason without the lines that quote an output, since that is shown below it.
+fn without_output<'a>(reason: &'a str, output: Option<&Text>) -> &'a str {
+    let (Some((first, rest)), Some(output)) = (reason.split_once('\n'), output) else {
+        return reason;
+    };
+    let is_quote = |line: &str| output.head.contains(line) || output.tail.contains(line);
+    if rest.lines().all(is_quote) {
+        first
+    } else {
+        reason
+    }
+}
+
 /// The verify step that a check is, if it is one.
 pub(crate) fn verify_step<'a>(check: &Graded, steps: &'a [StepDone]) -> Option<&'a StepDone> {
     steps
@@ -215,6 +235,22 @@ mod tests {
         let expected = ["a", "a", "a", "a", "a", "… and 95 lines more"];
         assert_eq!(shown(|lines| lines.wrapped(1, &text)), expected);
         assert_eq!(shown(|lines| lines.wrapped(1, "a\nb")), ["a", "b"]);
+    }
+
+    #[test]
+    fn an_output_is_not_shown_twice() {
+        let output = Text {
+            head: "one\ntwo\nthree".to_owned(),
+            left_out: 5,
+            tail: "eight\nnine".to_owned(),
+        };
+        let check = |reason: &str, expected: &str| {
+            assert_eq!(without_output(reason, Some(&output)), expected);
+            assert_eq!(without_output(reason, None), reason);
+        };
+        check("it failed", "it failed");
+        check("it failed; its end:\nght\nnine", "it failed; its end:");
+        check("it failed:\nand ten", "it failed:\nand ten");
     }
 
     #[test]

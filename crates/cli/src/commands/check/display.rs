@@ -163,9 +163,9 @@ impl Display {
 
     /// A text from outside, in one line.
     fn shown(&self, text: &str) -> String {
-        let first = self.redactor.head(text.as_bytes(), REASON);
-        let first = first.lines().next().unwrap_or_default().to_owned();
-        printable(&first).into_owned()
+        let head = self.redactor.head(text.as_bytes(), REASON);
+        let lines: Vec<&str> = head.lines().map(str::trim).collect();
+        printable(&lines.join(" ")).into_owned()
     }
 }
 
