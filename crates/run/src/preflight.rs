@@ -39,7 +39,7 @@ pub async fn look(server: &Server, options: &ConnectOptions) -> Result<Seen, Pre
     debug_assert_eq!(options.actor, Actor::Preflight);
     let client = Client::connect(server, options)
         .await
-        .map_err(|error| PreflightError::NotUp(error.to_string()))?;
+        .map_err(|error| PreflightError::NotUp(error.naming(&server.name)))?;
     match count(server, &client).await {
         Ok(seen) => Ok(Seen {
             seen,

@@ -151,7 +151,7 @@ impl Trial {
                 ..self.context.connect_options(Actor::Loop, recorder)
             };
             let connecting = Client::connect(server, &options).await;
-            connecting.map_err(|error| error.to_string())?
+            connecting.map_err(|error| error.naming(&server.name))?
         };
         Ok(Connected {
             name: server.name.clone(),

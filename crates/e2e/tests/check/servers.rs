@@ -94,3 +94,15 @@ fn a_shared_server_serves_all_trials_and_each_record_has_its_own_calls() {
     let seen = suite.check(&["-n", "10", "--jobs", "5"]).run();
     assert_eq!(seen.code, Some(0), "{}\n{}", seen.stdout, seen.stderr);
 }
+
+#[test]
+fn a_program_that_is_not_there_is_told_with_the_name_of_its_server() {
+    let suite = Suite::on(RULES, &json!({"gone": {"command": "no-such-program"}}));
+    suite.eval(&json!({}), &json!({"assertions": {"minToolCalls": 1}}));
+    suite.task("echo", &json!({}));
+    let seen = suite.check(&[]).run();
+    assert_eq!(seen.code, Some(3), "{}", seen.stderr);
+    let message = "error: the server `gone`: program `no-such-program` was not found in PATH\n";
+    assert!(seen.stderr.contains(message), "{}", seen.stderr);
+    assert_eq!(seen.events, []);
+}

@@ -60,6 +60,16 @@ pub enum ConnectError {
     },
 }
 
+impl ConnectError {
+    /// What is wrong, with the name of the server, for those who have several.
+    pub fn naming(&self, server: &str) -> String {
+        match self {
+            Self::NotUp { .. } => self.to_string(),
+            Self::Spawn(_) | Self::Address(_) => format!("the server `{server}`: {self}"),
+        }
+    }
+}
+
 impl Client {
     /// Connects to a server, in whichever era it speaks.
     pub async fn connect(server: &Server, options: &ConnectOptions) -> Result<Self, ConnectError> {
