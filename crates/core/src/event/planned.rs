@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 pub struct RunPlanned {
     /// The eval file, absolute.
     pub suite: String,
+    /// The MCP config that stands in for the suite's own, absolute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mcp_config: Option<String>,
     /// The cases, in order.
     pub cases: Vec<PlannedCase>,
     /// The agents that do each of them.

@@ -121,6 +121,7 @@ impl Redactor {
         };
         RunPlanned {
             suite: self.owned(planned.suite),
+            mcp_config: self.optional(planned.mcp_config),
             cases: planned.cases.into_iter().map(case).collect(),
             agents: planned.agents.into_iter().map(agent).collect(),
             judge: self.optional(planned.judge),

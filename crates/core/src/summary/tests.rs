@@ -55,6 +55,7 @@ impl Run {
         });
         let plan = RunPlanned {
             suite: "/suite.yaml".to_owned(),
+            mcp_config: None,
             cases,
             agents: agents.collect(),
             judge: None,

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use proctor_core::event::{Outcome, What};
-use proctor_e2e::session::Seen;
+use proctor_e2e::session::{Seen, Session};
 use proctor_e2e::suite::Suite;
 use rustix::process::Signal;
 use serde_json::json;
@@ -81,7 +81,7 @@ fn an_interrupted_run_can_be_gone_on_with() {
         "model.yaml",
         &format!("kind: Script\nrules:\n{}", RULES.replace("600000", "1")),
     );
-    let again = proctor_e2e::session::Session::new(&["check", "-o", "json"])
+    let again = Session::new(&["check", "-o", "json"])
         .resume(&seen.record)
         .run();
     assert_eq!(again.code, Some(1), "{}", again.stderr);
@@ -141,4 +141,51 @@ fn turns_and_tokens_of_a_trial_are_limited() {
         assert_eq!(ends[0].0, Outcome::TimedOut);
         assert!(ends[0].1.contains(reason), "{ends:?}");
     }
+}
+
+#[test]
+fn a_run_that_is_gone_on_with_keeps_its_servers() {
+    let suite = suite("quick", &json!({}));
+    suite.task("slow", &json!({}));
+    let own = std::fs::read_to_string(suite.path("mcp.json")).unwrap();
+    suite.write("other.json", &own);
+    suite.write("mcp.json", &own.replace("fixture-server", "no-such-server"));
+    let other = suite.path("other.json").display().to_string();
+    let running = suite.check(&["--mcp-config-file", &other]).start();
+    running.wait_for("600000");
+    running.signal(Signal::INT);
+    let seen = running.finish();
+    assert_eq!(seen.code, Some(130), "{}", seen.stderr);
+    suite.write(
+        "model.yaml",
+        &format!("kind: Script\nrules:\n{}", RULES.replace("600000", "1")),
+    );
+    let again = Session::new(&["check"]).resume(&seen.record).run();
+    // What is slow does not call `echo`.
+    assert_eq!(again.code, Some(1), "{}", again.stderr);
+    assert!(!again.stderr.contains("no-such-server"), "{}", again.stderr);
+}
+
+#[test]
+fn a_run_is_not_gone_on_with_by_another_judge() {
+    let suite = suite("quick", &json!({}));
+    let judged = |script: &str| {
+        suite.write(script, "kind: Script\nrules:\n  - reply: {text: pass}\n");
+        let model = format!("scripted:{script}");
+        let judge = json!({"ref": {"type": "builtin.llm-agent", "model": model}});
+        let assertions = json!({"toolsUsed": [{"server": "fixture", "tool": "echo"}]});
+        suite.eval(
+            &json!({"llmJudge": judge}),
+            &json!({"assertions": assertions}),
+        );
+    };
+    judged("one.yaml");
+    let seen = suite.check(&["-o", "json"]).run();
+    assert_eq!(seen.code, Some(0), "{}", seen.stderr);
+    let result: serde_json::Value = serde_json::from_str(&seen.stdout).unwrap();
+    assert_eq!(result["proctor"]["run"]["ended"]["exit"], 0, "{result}");
+    judged("other.yaml");
+    let again = Session::new(&["check"]).resume(&seen.record).run();
+    assert_eq!(again.code, Some(2), "{}", again.stderr);
+    assert!(again.stderr.contains("the judge is not that of the run"));
 }

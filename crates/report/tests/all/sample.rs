@@ -152,6 +152,7 @@ fn write(folder: &Path, more: u32) -> Result<(), RecordError> {
 fn planned(cases: Vec<PlannedCase>, agents: &[&str]) -> What {
     What::RunPlanned(RunPlanned {
         suite: "/suites/sample.yaml".to_owned(),
+        mcp_config: None,
         cases,
         agents: agents
             .iter()

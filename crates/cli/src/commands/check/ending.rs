@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Context;
 use proctor_core::event::RunEnded;
 use proctor_core::gate::Gate;
-use proctor_core::record::{RecordError, RunReader};
+use proctor_core::record::RunReader;
 use proctor_core::redact::Redactor;
 use proctor_core::summary::Summary;
 use proctor_report::terminal::{self, Look};
@@ -79,11 +79,17 @@ fn conclude_in(
         tell(reason, redactor)?;
     }
     let reader = RunReader::open(folder).context("the run can't be read")?;
-    let summary = Summary::of_run(&reader).context("the run can't be read")?;
+    let mut summary = Summary::of_run(&reader).context("the run can't be read")?;
     let gate = Gate::of(&summary);
     let (exit, reason) = over.exit(&gate);
     let reason = reason.map(|reason| redactor.text(&reason).into_owned());
-    let kept = end(run, exit, reason.clone());
+    let ended = RunEnded {
+        exit: exit.code(),
+        reason: reason.clone(),
+    };
+    let at = run.at();
+    let kept = run.writer.end(at, ended.clone());
+    summary.ended = kept.is_ok().then_some(ended);
     let report = Report {
         exit: exit.code(),
         note: reason.as_deref(),
@@ -97,12 +103,6 @@ fn conclude_in(
     }
     kept.context("the record is not complete")?;
     Ok(exit)
-}
-
-fn end(run: Run, exit: Exit, reason: Option<String>) -> Result<(), RecordError> {
-    let at = run.at();
-    let exit = exit.code();
-    run.writer.end(at, RunEnded { exit, reason })
 }
 
 /// Writes the report to stdout.

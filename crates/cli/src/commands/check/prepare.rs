@@ -53,7 +53,8 @@ pub(super) fn prepare(args: &CheckArgs) -> anyhow::Result<Result<Prepared, Exit>
         (Some(file), None) => (file.clone(), None),
         (None, None) => bail!("which suite? name an eval file"),
     };
-    let mut suite = match load_suite(args, &file, &env)? {
+    let mcp_config = mcp_config(args, earlier.as_ref());
+    let mut suite = match load_suite(args, &file, mcp_config.as_deref(), &env)? {
         Ok(suite) => suite,
         Err(exit) => return Ok(Err(exit)),
     };
@@ -63,7 +64,7 @@ pub(super) fn prepare(args: &CheckArgs) -> anyhow::Result<Result<Prepared, Exit>
     refuse_what_can_t_be_run(&suite)?;
     let (planned, trials) = match earlier {
         Some(earlier) => plan_again(&suite, earlier)?,
-        None => match plan(args, &suite, &file)? {
+        None => match plan(args, &suite, &file, mcp_config.as_deref())? {
             Some(plan) => plan,
             None => return nothing_selected(&suite, args.output.output).map(Err),
         },
@@ -79,9 +80,16 @@ pub(super) fn prepare(args: &CheckArgs) -> anyhow::Result<Result<Prepared, Exit>
     }))
 }
 
+/// The MCP config that stands in for the suite's own. A run that is gone on with keeps its servers.
+fn mcp_config(args: &CheckArgs, earlier: Option<&RunPlanned>) -> Option<PathBuf> {
+    let of_run = || earlier?.mcp_config.as_ref().map(PathBuf::from);
+    args.loading.mcp_config_file.clone().or_else(of_run)
+}
+
 fn load_suite(
     args: &CheckArgs,
     file: &Path,
+    mcp_config: Option<&Path>,
     env: &Environment,
 ) -> anyhow::Result<Result<Suite, Exit>> {
     let roots = args.loading.source_roots();
@@ -89,7 +97,7 @@ fn load_suite(
         env,
         source_roots: &roots,
         runs: args.plan.runs,
-        mcp_config: args.loading.mcp_config_file.as_deref(),
+        mcp_config,
         judge_given: args.judge.is_some(),
     };
     let mut problems = Problems::default();
@@ -174,6 +182,7 @@ fn plan(
     args: &CheckArgs,
     suite: &Suite,
     file: &Path,
+    mcp_config: Option<&Path>,
 ) -> anyhow::Result<Option<(RunPlanned, Vec<TrialSpec>)>> {
     let plan = Plan::new(suite, &args.plan.options());
     if plan.cases.is_empty() {
@@ -186,9 +195,13 @@ fn plan(
         cases.push(planned_case(planned.case, planned.runs, &planned.limits)?);
         trials.extend(specs(suite, at, planned.runs, planned.limits));
     }
-    let absolute = std::path::absolute(file).context("can't tell where the suite is")?;
+    let absolute = |path: &Path| {
+        let path = std::path::absolute(path).context("can't tell where the suite is")?;
+        Ok::<_, anyhow::Error>(path.display().to_string())
+    };
     let planned = RunPlanned {
-        suite: absolute.display().to_string(),
+        suite: absolute(file)?,
+        mcp_config: mcp_config.map(absolute).transpose()?,
         cases,
         agents: suite.agents.iter().map(planned_agent).collect(),
         judge: suite.judge.as_ref().map(judge_name),
@@ -202,6 +215,9 @@ fn plan_again(suite: &Suite, planned: RunPlanned) -> anyhow::Result<(RunPlanned,
     let agents: Vec<PlannedAgent> = suite.agents.iter().map(planned_agent).collect();
     if agents != planned.agents {
         bail!("the agents are not those of the run; start a new one");
+    }
+    if suite.judge.as_ref().map(judge_name) != planned.judge {
+        bail!("the judge is not that of the run; start a new one");
     }
     let mut trials = Vec::new();
     for case in &planned.cases {
