@@ -136,8 +136,19 @@ impl Trial {
     async fn serve(&self) -> Result<Toolbox, String> {
         let servers = &self.context.suite.servers;
         let connecting = together(servers.iter().map(|server| self.connect(server))).await;
-        let connected: Result<Vec<Connected>, String> = connecting.into_iter().collect();
-        let opened = Toolbox::open(connected?).await;
+        let (mut connected, mut reason) = (Vec::new(), None);
+        for result in connecting {
+            match result {
+                Ok(server) => connected.push(server),
+                Err(why) => reason = reason.or(Some(why)),
+            }
+        }
+        if let Some(reason) = reason {
+            // The others have ended before anything is cleaned up.
+            together(connected.into_iter().map(|server| server.client.close())).await;
+            return Err(reason);
+        }
+        let opened = Toolbox::open(connected).await;
         opened.map_err(|(server, error)| format!("the server `{server}`: {error}"))
     }
 

@@ -106,3 +106,36 @@ fn a_program_that_is_not_there_is_told_with_the_name_of_its_server() {
     assert!(seen.stderr.contains(message), "{}", seen.stderr);
     assert_eq!(seen.events, []);
 }
+
+#[test]
+fn if_one_server_does_not_come_up_the_others_are_ended_in_peace() {
+    let fixture = proctor_e2e::fixture().display().to_string();
+    // It is there for the first look, and never again.
+    let shy = format!("test -e seen && exit 7; touch seen; exec '{fixture}'");
+    let servers = json!({
+        "fixture": {"command": fixture},
+        "shy": {"command": "sh", "args": ["-c", shy]},
+    });
+    let suite = Suite::on(RULES, &servers);
+    suite.eval(&json!({}), &json!({"assertions": {"minToolCalls": 1}}));
+    suite.task("echo", &json!({}));
+    let seen = suite.check(&[]).run();
+    let ended = ended(&seen);
+    assert_eq!(seen.code, Some(3), "{}", seen.stderr);
+    assert_eq!(
+        (ended.outcome, ended.blame),
+        (Outcome::Errored, Some(Blame::Server))
+    );
+    let reason = ended.reason.unwrap();
+    assert!(
+        reason.contains("the server `shy` did not come up"),
+        "{reason}"
+    );
+    let closed = seen.events.iter().filter_map(|event| match &event.event {
+        What::ConnectionClosed(closed) => Some(closed.reason.as_str()),
+        _ => None,
+    });
+    let mut closed: Vec<&str> = closed.collect();
+    closed.sort_unstable();
+    assert_eq!(closed, ["exited with code 0", "exited with code 7"]);
+}
