@@ -1,0 +1,308 @@
+//! `proctor check` on many trials, beside a bare loop that makes the same calls on the same server.
+//!
+//! Every figure is taken in a process of its own, which is this program again: what the system then
+//! says of children is what that one run took. Runs take turns, from few trials to many.
+#![expect(clippy::print_stdout, reason = "the figures are the result")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Instant;
+
+use nix::sys::resource::{Usage, UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use proctor_e2e::suite::Suite;
+use proctor_e2e::{fixture, proctor};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use serde_json::json;
+
+/// How many tasks a suite has. More trials are more runs of each, so that the suite stays the same.
+const TASKS: usize = 100;
+
+/// What all trials do: call, call again, answer.
+const RULES: &str = r"
+  - when: {results: 0}
+    reply: {calls: [{tool: echo, arguments: {text: one}}]}
+  - when: {results: 1}
+    reply: {calls: [{tool: echo, arguments: {text: two}}]}
+  - reply: {text: done}
+";
+
+/// The era is told, so that nobody asks for it.
+const SERVER: [&str; 2] = ["--era", "handshake"];
+
+/// In what Linux counts a process's CPU time, in microseconds.
+const TICK: u64 = 10_000;
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bare","version":"0"}}}"#;
+const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+const CALLS: [&str; 2] = [
+    r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"text":"one"}}}"#,
+    r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo","arguments":{"text":"two"}}}"#,
+];
+
+fn main() {
+    // Cargo adds a word of its own.
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["bare", servers, trials] => bare(servers == "shared", number(trials)).print(),
+        ["check", eval, jobs, trials] => check(Path::new(eval), jobs, number(trials)).print(),
+        _ => compare(),
+    }
+}
+
+fn number(text: &str) -> usize {
+    text.parse().expect("a number")
+}
+
+/// What one run took, in microseconds, and the most memory, in KiB.
+struct Figures {
+    wall: i64,
+    /// Of the loop, or of Proctor without what it started.
+    own: i64,
+    /// Of what it started: servers, and in Proctor's case their guards.
+    children: i64,
+    peak: i64,
+}
+
+impl Figures {
+    fn print(&self) {
+        let Self {
+            wall,
+            own,
+            children,
+            peak,
+        } = self;
+        println!("{wall} {own} {children} {peak}");
+    }
+
+    /// Takes them in a process of its own.
+    fn of(words: &[&str]) -> Self {
+        let this = std::env::current_exe().expect("a running program has a path");
+        let out = Command::new(this)
+            .args(words)
+            .stderr(Stdio::inherit())
+            .output()
+            .expect("this program starts again");
+        assert!(out.status.success(), "{words:?} failed");
+        let text = String::from_utf8(out.stdout).expect("figures are text");
+        let all: Vec<i64> = text
+            .split_whitespace()
+            .map(|word| word.parse().expect("a figure is a number"))
+            .collect();
+        let [wall, own, children, peak] = all[..] else {
+            panic!("no figures: {text}");
+        };
+        Self {
+            wall,
+            own,
+            children,
+            peak,
+        }
+    }
+}
+
+fn compare() {
+    let most = std::env::var("PROCTOR_BENCH_TRIALS").map_or(10_000, |text| number(&text));
+    println!(
+        "{:<7} {:<9} {:>4} {:>7} {:>9} {:>12} {:>12} {:>12} {:>8}",
+        "server", "by", "jobs", "trials", "trials/s", "wall", "own CPU", "others' CPU", "peak MB"
+    );
+    for (servers, most) in [("shared", most), ("fresh", (most / 10).max(TASKS))] {
+        let suite = suite(servers);
+        let eval = suite.path("eval.yaml").display().to_string();
+        let sizes = [most / 100, most / 10, most];
+        for trials in sizes.into_iter().filter(|trials| *trials >= TASKS) {
+            let trials = trials.to_string();
+            let bare = Figures::of(&["bare", servers, &trials]);
+            row([servers, "bare loop", "1", &trials], &bare, None);
+            for jobs in ["1", "2"] {
+                let ours = Figures::of(&["check", &eval, jobs, &trials]);
+                row([servers, "Proctor", jobs, &trials], &ours, Some(&bare));
+            }
+        }
+    }
+    println!("wall and CPU: microseconds a trial, (times the bare loop's)");
+}
+
+fn row([servers, by, jobs, trials]: [&str; 4], figures: &Figures, bare: Option<&Figures>) {
+    let count = f64::from(u32::try_from(number(trials)).expect("a small number"));
+    let float = |figure: i64| f64::from(u32::try_from(figure).expect("less than an hour"));
+    let each = |of: fn(&Figures) -> i64| {
+        let mine = float(of(figures));
+        let times = bare.map_or(String::new(), |bare| {
+            format!(" ({:.1})", mine / float(of(bare)).max(1.0))
+        });
+        format!("{:.0}{times}", mine / count)
+    };
+    println!(
+        "{servers:<7} {by:<9} {jobs:>4} {trials:>7} {:>9.0} {:>12} {:>12} {:>12} {:>8.1}",
+        count / float(figures.wall) * 1e6,
+        each(|figures| figures.wall),
+        each(|figures| figures.own),
+        each(|figures| figures.children),
+        float(figures.peak) / 1024.0,
+    );
+}
+
+fn suite(servers: &str) -> Suite {
+    let suite = Suite::new(RULES, &SERVER);
+    let config = match servers {
+        "shared" => json!({"isolation": "run"}),
+        _ => json!({}),
+    };
+    let assertions = json!({
+        "toolsUsed": [{"server": "fixture", "toolPattern": "ech.", "arguments": {"text": {"$match": "^t"}}}],
+        "minToolCalls": 2,
+        "maxToolCalls": 2,
+    });
+    suite.eval(&config, &json!({"assertions": assertions}));
+    for task in 0..TASKS {
+        suite.task(&format!("task-{task}"), &json!({}));
+    }
+    suite
+}
+
+/// Runs `proctor check` to its end, and asks the system what that took.
+fn check(eval: &Path, jobs: &str, trials: usize) -> Figures {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let started = Instant::now();
+    let mut child = Command::new(proctor())
+        .arg("check")
+        .arg(eval)
+        .args(["--jobs", jobs, "--runs", &(trials / TASKS).to_string()])
+        .arg("--record")
+        .arg(folder.path().join("run"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("proctor starts");
+    let pid = Pid::from_child(&child);
+    waitid(
+        WaitId::Pid(pid),
+        WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
+    )
+    .expect("a child can be waited for");
+    let wall = micros(started);
+    // It has ended, but nobody has asked how: what it took by itself can still be read.
+    let own = own_cpu(pid);
+    let status = child.wait().expect("a child can be waited for");
+    assert!(status.success(), "proctor check ended with {status}");
+    let all = usage(UsageWho::RUSAGE_CHILDREN);
+    Figures {
+        wall,
+        own,
+        children: (cpu(&all) - own).max(0),
+        peak: all.max_rss(),
+    }
+}
+
+/// The CPU time of a process without its children, in microseconds.
+fn own_cpu(pid: Pid) -> i64 {
+    let path = format!("/proc/{}/stat", pid.as_raw_pid());
+    let stat = fs::read_to_string(path).expect("a process that was not waited for can be read");
+    // The second field is a name, in brackets, that may hold anything.
+    let (_, fields) = stat.rsplit_once(')').expect("a name in brackets");
+    let ticks: u64 = fields
+        .split_whitespace()
+        .skip(11)
+        .take(2)
+        .map(|field| field.parse::<u64>().expect("a number"))
+        .sum();
+    i64::try_from(ticks * TICK).expect("less than an age")
+}
+
+fn usage(of: UsageWho) -> Usage {
+    getrusage(of).expect("usage can be read")
+}
+
+fn cpu(usage: &Usage) -> i64 {
+    (usage.user_time() + usage.system_time()).num_microseconds()
+}
+
+fn micros(since: Instant) -> i64 {
+    i64::try_from(since.elapsed().as_micros()).expect("less than an age")
+}
+
+/// Makes the calls of that many trials, and nothing else.
+fn bare(is_shared: bool, trials: usize) -> Figures {
+    let started = Instant::now();
+    if is_shared {
+        let mut server = Bare::start();
+        for _ in 0..trials {
+            server.trial();
+        }
+        server.end();
+    } else {
+        for _ in 0..trials {
+            let mut server = Bare::start();
+            server.trial();
+            server.end();
+        }
+    }
+    let wall = micros(started);
+    let own = usage(UsageWho::RUSAGE_SELF);
+    Figures {
+        wall,
+        own: cpu(&own),
+        children: cpu(&usage(UsageWho::RUSAGE_CHILDREN)),
+        peak: own.max_rss(),
+    }
+}
+
+struct Bare {
+    child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Bare {
+    fn start() -> Self {
+        let mut child = Command::new(fixture())
+            .args(SERVER)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the fixture starts");
+        let mut bare = Self {
+            stdin: child.stdin.take().expect("stdin is piped"),
+            stdout: BufReader::new(child.stdout.take().expect("stdout is piped")),
+            child,
+        };
+        bare.ask(INITIALIZE);
+        bare.tell(INITIALIZED);
+        bare
+    }
+
+    fn trial(&mut self) {
+        self.ask(LIST);
+        for call in CALLS {
+            self.ask(call);
+        }
+    }
+
+    fn tell(&mut self, message: &str) {
+        self.stdin
+            .write_all(format!("{message}\n").as_bytes())
+            .expect("the fixture reads");
+    }
+
+    fn ask(&mut self, message: &str) {
+        self.tell(message);
+        let mut line = String::new();
+        self.stdout
+            .read_line(&mut line)
+            .expect("the fixture answers");
+        assert!(line.contains("result"), "{line}");
+    }
+
+    fn end(mut self) {
+        drop(self.stdin);
+        let status = self.child.wait().expect("a child can be waited for");
+        assert!(status.success(), "the fixture ended with {status}");
+    }
+}
