@@ -22,9 +22,13 @@ pub(super) struct Log {
 }
 
 impl Log {
-    pub(super) fn create(path: PathBuf) -> Result<Self, RecordError> {
+    /// Starts a file. From `at` on, the time until its first sync counts.
+    pub(super) fn create(path: PathBuf, at: u64) -> Result<Self, RecordError> {
         let file = new_file(&path).map_err(RecordError::io("create", &path))?;
-        Ok(Self::over(path, file, 1, 0))
+        Ok(Self {
+            synced: at,
+            ..Self::over(path, file, 1, 0)
+        })
     }
 
     /// Goes on with a file behind its last whole line.
@@ -142,4 +146,23 @@ pub(super) fn sync_folder(path: &Path) -> Result<(), RecordError> {
         .and_then(|folder| folder.sync_all())
         .map_err(RecordError::io("sync", path))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Phase, What};
+
+    #[test]
+    fn a_file_that_starts_late_is_not_due_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = Log::create(folder.path().join("late"), 5_000).unwrap();
+        let phase = Phase::Setup;
+        log.prepare(5_000, What::PhaseStarted { phase }).unwrap();
+        log.write().unwrap();
+        assert!(!log.is_due(5_099, 100));
+        assert!(log.is_due(5_100, 100));
+        log.sync(5_100).unwrap();
+        assert!(!log.is_due(9_000, 100), "nothing was written since");
+    }
 }

@@ -86,7 +86,7 @@ impl RunWriter {
         }
         let mut run = Self {
             shared: Shared::open(folder, redactor, options, lock)?,
-            log: Log::create(path)?,
+            log: Log::create(path, 0)?,
         };
         run.append(0, What::RunStarted(started))?;
         run.sync(0)?;
@@ -157,7 +157,7 @@ impl RunWriter {
         if let Some(path) = [&path, &ended].into_iter().find(|path| path.exists()) {
             return Err(RecordError::TrialExists { path: path.clone() });
         }
-        let log = shared.keep(Log::create(path))?;
+        let log = shared.keep(Log::create(path, at))?;
         let mut trial = TrialWriter {
             shared: shared.clone(),
             log,
