@@ -88,8 +88,8 @@ pub(super) type Tools = BTreeMap<String, KnownTool>;
 /// What is remembered of a tool.
 #[derive(Debug, Clone)]
 pub(super) struct KnownTool {
-    /// What it is, in a form in which equal tools are equal.
-    canonical: String,
+    /// What it is, as the server wrote it.
+    raw: Box<RawValue>,
     /// Which of its arguments the stateless era repeats in headers.
     pub(super) header_arguments: Vec<meta::HeaderArgument>,
 }
@@ -99,12 +99,23 @@ fn tools(listed: &Listed) -> Tools {
         let tool: Value = serde_json::from_str(raw.get()).ok()?;
         let name = tool.get("name")?.as_str()?.to_owned();
         let known = KnownTool {
-            canonical: proctor_core::json::canonical(&tool),
             header_arguments: meta::header_arguments(&tool),
+            raw: raw.clone(),
         };
         Some((name, known))
     });
     known.collect()
+}
+
+impl KnownTool {
+    /// Whether it is the same tool, however it is written.
+    fn is(&self, other: &Self) -> bool {
+        let parsed = |tool: &Self| serde_json::from_str::<Value>(tool.raw.get()).ok();
+        self.raw.get() == other.raw.get()
+            || parsed(self)
+                .zip(parsed(other))
+                .is_some_and(|(one, two)| proctor_core::json::equal(&one, &two))
+    }
 }
 
 /// What became of some tools: which were added, removed and changed.
@@ -114,10 +125,7 @@ fn difference(old: &Tools, new: &Tools) -> Option<String> {
     let removed: Vec<&String> = old.keys().filter(|name| !new.contains_key(*name)).collect();
     let changed: Vec<&String> = new
         .iter()
-        .filter(|(name, tool)| {
-            old.get(*name)
-                .is_some_and(|o| o.canonical != tool.canonical)
-        })
+        .filter(|(name, tool)| old.get(*name).is_some_and(|old| !old.is(tool)))
         .map(|(name, _)| name)
         .collect();
     let parts = [("added", added), ("removed", removed), ("changed", changed)];
