@@ -9,7 +9,8 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::agent::Called;
 
-/// Something that happened in a run. Trials are known by their place in the order.
+/// Something that happened in a run. Trials are known by their place in the order. What happens
+/// before a trial's end is told only to those who want details.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
     /// A trial started.
@@ -51,10 +52,16 @@ pub enum Progress {
 #[derive(Debug, Clone)]
 pub(crate) struct Watch {
     pub(crate) trial: usize,
-    pub(crate) to: UnboundedSender<Progress>,
+    /// Nobody, if only ends are of interest: every message wakes whoever waits for it.
+    pub(crate) to: Option<UnboundedSender<Progress>>,
 }
 
 impl Watch {
+    pub(crate) fn started(&self) {
+        let trial = self.trial;
+        self.tell(Progress::Started { trial });
+    }
+
     pub(crate) fn phase(&self, phase: Phase) {
         let trial = self.trial;
         self.tell(Progress::Phase { trial, phase });
@@ -65,8 +72,10 @@ impl Watch {
         self.tell(Progress::Called { trial, called });
     }
 
-    /// Nobody may be watching.
-    pub(crate) fn tell(&self, progress: Progress) {
-        let _ = self.to.send(progress);
+    fn tell(&self, progress: Progress) {
+        if let Some(to) = &self.to {
+            // Nobody may be watching any more.
+            let _ = to.send(progress);
+        }
     }
 }

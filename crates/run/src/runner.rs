@@ -61,6 +61,8 @@ pub struct RunnerOptions {
     pub width: Width,
     /// Whether the first trial that does not pass ends the run.
     pub fail_fast: bool,
+    /// Whether whoever watches is told of what happens inside trials, not only of their ends.
+    pub detailed: bool,
 }
 
 /// What a run came to, besides what its record says.
@@ -103,6 +105,7 @@ pub async fn run(
         running: JoinSet::new(),
         stop: watch::Sender::new(Stop::Go),
         progress,
+        detailed: options.detailed,
         finished: Finished::default(),
         error: None,
     };
@@ -168,6 +171,7 @@ struct Runner<'a> {
     running: JoinSet<Done>,
     stop: watch::Sender<Stop>,
     progress: mpsc::UnboundedSender<Progress>,
+    detailed: bool,
     finished: Finished,
     error: Option<RunError>,
 }
@@ -212,9 +216,9 @@ impl Runner<'_> {
         )?;
         let watch = Watch {
             trial: at,
-            to: self.progress.clone(),
+            to: self.detailed.then(|| self.progress.clone()),
         };
-        watch.tell(Progress::Started { trial: at });
+        watch.started();
         let trial = Trial {
             context: self.context.clone(),
             case: spec.case,

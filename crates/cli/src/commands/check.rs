@@ -123,6 +123,7 @@ async fn watch(
             None => Width::Willing(args.parallel as usize),
         },
         fail_fast: args.fail_fast,
+        detailed: display.is_detailed(),
     };
     let running = runner::run(
         context.clone(),

@@ -57,6 +57,11 @@ impl Display {
         }
     }
 
+    /// Whether it shows what happens inside trials.
+    pub(super) fn is_detailed(&self) -> bool {
+        self.verbose || self.terminal.is_some()
+    }
+
     /// Takes in what happened.
     pub(super) fn take(&mut self, progress: &Progress) -> anyhow::Result<()> {
         match progress {
