@@ -42,9 +42,9 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         let _inside = runtime.enter();
         Stops::listen().context("can't listen for signals")?
     };
-    let mut run = folder::open(args, &prepared)?;
-    let redactor = prepared.context.redactor.clone();
-    let over = runtime.block_on(carry_out(args, prepared.context, &mut run, stops));
+    let (context, mut run) = folder::open(args, prepared)?;
+    let redactor = context.redactor.clone();
+    let over = runtime.block_on(carry_out(args, context, &mut run, stops));
     // Processes are ended by their guards, which a runtime that is going away still waits for.
     runtime.shutdown_timeout(Duration::from_secs(5));
     ending::conclude(args, &over?, run, &redactor)

@@ -36,10 +36,12 @@ impl Run {
     /// A name for each trial, for people.
     pub(super) fn names(&self, context: &RunContext) -> Vec<String> {
         let suite = &context.suite;
-        let is_repeated = |spec: &TrialSpec| {
-            let same = |other: &&TrialSpec| (other.case, other.agent) == (spec.case, spec.agent);
-            spec.repeat > 1 || self.trials.iter().filter(same).nth(1).is_some()
-        };
+        let mut counts: HashMap<(usize, usize), usize> = HashMap::new();
+        for spec in &self.trials {
+            *counts.entry((spec.case, spec.agent)).or_default() += 1;
+        }
+        let is_repeated =
+            |spec: &TrialSpec| spec.repeat > 1 || counts[&(spec.case, spec.agent)] > 1;
         let name = |spec: &TrialSpec| {
             let mut name = suite.cases[spec.case].name.clone();
             if is_repeated(spec) {
@@ -69,38 +71,49 @@ pub(super) fn plan_of(folder: &Path) -> anyhow::Result<RunPlanned> {
 }
 
 /// Opens the run's folder.
-pub(super) fn open(args: &CheckArgs, prepared: &Prepared) -> anyhow::Result<Run> {
-    match args.resume.as_ref().or(args.retry_errors.as_ref()) {
-        Some(folder) => resume(folder, prepared, args.retry_errors.is_some()),
-        None => create(args.record.as_deref(), prepared),
-    }
+pub(super) fn open(args: &CheckArgs, prepared: Prepared) -> anyhow::Result<(RunContext, Run)> {
+    let Prepared {
+        context,
+        planned,
+        trials,
+    } = prepared;
+    let run = match args.resume.as_ref().or(args.retry_errors.as_ref()) {
+        Some(folder) => resume(folder, &context, trials, args.retry_errors.is_some())?,
+        None => create(args.record.as_deref(), &context, planned, trials)?,
+    };
+    Ok((context, run))
 }
 
-fn create(folder: Option<&Path>, prepared: &Prepared) -> anyhow::Result<Run> {
+fn create(
+    folder: Option<&Path>,
+    context: &RunContext,
+    planned: RunPlanned,
+    trials: Vec<TrialSpec>,
+) -> anyhow::Result<Run> {
     let folder = match folder {
         Some(folder) => folder.to_owned(),
-        None => free_folder(&prepared.context.suite.name),
+        None => free_folder(&context.suite.name),
     };
     let started = Instant::now();
     let mut writer = RunWriter::create(
         &folder,
-        prepared.context.redactor.clone(),
+        context.redactor.clone(),
         RunStarted {
             record: RECORD_VERSION,
             proctor: env!("CARGO_PKG_VERSION").to_owned(),
             started: jiff::Timestamp::now().to_string(),
-            name: prepared.context.suite.name.clone(),
+            name: context.suite.name.clone(),
             command: std::env::args_os()
                 .map(|arg| arg.to_string_lossy().into_owned())
                 .collect(),
         },
     )?;
-    writer.append(0, What::RunPlanned(prepared.planned.clone()))?;
+    writer.append(0, What::RunPlanned(planned))?;
     writer.sync(0)?;
     Ok(Run {
         writer,
         started,
-        trials: prepared.trials.clone(),
+        trials,
     })
 }
 
@@ -120,8 +133,13 @@ fn free_folder(name: &str) -> PathBuf {
         .unwrap_or_else(|| Path::new(RUNS).join(time))
 }
 
-fn resume(folder: &Path, prepared: &Prepared, retry_errors: bool) -> anyhow::Result<Run> {
-    let redactor = &prepared.context.redactor;
+fn resume(
+    folder: &Path,
+    context: &RunContext,
+    mut trials: Vec<TrialSpec>,
+    retry_errors: bool,
+) -> anyhow::Result<Run> {
+    let redactor = &context.redactor;
     let reader = RunReader::open(folder)?;
     let mut last = 0;
     for event in reader.events()? {
@@ -144,22 +162,16 @@ fn resume(folder: &Path, prepared: &Prepared, retry_errors: bool) -> anyhow::Res
             *known = latest;
         }
     }
-    count_earlier(&reader, prepared)?;
-    let mut trials = Vec::new();
-    for spec in &prepared.trials {
-        let stem = trial_stem(&redactor.text(&spec.name(&prepared.context.suite)));
-        let again = match outcomes.get(&stem).map(|(_, outcome)| outcome) {
+    count_earlier(&reader, context)?;
+    trials.retain_mut(|spec| {
+        let stem = trial_stem(&redactor.text(&spec.name(&context.suite)));
+        spec.attempt = attempts.get(&stem).copied().unwrap_or(0) + 1;
+        match outcomes.get(&stem).map(|(_, outcome)| outcome) {
             None | Some(Outcome::Cancelled) => true,
             Some(Outcome::Errored) => retry_errors,
             Some(Outcome::Passed | Outcome::Failed | Outcome::TimedOut) => false,
-        };
-        if again {
-            trials.push(TrialSpec {
-                attempt: attempts.get(&stem).copied().unwrap_or(0) + 1,
-                ..spec.clone()
-            });
         }
-    }
+    });
     let started = Instant::now()
         .checked_sub(Duration::from_micros(last))
         .context("the run's times make no sense")?;
@@ -171,7 +183,7 @@ fn resume(folder: &Path, prepared: &Prepared, retry_errors: bool) -> anyhow::Res
 }
 
 /// A budget is the run's, so what was spent before the break counts.
-fn count_earlier(reader: &RunReader, prepared: &Prepared) -> anyhow::Result<()> {
+fn count_earlier(reader: &RunReader, context: &RunContext) -> anyhow::Result<()> {
     let summary = Summary::of_run(reader)?;
     for (purpose, asked) in [
         (Purpose::Agent, &summary.agent),
@@ -184,7 +196,7 @@ fn count_earlier(reader: &RunReader, prepared: &Prepared) -> anyhow::Result<()> 
             unknown_costs: u64::from(asked.cost_usd.is_none()),
             unknown_usages: u64::from(asked.unmetered),
         };
-        prepared.context.meter.add(purpose, &account);
+        context.meter.add(purpose, &account);
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Everything that can be known before anything is started: the suite, its plan, its models, and
 //! what is missing.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -190,8 +191,10 @@ fn plan(
     }
     let mut cases = Vec::new();
     let mut trials = Vec::new();
+    let places = places(suite);
     for planned in &plan.cases {
-        let at = place(suite, &planned.case.id.0).context("a case is not in its suite")?;
+        let at = places.get(planned.case.id.0.as_str());
+        let at = *at.context("a case is not in its suite")?;
         cases.push(planned_case(planned.case, planned.runs, &planned.limits)?);
         trials.extend(specs(suite, at, planned.runs, planned.limits));
     }
@@ -220,8 +223,9 @@ fn plan_again(suite: &Suite, planned: RunPlanned) -> anyhow::Result<(RunPlanned,
         bail!("the judge is not that of the run; start a new one");
     }
     let mut trials = Vec::new();
+    let places = places(suite);
     for case in &planned.cases {
-        let Some(at) = place(suite, &case.id) else {
+        let Some(&at) = places.get(case.id.as_str()) else {
             bail!(
                 "the case `{}` is gone since the run started; start a new one",
                 case.id
@@ -239,8 +243,10 @@ fn plan_again(suite: &Suite, planned: RunPlanned) -> anyhow::Result<(RunPlanned,
     Ok((planned, trials))
 }
 
-fn place(suite: &Suite, id: &str) -> Option<usize> {
-    suite.cases.iter().position(|case| case.id.0 == id)
+/// Where each case is in its suite, by id.
+fn places(suite: &Suite) -> HashMap<&str, usize> {
+    let cases = suite.cases.iter().enumerate();
+    cases.map(|(at, case)| (case.id.0.as_str(), at)).collect()
 }
 
 fn specs(suite: &Suite, case: usize, runs: u32, limits: Limits) -> Vec<TrialSpec> {
