@@ -132,8 +132,10 @@ impl Summary {
     pub fn of_run(run: &RunReader) -> Result<Self, RecordError> {
         let mut summary = Self::of_events(run)?;
         let slots = summary.slots();
-        for file in run.trials()? {
-            summary.take(trial::read(run, &file)?, &slots);
+        for name in run.trial_names()? {
+            if let Some(file) = run.trial_file(&name) {
+                summary.take(trial::read(run, &file)?, &slots);
+            }
         }
         Ok(summary)
     }

@@ -79,6 +79,14 @@ impl RunReader {
 
     /// The records of all trials, ended or not, by name and attempt.
     pub fn trials(&self) -> Result<Vec<TrialFile>, RecordError> {
+        let names = self.trial_names()?;
+        let mut trials: Vec<TrialFile> = names.iter().filter_map(|n| self.trial_file(n)).collect();
+        trials.sort();
+        Ok(trials)
+    }
+
+    /// The names of their files, in order: of many trials, less to hold than all their paths.
+    pub(crate) fn trial_names(&self) -> Result<Vec<Box<str>>, RecordError> {
         let folder = self.folder.join(TRIALS);
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
@@ -86,13 +94,13 @@ impl RunReader {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(RecordError::io("read", &folder)(error)),
         };
-        let mut trials = Vec::new();
+        let mut names = Vec::new();
         for entry in entries {
             let entry = entry.map_err(RecordError::io("read", &folder))?;
-            trials.extend(TrialFile::of(entry.path()));
+            names.extend(entry.file_name().to_str().map(Box::from));
         }
-        trials.sort();
-        Ok(trials)
+        names.sort_unstable();
+        Ok(names)
     }
 
     /// The record of a trial by the name of its file, as an index or a summary has it.
