@@ -101,10 +101,10 @@ impl Toolbox {
             });
             found.extend(parsed);
         }
-        Ok(Self::of(servers, &found))
+        Ok(Self::of(servers, found))
     }
 
-    fn of(servers: Vec<Connected>, found: &[(usize, Value)]) -> Self {
+    fn of(servers: Vec<Connected>, found: Vec<(usize, Value)>) -> Self {
         let any = |what: &str| servers.iter().any(|server| offers(&server.client, what));
         let mut helpers = Vec::new();
         if any("resources") {
@@ -121,9 +121,9 @@ impl Toolbox {
         let mut names = assign(&wanted).into_iter();
         let mut tools = Vec::new();
         let mut routes = HashMap::new();
-        for ((server, tool), name) in found.iter().zip(names.by_ref()) {
-            tools.push(offered(&name, tool));
-            let (server, tool) = (*server, name_of(tool).to_owned());
+        for ((server, found), name) in found.into_iter().zip(names.by_ref()) {
+            let tool = name_of(&found).to_owned();
+            tools.push(offered(&name, found));
             routes.insert(name, Route::Tool { server, tool });
         }
         for (helper, name) in helpers.into_iter().zip(names) {
@@ -391,15 +391,14 @@ fn name_of(tool: &Value) -> &str {
     tool.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 
-fn offered(name: &str, tool: &Value) -> Tool {
+fn offered(name: &str, mut tool: Value) -> Tool {
     let text = |key: &str| tool.get(key).and_then(Value::as_str).map(str::to_owned);
     Tool {
         name: name.to_owned(),
         description: text("description").or_else(|| text("title")),
         schema: tool
-            .get("inputSchema")
-            .cloned()
-            .unwrap_or_else(|| json!({})),
+            .get_mut("inputSchema")
+            .map_or_else(|| json!({}), Value::take),
     }
 }
 
