@@ -49,7 +49,7 @@ fn main() {
     match words[..] {
         ["bare", servers, trials] => bare(servers == "shared", number(trials)).print(),
         ["check", eval, record, jobs, trials] => {
-            check([eval, record, jobs], number(trials)).print()
+            check([eval, record, jobs], number(trials)).print();
         }
         _ => compare(),
     }
