@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 mod planned;
 mod work;
 
-pub use self::planned::{PlannedAgent, PlannedCase, PlannedLimits, RunPlanned, ServerSeen};
+pub use self::planned::{
+    PlannedAgent, PlannedCase, PlannedLimits, PlannedOptions, RunPlanned, ServerSeen,
+};
 pub use self::work::{Graded, ModelAsked, ModelFailed, ModelReplied, Purpose, StepEnded};
 
 /// The version of the record that this program writes.

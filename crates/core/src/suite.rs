@@ -37,7 +37,7 @@ pub mod template;
 mod variables;
 
 pub use agent::Agent;
-pub use digest::digest;
+pub use digest::{digest, surroundings};
 pub use eval_file::{Isolation, Level, PassRule};
 pub use limits::{LimitFlags, Limits};
 pub use load::{Inputs, Loaded, load, load_any, load_script};

@@ -7,7 +7,7 @@ mod names;
 mod rendering;
 mod toolbox;
 
-use proctor_core::model::{Message, Request, ToolCall, ToolResult, Usage};
+use proctor_core::model::{Message, Request, Stop, ToolCall, ToolResult, Usage};
 
 pub use self::toolbox::{Called, Connected, Lost, Toolbox};
 use crate::model::{AskError, Asker};
@@ -46,6 +46,8 @@ pub struct LoopLimits {
 pub enum Driven {
     /// It was done, and this is its answer.
     Answered(String),
+    /// Its model stopped before it was done.
+    Stopped(String),
     /// One of its limits ended it.
     Limit(String),
     /// A server can't be used any more.
@@ -72,9 +74,12 @@ pub async fn drive(task: &Task<'_>) -> Driven {
             Err(error) => return Driven::Unanswered(error),
         };
         spent.add(&asked.reply.usage, asked.cost_usd);
+        if let Some(reason) = spent.overdrawn(&task.limits) {
+            return Driven::Limit(reason);
+        }
         let turn = asked.reply.turn;
         if turn.calls.is_empty() {
-            return Driven::Answered(turn.text);
+            return answered(turn.text, &asked.reply.stop);
         }
         let results = match make_calls(task, &turn.calls).await {
             Ok(results) => results,
@@ -83,6 +88,30 @@ pub async fn drive(task: &Task<'_>) -> Driven {
         request.messages.push(Message::Assistant(turn));
         request.messages.push(Message::Results(results));
     }
+}
+
+/// What it means that a model calls nothing: it is done, unless it had to stop.
+fn answered(text: String, stop: &Stop) -> Driven {
+    let said = match text.trim() {
+        "" => String::new(),
+        text => format!(": {}", brief(text)),
+    };
+    match stop {
+        Stop::Done | Stop::Calls => Driven::Answered(text),
+        Stop::Refusal => Driven::Stopped(format!("the model refused to answer{said}")),
+        Stop::Length => Driven::Stopped(format!("the model's answer was cut off{said}")),
+        // Some endpoints have words of their own for being done.
+        Stop::Other(_) if !text.trim().is_empty() => Driven::Answered(text),
+        Stop::Other(word) => {
+            Driven::Stopped(format!("the model stopped without an answer: `{word}`"))
+        }
+    }
+}
+
+/// The start of what a model said.
+fn brief(text: &str) -> &str {
+    let end = text.floor_char_boundary(200);
+    text[..end].lines().next().unwrap_or_default()
 }
 
 /// Makes the calls of one turn, all at once. Those to one server are sent in their order.
@@ -111,19 +140,31 @@ impl Spent {
         self.cost_usd += cost_usd.unwrap_or(0.0);
     }
 
+    /// Why no further question may be asked.
     fn exceeds(&self, limits: &LoopLimits) -> Option<String> {
         let turns = limits.turns.unwrap_or(DEFAULT_TURNS);
         if self.turns >= turns {
             return Some(format!("the agent was not done after {turns} turns"));
         }
+        self.beyond(limits, |used, limit| used >= limit)
+    }
+
+    /// Why even what is done is too much.
+    fn overdrawn(&self, limits: &LoopLimits) -> Option<String> {
+        self.beyond(limits, |used, limit| used > limit)
+    }
+
+    fn beyond(&self, limits: &LoopLimits, is_beyond: fn(f64, f64) -> bool) -> Option<String> {
+        #[expect(clippy::cast_precision_loss, reason = "nobody uses 2^53 tokens")]
+        let count = |tokens: u64| tokens as f64;
+        let used = self.usage.total();
         if let Some(limit) = limits.tokens
-            && self.usage.total() >= limit
+            && is_beyond(count(used), count(limit))
         {
-            let used = self.usage.total();
             return Some(format!("the agent used {used} tokens of {limit}"));
         }
         if let Some(limit) = limits.cost_usd
-            && self.cost_usd >= limit
+            && is_beyond(self.cost_usd, limit)
         {
             let cost = self.cost_usd;
             return Some(format!("the agent cost ${cost:.4} of ${limit}"));

@@ -195,6 +195,23 @@ impl Client {
         self.tap.findings()
     }
 
+    /// What was not as it should be on the connection itself, whoever shares it.
+    pub fn connection_findings(&self) -> Vec<(FindingKind, String, u64)> {
+        self.connection.peer.tap().findings()
+    }
+
+    /// How the server went, if it is known to be gone.
+    pub async fn farewell(&self) -> Option<CallError> {
+        self.connection.peer.ended()?;
+        let (how, stderr) = self.connection.farewell().await;
+        Some(CallError::Gone { how, stderr })
+    }
+
+    /// Notes that the server did something that it should not.
+    pub(crate) fn note(&self, kind: FindingKind, detail: impl Into<String>) {
+        self.tap.finding(kind, detail);
+    }
+
     /// How often the server said that one of its lists changed, since this client is there.
     pub fn list_changes(&self) -> u64 {
         self.connection.peer.changes() - self.old_changes

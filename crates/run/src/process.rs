@@ -10,11 +10,12 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdStream;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, getpid, kill_process};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open};
 use thiserror::Error;
 use tokio::net::UnixStream;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -95,12 +96,18 @@ impl Spawn {
 
     #[expect(clippy::disallowed_methods, reason = "this is where it is allowed")]
     fn spawn(&self, stdin: Stdio, linger: bool) -> Result<Child, SpawnError> {
-        if !self.folder.is_dir() {
+        // The folder of a file that was named without one.
+        let folder = if self.folder.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            &self.folder
+        };
+        if !folder.is_dir() {
             return Err(SpawnError::NoFolder(self.folder.clone()));
         }
         let refused = |source| self.refused(source);
         // A relative path would be looked up after the guard has changed into the folder.
-        let folder = std::path::absolute(&self.folder).map_err(refused)?;
+        let folder = std::path::absolute(folder).map_err(refused)?;
         let guard = std::path::absolute(&self.guard).map_err(refused)?;
         let path = self.env.get("PATH").map(String::as_str);
         let order = Order {
@@ -183,11 +190,15 @@ impl Process {
     /// Asks the guard to end the process and all it has started, without waiting for that. Asking
     /// twice skips the grace.
     pub fn end(&self) {
-        // Without an id it has been waited for.
-        let pid = self.guard.id().and_then(|id| i32::try_from(id).ok());
-        if let Some(pid) = pid.and_then(Pid::from_raw) {
+        if let Some(pid) = self.guard_pid() {
             let _ = kill_process(pid, Signal::TERM);
         }
+    }
+
+    /// The guard, unless it has been waited for.
+    fn guard_pid(&self) -> Option<Pid> {
+        let id = i32::try_from(self.guard.id()?).ok()?;
+        Pid::from_raw(id)
     }
 
     /// Closes stdin, gives the process `patience` to end by itself, then has it ended. Returns in
@@ -215,7 +226,29 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.end();
+        let Some(guard) = self.guard_pid() else {
+            return;
+        };
+        // Nobody waits for the end any more, but the runtime does before it is gone: so Proctor
+        // does not leave before what it started.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let limit = self.grace + KILL_LIMIT + SLACK;
+            runtime.spawn_blocking(move || wait_for(guard, limit));
+        }
     }
+}
+
+/// Waits until a process has ended, or for as long as that may take.
+fn wait_for(pid: Pid, limit: Duration) {
+    let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else {
+        return;
+    };
+    let timeout = Timespec {
+        tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: 0,
+    };
+    // What can't be waited for is not.
+    let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&timeout));
 }
 
 /// How a process ended.

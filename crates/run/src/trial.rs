@@ -19,9 +19,10 @@ use tokio::time::Instant;
 
 use self::ending::{cancelled, errored, failed, timed_out};
 use crate::agent::{Connected, Driven, LoopLimits, Task, Toolbox, drive};
-use crate::client::{Client, ConnectOptions};
+use crate::client::{Client, ConnectError, ConnectOptions};
 use crate::context::RunContext;
 use crate::model::{AskError, ModelError, Waiting};
+use crate::process::SpawnError;
 use crate::progress::Watch;
 use crate::recorder::Recorder;
 use crate::steps::{Steps, StepsOptions};
@@ -65,11 +66,11 @@ impl Trial {
         }
         let cleanup = tokio::select! {
             biased;
-            () = stop::now(&mut stop) => Err("it was not cleaned up".to_owned()),
-            cleanup = self.cleanup(&mut steps) => cleanup,
+            () = stop::now(&mut stop) => Err(cancelled("interrupted before it was cleaned up")),
+            cleanup = self.cleanup(&mut steps) => cleanup.map_err(|r| errored(Blame::Suite, r)),
         };
-        if let (Err(reason), Outcome::Passed) = (cleanup, ended.outcome) {
-            ended = errored(Blame::Suite, reason);
+        if let (Err(instead), Outcome::Passed) = (cleanup, ended.outcome) {
+            ended = instead;
         }
         tokio::select! {
             biased;
@@ -121,7 +122,7 @@ impl Trial {
         self.phase(Phase::Serve);
         match self.serve().await {
             Ok(opened) => *toolbox = Some(opened),
-            Err(reason) => return errored(Blame::Server, reason),
+            Err((blame, reason)) => return errored(blame, reason),
         }
         let answer = match self.drive(toolbox).await {
             Ok(answer) => answer,
@@ -133,7 +134,7 @@ impl Trial {
     }
 
     /// Connects to all servers, and asks them what they offer.
-    async fn serve(&self) -> Result<Toolbox, String> {
+    async fn serve(&self) -> Result<Toolbox, (Blame, String)> {
         let servers = &self.context.suite.servers;
         let connecting = together(servers.iter().map(|server| self.connect(server))).await;
         let (mut connected, mut reason) = (Vec::new(), None);
@@ -149,10 +150,13 @@ impl Trial {
             return Err(reason);
         }
         let opened = Toolbox::open(connected).await;
-        opened.map_err(|(server, error)| format!("the server `{server}`: {error}"))
+        opened.map_err(|(server, error)| {
+            let reason = format!("the server `{server}`: {error}");
+            (Blame::Server, reason)
+        })
     }
 
-    async fn connect(&self, server: &Server) -> Result<Connected, String> {
+    async fn connect(&self, server: &Server) -> Result<Connected, (Blame, String)> {
         let client = if let Some(shared) = self.context.shared.get(&server.name) {
             shared.attach(&self.recorder, Actor::Loop)
         } else {
@@ -162,7 +166,7 @@ impl Trial {
                 ..self.context.connect_options(Actor::Loop, recorder)
             };
             let connecting = Client::connect(server, &options).await;
-            connecting.map_err(|error| error.naming(&server.name))?
+            connecting.map_err(|error| (blame(&error), error.naming(&server.name)))?
         };
         Ok(Connected {
             name: server.name.clone(),
@@ -199,6 +203,7 @@ impl Trial {
         .await;
         let answer = match driven {
             Driven::Answered(answer) => answer,
+            Driven::Stopped(reason) => return Err(failed(Blame::Agent, reason)),
             Driven::Limit(reason) => return Err(timed_out(reason)),
             Driven::Lost(lost) => return Err(failed(Blame::Server, lost.to_string())),
             Driven::Unanswered(error) => return Err(unanswered(&error)),
@@ -206,7 +211,10 @@ impl Trial {
         self.recorder.record(What::AgentAnswered {
             text: Body::Text(answer.clone()),
         });
-        let broken = self.protocol_breach(tools);
+        let broken = match self.lost(tools).await {
+            Some(reason) => Some(reason),
+            None => self.protocol_breach(tools),
+        };
         // Before anything is graded, so that the record of the servers is whole.
         close(toolbox.take()).await;
         match broken {
@@ -215,13 +223,28 @@ impl Trial {
         }
     }
 
+    /// Which server died while the agent worked, even if nobody asked it anything afterwards.
+    async fn lost(&self, toolbox: &Toolbox) -> Option<String> {
+        for connected in toolbox.servers() {
+            if let Some(how) = connected.client.farewell().await {
+                let name = &connected.name;
+                return Some(format!(
+                    "the server `{name}` failed while the agent worked: {how}"
+                ));
+            }
+        }
+        None
+    }
+
     /// What a server did against the protocol, if that matters.
     fn protocol_breach(&self, toolbox: &Toolbox) -> Option<String> {
         if !self.context.strict {
             return None;
         }
         toolbox.servers().iter().find_map(|connected| {
-            let (_, detail, _) = connected.client.findings().into_iter().next()?;
+            let mut findings = connected.client.findings();
+            findings.extend(connected.client.connection_findings());
+            let (_, detail, _) = findings.into_iter().next()?;
             let name = &connected.name;
             Some(format!("the server `{name}` breaks the protocol: {detail}"))
         })
@@ -274,6 +297,14 @@ impl Trial {
         // A panic in there goes on as one.
         written.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
         Ok(ended)
+    }
+}
+
+/// Who is to blame if a server can't be reached: Proctor's own means may have run out.
+fn blame(error: &ConnectError) -> Blame {
+    match error {
+        ConnectError::Spawn(SpawnError::Guard { .. }) => Blame::Infra,
+        _ => Blame::Server,
     }
 }
 

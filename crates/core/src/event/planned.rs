@@ -23,6 +23,30 @@ pub struct RunPlanned {
     /// Whether trials share their servers.
     #[serde(default)]
     pub shared_servers: bool,
+    /// The SHA-256 of the servers and of the scripts of models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surroundings: Option<String>,
+    /// What the command line asked for, and still holds when the run is gone on with.
+    #[serde(default)]
+    pub asked: PlannedOptions,
+}
+
+/// What the command line asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedOptions {
+    /// The model of the built-in agent, instead of the suite's own agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The model that judges, instead of the suite's own judge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge: Option<String>,
+    /// Whether a server that breaks the protocol fails its trials.
+    #[serde(default)]
+    pub strict: bool,
+    /// The variables that servers get besides the usual ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pass_env: Vec<String>,
 }
 
 /// A case of a run.

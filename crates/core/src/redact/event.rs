@@ -6,8 +6,8 @@ use data_encoding::BASE64;
 
 use crate::event::{
     Body, ConnectionClosed, ConnectionOpened, Event, Finding, Frame, Graded, Http, ModelAsked,
-    ModelFailed, ModelReplied, PlannedAgent, PlannedCase, RunEnded, RunPlanned, RunStarted,
-    ServerSeen, StepEnded, TrialEnded, TrialStarted, What,
+    ModelFailed, ModelReplied, PlannedAgent, PlannedCase, PlannedOptions, RunEnded, RunPlanned,
+    RunStarted, ServerSeen, StepEnded, TrialEnded, TrialStarted, What,
 };
 use crate::verdict::Verdict;
 
@@ -125,6 +125,11 @@ impl Redactor {
             cases: planned.cases.into_iter().map(case).collect(),
             agents: planned.agents.into_iter().map(agent).collect(),
             judge: self.optional(planned.judge),
+            asked: PlannedOptions {
+                model: self.optional(planned.asked.model),
+                judge: self.optional(planned.asked.judge),
+                ..planned.asked
+            },
             ..planned
         }
     }

@@ -3,6 +3,7 @@
 //! Its main function is [`digest`]. It covers what a case does and what must hold, and the bytes of
 //! the scripts it runs; not where its files lie, how often it is run, or within which limits.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
@@ -11,8 +12,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::agent::AgentKind;
+use super::server::Transport;
 use super::step::{Action, Script, ScriptSource};
-use super::{Case, Step};
+use super::{Agent, Case, Isolation, JudgeModel, Server, Step, Suite};
 use crate::json::canonical;
 
 /// The SHA-256 of a case. Fails if a file that the case names can't be read.
@@ -27,6 +30,37 @@ pub fn digest(case: &Case) -> io::Result<String> {
         "checks": checks.collect::<io::Result<Vec<Value>>>()?,
     });
     Ok(sha256(canonical(&content).as_bytes()))
+}
+
+/// The SHA-256 of what surrounds the cases of a suite: its servers, and the scripts of its models. What
+/// comes from the environment is not in it.
+pub fn surroundings(suite: &Suite) -> String {
+    let server = |server: &Server| {
+        let names = |table: &BTreeMap<String, String>| table.keys().cloned().collect::<Vec<_>>();
+        let given = match &server.transport {
+            Transport::Stdio { env, .. } => names(env),
+            Transport::Http { headers, .. } | Transport::Sse { headers, .. } => names(headers),
+        };
+        json!([server.name, server.written, given, server.allowed])
+    };
+    let script = |agent: &Agent| match &agent.kind {
+        AgentKind::Builtin {
+            model: Some(model), ..
+        } => model.script.as_ref().map(|s| sha256(s.text().as_bytes())),
+        _ => None,
+    };
+    let judge = suite.judge.as_ref().and_then(|judge| match &judge.model {
+        JudgeModel::Agent(agent) => script(agent),
+        JudgeModel::Environment { .. } => None,
+    });
+    let content = json!({
+        "servers": suite.servers.iter().map(server).collect::<Vec<_>>(),
+        "agents": suite.agents.iter().map(script).collect::<Vec<_>>(),
+        "judge": judge,
+        "votes": suite.judge.as_ref().map(|judge| judge.votes),
+        "shared": suite.isolation == Isolation::Run,
+    });
+    sha256(canonical(&content).as_bytes())
 }
 
 fn step(step: &Step) -> io::Result<Value> {
@@ -68,7 +102,6 @@ fn sha256(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
     use std::sync::Arc;
     use std::time::Duration;
 

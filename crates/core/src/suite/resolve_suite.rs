@@ -68,9 +68,19 @@ impl Loader<'_> {
         }
         let several = config.agents.iter().flat_map(|agents| &agents.0);
         let references = config.agent.iter().chain(several);
-        references
-            .filter_map(|agent| self.agent(agent, cx))
-            .collect()
+        let mut agents: Vec<Agent> = Vec::new();
+        for reference in references {
+            let Some(agent) = self.agent(reference, cx) else {
+                continue;
+            };
+            // Results are kept by the agent's name.
+            if agents.iter().any(|known| known.name == agent.name) {
+                let message = format!("two agents are called `{}`", agent.name);
+                cx.report(reference.span, Problem::error(Code::Conflict, message));
+            }
+            agents.push(agent);
+        }
+        agents
     }
 
     fn judge(&self, file: &Located<JudgeFile>, cx: &Context<'_>) -> Option<Judge> {
@@ -124,8 +134,14 @@ impl Loader<'_> {
         };
         let inner = self.context(&opened);
         let file = McpFile::decode(&opened.root, &inner)?;
-        file.servers.get()?;
-        Some(server::resolve(&file, self.inputs.env, &inner))
+        let table = file.servers.get()?;
+        let servers = server::resolve(&file, self.inputs.env, &inner);
+        let all_disabled = servers.enabled.is_empty() && !servers.disabled.is_empty();
+        if all_disabled && config.skills.is_none() {
+            let message = "every server is disabled, so there is nothing to test";
+            inner.report(table.span, Problem::error(Code::Missing, message));
+        }
+        Some(servers)
     }
 
     fn parse_mcp(&self, source: SourceText) -> Option<Opened> {

@@ -60,6 +60,8 @@ impl Run {
             agents: agents.collect(),
             judge: None,
             shared_servers: false,
+            surroundings: None,
+            asked: crate::event::PlannedOptions::default(),
         };
         writer.append(1, What::RunPlanned(plan)).expect("a plan");
         Self { folder, writer }

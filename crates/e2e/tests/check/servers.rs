@@ -44,6 +44,70 @@ fn a_server_that_dies_in_a_call_fails_the_trial_and_is_to_blame() {
 }
 
 #[test]
+fn a_server_that_dies_after_its_last_answer_fails_the_trial_too() {
+    let suite = Suite::new(
+        "  - {when: {results: 0}, reply: {calls: [{tool: echo, arguments: {text: hi}}]}}\n  - reply: {text: done, delay: 300ms}\n",
+        &["--mode", "exit-between-calls"],
+    );
+    suite.eval(&json!({}), &json!({"assertions": {"minToolCalls": 1}}));
+    suite.task("echo", &json!({}));
+    let seen = suite.check(&[]).run();
+    let ended = ended(&seen);
+    assert_eq!(ended.outcome, Outcome::Failed, "{ended:?}");
+    assert_eq!(ended.blame, Some(Blame::Server));
+}
+
+#[test]
+fn a_shared_server_that_makes_noise_fails_strict_trials() {
+    for mode in ["banner", "log-noise", "unknown-id"] {
+        let config = json!({"isolation": "run"});
+        let (seen, ended) = run("echo", &["--mode", mode], &config, &["--strict"]);
+        assert_eq!(seen.code, Some(1), "{mode}: {}", seen.stderr);
+        assert_eq!(ended.blame, Some(Blame::Server), "{mode}");
+    }
+}
+
+#[test]
+fn a_model_that_refuses_or_is_cut_off_has_not_answered() {
+    for (reply, why) in [
+        (
+            "{refuse: I may not do that.}",
+            "refused to answer: I may not",
+        ),
+        (
+            "{text: I was about to, stop: length}",
+            "was cut off: I was about to",
+        ),
+    ] {
+        let suite = Suite::new(&format!("  - reply: {reply}\n"), &[]);
+        suite.eval(&json!({}), &json!({"assertions": {"maxToolCalls": 5}}));
+        suite.task("any", &json!({}));
+        let seen = suite.check(&[]).run();
+        let ended = ended(&seen);
+        assert_eq!((seen.code, ended.outcome), (Some(1), Outcome::Failed));
+        assert_eq!(ended.blame, Some(Blame::Agent));
+        assert!(ended.reason.unwrap().contains(why));
+    }
+}
+
+#[test]
+fn a_verify_script_that_crashes_says_nothing() {
+    let suite = Suite::new(RULES, &[]);
+    suite.task(
+        "echo",
+        &json!({"verify": [{"script": {"inline": "kill -SEGV $$"}}]}),
+    );
+    let seen = suite.check(&[]).run();
+    let ended = ended(&seen);
+    assert_eq!(
+        (seen.code, ended.outcome),
+        (Some(3), Outcome::Errored),
+        "{ended:?}"
+    );
+    assert_eq!(ended.blame, Some(Blame::Suite));
+}
+
+#[test]
 fn a_trial_that_takes_too_long_is_timed_out_and_its_server_ended() {
     let config = json!({"defaultTaskLimits": {"timeout": "300ms"}});
     let (seen, ended) = run("sleep", &[], &config, &[]);

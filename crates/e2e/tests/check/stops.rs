@@ -11,6 +11,8 @@ use serde_json::json;
 const RULES: &str = r"
   - when: {prompt: slow, results: 0}
     reply: {calls: [{tool: sleep, arguments: {ms: 600000}}]}
+  - when: {prompt: lengthy, results: 0}
+    reply: {calls: [{tool: sleep, arguments: {ms: 1500}}]}
   - when: {prompt: circle}
     reply: {calls: [{tool: echo, arguments: {text: hi}}], usage: {input: 90, output: 10}}
   - when: {prompt: quick, results: 0}
@@ -71,22 +73,66 @@ fn a_second_interrupt_does_not_wait_for_the_cleanup() {
 #[test]
 fn an_interrupted_run_can_be_gone_on_with() {
     let suite = suite("quick", &json!({}));
-    suite.task("slow", &json!({}));
+    suite.task("lengthy", &json!({}));
     let running = suite.check(&["-n", "2"]).start();
-    running.wait_for("600000");
+    running.wait_for("1500");
     running.signal(Signal::INT);
     let seen = running.finish();
     assert_eq!(seen.code, Some(130));
-    suite.write(
-        "model.yaml",
-        &format!("kind: Script\nrules:\n{}", RULES.replace("600000", "1")),
-    );
-    let again = Session::new(&["check", "-o", "json"])
-        .resume(&seen.record)
-        .run();
+    let again = resumed(&seen.record, &["-o", "json"]);
     assert_eq!(again.code, Some(1), "{}", again.stderr);
     let result: serde_json::Value = serde_json::from_str(&again.stdout).unwrap();
     assert_eq!(result["results"].as_array().unwrap().len(), 4);
+}
+
+fn resumed(record: &std::path::Path, words: &[&str]) -> Seen {
+    let mut all = vec!["check"];
+    all.extend(words);
+    proctor_e2e::session::Session::new(&all)
+        .resume(record)
+        .run()
+}
+
+#[test]
+fn a_run_that_is_gone_on_with_is_the_same_run() {
+    let suite = suite("quick", &json!({}));
+    let seen = suite.check(&["-n", "3", "--budget-tokens", "250"]).run();
+    assert_eq!(seen.code, Some(3), "{}", seen.stderr);
+    let refused = |words: &[&str], why: &str| {
+        let again = resumed(&seen.record, words);
+        assert_eq!(again.code, Some(2), "{words:?}: {}", again.stderr);
+        assert!(again.stderr.contains(why), "{words:?}: {}", again.stderr);
+    };
+    refused(&["-n", "7"], "keeps its plan");
+    refused(&["--task-timeout", "1s"], "keeps its plan");
+    let script = std::fs::read_to_string(suite.path("model.yaml")).unwrap();
+    suite.write("model.yaml", &script.replace("done", "finished"));
+    refused(&[], "have changed");
+    suite.write("model.yaml", &script);
+    let servers = std::fs::read_to_string(suite.path("mcp.json")).unwrap();
+    suite.write(
+        "mcp.json",
+        &servers.replace("[]", "[\"--mode\", \"banner\"]"),
+    );
+    refused(&[], "have changed");
+    suite.write("mcp.json", &servers);
+    assert_eq!(resumed(&seen.record, &[]).code, Some(0));
+}
+
+#[test]
+fn a_second_interrupt_in_the_cleanup_cancels_what_had_passed() {
+    let suite = suite(
+        "quick",
+        &json!({"cleanup": [{"script": {"inline": "sleep 600"}}]}),
+    );
+    let running = suite.check(&[]).start();
+    running.wait_for("\"cleanup\"");
+    running.signal(Signal::INT);
+    std::thread::sleep(Duration::from_millis(100));
+    running.signal(Signal::TERM);
+    let seen = running.finish();
+    assert_eq!(seen.code, Some(130), "{}", seen.stderr);
+    assert_eq!(ends(&seen)[0].0, Outcome::Cancelled);
 }
 
 #[test]
@@ -114,18 +160,14 @@ fn a_spent_budget_ends_the_run_and_is_no_failure() {
 fn what_was_spent_before_a_break_counts() {
     let suite = suite("quick", &json!({}));
     let seen = suite.check(&["-n", "5", "--budget-tokens", "250"]).run();
-    let again = proctor_e2e::session::Session::new(&["check", "--budget-tokens", "250"])
-        .resume(&seen.record)
-        .run();
+    let again = resumed(&seen.record, &["--budget-tokens", "250"]);
     assert_eq!(again.code, Some(3), "{}", again.stderr);
     let passed = ends(&again)
         .iter()
         .filter(|end| end.0 == Outcome::Passed)
         .count();
     assert_eq!(passed, 1);
-    let more = proctor_e2e::session::Session::new(&["check", "--budget-tokens", "5000"])
-        .resume(&seen.record)
-        .run();
+    let more = resumed(&seen.record, &["--budget-tokens", "5000"]);
     assert_eq!(more.code, Some(0), "{}", more.stderr);
 }
 
@@ -134,6 +176,7 @@ fn turns_and_tokens_of_a_trial_are_limited() {
     for (limit, reason) in [
         (json!({"maxTurns": 3}), "not done after 3 turns"),
         (json!({"maxTokens": 150}), "used 200 tokens of 150"),
+        (json!({"maxTokens": 99}), "used 100 tokens of 99"),
     ] {
         let seen = suite("circle", &json!({"limits": limit})).check(&[]).run();
         assert_eq!(seen.code, Some(1), "{}", seen.stderr);
@@ -146,22 +189,18 @@ fn turns_and_tokens_of_a_trial_are_limited() {
 #[test]
 fn a_run_that_is_gone_on_with_keeps_its_servers() {
     let suite = suite("quick", &json!({}));
-    suite.task("slow", &json!({}));
+    suite.task("lengthy", &json!({}));
     let own = std::fs::read_to_string(suite.path("mcp.json")).unwrap();
     suite.write("other.json", &own);
     suite.write("mcp.json", &own.replace("fixture-server", "no-such-server"));
     let other = suite.path("other.json").display().to_string();
     let running = suite.check(&["--mcp-config-file", &other]).start();
-    running.wait_for("600000");
+    running.wait_for("1500");
     running.signal(Signal::INT);
     let seen = running.finish();
     assert_eq!(seen.code, Some(130), "{}", seen.stderr);
-    suite.write(
-        "model.yaml",
-        &format!("kind: Script\nrules:\n{}", RULES.replace("600000", "1")),
-    );
     let again = Session::new(&["check"]).resume(&seen.record).run();
-    // What is slow does not call `echo`.
+    // What is lengthy does not call `echo`.
     assert_eq!(again.code, Some(1), "{}", again.stderr);
     assert!(!again.stderr.contains("no-such-server"), "{}", again.stderr);
 }

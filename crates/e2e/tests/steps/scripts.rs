@@ -36,9 +36,9 @@ async fn the_exit_code_decides() {
     let may_fail = change(action, |script| script.continue_on_error = true);
     assert!(stage.setup(may_fail).await.goes_on);
     let killed = stage.verify(stage.inline("kill -9 $$")).await;
-    fails(
+    cannot_tell(
         &killed,
-        Blame::Agent,
+        Blame::Suite,
         "was killed by signal 9 (SIGKILL), and wrote nothing",
     );
     assert_eq!(stage.fill("{steps.script.exitCode}"), "137");
@@ -169,9 +169,9 @@ async fn one_that_does_not_end_is_ended() {
         |script| script.timeout = Duration::from_millis(300),
     );
     let result = stage.verify(action).await;
-    fails(
+    cannot_tell(
         &result,
-        Blame::Agent,
+        Blame::Suite,
         "the script did not end within 300ms; the end of its output:\nbegun",
     );
     assert_eq!(stage.left.count(), 0);

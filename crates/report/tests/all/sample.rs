@@ -163,6 +163,8 @@ fn planned(cases: Vec<PlannedCase>, agents: &[&str]) -> What {
             .collect(),
         judge: Some("openai:gpt".to_owned()),
         shared_servers: false,
+        surroundings: None,
+        asked: proctor_core::event::PlannedOptions::default(),
     })
 }
 

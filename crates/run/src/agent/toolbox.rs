@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use proctor_core::event::FindingKind;
 use proctor_core::hint::{listed, nearest};
 use proctor_core::model::{Arguments, Tool, ToolCall, ToolResult};
 use proctor_core::suite::server::AllowedTools;
@@ -94,12 +95,15 @@ impl Toolbox {
             }
             let listed = server.client.list_tools(&Caps::default()).await;
             let listed = listed.map_err(|error| (server.name.clone(), error))?;
-            let parsed = listed.items.iter().filter_map(|raw| {
-                let tool: Value = serde_json::from_str(raw.get()).ok()?;
-                tool.get("name")?.as_str()?;
-                Some((at, tool))
-            });
-            found.extend(parsed);
+            for raw in &listed.items {
+                let tool: Value = serde_json::from_str(raw.get()).unwrap_or_default();
+                if tool.get("name").is_some_and(Value::is_string) {
+                    found.push((at, tool));
+                } else {
+                    let detail = "a tool without a name can't be offered";
+                    server.client.note(FindingKind::Protocol, detail);
+                }
+            }
         }
         Ok(Self::of(servers, found))
     }
@@ -409,12 +413,17 @@ fn told(
 ) -> Result<Result<String, String>, Lost> {
     match called {
         Ok(told) => Ok(told),
-        Err(
-            error @ (CallError::Rpc(_)
-            | CallError::TimedOut { .. }
-            | CallError::TooLarge { .. }
-            | CallError::Http { .. }),
-        ) => Ok(Err(error.to_string())),
+        // A server that does not answer and sends what makes no sense has broken the protocol.
+        Err(error @ CallError::TimedOut { .. }) => match nonsense(&connected.client) {
+            Some(detail) => Err(Lost {
+                server: connected.name.clone(),
+                reason: format!("{error}, and it broke the protocol: {detail}"),
+            }),
+            None => Ok(Err(error.to_string())),
+        },
+        Err(error @ (CallError::Rpc(_) | CallError::TooLarge { .. } | CallError::Http { .. })) => {
+            Ok(Err(error.to_string()))
+        }
         Err(error @ (CallError::Gone { .. } | CallError::Broken(_) | CallError::Nonsense(_))) => {
             Err(Lost {
                 server: connected.name.clone(),
@@ -422,4 +431,17 @@ fn told(
             })
         }
     }
+}
+
+/// What a server sent instead of an answer, if it did.
+fn nonsense(client: &Client) -> Option<String> {
+    let mut findings = client.findings();
+    findings.extend(client.connection_findings());
+    let found = findings.into_iter().find(|(kind, ..)| {
+        matches!(
+            kind,
+            FindingKind::Malformed | FindingKind::UnknownId | FindingKind::Protocol
+        )
+    });
+    found.map(|(_, detail, _)| detail)
 }

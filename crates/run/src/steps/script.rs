@@ -63,23 +63,22 @@ impl Steps {
             let reason = format!("the script did not end within {limit}");
             let text = merged.text_and_gap();
             let shown = self.options.redactor.text(&text);
-            return Done::new(Verdict::fail(with_end(&reason, &shown))).shows(text);
+            // It was ended, so what it would have said is not known.
+            return Done::unknown(&with_end(&reason, &shown), Blame::Suite).shows(text);
         };
         process.last_words().await;
         let text = process.merged().text_and_gap();
-        let verdict = match ended {
-            Ended::Exited(0) => Verdict::Pass,
-            ended => {
-                let shown = self.options.redactor.text(&text);
-                Verdict::fail(with_end(&format!("the script {ended}"), &shown))
-            }
+        let shown = self.options.redactor.text(&text);
+        let reason = || with_end(&format!("the script {ended}"), &shown);
+        let done = match ended {
+            Ended::Exited(0) => Done::new(Verdict::Pass),
+            Ended::Exited(_) => Done::new(Verdict::fail(reason())),
+            // A script that crashed has said nothing.
+            Ended::Signalled(_) | Ended::Unknown => Done::unknown(&reason(), Blame::Suite),
         };
         let outputs = outputs(process, ended);
         running.is_over = true;
-        Done {
-            outputs,
-            ..Done::new(verdict).shows(text)
-        }
+        Done { outputs, ..done }.shows(text)
     }
 
     fn prepare(&mut self, script: &Script) -> Result<Spawn, ScriptError> {

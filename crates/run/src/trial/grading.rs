@@ -20,15 +20,16 @@ use crate::steps::Steps;
 #[derive(Debug, Default)]
 struct Grades {
     passed: usize,
-    failed: Vec<String>,
+    failed: Vec<(Blame, String)>,
     unknown: Vec<(Blame, String)>,
 }
 
 impl Grades {
+    /// Takes in a verdict. `blame` is whose fault it is that it is no pass.
     fn add(&mut self, check: &str, verdict: &Verdict, blame: Blame) {
         match verdict {
             Verdict::Pass => self.passed += 1,
-            Verdict::Fail { reason } => self.failed.push(format!("{check}: {reason}")),
+            Verdict::Fail { reason } => self.failed.push((blame, format!("{check}: {reason}"))),
             Verdict::Unknown { reason } => {
                 self.unknown.push((blame, format!("{check}: {reason}")));
             }
@@ -40,9 +41,9 @@ impl Grades {
             0 | 1 => String::new(),
             count => format!(" (and {} more)", count - 1),
         };
-        if let Some(first) = self.failed.first() {
+        if let Some((blame, first)) = self.failed.first() {
             let reason = format!("{first}{}", more(self.failed.len()));
-            return failed(Blame::Agent, reason);
+            return failed(*blame, reason);
         }
         if let Some((blame, first)) = self.unknown.first() {
             let reason = format!("{first}{}", more(self.unknown.len()));
@@ -62,14 +63,23 @@ impl Trial {
             actors: vec![Actor::Agent, Actor::Loop],
             ..FoldOptions::default()
         };
-        let transcript = match self.recorder.fold(&options) {
-            Ok(folded) => folded.map(|folded| folded.transcript).unwrap_or_default(),
-            Err(error) => return errored(Blame::Infra, error.to_string()),
+        // A long record takes a while, in which limits and interrupts must be heard.
+        let recorder = self.recorder.clone();
+        let folding = tokio::task::spawn_blocking(move || recorder.fold(&options));
+        let transcript = match folding.await {
+            Ok(Ok(folded)) => folded.map(|folded| folded.transcript).unwrap_or_default(),
+            Ok(Err(error)) => return errored(Blame::Infra, error.to_string()),
+            // A panic in there goes on as one.
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         };
         let mut grades = Grades::default();
         for check in &self.case().checks {
             let result = check.evaluate(&transcript);
-            grades.add(check.name(), &result.verdict, Blame::Infra);
+            let blame = match result.verdict {
+                Verdict::Unknown { .. } => Blame::Infra,
+                _ => Blame::Agent,
+            };
+            grades.add(check.name(), &result.verdict, blame);
             self.recorder.record(What::Graded(Graded {
                 check: check.name().to_owned(),
                 details: check.details(),
@@ -116,7 +126,11 @@ impl Trial {
             };
             let started = Instant::now();
             let ruling = self.rule(steps, judgement, answer, transcript).await?;
-            grades.add(&step.id, &ruling.verdict, Blame::Judge);
+            let blame = match ruling.verdict {
+                Verdict::Unknown { .. } => Blame::Judge,
+                _ => Blame::Agent,
+            };
+            grades.add(&step.id, &ruling.verdict, blame);
             self.recorder.record(What::StepEnded(StepEnded {
                 phase: Phase::Grade,
                 id: step.id.clone(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use proctor_core::event::{PlannedAgent, PlannedCase, PlannedLimits, RunPlanned};
+use proctor_core::event::{PlannedAgent, PlannedCase, PlannedLimits, PlannedOptions, RunPlanned};
 use proctor_core::hint::listed;
 use proctor_core::plan::Plan;
 use proctor_core::price::Prices;
@@ -17,7 +17,7 @@ use proctor_core::suite::agent::{AgentKind, ModelRef};
 use proctor_core::suite::step::Action;
 use proctor_core::suite::{
     Agent, Case, Environment, Inputs, Isolation, Judge, JudgeModel, Limits, Suite, digest, load,
-    load_script,
+    load_script, surroundings,
 };
 use proctor_run::client::Timeouts;
 use proctor_run::context::RunContext;
@@ -54,23 +54,32 @@ pub(super) fn prepare(args: &CheckArgs) -> anyhow::Result<Result<Prepared, Exit>
         (Some(file), None) => (file.clone(), None),
         (None, None) => bail!("which suite? name an eval file"),
     };
+    let asked = match &earlier {
+        Some(earlier) => asked_again(args, &earlier.asked)?,
+        None => PlannedOptions {
+            model: args.model.clone(),
+            judge: args.judge.clone(),
+            strict: args.strict,
+            pass_env: args.pass_env.clone(),
+        },
+    };
     let mcp_config = mcp_config(args, earlier.as_ref());
-    let mut suite = match load_suite(args, &file, mcp_config.as_deref(), &env)? {
+    let mut suite = match load_suite(args, &file, mcp_config.as_deref(), &asked, &env)? {
         Ok(suite) => suite,
         Err(exit) => return Ok(Err(exit)),
     };
-    if let Err(exit) = stand_in(args, &mut suite)? {
+    if let Err(exit) = stand_in(&asked, &mut suite)? {
         return Ok(Err(exit));
     }
     refuse_what_can_t_be_run(&suite)?;
     let (planned, trials) = match earlier {
         Some(earlier) => plan_again(&suite, earlier)?,
-        None => match plan(args, &suite, &file, mcp_config.as_deref())? {
+        None => match plan(args, &suite, &file, mcp_config.as_deref(), &asked)? {
             Some(plan) => plan,
             None => return nothing_selected(&suite, args.output.output).map(Err),
         },
     };
-    let context = match context(args, suite, &trials, env)? {
+    let context = match context(args, &asked, suite, &trials, env)? {
         Ok(context) => context,
         Err(exit) => return Ok(Err(exit)),
     };
@@ -82,6 +91,31 @@ pub(super) fn prepare(args: &CheckArgs) -> anyhow::Result<Result<Prepared, Exit>
 }
 
 /// The MCP config that stands in for the suite's own. A run that is gone on with keeps its servers.
+/// What the command line asked for when a run started, and asks for now.
+fn asked_again(args: &CheckArgs, earlier: &PlannedOptions) -> anyhow::Result<PlannedOptions> {
+    let flags = &args.plan;
+    let replans = flags.label_selector.is_some()
+        || flags.run.is_some()
+        || flags.runs.is_some()
+        || flags.task_timeout.is_some()
+        || flags.default_task_timeout.is_some()
+        || flags.cleanup_timeout.is_some()
+        || flags.default_cleanup_timeout.is_some();
+    if replans {
+        bail!(
+            "a run that is gone on with keeps its plan: cases, runs and limits can't be given anew"
+        );
+    }
+    let mut pass_env = earlier.pass_env.clone();
+    pass_env.extend(args.pass_env.iter().cloned());
+    Ok(PlannedOptions {
+        model: args.model.clone().or_else(|| earlier.model.clone()),
+        judge: args.judge.clone().or_else(|| earlier.judge.clone()),
+        strict: args.strict || earlier.strict,
+        pass_env,
+    })
+}
+
 fn mcp_config(args: &CheckArgs, earlier: Option<&RunPlanned>) -> Option<PathBuf> {
     let of_run = || earlier?.mcp_config.as_ref().map(PathBuf::from);
     args.loading.mcp_config_file.clone().or_else(of_run)
@@ -91,6 +125,7 @@ fn load_suite(
     args: &CheckArgs,
     file: &Path,
     mcp_config: Option<&Path>,
+    asked: &PlannedOptions,
     env: &Environment,
 ) -> anyhow::Result<Result<Suite, Exit>> {
     let roots = args.loading.source_roots();
@@ -99,7 +134,7 @@ fn load_suite(
         source_roots: &roots,
         runs: args.plan.runs,
         mcp_config,
-        judge_given: args.judge.is_some(),
+        judge_given: asked.judge.is_some(),
     };
     let mut problems = Problems::default();
     let loaded = load(file, &inputs, &mut problems);
@@ -115,7 +150,7 @@ fn load_suite(
 }
 
 /// Puts the models of the command line where the suite's own agents and judge are.
-fn stand_in(args: &CheckArgs, suite: &mut Suite) -> anyhow::Result<Result<(), Exit>> {
+fn stand_in(asked: &PlannedOptions, suite: &mut Suite) -> anyhow::Result<Result<(), Exit>> {
     let mut problems = Problems::default();
     let mut open = |text: &String| -> anyhow::Result<Option<Agent>> {
         let mut model = ModelRef::parse(text)?;
@@ -127,8 +162,8 @@ fn stand_in(args: &CheckArgs, suite: &mut Suite) -> anyhow::Result<Result<(), Ex
         }
         Ok(Some(Agent::on_model(model)))
     };
-    let agent = args.model.as_ref().map(&mut open).transpose()?;
-    let judge = args.judge.as_ref().map(&mut open).transpose()?;
+    let agent = asked.model.as_ref().map(&mut open).transpose()?;
+    let judge = asked.judge.as_ref().map(&mut open).transpose()?;
     output::message(&drawn(&problems))?;
     if problems.has_errors() {
         return Ok(Err(Exit::Usage));
@@ -184,6 +219,7 @@ fn plan(
     suite: &Suite,
     file: &Path,
     mcp_config: Option<&Path>,
+    asked: &PlannedOptions,
 ) -> anyhow::Result<Option<(RunPlanned, Vec<TrialSpec>)>> {
     let plan = Plan::new(suite, &args.plan.options());
     if plan.cases.is_empty() {
@@ -209,6 +245,8 @@ fn plan(
         agents: suite.agents.iter().map(planned_agent).collect(),
         judge: suite.judge.as_ref().map(judge_name),
         shared_servers: suite.isolation == Isolation::Run,
+        surroundings: Some(surroundings(suite)),
+        asked: asked.clone(),
     };
     Ok(Some((planned, trials)))
 }
@@ -221,6 +259,16 @@ fn plan_again(suite: &Suite, planned: RunPlanned) -> anyhow::Result<(RunPlanned,
     }
     if suite.judge.as_ref().map(judge_name) != planned.judge {
         bail!("the judge is not that of the run; start a new one");
+    }
+    if planned
+        .surroundings
+        .as_ref()
+        .is_some_and(|known| *known != surroundings(suite))
+    {
+        bail!(
+            "the servers, or the scripts of models, have changed since the run started; start a \
+             new one"
+        );
     }
     let mut trials = Vec::new();
     let places = places(suite);
@@ -319,6 +367,7 @@ fn judge_name(judge: &Judge) -> String {
 /// What all trials share; the exit code, if what is wrong was said already.
 fn context(
     args: &CheckArgs,
+    asked: &PlannedOptions,
     suite: Suite,
     trials: &[TrialSpec],
     env: Environment,
@@ -351,13 +400,13 @@ fn context(
                 tokens: args.budget_tokens,
             },
         )),
-        pass: args.pass_env.clone(),
+        pass: asked.pass_env.clone(),
         withheld,
         guard: std::env::current_exe().context("can't tell where Proctor is")?,
         cache: cache_folder(&env),
         timeouts: Timeouts::default(),
         redactor,
-        strict: args.strict,
+        strict: asked.strict,
         eras: std::collections::BTreeMap::new(),
         shared: std::collections::BTreeMap::new(),
         suite,
