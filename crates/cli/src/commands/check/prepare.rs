@@ -383,6 +383,7 @@ fn context(
     let judges = open_judges(&suite, trials, &env)?;
     require_prices(args, &suite, trials, &prices, &agents, &judges)?;
     warn_of_own_judge(&agents, &judges)?;
+    warn_of_sent_keys(&suite, &env)?;
     let withheld = key_variables(&suite);
     let keys = withheld
         .iter()
@@ -478,6 +479,33 @@ fn require_prices(
             "the price of `{model}` is not known, so `maxCostUsd` of `{case}` can't be kept: give \
              it with `--prices FILE`"
         );
+    }
+    Ok(())
+}
+
+/// An address that a file names gets the user's usual key, unless the file names another.
+fn warn_of_sent_keys(suite: &Suite, env: &Environment) -> anyhow::Result<()> {
+    for agent in &suite.agents {
+        let AgentKind::Builtin {
+            model: Some(model),
+            base_url: Some(url),
+            api_key_variable: None,
+            ..
+        } = &agent.kind
+        else {
+            continue;
+        };
+        let variable = match model.provider {
+            Some("anthropic") => "ANTHROPIC_API_KEY",
+            _ => "OPENAI_API_KEY",
+        };
+        if env.contains_key(variable) {
+            say(&format!(
+                "warning: the agent `{}` sends `{variable}` to `{url}`, as its file says; `apiKey` \
+                 names another variable",
+                agent.name
+            ))?;
+        }
     }
     Ok(())
 }
