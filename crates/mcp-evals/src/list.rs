@@ -1,0 +1,183 @@
+//! The request and the result of `evals/list`.
+//!
+//! Its main type is [`ListResult`]. A list is never lost for one bad item: what can't be read is
+//! kept as it came, with what is wrong with it.
+
+use serde_json::{Map, Value};
+
+use crate::eval::{Eval, GradingType, Level};
+use crate::fields::{Fault, Fields, object, serde_by_hand};
+
+/// The params of `evals/list`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ListParams {
+    /// Where to go on: a `nextCursor` as it came. The empty text is a cursor like any other.
+    pub cursor: Option<String>,
+    /// Only evals of this level.
+    pub level: Option<Level>,
+    /// Fields that this crate does not know, `_meta` among them.
+    pub extra: Map<String, Value>,
+}
+
+impl ListParams {
+    /// Params that ask for one level only.
+    pub fn of_level(level: Level) -> Self {
+        Self {
+            level: Some(level),
+            ..Self::default()
+        }
+    }
+
+    /// The same params, for the page after `cursor`.
+    #[must_use]
+    pub fn after(mut self, cursor: impl Into<String>) -> Self {
+        self.cursor = Some(cursor.into());
+        self
+    }
+
+    pub(crate) fn read(value: Value, path: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+        let members = object(value, path, faults)?;
+        let mut fields = Fields::new(members, path, faults);
+        let cursor = fields.optional_text("cursor");
+        let level = fields.optional_text("level").and_then(|name| {
+            let level = Level::from_name(&name);
+            if level.is_none() {
+                fields.fault("level", "must be `invocation`, `execution` or `scenario`");
+            }
+            level
+        });
+        Some(Self {
+            extra: fields.rest()?,
+            cursor,
+            level,
+        })
+    }
+
+    pub(crate) fn write(&self) -> Value {
+        let mut members = self.extra.clone();
+        if let Some(cursor) = &self.cursor {
+            members.insert("cursor".to_owned(), cursor.as_str().into());
+        }
+        if let Some(level) = self.level {
+            members.insert("level".to_owned(), level.as_str().into());
+        }
+        Value::Object(members)
+    }
+}
+
+/// The result of `evals/list`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ListResult {
+    /// The evals, and what should have been some.
+    pub evals: Vec<Listed>,
+    /// How to ask for the next page, if there is one.
+    pub next_cursor: Option<String>,
+    /// Fields that this crate does not know.
+    pub extra: Map<String, Value>,
+}
+
+impl ListResult {
+    pub(crate) fn read(value: Value, path: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+        let members = object(value, path, faults)?;
+        let mut fields = Fields::new(members, path, faults);
+        let evals = fields.array("evals");
+        let next_cursor = fields.optional_text("nextCursor");
+        Some(Self {
+            extra: fields.rest()?,
+            evals: evals?.into_iter().map(Listed::from).collect(),
+            next_cursor,
+        })
+    }
+
+    /// The result as the object that goes over the wire.
+    pub fn to_value(&self) -> Value {
+        self.write()
+    }
+
+    pub(crate) fn write(&self) -> Value {
+        let mut members = self.extra.clone();
+        let evals = self.evals.iter().map(Listed::to_value).collect();
+        members.insert("evals".to_owned(), evals);
+        if let Some(cursor) = &self.next_cursor {
+            members.insert("nextCursor".to_owned(), cursor.as_str().into());
+        }
+        Value::Object(members)
+    }
+}
+
+serde_by_hand!(ListParams, ListResult);
+
+/// One item of a list.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Listed {
+    /// An eval of the right shape. It may still be invalid.
+    Eval(Box<Eval>),
+    /// Something that has not the shape of an eval.
+    Broken(Broken),
+}
+
+/// An item that has not the shape of an eval.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Broken {
+    /// The item as it came.
+    pub value: Value,
+    /// Everything that is wrong with its shape.
+    pub faults: Vec<Fault>,
+}
+
+impl Broken {
+    /// The type or grading type that this crate does not know, which may be why the shape is strange.
+    pub fn unknown_type(&self) -> Option<String> {
+        let text = |path: &str| self.value.pointer(path).and_then(Value::as_str);
+        text("/id")?;
+        let input = text("/input/type").filter(|name| Level::from_name(name).is_none());
+        let grading = text("/gradingType")
+            .filter(|name| matches!(GradingType::from(*name), GradingType::Other(_)));
+        if let Some(name) = input {
+            return Some(format!("input type `{name}`"));
+        }
+        grading.map(|name| format!("grading type `{name}`"))
+    }
+}
+
+impl From<Value> for Listed {
+    fn from(value: Value) -> Self {
+        let mut faults = Vec::new();
+        match Eval::read(value.clone(), "", &mut faults) {
+            Some(eval) => Self::Eval(Box::new(eval)),
+            None => Self::Broken(Broken { value, faults }),
+        }
+    }
+}
+
+impl From<Eval> for Listed {
+    fn from(eval: Eval) -> Self {
+        Self::Eval(Box::new(eval))
+    }
+}
+
+impl Listed {
+    /// The eval's id, if it has one.
+    pub fn id(&self) -> Option<&str> {
+        match self {
+            Self::Eval(eval) => Some(&eval.id),
+            Self::Broken(broken) => broken.value.get("id")?.as_str(),
+        }
+    }
+
+    /// The eval, if it has the right shape.
+    pub fn eval(&self) -> Option<&Eval> {
+        match self {
+            Self::Eval(eval) => Some(eval),
+            Self::Broken(_) => None,
+        }
+    }
+
+    /// The item as it goes over the wire.
+    pub fn to_value(&self) -> Value {
+        match self {
+            Self::Eval(eval) => eval.to_value(),
+            Self::Broken(broken) => broken.value.clone(),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The primitive in a server built on the Rust SDK.

@@ -1,0 +1,223 @@
+//! Says everything that is wrong with a list of evals, at once.
+//!
+//! Its main type is [`Report`]. An eval with an error must not be run; one of an unknown type is
+//! skipped, since it may come from a newer version of the proposal.
+
+mod rules;
+mod secrets;
+mod tools;
+
+use std::collections::HashMap;
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::list::Listed;
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Severity {
+    /// The eval is invalid.
+    Error,
+    /// The eval can be run, but its author should look.
+    Warning,
+    /// The eval is of a type that this crate does not know, and is left out.
+    Skip,
+}
+
+/// What a finding is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Rule {
+    /// A field is missing, or has a value of the wrong type.
+    Shape,
+    /// Two evals have one id.
+    DuplicateId,
+    /// The id is empty.
+    EmptyId,
+    /// `expected.type` is not `gradingType`.
+    TypeMismatch,
+    /// A scenario is graded by exact match.
+    ScenarioExactMatch,
+    /// Nothing could make the eval fail.
+    CannotFail,
+    /// There are no messages to start from.
+    NoMessages,
+    /// `maxTurns` is not a whole number of at least 1.
+    MaxTurns,
+    /// A field means nothing in this place.
+    NoEffect,
+    /// The input, the grading, or a message is of an unknown type.
+    UnknownType,
+    /// Something looks like a secret.
+    Secret,
+    /// An execution eval calls a tool that may destroy something.
+    DestructiveTool,
+    /// An execution eval calls a tool that does not say whether it may.
+    UnannotatedTool,
+    /// The server has no such tool.
+    UnknownTool,
+}
+
+/// One thing to tell about one eval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The eval's place in the list.
+    pub index: usize,
+    /// The eval's id, if it has one.
+    pub id: Option<String>,
+    /// Where in the eval, as a JSON pointer. Empty for the eval itself.
+    pub path: String,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What it is about.
+    pub rule: Rule,
+    /// What is wrong.
+    pub text: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.id {
+            Some(id) => write!(f, "eval `{id}`")?,
+            None => write!(f, "eval number {}", self.index + 1)?,
+        }
+        if !self.path.is_empty() {
+            write!(f, ", `{}`", self.path)?;
+        }
+        write!(f, ": {}", self.text)
+    }
+}
+
+/// What is to be done with an eval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// It can be run.
+    Valid,
+    /// It must not be run, and is reported.
+    Invalid,
+    /// It is left out with a notice, and nothing fails for it.
+    Skipped,
+}
+
+/// Everything found in a list of evals.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The findings, in the order of the evals.
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    /// What is to be done with the eval at `index`.
+    ///
+    /// A skip outweighs an error: who does not know a type can't say what is wrong with it.
+    pub fn status(&self, index: usize) -> Status {
+        let has = |severity| self.of(index).any(|finding| finding.severity == severity);
+        if has(Severity::Skip) {
+            Status::Skipped
+        } else if has(Severity::Error) {
+            Status::Invalid
+        } else {
+            Status::Valid
+        }
+    }
+
+    /// The findings about the eval at `index`.
+    pub fn of(&self, index: usize) -> impl Iterator<Item = &Finding> {
+        self.findings
+            .iter()
+            .filter(move |finding| finding.index == index)
+    }
+
+    /// The findings of one severity.
+    pub fn with_severity(&self, severity: Severity) -> impl Iterator<Item = &Finding> {
+        self.findings
+            .iter()
+            .filter(move |finding| finding.severity == severity)
+    }
+
+    /// Whether no eval is invalid.
+    pub fn is_valid(&self) -> bool {
+        self.with_severity(Severity::Error).next().is_none()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, finding) in self.findings.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{finding}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Looks at a whole list of evals.
+pub fn validate(items: &[Listed]) -> Report {
+    examine(items, None)
+}
+
+/// Looks at a whole list of evals, and at the tools they name.
+///
+/// `tools` are the objects of `tools/list`, of all its pages.
+pub fn validate_with_tools(items: &[Listed], tools: &[Value]) -> Report {
+    examine(items, Some(tools))
+}
+
+fn examine(items: &[Listed], tools: Option<&[Value]>) -> Report {
+    let mut times: HashMap<&str, usize> = HashMap::new();
+    for id in items.iter().filter_map(Listed::id) {
+        *times.entry(id).or_default() += 1;
+    }
+    let tools = tools.map(tools::by_name);
+    let mut findings = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let mut about = About {
+            index,
+            id: item.id(),
+            findings: &mut findings,
+        };
+        if let Some(count) = item.id().and_then(|id| times.get(id)).filter(|n| **n > 1) {
+            let text = format!("{count} evals have this id");
+            about.error("/id", Rule::DuplicateId, text);
+        }
+        rules::check(item, &mut about);
+        if let Some(eval) = item.eval() {
+            secrets::check(eval, &mut about);
+            if let Some(tools) = &tools {
+                tools::check(eval, tools, &mut about);
+            }
+        }
+    }
+    Report { findings }
+}
+
+/// Collects the findings about one eval.
+struct About<'a> {
+    index: usize,
+    id: Option<&'a str>,
+    findings: &'a mut Vec<Finding>,
+}
+
+impl About<'_> {
+    fn error(&mut self, path: &str, rule: Rule, text: impl Into<String>) {
+        self.add(path, Severity::Error, rule, text);
+    }
+
+    fn warn(&mut self, path: &str, rule: Rule, text: impl Into<String>) {
+        self.add(path, Severity::Warning, rule, text);
+    }
+
+    fn add(&mut self, path: &str, severity: Severity, rule: Rule, text: impl Into<String>) {
+        self.findings.push(Finding {
+            index: self.index,
+            id: self.id.map(str::to_owned),
+            path: path.to_owned(),
+            severity,
+            rule,
+            text: text.into(),
+        });
+    }
+}

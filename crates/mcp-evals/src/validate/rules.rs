@@ -1,0 +1,124 @@
+//! The rules that an eval keeps or breaks by itself.
+
+use crate::eval::{Eval, GradingType};
+use crate::expected::{ExactMatch, Expected};
+use crate::input::Input;
+use crate::list::{Broken, Listed};
+use crate::message::Content;
+
+use super::{About, Rule, Severity};
+
+pub(super) fn check(item: &Listed, about: &mut About<'_>) {
+    match item {
+        Listed::Broken(broken) => check_shape(broken, about),
+        Listed::Eval(eval) => check_eval(eval, about),
+    }
+}
+
+fn check_shape(broken: &Broken, about: &mut About<'_>) {
+    if let Some(unknown) = broken.unknown_type() {
+        skip("", &unknown, about);
+        return;
+    }
+    for fault in &broken.faults {
+        about.error(&fault.path, Rule::Shape, fault.text.as_str());
+    }
+}
+
+fn check_eval(eval: &Eval, about: &mut About<'_>) {
+    if eval.id.is_empty() {
+        about.warn(
+            "/id",
+            Rule::EmptyId,
+            "is empty, so nobody can name this eval",
+        );
+    }
+    if let Input::Other(_) = &eval.input {
+        let unknown = format!("input type `{}`", eval.input.kind());
+        return skip("/input/type", &unknown, about);
+    }
+    if let GradingType::Other(name) = &eval.grading_type {
+        return skip("/gradingType", &format!("grading type `{name}`"), about);
+    }
+    check_messages(&eval.input, about);
+    if eval.expected.kind() != eval.grading_type.as_str() {
+        let text = format!(
+            "is `{}`, but `gradingType` is `{}`",
+            eval.expected.kind(),
+            eval.grading_type.as_str()
+        );
+        about.error("/expected/type", Rule::TypeMismatch, text);
+    }
+    match &eval.expected {
+        Expected::ExactMatch(expected) => check_exact(&eval.input, expected, about),
+        Expected::LlmJudge(expected) if expected.rubric.trim().is_empty() => {
+            let text = "is empty, so a judge has nothing to go by";
+            about.error("/expected/rubric", Rule::CannotFail, text);
+        }
+        Expected::LlmJudge(_) | Expected::Other(_) => {}
+    }
+}
+
+fn skip(path: &str, unknown: &str, about: &mut About<'_>) {
+    let text = format!("{unknown} is not known");
+    about.add(path, Severity::Skip, Rule::UnknownType, text);
+}
+
+fn check_messages(input: &Input, about: &mut About<'_>) {
+    if let Input::Scenario(scenario) = input
+        && let Some(written) = &scenario.max_turns
+        && scenario.turn_limit().is_none()
+    {
+        let text = format!("must be a whole number of at least 1, but is `{written}`");
+        about.error("/input/maxTurns", Rule::MaxTurns, text);
+    }
+    if matches!(input, Input::Execution(_)) {
+        return;
+    }
+    if input.messages().is_empty() {
+        let text = "is empty, so there is nothing to start from";
+        about.error("/input/messages", Rule::NoMessages, text);
+    }
+    let blocks = input.messages().iter().flat_map(|m| m.content.blocks());
+    for block in blocks {
+        if let Content::Other(_) = block {
+            let unknown = format!("content type `{}`", block.kind());
+            skip("/input/messages", &unknown, about);
+        }
+    }
+}
+
+fn check_exact(input: &Input, expected: &ExactMatch, about: &mut About<'_>) {
+    let useless = |about: &mut About<'_>, key: &str, level: &str| {
+        let text = format!("means nothing in an {level} eval");
+        about.warn(&format!("/expected/{key}"), Rule::NoEffect, text);
+    };
+    match input {
+        Input::Invocation(_) => {
+            if expected.tool_name.is_none() && expected.arguments.is_none() {
+                let text = "names neither `toolName` nor `arguments`, so every call would do";
+                about.error("/expected", Rule::CannotFail, text);
+            }
+            if expected.content.is_some() {
+                useless(about, "content", "invocation");
+            }
+        }
+        Input::Execution(_) => {
+            if expected.content.is_none() {
+                let text = "has no `content`, so every result would do";
+                about.error("/expected", Rule::CannotFail, text);
+            }
+            if expected.tool_name.is_some() {
+                useless(about, "toolName", "execution");
+            }
+            if expected.arguments.is_some() {
+                useless(about, "arguments", "execution");
+            }
+        }
+        Input::Scenario(_) => {
+            let text = "a scenario can't be graded by `exact-match`: no two runs are the same";
+            about.error("/expected/type", Rule::ScenarioExactMatch, text);
+        }
+        Input::Other(_) => {}
+    }
+}
