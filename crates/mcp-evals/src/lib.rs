@@ -7,7 +7,7 @@
 //! - [`EvalFile`] reads evals from JSON, one broken eval at a time; [`validate`] says all that is wrong.
 //! - [`Suite`] answers `evals/list`: pages, cursors and the level filter.
 //! - [`splice`] puts the capability into a message that an SDK has already written.
-//! - [`rmcp`](mod@rmcp), behind the feature of that name, does all of it in a server built on the Rust SDK.
+//! - The module `rmcp`, behind the feature of that name, does all of it in a server built on the Rust SDK.
 //!
 //! For a client there are [`ListResult`], and the exact-match rules in [`matching`].
 //!

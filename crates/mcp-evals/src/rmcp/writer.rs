@@ -1,0 +1,121 @@
+//! Stdout on which the capability gets its top-level key.
+//!
+//! Its main type is [`DeclaringWriter`]. It looks at answers that declare evals in `experimental`, as
+//! [`Evals`](super::Evals) makes them, and at nothing else; every other line goes on as it is.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use serde_json::Value;
+use tokio::io::{AsyncWrite, Stdin, Stdout};
+
+use crate::capability::{CAPABILITY, Capability};
+use crate::fields::Fault;
+use crate::splice;
+
+/// Standard input and output, for servers with evals.
+pub fn stdio() -> (Stdin, DeclaringWriter<Stdout>) {
+    (
+        tokio::io::stdin(),
+        DeclaringWriter::new(tokio::io::stdout()),
+    )
+}
+
+/// A writer of JSON lines that declares at the top level what a line declares in `experimental`.
+#[derive(Debug)]
+pub struct DeclaringWriter<W> {
+    inner: W,
+    /// A line that has not ended yet.
+    line: Vec<u8>,
+    /// Finished lines, and how much of them is written.
+    out: Vec<u8>,
+    written: usize,
+}
+
+impl<W> DeclaringWriter<W> {
+    /// Writes to `inner`.
+    pub fn new(inner: W) -> Self {
+        Self {
+            inner,
+            line: Vec::new(),
+            out: Vec::new(),
+            written: 0,
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(part);
+            if self.line.ends_with(b"\n") {
+                let line = std::mem::take(&mut self.line);
+                self.out.extend(declared(line));
+            }
+        }
+    }
+}
+
+impl<W: AsyncWrite + Unpin> DeclaringWriter<W> {
+    fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.written < self.out.len() {
+            let rest = &self.out[self.written..];
+            let count = ready!(Pin::new(&mut self.inner).poll_write(cx, rest))?;
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.written += count;
+        }
+        self.out.clear();
+        self.written = 0;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<W: AsyncWrite + Unpin> AsyncWrite for DeclaringWriter<W> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        // Nothing new before the old is gone, so that a slow reader slows the server.
+        ready!(self.poll_drain(cx))?;
+        self.take(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_drain(cx))?;
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_drain(cx))?;
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
+
+fn declared(line: Vec<u8>) -> Vec<u8> {
+    capability_in(&line)
+        .and_then(|capability| splice::declare(&line, &capability).ok())
+        .unwrap_or(line)
+}
+
+/// What the answer to `initialize` or `server/discover` declares in `experimental`.
+fn capability_in(line: &[u8]) -> Option<Capability> {
+    let mark = br#""experimental""#;
+    if !line.windows(mark.len()).any(|part| part == mark) {
+        return None;
+    }
+    let mut message: Value = serde_json::from_slice(line).ok()?;
+    let result = message.get_mut("result")?.as_object_mut()?;
+    if !result.contains_key("protocolVersion") && !result.contains_key("supportedVersions") {
+        return None;
+    }
+    let declared = result
+        .get_mut("capabilities")?
+        .get_mut("experimental")?
+        .get_mut(CAPABILITY)?
+        .take();
+    let mut faults: Vec<Fault> = Vec::new();
+    Capability::read(declared, "", &mut faults)
+}
