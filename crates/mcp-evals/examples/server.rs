@@ -39,7 +39,7 @@ impl Notes {
         description = "Counts the words of a text.",
         annotations(read_only_hint = true)
     )]
-    fn word_count(&self, Parameters(Text { text }): Parameters<Text>) -> String {
+    fn word_count(Parameters(Text { text }): Parameters<Text>) -> String {
         text.split_whitespace().count().to_string()
     }
 

@@ -106,7 +106,7 @@ impl Evals {
         let page = suite
             .unwrap_or_else(PoisonError::into_inner)
             .answer(request.params.as_ref());
-        Some(page.map_err(refusal).map(|page| {
+        Some(page.map_err(|error| refusal(&error)).map(|page| {
             let mut result = page.to_value();
             if let Value::Object(members) = &mut result
                 && is_stateless(context.protocol_version().as_ref())
@@ -161,7 +161,7 @@ impl Evals {
     }
 }
 
-fn refusal(error: PageError) -> ErrorData {
+fn refusal(error: &PageError) -> ErrorData {
     ErrorData::new(ErrorCode::INVALID_PARAMS, error.to_string(), None)
 }
 

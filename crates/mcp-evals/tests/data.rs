@@ -241,21 +241,31 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A sample with one place replaced by anything.
+/// A sample with one place replaced by anything, or with one field gone.
 fn spoilt() -> impl Strategy<Value = Value> {
-    (
+    let parts = (
         prop::sample::select(samples()),
-        any_json(),
+        prop::option::of(any_json()),
         any::<prop::sample::Index>(),
-    )
-        .prop_map(|(mut sample, value, place)| {
-            let mut paths = Vec::new();
-            collect(&sample, String::new(), &mut paths);
-            *sample
-                .pointer_mut(&paths[place.index(paths.len())])
-                .expect("the path is one of the sample") = value;
-            sample
-        })
+    );
+    parts.prop_map(|(mut sample, value, place)| {
+        let mut paths = Vec::new();
+        collect(&sample, String::new(), &mut paths);
+        let path = &paths[place.index(paths.len())];
+        match (value, path.rsplit_once('/')) {
+            (Some(value), _) => {
+                *sample.pointer_mut(path).expect("a path of the sample") = value;
+            }
+            (None, Some((parent, key))) => {
+                let parent = sample.pointer_mut(parent).expect("a path of the sample");
+                if let Value::Object(members) = parent {
+                    members.remove(key);
+                }
+            }
+            (None, None) => {}
+        }
+        sample
+    })
 }
 
 fn collect(value: &Value, path: String, paths: &mut Vec<String>) {
@@ -312,4 +322,13 @@ proptest! {
             prop_assert_eq!(valid, LIST.with(|schema| schema.is_valid(&list)));
         }
     }
+}
+
+#[test]
+fn the_evals_in_the_readme_are_valid() {
+    let readme = include_str!("../README.md");
+    let json = readme.split("```json").nth(1).unwrap();
+    let file = EvalFile::from_json(json.split("```").next().unwrap()).unwrap();
+    assert!(validate(&file.evals).findings.is_empty());
+    assert_eq!(file.into_suite().unwrap().items().len(), 2);
 }

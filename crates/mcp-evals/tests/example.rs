@@ -32,7 +32,9 @@ impl Server {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .expect("`cargo test` builds examples; with filters, `cargo build --example server` does");
+            .expect(
+                "`cargo test` builds examples; with filters, `cargo build --example server` does",
+            );
         let stdin = child.stdin.take().expect("stdin is a pipe");
         let stdout = child.stdout.take().expect("stdout is a pipe");
         Self {
@@ -55,7 +57,7 @@ impl Server {
         serde_json::from_str(&line).expect("a line of JSON")
     }
 
-    fn ask(&mut self, method: &str, params: Value) -> Value {
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
         self.send(&json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}));
         let answer = self.next();
         assert_eq!(answer["id"], 7, "{answer}");
@@ -65,7 +67,7 @@ impl Server {
     fn shake_hands(&mut self) -> Value {
         let answer = self.ask(
             "initialize",
-            json!({"protocolVersion": "2025-11-25", "capabilities": {},
+            &json!({"protocolVersion": "2025-11-25", "capabilities": {},
                 "clientInfo": {"name": "test", "version": "1"}}),
         );
         self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
@@ -112,25 +114,25 @@ fn ids(answer: &Value) -> Vec<&str> {
 fn e1_e4_e9_e34_the_handshake_era() {
     let mut server = Server::start(&[]);
     declared(&server.shake_hands(), &json!({}));
-    let all = server.ask("evals/list", json!({}));
+    let all = server.ask("evals/list", &json!({}));
     assert_eq!(ids(&all).len(), 4);
     assert_eq!(all["result"]["resultType"], Value::Null);
-    let scenarios = server.ask("evals/list", json!({"level": "scenario", "cursor": ""}));
+    let scenarios = server.ask("evals/list", &json!({"level": "scenario", "cursor": ""}));
     assert_eq!(ids(&scenarios), ["note-is-kept-and-found"]);
-    let refused = server.ask("evals/list", json!({"cursor": "x"}));
+    let refused = server.ask("evals/list", &json!({"cursor": "x"}));
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
-    let unknown = server.ask("evals/run", json!({}));
+    let unknown = server.ask("evals/run", &json!({}));
     assert_eq!(unknown["error"]["code"], -32601, "{unknown}");
     let called = server.ask(
         "tools/call",
-        json!({"name": "word_count", "arguments": {"text": "a b"}}),
+        &json!({"name": "word_count", "arguments": {"text": "a b"}}),
     );
     assert_eq!(
         called["result"]["content"],
         json!([{"type": "text", "text": "2"}])
     );
 
-    let tools = server.ask("tools/list", json!({}));
+    let tools = server.ask("tools/list", &json!({}));
     let tools = tools["result"]["tools"].as_array().unwrap().clone();
     let list: ListResult = serde_json::from_value(all["result"].clone()).unwrap();
     let report = validate_with_tools(&list.evals, &tools);
@@ -154,18 +156,18 @@ fn e4_params_may_be_left_out() {
 fn e1_e4_e9_e34_the_stateless_era() {
     let mut server = Server::start(&[]);
     declared(
-        &server.ask("server/discover", json!({"_meta": meta()})),
+        &server.ask("server/discover", &json!({"_meta": meta()})),
         &json!({}),
     );
     let page = server.ask(
         "evals/list",
-        json!({"_meta": meta(), "level": "invocation"}),
+        &json!({"_meta": meta(), "level": "invocation"}),
     );
     assert_eq!(ids(&page), ["word-count-is-chosen"]);
     assert_eq!(page["result"]["resultType"], "complete", "{page}");
     let mut old = meta();
     old["io.modelcontextprotocol/protocolVersion"] = "1999-01-01".into();
-    let refused = server.ask("evals/list", json!({"_meta": old}));
+    let refused = server.ask("evals/list", &json!({"_meta": old}));
     assert_eq!(refused["error"]["code"], -32022, "{refused}");
 }
 
@@ -177,12 +179,12 @@ fn e7_changes_are_told() {
     std::fs::write(&file, "[]").unwrap();
     let mut server = Server::start(&[&file]);
     declared(&server.shake_hands(), &json!({"listChanged": true}));
-    assert_eq!(ids(&server.ask("evals/list", json!({}))), [""; 0]);
+    assert_eq!(ids(&server.ask("evals/list", &json!({}))), [""; 0]);
 
     std::fs::write(&file, include_str!("../examples/evals.json")).unwrap();
     let told = server.next();
     assert_eq!(told["method"], "notifications/evals/list_changed", "{told}");
     assert_eq!(told.get("id"), None);
-    assert_eq!(ids(&server.ask("evals/list", json!({}))).len(), 4);
+    assert_eq!(ids(&server.ask("evals/list", &json!({}))).len(), 4);
     std::fs::remove_dir_all(&folder).unwrap();
 }
