@@ -106,12 +106,59 @@ pub struct Case {
     pub checks: Vec<Arc<Check>>,
     /// How many of its trials must pass.
     pub pass: Option<PassRule>,
+    /// What is done instead of a task, if a server ships it.
+    pub shipped: Option<Arc<ShippedEval>>,
 }
 
 impl Case {
     /// Whether anything could fail it.
     pub fn has_checks(&self) -> bool {
-        !self.checks.is_empty() || !self.verify.is_empty()
+        !self.checks.is_empty() || !self.verify.is_empty() || self.shipped.is_some()
+    }
+
+    /// A case that a server ships. Its id says which server and which eval.
+    pub fn of_eval(shipped: ShippedEval) -> Self {
+        let (server, id) = (&shipped.server, &shipped.eval.id);
+        Self {
+            id: CaseId(format!("evals/{server}#{id}")),
+            name: id.clone(),
+            path: PathBuf::from(format!("evals/{server}")),
+            difficulty: None,
+            labels: BTreeMap::new(),
+            parallel: false,
+            runs: None,
+            limits: Limits::default(),
+            prompt: String::new(),
+            setup: Vec::new(),
+            verify: Vec::new(),
+            cleanup: Vec::new(),
+            checks: Vec::new(),
+            pass: None,
+            shipped: Some(Arc::new(shipped)),
+        }
+    }
+}
+
+/// An eval that a server ships, ready to be run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShippedEval {
+    /// The server, by its name in the suite.
+    pub server: String,
+    /// The eval. It is valid.
+    pub eval: mcp_evals::Eval,
+    /// How many turns a scenario may take.
+    pub max_turns: u32,
+}
+
+impl ShippedEval {
+    /// Whether a model is asked to do it.
+    pub fn needs_model(&self) -> bool {
+        !matches!(self.eval.input, mcp_evals::Input::Execution(_))
+    }
+
+    /// Whether a judge is asked about it.
+    pub fn needs_judge(&self) -> bool {
+        matches!(self.eval.expected, mcp_evals::Expected::LlmJudge(_))
     }
 }
 

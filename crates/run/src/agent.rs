@@ -18,8 +18,8 @@ pub const DEFAULT_TURNS: u32 = 100;
 
 /// What the agent is given.
 pub struct Task<'a> {
-    /// What it is asked.
-    pub prompt: &'a str,
+    /// What it is asked: the conversation so far.
+    pub messages: Vec<Message>,
     /// Its model.
     pub asker: &'a Asker,
     /// What it can do.
@@ -48,7 +48,9 @@ pub enum Driven {
     Answered(String),
     /// Its model stopped before it was done.
     Stopped(String),
-    /// One of its limits ended it.
+    /// It was not done after as many turns as it has.
+    Turns(String),
+    /// Another of its limits ended it.
     Limit(String),
     /// A server can't be used any more.
     Lost(Lost),
@@ -56,38 +58,48 @@ pub enum Driven {
     Unanswered(AskError),
 }
 
-/// Lets the agent work until it is done or has to stop.
-pub async fn drive(task: &Task<'_>) -> Driven {
+/// Lets the agent work until it is done or has to stop. Gives the conversation too.
+pub async fn drive(task: Task<'_>) -> (Driven, Vec<Message>) {
     let mut request = Request {
         system: task.toolbox.instructions(),
-        messages: vec![Message::User(task.prompt.to_owned())],
         tools: task.toolbox.tools().to_vec(),
         ..Request::default()
     };
+    let mut task = task;
+    request.messages = std::mem::take(&mut task.messages);
     let mut spent = Spent::default();
-    loop {
-        if let Some(reason) = spent.exceeds(&task.limits) {
-            return Driven::Limit(reason);
+    let driven = loop {
+        match turn(&task, &mut request, &mut spent).await {
+            None => {}
+            Some(driven) => break driven,
         }
-        let asked = match task.asker.ask(&request).await {
-            Ok(asked) => asked,
-            Err(error) => return Driven::Unanswered(error),
-        };
-        spent.add(&asked.reply.usage, asked.cost_usd);
-        if let Some(reason) = spent.overdrawn(&task.limits) {
-            return Driven::Limit(reason);
-        }
-        let turn = asked.reply.turn;
-        if turn.calls.is_empty() {
-            return answered(turn.text, &asked.reply.stop);
-        }
-        let results = match make_calls(task, &turn.calls).await {
-            Ok(results) => results,
-            Err(lost) => return Driven::Lost(lost),
-        };
-        request.messages.push(Message::Assistant(turn));
-        request.messages.push(Message::Results(results));
+    };
+    (driven, request.messages)
+}
+
+/// Asks once, and makes the calls that come of it; gives the end, if it is one.
+async fn turn(task: &Task<'_>, request: &mut Request, spent: &mut Spent) -> Option<Driven> {
+    if let Some(end) = spent.exceeds(&task.limits) {
+        return Some(end);
     }
+    let asked = match task.asker.ask(request).await {
+        Ok(asked) => asked,
+        Err(error) => return Some(Driven::Unanswered(error)),
+    };
+    spent.add(&asked.reply.usage, asked.cost_usd);
+    let turn = asked.reply.turn;
+    request.messages.push(Message::Assistant(turn.clone()));
+    if let Some(reason) = spent.overdrawn(&task.limits) {
+        return Some(Driven::Limit(reason));
+    }
+    if turn.calls.is_empty() {
+        return Some(answered(turn.text, &asked.reply.stop));
+    }
+    match make_calls(task, &turn.calls).await {
+        Ok(results) => request.messages.push(Message::Results(results)),
+        Err(lost) => return Some(Driven::Lost(lost)),
+    }
+    None
 }
 
 /// What it means that a model calls nothing: it is done, unless it had to stop.
@@ -141,12 +153,14 @@ impl Spent {
     }
 
     /// Why no further question may be asked.
-    fn exceeds(&self, limits: &LoopLimits) -> Option<String> {
+    fn exceeds(&self, limits: &LoopLimits) -> Option<Driven> {
         let turns = limits.turns.unwrap_or(DEFAULT_TURNS);
         if self.turns >= turns {
-            return Some(format!("the agent was not done after {turns} turns"));
+            let reason = format!("the agent was not done after {turns} turns");
+            return Some(Driven::Turns(reason));
         }
         self.beyond(limits, |used, limit| used >= limit)
+            .map(Driven::Limit)
     }
 
     /// Why even what is done is too much.

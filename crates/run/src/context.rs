@@ -19,8 +19,8 @@ use crate::recorder::Recorder;
 pub struct RunContext {
     /// What is run.
     pub suite: Suite,
-    /// The model of each of the suite's agents.
-    pub agents: Vec<Arc<Model>>,
+    /// The model of each of the suite's agents; none of an agent that is nobody.
+    pub agents: Vec<Option<Arc<Model>>>,
     /// The models that judge; none if the suite has no judge.
     pub judges: Vec<Arc<Model>>,
     /// What was spent, and may be.

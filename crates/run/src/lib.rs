@@ -7,6 +7,7 @@ pub mod agent;
 pub mod client;
 pub mod context;
 pub mod environment;
+pub mod evals;
 pub mod guard;
 pub mod judge;
 pub mod model;

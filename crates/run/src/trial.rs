@@ -5,12 +5,14 @@
 
 mod ending;
 mod grading;
+mod shipped;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use proctor_core::event::{Actor, Blame, Body, Outcome, Phase, Purpose, TrialEnded, What};
+use proctor_core::model::Message;
 use proctor_core::record::RecordError;
 use proctor_core::suite::{Case, Limits, Server};
 use proctor_core::verdict::Verdict;
@@ -21,7 +23,7 @@ use self::ending::{cancelled, errored, failed, timed_out};
 use crate::agent::{Connected, Driven, LoopLimits, Task, Toolbox, drive};
 use crate::client::{Client, ConnectError, ConnectOptions};
 use crate::context::RunContext;
-use crate::model::{AskError, ModelError, Waiting};
+use crate::model::{AskError, Asker, Model, ModelError, Waiting};
 use crate::process::SpawnError;
 use crate::progress::Watch;
 use crate::recorder::Recorder;
@@ -109,6 +111,9 @@ impl Trial {
             let reason = "the case has no checks, so nothing could fail it";
             return errored(Blame::Suite, reason);
         }
+        if let Some(shipped) = &case.shipped {
+            return self.work_shipped(shipped, toolbox).await;
+        }
         self.phase(Phase::Setup);
         for step in &case.setup {
             let result = steps.run(Phase::Setup, step).await;
@@ -149,7 +154,7 @@ impl Trial {
             together(connected.into_iter().map(|server| server.client.close())).await;
             return Err(reason);
         }
-        let opened = Toolbox::open(connected).await;
+        let opened = Toolbox::open(connected, true).await;
         opened.map_err(|(server, error)| {
             let reason = format!("the server `{server}`: {error}");
             (Blame::Server, reason)
@@ -185,12 +190,12 @@ impl Trial {
         self.recorder.record(What::Prompted {
             text: Body::Text(case.prompt.clone()),
         });
-        let model = &self.context.agents[self.agent];
-        let asker = self
-            .context
-            .asker(model, Purpose::Agent, &self.recorder, &self.waiting);
-        let driven = drive(&Task {
-            prompt: &case.prompt,
+        let Some(model) = &self.context.agents[self.agent] else {
+            return Err(errored(Blame::Suite, "there is no agent to do the task"));
+        };
+        let asker = self.asker(model, Purpose::Agent);
+        let (driven, _) = drive(Task {
+            messages: vec![Message::User(case.prompt.clone())],
             asker: &asker,
             toolbox: tools,
             limits: LoopLimits {
@@ -204,23 +209,34 @@ impl Trial {
         let answer = match driven {
             Driven::Answered(answer) => answer,
             Driven::Stopped(reason) => return Err(failed(Blame::Agent, reason)),
-            Driven::Limit(reason) => return Err(timed_out(reason)),
+            Driven::Turns(reason) | Driven::Limit(reason) => return Err(timed_out(reason)),
             Driven::Lost(lost) => return Err(failed(Blame::Server, lost.to_string())),
             Driven::Unanswered(error) => return Err(unanswered(&error)),
         };
         self.recorder.record(What::AgentAnswered {
             text: Body::Text(answer.clone()),
         });
-        let broken = match self.lost(tools).await {
-            Some(reason) => Some(reason),
-            None => self.protocol_breach(tools),
-        };
+        let broken = self.breach(tools).await;
         // Before anything is graded, so that the record of the servers is whole.
         close(toolbox.take()).await;
         match broken {
             Some(reason) => Err(failed(Blame::Server, reason)),
             None => Ok(self.context.redactor.text(&answer).into_owned()),
         }
+    }
+
+    /// What a server did that fails the trial, whatever the agent did.
+    async fn breach(&self, toolbox: &Toolbox) -> Option<String> {
+        match self.lost(toolbox).await {
+            Some(reason) => Some(reason),
+            None => self.protocol_breach(toolbox),
+        }
+    }
+
+    /// A model, as this trial asks it.
+    fn asker(&self, model: &Arc<Model>, purpose: Purpose) -> Asker {
+        self.context
+            .asker(model, purpose, &self.recorder, &self.waiting)
     }
 
     /// Which server died while the agent worked, even if nobody asked it anything afterwards.

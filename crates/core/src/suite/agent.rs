@@ -55,6 +55,8 @@ pub enum AgentKind {
     },
     /// Any program, by templates of its command line.
     Commands(Commands),
+    /// Nobody: for evals that only call tools.
+    Nobody,
 }
 
 /// A model, as `provider:model-id`.
@@ -345,6 +347,16 @@ impl std::fmt::Display for ModelRef {
 }
 
 impl Agent {
+    /// Nobody, where no model is needed.
+    pub fn nobody() -> Self {
+        Self {
+            name: "no agent".to_owned(),
+            kind: AgentKind::Nobody,
+            model_tap: false,
+            skills: None,
+        }
+    }
+
     /// A model in Proctor's own loop.
     pub fn on_model(model: ModelRef) -> Self {
         Self {

@@ -22,7 +22,15 @@ use crate::json::canonical;
 pub fn digest(case: &Case) -> io::Result<String> {
     let steps = |steps: &[Step]| steps.iter().map(step).collect::<io::Result<Vec<Value>>>();
     let checks = case.checks.iter().map(|check| value(check.as_ref()));
+    let shipped = case.shipped.as_ref().map(|shipped| {
+        json!({
+            "server": shipped.server,
+            "eval": shipped.eval.to_value(),
+            "maxTurns": shipped.max_turns,
+        })
+    });
     let content = json!({
+        "shipped": shipped,
         "prompt": case.prompt,
         "setup": steps(&case.setup)?,
         "verify": steps(&case.verify)?,
@@ -135,6 +143,7 @@ mod tests {
             cleanup: Vec::new(),
             checks: vec![Arc::new(Check::MinToolCalls(1))],
             pass: None,
+            shipped: None,
         }
     }
 

@@ -117,6 +117,7 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Case> {
         cleanup,
         checks: Vec::new(),
         pass: None,
+        shipped: None,
     })
 }
 

@@ -86,8 +86,17 @@ pub struct Called {
 }
 
 impl Toolbox {
-    /// Asks all servers what they offer.
-    pub async fn open(servers: Vec<Connected>) -> Result<Self, (String, ListError)> {
+    /// Servers, and nothing that a model could call.
+    pub fn bare(servers: Vec<Connected>) -> Self {
+        Self {
+            servers,
+            tools: Vec::new(),
+            routes: HashMap::new(),
+        }
+    }
+
+    /// Asks all servers what they offer. With `helpers`, there are tools for resources and prompts.
+    pub async fn open(servers: Vec<Connected>, helpers: bool) -> Result<Self, (String, ListError)> {
         let mut found: Vec<(usize, Value)> = Vec::new();
         for (at, server) in servers.iter().enumerate() {
             if !offers(&server.client, "tools") {
@@ -105,11 +114,11 @@ impl Toolbox {
                 }
             }
         }
-        Ok(Self::of(servers, found))
+        Ok(Self::of(servers, found, helpers))
     }
 
-    fn of(servers: Vec<Connected>, found: Vec<(usize, Value)>) -> Self {
-        let any = |what: &str| servers.iter().any(|server| offers(&server.client, what));
+    fn of(servers: Vec<Connected>, found: Vec<(usize, Value)>, helpers: bool) -> Self {
+        let any = |what: &str| helpers && servers.iter().any(|server| offers(&server.client, what));
         let mut helpers = Vec::new();
         if any("resources") {
             helpers.extend([Helper::ListResources, Helper::ReadResource]);
@@ -163,6 +172,18 @@ impl Toolbox {
             })
             .collect();
         (!texts.is_empty()).then(|| texts.join("\n\n"))
+    }
+
+    /// The name that models are told of a server's tool.
+    pub fn name_of(&self, server: &str, tool: &str) -> Option<&str> {
+        let found = self.routes.iter().find(|(_, route)| match route {
+            Route::Tool {
+                server: at,
+                tool: own,
+            } => own == tool && self.servers[*at].name == server,
+            Route::Helper(_) => false,
+        });
+        found.map(|(name, _)| name.as_str())
     }
 
     /// What a call is about, if it is one of anything.

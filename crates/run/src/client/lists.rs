@@ -153,13 +153,24 @@ impl Client {
 
     /// All pages of a list, whatever it lists.
     pub async fn list(&self, method: &str, key: &str, caps: &Caps) -> Result<Listed, ListError> {
+        self.list_with(method, key, &Map::new(), caps).await
+    }
+
+    /// All pages of a list, each asked for with these parameters.
+    pub async fn list_with(
+        &self,
+        method: &str,
+        key: &str,
+        params: &Map<String, Value>,
+        caps: &Caps,
+    ) -> Result<Listed, ListError> {
         let mut listed = Listed::default();
         let mut cursors = BTreeSet::new();
         let mut cursor: Option<String> = None;
         let mut bytes = 0;
         let started = Instant::now();
         loop {
-            let mut params = Map::new();
+            let mut params = params.clone();
             if let Some(cursor) = &cursor {
                 params.insert("cursor".to_owned(), cursor.as_str().into());
             }

@@ -18,7 +18,7 @@ use crate::steps::Steps;
 
 /// What the checks of a trial came to, so far.
 #[derive(Debug, Default)]
-struct Grades {
+pub(super) struct Grades {
     passed: usize,
     failed: Vec<(Blame, String)>,
     unknown: Vec<(Blame, String)>,
@@ -26,7 +26,7 @@ struct Grades {
 
 impl Grades {
     /// Takes in a verdict. `blame` is whose fault it is that it is no pass.
-    fn add(&mut self, check: &str, verdict: &Verdict, blame: Blame) {
+    pub(super) fn add(&mut self, check: &str, verdict: &Verdict, blame: Blame) {
         match verdict {
             Verdict::Pass => self.passed += 1,
             Verdict::Fail { reason } => self.failed.push((blame, format!("{check}: {reason}"))),
@@ -36,7 +36,7 @@ impl Grades {
         }
     }
 
-    fn end(self) -> TrialEnded {
+    pub(super) fn end(self) -> TrialEnded {
         let more = |count: usize| match count {
             0 | 1 => String::new(),
             count => format!(" (and {} more)", count - 1),
@@ -59,6 +59,24 @@ impl Grades {
 impl Trial {
     /// Evaluates everything that must hold.
     pub(super) async fn grade(&self, steps: &mut Steps, answer: &str) -> TrialEnded {
+        let transcript = match self.transcript().await {
+            Ok(transcript) => transcript,
+            Err(ended) => return ended,
+        };
+        let mut grades = Grades::default();
+        self.check(&transcript, &mut grades);
+        self.verify(steps, &mut grades).await;
+        // The judge is asked only about what nothing else decides.
+        if grades.failed.is_empty()
+            && let Err(ended) = self.judge(steps, answer, &transcript, &mut grades).await
+        {
+            return ended;
+        }
+        grades.end()
+    }
+
+    /// What the agent did, as it was written.
+    pub(super) async fn transcript(&self) -> Result<Transcript, TrialEnded> {
         let options = FoldOptions {
             actors: vec![Actor::Agent, Actor::Loop],
             ..FoldOptions::default()
@@ -66,15 +84,18 @@ impl Trial {
         // A long record takes a while, in which limits and interrupts must be heard.
         let recorder = self.recorder.clone();
         let folding = tokio::task::spawn_blocking(move || recorder.fold(&options));
-        let transcript = match folding.await {
-            Ok(Ok(folded)) => folded.map(|folded| folded.transcript).unwrap_or_default(),
-            Ok(Err(error)) => return errored(Blame::Infra, error.to_string()),
+        match folding.await {
+            Ok(Ok(folded)) => Ok(folded.map(|folded| folded.transcript).unwrap_or_default()),
+            Ok(Err(error)) => Err(errored(Blame::Infra, error.to_string())),
             // A panic in there goes on as one.
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-        };
-        let mut grades = Grades::default();
+        }
+    }
+
+    /// Evaluates the case's own checks.
+    pub(super) fn check(&self, transcript: &Transcript, grades: &mut Grades) {
         for check in &self.case().checks {
-            let result = check.evaluate(&transcript);
+            let result = check.evaluate(transcript);
             let blame = match result.verdict {
                 Verdict::Unknown { .. } => Blame::Infra,
                 _ => Blame::Agent,
@@ -88,14 +109,18 @@ impl Trial {
                 notes: Vec::new(),
             }));
         }
-        self.verify(steps, &mut grades).await;
-        // The judge is asked only about what nothing else decides.
-        if grades.failed.is_empty()
-            && let Err(ended) = self.judge(steps, answer, &transcript, &mut grades).await
-        {
-            return ended;
+    }
+
+    /// Everybody who judges.
+    pub(super) fn panel(&self) -> Judge {
+        let context = &self.context;
+        let askers = context.judges.iter();
+        Judge {
+            askers: askers
+                .map(|model| self.asker(model, Purpose::Judge))
+                .collect(),
+            votes: context.suite.judge.as_ref().map_or(1, |judge| judge.votes),
         }
-        grades.end()
     }
 
     /// Runs the verify steps that need no judge. One that fails ends them, unless it says otherwise.
@@ -163,22 +188,13 @@ impl Trial {
             Judgement::Contains(_) => Criterion::Contains(reference),
             Judgement::Exact(_) => Criterion::Exact(reference),
         };
-        let context = &self.context;
-        let askers = context
-            .judges
-            .iter()
-            .map(|model| context.asker(model, Purpose::Judge, &self.recorder, &self.waiting));
-        let judge = Judge {
-            askers: askers.collect(),
-            votes: context.suite.judge.as_ref().map_or(1, |judge| judge.votes),
-        };
         let exhibits = Exhibits {
             prompt: &self.case().prompt,
             answer,
             transcript: Some(transcript),
             answer_required: true,
         };
-        match judge.rule(&criterion, &exhibits).await {
+        match self.panel().rule(&criterion, &exhibits).await {
             Ok(ruling) => Ok(ruling),
             Err(AskError::Budget(reason)) => Err(cancelled(reason)),
             Err(error) => Err(errored(Blame::Judge, format!("the judge: {error}"))),

@@ -378,11 +378,15 @@ fn context(
     let agents = suite
         .agents
         .iter()
-        .map(|agent| Model::open_agent(agent, &Settings::of(&env)).map(Arc::new))
+        .map(|agent| match agent.kind {
+            AgentKind::Nobody => Ok(None),
+            _ => Model::open_agent(agent, &Settings::of(&env)).map(|model| Some(Arc::new(model))),
+        })
         .collect::<Result<Vec<_>, _>>()?;
+    let models: Vec<Arc<Model>> = agents.iter().flatten().cloned().collect();
     let judges = open_judges(&suite, trials, &env)?;
-    require_prices(args, &suite, trials, &prices, &agents, &judges)?;
-    warn_of_own_judge(&agents, &judges)?;
+    require_prices(args, &suite, trials, &prices, &models, &judges)?;
+    warn_of_own_judge(&models, &judges)?;
     warn_of_sent_keys(&suite, &env)?;
     let withheld = key_variables(&suite);
     let keys = withheld

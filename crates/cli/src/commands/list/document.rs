@@ -39,6 +39,7 @@ fn agent(agent: &Agent) -> Value {
     let (kind, model) = match &agent.kind {
         AgentKind::Builtin { builtin, model, .. } => (format!("builtin.{builtin}"), model.as_ref()),
         AgentKind::Acp { .. } => ("acp".to_owned(), None),
+        AgentKind::Nobody => ("none".to_owned(), None),
         AgentKind::Commands(_) => ("commands".to_owned(), None),
     };
     json!({"name": agent.name, "type": kind, "model": model})

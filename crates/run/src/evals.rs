@@ -1,0 +1,146 @@
+//! The evals that servers ship: whether there are any, and which.
+
+use mcp_evals::{CAPABILITY, Level, Listed, METHOD};
+use serde_json::{Map, Value};
+
+use crate::client::{Caps, Client, Identity, ListError};
+
+/// Where a server says that it ships evals.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// `capabilities.evals`.
+    Top,
+    /// `capabilities.experimental.evals`.
+    Experimental,
+    /// A key of `capabilities.extensions`.
+    Extension(String),
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Top => f.write_str("capabilities.evals"),
+            Self::Experimental => f.write_str("capabilities.experimental.evals"),
+            Self::Extension(key) => write!(f, "capabilities.extensions[\"{key}\"]"),
+        }
+    }
+}
+
+/// Everywhere that a server says so. A server that says it nowhere is not asked for evals.
+pub fn declared(identity: &Identity) -> Vec<Place> {
+    let capabilities = &identity.capabilities;
+    let inside = |key: &str| capabilities.get(key).and_then(Value::as_object);
+    let is_declared = |value: Option<&Value>| value.is_some_and(Value::is_object);
+    let mut places = Vec::new();
+    if is_declared(capabilities.get(CAPABILITY)) {
+        places.push(Place::Top);
+    }
+    if is_declared(inside("experimental").and_then(|all| all.get(CAPABILITY))) {
+        places.push(Place::Experimental);
+    }
+    let extensions = inside("extensions").into_iter().flatten();
+    let named = extensions.filter(|(key, value)| {
+        key.rsplit('/').next() == Some(CAPABILITY) && is_declared(Some(value))
+    });
+    places.extend(named.map(|(key, _)| Place::Extension(key.clone())));
+    places
+}
+
+/// Whether a server says that it tells when its evals change.
+pub fn tells_of_changes(identity: &Identity) -> bool {
+    let capabilities = &identity.capabilities;
+    let inside = |key: &str| capabilities.get(key).and_then(Value::as_object);
+    let all = capabilities
+        .get(CAPABILITY)
+        .into_iter()
+        .chain(inside("experimental").and_then(|all| all.get(CAPABILITY)))
+        .chain(
+            inside("extensions")
+                .into_iter()
+                .flatten()
+                .filter(|(key, _)| key.rsplit('/').next() == Some(CAPABILITY))
+                .map(|(_, value)| value),
+        );
+    all.into_iter()
+        .any(|declared| declared.get("listChanged") == Some(&Value::Bool(true)))
+}
+
+/// All evals of a server, or of one level: the server is asked for that level, and may not listen.
+pub async fn list(
+    client: &Client,
+    level: Option<Level>,
+    caps: &Caps,
+) -> Result<Vec<Listed>, ListError> {
+    let mut params = Map::new();
+    if let Some(level) = level {
+        params.insert("level".to_owned(), level.as_str().into());
+    }
+    let listed = client.list_with(METHOD, "evals", &params, caps).await?;
+    let read = listed.items.iter().map(|raw| {
+        let value: Value = serde_json::from_str(raw.get()).unwrap_or_default();
+        Listed::from(value)
+    });
+    // What can't be read is of no level that is known, and stays to be told of.
+    let meant = |item: &Listed| {
+        level.is_none_or(|level| {
+            item.eval()
+                .is_none_or(|eval| eval.level().is_none_or(|own| own == level))
+        })
+    };
+    Ok(read.filter(meant).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use serde_json::value::to_raw_value;
+
+    use super::*;
+    use crate::client::Era;
+
+    fn identity(capabilities: &Value) -> Identity {
+        Identity {
+            name: None,
+            version: None,
+            protocol: String::new(),
+            era: Era::Handshake,
+            capabilities: capabilities.as_object().cloned().unwrap_or_default(),
+            instructions: None,
+            raw: to_raw_value(capabilities).expect("JSON"),
+        }
+    }
+
+    #[test]
+    fn e2_the_capability_is_found_in_all_three_places() {
+        let check = |capabilities: Value, expected: &[&str]| {
+            let places = declared(&identity(&capabilities));
+            let places: Vec<String> = places.iter().map(ToString::to_string).collect();
+            assert_eq!(places, expected, "{capabilities}");
+        };
+        check(json!({}), &[]);
+        check(json!({"tools": {}}), &[]);
+        check(json!({"evals": {}}), &["capabilities.evals"]);
+        check(json!({"evals": true}), &[]);
+        check(
+            json!({"experimental": {"evals": {"listChanged": true}}}),
+            &["capabilities.experimental.evals"],
+        );
+        check(
+            json!({"extensions": {"com.example/evals": {}, "com.example/other": {}, "evals": {}}}),
+            &[
+                "capabilities.extensions[\"com.example/evals\"]",
+                "capabilities.extensions[\"evals\"]",
+            ],
+        );
+    }
+
+    #[test]
+    fn e7_changes_are_told_by_those_who_say_so() {
+        let tells = |capabilities: Value| tells_of_changes(&identity(&capabilities));
+        assert!(!tells(json!({"evals": {}})));
+        assert!(tells(json!({"evals": {"listChanged": true}})));
+        assert!(tells(
+            json!({"extensions": {"a/evals": {"listChanged": true}}})
+        ));
+    }
+}

@@ -1,0 +1,368 @@
+//! A trial of an eval that a server ships: one call, one turn of a model, or an agent at work, on the
+//! tools of that server alone.
+//!
+//! What the server wrote is data: nothing in it is expanded, and it chooses neither judge nor limits.
+
+use mcp_evals::matching::{self, match_content, match_invocation};
+use mcp_evals::{ExactMatch, Expected, Input};
+use proctor_core::event::{Blame, Body, Graded, Phase, Purpose, TrialEnded, What};
+use proctor_core::model::{Arguments, Request, ToolCall, Turn};
+use proctor_core::suite::ShippedEval;
+use proctor_core::transcript::{Answer, Transcript};
+use proctor_core::verdict::Verdict;
+use serde_json::{Map, Value};
+
+use super::ending::{cancelled, errored, failed, timed_out};
+use super::grading::Grades;
+use super::{Trial, close, unanswered};
+use crate::agent::{Driven, LoopLimits, Task, Toolbox, drive};
+use crate::client::{CallError, Caps, Era};
+use crate::judge::{Criterion, Exhibits};
+use crate::model::{AskError, Asker};
+
+mod conversation;
+
+/// What was done, as far as the transcript of calls does not tell.
+struct Done {
+    /// What the model was asked.
+    prompt: String,
+    /// What it answered, calls included.
+    answer: String,
+    /// The calls of its one turn, by the server's own names.
+    calls: Vec<(String, Map<String, Value>)>,
+    /// What the judge should know besides.
+    note: Option<String>,
+}
+
+impl Trial {
+    /// Does what a server's eval asks for, and grades it.
+    pub(super) async fn work_shipped(
+        &self,
+        shipped: &ShippedEval,
+        toolbox: &mut Option<Toolbox>,
+    ) -> TrialEnded {
+        self.phase(Phase::Serve);
+        match self.serve_one(shipped).await {
+            Ok(opened) => *toolbox = Some(opened),
+            Err((blame, reason)) => return errored(blame, reason),
+        }
+        self.phase(Phase::Drive);
+        let Some(tools) = toolbox.as_ref() else {
+            return errored(Blame::Infra, "there is no server");
+        };
+        let done = match &shipped.eval.input {
+            Input::Execution(input) => {
+                let arguments = input.arguments.clone();
+                self.execute(shipped, tools, &input.tool_name, arguments)
+                    .await
+            }
+            Input::Invocation(input) => self.invoke(shipped, tools, &input.messages).await,
+            Input::Scenario(input) => self.play(shipped, tools, &input.messages).await,
+            Input::Other(_) => Err(errored(Blame::Suite, "the eval is of an unknown type")),
+        };
+        let lost = self.breach(tools).await;
+        close(toolbox.take()).await;
+        let done = match (done, lost) {
+            (Err(ended), _) => return ended,
+            (Ok(_), Some(reason)) => return failed(Blame::Server, reason),
+            (Ok(done), None) => done,
+        };
+        self.phase(Phase::Grade);
+        self.grade_shipped(shipped, &done).await
+    }
+
+    /// Connects to the server that ships the eval.
+    async fn serve_one(&self, shipped: &ShippedEval) -> Result<Toolbox, (Blame, String)> {
+        let mut servers = self.context.suite.servers.iter();
+        let Some(server) = servers.find(|server| server.name == shipped.server) else {
+            let reason = format!("there is no server `{}`", shipped.server);
+            return Err((Blame::Suite, reason));
+        };
+        let connected = vec![self.connect(server).await?];
+        if matches!(shipped.eval.input, Input::Execution(_)) {
+            return Ok(Toolbox::bare(connected));
+        }
+        let opened = Toolbox::open(connected, false).await;
+        opened.map_err(|(server, error)| {
+            let reason = format!("the server `{server}`: {error}");
+            (Blame::Server, reason)
+        })
+    }
+
+    /// Calls the tool with exactly these arguments.
+    async fn execute(
+        &self,
+        shipped: &ShippedEval,
+        tools: &Toolbox,
+        tool: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<Done, TrialEnded> {
+        let Some(connected) = tools.servers().first() else {
+            return Err(errored(Blame::Infra, "there is no server"));
+        };
+        let client = &connected.client;
+        // What the stateless era repeats in headers stands in the list.
+        if client.identity().era == Era::Stateless {
+            let _ = client.list_tools(&Caps::default()).await;
+        }
+        self.watch.called(crate::agent::Called {
+            server: shipped.server.clone(),
+            name: tool.to_owned(),
+        });
+        match client.call_tool(tool, arguments).await {
+            Ok(_) => Ok(Done {
+                prompt: String::new(),
+                answer: String::new(),
+                calls: Vec::new(),
+                note: None,
+            }),
+            Err(error @ CallError::TooLarge { .. }) => {
+                Err(errored(Blame::Infra, error.to_string()))
+            }
+            Err(error) => Err(failed(Blame::Server, error.to_string())),
+        }
+    }
+
+    fn agent_asker(&self) -> Result<Asker, TrialEnded> {
+        match &self.context.agents[self.agent] {
+            Some(model) => Ok(self.asker(model, Purpose::Agent)),
+            None => Err(errored(Blame::Suite, "no model was given")),
+        }
+    }
+
+    /// Asks the model once. Nothing is called.
+    async fn invoke(
+        &self,
+        shipped: &ShippedEval,
+        tools: &Toolbox,
+        messages: &[mcp_evals::Message],
+    ) -> Result<Done, TrialEnded> {
+        let asker = self.agent_asker()?;
+        let messages = conversation::read(messages, &shipped.server, tools)
+            .map_err(|reason| errored(Blame::Suite, reason))?;
+        let prompt = conversation::text(&messages);
+        self.prompted(&prompt);
+        let request = Request {
+            system: tools.instructions(),
+            messages,
+            tools: tools.tools().to_vec(),
+            ..Request::default()
+        };
+        let said = asker.ask(&request).await.map_err(|e| unanswered(&e))?;
+        let turn = by_own_names(said.reply.turn, tools);
+        let answer = conversation::turn_text(&turn);
+        self.answered(&answer);
+        let calls = turn
+            .calls
+            .into_iter()
+            .filter_map(|call| match call.arguments {
+                Arguments::Object(arguments) => Some((call.name, arguments)),
+                Arguments::Malformed { .. } => None,
+            });
+        Ok(Done {
+            prompt,
+            answer,
+            calls: calls.collect(),
+            note: None,
+        })
+    }
+
+    /// Lets the agent work.
+    async fn play(
+        &self,
+        shipped: &ShippedEval,
+        tools: &Toolbox,
+        messages: &[mcp_evals::Message],
+    ) -> Result<Done, TrialEnded> {
+        let asker = self.agent_asker()?;
+        let messages = conversation::read(messages, &shipped.server, tools)
+            .map_err(|reason| errored(Blame::Suite, reason))?;
+        let before = messages.len();
+        let prompt = conversation::text(&messages);
+        self.prompted(&prompt);
+        let (driven, messages) = drive(Task {
+            messages,
+            asker: &asker,
+            toolbox: tools,
+            limits: LoopLimits {
+                turns: Some(shipped.max_turns),
+                tokens: self.limits.max_tokens,
+                cost_usd: self.limits.max_cost_usd,
+            },
+            watch: &|called| self.watch.called(called),
+        })
+        .await;
+        let note = match driven {
+            Driven::Answered(_) => None,
+            // That is for the judge to weigh, and no outcome by itself.
+            Driven::Turns(reason) | Driven::Stopped(reason) => Some(reason),
+            Driven::Limit(reason) => return Err(timed_out(reason)),
+            Driven::Lost(lost) => return Err(failed(Blame::Server, lost.to_string())),
+            Driven::Unanswered(error) => return Err(unanswered(&error)),
+        };
+        let answer = conversation::text(&messages[before..]);
+        self.answered(&answer);
+        Ok(Done {
+            prompt,
+            answer,
+            calls: Vec::new(),
+            note,
+        })
+    }
+
+    fn prompted(&self, text: &str) {
+        let text = Body::Text(text.to_owned());
+        self.recorder.record(What::Prompted { text });
+    }
+
+    fn answered(&self, text: &str) {
+        let text = Body::Text(text.to_owned());
+        self.recorder.record(What::AgentAnswered { text });
+    }
+
+    async fn grade_shipped(&self, shipped: &ShippedEval, done: &Done) -> TrialEnded {
+        let transcript = match self.transcript().await {
+            Ok(transcript) => transcript,
+            Err(ended) => return ended,
+        };
+        let outcome = match &shipped.eval.expected {
+            Expected::ExactMatch(expected) => {
+                Ok(self.match_exactly(shipped, expected, done, &transcript))
+            }
+            Expected::LlmJudge(expected) => {
+                self.judge_rubric(&expected.rubric, done, &transcript).await
+            }
+            Expected::Other(_) => Err(errored(Blame::Suite, "the grading is of an unknown type")),
+        };
+        let main = match outcome {
+            Ok(main) => main,
+            Err(ended) => return ended,
+        };
+        let blame = match (&main.verdict, &shipped.eval.expected, &shipped.eval.input) {
+            (Verdict::Unknown { .. }, Expected::LlmJudge(_), _) => Blame::Judge,
+            (Verdict::Unknown { .. }, ..) => Blame::Infra,
+            (_, _, Input::Execution(_)) => Blame::Server,
+            _ => Blame::Agent,
+        };
+        let mut grades = Grades::default();
+        grades.add(&main.check, &main.verdict, blame);
+        self.recorder.record(What::Graded(main));
+        self.check(&transcript, &mut grades);
+        grades.end()
+    }
+
+    /// Whether what came is what the eval says, after the same was taken out of both.
+    fn match_exactly(
+        &self,
+        shipped: &ShippedEval,
+        expected: &ExactMatch,
+        done: &Done,
+        transcript: &Transcript,
+    ) -> Graded {
+        let expected = ExactMatch {
+            tool_name: expected.tool_name.clone(),
+            arguments: expected.arguments.as_ref().map(|all| self.redacted(all)),
+            content: expected
+                .content
+                .as_ref()
+                .map(|content| self.redacted(content)),
+            extra: expected.extra.clone(),
+        };
+        let call = transcript.calls.first();
+        let verdict = if matches!(shipped.eval.input, Input::Execution(_)) {
+            match call.map(|call| &call.answer) {
+                Some(Answer::Result(payload)) => match payload.read() {
+                    Ok(result) => {
+                        let content = result.and_then(|result| result.get("content"));
+                        matched(match_content(&expected, content.unwrap_or(&Value::Null)))
+                    }
+                    Err(unread) => Verdict::unknown(format!("the result {unread}")),
+                },
+                _ => Verdict::unknown("the record holds no result"),
+            }
+        } else {
+            let redacted: Vec<_> = done
+                .calls
+                .iter()
+                .map(|(name, arguments)| (name, self.redacted(arguments)))
+                .collect();
+            let calls: Vec<_> = redacted
+                .iter()
+                .map(|(name, arguments)| matching::Call { name, arguments })
+                .collect();
+            matched(match_invocation(&expected, &calls))
+        };
+        Graded {
+            check: "exact-match".to_owned(),
+            details: Vec::new(),
+            verdict,
+            evidence: call.map(|call| call.seq).into_iter().collect(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// A value as it would stand in the record.
+    fn redacted<T: serde::Serialize + serde::de::DeserializeOwned + Clone>(&self, value: &T) -> T {
+        let text = serde_json::to_string(value).unwrap_or_default();
+        match self.context.redactor.text(&text) {
+            std::borrow::Cow::Borrowed(_) => value.clone(),
+            // Redaction keeps JSON what it is.
+            std::borrow::Cow::Owned(text) => {
+                serde_json::from_str(&text).unwrap_or_else(|_| value.clone())
+            }
+        }
+    }
+
+    async fn judge_rubric(
+        &self,
+        rubric: &str,
+        done: &Done,
+        transcript: &Transcript,
+    ) -> Result<Graded, TrialEnded> {
+        let redact = |text: &str| self.context.redactor.text(text).into_owned();
+        let answer = match &done.note {
+            Some(note) => format!("{}\n\n[{note}]", redact(&done.answer)),
+            None => redact(&done.answer),
+        };
+        let exhibits = Exhibits {
+            prompt: &redact(&done.prompt),
+            answer: &answer,
+            transcript: Some(transcript),
+            answer_required: false,
+        };
+        let criterion = Criterion::Rubric(redact(rubric));
+        match self.panel().rule(&criterion, &exhibits).await {
+            Ok(ruling) => Ok(Graded {
+                check: "llm-as-judge".to_owned(),
+                details: Vec::new(),
+                verdict: ruling.verdict,
+                evidence: ruling.evidence,
+                notes: ruling.notes,
+            }),
+            Err(AskError::Budget(reason)) => Err(cancelled(reason)),
+            Err(error) => Err(errored(Blame::Judge, format!("the judge: {error}"))),
+        }
+    }
+}
+
+fn matched(outcome: Result<(), matching::Mismatch>) -> Verdict {
+    match outcome {
+        Ok(()) => Verdict::Pass,
+        Err(mismatch) => Verdict::fail(mismatch.to_string()),
+    }
+}
+
+/// A turn in which tools have the names that their server gives them.
+fn by_own_names(turn: Turn, tools: &Toolbox) -> Turn {
+    let own = |call: ToolCall| match tools.called(&call) {
+        Some(called) => ToolCall {
+            name: called.name,
+            ..call
+        },
+        None => call,
+    };
+    Turn {
+        calls: turn.calls.into_iter().map(own).collect(),
+        ..turn
+    }
+}

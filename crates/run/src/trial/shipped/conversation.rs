@@ -1,0 +1,177 @@
+//! From the messages of an eval to a conversation with a model, and from that to text.
+
+use std::collections::HashMap;
+
+use mcp_evals::{Content, Role};
+use proctor_core::model::{Arguments, Message, ToolCall, ToolResult, Turn};
+use serde_json::Value;
+
+use crate::agent::Toolbox;
+
+/// Reads messages. Tools get the names that the model is told.
+pub(super) fn read(
+    messages: &[mcp_evals::Message],
+    server: &str,
+    tools: &Toolbox,
+) -> Result<Vec<Message>, String> {
+    read_as(messages, |tool| {
+        let told = tools.name_of(server, tool);
+        told.unwrap_or(tool).to_owned()
+    })
+}
+
+fn read_as(
+    messages: &[mcp_evals::Message],
+    told: impl Fn(&str) -> String,
+) -> Result<Vec<Message>, String> {
+    let mut read = Vec::new();
+    // Which tool a result is of stands in the call alone.
+    let mut names: HashMap<&str, String> = HashMap::new();
+    for message in messages {
+        let (mut text, mut calls, mut results) = (Vec::new(), Vec::new(), Vec::new());
+        for block in message.content.blocks() {
+            match block {
+                Content::Text(block) => text.push(block.text.as_str()),
+                Content::ToolUse(call) => {
+                    let name = told(&call.name);
+                    names.insert(&call.id, name.clone());
+                    calls.push(ToolCall {
+                        id: call.id.clone(),
+                        name,
+                        arguments: Arguments::Object(call.input.clone()),
+                    });
+                }
+                Content::ToolResult(result) => results.push(ToolResult {
+                    id: result.tool_use_id.clone(),
+                    name: names
+                        .get(result.tool_use_id.as_str())
+                        .cloned()
+                        .unwrap_or_default(),
+                    text: blocks_text(&result.content),
+                    is_error: result.is_error.unwrap_or(false),
+                }),
+                other => {
+                    return Err(format!(
+                        "a message of the eval holds {}, which can't be shown to a model yet",
+                        kind(other)
+                    ));
+                }
+            }
+        }
+        let text = text.join("\n");
+        if !results.is_empty() {
+            read.push(Message::Results(results));
+        }
+        match message.role {
+            Role::Assistant => read.push(Message::Assistant(Turn {
+                text,
+                thinking: Vec::new(),
+                calls,
+            })),
+            Role::User if !text.is_empty() => read.push(Message::User(text)),
+            Role::User => {}
+        }
+    }
+    Ok(read)
+}
+
+fn kind(content: &Content) -> String {
+    match content.kind() {
+        "image" => "an image".to_owned(),
+        "audio" => "audio".to_owned(),
+        other => format!("`{other}`"),
+    }
+}
+
+fn blocks_text(blocks: &[Value]) -> String {
+    let text = |block: &Value| match block.get("text").and_then(Value::as_str) {
+        Some(text) => text.to_owned(),
+        None => block.to_string(),
+    };
+    blocks.iter().map(text).collect::<Vec<_>>().join("\n")
+}
+
+/// A conversation, to be read by people and judges.
+pub(super) fn text(messages: &[Message]) -> String {
+    let parts: Vec<String> = messages.iter().map(message_text).collect();
+    match messages {
+        // One thing that was said needs no speaker.
+        [Message::User(text)] => text.clone(),
+        _ => parts.join("\n"),
+    }
+}
+
+fn message_text(message: &Message) -> String {
+    match message {
+        Message::User(text) => format!("user: {text}"),
+        Message::Assistant(turn) => format!("assistant: {}", turn_text(turn)),
+        Message::Results(results) => {
+            let shown = results.iter().map(|result| {
+                let failed = if result.is_error { " (failed)" } else { "" };
+                format!("result of {}{failed}: {}", result.name, result.text)
+            });
+            shown.collect::<Vec<_>>().join("\n")
+        }
+    }
+}
+
+/// A turn: what was said, and what was called with what.
+pub(super) fn turn_text(turn: &Turn) -> String {
+    let mut parts = Vec::new();
+    if !turn.text.is_empty() {
+        parts.push(turn.text.clone());
+    }
+    for call in &turn.calls {
+        let arguments = match &call.arguments {
+            Arguments::Object(arguments) => Value::Object(arguments.clone()).to_string(),
+            Arguments::Malformed { text, .. } => format!("{text} (not JSON)"),
+        };
+        parts.push(format!("calls {} with {arguments}", call.name));
+    }
+    parts.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn messages(value: Value) -> Vec<mcp_evals::Message> {
+        serde_json::from_value(value).expect("messages")
+    }
+
+    #[test]
+    fn e12_messages_become_a_conversation() {
+        let read = read_as(
+            &messages(json!([
+                {"role": "user", "content": {"type": "text", "text": "add 1 and 2"}},
+                {"role": "assistant", "content": [
+                    {"type": "text", "text": "I will."},
+                    {"type": "tool_use", "id": "1", "name": "add", "input": {"a": 1, "b": 2}},
+                ]},
+                {"role": "user", "content": [
+                    {"type": "tool_result", "toolUseId": "1", "content": [{"type": "text", "text": "3"}]},
+                    {"type": "text", "text": "and now 4"},
+                ]},
+            ])),
+            |tool| format!("x__{tool}"),
+        )
+        .unwrap();
+        assert_eq!(
+            text(&read),
+            "user: add 1 and 2\nassistant: I will.\ncalls x__add with {\"a\":1,\"b\":2}\n\
+             result of x__add: 3\nuser: and now 4"
+        );
+    }
+
+    #[test]
+    fn e12_what_no_model_is_shown_yet_is_an_error_that_says_so() {
+        let image = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
+        let wrong = read_as(
+            &messages(json!([{"role": "user", "content": image}])),
+            str::to_owned,
+        );
+        assert!(wrong.unwrap_err().contains("holds an image"));
+    }
+}
