@@ -21,9 +21,14 @@ pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
     result(&text)
 }
 
-/// Writes a message that is no result.
+/// Writes a message that is no result. Nothing depends on whether somebody reads it, and if not, there
+/// is nowhere left to say so.
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "those who write results and messages treat both alike"
+)]
 pub(crate) fn message(text: &str) -> anyhow::Result<()> {
-    anstream::stderr().lock().write_all(text.as_bytes())?;
+    let _ = anstream::stderr().lock().write_all(text.as_bytes());
     Ok(())
 }
 

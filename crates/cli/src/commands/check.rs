@@ -47,7 +47,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     let over = runtime.block_on(carry_out(args, context, &mut run, stops));
     // Processes are ended by their guards, which a runtime that is going away still waits for.
     runtime.shutdown_timeout(Duration::from_secs(5));
-    ending::conclude(args, &over?, run, &redactor)
+    Ok(ending::conclude(args, over?, run, &redactor))
 }
 
 /// Looks at the servers, then runs the trials.

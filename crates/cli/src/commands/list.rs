@@ -54,12 +54,16 @@ pub(super) fn nothing_selected(suite: &Suite, format: Format) -> anyhow::Result<
         .flat_map(|case| &case.labels)
         .map(|(key, value)| format!("{key}={value}"))
         .collect();
-    match format {
+    let said = match format {
         Format::Json => output::json(&json!({
             "cases": [],
             "available": {"names": names, "labels": labels},
-        }))?,
-        Format::Text => output::message(&table::render_available(&names, &labels))?,
+        })),
+        Format::Text => output::message(&table::render_available(&names, &labels)),
+    };
+    match said {
+        // Nothing is selected, whether somebody reads that or not.
+        Err(error) if !output::is_broken_pipe(&error) => Err(error),
+        _ => Ok(Exit::NothingSelected),
     }
-    Ok(Exit::NothingSelected)
 }

@@ -9,6 +9,7 @@
 mod assertions;
 mod exits;
 mod kills;
+mod output;
 mod seeds;
 mod servers;
 mod stops;

@@ -47,23 +47,38 @@ impl Over {
             Self::Broken(error) => (Exit::Inconclusive, Some(error.to_string())),
         }
     }
+
+    /// Says why there is less to be shown than was asked for.
+    fn tell(self, redactor: &Redactor) {
+        match self {
+            Self::Finished(_) | Self::Interrupted => {}
+            Self::NotStarted(reason) => {
+                let reason = output::printable_lines(&redactor.text(&reason));
+                // There is nowhere left to say that this failed.
+                let _ = output::message(&format!("error: {reason}\n"));
+            }
+            Self::Broken(error) => output::error(&error.into(), redactor),
+        }
+    }
 }
 
 /// Ends the run, shows what it came to, and gives the exit code.
-pub(super) fn conclude(
-    args: &CheckArgs,
-    over: &Over,
-    run: Run,
-    redactor: &Redactor,
-) -> anyhow::Result<Exit> {
-    let folder = run.writer.folder().to_owned();
-    match conclude_in(args, over, run, redactor, &folder) {
-        Ok(exit) => Ok(exit),
-        Err(error) if output::is_broken_pipe(&error) => Err(error),
+///
+/// The record comes first, then files, then what somebody may read: nobody has to, and whoever does
+/// not read can't change what came of the run.
+pub(super) fn conclude(args: &CheckArgs, over: Over, mut run: Run, redactor: &Redactor) -> Exit {
+    // What a summary needs is in the record, and it takes the place of this.
+    run.trials = Vec::new();
+    match conclude_in(args, &over, run, redactor) {
+        Ok(exit) => {
+            over.tell(redactor);
+            exit
+        }
         // Whatever was found out, there is no record to show for it.
         Err(error) => {
+            over.tell(redactor);
             output::error(&error, redactor);
-            Ok(Exit::Inconclusive)
+            Exit::Inconclusive
         }
     }
 }
@@ -71,17 +86,24 @@ pub(super) fn conclude(
 fn conclude_in(
     args: &CheckArgs,
     over: &Over,
-    mut run: Run,
+    run: Run,
     redactor: &Redactor,
-    folder: &Path,
 ) -> anyhow::Result<Exit> {
-    // What a summary needs is in the record, and it takes the place of this.
-    run.trials = Vec::new();
-    if let Over::NotStarted(reason) = over {
-        tell(reason, redactor)?;
-    }
-    let reader = RunReader::open(folder).context("the run can't be read")?;
-    let mut summary = Summary::of_run(&reader).context("the run can't be read")?;
+    let folder = run.writer.folder().to_owned();
+    let at = run.at();
+    let summed = RunReader::open(&folder)
+        .and_then(|reader| Ok((Summary::of_run(&reader)?, reader)))
+        .context("the run can't be read");
+    let (mut summary, reader) = match summed {
+        Ok(summed) => summed,
+        Err(error) => {
+            // Why the run ends is what can't be read; whether that can be written is no news then.
+            let reason = Some(redactor.text(&error.to_string()).into_owned());
+            let exit = Exit::Inconclusive.code();
+            let _ = run.writer.end(at, RunEnded { exit, reason });
+            return Err(error);
+        }
+    };
     let gate = Gate::of(&summary);
     let (exit, reason) = over.exit(&gate);
     let reason = reason.map(|reason| redactor.text(&reason).into_owned());
@@ -89,7 +111,6 @@ fn conclude_in(
         exit: exit.code(),
         reason: reason.clone(),
     };
-    let at = run.at();
     let kept = run.writer.end(at, ended.clone());
     summary.ended = kept.is_ok().then_some(ended);
     let report = Report {
@@ -97,14 +118,25 @@ fn conclude_in(
         note: reason.as_deref(),
         ..Report::new(&reader, &summary, &gate)
     };
-    show(args, over, &report)?;
-    write_files(args, &report)?;
-    if let Over::Broken(error) = over {
-        tell(&error.to_string(), redactor)?;
-        return Ok(Exit::Inconclusive);
+    let mut is_shown = true;
+    for error in write_files(args, &report) {
+        output::error(&error, redactor);
+        is_shown = false;
+    }
+    match show(args, over, &report) {
+        // Whoever reads has seen enough.
+        Err(error) if !output::is_broken_pipe(&error) => {
+            output::error(&error, redactor);
+            is_shown = false;
+        }
+        _ => {}
     }
     kept.context("the record is not complete")?;
-    Ok(exit)
+    Ok(match exit {
+        // What somebody asked for is not there, so all is not well; worse stays worse.
+        Exit::Ok if !is_shown => Exit::Inconclusive,
+        exit => exit,
+    })
 }
 
 /// Writes the report to stdout.
@@ -129,14 +161,17 @@ fn show(args: &CheckArgs, over: &Over, report: &Report<'_>) -> anyhow::Result<()
     Ok(())
 }
 
-fn write_files(args: &CheckArgs, report: &Report<'_>) -> anyhow::Result<()> {
-    if let Some(path) = &args.out {
-        write(path, |out| json::write(report, out))?;
-    }
-    if let Some(path) = &args.junit {
-        write(path, |out| junit::write(report, out))?;
-    }
-    Ok(())
+/// Writes the files that were asked for; gives what went wrong.
+fn write_files(args: &CheckArgs, report: &Report<'_>) -> Vec<anyhow::Error> {
+    let out = args.out.as_ref();
+    let out = out.map(|path| write(path, |out| json::write(report, out)));
+    let junit = args.junit.as_ref();
+    let junit = junit.map(|path| write(path, |out| junit::write(report, out)));
+    [out, junit]
+        .into_iter()
+        .flatten()
+        .filter_map(Result::err)
+        .collect()
 }
 
 /// Writes a file in one step: whoever looks for it finds all of it, or what was there before.
@@ -172,9 +207,4 @@ fn flattened(error: ReportError) -> anyhow::Error {
         ReportError::Write(error) => error.into(),
         ReportError::Record(error) => error.into(),
     }
-}
-
-fn tell(reason: &str, redactor: &Redactor) -> anyhow::Result<()> {
-    let reason = output::printable_lines(&redactor.text(reason));
-    output::message(&format!("error: {reason}\n"))
 }

@@ -1,0 +1,125 @@
+//! Where results and messages go: readers that are gone, full or asleep change neither the run nor its exit code.
+
+use std::fs::{self, File};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use proctor_core::event::RunEnded;
+use proctor_core::record::RunReader;
+use proctor_core::summary::Summary;
+use proctor_e2e::suite::Suite;
+use serde_json::json;
+
+const RULES: &str = r"
+  - when: {prompt: good, results: 0}
+    reply: {calls: [{tool: echo, arguments: {text: hi}}]}
+  - reply: {text: done}
+";
+
+fn suite(tasks: &[&str]) -> Suite {
+    let suite = Suite::new(RULES, &[]);
+    let assertions = json!({"toolsUsed": [{"server": "fixture", "tool": "echo"}]});
+    suite.eval(&json!({}), &json!({"assertions": assertions}));
+    for task in tasks {
+        suite.task(task, &json!({}));
+    }
+    suite
+}
+
+/// `proctor check`, with its record in `run` beside the suite.
+fn start(suite: &Suite, words: &[&str], stdout: Stdio, stderr: Stdio) -> Child {
+    let mut command = Command::new(proctor_e2e::proctor());
+    command
+        .arg("check")
+        .arg(suite.path("eval.yaml"))
+        .arg("--record")
+        .arg(suite.path("run"))
+        .args(words)
+        .current_dir(suite.folder())
+        .stdin(Stdio::null())
+        .stdout(stdout)
+        .stderr(stderr);
+    command.spawn().unwrap()
+}
+
+fn code(mut child: Child) -> Option<i32> {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code();
+        }
+        if Instant::now() > deadline {
+            child.kill().unwrap();
+            panic!("proctor did not end");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A pipe whose reader is gone.
+fn gone() -> Stdio {
+    let (_, writer) = std::io::pipe().unwrap();
+    writer.into()
+}
+
+/// A device that takes nothing.
+fn full() -> Stdio {
+    File::options()
+        .write(true)
+        .open("/dev/full")
+        .unwrap()
+        .into()
+}
+
+/// How the run ended, by its record.
+fn ended(suite: &Suite) -> Option<RunEnded> {
+    let run = RunReader::open(&suite.path("run")).unwrap();
+    Summary::of_run(&run).unwrap().ended
+}
+
+#[test]
+fn a_reader_who_is_gone_does_not_turn_a_failure_into_a_success() {
+    for words in [
+        &["--out", "out.json", "--junit", "out.xml"][..],
+        &["-o", "json", "--out", "out.json", "--junit", "out.xml"],
+    ] {
+        let suite = suite(&["good", "bad"]);
+        assert_eq!(
+            code(start(&suite, words, gone(), Stdio::null())),
+            Some(1),
+            "{words:?}"
+        );
+        assert_eq!(ended(&suite).unwrap().exit, 1);
+        let document = fs::read_to_string(suite.path("out.json")).unwrap();
+        assert!(document.ends_with("\n]}\n"), "{document}");
+        assert!(suite.path("out.xml").exists());
+    }
+}
+
+#[test]
+fn a_success_that_nobody_reads_is_one() {
+    let suite = suite(&["good"]);
+    assert_eq!(code(start(&suite, &[], gone(), gone())), Some(0));
+}
+
+#[test]
+fn what_is_wrong_with_a_suite_is_wrong_if_nobody_reads_it_too() {
+    let suite = suite(&["good"]);
+    suite.write("model.yaml", "kind: Script\nrules: []\n");
+    assert_eq!(code(start(&suite, &[], gone(), gone())), Some(2));
+    let suite = self::suite(&["good"]);
+    let words = ["-r", "nothing", "-o", "json"];
+    assert_eq!(code(start(&suite, &words, gone(), gone())), Some(4));
+}
+
+#[test]
+fn a_result_that_could_not_be_written_is_no_success() {
+    let suite = suite(&["good"]);
+    assert_eq!(code(start(&suite, &[], full(), Stdio::null())), Some(3));
+    assert_eq!(ended(&suite).unwrap().exit, 0);
+    let suite = self::suite(&["bad"]);
+    assert_eq!(
+        code(start(&suite, &["-o", "json"], full(), Stdio::null())),
+        Some(1)
+    );
+}
