@@ -42,6 +42,11 @@ impl Exit {
             Self::Interrupted => 130,
         }
     }
+
+    /// Ends the program now: a write that nobody reads can't be told to end.
+    pub(crate) fn at_once(self) -> ! {
+        std::process::exit(self.code().into())
+    }
 }
 
 impl From<Exit> for ExitCode {

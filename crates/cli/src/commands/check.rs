@@ -4,6 +4,8 @@ mod display;
 mod ending;
 mod folder;
 mod prepare;
+mod screen;
+mod signals;
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -16,18 +18,16 @@ use proctor_run::context::RunContext;
 use proctor_run::preflight::{self, PreflightError, Seen};
 use proctor_run::recorder::Recorder;
 use proctor_run::runner::{self, RunnerOptions, Width};
-use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use self::display::Display;
-use self::ending::Over;
+use self::ending::{Ending, Over};
 use self::folder::Run;
-use super::stops::Stops;
+use self::screen::Screen;
+use self::signals::{Signals, Stage};
 use crate::args::CheckArgs;
 use crate::exit::Exit;
 use crate::output;
-
-/// How often what moves on the screen does.
-const TICK: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     let prepared = match prepare::prepare(args)? {
@@ -38,16 +38,26 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         .enable_all()
         .build()?;
     // Before the first byte is written: a limit on the size of files must be an error, not the end.
-    let stops = {
-        let _inside = runtime.enter();
-        Stops::listen().context("can't listen for signals")?
-    };
+    let (signals, mut heard) = Signals::listen().context("can't listen for signals")?;
     let (context, mut run) = folder::open(args, prepared)?;
+    // From here on there is a run, and whatever happens, it is ended in order.
     let redactor = context.redactor.clone();
-    let over = runtime.block_on(carry_out(args, context, &mut run, stops));
+    let is_terminal = std::io::stderr().is_terminal() && !is_dumb();
+    let names = run.names(&context);
+    let mut screen = Screen::start(Display::new(names, &redactor, args.verbose, is_terminal));
+    let going_on = carry_out(args, context, &mut run, &mut screen, &mut heard);
+    let over = runtime.block_on(going_on);
+    signals.come_to(Stage::Ending);
     // Processes are ended by their guards, which a runtime that is going away still waits for.
     runtime.shutdown_timeout(Duration::from_secs(5));
-    Ok(ending::conclude(args, over?, run, &redactor))
+    let ending = Ending {
+        args,
+        over,
+        redactor: &redactor,
+        signals,
+        screen,
+    };
+    Ok(ending.conclude(run))
 }
 
 /// Looks at the servers, then runs the trials.
@@ -55,34 +65,43 @@ async fn carry_out(
     args: &CheckArgs,
     mut context: RunContext,
     run: &mut Run,
-    mut stops: Stops,
-) -> anyhow::Result<Over> {
+    screen: &mut Screen,
+    heard: &mut UnboundedReceiver<()>,
+) -> Over {
     if run.trials.is_empty() {
-        return Ok(Over::Finished(runner::Finished::default()));
+        return Over::Finished(runner::Finished::default());
     }
     let looked = tokio::select! {
         looked = look_at_servers(&mut context) => looked,
-        () = stops.next() => return Ok(Over::Interrupted),
+        _ = heard.recv() => return Over::Interrupted,
     };
     match looked {
         Ok(seen) => {
             for seen in seen {
                 let at = run.at();
                 if let Err(error) = run.writer.append(at, What::ServerSeen(seen)) {
-                    return Ok(Over::Broken(error.into()));
+                    return Over::Broken(error.into());
                 }
             }
         }
-        Err(error) => return Ok(Over::NotStarted(error.to_string())),
+        Err(error) => return Over::NotStarted(error.to_string()),
     }
     let context = Arc::new(context);
-    let over = watch(args, &context, run, &mut stops).await?;
+    let over = watch(args, &context, run, screen, heard).await;
     if let Some(context) = Arc::into_inner(context) {
-        for client in context.shared.into_values() {
-            client.close().await;
+        let shared = context.shared.into_values();
+        let close = async {
+            for client in shared {
+                client.close().await;
+            }
+        };
+        // Nobody has to wait for servers that don't end by themselves.
+        tokio::select! {
+            () = close => {}
+            _ = heard.recv() => {}
         }
     }
-    Ok(over)
+    over
 }
 
 /// Starts every server once, and keeps those that all trials share.
@@ -110,11 +129,9 @@ async fn watch(
     args: &CheckArgs,
     context: &Arc<RunContext>,
     run: &Run,
-    stops: &mut Stops,
-) -> anyhow::Result<Over> {
-    let is_terminal = std::io::stderr().is_terminal() && !is_dumb();
-    let names = run.names(context);
-    let mut display = Display::new(names, &context.redactor, args.verbose, is_terminal);
+    screen: &mut Screen,
+    heard: &mut UnboundedReceiver<()>,
+) -> Over {
     let (progress, mut told) = unbounded_channel();
     let (interrupt, interrupts) = unbounded_channel();
     let options = RunnerOptions {
@@ -123,7 +140,7 @@ async fn watch(
             None => Width::Willing(args.parallel as usize),
         },
         fail_fast: args.fail_fast,
-        detailed: display.is_detailed(),
+        detailed: screen.is_detailed(),
     };
     let running = runner::run(
         context.clone(),
@@ -135,26 +152,23 @@ async fn watch(
         interrupts,
     );
     let mut running = std::pin::pin!(running);
-    let mut tick = tokio::time::interval(TICK);
     let finished = loop {
         tokio::select! {
             finished = &mut running => break finished,
-            Some(progress) = told.recv() => display.take(&progress)?,
-            () = stops.next() => {
+            Some(progress) = told.recv() => screen.take(progress),
+            Some(()) = heard.recv() => {
                 // The runner hears it as long as it runs.
                 let _ = interrupt.send(());
             }
-            _ = tick.tick() => display.tick(),
         }
     };
     while let Ok(progress) = told.try_recv() {
-        display.take(&progress)?;
+        screen.take(progress);
     }
-    display.finish();
-    Ok(match finished {
+    match finished {
         Ok(finished) => Over::Finished(finished),
         Err(error) => Over::Broken(error),
-    })
+    }
 }
 
 /// Whether the terminal can't move its cursor, or is somebody's log.

@@ -1,6 +1,7 @@
 //! Where results and messages go: readers that are gone, full or asleep change neither the run nor its exit code.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -8,6 +9,7 @@ use proctor_core::event::RunEnded;
 use proctor_core::record::RunReader;
 use proctor_core::summary::Summary;
 use proctor_e2e::suite::Suite;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 const RULES: &str = r"
@@ -122,4 +124,82 @@ fn a_result_that_could_not_be_written_is_no_success() {
         code(start(&suite, &["-o", "json"], full(), Stdio::null())),
         Some(1)
     );
+}
+
+#[test]
+fn a_run_goes_on_if_nobody_takes_its_messages() {
+    for stderr in [gone, full] {
+        let suite = suite(&["bad", "good"]);
+        let mark = suite.path("cleaned");
+        let script = format!("touch {}", mark.display());
+        let cleanup = json!([{"script": {"inline": script}}]);
+        suite.task("good", &json!({"cleanup": cleanup}));
+        assert_eq!(
+            code(start(&suite, &["-v"], Stdio::null(), stderr())),
+            Some(1)
+        );
+        assert_eq!(ended(&suite).unwrap().exit, 1);
+        assert!(mark.exists());
+    }
+}
+
+/// A pipe that is full, and its reader.
+fn blocked() -> (std::io::PipeReader, Stdio) {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let room = rustix::pipe::fcntl_getpipe_size(&writer).unwrap();
+    writer.write_all(&vec![b'x'; room]).unwrap();
+    (reader, writer.into())
+}
+
+fn wait_for_the_end(suite: &Suite) {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    let record = suite.path("run/run.jsonl");
+    while !fs::read_to_string(&record).is_ok_and(|text| text.contains("\"exit\":")) {
+        assert!(Instant::now() < deadline, "the run did not end");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn signals_are_heard_while_nobody_reads() {
+    for is_stdout in [true, false] {
+        let suite = suite(&["good"]);
+        let (_reader, pipe) = blocked();
+        let child = if is_stdout {
+            start(&suite, &["-o", "json"], pipe, Stdio::null())
+        } else {
+            start(&suite, &["-v"], Stdio::null(), pipe)
+        };
+        wait_for_the_end(&suite);
+        let started = Instant::now();
+        let pid = Pid::from_child(&child);
+        kill_process(pid, Signal::INT).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        // It may have ended at the first.
+        kill_process(pid, Signal::TERM).unwrap();
+        assert_eq!(code(child), Some(130));
+        assert!(started.elapsed() < Duration::from_secs(5));
+        assert_eq!(ended(&suite).unwrap().exit, 0);
+    }
+}
+
+#[test]
+fn a_run_can_be_interrupted_while_nobody_reads_its_messages() {
+    let suite = suite(&["good"]);
+    suite.write(
+        "model.yaml",
+        "kind: Script\nrules:\n  - reply: {calls: [{tool: sleep, arguments: {ms: 600000}}]}\n",
+    );
+    let (reader, pipe) = blocked();
+    let child = start(&suite, &["-v"], Stdio::null(), pipe);
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while fs::read_dir(suite.path("run/trials")).map_or(0, Iterator::count) == 0 {
+        assert!(Instant::now() < deadline, "no trial was started");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    wait_for_the_end(&suite);
+    drop(reader);
+    assert_eq!(code(child), Some(130));
+    assert_eq!(ended(&suite).unwrap().reason.unwrap(), "interrupted");
 }

@@ -1,6 +1,7 @@
 //! What is shown while a run goes on: lines that move on a terminal, plain lines elsewhere.
 //!
-//! Its main type is [`Display`]. It knows what [`Progress`] tells it, and nothing of trials.
+//! Its main type is [`Display`]. It knows what [`Progress`] tells it, and nothing of trials. Nothing of it
+//! can fail: a run does not depend on whether somebody looks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use proctor_core::printable::printable;
 use proctor_core::redact::Redactor;
 use proctor_run::progress::Progress;
 
+use crate::commands::counted;
 use crate::output;
 
 /// How many running trials have a line of their own.
@@ -63,37 +65,54 @@ impl Display {
     }
 
     /// Takes in what happened.
-    pub(super) fn take(&mut self, progress: &Progress) -> anyhow::Result<()> {
+    pub(super) fn take(&mut self, progress: &Progress) {
         match progress {
             Progress::Started { trial } => {
                 let name = self.name(*trial);
                 if let Some(terminal) = &mut self.terminal {
                     terminal.start(*trial, &name);
                 } else if self.verbose {
-                    output::message(&format!("          start    {name}\n"))?;
+                    self.line(&format!("          start    {name}"));
                 }
             }
-            Progress::Phase { trial, phase } => self.note(*trial, phase_word(*phase))?,
+            Progress::Phase { trial, phase } => self.note(*trial, phase_word(*phase)),
             Progress::Called { trial, called } => {
                 let what = match called.server.as_str() {
                     "" => called.name.clone(),
                     server => format!("{server}.{}", called.name),
                 };
-                self.note(*trial, &format!("calls {what}"))?;
+                self.note(*trial, &format!("calls {what}"));
             }
             Progress::Ended {
                 trial,
                 ended,
                 duration,
-            } => self.ended(*trial, ended, *duration)?,
+            } => self.ended(*trial, ended, *duration),
             Progress::Stopping { reason } => {
                 let reason = self.shown(reason);
                 self.line(&format!(
                     "stopping: {reason}; running trials are cleaned up"
-                ))?;
+                ));
             }
         }
-        Ok(())
+    }
+
+    /// Counts trials that ended while there was no room to say so.
+    pub(super) fn left_out(&mut self, outcomes: &[Outcome]) {
+        if outcomes.is_empty() {
+            return;
+        }
+        self.done += outcomes.len();
+        for outcome in outcomes {
+            *self.tally.entry(outcome_word(*outcome)).or_default() += 1;
+        }
+        let lines = counted(outcomes.len(), "line");
+        self.line(&format!("({lines} left out: the output was blocked)"));
+    }
+
+    /// Whether anything of it moves by itself.
+    pub(super) fn moves(&self) -> bool {
+        self.terminal.is_some()
     }
 
     /// Moves what moves.
@@ -116,14 +135,14 @@ impl Display {
         }
     }
 
-    fn ended(&mut self, trial: usize, ended: &TrialEnded, took: Duration) -> anyhow::Result<()> {
+    fn ended(&mut self, trial: usize, ended: &TrialEnded, took: Duration) {
         self.done += 1;
         *self.tally.entry(outcome_word(ended.outcome)).or_default() += 1;
         if let Some(terminal) = &mut self.terminal {
             let tally: Vec<String> = self.tally.iter().map(|(w, n)| format!("{n} {w}")).collect();
             terminal.end(trial, self.done, &tally.join(", "));
             if ended.outcome == Outcome::Passed && !self.verbose {
-                return Ok(());
+                return;
             }
         }
         let (done, all) = (self.done, self.names.len());
@@ -138,27 +157,25 @@ impl Display {
         let width = all.to_string().len();
         self.line(&format!(
             "{done:>width$}/{all} {style}{word:<9}{style:#} {name} ({took}){reason}"
-        ))
+        ));
     }
 
-    fn note(&mut self, trial: usize, what: &str) -> anyhow::Result<()> {
+    fn note(&mut self, trial: usize, what: &str) {
         let what = self.shown(what);
         if let Some(terminal) = &self.terminal {
             terminal.note(trial, &what);
         } else if self.verbose {
             let name = self.name(trial);
-            output::message(&format!("          {what:<8} {name}\n"))?;
+            self.line(&format!("          {what:<8} {name}"));
         }
-        Ok(())
     }
 
     /// A line that stays.
-    fn line(&self, text: &str) -> anyhow::Result<()> {
+    fn line(&self, text: &str) {
+        let write = || drop(output::message(&format!("{text}\n")));
         match &self.terminal {
-            Some(terminal) => terminal
-                .all
-                .suspend(|| output::message(&format!("{text}\n"))),
-            None => output::message(&format!("{text}\n")),
+            Some(terminal) => terminal.all.suspend(write),
+            None => write(),
         }
     }
 

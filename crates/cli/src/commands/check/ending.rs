@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Context;
 use proctor_core::event::RunEnded;
 use proctor_core::gate::Gate;
-use proctor_core::record::RunReader;
+use proctor_core::record::{RecordError, RunReader};
 use proctor_core::redact::Redactor;
 use proctor_core::summary::Summary;
 use proctor_report::terminal::{self, Look};
@@ -15,6 +15,8 @@ use proctor_report::{Report, ReportError, json, junit};
 use proctor_run::runner::{Finished, RunError};
 
 use super::folder::Run;
+use super::screen::Screen;
+use super::signals::{Signals, Stage};
 use crate::args::{CheckArgs, Format};
 use crate::exit::Exit;
 use crate::output;
@@ -62,81 +64,111 @@ impl Over {
     }
 }
 
-/// Ends the run, shows what it came to, and gives the exit code.
-///
-/// The record comes first, then files, then what somebody may read: nobody has to, and whoever does
-/// not read can't change what came of the run.
-pub(super) fn conclude(args: &CheckArgs, over: Over, mut run: Run, redactor: &Redactor) -> Exit {
-    // What a summary needs is in the record, and it takes the place of this.
-    run.trials = Vec::new();
-    match conclude_in(args, &over, run, redactor) {
-        Ok(exit) => {
-            over.tell(redactor);
-            exit
+/// What is needed to end a run.
+pub(super) struct Ending<'a> {
+    pub(super) args: &'a CheckArgs,
+    pub(super) over: Over,
+    pub(super) redactor: &'a Redactor,
+    pub(super) signals: Signals,
+    pub(super) screen: Screen,
+}
+
+impl Ending<'_> {
+    /// Ends the run, shows what it came to, and gives the exit code.
+    ///
+    /// The record comes first, then files, then what somebody may read: nobody has to, and whoever
+    /// does not read can't change what came of the run.
+    pub(super) fn conclude(self, run: Run) -> Exit {
+        let recorded = Recorded::end(&self.over, run, self.redactor);
+        let written = recorded.as_ref().map(|recorded| {
+            let report = recorded.report();
+            write_files(self.args, &report)
+        });
+        let mut errors = written.unwrap_or_default();
+        self.signals.come_to(Stage::Showing);
+        self.screen.finish();
+        if let Ok(recorded) = &recorded
+            && let Err(error) = show(self.args, &self.over, &recorded.report())
+            // Whoever reads has seen enough.
+            && !output::is_broken_pipe(&error)
+        {
+            errors.push(error);
         }
-        // Whatever was found out, there is no record to show for it.
-        Err(error) => {
-            over.tell(redactor);
-            output::error(&error, redactor);
-            Exit::Inconclusive
+        self.over.tell(self.redactor);
+        for error in &errors {
+            output::error(error, self.redactor);
+        }
+        let kept = recorded.and_then(|recorded| {
+            recorded.kept.context("the record is not complete")?;
+            Ok(recorded.exit)
+        });
+        match kept {
+            // What somebody asked for is not there, so all is not well; worse stays worse.
+            Ok(Exit::Ok) if !errors.is_empty() => Exit::Inconclusive,
+            Ok(exit) => exit,
+            // Whatever was found out, there is no record to show for it.
+            Err(error) => {
+                output::error(&error, self.redactor);
+                Exit::Inconclusive
+            }
         }
     }
 }
 
-fn conclude_in(
-    args: &CheckArgs,
-    over: &Over,
-    run: Run,
-    redactor: &Redactor,
-) -> anyhow::Result<Exit> {
-    let folder = run.writer.folder().to_owned();
-    let at = run.at();
-    let summed = RunReader::open(&folder)
-        .and_then(|reader| Ok((Summary::of_run(&reader)?, reader)))
-        .context("the run can't be read");
-    let (mut summary, reader) = match summed {
-        Ok(summed) => summed,
-        Err(error) => {
-            // Why the run ends is what can't be read; whether that can be written is no news then.
-            let reason = Some(redactor.text(&error.to_string()).into_owned());
-            let exit = Exit::Inconclusive.code();
-            let _ = run.writer.end(at, RunEnded { exit, reason });
-            return Err(error);
-        }
-    };
-    let gate = Gate::of(&summary);
-    let (exit, reason) = over.exit(&gate);
-    let reason = reason.map(|reason| redactor.text(&reason).into_owned());
-    let ended = RunEnded {
-        exit: exit.code(),
-        reason: reason.clone(),
-    };
-    let kept = run.writer.end(at, ended.clone());
-    summary.ended = kept.is_ok().then_some(ended);
-    let report = Report {
-        exit: exit.code(),
-        note: reason.as_deref(),
-        ..Report::new(&reader, &summary, &gate)
-    };
-    let mut is_shown = true;
-    for error in write_files(args, &report) {
-        output::error(&error, redactor);
-        is_shown = false;
+/// What a run came to, with its end in the record.
+struct Recorded {
+    reader: RunReader,
+    summary: Summary,
+    gate: Gate,
+    exit: Exit,
+    reason: Option<String>,
+    kept: Result<(), RecordError>,
+}
+
+impl Recorded {
+    /// Sums the run up, and ends it.
+    fn end(over: &Over, mut run: Run, redactor: &Redactor) -> anyhow::Result<Self> {
+        // What a summary needs is in the record, and it takes the place of this.
+        run.trials = Vec::new();
+        let at = run.at();
+        let summed = RunReader::open(run.writer.folder())
+            .and_then(|reader| Ok((Summary::of_run(&reader)?, reader)));
+        let (mut summary, reader) = match summed {
+            Ok(summed) => summed,
+            Err(error) => {
+                let reason = Some(redactor.text(&error.to_string()).into_owned());
+                let exit = Exit::Inconclusive.code();
+                // What can't be read is news enough.
+                let _ = run.writer.end(at, RunEnded { exit, reason });
+                return Err(error).context("the run can't be read");
+            }
+        };
+        let gate = Gate::of(&summary);
+        let (exit, reason) = over.exit(&gate);
+        let reason = reason.map(|reason| redactor.text(&reason).into_owned());
+        let ended = RunEnded {
+            exit: exit.code(),
+            reason: reason.clone(),
+        };
+        let kept = run.writer.end(at, ended.clone());
+        summary.ended = kept.is_ok().then_some(ended);
+        Ok(Self {
+            reader,
+            summary,
+            gate,
+            exit,
+            reason,
+            kept,
+        })
     }
-    match show(args, over, &report) {
-        // Whoever reads has seen enough.
-        Err(error) if !output::is_broken_pipe(&error) => {
-            output::error(&error, redactor);
-            is_shown = false;
+
+    fn report(&self) -> Report<'_> {
+        Report {
+            exit: self.exit.code(),
+            note: self.reason.as_deref(),
+            ..Report::new(&self.reader, &self.summary, &self.gate)
         }
-        _ => {}
     }
-    kept.context("the record is not complete")?;
-    Ok(match exit {
-        // What somebody asked for is not there, so all is not well; worse stays worse.
-        Exit::Ok if !is_shown => Exit::Inconclusive,
-        exit => exit,
-    })
 }
 
 /// Writes the report to stdout.
