@@ -75,6 +75,9 @@ pub struct PlannedCase {
     /// Whether it may run beside others.
     #[serde(default)]
     pub parallel: bool,
+    /// How many steps verify it; unknown in records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify_steps: Option<u32>,
     /// The limits of its trials.
     #[serde(default)]
     pub limits: PlannedLimits,

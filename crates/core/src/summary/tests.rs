@@ -35,6 +35,7 @@ fn case(name: &str, runs: u32, pass: Option<(u32, u32)>) -> PlannedCase {
         difficulty: None,
         labels: BTreeMap::new(),
         parallel: false,
+        verify_steps: None,
         limits: PlannedLimits::default(),
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn value(
     let planned = &case.case;
     let none = Work::default();
     let work = folded.map_or(&none, |folded| &folded.work);
-    let parts = Parts::of(trial.outcome(), work);
+    let parts = Parts::of(trial.outcome(), planned.verify_steps, work);
     let mut out = json!({
         "taskName": planned.name,
         "taskPath": planned.path,
@@ -79,16 +79,17 @@ struct Parts {
 }
 
 impl Parts {
-    fn of(outcome: Option<Outcome>, work: &Work) -> Self {
+    fn of(outcome: Option<Outcome>, planned: Option<u32>, work: &Work) -> Self {
         let is_step = |check: &&Graded| verify_step(check, &work.steps).is_some();
         let (steps, rest): (Vec<&Graded>, Vec<&Graded>) = work.checks.iter().partition(is_step);
         let passed = |check: &&Graded| check.verdict == Verdict::Pass;
         let assertions_passed = !work.checks.is_empty() && rest.iter().all(passed);
         let task_passed = match outcome {
             Some(Outcome::Passed) => true,
-            // Only assertions are in the way.
+            // Only assertions are in the way, and no step was left out because of them.
             Some(Outcome::Failed) => {
-                !work.checks.is_empty() && !assertions_passed && steps.iter().all(passed)
+                let all_run = planned.is_some_and(|planned| planned as usize == steps.len());
+                !work.checks.is_empty() && !assertions_passed && all_run && steps.iter().all(passed)
             }
             _ => false,
         };

@@ -58,3 +58,18 @@ fn only_assertions_in_the_way_leave_the_task_passed() {
     assert!(undecided["taskJudgeError"].is_string());
     assert_eq!(entry("not-run", "stopped")["taskError"], "not run");
 }
+
+#[test]
+fn a_task_whose_verify_steps_were_not_all_run_did_not_pass() {
+    let mut sample = Sample::new();
+    // A judge is not asked where an assertion failed; what older records planned is not known.
+    for steps in [Some(1), None] {
+        sample.summary.cases[1].case.verify_steps = steps;
+        let document: Value = serde_json::from_str(&written(&sample)).unwrap();
+        let mut results = document["results"].as_array().unwrap().iter();
+        let failed = |entry: &&Value| {
+            entry["taskName"] == "list a folder" && entry["proctor"]["outcome"] == "failed"
+        };
+        assert_eq!(results.find(failed).unwrap()["taskPassed"], false);
+    }
+}

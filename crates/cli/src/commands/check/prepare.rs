@@ -328,6 +328,7 @@ fn planned_case(case: &Case, runs: u32, limits: &Limits) -> anyhow::Result<Plann
             .map(|difficulty| difficulty.word().to_owned()),
         labels: case.labels.clone(),
         parallel: case.parallel,
+        verify_steps: u32::try_from(case.verify.len()).ok(),
         limits: PlannedLimits {
             timeout: micros(limits.timeout),
             cleanup_timeout: micros(limits.cleanup_timeout),
