@@ -6,6 +6,7 @@ mod folder;
 mod prepare;
 mod screen;
 mod signals;
+mod target;
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use self::ending::{Ending, Over};
 use self::folder::Run;
 use self::screen::Screen;
 use self::signals::{Signals, Stage};
+use self::target::Targets;
 use crate::args::CheckArgs;
 use crate::exit::Exit;
 use crate::output;
@@ -34,6 +36,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         Ok(prepared) => prepared,
         Err(exit) => return Ok(exit),
     };
+    let targets = Targets::resolve(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -52,6 +55,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     runtime.shutdown_timeout(Duration::from_secs(5));
     let ending = Ending {
         args,
+        targets,
         over,
         redactor: &redactor,
         signals,

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -202,4 +203,87 @@ fn a_run_can_be_interrupted_while_nobody_reads_its_messages() {
     drop(reader);
     assert_eq!(code(child), Some(130));
     assert_eq!(ended(&suite).unwrap().reason.unwrap(), "interrupted");
+}
+
+fn quiet(suite: &Suite, words: &[&str]) -> Option<i32> {
+    code(start(suite, words, Stdio::null(), Stdio::null()))
+}
+
+fn is_document(text: &str) -> bool {
+    text.starts_with("{\"summary\":") && text.ends_with("\n]}\n")
+}
+
+#[test]
+fn a_file_is_replaced_and_for_its_owner_only() {
+    let suite = suite(&["good"]);
+    suite.write("out.json", "old");
+    assert_eq!(quiet(&suite, &["--out", "out.json"]), Some(0));
+    let written = fs::read_to_string(suite.path("out.json")).unwrap();
+    assert!(is_document(&written), "{written}");
+    let mode = fs::metadata(suite.path("out.json")).unwrap().permissions();
+    assert_eq!(mode.mode() & 0o777, 0o600);
+    let names = fs::read_dir(suite.folder()).unwrap();
+    let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+    let is_hidden = |name: &std::ffi::OsString| name.as_encoded_bytes().starts_with(b".");
+    assert!(!names.iter().any(is_hidden), "{names:?}");
+}
+
+#[test]
+fn a_link_stays_one_and_its_target_is_written() {
+    let suite = suite(&["good"]);
+    suite.write("there/old.json", "old");
+    symlink("there/old.json", suite.path("out.json")).unwrap();
+    symlink("there/new.xml", suite.path("out.xml")).unwrap();
+    let words = ["--out", "out.json", "--junit", "out.xml"];
+    assert_eq!(quiet(&suite, &words), Some(0));
+    for (link, target) in [("out.json", "there/old.json"), ("out.xml", "there/new.xml")] {
+        assert!(suite.path(link).is_symlink());
+        assert!(fs::read_to_string(suite.path(target)).unwrap().len() > 100);
+    }
+}
+
+#[test]
+fn a_fifo_is_written_to_and_stays_one() {
+    let suite = suite(&["good"]);
+    let fifo = suite.path("out.json");
+    let made = Command::new("mkfifo").arg(&fifo).status().unwrap();
+    assert!(made.success());
+    let child = start(&suite, &["--out", "out.json"], Stdio::null(), Stdio::null());
+    // Who waits for a writer that never comes would wait for ever.
+    let reader = std::thread::spawn({
+        let fifo = fifo.clone();
+        move || fs::read_to_string(fifo).unwrap()
+    });
+    assert_eq!(code(child), Some(0));
+    assert!(fs::metadata(&fifo).unwrap().file_type().is_fifo());
+    assert!(is_document(&reader.join().unwrap()));
+}
+
+#[test]
+fn a_place_that_can_t_be_written_is_known_before_anything_is_started() {
+    let words = [
+        &["--out", "no/such/folder/out.json"][..],
+        &["--junit", "tasks"],
+        &["--junit", "/proc/nothing.xml"],
+        &["--out", "same", "--junit", "./same"],
+        &["--out", "same", "--junit", "link"],
+    ];
+    for words in words {
+        let suite = suite(&["good"]);
+        symlink("same", suite.path("link")).unwrap();
+        assert_eq!(quiet(&suite, words), Some(2), "{words:?}");
+        assert!(!suite.path("run").exists(), "{words:?}");
+    }
+}
+
+#[test]
+fn a_file_that_can_t_be_written_does_not_keep_the_other_from_it() {
+    for (task, expected) in [("good", 3), ("bad", 1)] {
+        let suite = suite(&[task]);
+        symlink("/dev/full", suite.path("full")).unwrap();
+        let words = ["--out", "full", "--junit", "out.xml"];
+        assert_eq!(quiet(&suite, &words), Some(expected));
+        assert!(suite.path("full").is_symlink());
+        assert!(suite.path("out.xml").exists());
+    }
 }

@@ -1,8 +1,6 @@
 //! What a run came to: its end in the record, what is shown, and the exit code.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
 
 use anyhow::Context;
 use proctor_core::event::RunEnded;
@@ -17,6 +15,7 @@ use proctor_run::runner::{Finished, RunError};
 use super::folder::Run;
 use super::screen::Screen;
 use super::signals::{Signals, Stage};
+use super::target::Targets;
 use crate::args::{CheckArgs, Format};
 use crate::exit::Exit;
 use crate::output;
@@ -67,6 +66,7 @@ impl Over {
 /// What is needed to end a run.
 pub(super) struct Ending<'a> {
     pub(super) args: &'a CheckArgs,
+    pub(super) targets: Targets,
     pub(super) over: Over,
     pub(super) redactor: &'a Redactor,
     pub(super) signals: Signals,
@@ -80,10 +80,9 @@ impl Ending<'_> {
     /// does not read can't change what came of the run.
     pub(super) fn conclude(self, run: Run) -> Exit {
         let recorded = Recorded::end(&self.over, run, self.redactor);
-        let written = recorded.as_ref().map(|recorded| {
-            let report = recorded.report();
-            write_files(self.args, &report)
-        });
+        let written = recorded
+            .as_ref()
+            .map(|recorded| write_files(&self.targets, &recorded.report()));
         let mut errors = written.unwrap_or_default();
         self.signals.come_to(Stage::Showing);
         self.screen.finish();
@@ -194,43 +193,16 @@ fn show(args: &CheckArgs, over: &Over, report: &Report<'_>) -> anyhow::Result<()
 }
 
 /// Writes the files that were asked for; gives what went wrong.
-fn write_files(args: &CheckArgs, report: &Report<'_>) -> Vec<anyhow::Error> {
-    let out = args.out.as_ref();
-    let out = out.map(|path| write(path, |out| json::write(report, out)));
-    let junit = args.junit.as_ref();
-    let junit = junit.map(|path| write(path, |out| junit::write(report, out)));
+fn write_files(targets: &Targets, report: &Report<'_>) -> Vec<anyhow::Error> {
+    let out = targets.out.as_ref();
+    let out = out.map(|target| target.write(|out| json::write(report, out)));
+    let junit = targets.junit.as_ref();
+    let junit = junit.map(|target| target.write(|out| junit::write(report, out)));
     [out, junit]
         .into_iter()
         .flatten()
         .filter_map(Result::err)
         .collect()
-}
-
-/// Writes a file in one step: whoever looks for it finds all of it, or what was there before.
-fn write(
-    path: &Path,
-    render: impl FnOnce(&mut dyn Write) -> Result<(), ReportError>,
-) -> anyhow::Result<()> {
-    let failed = || format!("can't write `{}`", path.display());
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = folder.join(format!(".{name}.{}", std::process::id()));
-    let written = File::create(&temporary)
-        .map_err(ReportError::from)
-        .and_then(|file| {
-            let mut out = BufWriter::new(file);
-            render(&mut out)?;
-            out.flush()?;
-            Ok(std::fs::rename(&temporary, path)?)
-        });
-    if written.is_err() {
-        // It may never have been there.
-        let _ = std::fs::remove_file(&temporary);
-    }
-    written.with_context(failed)
 }
 
 /// An error of writing as such, so that a reader who has gone is known for one.
