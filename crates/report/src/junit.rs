@@ -1,7 +1,8 @@
 //! A run as JUnit XML: a test suite for each agent, a test case for each trial.
 //!
 //! What failed is a failure, of what we could not tell an error, and what was cancelled or not run
-//! is skipped: a skipped test is not a passed one.
+//! is skipped: a skipped test is not a passed one. Viewers show it green all the same, so a run that
+//! could not be told of is an error itself.
 
 use std::io::{self, Write};
 
@@ -18,6 +19,9 @@ const EVIDENCE: usize = 8 * 1024;
 
 /// How many trials carry their evidence; the rest only its first line.
 const WITH_EVIDENCE: usize = 1000;
+
+/// How many of the reasons why a gate is not met are told.
+const REASONS: usize = 5;
 
 /// Writes the document.
 pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
@@ -41,7 +45,39 @@ pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError
         }
         document.add_test_suite(suite);
     }
+    if let Some(test) = run(report) {
+        let mut suite = TestSuite::new(xml(&format!("{} (run)", summary.started.name)));
+        suite.add_test_case(test);
+        document.add_test_suite(suite);
+    }
     document.serialize(out).map_err(unserialized)
+}
+
+/// Why the run came to less than it should have, if that is so and no trial says it.
+fn run(report: &Report<'_>) -> Option<TestCase> {
+    let counts = report.summary.counts();
+    let is_told = counts.failed + counts.timed_out + counts.errored > 0;
+    let reason = match report.note {
+        _ if report.exit <= 1 => return None,
+        Some(note) => note.to_owned(),
+        None if is_told => return None,
+        None => shortened(report.gate.reasons()),
+    };
+    let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+    status.set_type(format!("exit {}", report.exit));
+    status.set_message(xml(&reason));
+    let mut test = TestCase::new("run", status);
+    test.set_classname(xml(&report.summary.plan.suite));
+    Some(test)
+}
+
+/// The first reasons, and how many more there are.
+fn shortened(reasons: &[String]) -> String {
+    let mut text = reasons[..reasons.len().min(REASONS)].join("; ");
+    if reasons.len() > REASONS {
+        text.push_str(&format!("; and {} more", reasons.len() - REASONS));
+    }
+    text
 }
 
 fn test(

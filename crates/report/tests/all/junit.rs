@@ -58,3 +58,33 @@ fn every_agent_has_a_suite() {
         ]
     );
 }
+
+#[test]
+fn a_run_that_did_not_come_about_is_an_error_with_its_reason() {
+    let sample = Sample::without_trials();
+    for (note, expected) in [
+        (
+            Some("the server `x` did not come up"),
+            "the server `x` did not come up",
+        ),
+        (None, "0 of 2 passed"),
+    ] {
+        let report = proctor_report::Report {
+            exit: 3,
+            note,
+            ..sample.report()
+        };
+        let mut out = Vec::new();
+        proctor_report::junit::write(&report, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let document = Document::parse(&text).unwrap();
+        let mut all = document.descendants();
+        let error = all.find(|node| node.has_tag_name("error")).unwrap();
+        let message = error.attribute("message").unwrap();
+        assert!(message.contains(expected), "{message}");
+        let mut suites = document
+            .descendants()
+            .filter(|n| n.has_tag_name("testsuite"));
+        assert!(suites.any(|suite| suite.attribute("errors") == Some("1")));
+    }
+}
