@@ -287,3 +287,28 @@ fn a_file_that_can_t_be_written_does_not_keep_the_other_from_it() {
         assert!(suite.path("out.xml").exists());
     }
 }
+
+#[test]
+fn secrets_in_names_are_not_shown_and_name_no_folder() {
+    let suite = suite(&["hunter2-hunter2"]);
+    let eval = fs::read_to_string(suite.path("eval.yaml")).unwrap();
+    let named = eval.replace("\"name\":\"suite\"", "\"name\":\"of hunter2-hunter2\"");
+    assert_ne!(eval, named);
+    suite.write("eval.yaml", &named);
+    let output = Command::new(proctor_e2e::proctor())
+        .args(["check", "eval.yaml", "-v"])
+        .env("PROCTOR_TEST_API_KEY", "hunter2-hunter2")
+        .current_dir(suite.folder())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8(said).unwrap();
+    assert!(said.contains("[redacted:PROCTOR_TEST_API_KEY]"), "{said}");
+    assert!(!said.contains("hunter2"), "{said}");
+    let runs = fs::read_dir(suite.path(".proctor/runs")).unwrap();
+    let runs: Vec<_> = runs.map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(runs.len(), 1);
+    let name = runs[0].to_string_lossy();
+    assert!(!name.contains("hunter2"), "{name}");
+}

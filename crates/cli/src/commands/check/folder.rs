@@ -33,7 +33,7 @@ impl Run {
         u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// A name for each trial, for people.
+    /// A name for each trial, for people, without what is secret.
     pub(super) fn names(&self, context: &RunContext) -> Vec<String> {
         let suite = &context.suite;
         let mut counts: HashMap<(usize, usize), usize> = HashMap::new();
@@ -50,7 +50,7 @@ impl Run {
             if suite.agents.len() > 1 {
                 name.push_str(&format!(" by {}", suite.agents[spec.agent].name));
             }
-            name
+            context.redactor.text(&name).into_owned()
         };
         self.trials.iter().map(name).collect()
     }
@@ -92,7 +92,7 @@ fn create(
 ) -> anyhow::Result<Run> {
     let folder = match folder {
         Some(folder) => folder.to_owned(),
-        None => free_folder(&context.suite.name),
+        None => free_folder(&context.redactor.text(&context.suite.name)),
     };
     let started = Instant::now();
     let mut writer = RunWriter::create(
