@@ -312,3 +312,25 @@ fn secrets_in_names_are_not_shown_and_name_no_folder() {
     let name = runs[0].to_string_lossy();
     assert!(!name.contains("hunter2"), "{name}");
 }
+
+#[test]
+fn a_record_that_can_t_be_written_says_why() {
+    let suite = suite(&["good"]);
+    suite.task("long", &json!({"prompt": {"inline": "x".repeat(100_000)}}));
+    // Enough for the plan, and not for the trial.
+    let limited = "ulimit -f 50; exec \"$@\"";
+    let seen = suite
+        .check(&["-o", "json"])
+        .under(&["bash", "-c", limited, "bash"])
+        .run();
+    assert_eq!(seen.code, Some(3), "{}", seen.stderr);
+    let cause = "File too large";
+    assert!(
+        seen.stderr.contains(&format!("  caused by: {cause}")),
+        "{}",
+        seen.stderr
+    );
+    let document: serde_json::Value = serde_json::from_str(&seen.stdout).unwrap();
+    let reason = document["proctor"]["exit"]["note"].to_string();
+    assert!(reason.contains(cause), "{reason}");
+}

@@ -1,5 +1,6 @@
 //! What a run came to: its end in the record, what is shown, and the exit code.
 
+use std::error::Error;
 use std::io::{self, BufWriter, Write};
 
 use anyhow::Context;
@@ -45,7 +46,7 @@ impl Over {
             Self::Finished(finished) => (Exit::of(gate), finished.stopped.clone()),
             Self::Interrupted => (Exit::Interrupted, Some("interrupted".to_owned())),
             Self::NotStarted(reason) => (Exit::Inconclusive, Some(reason.clone())),
-            Self::Broken(error) => (Exit::Inconclusive, Some(error.to_string())),
+            Self::Broken(error) => (Exit::Inconclusive, Some(chain(error))),
         }
     }
 
@@ -93,6 +94,7 @@ impl Ending<'_> {
         {
             errors.push(error);
         }
+        let is_known = matches!(self.over, Over::Broken(_));
         self.over.tell(self.redactor);
         for error in &errors {
             output::error(error, self.redactor);
@@ -106,6 +108,7 @@ impl Ending<'_> {
             Ok(Exit::Ok) if !errors.is_empty() => Exit::Inconclusive,
             Ok(exit) => exit,
             // Whatever was found out, there is no record to show for it.
+            Err(_) if is_known => Exit::Inconclusive,
             Err(error) => {
                 output::error(&error, self.redactor);
                 Exit::Inconclusive
@@ -135,7 +138,7 @@ impl Recorded {
         let (mut summary, reader) = match summed {
             Ok(summed) => summed,
             Err(error) => {
-                let reason = Some(redactor.text(&error.to_string()).into_owned());
+                let reason = Some(redactor.text(&chain(&error)).into_owned());
                 let exit = Exit::Inconclusive.code();
                 // What can't be read is news enough.
                 let _ = run.writer.end(at, RunEnded { exit, reason });
@@ -203,6 +206,17 @@ fn write_files(targets: &Targets, report: &Report<'_>) -> Vec<anyhow::Error> {
         .flatten()
         .filter_map(Result::err)
         .collect()
+}
+
+/// An error and what caused it, in one line.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
 }
 
 /// An error of writing as such, so that a reader who has gone is known for one.
