@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use proctor_core::duration;
 use proctor_core::pattern::Pattern;
 use proctor_core::plan::{LabelSelector, PlanOptions, Selection};
 use proctor_core::suite::LimitFlags;
@@ -146,6 +147,15 @@ fn dollars(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A duration in which something can happen: none at all would end everything before it starts.
+fn span(text: &str) -> Result<Duration, String> {
+    match duration::parse(text) {
+        Ok(span) if span.is_zero() => Err("write a duration above zero, such as 90s".to_owned()),
+        Ok(span) => Ok(span),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 /// Look for mistakes in suite files, and in everything they name.
 ///
 /// All problems of all files are shown at once, each with its place. Nothing is started and
@@ -210,19 +220,19 @@ pub(crate) struct PlanArgs {
     pub(crate) runs: Option<u32>,
 
     /// Time for setup, agent and verification of each case, whatever its file says
-    #[arg(long, value_name = "DURATION", value_parser = proctor_core::duration::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = span)]
     pub(crate) task_timeout: Option<Duration>,
 
     /// The same, for cases that set none
-    #[arg(long, value_name = "DURATION", value_parser = proctor_core::duration::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = span)]
     pub(crate) default_task_timeout: Option<Duration>,
 
     /// Time for the cleanup of each case, whatever its file says
-    #[arg(long, value_name = "DURATION", value_parser = proctor_core::duration::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = span)]
     pub(crate) cleanup_timeout: Option<Duration>,
 
     /// The same, for cases that set none
-    #[arg(long, value_name = "DURATION", value_parser = proctor_core::duration::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = span)]
     pub(crate) default_cleanup_timeout: Option<Duration>,
 }
 
@@ -315,15 +325,15 @@ pub(crate) struct ServerArgs {
     pub(crate) pass_env: Vec<String>,
 
     /// How long to wait for the server to come up
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = proctor_core::duration::parse)]
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span)]
     pub(crate) connect_timeout: Duration,
 
     /// How long to wait for an answer
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = proctor_core::duration::parse)]
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span)]
     pub(crate) timeout: Duration,
 
     /// How long to wait for an answer whose server keeps reporting progress
-    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = proctor_core::duration::parse)]
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = span)]
     pub(crate) total_timeout: Duration,
 
     /// Keep every message in this folder, which must not hold a run yet

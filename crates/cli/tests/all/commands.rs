@@ -267,3 +267,24 @@ fn wrong_usage_ends_with_2() {
         assert_eq!(proctor(args).output().code, Some(2), "{args:?}");
     }
 }
+
+#[test]
+fn a_duration_of_nothing_is_wrong_usage() {
+    for flag in [
+        "--task-timeout",
+        "--default-task-timeout",
+        "--cleanup-timeout",
+        "--default-cleanup-timeout",
+    ] {
+        for command in ["check", "list"] {
+            let output = proctor([command, "eval.yaml", flag, "0s"]).output();
+            assert_eq!(output.code, Some(2));
+            assert!(output.stderr.contains("above zero"), "{output}");
+        }
+    }
+    for flag in ["--timeout", "--connect-timeout", "--total-timeout"] {
+        let output = proctor(["tools", flag, "0ms", "--", "false"]).output();
+        assert_eq!(output.code, Some(2));
+        assert!(output.stderr.contains("above zero"), "{output}");
+    }
+}
