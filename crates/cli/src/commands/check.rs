@@ -7,6 +7,7 @@ mod prepare;
 mod screen;
 mod signals;
 mod target;
+mod width;
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use proctor_core::suite::Isolation;
 use proctor_run::context::RunContext;
 use proctor_run::preflight::{self, PreflightError, Seen};
 use proctor_run::recorder::Recorder;
-use proctor_run::runner::{self, RunnerOptions, Width};
+use proctor_run::runner::{self, RunnerOptions};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use self::display::Display;
@@ -37,6 +38,11 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         Err(exit) => return Ok(exit),
     };
     let targets = Targets::resolve(args)?;
+    let servers = prepared.context.suite.servers.len();
+    let (width, said) = width::settle(args, &prepared.trials, servers);
+    for text in said {
+        say(&text)?;
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -48,7 +54,12 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     let is_terminal = std::io::stderr().is_terminal() && !is_dumb();
     let names = run.names(&context);
     let mut screen = Screen::start(Display::new(names, &redactor, args.verbose, is_terminal));
-    let going_on = carry_out(args, context, &mut run, &mut screen, &mut heard);
+    let options = RunnerOptions {
+        width,
+        fail_fast: args.fail_fast,
+        detailed: screen.is_detailed(),
+    };
+    let going_on = carry_out(options, context, &mut run, &mut screen, &mut heard);
     let over = runtime.block_on(going_on);
     signals.come_to(Stage::Ending);
     // Processes are ended by their guards, which a runtime that is going away still waits for.
@@ -66,7 +77,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
 
 /// Looks at the servers, then runs the trials.
 async fn carry_out(
-    args: &CheckArgs,
+    options: RunnerOptions,
     mut context: RunContext,
     run: &mut Run,
     screen: &mut Screen,
@@ -91,7 +102,7 @@ async fn carry_out(
         Err(error) => return Over::NotStarted(error.to_string()),
     }
     let context = Arc::new(context);
-    let over = watch(args, &context, run, screen, heard).await;
+    let over = watch(options, &context, run, screen, heard).await;
     if let Some(context) = Arc::into_inner(context) {
         let shared = context.shared.into_values();
         let close = async {
@@ -130,7 +141,7 @@ async fn look_at_servers(
 
 /// Runs the trials, and shows how that goes.
 async fn watch(
-    args: &CheckArgs,
+    options: RunnerOptions,
     context: &Arc<RunContext>,
     run: &Run,
     screen: &mut Screen,
@@ -138,14 +149,6 @@ async fn watch(
 ) -> Over {
     let (progress, mut told) = unbounded_channel();
     let (interrupt, interrupts) = unbounded_channel();
-    let options = RunnerOptions {
-        width: match args.jobs {
-            Some(jobs) => Width::Any(jobs as usize),
-            None => Width::Willing(args.parallel as usize),
-        },
-        fail_fast: args.fail_fast,
-        detailed: screen.is_detailed(),
-    };
     let running = runner::run(
         context.clone(),
         &run.writer,

@@ -334,3 +334,43 @@ fn a_record_that_can_t_be_written_says_why() {
     let reason = document["proctor"]["exit"]["note"].to_string();
     assert!(reason.contains(cause), "{reason}");
 }
+
+/// What is said of a run of two tasks, eight times each, one of which says that it may run beside others.
+fn said(words: &[&str], limits: &str) -> String {
+    let suite = suite(&["good"]);
+    suite.task("good-too", &json!({}));
+    let path = suite.path("tasks/good-too.yaml");
+    let task = fs::read_to_string(&path).unwrap();
+    let willing = task.replace("\"metadata\":{", "\"metadata\":{\"parallel\":true,");
+    assert_ne!(task, willing);
+    fs::write(&path, willing).unwrap();
+    let limited = format!("{limits}; exec \"$@\"");
+    let all = [&["-n", "8"][..], words].concat();
+    let seen = suite
+        .check(&all)
+        .under(&["bash", "-c", &limited, "bash"])
+        .run();
+    assert_eq!(seen.code, Some(0), "{}\n{}", seen.stdout, seen.stderr);
+    seen.stderr
+}
+
+#[test]
+fn jobs_beside_which_a_task_may_not_run_are_told_of() {
+    let note = "note: `--jobs` runs 8 trials of tasks without `parallel: true` beside others";
+    assert!(said(&["--jobs", "2"], "true").contains(note));
+    for words in [["--jobs", "1"], ["--parallel", "2"]] {
+        assert!(!said(&words, "true").contains("note:"), "{words:?}");
+    }
+}
+
+#[test]
+fn no_more_trials_run_at_once_than_there_are_files_for() {
+    let warning = "warning: `--jobs 4000000000` is too many: at most 3 trials at once, \
+                   because of the limit of 120 open files";
+    let words = ["--jobs", "4000000000"];
+    let said_so = said(&words, "ulimit -n 120");
+    assert!(said_so.contains(warning), "{said_so}");
+    // A limit that may be raised is.
+    let raised = said(&words, "ulimit -Sn 120");
+    assert!(!raised.contains("warning:"), "{raised}");
+}

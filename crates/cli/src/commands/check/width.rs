@@ -1,0 +1,108 @@
+//! How many trials run at once: what was asked for, as far as the system has room for it.
+//!
+//! Nothing is changed silently: [`settle`] says so.
+
+use proctor_run::runner::{TrialSpec, Width};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::args::CheckArgs;
+use crate::commands::counted;
+
+/// How many files Proctor itself may have open, in all that is not a trial.
+const OWN_FILES: u64 = 64;
+
+/// How many a trial has open, besides its servers: its record, its model.
+const TRIAL_FILES: u64 = 8;
+
+/// How many a server of a trial takes: pipes, its guard, or connections.
+const SERVER_FILES: u64 = 8;
+
+/// More files than this are not asked for: servers inherit the limit, and some go through all numbers.
+const ENOUGH_FILES: u64 = 65_536;
+
+/// How many trials run at once at most.
+const MOST: u64 = 1000;
+
+/// How many trials run at once, and what is to be said about that.
+pub(super) fn settle(
+    args: &CheckArgs,
+    trials: &[TrialSpec],
+    servers: usize,
+) -> (Width, Vec<String>) {
+    let files = raised_file_limit();
+    let (flag, asked) = match args.jobs {
+        Some(jobs) => ("--jobs", jobs),
+        None => ("--parallel", args.parallel),
+    };
+    let wanted = u64::from(asked).min(trials.len().max(1) as u64);
+    let allowed = allowed(servers as u64, files);
+    let mut said = Vec::new();
+    if wanted > allowed {
+        let at_once = counted(usize::try_from(allowed).unwrap_or(usize::MAX), "trial");
+        let why = match files {
+            Some(files) if allowed < MOST => format!("the limit of {files} open files"),
+            _ => "what is sensible".to_owned(),
+        };
+        said.push(format!(
+            "warning: `{flag} {asked}` is too many: at most {at_once} at once, because of {why}"
+        ));
+    }
+    let width = usize::try_from(wanted.min(allowed)).unwrap_or(1);
+    let unwilling = trials.iter().filter(|trial| !trial.parallel).count();
+    if args.jobs.is_some() && width > 1 && unwilling > 0 {
+        let unwilling = counted(unwilling, "trial");
+        said.push(format!(
+            "note: `--jobs` runs {unwilling} of tasks without `parallel: true` beside others"
+        ));
+    }
+    let width = match args.jobs {
+        Some(_) => Width::Any(width),
+        None => Width::Willing(width),
+    };
+    (width, said)
+}
+
+/// How many trials on so many servers have files enough.
+fn allowed(servers: u64, files: Option<u64>) -> u64 {
+    let Some(files) = files else {
+        return MOST;
+    };
+    let each = TRIAL_FILES.saturating_add(SERVER_FILES.saturating_mul(servers));
+    (files.saturating_sub(OWN_FILES) / each).clamp(1, MOST)
+}
+
+/// The limit of open files, after it is raised as far as anybody may. `None` is none.
+fn raised_file_limit() -> Option<u64> {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let now = current?;
+    let wanted = maximum.map_or(ENOUGH_FILES, |most| most.min(ENOUGH_FILES));
+    let raised = Rlimit {
+        current: Some(wanted),
+        maximum,
+    };
+    if now < wanted && setrlimit(Resource::Nofile, raised).is_ok() {
+        return Some(wanted);
+    }
+    Some(now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_trials_run_at_once_as_there_are_files_for() {
+        for (servers, files, expected) in [
+            (1, None, 1000),
+            (1, Some(1024), 60),
+            (4, Some(1024), 24),
+            (1, Some(120), 3),
+            (1, Some(64), 1),
+            (0, Some(0), 1),
+            (1, Some(u64::MAX), 1000),
+            (u64::MAX, Some(1024), 1),
+        ] {
+            assert_eq!(allowed(servers, files), expected, "{servers} {files:?}");
+        }
+    }
+}
