@@ -88,7 +88,7 @@ async fn carry_out(
     }
     let looked = tokio::select! {
         looked = look_at_servers(&mut context) => looked,
-        _ = heard.recv() => return Over::Interrupted,
+        Some(()) = heard.recv() => return Over::Interrupted,
     };
     match looked {
         Ok(seen) => {
@@ -113,7 +113,7 @@ async fn carry_out(
         // Nobody has to wait for servers that don't end by themselves.
         tokio::select! {
             () = close => {}
-            _ = heard.recv() => {}
+            Some(()) = heard.recv() => {}
         }
     }
     over

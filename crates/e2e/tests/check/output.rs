@@ -1,7 +1,7 @@
 //! Where results and messages go: readers that are gone, full or asleep change neither the run nor its exit code.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -373,4 +373,71 @@ fn no_more_trials_run_at_once_than_there_are_files_for() {
     // A limit that may be raised is.
     let raised = said(&words, "ulimit -Sn 120");
     assert!(!raised.contains("warning:"), "{raised}");
+}
+
+#[test]
+fn lines_that_there_was_no_room_for_are_counted() {
+    const TRIALS: usize = 250;
+    let suite = suite(&["good"]);
+    let (mut reader, pipe) = blocked();
+    let runs = TRIALS.to_string();
+    let child = start(
+        &suite,
+        &["-v", "-n", &runs, "--jobs", "4"],
+        Stdio::null(),
+        pipe,
+    );
+    // The first thing that is said is the note on jobs, before the run.
+    let mut before = vec![0; 4096];
+    reader.read_exact(&mut before).unwrap();
+    wait_for_the_end(&suite);
+    let mut said = String::new();
+    reader.read_to_string(&mut said).unwrap();
+    assert_eq!(code(child), Some(0));
+    let shown = said.matches(" passed ").count();
+    let left_out = said.lines().filter_map(|line| {
+        let (count, _) = line.strip_prefix('(')?.split_once(" line")?;
+        count.parse::<usize>().ok()
+    });
+    let left_out: usize = left_out.sum();
+    assert!(left_out > 0, "{said}");
+    assert_eq!(shown + left_out, TRIALS, "{said}");
+}
+
+#[test]
+fn a_task_passed_only_if_its_judge_was_asked() {
+    let suite = suite(&[]);
+    let judge = json!({"ref": {"type": "builtin.llm-agent", "model": "scripted:model.yaml"}});
+    let assertions = json!({"toolsUsed": [{"server": "fixture", "tool": "echo"}]});
+    suite.eval(
+        &json!({"llmJudge": judge}),
+        &json!({"assertions": assertions}),
+    );
+    let script = json!({"script": {"inline": "true"}});
+    suite.task("scripted", &json!({"verify": [script]}));
+    suite.task(
+        "judged",
+        &json!({"verify": [script, {"llmJudge": {"contains": "done"}}]}),
+    );
+    let seen = suite.check(&["-o", "json"]).run();
+    assert_eq!(seen.code, Some(1), "{}", seen.stderr);
+    let document: serde_json::Value = serde_json::from_str(&seen.stdout).unwrap();
+    let results = document["results"].as_array().unwrap();
+    let passed = |name: &str| {
+        let entry = results.iter().find(|entry| entry["taskName"] == name);
+        entry.unwrap()["taskPassed"].as_bool().unwrap()
+    };
+    assert!(passed("scripted"));
+    assert!(!passed("judged"));
+}
+
+#[test]
+fn junit_of_a_run_whose_server_does_not_come_up_is_an_error() {
+    let suite = Suite::on(RULES, &json!({"gone": {"command": "false"}}));
+    suite.eval(&json!({}), &json!({"assertions": {"minToolCalls": 1}}));
+    suite.task("good", &json!({}));
+    assert_eq!(quiet(&suite, &["--junit", "out.xml"]), Some(3));
+    let document = fs::read_to_string(suite.path("out.xml")).unwrap();
+    assert!(document.contains("errors=\"1\""), "{document}");
+    assert!(document.contains("`gone` did not come up"), "{document}");
 }
