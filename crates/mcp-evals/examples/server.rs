@@ -1,19 +1,25 @@
 //! A small MCP server that ships evals: it counts words, and keeps notes in memory.
 //!
-//! `cargo run --features rmcp --example server [EVALS.json]` speaks MCP on stdio. With a file, the
-//! evals are those of the file, also when it changes; without one they are those in `evals.json` here.
+//! `cargo run --features rmcp --example server` speaks MCP on stdio, and ships the evals in `evals.json`
+//! here. With `--evals FILE` the evals are those of the file, also when it changes. With `--http PORT` it
+//! is a web server, and says its URL on stdout; port 0 is any that is free.
 
 use std::error::Error;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use mcp_evals::rmcp::{Evals, stdio};
+use axum::serve::ListenerExt;
+use mcp_evals::rmcp::{Evals, WithEvals, stdio};
 use mcp_evals::{EvalFile, Suite};
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::schemars::{self, JsonSchema};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ServerHandler, ServiceExt, tool, tool_handler, tool_router};
 use serde::Deserialize;
+use tokio::net::TcpListener;
 
 /// The server: notes, newest last.
 #[derive(Debug, Clone, Default)]
@@ -98,7 +104,14 @@ async fn follow(path: PathBuf, evals: Evals) {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
-    let evals = match std::env::args_os().nth(1).map(PathBuf::from) {
+    let args: Vec<String> = std::env::args().collect();
+    let option = |name: &str| {
+        Some(
+            args.get(args.iter().position(|arg| arg == name)? + 1)?
+                .clone(),
+        )
+    };
+    let evals = match option("--evals").map(PathBuf::from) {
         Some(path) => {
             let evals = Evals::changing(load(&path)?);
             tokio::spawn(follow(path, evals.clone()));
@@ -106,11 +119,29 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         }
         None => Evals::new(EvalFile::from_json(include_str!("evals.json"))?.into_suite()?),
     };
-    evals
-        .around(Notes::default())
-        .serve(stdio())
-        .await?
-        .waiting()
-        .await?;
+    let server = evals.around(Notes::default());
+    match option("--http") {
+        Some(port) => serve_http(server, port.parse()?).await?,
+        None => {
+            server.serve(stdio()).await?.waiting().await?;
+        }
+    }
     Ok(())
+}
+
+/// Every client gets the same server: its notes are shared.
+async fn serve_http(server: WithEvals<Notes>, port: u16) -> std::io::Result<()> {
+    let service = StreamableHttpService::new(
+        move || Ok(server.clone()),
+        Arc::new(LocalSessionManager::default()),
+        StreamableHttpServerConfig::default(),
+    );
+    let listener = TcpListener::bind(("127.0.0.1", port)).await?;
+    writeln!(std::io::stdout(), "http://{}/mcp", listener.local_addr()?)?;
+    let app = axum::Router::new().route_service("/mcp", service);
+    axum::serve(
+        listener.tap_io(|stream| drop(stream.set_nodelay(true))),
+        app,
+    )
+    .await
 }

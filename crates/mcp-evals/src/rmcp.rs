@@ -1,6 +1,6 @@
 //! The primitive in a server built on the Rust SDK, in two calls.
 //!
-//! Its main type is [`Evals`]: [`Evals::around`] makes a service of a handler, which declares the
+//! Its main type is [`Evals`]: [`Evals::around`] makes a handler of a handler, which declares the
 //! capability and answers `evals/list`; [`stdio`] is the transport that adds the top-level key, which
 //! the SDK can't write. Over HTTP the capability is in `experimental` and `extensions` only.
 //!
@@ -18,21 +18,20 @@
 //! # }
 //! ```
 
+mod with_evals;
 mod writer;
 
-use std::borrow::Cow;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use ::rmcp::ErrorData;
 use ::rmcp::model::{
-    ClientNotification, ClientRequest, CustomNotification, CustomRequest, CustomResult, ErrorCode,
-    ProtocolVersion, ServerCapabilities, ServerNotification, ServerResult,
+    CustomNotification, CustomRequest, CustomResult, ErrorCode, ProtocolVersion,
+    ServerCapabilities, ServerNotification,
 };
-use ::rmcp::service::{
-    NotificationContext, Peer, RequestContext, RoleServer, Service, ServiceRole,
-};
+use ::rmcp::service::{Peer, RequestContext, RoleServer};
+use ::rmcp::{ErrorData, ServerHandler};
 use serde_json::Value;
 
+pub use self::with_evals::WithEvals;
 pub use self::writer::{DeclaringWriter, stdio};
 use crate::capability::{CAPABILITY, Capability, EXTENSION, LIST_CHANGED, METHOD};
 use crate::suite::{PageError, Suite};
@@ -72,12 +71,9 @@ impl Evals {
         }
     }
 
-    /// A service that is `server`, with evals.
-    pub fn around<S: Service<RoleServer>>(&self, server: S) -> WithEvals<S> {
-        WithEvals {
-            server,
-            evals: self.clone(),
-        }
+    /// A handler that is `server`, with evals.
+    pub fn around<H: ServerHandler>(&self, server: H) -> WithEvals<H> {
+        WithEvals::new(server, self.clone())
     }
 
     /// Adds the capability where the SDK has a place for it. For servers that can't use
@@ -167,67 +163,4 @@ fn refusal(error: &PageError) -> ErrorData {
 
 fn is_stateless(version: Option<&ProtocolVersion>) -> bool {
     version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
-}
-
-/// A server with evals.
-#[derive(Debug, Clone)]
-pub struct WithEvals<S> {
-    server: S,
-    evals: Evals,
-}
-
-impl<S: Service<RoleServer>> Service<RoleServer> for WithEvals<S> {
-    async fn handle_request(
-        &self,
-        request: ClientRequest,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ServerResult, ErrorData> {
-        if let ClientRequest::CustomRequest(request) = &request
-            && let Some(answer) = self.evals.answer(request, &context)
-        {
-            self.check_version(&context)?;
-            return answer.map(ServerResult::CustomResult);
-        }
-        let mut result = self.server.handle_request(request, context).await?;
-        match &mut result {
-            ServerResult::InitializeResult(result) => self.evals.declare(&mut result.capabilities),
-            ServerResult::DiscoverResult(result) => self.evals.declare(&mut result.capabilities),
-            _ => {}
-        }
-        Ok(result)
-    }
-
-    async fn handle_notification(
-        &self,
-        notification: ClientNotification,
-        context: NotificationContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        if let ClientNotification::InitializedNotification(_) = &notification {
-            self.evals.remember(context.peer.clone());
-        }
-        self.server.handle_notification(notification, context).await
-    }
-
-    fn get_info(&self) -> <RoleServer as ServiceRole>::Info {
-        let mut info = self.server.get_info();
-        self.evals.declare(&mut info.capabilities);
-        info
-    }
-
-    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        self.server.supported_protocol_versions()
-    }
-}
-
-impl<S: Service<RoleServer>> WithEvals<S> {
-    /// What the SDK checks before it hands a request to a handler.
-    fn check_version(&self, context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        let supported = self.server.supported_protocol_versions();
-        match context.meta.protocol_version() {
-            Some(wanted) if !supported.contains(&wanted) => {
-                Err(ErrorData::unsupported_protocol_version(wanted, &supported))
-            }
-            _ => Ok(()),
-        }
-    }
 }

@@ -5,8 +5,9 @@
     reason = "the test starts the server as a client would"
 )]
 
-use std::io::{BufRead, BufReader, Lines, Write};
-use std::path::{Path, PathBuf};
+use std::io::{BufRead, BufReader, Lines, Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use mcp_evals::{ListResult, Listed, validate_with_tools};
@@ -19,7 +20,7 @@ struct Server {
 }
 
 impl Server {
-    fn start(args: &[&Path]) -> Self {
+    fn start(args: &[&str]) -> Self {
         // Examples are beside the folder of the tests.
         let test = std::env::current_exe().expect("the test has a path");
         let program = test
@@ -177,7 +178,7 @@ fn e7_changes_are_told() {
     std::fs::create_dir_all(&folder).unwrap();
     let file: PathBuf = folder.join("evals.json");
     std::fs::write(&file, "[]").unwrap();
-    let mut server = Server::start(&[&file]);
+    let mut server = Server::start(&["--evals", file.to_str().unwrap()]);
     declared(&server.shake_hands(), &json!({"listChanged": true}));
     assert_eq!(ids(&server.ask("evals/list", &json!({}))), [""; 0]);
 
@@ -187,4 +188,88 @@ fn e7_changes_are_told() {
     assert_eq!(told.get("id"), None);
     assert_eq!(ids(&server.ask("evals/list", &json!({}))).len(), 4);
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Posts one message; gives the whole response, head and body.
+fn post(url: &str, headers: &[(&str, &str)], message: &Value) -> String {
+    let host = url.trim_start_matches("http://").trim_end_matches("/mcp");
+    let body = message.to_string();
+    let mut request = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n",
+        body.len()
+    );
+    for (name, value) in headers {
+        request.push_str(&format!("{name}: {value}\r\n"));
+    }
+    let mut stream = TcpStream::connect(host).expect("the server listens");
+    write!(stream, "{request}\r\n{body}").expect("the server reads");
+    let mut response = String::new();
+    stream
+        .read_to_string(&mut response)
+        .expect("text comes back");
+    response
+}
+
+/// The JSON in a response, be it the body or an event's data.
+fn message_in(response: &str) -> Value {
+    response
+        .lines()
+        .map(|line| line.trim_start_matches("data:").trim())
+        .find(|line| line.starts_with('{'))
+        .and_then(|line| serde_json::from_str(line).ok())
+        .unwrap_or_else(|| panic!("no message: {response}"))
+}
+
+/// The SDK's HTTP service writes the bodies, so the top-level key is not there.
+fn declared_below(answer: &Value) {
+    let capabilities = &answer["result"]["capabilities"];
+    assert_eq!(capabilities["experimental"]["evals"], json!({}), "{answer}");
+    assert_eq!(
+        capabilities["extensions"]["dev.mcp-proctor/evals"],
+        json!({})
+    );
+}
+
+#[test]
+fn e9_http_in_both_eras() {
+    let mut server = Server::start(&["--http", "0"]);
+    let url = server.lines.next().unwrap().unwrap();
+
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"}}});
+    let response = post(&url, &[], &request);
+    declared_below(&message_in(&response));
+    let session = response
+        .lines()
+        .find_map(|line| {
+            line.to_lowercase()
+                .strip_prefix("mcp-session-id:")
+                .map(str::to_owned)
+        })
+        .unwrap_or_else(|| panic!("no session: {response}"));
+    let headers = [
+        ("Mcp-Session-Id", session.trim()),
+        ("MCP-Protocol-Version", "2025-11-25"),
+    ];
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert!(post(&url, &headers, &initialized).starts_with("HTTP/1.1 202"));
+    let request =
+        json!({"jsonrpc": "2.0", "id": 2, "method": "evals/list", "params": {"level": "scenario"}});
+    let page = message_in(&post(&url, &headers, &request));
+    assert_eq!(ids(&page), ["note-is-kept-and-found"]);
+
+    for (method, check) in [
+        ("server/discover", declared_below as fn(&Value)),
+        ("evals/list", |page| assert_eq!(ids(page).len(), 4)),
+    ] {
+        let headers = [
+            ("MCP-Protocol-Version", "2026-07-28"),
+            ("Mcp-Method", method),
+        ];
+        let request =
+            json!({"jsonrpc": "2.0", "id": 3, "method": method, "params": {"_meta": meta()}});
+        check(&message_in(&post(&url, &headers, &request)));
+    }
 }

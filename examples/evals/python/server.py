@@ -1,6 +1,6 @@
 """A small MCP server that ships evals, on the official Python SDK (mcp 2.3).
 
-Run: pip install mcp==2.3.0 && python server.py
+Run: pip install mcp==2.3.0 && python server.py [--http PORT]
 
 The SDK serves methods that are not in the protocol through an `Extension`. It leaves out capabilities
 that a protocol version does not know, so a middleware adds them to what the server says of itself.
@@ -8,6 +8,7 @@ that a protocol version does not know, so a middleware adds them to what the ser
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -82,4 +83,7 @@ def find_notes(query: Annotated[str, Field(description="What a note must contain
 
 
 if __name__ == "__main__":
-    server.run()
+    if sys.argv[1:2] == ["--http"]:
+        server.run("streamable-http", port=int(sys.argv[2]))
+    else:
+        server.run()

@@ -6,6 +6,7 @@
     reason = "a test that can't go on panics, helpers included"
 )]
 
+mod http;
 mod servers;
 
 use std::collections::BTreeSet;

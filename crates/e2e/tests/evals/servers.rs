@@ -19,13 +19,24 @@ pub struct Server {
 
 impl Server {
     pub fn python() -> Self {
+        Self::python_with(&[])
+    }
+
+    pub fn python_with(args: &[&str]) -> Self {
         let script = examples().join("python/server.py");
-        Self::start(&cached("python/bin/python"), &script, None)
+        let mut all = vec![script.to_str().unwrap()];
+        all.extend(args);
+        Self::start(&cached("python/bin/python"), &all, None)
+    }
+
+    pub fn typescript() -> Self {
+        Self::typescript_with(&[])
     }
 
     /// Node looks for packages above the file, so the file is run from a folder in the cache.
-    pub fn typescript() -> Self {
-        let tsx = cached("node/node_modules/.bin/tsx");
+    pub fn typescript_with(args: &[&str]) -> Self {
+        // `tsx` itself would start another process, which would outlive it.
+        let loader = cached("node/node_modules/tsx/dist/loader.mjs");
         let folder = TempDir::new_in(cached("node")).unwrap();
         let inside = folder.path().join("typescript");
         fs::create_dir(&inside).unwrap();
@@ -36,12 +47,19 @@ impl Server {
         ] {
             fs::copy(examples().join(from), folder.path().join(to)).unwrap();
         }
-        Self::start(&tsx, &inside.join("server.ts"), Some(folder))
+        let script = inside.join("server.ts");
+        let mut all = vec![
+            "--import",
+            loader.to_str().unwrap(),
+            script.to_str().unwrap(),
+        ];
+        all.extend(args);
+        Self::start(Path::new("node"), &all, Some(folder))
     }
 
-    fn start(program: &Path, script: &Path, folder: Option<TempDir>) -> Self {
+    fn start(program: &Path, args: &[&str], folder: Option<TempDir>) -> Self {
         let mut child = Command::new(program)
-            .arg(script)
+            .args(args)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
