@@ -79,7 +79,7 @@ function notesServer() {
 if (process.argv[2] === '--http') {
   // Without sessions every request has a server of its own; the notes are shared.
   createServer(async (request, response) => {
-    const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined });
+    const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined, enableJsonResponse: true });
     await notesServer().connect(transport);
     await transport.handleRequest(request, response);
   }).listen(Number(process.argv[3]), '127.0.0.1');
