@@ -81,6 +81,23 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "MODEL")]
     pub(crate) judge: Option<String>,
 
+    /// An environment variable that servers get besides PATH, HOME and the like
+    #[arg(long = "pass-env", value_name = "NAME")]
+    pub(crate) pass_env: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) plan: PlanArgs,
+
+    #[command(flatten)]
+    pub(crate) loading: LoadingArgs,
+
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
+/// How trials are run, and what is written of them.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
     /// Run this many trials at once, of those tasks that say `parallel: true`; the others run
     /// first, one by one
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), default_value = "1")]
@@ -110,10 +127,6 @@ pub(crate) struct CheckArgs {
     #[arg(long)]
     pub(crate) strict: bool,
 
-    /// An environment variable that servers get besides PATH, HOME and the like
-    #[arg(long = "pass-env", value_name = "NAME")]
-    pub(crate) pass_env: Vec<String>,
-
     /// Keep the run in this folder, which must not hold one yet
     #[arg(long, value_name = "DIR")]
     pub(crate) record: Option<PathBuf>,
@@ -129,12 +142,6 @@ pub(crate) struct CheckArgs {
     /// Show each phase and call as it happens
     #[arg(short, long)]
     pub(crate) verbose: bool,
-
-    #[command(flatten)]
-    pub(crate) plan: PlanArgs,
-
-    #[command(flatten)]
-    pub(crate) loading: LoadingArgs,
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,

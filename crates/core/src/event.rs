@@ -12,7 +12,7 @@ mod planned;
 mod work;
 
 pub use self::planned::{
-    PlannedAgent, PlannedCase, PlannedLimits, PlannedOptions, RunPlanned, ServerSeen,
+    PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions, RunPlanned, ServerSeen,
 };
 pub use self::work::{Graded, ModelAsked, ModelFailed, ModelReplied, Purpose, StepEnded};
 

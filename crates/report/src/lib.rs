@@ -3,6 +3,7 @@
 //! Its main type is [`Report`]: what every renderer is given. Renderers read the run's folder one
 //! trial at a time, and know nothing of how it came about.
 
+pub mod evals;
 mod evidence;
 pub mod json;
 pub mod junit;

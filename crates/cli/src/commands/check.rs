@@ -1,21 +1,24 @@
 //! `proctor check`: runs a suite.
 
+pub(super) mod context;
 mod display;
 mod ending;
 mod folder;
-mod prepare;
+pub(super) mod prepare;
 mod screen;
 mod signals;
 mod target;
 mod width;
 
 use std::io::IsTerminal;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use proctor_core::event::{Actor, What};
 use proctor_core::suite::Isolation;
+use proctor_report::evals::NotRun;
 use proctor_run::context::RunContext;
 use proctor_run::preflight::{self, PreflightError, Seen};
 use proctor_run::recorder::Recorder;
@@ -25,10 +28,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use self::display::Display;
 use self::ending::{Ending, Over};
 use self::folder::Run;
+use self::prepare::Prepared;
 use self::screen::Screen;
 use self::signals::{Signals, Stage};
 use self::target::Targets;
-use crate::args::CheckArgs;
+use crate::args::{CheckArgs, RunArgs};
 use crate::exit::Exit;
 use crate::output;
 
@@ -37,9 +41,25 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         Ok(prepared) => prepared,
         Err(exit) => return Ok(exit),
     };
-    let targets = Targets::resolve(args)?;
+    let resumed = match (&args.resume, &args.retry_errors) {
+        (Some(folder), _) => Some((folder.as_path(), false)),
+        (None, Some(folder)) => Some((folder.as_path(), true)),
+        (None, None) => None,
+    };
+    run_prepared(&args.run, prepared, resumed, None)
+}
+
+/// Runs what was prepared, in a folder of its own or in that of a run that is gone on with (and
+/// whether errors are tried again), and shows what came of it.
+pub(super) fn run_prepared(
+    flags: &RunArgs,
+    prepared: Prepared,
+    resumed: Option<(&Path, bool)>,
+    listed: Option<Vec<NotRun>>,
+) -> anyhow::Result<Exit> {
+    let targets = Targets::resolve(flags)?;
     let servers = prepared.context.suite.servers.len();
-    let (width, said) = width::settle(args, &prepared.trials, servers);
+    let (width, said) = width::settle(flags, &prepared.trials, servers);
     for text in said {
         say(&text)?;
     }
@@ -48,15 +68,15 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         .build()?;
     // Before the first byte is written: a limit on the size of files must be an error, not the end.
     let (signals, mut heard) = Signals::listen().context("can't listen for signals")?;
-    let (context, mut run) = folder::open(args, prepared)?;
+    let (context, mut run) = folder::open(flags, prepared, resumed)?;
     // From here on there is a run, and whatever happens, it is ended in order.
     let redactor = context.redactor.clone();
     let is_terminal = std::io::stderr().is_terminal() && !is_dumb();
     let names = run.names(&context);
-    let mut screen = Screen::start(Display::new(names, &redactor, args.verbose, is_terminal));
+    let mut screen = Screen::start(Display::new(names, &redactor, flags.verbose, is_terminal));
     let options = RunnerOptions {
         width,
-        fail_fast: args.fail_fast,
+        fail_fast: flags.fail_fast,
         detailed: screen.is_detailed(),
     };
     let going_on = carry_out(options, context, &mut run, &mut screen, &mut heard);
@@ -65,12 +85,13 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     // Processes are ended by their guards, which a runtime that is going away still waits for.
     runtime.shutdown_timeout(Duration::from_secs(5));
     let ending = Ending {
-        args,
+        flags,
         targets,
         over,
         redactor: &redactor,
         signals,
         screen,
+        listed,
     };
     Ok(ending.conclude(run))
 }

@@ -62,7 +62,9 @@ fn every_example_validates_strictly_and_against_its_schema() {
     yaml_files(&root().join("examples"), &mut files);
     yaml_files(&root().join("crates/cli/src/commands/init"), &mut files);
     assert!(files.len() > 15, "only {} examples", files.len());
-    for path in files {
+    // What servers ship is no file of a suite, and is tested with the servers.
+    let shipped = root().join("examples/evals");
+    for path in files.into_iter().filter(|path| !path.starts_with(&shipped)) {
         let value = read(&path);
         let kind = match value["kind"].as_str() {
             Some("Eval") => FileKind::Eval,

@@ -81,6 +81,23 @@ pub struct PlannedCase {
     /// The limits of its trials.
     #[serde(default)]
     pub limits: PlannedLimits,
+    /// What it is, if a server ships it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eval: Option<PlannedEval>,
+}
+
+/// An eval that a server ships.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedEval {
+    /// The server.
+    pub server: String,
+    /// The eval's own id.
+    pub id: String,
+    /// `invocation`, `execution` or `scenario`.
+    pub level: String,
+    /// Whether a judge decides.
+    pub judged: bool,
 }
 
 /// What ends a trial, in numbers.

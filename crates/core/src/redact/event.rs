@@ -6,8 +6,8 @@ use data_encoding::BASE64;
 
 use crate::event::{
     Body, ConnectionClosed, ConnectionOpened, Event, Finding, Frame, Graded, Http, ModelAsked,
-    ModelFailed, ModelReplied, PlannedAgent, PlannedCase, PlannedOptions, RunEnded, RunPlanned,
-    RunStarted, ServerSeen, StepEnded, TrialEnded, TrialStarted, What,
+    ModelFailed, ModelReplied, PlannedAgent, PlannedCase, PlannedEval, PlannedOptions, RunEnded,
+    RunPlanned, RunStarted, ServerSeen, StepEnded, TrialEnded, TrialStarted, What,
 };
 use crate::verdict::Verdict;
 
@@ -113,6 +113,11 @@ impl Redactor {
             name: self.owned(case.name),
             path: self.owned(case.path),
             labels: self.table(case.labels),
+            eval: case.eval.map(|eval| PlannedEval {
+                server: self.owned(eval.server),
+                id: self.owned(eval.id),
+                ..eval
+            }),
             ..case
         };
         let agent = |agent: PlannedAgent| PlannedAgent {

@@ -98,6 +98,7 @@ fn case(name: &str, runs: u32, pass: Option<(u32, u32)>) -> PlannedCase {
         parallel: true,
         verify_steps: Some(0),
         limits: PlannedLimits::default(),
+        eval: None,
     }
 }
 

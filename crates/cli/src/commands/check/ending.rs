@@ -9,6 +9,7 @@ use proctor_core::gate::Gate;
 use proctor_core::record::{RecordError, RunReader};
 use proctor_core::redact::Redactor;
 use proctor_core::summary::Summary;
+use proctor_report::evals::{self, NotRun, NotRunOutcome};
 use proctor_report::terminal::{self, Look};
 use proctor_report::{Report, ReportError, json, junit};
 use proctor_run::runner::{Finished, RunError};
@@ -17,7 +18,7 @@ use super::folder::Run;
 use super::screen::Screen;
 use super::signals::{Signals, Stage};
 use super::target::Targets;
-use crate::args::{CheckArgs, Format};
+use crate::args::{Format, RunArgs};
 use crate::exit::Exit;
 use crate::output;
 
@@ -66,12 +67,14 @@ impl Over {
 
 /// What is needed to end a run.
 pub(super) struct Ending<'a> {
-    pub(super) args: &'a CheckArgs,
+    pub(super) flags: &'a RunArgs,
     pub(super) targets: Targets,
     pub(super) over: Over,
     pub(super) redactor: &'a Redactor,
     pub(super) signals: Signals,
     pub(super) screen: Screen,
+    /// Of servers' own evals: those that are listed and not run.
+    pub(super) listed: Option<Vec<NotRun>>,
 }
 
 impl Ending<'_> {
@@ -80,15 +83,16 @@ impl Ending<'_> {
     /// The record comes first, then files, then what somebody may read: nobody has to, and whoever
     /// does not read can't change what came of the run.
     pub(super) fn conclude(self, run: Run) -> Exit {
-        let recorded = Recorded::end(&self.over, run, self.redactor);
+        let listed = self.listed.as_deref();
+        let recorded = Recorded::end(&self.over, run, self.redactor, listed);
         let written = recorded
             .as_ref()
-            .map(|recorded| write_files(&self.targets, &recorded.report()));
+            .map(|recorded| write_files(&self.targets, &recorded.report(), listed));
         let mut errors = written.unwrap_or_default();
         self.signals.come_to(Stage::Showing);
         self.screen.finish();
         if let Ok(recorded) = &recorded
-            && let Err(error) = show(self.args, &self.over, &recorded.report())
+            && let Err(error) = show(self.flags, &self.over, &recorded.report(), listed)
             // Whoever reads has seen enough.
             && !output::is_broken_pipe(&error)
         {
@@ -129,7 +133,12 @@ struct Recorded {
 
 impl Recorded {
     /// Sums the run up, and ends it.
-    fn end(over: &Over, mut run: Run, redactor: &Redactor) -> anyhow::Result<Self> {
+    fn end(
+        over: &Over,
+        mut run: Run,
+        redactor: &Redactor,
+        listed: Option<&[NotRun]>,
+    ) -> anyhow::Result<Self> {
         // What a summary needs is in the record, and it takes the place of this.
         run.trials = Vec::new();
         let at = run.at();
@@ -146,7 +155,7 @@ impl Recorded {
             }
         };
         let gate = Gate::of(&summary);
-        let (exit, reason) = over.exit(&gate);
+        let (exit, reason) = with_invalid(over.exit(&gate), listed);
         let reason = reason.map(|reason| redactor.text(&reason).into_owned());
         let ended = RunEnded {
             exit: exit.code(),
@@ -173,12 +182,45 @@ impl Recorded {
     }
 }
 
+/// An eval that is invalid fails the run, whatever came of the others.
+fn with_invalid(
+    (exit, reason): (Exit, Option<String>),
+    listed: Option<&[NotRun]>,
+) -> (Exit, Option<String>) {
+    let mut all = listed.unwrap_or_default().iter();
+    let is_invalid = all.any(|not_run| not_run.outcome == NotRunOutcome::Invalid);
+    match exit {
+        Exit::Ok | Exit::Inconclusive if is_invalid => {
+            let told = "there are invalid evals".to_owned();
+            (Exit::Failed, reason.or(Some(told)))
+        }
+        exit => (exit, reason),
+    }
+}
+
+/// Writes the result as one JSON document.
+fn write_json(
+    report: &Report<'_>,
+    listed: Option<&[NotRun]>,
+    out: &mut dyn Write,
+) -> Result<(), ReportError> {
+    match listed {
+        Some(listed) => evals::write(report, listed, out),
+        None => json::write(report, out),
+    }
+}
+
 /// Writes the report to stdout.
-fn show(args: &CheckArgs, over: &Over, report: &Report<'_>) -> anyhow::Result<()> {
-    match args.output.output {
+fn show(
+    flags: &RunArgs,
+    over: &Over,
+    report: &Report<'_>,
+    listed: Option<&[NotRun]>,
+) -> anyhow::Result<()> {
+    match flags.output.output {
         Format::Json => {
             let mut out = BufWriter::new(io::stdout().lock());
-            json::write(report, &mut out).map_err(flattened)?;
+            write_json(report, listed, &mut out).map_err(flattened)?;
             out.flush()?;
         }
         // There is nothing to be shown of a run that did not start, but why.
@@ -196,9 +238,13 @@ fn show(args: &CheckArgs, over: &Over, report: &Report<'_>) -> anyhow::Result<()
 }
 
 /// Writes the files that were asked for; gives what went wrong.
-fn write_files(targets: &Targets, report: &Report<'_>) -> Vec<anyhow::Error> {
+fn write_files(
+    targets: &Targets,
+    report: &Report<'_>,
+    listed: Option<&[NotRun]>,
+) -> Vec<anyhow::Error> {
     let out = targets.out.as_ref();
-    let out = out.map(|target| target.write(|out| json::write(report, out)));
+    let out = out.map(|target| target.write(|out| write_json(report, listed, out)));
     let junit = targets.junit.as_ref();
     let junit = junit.map(|target| target.write(|out| junit::write(report, out)));
     [out, junit]

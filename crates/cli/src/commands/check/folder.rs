@@ -13,7 +13,7 @@ use proctor_run::model::Account;
 use proctor_run::runner::TrialSpec;
 
 use super::prepare::Prepared;
-use crate::args::CheckArgs;
+use crate::args::RunArgs;
 
 /// Where runs are kept, unless somebody says.
 const RUNS: &str = ".proctor/runs";
@@ -70,16 +70,20 @@ pub(super) fn plan_of(folder: &Path) -> anyhow::Result<RunPlanned> {
     )
 }
 
-/// Opens the run's folder.
-pub(super) fn open(args: &CheckArgs, prepared: Prepared) -> anyhow::Result<(RunContext, Run)> {
+/// Opens the run's folder: a new one, or one that is gone on with (and whether errors are tried again).
+pub(super) fn open(
+    flags: &RunArgs,
+    prepared: Prepared,
+    resumed: Option<(&Path, bool)>,
+) -> anyhow::Result<(RunContext, Run)> {
     let Prepared {
         context,
         planned,
         trials,
     } = prepared;
-    let run = match args.resume.as_ref().or(args.retry_errors.as_ref()) {
-        Some(folder) => resume(folder, &context, trials, args.retry_errors.is_some())?,
-        None => create(args.record.as_deref(), &context, planned, trials)?,
+    let run = match resumed {
+        Some((folder, retry_errors)) => resume(folder, &context, trials, retry_errors)?,
+        None => create(flags.record.as_deref(), &context, planned, trials)?,
     };
     Ok((context, run))
 }

@@ -7,37 +7,35 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use proctor_core::event::{PlannedAgent, PlannedCase, PlannedLimits, PlannedOptions, RunPlanned};
+use proctor_core::event::{
+    PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions, RunPlanned,
+};
 use proctor_core::hint::listed;
 use proctor_core::plan::Plan;
-use proctor_core::price::Prices;
 use proctor_core::problem::{Code, Problems};
-use proctor_core::redact::{Redactor, secrets_of};
 use proctor_core::suite::agent::{AgentKind, ModelRef};
-use proctor_core::suite::step::Action;
 use proctor_core::suite::{
     Agent, Case, Environment, Inputs, Isolation, Judge, JudgeModel, Limits, Suite, digest, load,
     load_script, surroundings,
 };
-use proctor_run::client::Timeouts;
 use proctor_run::context::RunContext;
-use proctor_run::model::{Budget, Meter, Model, Settings};
 use proctor_run::runner::TrialSpec;
 
+use super::context::context;
 use super::folder::plan_of;
 use super::say;
 use crate::args::CheckArgs;
 use crate::commands::list::nothing_selected;
-use crate::commands::{drawn, environment, secrets, tally};
+use crate::commands::{drawn, environment, tally};
 use crate::exit::Exit;
 use crate::output;
 
 /// What a run is made of.
-pub(super) struct Prepared {
-    pub(super) context: RunContext,
-    pub(super) planned: RunPlanned,
+pub(in crate::commands) struct Prepared {
+    pub(in crate::commands) context: RunContext,
+    pub(in crate::commands) planned: RunPlanned,
     /// Every trial of the plan, in order.
-    pub(super) trials: Vec<TrialSpec>,
+    pub(in crate::commands) trials: Vec<TrialSpec>,
 }
 
 /// Prepares a run; gives the exit code, if what is wrong was said already.
@@ -59,7 +57,7 @@ pub(super) fn prepare(args: &CheckArgs) -> anyhow::Result<Result<Prepared, Exit>
         None => PlannedOptions {
             model: args.model.clone(),
             judge: args.judge.clone(),
-            strict: args.strict,
+            strict: args.run.strict,
             pass_env: args.pass_env.clone(),
         },
     };
@@ -76,10 +74,10 @@ pub(super) fn prepare(args: &CheckArgs) -> anyhow::Result<Result<Prepared, Exit>
         Some(earlier) => plan_again(&suite, earlier)?,
         None => match plan(args, &suite, &file, mcp_config.as_deref(), &asked)? {
             Some(plan) => plan,
-            None => return nothing_selected(&suite, args.output.output).map(Err),
+            None => return nothing_selected(&suite, args.run.output.output).map(Err),
         },
     };
-    let context = match context(args, &asked, suite, &trials, env)? {
+    let context = match context(&args.run, &asked, suite, &trials, env)? {
         Ok(context) => context,
         Err(exit) => return Ok(Err(exit)),
     };
@@ -111,7 +109,7 @@ fn asked_again(args: &CheckArgs, earlier: &PlannedOptions) -> anyhow::Result<Pla
     Ok(PlannedOptions {
         model: args.model.clone().or_else(|| earlier.model.clone()),
         judge: args.judge.clone().or_else(|| earlier.judge.clone()),
-        strict: args.strict || earlier.strict,
+        strict: args.run.strict || earlier.strict,
         pass_env,
     })
 }
@@ -336,6 +334,12 @@ fn planned_case(case: &Case, runs: u32, limits: &Limits) -> anyhow::Result<Plann
             max_tokens: limits.max_tokens,
             max_cost_usd: limits.max_cost_usd,
         },
+        eval: case.shipped.as_ref().map(|shipped| PlannedEval {
+            server: shipped.server.clone(),
+            id: shipped.eval.id.clone(),
+            level: shipped.eval.input.kind().to_owned(),
+            judged: shipped.needs_judge(),
+        }),
     })
 }
 
@@ -363,192 +367,4 @@ fn judge_name(judge: &Judge) -> String {
         }
         JudgeModel::Environment { .. } => "from the environment".to_owned(),
     }
-}
-
-/// What all trials share; the exit code, if what is wrong was said already.
-fn context(
-    args: &CheckArgs,
-    asked: &PlannedOptions,
-    suite: Suite,
-    trials: &[TrialSpec],
-    env: Environment,
-) -> anyhow::Result<Result<RunContext, Exit>> {
-    let Some(prices) = prices(args)? else {
-        return Ok(Err(Exit::Usage));
-    };
-    let agents = suite
-        .agents
-        .iter()
-        .map(|agent| match agent.kind {
-            AgentKind::Nobody => Ok(None),
-            _ => Model::open_agent(agent, &Settings::of(&env)).map(|model| Some(Arc::new(model))),
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    let models: Vec<Arc<Model>> = agents.iter().flatten().cloned().collect();
-    let judges = open_judges(&suite, trials, &env)?;
-    require_prices(args, &suite, trials, &prices, &models, &judges)?;
-    warn_of_own_judge(&models, &judges)?;
-    warn_of_sent_keys(&suite, &env)?;
-    let withheld = key_variables(&suite);
-    let keys = withheld
-        .iter()
-        .filter_map(|name| Some((name.clone(), env.get(name)?.clone())));
-    let known = secrets_of(&env).into_iter();
-    let of_servers = suite.servers.iter().flat_map(secrets::of_server);
-    let redactor = Redactor::new(known.chain(keys).chain(of_servers));
-    Ok(Ok(RunContext {
-        agents,
-        judges,
-        meter: Arc::new(Meter::new(
-            prices,
-            Budget {
-                usd: args.budget_usd,
-                tokens: args.budget_tokens,
-            },
-        )),
-        pass: asked.pass_env.clone(),
-        withheld,
-        guard: std::env::current_exe().context("can't tell where Proctor is")?,
-        cache: cache_folder(&env),
-        timeouts: Timeouts::default(),
-        redactor,
-        strict: asked.strict,
-        eras: std::collections::BTreeMap::new(),
-        shared: std::collections::BTreeMap::new(),
-        suite,
-        environment: env,
-    }))
-}
-
-/// What models cost; `None` if what is wrong with the user's own prices was said.
-fn prices(args: &CheckArgs) -> anyhow::Result<Option<Prices>> {
-    let Some(file) = &args.prices else {
-        return Ok(Some(Prices::default()));
-    };
-    let mut problems = Problems::default();
-    let prices = Prices::load(file, &mut problems);
-    output::message(&drawn(&problems))?;
-    Ok(prices)
-}
-
-/// The models that judge, if anything is to be judged.
-fn open_judges(
-    suite: &Suite,
-    trials: &[TrialSpec],
-    env: &Environment,
-) -> anyhow::Result<Vec<Arc<Model>>> {
-    let is_judged = |spec: &TrialSpec| {
-        let mut verify = suite.cases[spec.case].verify.iter();
-        verify.any(|step| matches!(step.action, Action::Judge(_)))
-    };
-    let Some(judge) = suite
-        .judge
-        .as_ref()
-        .filter(|_| trials.iter().any(is_judged))
-    else {
-        return Ok(Vec::new());
-    };
-    let model = Model::open_judge(&judge.model, &Settings::of(env));
-    Ok(vec![Arc::new(model.context("the judge can't be used")?)])
-}
-
-/// Money can be limited only where it is known what things cost.
-fn require_prices(
-    args: &CheckArgs,
-    suite: &Suite,
-    trials: &[TrialSpec],
-    prices: &Prices,
-    agents: &[Arc<Model>],
-    judges: &[Arc<Model>],
-) -> anyhow::Result<()> {
-    let unknown = |models: &[Arc<Model>]| {
-        let first = models.iter().find(|m| prices.of(m.name()).is_none());
-        first.map(|model| model.name().to_owned())
-    };
-    if args.budget_usd.is_some()
-        && let Some(model) = unknown(agents).or_else(|| unknown(judges))
-    {
-        bail!(
-            "the price of `{model}` is not known, so `--budget-usd` can't be kept: give it with \
-             `--prices FILE`"
-        );
-    }
-    let limited = trials
-        .iter()
-        .find(|spec| spec.limits.max_cost_usd.is_some());
-    if let Some(spec) = limited
-        && let Some(model) = unknown(agents)
-    {
-        let case = &suite.cases[spec.case].name;
-        bail!(
-            "the price of `{model}` is not known, so `maxCostUsd` of `{case}` can't be kept: give \
-             it with `--prices FILE`"
-        );
-    }
-    Ok(())
-}
-
-/// An address that a file names gets the user's usual key, unless the file names another.
-fn warn_of_sent_keys(suite: &Suite, env: &Environment) -> anyhow::Result<()> {
-    for agent in &suite.agents {
-        let AgentKind::Builtin {
-            model: Some(model),
-            base_url: Some(url),
-            api_key_variable: None,
-            ..
-        } = &agent.kind
-        else {
-            continue;
-        };
-        let variable = match model.provider {
-            Some("anthropic") => "ANTHROPIC_API_KEY",
-            _ => "OPENAI_API_KEY",
-        };
-        if env.contains_key(variable) {
-            say(&format!(
-                "warning: the agent `{}` sends `{variable}` to `{url}`, as its file says; `apiKey` \
-                 names another variable",
-                agent.name
-            ))?;
-        }
-    }
-    Ok(())
-}
-
-fn warn_of_own_judge(agents: &[Arc<Model>], judges: &[Arc<Model>]) -> anyhow::Result<()> {
-    let own = judges.iter().find(|judge| {
-        let same = |agent: &Arc<Model>| agent.name() == judge.name();
-        agents.iter().any(same)
-    });
-    match own {
-        Some(model) => say(&format!(
-            "warning: `{}` judges its own work; a judge of another kind is more impartial",
-            model.name()
-        )),
-        None => Ok(()),
-    }
-}
-
-/// The variables that hold model keys, by the names that the suite gives.
-fn key_variables(suite: &Suite) -> Vec<String> {
-    let of_agent = |agent: &Agent| match &agent.kind {
-        AgentKind::Builtin {
-            api_key_variable, ..
-        } => api_key_variable.clone(),
-        _ => None,
-    };
-    let of_judge = match suite.judge.as_ref().map(|judge| &judge.model) {
-        Some(JudgeModel::Agent(agent)) => of_agent(agent),
-        Some(JudgeModel::Environment { api_key, .. }) => api_key.clone(),
-        None => None,
-    };
-    let agents = suite.agents.iter().filter_map(of_agent);
-    agents.chain(of_judge).collect()
-}
-
-/// Where programs keep what they can get again.
-fn cache_folder(env: &Environment) -> Option<PathBuf> {
-    let set = |name: &str| env.get(name).filter(|value| !value.is_empty());
-    let own = set("XDG_CACHE_HOME").map(PathBuf::from);
-    own.or_else(|| Some(Path::new(set("HOME")?).join(".cache")))
 }

@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use proctor_report::ReportError;
 use rustix::fs::{Access, access};
 
-use crate::args::CheckArgs;
+use crate::args::RunArgs;
 
 /// How many links may lead from one to the next, as for the system.
 const LINKS: usize = 40;
@@ -33,7 +33,7 @@ pub(super) enum Target {
 }
 
 impl Targets {
-    pub(super) fn resolve(args: &CheckArgs) -> anyhow::Result<Self> {
+    pub(super) fn resolve(args: &RunArgs) -> anyhow::Result<Self> {
         let open = |path: &PathBuf| {
             let failed = || format!("can't write `{}`", path.display());
             Target::resolve(path).with_context(failed)

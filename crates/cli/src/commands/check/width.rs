@@ -5,7 +5,7 @@
 use proctor_run::runner::{TrialSpec, Width};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::args::CheckArgs;
+use crate::args::RunArgs;
 use crate::commands::counted;
 
 /// How many files Proctor itself may have open, in all that is not a trial.
@@ -24,11 +24,7 @@ const ENOUGH_FILES: u64 = 65_536;
 const MOST: u64 = 1000;
 
 /// How many trials run at once, and what is to be said about that.
-pub(super) fn settle(
-    args: &CheckArgs,
-    trials: &[TrialSpec],
-    servers: usize,
-) -> (Width, Vec<String>) {
+pub(super) fn settle(args: &RunArgs, trials: &[TrialSpec], servers: usize) -> (Width, Vec<String>) {
     let files = raised_file_limit();
     let (flag, asked) = match args.jobs {
         Some(jobs) => ("--jobs", jobs),

@@ -1,0 +1,137 @@
+//! The results of evals that servers ship, in the shape of the proposal: `EvalResult`, and what has none.
+
+use std::io::Write;
+
+use proctor_core::event::{Outcome, PlannedEval};
+use proctor_core::summary::{CaseSummary, TrialResult, TrialSummary};
+use proctor_core::verdict::Verdict;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::words;
+use crate::{Report, ReportError};
+
+/// An eval that is listed, and not run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NotRun {
+    /// The eval, if it has an id.
+    pub eval_id: Option<String>,
+    /// The server that ships it.
+    pub server: String,
+    /// Why it is not run, in a word.
+    pub outcome: NotRunOutcome,
+    /// Why exactly.
+    pub reason: String,
+}
+
+/// Why an eval is not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NotRunOutcome {
+    /// It breaks a rule; the run fails for it.
+    Invalid,
+    /// It is of a type that is not known here.
+    Skipped,
+}
+
+/// Writes `{"results": […], "others": […]}`, which ends in a line feed.
+pub fn write(
+    report: &Report<'_>,
+    listed: &[NotRun],
+    out: &mut dyn Write,
+) -> Result<(), ReportError> {
+    let mut results = Vec::new();
+    let mut others: Vec<Value> = Vec::new();
+    for (case, _, trial) in report.summary.trials() {
+        let Some(eval) = &case.case.eval else {
+            continue;
+        };
+        match &trial.result {
+            Some(result) if is_definite(result.outcome) => {
+                results.push(entry(report, case, eval, trial, result)?);
+            }
+            Some(result) => others.push(json!({
+                "evalId": eval.id,
+                "server": eval.server,
+                "outcome": words::outcome(Some(result.outcome)),
+                "reason": result.reason,
+            })),
+            None => others.push(json!({
+                "evalId": eval.id,
+                "server": eval.server,
+                "outcome": "cancelled",
+                "reason": report.note.unwrap_or("it was not run"),
+            })),
+        }
+    }
+    others.extend(
+        listed
+            .iter()
+            .filter_map(|not_run| serde_json::to_value(not_run).ok()),
+    );
+    let document = json!({"results": results, "others": others});
+    serde_json::to_writer_pretty(&mut *out, &document).map_err(std::io::Error::from)?;
+    writeln!(out)?;
+    Ok(())
+}
+
+fn is_definite(outcome: Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::Passed | Outcome::Failed | Outcome::TimedOut
+    )
+}
+
+fn entry(
+    report: &Report<'_>,
+    case: &CaseSummary,
+    eval: &PlannedEval,
+    trial: &TrialSummary,
+    result: &TrialResult,
+) -> Result<Value, ReportError> {
+    let model = (eval.level != "execution")
+        .then(|| report.summary.plan.agents.first()?.model.clone())
+        .flatten();
+    let judge = report.summary.plan.judge.clone().filter(|_| eval.judged);
+    let millis = u64::try_from(result.duration.as_millis()).unwrap_or(u64::MAX);
+    let mut entry = json!({
+        "evalId": eval.id,
+        "passed": result.outcome == Outcome::Passed,
+        "durationMs": millis,
+        "_meta": {
+            "server": eval.server,
+            "run": report.folder.display().to_string(),
+            "trial": trial.repeat,
+            "case": case.case.id,
+            "model": model,
+            "judge": judge,
+        },
+    });
+    if let Some(reason) = reason(report, eval, result, judge.as_deref())? {
+        entry["reason"] = reason.into();
+    }
+    Ok(entry)
+}
+
+/// Why it is so. A judge's word is never more than that.
+fn reason(
+    report: &Report<'_>,
+    eval: &PlannedEval,
+    result: &TrialResult,
+    judge: Option<&str>,
+) -> Result<Option<String>, ReportError> {
+    if result.outcome != Outcome::Passed || !eval.judged {
+        return Ok(result.reason.clone());
+    }
+    let said = report.fold(result)?.and_then(|folded| {
+        let mut checks = folded.work.checks.into_iter();
+        let own = checks.find(|check| check.check == "llm-as-judge")?;
+        matches!(own.verdict, Verdict::Pass).then(|| own.notes.into_iter().next())?
+    });
+    let judge = judge.unwrap_or("the judge");
+    Ok(Some(match said {
+        Some(said) => format!("passed according to {judge}: {said}"),
+        None => format!("passed according to {judge}"),
+    }))
+}
