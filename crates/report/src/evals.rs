@@ -36,11 +36,7 @@ pub enum NotRunOutcome {
 }
 
 /// Writes `{"results": […], "others": […]}`, which ends in a line feed.
-pub fn write(
-    report: &Report<'_>,
-    listed: &[NotRun],
-    out: &mut dyn Write,
-) -> Result<(), ReportError> {
+pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
     let mut results = Vec::new();
     let mut others: Vec<Value> = Vec::new();
     for (case, _, trial) in report.summary.trials() {
@@ -66,7 +62,8 @@ pub fn write(
         }
     }
     others.extend(
-        listed
+        report
+            .listed
             .iter()
             .filter_map(|not_run| serde_json::to_value(not_run).ok()),
     );

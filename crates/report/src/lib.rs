@@ -33,6 +33,8 @@ pub struct Report<'a> {
     pub exit: u8,
     /// Why that is not what the gate says, if it is not: `interrupted`.
     pub note: Option<&'a str>,
+    /// Of servers' own evals: those that are listed and not run.
+    pub listed: &'a [evals::NotRun],
 }
 
 /// Why a report could not be written.
@@ -56,6 +58,7 @@ impl<'a> Report<'a> {
             gate,
             exit: gate.exit(),
             note: None,
+            listed: &[],
         }
     }
 

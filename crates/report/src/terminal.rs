@@ -15,6 +15,7 @@ use proctor_core::record::RecordError;
 use proctor_core::summary::{AgentTrials, CaseSummary, TrialSummary};
 
 use self::lines::Page;
+use crate::evals::NotRunOutcome;
 use crate::{Report, evidence, words};
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
@@ -30,6 +31,9 @@ const ERRORED: usize = 10;
 
 /// How many cases that passed are named.
 const PASSED: usize = 20;
+
+/// How many evals that are not run are named.
+const LISTED: usize = 50;
 
 /// How wide the column of what came of a trial is.
 const LABEL: usize = 10;
@@ -55,6 +59,7 @@ pub fn render(report: &Report<'_>, look: Look) -> Result<String, RecordError> {
     section(&mut page, report, ERRORED, "errored", is_open)?;
     stopped(&mut page, report);
     passed(&mut page, report);
+    listed(&mut page, report);
     totals::render(&mut page, report);
     Ok(page.into_text())
 }
@@ -156,7 +161,15 @@ fn passed(page: &mut Page, report: &Report<'_>) {
         .collect();
     if cells.len() > PASSED {
         let count = words::count(cells.len() as u64, "case");
-        page.labelled("PASS", GOOD, &count, "");
+        let judged = cells
+            .iter()
+            .filter_map(|(case, _)| according_to(report, case));
+        let judged: Vec<String> = judged.collect();
+        let fact = match judged.first() {
+            Some(by) => format!("{} of them {by}", judged.len()),
+            None => String::new(),
+        };
+        page.labelled("PASS", GOOD, &count, &fact);
     } else {
         for (case, agent) in &cells {
             let trials = &agent.trials;
@@ -167,8 +180,34 @@ fn passed(page: &mut Page, report: &Report<'_>) {
                 facts.push(format!("{}/{}", Standing::of(trials).passed, trials.len()));
             }
             facts.push(time);
+            facts.extend(according_to(report, case));
             page.labelled("PASS", GOOD, &name(case), &facts.join(", "));
         }
+    }
+    page.blank();
+}
+
+/// By whose word an eval passed. A judge's word is never more than that.
+fn according_to(report: &Report<'_>, case: &CaseSummary) -> Option<String> {
+    case.case.eval.as_ref().filter(|eval| eval.judged)?;
+    let judge = report.summary.plan.judge.as_deref().unwrap_or("the judge");
+    Some(format!("according to {}", printable(judge)))
+}
+
+/// What servers list and is not run.
+fn listed(page: &mut Page, report: &Report<'_>) {
+    for not_run in report.listed.iter().take(LISTED) {
+        let (label, style) = match not_run.outcome {
+            NotRunOutcome::Invalid => ("INVALID", BAD),
+            NotRunOutcome::Skipped => ("SKIP", DOUBTFUL),
+        };
+        let id = not_run.eval_id.as_deref().unwrap_or("(no id)");
+        page.labelled(label, style, &printable(id), &printable(&not_run.server));
+        page.wrapped(2, &printable(&not_run.reason));
+    }
+    if report.listed.len() > LISTED {
+        let more = words::count((report.listed.len() - LISTED) as u64, "eval");
+        page.cut(LABEL, &format!("… and {more} more that are not run"), None);
     }
     page.blank();
 }

@@ -83,16 +83,17 @@ impl Ending<'_> {
     /// The record comes first, then files, then what somebody may read: nobody has to, and whoever
     /// does not read can't change what came of the run.
     pub(super) fn conclude(self, run: Run) -> Exit {
-        let listed = self.listed.as_deref();
+        let as_evals = self.listed.is_some();
+        let listed = self.listed.as_deref().unwrap_or_default();
         let recorded = Recorded::end(&self.over, run, self.redactor, listed);
         let written = recorded
             .as_ref()
-            .map(|recorded| write_files(&self.targets, &recorded.report(), listed));
+            .map(|recorded| write_files(&self.targets, &recorded.report(listed), as_evals));
         let mut errors = written.unwrap_or_default();
         self.signals.come_to(Stage::Showing);
         self.screen.finish();
         if let Ok(recorded) = &recorded
-            && let Err(error) = show(self.flags, &self.over, &recorded.report(), listed)
+            && let Err(error) = show(self.flags, &self.over, &recorded.report(listed), as_evals)
             // Whoever reads has seen enough.
             && !output::is_broken_pipe(&error)
         {
@@ -137,7 +138,7 @@ impl Recorded {
         over: &Over,
         mut run: Run,
         redactor: &Redactor,
-        listed: Option<&[NotRun]>,
+        listed: &[NotRun],
     ) -> anyhow::Result<Self> {
         // What a summary needs is in the record, and it takes the place of this.
         run.trials = Vec::new();
@@ -173,8 +174,9 @@ impl Recorded {
         })
     }
 
-    fn report(&self) -> Report<'_> {
+    fn report<'a>(&'a self, listed: &'a [NotRun]) -> Report<'a> {
         Report {
+            listed,
             exit: self.exit.code(),
             note: self.reason.as_deref(),
             ..Report::new(&self.reader, &self.summary, &self.gate)
@@ -185,9 +187,9 @@ impl Recorded {
 /// An eval that is invalid fails the run, whatever came of the others.
 fn with_invalid(
     (exit, reason): (Exit, Option<String>),
-    listed: Option<&[NotRun]>,
+    listed: &[NotRun],
 ) -> (Exit, Option<String>) {
-    let mut all = listed.unwrap_or_default().iter();
+    let mut all = listed.iter();
     let is_invalid = all.any(|not_run| not_run.outcome == NotRunOutcome::Invalid);
     match exit {
         Exit::Ok | Exit::Inconclusive if is_invalid => {
@@ -199,28 +201,20 @@ fn with_invalid(
 }
 
 /// Writes the result as one JSON document.
-fn write_json(
-    report: &Report<'_>,
-    listed: Option<&[NotRun]>,
-    out: &mut dyn Write,
-) -> Result<(), ReportError> {
-    match listed {
-        Some(listed) => evals::write(report, listed, out),
-        None => json::write(report, out),
+fn write_json(report: &Report<'_>, as_evals: bool, out: &mut dyn Write) -> Result<(), ReportError> {
+    if as_evals {
+        evals::write(report, out)
+    } else {
+        json::write(report, out)
     }
 }
 
 /// Writes the report to stdout.
-fn show(
-    flags: &RunArgs,
-    over: &Over,
-    report: &Report<'_>,
-    listed: Option<&[NotRun]>,
-) -> anyhow::Result<()> {
+fn show(flags: &RunArgs, over: &Over, report: &Report<'_>, as_evals: bool) -> anyhow::Result<()> {
     match flags.output.output {
         Format::Json => {
             let mut out = BufWriter::new(io::stdout().lock());
-            write_json(report, listed, &mut out).map_err(flattened)?;
+            write_json(report, as_evals, &mut out).map_err(flattened)?;
             out.flush()?;
         }
         // There is nothing to be shown of a run that did not start, but why.
@@ -238,13 +232,9 @@ fn show(
 }
 
 /// Writes the files that were asked for; gives what went wrong.
-fn write_files(
-    targets: &Targets,
-    report: &Report<'_>,
-    listed: Option<&[NotRun]>,
-) -> Vec<anyhow::Error> {
+fn write_files(targets: &Targets, report: &Report<'_>, as_evals: bool) -> Vec<anyhow::Error> {
     let out = targets.out.as_ref();
-    let out = out.map(|target| target.write(|out| write_json(report, listed, out)));
+    let out = out.map(|target| target.write(|out| write_json(report, as_evals, out)));
     let junit = targets.junit.as_ref();
     let junit = junit.map(|target| target.write(|out| junit::write(report, out)));
     [out, junit]
