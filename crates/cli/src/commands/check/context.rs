@@ -96,8 +96,13 @@ fn open_judges(
     env: &Environment,
 ) -> anyhow::Result<Vec<Arc<Model>>> {
     let is_judged = |spec: &TrialSpec| {
-        let mut verify = suite.cases[spec.case].verify.iter();
+        let case = &suite.cases[spec.case];
+        let mut verify = case.verify.iter();
         verify.any(|step| matches!(step.action, Action::Judge(_)))
+            || case
+                .shipped
+                .as_ref()
+                .is_some_and(|shipped| shipped.needs_judge())
     };
     let Some(judge) = suite
         .judge

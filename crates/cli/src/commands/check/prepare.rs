@@ -11,7 +11,7 @@ use proctor_core::event::{
     PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions, RunPlanned,
 };
 use proctor_core::hint::listed;
-use proctor_core::plan::Plan;
+use proctor_core::plan::{Plan, PlanOptions};
 use proctor_core::problem::{Code, Problems};
 use proctor_core::suite::agent::{AgentKind, ModelRef};
 use proctor_core::suite::{
@@ -72,7 +72,12 @@ pub(super) fn prepare(args: &CheckArgs) -> anyhow::Result<Result<Prepared, Exit>
     refuse_what_can_t_be_run(&suite)?;
     let (planned, trials) = match earlier {
         Some(earlier) => plan_again(&suite, earlier)?,
-        None => match plan(args, &suite, &file, mcp_config.as_deref(), &asked)? {
+        None => match plan(
+            &suite,
+            &args.plan.options(),
+            Named::new(&file, mcp_config.as_deref())?,
+            &asked,
+        )? {
             Some(plan) => plan,
             None => return nothing_selected(&suite, args.run.output.output).map(Err),
         },
@@ -148,7 +153,10 @@ fn load_suite(
 }
 
 /// Puts the models of the command line where the suite's own agents and judge are.
-fn stand_in(asked: &PlannedOptions, suite: &mut Suite) -> anyhow::Result<Result<(), Exit>> {
+pub(in crate::commands) fn stand_in(
+    asked: &PlannedOptions,
+    suite: &mut Suite,
+) -> anyhow::Result<Result<(), Exit>> {
     let mut problems = Problems::default();
     let mut open = |text: &String| -> anyhow::Result<Option<Agent>> {
         let mut model = ModelRef::parse(text)?;
@@ -211,15 +219,14 @@ fn model_of(agent: &Agent) -> Option<&ModelRef> {
     }
 }
 
-/// The plan of a new run; `None` if nothing is selected.
-fn plan(
-    args: &CheckArgs,
+/// The plan of a new run; `None` if nothing is selected. `named` says where its suite is.
+pub(in crate::commands) fn plan(
     suite: &Suite,
-    file: &Path,
-    mcp_config: Option<&Path>,
+    options: &PlanOptions,
+    named: Named,
     asked: &PlannedOptions,
 ) -> anyhow::Result<Option<(RunPlanned, Vec<TrialSpec>)>> {
-    let plan = Plan::new(suite, &args.plan.options());
+    let plan = Plan::new(suite, options);
     if plan.cases.is_empty() {
         return Ok(None);
     }
@@ -232,13 +239,9 @@ fn plan(
         cases.push(planned_case(planned.case, planned.runs, &planned.limits)?);
         trials.extend(specs(suite, at, planned.runs, planned.limits));
     }
-    let absolute = |path: &Path| {
-        let path = std::path::absolute(path).context("can't tell where the suite is")?;
-        Ok::<_, anyhow::Error>(path.display().to_string())
-    };
     let planned = RunPlanned {
-        suite: absolute(file)?,
-        mcp_config: mcp_config.map(absolute).transpose()?,
+        suite: named.suite,
+        mcp_config: named.mcp_config,
         cases,
         agents: suite.agents.iter().map(planned_agent).collect(),
         judge: suite.judge.as_ref().map(judge_name),
@@ -247,6 +250,25 @@ fn plan(
         asked: asked.clone(),
     };
     Ok(Some((planned, trials)))
+}
+
+/// Where a run's suite is, to be found again.
+pub(in crate::commands) struct Named {
+    pub(in crate::commands) suite: String,
+    pub(in crate::commands) mcp_config: Option<String>,
+}
+
+impl Named {
+    fn new(file: &Path, mcp_config: Option<&Path>) -> anyhow::Result<Self> {
+        let absolute = |path: &Path| {
+            let path = std::path::absolute(path).context("can't tell where the suite is")?;
+            Ok::<_, anyhow::Error>(path.display().to_string())
+        };
+        Ok(Self {
+            suite: absolute(file)?,
+            mcp_config: mcp_config.map(absolute).transpose()?,
+        })
+    }
 }
 
 /// The plan of a run that is gone on with: what it was, if the suite still is what it was.
