@@ -1,6 +1,6 @@
 //! What whoever watches a run is told, while it goes on.
 //!
-//! Main types: [`Progress`], and [`Watch`], the way to say it for one trial.
+//! Its main type is [`Progress`]. Each trial says for itself what happens in it.
 
 use std::time::Duration;
 
