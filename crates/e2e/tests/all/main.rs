@@ -5,6 +5,7 @@
     reason = "a test that can't go on panics, helpers included"
 )]
 
+mod evals;
 mod faults;
 mod http;
 mod legacy_sse;

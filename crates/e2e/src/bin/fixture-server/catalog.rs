@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::evals::Evals;
 use crate::message::{Era, HANDSHAKE, INVALID_PARAMS, Reply, STATELESS, UNKNOWN};
 use crate::mode::{Mode, Modes};
 use crate::options::Eras;
@@ -168,13 +169,13 @@ fn next_cursor(number: u64, empty_pages: u64, modes: &Modes) -> Option<String> {
 }
 
 /// The members of a `server/discover` result.
-pub fn discovery(modes: &Modes, eras: Eras) -> Reply {
+pub fn discovery(modes: &Modes, eras: Eras, ships_evals: bool) -> Reply {
     let older = if eras == Eras::Both {
         format!(r#", "{}""#, HANDSHAKE[3])
     } else {
         String::new()
     };
-    let capabilities = capabilities(modes);
+    let capabilities = capabilities(modes, ships_evals);
     let instructions = crate::message::quote(INSTRUCTIONS);
     Reply::Complete(
         format!(
@@ -184,15 +185,20 @@ pub fn discovery(modes: &Modes, eras: Eras) -> Reply {
     )
 }
 
-pub fn capabilities(modes: &Modes) -> String {
+pub fn capabilities(modes: &Modes, ships_evals: bool) -> String {
     let lists_tools = !modes.has(Mode::NoTools) || modes.argument(Mode::NoTools) == Some("empty");
     let tools = if lists_tools {
         r#""tools":{"listChanged":true, "x-unknown":{}},"#
     } else {
         ""
     };
+    let [top, experimental, extensions] = if ships_evals {
+        Evals::declared(modes)
+    } else {
+        Default::default()
+    };
     format!(
-        r#"{{ "x-custom":{{"deep":[1,{{"b":0.10,"a":[ ]}}]}},{tools}"experimental":{{"fixture/odd":{{"n":12345678901234567890}}}},"extensions":{{"org.example/fixture":{{"v":1}}}}, "resources":{{"listChanged":true}},"prompts":{{}},"logging":{{}} }}"#
+        r#"{{ "x-custom":{{"deep":[1,{{"b":0.10,"a":[ ]}}]}},{top}{tools}"experimental":{{{experimental}"fixture/odd":{{"n":12345678901234567890}}}},"extensions":{{{extensions}"org.example/fixture":{{"v":1}}}}, "resources":{{"listChanged":true}},"prompts":{{}},"logging":{{}} }}"#
     )
 }
 

@@ -12,6 +12,7 @@ use crate::message::{
     Era, HEADER_MISMATCH, METHOD_NOT_FOUND, MISSING_CAPABILITY, PARSE_ERROR, Reply, Request,
     UNKNOWN, UNSUPPORTED_VERSION, answer, notification, request, strange_answer,
 };
+use crate::meta;
 use crate::mode::Mode;
 use crate::payload::Payload;
 use crate::process;
@@ -263,6 +264,9 @@ impl Exchange {
             };
         }
         let mut member = reply.member(self.era);
+        if self.server.has(Mode::MetaEverywhere) {
+            member = meta::everywhere(&member).unwrap_or(member);
+        }
         if self.has(Mode::ResultAndError) {
             let error = Reply::error(-32000, "and yet it failed").member(self.era);
             member = member.then(",").then(error);

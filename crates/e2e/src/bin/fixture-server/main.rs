@@ -4,12 +4,15 @@
 
 mod catalog;
 mod channel;
+mod count;
+mod evals;
 mod exchange;
 mod http;
 mod legacy_sse;
 mod listener;
 mod lock;
 mod message;
+mod meta;
 mod mode;
 mod options;
 mod payload;
@@ -28,6 +31,8 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
+use crate::count::Count;
+use crate::evals::Evals;
 use crate::mode::Mode;
 use crate::options::{Options, Transport};
 use crate::payload::Payload;
@@ -90,7 +95,9 @@ fn start(options: &Options) {
 fn run(options: Options) -> io::Result<()> {
     let witness = Witness::open(options.log.as_deref())?;
     let transport = options.transport;
-    let server = Arc::new(Server::new(options, witness));
+    let evals = Evals::read(&options).map_err(io::Error::other)?;
+    let count = Count::open(options.count.as_deref())?;
+    let server = Arc::new(Server::new(options, witness, evals, count));
     match transport {
         Transport::Stdio => stdio::serve(&server),
         Transport::Http(port) => streamable::serve(&server, port),

@@ -82,6 +82,20 @@ modes! {
     EmptyCursor "empty-cursor" "" "two pages, and \"\" is the cursor of the second";
     ToolsChange "tools-change" "" "after the first call the list has `late` and lacks `fail`; `list_changed` is sent";
     NoTools "no-tools" "[=empty]" "no `tools` capability and no `tools/list`; or an empty list";
+    ToolsChangeAfter "tools-change-after" "=N" "the same after N listings of tools, and nobody is told";
+
+    EvalsPage "evals-page" "=N" "N evals on a page of `evals/list`";
+    EvalsAt "evals-at" "=PLACES" "declare evals only at these: `top`, `experimental`, `extensions`, with commas between";
+    EvalsNowhere "evals-nowhere" "" "answer `evals/list`, and declare nothing";
+    EvalsMillion "evals-million" "" "a million evals, 1000 (or what `evals-page` says) on a page";
+    EvalsEndlessCursor "evals-endless-cursor" "" "every page of evals names a next one; those behind the list are empty";
+    EvalsSameCursor "evals-same-cursor" "" "every page of evals is the first, and names the same next one";
+    EvalsEmptyCursor "evals-empty-cursor" "" "two pages of evals, and \"\" is the cursor of the second";
+    EvalsIgnoreLevel "evals-ignore-level" "" "list evals of all levels, whichever was asked for";
+    EvalsChangeAfter "evals-change-after" "=N" "after N listings the evals have `late` too";
+    EvalsListChanged "evals-list-changed" "" "declare `listChanged`, and send `list_changed` when the evals change";
+    EvalsBigRubric "evals-big-rubric" "=BYTES" "one more eval, `big-rubric`, with a rubric of BYTES";
+    MetaEverywhere "meta-everywhere" "" "`_meta` in every object of every result, but not in what others wrote or read: arguments, schemas, capabilities, what an eval expects";
     AsksClient "asks-client" "=roots|sampling|elicitation" "ask the client in the middle of a call, and wait for its answer";
 }
 
@@ -108,6 +122,9 @@ impl Form {
             (Some(_), "") => false,
             (Some(text), "MS" | "BYTES" | "N" | "CODE") => text.parse::<u64>().is_ok(),
             (Some(text), "ERROR") => text.parse::<i64>().is_ok(),
+            (Some(text), "PLACES") => text
+                .split(',')
+                .all(|place| ["top", "experimental", "extensions"].contains(&place)),
             (Some(text), "TEXT" | "FILE" | "METHOD" | "URL") => !text.is_empty(),
             (Some(text), words) => words.split('|').any(|word| word == text),
         }

@@ -31,6 +31,10 @@ pub struct Options {
     /// How many requests the modes spoil, counted from the first.
     pub times: u64,
     pub log: Option<PathBuf>,
+    /// The evals that are shipped: a list of anything.
+    pub evals: Option<PathBuf>,
+    /// Where listings are counted, if not in the process alone.
+    pub count: Option<PathBuf>,
     /// The process was started by itself, with SIGTERM ignored.
     pub sigterm_ignored: bool,
 }
@@ -45,6 +49,8 @@ impl Options {
             on: "tools/call".to_owned(),
             times: u64::MAX,
             log: None,
+            evals: None,
+            count: None,
             sigterm_ignored: false,
         };
         while let Some(flag) = arguments.next() {
@@ -98,6 +104,8 @@ impl Options {
             "--mode" => self.modes.add(&value)?,
             "--on" => self.on = value,
             "--times" => self.times = number(&value)?,
+            "--evals" => self.evals = Some(PathBuf::from(value)),
+            "--count" => self.count = Some(PathBuf::from(value)),
             "--log" => self.log = Some(PathBuf::from(value)),
             _ => return Err(format!("unknown flag `{flag}`")),
         }
@@ -112,12 +120,15 @@ pub fn help() -> String {
 
 usage: fixture-server [--http PORT|--sse PORT] [--era handshake|stateless|both]
                       [--mode MODE[=ARGUMENT]]… [--on METHOD] [--times N] [--log FILE]
+                      [--evals FILE] [--count FILE]
 
   --http, --sse  listen on 127.0.0.1 (0 is any port); the URL is the first line on stdout
   --era          the protocol versions that are spoken (both)
   --on           the method whose answers the modes spoil (tools/call); `*` is every method
   --times        spoil only the first N of them
   --log          append every message that came or went to FILE, as lines of JSON
+  --evals        ship the evals of FILE, a JSON list of anything
+  --count        count listings in FILE, so that `…-change-after` goes on in the next process
 
 modes:
 ",

@@ -8,6 +8,8 @@ use serde_json::Value;
 
 use crate::catalog::{self, List};
 use crate::channel::{Channel, Delivery};
+use crate::count::{Count, EVALS, TOOLS};
+use crate::evals::Evals;
 use crate::exchange::Exchange;
 use crate::lock::lock;
 use crate::message::{
@@ -17,7 +19,7 @@ use crate::message::{
 use crate::mode::Mode;
 use crate::options::{Eras, Options};
 use crate::process;
-use crate::session::Session;
+use crate::session::{Change, Session};
 use crate::tools;
 use crate::witness::Witness;
 
@@ -28,12 +30,16 @@ pub struct Server {
     sessions: Mutex<Vec<Arc<Session>>>,
     matched: AtomicU64,
     changed: AtomicBool,
+    pub evals: Option<Evals>,
+    count: Count,
 }
 
 impl Server {
-    pub fn new(options: Options, witness: Witness) -> Self {
+    pub fn new(options: Options, witness: Witness, evals: Option<Evals>, count: Count) -> Self {
         Self {
             options,
+            evals,
+            count,
             witness: Arc::new(witness),
             sessions: Mutex::default(),
             matched: AtomicU64::new(0),
@@ -83,9 +89,29 @@ impl Server {
             && !self.changed.swap(true, Ordering::SeqCst)
         {
             for session in lock(&self.sessions).iter() {
-                session.announce("notifications/tools/list_changed");
+                session.announce(Change::Tools);
             }
         }
+        if exchange.request.method == "evals/list"
+            && exchange.request.params.get("cursor").is_none()
+            && self.has(Mode::EvalsListChanged)
+            && self.options.modes.number(Mode::EvalsChangeAfter, 0) == Some(self.count.of(EVALS))
+        {
+            for session in lock(&self.sessions).iter() {
+                session.announce(Change::Evals);
+            }
+        }
+    }
+
+    /// Whether a list is another one by now. The first page counts as a listing.
+    fn has_changed(&self, whose: u8, params: &Value, after: Mode) -> bool {
+        let before = if params.get("cursor").is_none() {
+            self.count.add(whose)
+        } else {
+            self.count.of(whose).saturating_sub(1)
+        };
+        let after = self.options.modes.number(after, 0);
+        after.is_some_and(|after| before >= after)
     }
 
     /// What an undisturbed server answers. `None` if there is nothing to say (yet).
@@ -118,7 +144,9 @@ impl Server {
                 Reply::unsupported(requested, &[STATELESS])
             }
             "initialize" => initialize(exchange),
-            "server/discover" if stateless => catalog::discovery(modes, self.options.eras),
+            "server/discover" if stateless => {
+                catalog::discovery(modes, self.options.eras, self.evals.is_some())
+            }
             "ping" | "logging/setLevel" if !stateless => {
                 Reply::Complete(r#""x-empty":true"#.into())
             }
@@ -133,14 +161,20 @@ impl Server {
             "prompts/get" => {
                 catalog::prompt(request.subject().unwrap_or_default(), &request.params)
             }
+            "evals/list" => match &self.evals {
+                Some(evals) => {
+                    let changed = self.has_changed(EVALS, &request.params, Mode::EvalsChangeAfter);
+                    evals.page(&request.params, modes, changed, exchange.era)
+                }
+                None => unknown_method(&request.method),
+            },
             method => match List::of_method(method) {
-                Some(list) => catalog::page(
-                    list,
-                    &request.params,
-                    modes,
-                    self.changed.load(Ordering::SeqCst),
-                    exchange.era,
-                ),
+                Some(list) => {
+                    let changed = self.changed.load(Ordering::SeqCst)
+                        || list == List::Tools
+                            && self.has_changed(TOOLS, &request.params, Mode::ToolsChangeAfter);
+                    catalog::page(list, &request.params, modes, changed, exchange.era)
+                }
                 None => unknown_method(method),
             },
         })
@@ -215,32 +249,39 @@ fn initialize(exchange: &Exchange) -> Reply {
         // It is open already, so nothing can fail.
         let _ = exchange.session.add_outlet(channel, None, || Ok(()));
     }
-    let capabilities = catalog::capabilities(&exchange.server.options.modes);
+    let server = &exchange.server;
+    let capabilities = catalog::capabilities(&server.options.modes, server.evals.is_some());
     Reply::Complete(initialized(version, &capabilities, catalog::INSTRUCTIONS).into())
 }
 
 /// Acknowledges a subscription; its answer never comes, as the stream is the answer.
 fn listen(exchange: &Exchange) -> Option<Reply> {
     let Request { id, params, .. } = &exchange.request;
-    let wanted = params["notifications"]["toolsListChanged"] == true;
-    let wanted_text = if wanted {
-        r#"{"toolsListChanged":true}"#
-    } else {
-        "{}"
-    };
+    let asked = &params["notifications"];
+    let evals_told = exchange.server.has(Mode::EvalsListChanged);
+    let wanted: Vec<Change> = [Change::Tools, Change::Evals]
+        .into_iter()
+        .filter(|change| asked[change.key()] == true)
+        .filter(|change| *change == Change::Tools || evals_told)
+        .collect();
+    let keys = wanted
+        .iter()
+        .map(|change| format!(r#""{}":true"#, change.key()));
+    let wanted_text = format!("{{{}}}", keys.collect::<Vec<_>>().join(","));
     let acknowledged = format!(
         r#"{{"notifications":{wanted_text},"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}"#
     );
     let acknowledged = notification("notifications/subscriptions/acknowledged", &acknowledged);
     let channel = exchange.channel.clone();
     // A client that has gone subscribes to nothing.
-    let _ = if wanted {
+    let _ = if wanted.is_empty() {
+        channel.send(&acknowledged)
+    } else {
         let acknowledge = || exchange.channel.send(&acknowledged);
+        let subscription = Some((id.clone(), wanted));
         exchange
             .session
-            .add_outlet(channel, Some(id.clone()), acknowledge)
-    } else {
-        channel.send(&acknowledged)
+            .add_outlet(channel, subscription, acknowledge)
     };
     None
 }

@@ -26,8 +26,32 @@ pub struct Session {
 /// A stream for notifications that belong to no request.
 struct Outlet {
     channel: Channel,
-    /// The id of the `subscriptions/listen` request, in the stateless era.
-    subscription: Option<Value>,
+    /// The id of the `subscriptions/listen` request and what it asked for, in the stateless era.
+    subscription: Option<(Value, Vec<Change>)>,
+}
+
+/// A list that changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Change {
+    Tools,
+    Evals,
+}
+
+impl Change {
+    fn method(self) -> &'static str {
+        match self {
+            Self::Tools => "notifications/tools/list_changed",
+            Self::Evals => "notifications/evals/list_changed",
+        }
+    }
+
+    /// What a subscription calls it.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Tools => "toolsListChanged",
+            Self::Evals => "evalsListChanged",
+        }
+    }
 }
 
 impl Session {
@@ -55,7 +79,10 @@ impl Session {
         if let Some(flag) = lock(&self.running).get(&id.to_string()) {
             flag.store(true, Ordering::SeqCst);
         }
-        lock(&self.outlets).retain(|outlet| outlet.subscription.as_ref() != Some(id));
+        lock(&self.outlets).retain(|outlet| {
+            let subscription = outlet.subscription.as_ref();
+            subscription.is_none_or(|(own, _)| own != id)
+        });
     }
 
     /// The id for a new question to the client, and where its answer arrives.
@@ -78,7 +105,7 @@ impl Session {
     pub fn add_outlet(
         &self,
         channel: Channel,
-        subscription: Option<Value>,
+        subscription: Option<(Value, Vec<Change>)>,
         open: impl FnOnce() -> io::Result<()>,
     ) -> io::Result<()> {
         let mut outlets = lock(&self.outlets);
@@ -90,14 +117,18 @@ impl Session {
         Ok(())
     }
 
-    /// Sends a notification that belongs to no request; streams that have ended are forgotten.
-    pub fn announce(&self, method: &str) {
+    /// Tells of a change; streams that have ended are forgotten.
+    pub fn announce(&self, change: Change) {
         lock(&self.outlets).retain(|outlet| {
-            let params = outlet.subscription.as_ref().map_or_else(
-                || r#"{"_meta":{"x-unknown":1}}"#.to_owned(),
-                |id| format!(r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}"#),
-            );
-            outlet.channel.send(&notification(method, &params)).is_ok()
+            let params = match &outlet.subscription {
+                None => r#"{"_meta":{"x-unknown":1}}"#.to_owned(),
+                Some((_, wanted)) if !wanted.contains(&change) => return true,
+                Some((id, _)) => {
+                    format!(r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}"#)
+                }
+            };
+            let told = notification(change.method(), &params);
+            outlet.channel.send(&told).is_ok()
         });
     }
 
