@@ -185,17 +185,19 @@ impl Client {
             listed.pages += 1;
             bytes += items.iter().map(|item| item.get().len()).sum::<usize>();
             listed.items.extend(items);
-            // An empty cursor is a cursor like any other.
-            let Some(next) = next else { return Ok(listed) };
+            let has_more = next.is_some();
             let limit = [
-                (listed.pages >= caps.pages, format!("{} pages", caps.pages)),
+                (
+                    has_more && listed.pages >= caps.pages,
+                    format!("{} pages", caps.pages),
+                ),
                 (
                     listed.items.len() > caps.items,
                     format!("{} items", caps.items),
                 ),
                 (bytes > caps.bytes, format!("{} bytes", caps.bytes)),
                 (
-                    started.elapsed() > caps.time,
+                    has_more && started.elapsed() > caps.time,
                     format!("{} of waiting", proctor_core::duration::render(caps.time)),
                 ),
             ];
@@ -205,6 +207,8 @@ impl Client {
                     limit,
                 }));
             }
+            // An empty cursor is a cursor like any other.
+            let Some(next) = next else { return Ok(listed) };
             if !cursors.insert(next.clone()) {
                 return Err(self.endless(ListError::Circle {
                     method: method.to_owned(),
