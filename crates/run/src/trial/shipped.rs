@@ -6,6 +6,7 @@
 use mcp_evals::matching::{self, match_content, match_invocation};
 use mcp_evals::{ExactMatch, Expected, Input};
 use proctor_core::event::{Blame, Body, Graded, Phase, Purpose, TrialEnded, What};
+use proctor_core::hint::listed;
 use proctor_core::model::{Arguments, Request, ToolCall, Turn};
 use proctor_core::suite::ShippedEval;
 use proctor_core::transcript::{Answer, Transcript};
@@ -30,6 +31,8 @@ struct Done {
     answer: String,
     /// The calls of its one turn, by the server's own names.
     calls: Vec<(String, Map<String, Value>)>,
+    /// The tools of calls that can't be made, as their arguments are not JSON.
+    broken: Vec<String>,
     /// What the judge should know besides.
     note: Option<String>,
 }
@@ -114,6 +117,7 @@ impl Trial {
                 prompt: String::new(),
                 answer: String::new(),
                 calls: Vec::new(),
+                broken: Vec::new(),
                 note: None,
             }),
             Err(error @ CallError::TooLarge { .. }) => {
@@ -152,17 +156,18 @@ impl Trial {
         let turn = by_own_names(said.reply.turn, tools);
         let answer = conversation::turn_text(&turn);
         self.answered(&answer);
-        let calls = turn
-            .calls
-            .into_iter()
-            .filter_map(|call| match call.arguments {
-                Arguments::Object(arguments) => Some((call.name, arguments)),
-                Arguments::Malformed { .. } => None,
-            });
+        let (mut calls, mut broken) = (Vec::new(), Vec::new());
+        for call in turn.calls {
+            match call.arguments {
+                Arguments::Object(arguments) => calls.push((call.name, arguments)),
+                Arguments::Malformed { .. } => broken.push(call.name),
+            }
+        }
         Ok(Done {
             prompt,
             answer,
-            calls: calls.collect(),
+            calls,
+            broken,
             note: None,
         })
     }
@@ -206,6 +211,7 @@ impl Trial {
             prompt,
             answer,
             calls: Vec::new(),
+            broken: Vec::new(),
             note,
         })
     }
@@ -272,10 +278,10 @@ impl Trial {
         let verdict = if matches!(shipped.eval.input, Input::Execution(_)) {
             match call.map(|call| &call.answer) {
                 Some(Answer::Result(payload)) => match payload.read() {
-                    Ok(result) => {
-                        let content = result.and_then(|result| result.get("content"));
-                        matched(match_content(&expected, content.unwrap_or(&Value::Null)))
-                    }
+                    Ok(result) => match result.and_then(|result| result.get("content")) {
+                        Some(content) => matched(match_content(&expected, content)),
+                        None => Verdict::fail("the result has no `content`"),
+                    },
                     Err(unread) => Verdict::unknown(format!("the result {unread}")),
                 },
                 _ => Verdict::unknown("the record holds no result"),
@@ -290,7 +296,13 @@ impl Trial {
                 .iter()
                 .map(|(name, arguments)| matching::Call { name, arguments })
                 .collect();
-            matched(match_invocation(&expected, &calls))
+            match matched(match_invocation(&expected, &calls)) {
+                Verdict::Fail { reason } if !done.broken.is_empty() => {
+                    let tools = listed(done.broken.iter().map(String::as_str));
+                    Verdict::fail(format!("{reason} (what came for {tools} is not JSON)"))
+                }
+                verdict => verdict,
+            }
         };
         Graded {
             check: "exact-match".to_owned(),
