@@ -1,13 +1,22 @@
-//! The example servers that ship evals, in Python and TypeScript on the official SDKs: what they say
-//! line by line, and that it is what the crate `mcp-evals` reads.
+//! Shipped evals. Here: the example servers, in Python and TypeScript on the official SDKs, what they say
+//! line by line, and that it is what the crate `mcp-evals` reads. In the modules: the engine that lists and
+//! runs them, on fixtures.
 
 #![expect(
     clippy::unwrap_used,
     reason = "a test that can't go on panics, helpers included"
 )]
 
+mod executions;
 mod http;
+mod invocations;
+mod lists;
+mod matrix;
+mod safety;
+mod scenarios;
 mod servers;
+mod shipping;
+mod stage;
 
 use std::collections::BTreeSet;
 

@@ -258,6 +258,7 @@ impl Exchange {
         if self.has(Mode::WrongShape) {
             return match self.argument(Mode::WrongShape) {
                 Some("content") => answer(id, r#""result":{"content":{"type":"text"}}"#.into()),
+                Some("empty") => answer(id, r#""result":{}"#.into()),
                 Some("message") => "42".into(),
                 Some("version") => format!(r#"{{"id":{id},"result":{{"content":[]}}}}"#).into(),
                 _ => answer(id, r#""result":"done""#.into()),

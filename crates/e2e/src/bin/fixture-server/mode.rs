@@ -47,7 +47,7 @@ modes! {
     TornLine "torn-line" "[=CODE]" "write half the answer, and exit";
 
     InvalidJson "invalid-json" "" "answer with broken JSON";
-    WrongShape "wrong-shape" "[=result|content|message|version]" "answer with a string as result; an object as content; a number as message; no `jsonrpc`";
+    WrongShape "wrong-shape" "[=result|content|empty|message|version]" "answer with a string as result; an object as content; no content; a number as message; no `jsonrpc`";
     ResultAndError "result-and-error" "" "answer with both";
     OtherIdType "other-id-type" "" "answer 1 with \"1\", and \"1\" with 1";
     DuplicateAnswer "duplicate-answer" "" "answer twice, the second time with an error";

@@ -1,0 +1,110 @@
+//! How evals came out, read from the record of their run.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use proctor_core::event::{Blame, Graded, Outcome, Purpose, TrialEnded, What};
+use proctor_core::fold::{FoldOptions, Folded, fold_trial};
+use proctor_core::record::RunReader;
+
+/// How an eval came out.
+#[derive(Debug, Clone, PartialEq)]
+pub enum End {
+    Ran(TrialEnded),
+    Invalid(String),
+    Skipped(String),
+}
+
+/// What a model was asked.
+#[derive(Debug)]
+pub struct Asked {
+    pub purpose: Purpose,
+    pub model: String,
+    pub request: String,
+}
+
+/// The record of one eval that was run.
+pub struct Record {
+    pub folded: Folded,
+    pub asked: Vec<Asked>,
+    pub graded: Vec<Graded>,
+}
+
+/// How all evals came out, by id.
+pub struct Ran {
+    pub ends: BTreeMap<String, End>,
+    pub records: BTreeMap<String, Record>,
+}
+
+/// The records of a run, by the ids of the evals.
+pub fn read(run: &Path) -> BTreeMap<String, Record> {
+    let reader = RunReader::open(run).unwrap();
+    let mut records = BTreeMap::new();
+    for trial in reader.trials().unwrap() {
+        let folded = fold_trial(&reader, &trial, &FoldOptions::default()).unwrap();
+        let (mut asked, mut graded) = (Vec::new(), Vec::new());
+        for event in reader.trial(&trial).unwrap() {
+            match event.unwrap().event {
+                What::ModelAsked(question) => {
+                    let bytes = reader.body_bytes(&question.request).unwrap();
+                    asked.push(Asked {
+                        purpose: question.purpose,
+                        model: question.model,
+                        request: String::from_utf8(bytes.unwrap_or_default().to_vec()).unwrap(),
+                    });
+                }
+                What::Graded(grade) => graded.push(grade),
+                _ => {}
+            }
+        }
+        let case = &folded.started.as_ref().unwrap().case;
+        let id = case.split_once('#').unwrap().1.to_owned();
+        let record = Record {
+            folded,
+            asked,
+            graded,
+        };
+        records.insert(id, record);
+    }
+    records
+}
+
+impl Ran {
+    /// In a word, and who is to blame.
+    pub fn end(&self, id: &str) -> (&'static str, Option<Blame>) {
+        match &self.ends[id] {
+            End::Invalid(_) => ("invalid", None),
+            End::Skipped(_) => ("skipped", None),
+            End::Ran(ended) => {
+                let word = match ended.outcome {
+                    Outcome::Passed => "passed",
+                    Outcome::Failed => "failed",
+                    Outcome::TimedOut => "timed out",
+                    Outcome::Errored => "errored",
+                    Outcome::Cancelled => "cancelled",
+                };
+                (word, ended.blame)
+            }
+        }
+    }
+
+    pub fn reason(&self, id: &str) -> &str {
+        match &self.ends[id] {
+            End::Invalid(reason) | End::Skipped(reason) => reason,
+            End::Ran(ended) => ended.reason.as_deref().unwrap_or(""),
+        }
+    }
+
+    /// Everything that was asked of the model, or of the judge, for an eval.
+    pub fn asked(&self, id: &str, purpose: Purpose) -> Vec<&str> {
+        let all = self.records[id].asked.iter();
+        let those = all.filter(|asked| asked.purpose == purpose);
+        those.map(|asked| asked.request.as_str()).collect()
+    }
+
+    #[track_caller]
+    pub fn assert(&self, id: &str, end: &str, blame: Option<Blame>) {
+        let (found, blamed) = self.end(id);
+        assert_eq!((found, blamed), (end, blame), "{id}: {:?}", self.ends[id]);
+    }
+}
