@@ -1,5 +1,7 @@
 //! The arguments of every command.
 
+mod evals;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +12,8 @@ use proctor_core::pattern::Pattern;
 use proctor_core::plan::{LabelSelector, PlanOptions, Selection};
 use proctor_core::suite::LimitFlags;
 use proctor_core::suite::schema::FileKind;
+
+pub(crate) use self::evals::{EvalServersArgs, EvalsCommand, EvalsListArgs, EvalsValidateArgs};
 
 /// A test runner for MCP servers.
 #[derive(Debug, Parser)]
@@ -39,6 +43,8 @@ pub(crate) enum Command {
     Call(CallArgs),
     #[command(subcommand)]
     Result(ResultCommand),
+    #[command(subcommand)]
+    Evals(Box<EvalsCommand>),
     Schema(SchemaArgs),
     Init(InitArgs),
 }

@@ -49,6 +49,7 @@ fn main() -> std::process::ExitCode {
         Command::Tools(args) => commands::tools::run(&args),
         Command::Call(args) => commands::call::run(&args),
         Command::Result(ResultCommand::View(args)) => commands::view::run(&args),
+        Command::Evals(command) => commands::evals::run(&command),
         Command::Schema(args) => commands::schema::run(&args),
         Command::Init(args) => commands::init::run(&args),
     };

@@ -11,6 +11,7 @@ use crate::problem::{Code, Problem, Problems, SourceText, Span};
 
 mod build;
 mod scalar;
+pub mod yaml;
 
 use build::{Builder, too_deep};
 

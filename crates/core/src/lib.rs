@@ -8,6 +8,7 @@ pub mod check;
 pub mod decode;
 pub mod document;
 pub mod duration;
+pub mod evals;
 pub mod event;
 mod excerpt;
 pub mod fold;

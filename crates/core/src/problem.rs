@@ -139,6 +139,10 @@ pub enum Code {
     Skipped,
     /// Something that can't fail, and so proves nothing.
     Vacuous,
+    /// What looks like a secret.
+    Secret,
+    /// A call of a tool that may destroy something.
+    Destructive,
 }
 
 /// The place of a problem, with the text that stands there.
@@ -339,6 +343,14 @@ impl Problems {
             let place = problem.place.as_ref().map(|p| (p.line, p.column));
             (files.get(&problem.path).copied(), place)
         });
+    }
+
+    /// Turns all warnings into errors.
+    pub fn promote_all(&mut self) {
+        for problem in &mut self.kept {
+            problem.severity = Severity::Error;
+        }
+        self.errors += std::mem::take(&mut self.warnings);
     }
 
     /// Turns the warnings of one sort into errors.

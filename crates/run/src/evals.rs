@@ -1,6 +1,7 @@
 //! The evals that servers ship: whether there are any, and which.
 
 use mcp_evals::{CAPABILITY, Level, Listed, METHOD};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::client::{Caps, Client, Identity, ListError};
@@ -65,26 +66,48 @@ pub fn tells_of_changes(identity: &Identity) -> bool {
         .any(|declared| declared.get("listChanged") == Some(&Value::Bool(true)))
 }
 
+/// One eval that a server ships.
+#[derive(Debug, Clone)]
+pub struct Shipped {
+    /// As the server wrote it.
+    pub raw: Box<RawValue>,
+    /// As it is understood.
+    pub item: Listed,
+}
+
 /// All evals of a server, or of one level: the server is asked for that level, and may not listen.
 pub async fn list(
     client: &Client,
     level: Option<Level>,
     caps: &Caps,
 ) -> Result<Vec<Listed>, ListError> {
+    let shipped = list_raw(client, level, caps).await?;
+    Ok(shipped.into_iter().map(|shipped| shipped.item).collect())
+}
+
+/// The same, each with what the server wrote.
+pub async fn list_raw(
+    client: &Client,
+    level: Option<Level>,
+    caps: &Caps,
+) -> Result<Vec<Shipped>, ListError> {
     let mut params = Map::new();
     if let Some(level) = level {
         params.insert("level".to_owned(), level.as_str().into());
     }
     let listed = client.list_with(METHOD, "evals", &params, caps).await?;
-    let read = listed.items.iter().map(|raw| {
+    let read = listed.items.into_iter().map(|raw| {
         let value: Value = serde_json::from_str(raw.get()).unwrap_or_default();
-        Listed::from(value)
+        Shipped {
+            raw,
+            item: Listed::from(value),
+        }
     });
     // What can't be read is of no level that is known, and stays to be told of.
-    let meant = |item: &Listed| {
+    let meant = |shipped: &Shipped| {
         level.is_none_or(|level| {
-            item.eval()
-                .is_none_or(|eval| eval.level().is_none_or(|own| own == level))
+            let eval = shipped.item.eval();
+            eval.is_none_or(|eval| eval.level().is_none_or(|own| own == level))
         })
     };
     Ok(read.filter(meant).collect())

@@ -14,7 +14,7 @@ use proctor_core::hint::listed;
 use proctor_core::problem::Problems;
 use proctor_core::record::{RecordError, RunWriter};
 use proctor_core::redact::{Redactor, secrets_of};
-use proctor_core::suite::server::{AllowedTools, Transport};
+use proctor_core::suite::server::{AllowedTools, Transport, command_line};
 use proctor_core::suite::{Inputs, Loaded, Server, load_any};
 use proctor_run::client::answers::Answers;
 use proctor_run::client::{Client, ConnectOptions, Timeouts};
@@ -188,38 +188,63 @@ where
 
 /// The server that the arguments mean; the exit code, if that was reported already.
 fn find_server(args: &ServerArgs) -> anyhow::Result<Result<Server, Exit>> {
-    let folder = std::env::current_dir().context("can't tell the working folder")?;
     if let Some(url) = &args.url {
-        return Ok(Ok(Server {
-            name: "server".to_owned(),
-            transport: Transport::Http {
-                url: url.clone(),
-                headers: args.headers.iter().cloned().collect(),
-            },
-            allowed: AllowedTools::All,
-            written: url.clone(),
-        }));
+        return Ok(Ok(at_url(url, &args.headers)));
     }
-    if let Some((command, rest)) = args.command.split_first() {
-        return Ok(Ok(Server {
-            name: "server".to_owned(),
-            transport: Transport::Stdio {
-                command: command.clone(),
-                args: rest.to_vec(),
-                env: BTreeMap::new(),
-                folder,
-            },
-            allowed: AllowedTools::All,
-            written: args.command.join(" "),
-        }));
+    if let Some(server) = of_command(&args.command)? {
+        return Ok(Ok(server));
     }
     let Some(config) = &args.config else {
         bail!("which server? give `-- COMMAND…`, `--url URL` or `--config FILE`");
     };
-    from_config(config, args.server.as_deref())
+    let servers = match from_config(config)? {
+        Ok(servers) => servers,
+        Err(exit) => return Ok(Err(exit)),
+    };
+    let found = match (&args.server, &servers[..]) {
+        (Some(name), _) => named(&servers, name, config)?,
+        (None, [only]) => only.clone(),
+        (None, _) => bail!(
+            "which server? choose one with `--server`: {}",
+            listed(servers.iter().map(|s| s.name.as_str()))
+        ),
+    };
+    Ok(Ok(found))
 }
 
-fn from_config(config: &Path, wanted: Option<&str>) -> anyhow::Result<Result<Server, Exit>> {
+/// A server that is reached at an address.
+pub(super) fn at_url(url: &str, headers: &[(String, String)]) -> Server {
+    Server {
+        name: "server".to_owned(),
+        transport: Transport::Http {
+            url: url.to_owned(),
+            headers: headers.iter().cloned().collect(),
+        },
+        allowed: AllowedTools::All,
+        written: url.to_owned(),
+    }
+}
+
+/// A server that is started by a command, if there is one.
+pub(super) fn of_command(words: &[String]) -> anyhow::Result<Option<Server>> {
+    let Some((command, rest)) = words.split_first() else {
+        return Ok(None);
+    };
+    Ok(Some(Server {
+        name: "server".to_owned(),
+        transport: Transport::Stdio {
+            command: command.clone(),
+            args: rest.to_vec(),
+            env: BTreeMap::new(),
+            folder: std::env::current_dir().context("can't tell the working folder")?,
+        },
+        allowed: AllowedTools::All,
+        written: command_line(words.iter().map(String::as_str)),
+    }))
+}
+
+/// The servers of an MCP config; the exit code, if what is wrong with it was said already.
+pub(super) fn from_config(config: &Path) -> anyhow::Result<Result<Vec<Server>, Exit>> {
     let env = environment();
     let mut problems = Problems::default();
     let inputs = Inputs {
@@ -239,20 +264,17 @@ fn from_config(config: &Path, wanted: Option<&str>) -> anyhow::Result<Result<Ser
     let Some(Loaded::Servers(servers)) = loaded else {
         bail!("`{}` is not an MCP config", config.display());
     };
-    let names = listed(servers.iter().map(|s| s.name.as_str()));
-    let found = match (wanted, &servers[..]) {
-        (Some(name), _) => servers.iter().find(|s| s.name == name),
-        (None, [only]) => Some(only),
-        (None, _) => bail!("which server? choose one with `--server`: {names}"),
-    };
-    let server = found.with_context(|| {
-        format!(
-            "`{}` has no server `{}`; it has {names}",
-            config.display(),
-            wanted.unwrap_or("")
-        )
-    })?;
-    Ok(Ok(server.clone()))
+    Ok(Ok(servers))
+}
+
+/// The server of that name.
+pub(super) fn named(servers: &[Server], name: &str, config: &Path) -> anyhow::Result<Server> {
+    let found = servers.iter().find(|server| server.name == name);
+    found.cloned().with_context(|| {
+        let names = listed(servers.iter().map(|s| s.name.as_str()));
+        let config = config.display();
+        format!("`{config}` has no server `{name}`; it has {names}")
+    })
 }
 
 /// The run folder of one connection.

@@ -170,7 +170,20 @@ fn written(file: &ServerFile) -> String {
     let target = file.command.as_ref().or(file.url.as_ref());
     let words = target.map(|t| t.value.as_str()).into_iter();
     let args = file.args.iter().map(|arg| arg.value.0.as_str());
-    words.chain(args).collect::<Vec<_>>().join(" ")
+    command_line(words.chain(args))
+}
+
+/// Words as a shell would take them, each quoted that has to be. No two lists of words look alike.
+pub fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let quoted = |word: &str| {
+        let is_plain = |c: char| !c.is_whitespace() && !"'\"\\".contains(c);
+        if !word.is_empty() && word.chars().all(is_plain) {
+            word.to_owned()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
+    };
+    words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 fn allowed_tools(file: &ServerFile) -> AllowedTools {
@@ -353,6 +366,17 @@ mod tests {
                 assert_eq!(first, Some(message));
             }
         }
+    }
+
+    #[test]
+    fn no_two_commands_look_alike() {
+        let check = |words: &[&str], expected: &str| {
+            assert_eq!(command_line(words.iter().copied()), expected);
+        };
+        check(&["npx", "-y", "${PACKAGE}"], "npx -y ${PACKAGE}");
+        check(&["a b", "c"], "'a b' c");
+        check(&["a", "b c", ""], "a 'b c' ''");
+        check(&["it's"], r"'it'\''s'");
     }
 
     #[test]

@@ -1,0 +1,131 @@
+//! The arguments of `proctor evals`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::{OutputArgs, header};
+
+/// The evals that servers ship: list them, write them, look for mistakes in them.
+#[derive(Debug, Subcommand)]
+pub(crate) enum EvalsCommand {
+    List(EvalsListArgs),
+    Validate(EvalsValidateArgs),
+}
+
+/// Show the evals that servers ship. Runs none of them.
+///
+/// Evals that are invalid, or of a type that Proctor does not know, are shown with what is wrong.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor evals list -- python server.py
+  proctor evals list --config mcp-config.yaml --level execution
+  proctor evals list --url http://localhost:8080/mcp -o json | jq '.servers[].evals[].id'
+
+Exit codes: 0 listed, invalid evals included, 2 usage, 3 a server could not be reached or asked.")]
+pub(crate) struct EvalsListArgs {
+    #[command(flatten)]
+    pub(crate) servers: EvalServersArgs,
+
+    /// Only evals of this level
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) level: Option<LevelArg>,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Look for mistakes in a file of evals that a server is to ship.
+///
+/// All problems are shown at once, each with its place. With a server, its tools are looked at too:
+/// whether it has those that the evals name, and which may be destructive. Nothing is called.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor evals validate evals.yaml
+  proctor evals validate --strict evals.yaml -- python server.py
+
+Exit codes: 0 no errors, 2 there are some, 3 the server could not be reached or asked.")]
+pub(crate) struct EvalsValidateArgs {
+    /// The file, YAML or JSON
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// Take warnings for errors
+    #[arg(long)]
+    pub(crate) strict: bool,
+
+    #[command(flatten)]
+    pub(crate) server: EvalServersArgs,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Which servers, and how they are reached.
+#[derive(Debug, Args)]
+pub(crate) struct EvalServersArgs {
+    /// The server's address: streamable HTTP, or the older transport if it answers to that
+    #[arg(long, value_name = "URL", conflicts_with_all = ["config", "command"])]
+    pub(crate) url: Option<String>,
+
+    /// A header to send to --url, as `NAME: VALUE`; may be repeated
+    #[arg(long = "header", value_name = "HEADER", requires = "url", value_parser = header)]
+    pub(crate) headers: Vec<(String, String)>,
+
+    /// An MCP config: all its servers, unless --server names some
+    #[arg(long, value_name = "FILE", conflicts_with = "command")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// A server of --config; may be repeated
+    #[arg(long = "server", value_name = "NAME", requires = "config")]
+    pub(crate) names: Vec<String>,
+
+    /// An environment variable that servers get besides PATH, HOME and the like
+    #[arg(long = "pass-env", value_name = "NAME")]
+    pub(crate) pass_env: Vec<String>,
+
+    /// How long to wait for a server to come up
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = proctor_core::duration::parse)]
+    pub(crate) connect_timeout: Duration,
+
+    /// How long to wait for an answer
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = proctor_core::duration::parse)]
+    pub(crate) timeout: Duration,
+
+    /// How long to wait for an answer whose server keeps reporting progress
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = proctor_core::duration::parse)]
+    pub(crate) total_timeout: Duration,
+
+    /// The command that starts the server, after `--`
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+impl EvalServersArgs {
+    /// Whether any server is meant.
+    pub(crate) fn are_given(&self) -> bool {
+        self.url.is_some() || self.config.is_some() || !self.command.is_empty()
+    }
+}
+
+/// How much of a task an eval covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LevelArg {
+    /// Does a model call the right tool?
+    Invocation,
+    /// Does a tool answer what it should?
+    Execution,
+    /// Can a task be done with the server's tools?
+    Scenario,
+}
+
+impl From<LevelArg> for mcp_evals::Level {
+    fn from(level: LevelArg) -> Self {
+        match level {
+            LevelArg::Invocation => Self::Invocation,
+            LevelArg::Execution => Self::Execution,
+            LevelArg::Scenario => Self::Scenario,
+        }
+    }
+}

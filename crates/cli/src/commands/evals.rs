@@ -1,0 +1,19 @@
+//! `proctor evals`: the evals that servers ship.
+
+#[expect(dead_code, reason = "`evals run` and `init` use it")]
+pub(super) mod consent;
+#[cfg_attr(not(test), expect(dead_code, reason = "`evals run` uses it"))]
+pub(super) mod gather;
+mod list;
+pub(super) mod servers;
+mod validate;
+
+use crate::args::EvalsCommand;
+use crate::exit::Exit;
+
+pub(crate) fn run(command: &EvalsCommand) -> anyhow::Result<Exit> {
+    match command {
+        EvalsCommand::List(args) => list::run(args),
+        EvalsCommand::Validate(args) => validate::run(args),
+    }
+}

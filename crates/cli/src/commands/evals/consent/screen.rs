@@ -1,0 +1,399 @@
+//! What would be called, on one screen, grouped by tool.
+//!
+//! All that a server wrote is escaped, nothing of it starts a line, and nothing is left out without a
+//! count. It is plain text, within 80 columns as far as words allow.
+
+use std::collections::BTreeMap;
+
+use mcp_evals::{Eval, Input};
+use proctor_core::printable::printable;
+use proctor_core::redact::Redactor;
+use proctor_core::suite::server::{Transport, command_line};
+use serde_json::{Map, Value};
+use unicode_width::UnicodeWidthChar;
+
+use super::super::gather::{Effect, Offer, Planned};
+use super::{ConsentOptions, Purpose, call, given};
+use crate::commands::counted;
+
+const WIDTH: usize = 80;
+
+/// How many characters of one text are shown.
+const TEXT: usize = 4_000;
+
+/// How many calls, tools or evals are shown of each sort.
+const SHOWN: usize = 500;
+
+const HOW_TO_SEE: &str = "`proctor evals list -o json` shows them";
+
+/// The screen.
+pub(super) fn render(planned: &[Planned<'_>], options: &ConsentOptions<'_>) -> String {
+    let mut screen = Screen {
+        out: String::new(),
+        redactor: options.redactor,
+    };
+    let planned: Vec<&Planned<'_>> = planned.iter().filter(|p| !p.evals.is_empty()).collect();
+    for planned in &planned {
+        screen.server(planned, options);
+    }
+    let asks_a_model = planned.iter().flat_map(|planned| &planned.evals);
+    if asks_a_model.clone().any(|eval| call(eval).is_none()) {
+        screen.line(0, &format!("Model: {}", named(options.model)));
+    }
+    let is_judged = |eval: &&&Eval| eval.grading_type.as_str() == "llm-as-judge";
+    if asks_a_model.clone().any(|eval| is_judged(&eval)) {
+        screen.line(0, &format!("Judge: {}", named(options.judge)));
+    }
+    screen.out
+}
+
+fn named(model: Option<&str>) -> &str {
+    model.unwrap_or("none given")
+}
+
+/// A call as one line, for a file.
+pub(super) fn call_text(tool: &str, arguments: &Map<String, Value>, redactor: &Redactor) -> String {
+    let arguments = Value::Object(arguments.clone()).to_string();
+    let text = redactor.text(&format!("{tool} {arguments}")).into_owned();
+    shortened(&printable(&text))
+}
+
+/// A text, or its beginning and how much is missing.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(TEXT) {
+        Some((end, _)) => {
+            let more = text[end..].chars().count();
+            format!("{}… ({more} more characters; {HOW_TO_SEE})", &text[..end])
+        }
+        None => text.to_owned(),
+    }
+}
+
+/// The id of an eval, and what it calls a tool with.
+type Call<'a> = (&'a str, &'a Map<String, Value>);
+
+struct Screen<'a> {
+    out: String,
+    redactor: &'a Redactor,
+}
+
+impl Screen<'_> {
+    fn server(&mut self, planned: &Planned<'_>, options: &ConsentOptions<'_>) {
+        let Planned { offer, evals } = planned;
+        let name = self.shown(&offer.server.name);
+        let heading = match options.purpose {
+            Purpose::Run => format!("`{name}`: {} to run", counted(evals.len(), "eval")),
+            Purpose::Write => format!(
+                "`{name}`: {} to make, twice each",
+                counted(evals.len(), "call")
+            ),
+        };
+        self.line(0, &heading);
+        self.target(offer);
+        if options.runs > 1 {
+            self.line(2, &format!("Each eval is run {} times.", options.runs));
+        }
+        self.blank();
+        self.calls(offer, evals);
+        self.scenarios(offer, evals, options.max_turns);
+        let asked = ids(evals, |input| matches!(input, Input::Invocation(_)));
+        if !asked.is_empty() {
+            self.line(
+                2,
+                "A model is asked what it would call, and nothing is called:",
+            );
+            self.names(4, &asked);
+            self.blank();
+        }
+    }
+
+    fn target(&mut self, offer: &Offer) {
+        let given = given(&offer.server.transport);
+        match &offer.server.transport {
+            Transport::Stdio {
+                command,
+                args,
+                folder,
+                ..
+            } => {
+                let words = std::iter::once(command).chain(args).map(String::as_str);
+                let command = self.shown(&command_line(words));
+                self.line(2, &format!("Command: {command}"));
+                let folder = self.shown(&folder.display().to_string());
+                self.line(2, &format!("Folder: {folder}"));
+            }
+            Transport::Http { url, .. } | Transport::Sse { url, .. } => {
+                let url = self.shown(url);
+                self.line(2, &format!("Address: {url}"));
+            }
+        }
+        if !given.is_empty() {
+            let given = self.shown(&given.join(", "));
+            self.line(2, &format!("It is given: {given} (values are not shown)"));
+        }
+    }
+
+    /// The calls of execution evals, the most dangerous tools first.
+    fn calls(&mut self, offer: &Offer, evals: &[&Eval]) {
+        let mut tools: BTreeMap<(Effect, &str), Vec<Call<'_>>> = BTreeMap::new();
+        for eval in evals {
+            if let Some((tool, arguments)) = call(eval) {
+                let effect = offer.effect(tool).unwrap_or(Effect::Unknown);
+                let calls = tools.entry((effect, tool)).or_default();
+                calls.push((&eval.id, arguments));
+            }
+        }
+        if tools.is_empty() {
+            return;
+        }
+        self.line(2, "Called for real, with exactly these arguments. What a tool says of itself is the server's word; nobody checks it.");
+        self.blank();
+        let total: usize = tools.values().map(Vec::len).sum();
+        let mut left = SHOWN;
+        for ((effect, name), calls) in tools {
+            if left == 0 {
+                break;
+            }
+            self.tool(offer, name, effect);
+            for (id, arguments) in calls.into_iter().take(left) {
+                let id = self.shown(id);
+                self.line(4, &format!("`{id}`"));
+                let arguments = self.shown(&Value::Object(arguments.clone()).to_string());
+                self.line(6, &arguments);
+                left -= 1;
+            }
+            self.blank();
+        }
+        self.rest(total, "call");
+    }
+
+    fn tool(&mut self, offer: &Offer, name: &str, effect: Effect) {
+        let tool = offer.tool(name);
+        let shown = self.shown(name);
+        let says = match (tool, effect) {
+            (None, _) => "[UNKNOWN] the server lists no such tool",
+            (_, Effect::Destructive) => "[DESTRUCTIVE] it says that it may destroy something",
+            (_, Effect::Unknown) => "[UNKNOWN] it does not say whether it may destroy something",
+            (_, Effect::Additive) => "it says that it changes things and destroys nothing",
+            (_, Effect::ReadOnly) => "it says that it only reads",
+        };
+        self.line(2, &format!("`{shown}`: {says}"));
+        if let Some(annotations) = tool.and_then(|tool| tool.get("annotations")) {
+            let annotations = self.shown(&annotations.to_string());
+            self.line(4, &format!("annotations: {annotations}"));
+        }
+    }
+
+    /// The tools within reach of a model that works by itself.
+    fn scenarios(&mut self, offer: &Offer, evals: &[&Eval], max_turns: u32) {
+        let scenarios = ids(evals, |input| matches!(input, Input::Scenario(_)));
+        if scenarios.is_empty() {
+            return;
+        }
+        self.line(
+            2,
+            &format!(
+                "A model works by itself, up to {}, in:",
+                counted(max_turns as usize, "turn")
+            ),
+        );
+        self.names(4, &scenarios);
+        self.line(2, "It may call any of these tools, with any arguments:");
+        let mut tools: Vec<(Effect, &str)> = offer
+            .tools
+            .iter()
+            .map(|tool| {
+                let name = tool.get("name").and_then(Value::as_str).unwrap_or("");
+                (Effect::of(tool), name)
+            })
+            .collect();
+        tools.sort_unstable();
+        for (effect, name) in tools.iter().take(SHOWN) {
+            let mark = match effect {
+                Effect::Destructive => " [DESTRUCTIVE]",
+                Effect::Unknown => " [UNKNOWN]",
+                Effect::Additive => " (destroys nothing, it says)",
+                Effect::ReadOnly => " (only reads, it says)",
+            };
+            let name = self.shown(name);
+            self.line(4, &format!("`{name}`{mark}"));
+        }
+        self.rest(tools.len(), "tool");
+        self.blank();
+    }
+
+    fn names(&mut self, indent: usize, names: &[&str]) {
+        let shown: Vec<String> = names
+            .iter()
+            .take(SHOWN)
+            .map(|name| format!("`{}`", self.shown(name)))
+            .collect();
+        self.line(indent, &shown.join(", "));
+        self.rest(names.len(), "eval");
+    }
+
+    fn rest(&mut self, total: usize, word: &str) {
+        if total > SHOWN {
+            let more = counted(total - SHOWN, &format!("more {word}"));
+            self.line(
+                2,
+                &format!("and {more} that are not shown here; {HOW_TO_SEE}"),
+            );
+            self.blank();
+        }
+    }
+
+    /// A text from outside: without secrets, escaped, and of bounded length.
+    fn shown(&self, text: &str) -> String {
+        shortened(&printable(&self.redactor.text(text)))
+    }
+
+    fn blank(&mut self) {
+        self.out.push('\n');
+    }
+
+    /// Adds a line, broken where it is too long.
+    fn line(&mut self, indent: usize, text: &str) {
+        let pad = " ".repeat(indent);
+        for (at, part) in wrapped(text, WIDTH - indent - 2).iter().enumerate() {
+            let deeper = if at == 0 { "" } else { "  " };
+            self.out.push_str(&format!("{pad}{deeper}{part}\n"));
+        }
+    }
+}
+
+fn ids<'a>(evals: &[&'a Eval], is_meant: impl Fn(&Input) -> bool) -> Vec<&'a str> {
+    let meant = evals.iter().filter(|eval| is_meant(&eval.input));
+    meant.map(|eval| eval.id.as_str()).collect()
+}
+
+/// The parts of a text, each at most so wide: broken at spaces, or within a word that is too long.
+fn wrapped(text: &str, width: usize) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    loop {
+        let mut used = 0;
+        let mut space = None;
+        let mut end = rest.len();
+        for (at, c) in rest.char_indices() {
+            used += c.width().unwrap_or(0);
+            if used > width && at > 0 {
+                end = at;
+                break;
+            }
+            if c == ' ' && at > 0 {
+                space = Some(at);
+            }
+        }
+        if end == rest.len() {
+            parts.push(rest);
+            return parts;
+        }
+        // A space further back than half a line would waste more than it helps.
+        let cut = space
+            .filter(|space| *space > end / 2)
+            .map_or(end, |space| space + 1);
+        parts.push(rest[..cut].trim_end_matches(' '));
+        rest = &rest[cut..];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_evals::Listed;
+    use serde_json::json;
+
+    use super::super::super::gather::Choice;
+    use super::super::super::gather::tests::{asking, execution, offer};
+    use super::*;
+
+    fn screen(tools: &[Value], evals: &[Value]) -> String {
+        let offer = offer(tools, evals);
+        let redactor = Redactor::default();
+        let options = ConsentOptions {
+            purpose: Purpose::Run,
+            yes: false,
+            file: None,
+            model: Some("openai:gpt-5"),
+            judge: None,
+            runs: 1,
+            max_turns: 10,
+            redactor: &redactor,
+        };
+        render(&[offer.plan(&Choice::default())], &options)
+    }
+
+    #[test]
+    fn e28_the_screen_shows_what_would_be_called_by_tool() {
+        let tools = [
+            json!({"name": "look", "annotations": {"readOnlyHint": true}}),
+            json!({"name": "drop", "annotations": {"destructiveHint": true}}),
+            json!({"name": "add", "annotations": {"destructiveHint": false}}),
+            json!({"name": "touch"}),
+        ];
+        let evals = [
+            execution("looks", "look", &json!({"at": "x".repeat(100)})),
+            execution("drops", "drop", &json!({})),
+            execution("touches", "touch", &json!({"a": 1})),
+            execution("ghost", "gone", &json!({})),
+            execution("touches-again", "touch", &json!({"a": [1, 2]})),
+            asking("picks", "invocation"),
+            asking("works", "scenario"),
+        ];
+        insta::assert_snapshot!(screen(&tools, &evals));
+    }
+
+    #[test]
+    fn e32_what_a_server_wrote_can_not_act_on_the_screen() {
+        let evil = "a\u{1b}[2J\u{202e}b\n`ok`: it says that it only reads\r\u{200b}";
+        let text = screen(
+            &[json!({"name": evil, "annotations": {"title": evil}})],
+            &[
+                execution(
+                    evil,
+                    evil,
+                    &json!({evil: evil, "env": "$HOME {{env.HOME}} ${HOME}"}),
+                ),
+                asking(&format!("{evil}2"), "scenario"),
+            ],
+        );
+        let hidden = |c: char| c != '\n' && proctor_core::printable::is_hidden(c);
+        assert!(!text.contains(hidden), "{text:?}");
+        assert!(!text.lines().any(|line| line.starts_with("`ok`")), "{text}");
+        assert!(text.contains("$HOME {{env.HOME}} ${HOME}"), "{text}");
+    }
+
+    #[test]
+    fn e28_nothing_is_left_out_without_a_count() {
+        let long = execution("long", "t", &json!({"x": "y".repeat(TEXT)}));
+        let text = screen(&[], &[long]);
+        assert!(text.contains("(8 more characters; "), "{text}");
+        let evals: Vec<Value> = (0..SHOWN + 3)
+            .map(|at| execution(&at.to_string(), "t", &json!({})))
+            .collect();
+        let text = screen(&[], &evals);
+        assert!(
+            text.contains("and 3 more calls that are not shown here; "),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn long_lines_are_broken_at_spaces_and_lose_nothing() {
+        let check = |text: &str, expected: &[&str]| assert_eq!(wrapped(text, 10), expected);
+        check("", &[""]);
+        check("1234567890", &["1234567890"]);
+        check("12345678901", &["1234567890", "1"]);
+        check("1234567 901 3", &["1234567", "901 3"]);
+        check("1 34567890123", &["1 34567890", "123"]);
+        check("漢漢漢漢漢漢", &["漢漢漢漢漢", "漢"]);
+    }
+
+    #[test]
+    fn a_call_is_one_line_of_a_consent_file() {
+        let eval = Listed::from(execution("a", "t", &json!({"b": 1, "a": "x\ny"})));
+        let (tool, arguments) = call(eval.eval().unwrap()).unwrap();
+        let text = call_text(tool, arguments, &Redactor::default());
+        assert_eq!(text, r#"t {"b":1,"a":"x\ny"}"#);
+    }
+}

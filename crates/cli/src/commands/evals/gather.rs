@@ -1,0 +1,394 @@
+//! What servers offer: their tools, and the evals that they ship.
+//!
+//! Its main type is [`Offer`]. A server that does not say that it ships evals is not asked for any.
+
+use mcp_evals::{
+    Eval, Finding, Input, Level, Listed, Report, Severity, Status, validate_with_tools,
+};
+use proctor_core::suite::Server;
+use proctor_run::client::{Caps, Client, ConnectOptions, ListError};
+use proctor_run::evals::{self, Place, Shipped};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// What a server offers, and what is to be said about it.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    pub(crate) server: Server,
+    /// Where the server says that it ships evals; nowhere, if it ships none.
+    pub(crate) places: Vec<Place>,
+    /// All tools, as the server wrote them.
+    pub(crate) tools: Vec<Value>,
+    /// The level that was asked for.
+    pub(crate) level: Option<Level>,
+    /// The evals, of that level as far as it can be told.
+    pub(crate) evals: Vec<Listed>,
+    /// The same, as the server wrote them.
+    pub(crate) raw: Vec<Box<RawValue>>,
+    /// What is wrong with them.
+    pub(crate) report: Report,
+    /// Whether the server says that it tells when its evals change.
+    pub(crate) tells_of_changes: bool,
+}
+
+/// Why it is not known what a server offers.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum GatherError {
+    /// The server does not come up.
+    #[error("{0}")]
+    NotUp(String),
+    /// The server does not list what it has.
+    #[error("the server `{server}`: {source}")]
+    NoList {
+        server: String,
+        #[source]
+        source: ListError,
+    },
+}
+
+/// Which evals are meant, on a user's word.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Choice {
+    pub(crate) level: Option<Level>,
+    /// Ids; all of them if there are none.
+    pub(crate) ids: Vec<String>,
+    /// Only execution evals whose tool says that it only reads, and scenarios on servers whose tools all do.
+    pub(crate) only_read_only: bool,
+}
+
+/// The evals of a server that are to be run.
+#[derive(Debug)]
+pub(crate) struct Planned<'a> {
+    pub(crate) offer: &'a Offer,
+    pub(crate) evals: Vec<&'a Eval>,
+}
+
+/// Looks at servers one after the other.
+pub(crate) async fn gather(
+    servers: &[Server],
+    level: Option<Level>,
+    options: &ConnectOptions,
+    caps: &Caps,
+) -> Result<Vec<Offer>, GatherError> {
+    let mut offers = Vec::new();
+    for server in servers {
+        offers.push(look(server, level, options, caps).await?);
+    }
+    Ok(offers)
+}
+
+/// Connects to a server, asks what it offers, and ends the connection.
+pub(crate) async fn look(
+    server: &Server,
+    level: Option<Level>,
+    options: &ConnectOptions,
+    caps: &Caps,
+) -> Result<Offer, GatherError> {
+    let client = Client::connect(server, options)
+        .await
+        .map_err(|error| GatherError::NotUp(error.naming(&server.name)))?;
+    let offer = ask(server, level, &client, caps).await;
+    client.close().await;
+    offer
+}
+
+/// Asks a server what it offers.
+pub(crate) async fn ask(
+    server: &Server,
+    level: Option<Level>,
+    client: &Client,
+    caps: &Caps,
+) -> Result<Offer, GatherError> {
+    let failed = |source| GatherError::NoList {
+        server: server.name.clone(),
+        source,
+    };
+    let tools = list_tools(client, caps).await.map_err(failed)?;
+    let places = evals::declared(client.identity());
+    let shipped = if places.is_empty() {
+        Vec::new()
+    } else {
+        let listed = evals::list_raw(client, level, caps).await;
+        listed.map_err(failed)?
+    };
+    let (raw, evals): (Vec<_>, Vec<_>) = shipped
+        .into_iter()
+        .map(|Shipped { raw, item }| (raw, item))
+        .unzip();
+    Ok(Offer {
+        server: server.clone(),
+        report: validate_with_tools(&evals, &tools),
+        tells_of_changes: evals::tells_of_changes(client.identity()),
+        places,
+        tools,
+        level,
+        evals,
+        raw,
+    })
+}
+
+async fn list_tools(client: &Client, caps: &Caps) -> Result<Vec<Value>, ListError> {
+    if !client.identity().capabilities.contains_key("tools") {
+        return Ok(Vec::new());
+    }
+    let listed = client.list_tools(caps).await?;
+    // What is nested too deep to be understood is still known by its text.
+    let read =
+        |raw: &RawValue| serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().into());
+    Ok(listed.items.iter().map(|raw| read(raw)).collect())
+}
+
+impl Offer {
+    /// Whether the server says that it ships evals.
+    pub(crate) fn ships_evals(&self) -> bool {
+        !self.places.is_empty()
+    }
+
+    /// The evals that can be run.
+    pub(crate) fn runnable(&self) -> impl Iterator<Item = &Eval> {
+        let valid = self
+            .statuses()
+            .filter(|(_, status)| *status == Status::Valid);
+        valid.filter_map(|(index, _)| self.evals[index].eval())
+    }
+
+    /// The evals that must not be run, each by its place, with what is wrong.
+    pub(crate) fn invalid(&self) -> impl Iterator<Item = (usize, Vec<&Finding>)> {
+        self.with(Status::Invalid, Severity::Error)
+    }
+
+    /// The evals of types that are not known, each by its place, with the notice.
+    pub(crate) fn skipped(&self) -> impl Iterator<Item = (usize, Vec<&Finding>)> {
+        self.with(Status::Skipped, Severity::Skip)
+    }
+
+    fn with(
+        &self,
+        wanted: Status,
+        severity: Severity,
+    ) -> impl Iterator<Item = (usize, Vec<&Finding>)> {
+        let those = self.statuses().filter(move |(_, status)| *status == wanted);
+        those.map(move |(index, _)| {
+            let about = self.findings_of(index).iter();
+            let about = about.filter(|finding| finding.severity == severity);
+            (index, about.collect())
+        })
+    }
+
+    /// What is to be done with each eval.
+    pub(crate) fn statuses(&self) -> impl Iterator<Item = (usize, Status)> {
+        (0..self.evals.len()).map(|index| {
+            let has = |severity| {
+                let mut about = self.findings_of(index).iter();
+                about.any(|finding| finding.severity == severity)
+            };
+            let status = if has(Severity::Skip) {
+                Status::Skipped
+            } else if has(Severity::Error) {
+                Status::Invalid
+            } else {
+                Status::Valid
+            };
+            (index, status)
+        })
+    }
+
+    /// The findings about one eval. They are in the order of the evals, which may be many.
+    fn findings_of(&self, index: usize) -> &[Finding] {
+        let all = &self.report.findings;
+        let start = all.partition_point(|finding| finding.index < index);
+        let end = all.partition_point(|finding| finding.index <= index);
+        &all[start..end]
+    }
+
+    /// The tool of that name.
+    pub(crate) fn tool(&self, name: &str) -> Option<&Value> {
+        let named = |tool: &&Value| tool.get("name").and_then(Value::as_str) == Some(name);
+        self.tools.iter().find(named)
+    }
+
+    /// What a tool says of its effects; the worst of it, if several have one name.
+    pub(crate) fn effect(&self, name: &str) -> Option<Effect> {
+        let named = |tool: &&Value| tool.get("name").and_then(Value::as_str) == Some(name);
+        self.tools.iter().filter(named).map(Effect::of).min()
+    }
+
+    /// What is meant by a choice, of what can be run.
+    pub(crate) fn plan(&self, choice: &Choice) -> Planned<'_> {
+        Planned {
+            offer: self,
+            evals: self
+                .runnable()
+                .filter(|eval| self.is_meant(eval, choice))
+                .collect(),
+        }
+    }
+
+    fn is_meant(&self, eval: &Eval, choice: &Choice) -> bool {
+        let is_level = choice.level.is_none_or(|level| eval.level() == Some(level));
+        let is_named = choice.ids.is_empty() || choice.ids.contains(&eval.id);
+        is_level && is_named && (!choice.only_read_only || self.only_reads(eval))
+    }
+
+    /// Whether all that an eval may call says of itself that it only reads.
+    fn only_reads(&self, eval: &Eval) -> bool {
+        match &eval.input {
+            Input::Execution(input) => self.effect(&input.tool_name) == Some(Effect::ReadOnly),
+            Input::Scenario(_) => self
+                .tools
+                .iter()
+                .all(|tool| Effect::of(tool) == Effect::ReadOnly),
+            // Nothing is called.
+            Input::Invocation(_) | Input::Other(_) => true,
+        }
+    }
+}
+
+/// What a tool says of its effects. Nobody checks it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Effect {
+    /// It may destroy something.
+    Destructive,
+    /// It does not say enough.
+    Unknown,
+    /// It changes things, and destroys nothing.
+    Additive,
+    /// It only reads.
+    ReadOnly,
+}
+
+impl Effect {
+    /// What the annotations of a tool claim.
+    pub(crate) fn of(tool: &Value) -> Self {
+        let hint = |key: &str| tool.get("annotations")?.get(key)?.as_bool();
+        match (hint("readOnlyHint"), hint("destructiveHint")) {
+            // Even where the tool says too that it only reads.
+            (_, Some(true)) => Self::Destructive,
+            (Some(true), _) => Self::ReadOnly,
+            (_, Some(false)) => Self::Additive,
+            (_, None) => Self::Unknown,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use proctor_core::suite::server::{AllowedTools, Transport};
+    use serde_json::json;
+
+    use super::*;
+
+    /// An offer of a server on stdio.
+    pub(crate) fn offer(tools: &[Value], evals: &[Value]) -> Offer {
+        let listed: Vec<Listed> = evals.iter().cloned().map(Listed::from).collect();
+        Offer {
+            server: Server {
+                name: "library".to_owned(),
+                transport: Transport::Stdio {
+                    command: "server".to_owned(),
+                    args: Vec::new(),
+                    env: std::collections::BTreeMap::new(),
+                    folder: ".".into(),
+                },
+                allowed: AllowedTools::All,
+                written: "server".to_owned(),
+            },
+            places: vec![Place::Top],
+            tools: tools.to_vec(),
+            level: None,
+            report: validate_with_tools(&listed, tools),
+            evals: listed,
+            raw: Vec::new(),
+            tells_of_changes: false,
+        }
+    }
+
+    /// An execution eval.
+    pub(crate) fn execution(id: &str, tool: &str, arguments: &Value) -> Value {
+        json!({
+            "id": id, "name": id, "gradingType": "exact-match",
+            "input": {"type": "execution", "toolName": tool, "arguments": arguments},
+            "expected": {"type": "exact-match", "content": []},
+        })
+    }
+
+    /// An eval that asks a model.
+    pub(crate) fn asking(id: &str, level: &str) -> Value {
+        json!({
+            "id": id, "name": id, "gradingType": "llm-as-judge",
+            "input": {"type": level, "messages": [
+                {"role": "user", "content": {"type": "text", "text": "Do it."}},
+            ]},
+            "expected": {"type": "llm-as-judge", "rubric": "It was done."},
+        })
+    }
+
+    fn ids(planned: &Planned<'_>) -> Vec<String> {
+        planned.evals.iter().map(|eval| eval.id.clone()).collect()
+    }
+
+    #[test]
+    fn e16_e17_what_can_not_be_run_is_not_among_the_runnable() {
+        let twice = execution("twice", "a", &json!({}));
+        let mut unknown = asking("new", "telepathy");
+        unknown["gradingType"] = "vote".into();
+        let offer = offer(
+            &[],
+            &[twice.clone(), unknown, asking("ok", "scenario"), twice],
+        );
+        assert_eq!(ids(&offer.plan(&Choice::default())), ["ok"]);
+        let places = |found: Vec<(usize, Vec<&Finding>)>| -> Vec<usize> {
+            assert!(found.iter().all(|(_, about)| !about.is_empty()));
+            found.into_iter().map(|(index, _)| index).collect()
+        };
+        assert_eq!(places(offer.invalid().collect()), [0, 3]);
+        assert_eq!(places(offer.skipped().collect()), [1]);
+    }
+
+    #[test]
+    fn e6_e31_a_choice_is_by_level_by_id_and_by_what_tools_claim() {
+        let claims =
+            |name: &str, annotations: Value| json!({"name": name, "annotations": annotations});
+        let tools = [
+            claims("reads", json!({"readOnlyHint": true})),
+            claims(
+                "liar",
+                json!({"readOnlyHint": true, "destructiveHint": true}),
+            ),
+            claims("adds", json!({"destructiveHint": false})),
+            json!({"name": "silent"}),
+        ];
+        let evals = [
+            execution("1", "reads", &json!({})),
+            execution("2", "liar", &json!({})),
+            execution("3", "adds", &json!({})),
+            execution("4", "silent", &json!({})),
+            execution("5", "absent", &json!({})),
+            asking("6", "invocation"),
+            asking("7", "scenario"),
+        ];
+        let offer = offer(&tools, &evals);
+        let check = |choice: &Choice, expected: &[&str]| {
+            assert_eq!(ids(&offer.plan(choice)), expected);
+        };
+        check(&Choice::default(), &["1", "2", "3", "4", "5", "6", "7"]);
+        let level = Some(Level::Invocation);
+        check(
+            &Choice {
+                level,
+                ..Choice::default()
+            },
+            &["6"],
+        );
+        let named = Choice {
+            ids: vec!["3".to_owned(), "none".to_owned()],
+            ..Choice::default()
+        };
+        check(&named, &["3"]);
+        let only_read_only = Choice {
+            only_read_only: true,
+            ..Choice::default()
+        };
+        check(&only_read_only, &["1", "6"]);
+    }
+}

@@ -1,0 +1,109 @@
+//! `proctor evals list`: the evals that servers ship. Runs nothing.
+
+use proctor_run::client::Caps;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::gather::{Offer, look};
+use super::servers::visit;
+use crate::args::{EvalsListArgs, Format};
+use crate::commands::session::Done;
+use crate::exit::Exit;
+use crate::output;
+
+mod text;
+
+pub(super) fn run(args: &EvalsListArgs) -> anyhow::Result<Exit> {
+    visit(&args.servers, async |visit| {
+        let level = args.level.map(Into::into);
+        let (mut offers, mut errors) = (Vec::new(), Vec::new());
+        for server in visit.servers {
+            // One server that is not there hides no other.
+            match look(server, level, visit.options, &Caps::default()).await {
+                Ok(offer) => offers.push(offer),
+                Err(error) => errors.push(error.to_string()),
+            }
+        }
+        let shown = match args.output.output {
+            Format::Json => {
+                let mut text = serde_json::to_string_pretty(&document(&offers, &errors))?;
+                text.push('\n');
+                visit.redactor.text(&text).into_owned()
+            }
+            Format::Text => text::render(&offers, visit.redactor),
+        };
+        output::result(&shown)?;
+        Ok(match &errors[..] {
+            [] => Done::ok(),
+            errors => Done::because(Exit::Inconclusive, errors.join("\nerror: ")),
+        })
+    })
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    servers: Vec<Shown<'a>>,
+    errors: &'a [String],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown<'a> {
+    server: &'a str,
+    capability: Vec<String>,
+    list_changed: bool,
+    evals: &'a [Box<RawValue>],
+    findings: Vec<Found<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Found<'a> {
+    index: usize,
+    eval_id: Option<&'a str>,
+    severity: &'static str,
+    rule: String,
+    path: &'a str,
+    message: &'a str,
+}
+
+fn document<'a>(offers: &'a [Offer], errors: &'a [String]) -> Document<'a> {
+    let servers = offers.iter().map(|offer| Shown {
+        server: &offer.server.name,
+        capability: offer.places.iter().map(ToString::to_string).collect(),
+        list_changed: offer.tells_of_changes,
+        evals: &offer.raw,
+        findings: offer.report.findings.iter().map(found).collect(),
+    });
+    Document {
+        servers: servers.collect(),
+        errors,
+    }
+}
+
+fn found(finding: &mcp_evals::Finding) -> Found<'_> {
+    Found {
+        index: finding.index,
+        eval_id: finding.id.as_deref(),
+        severity: match finding.severity {
+            mcp_evals::Severity::Error => "error",
+            mcp_evals::Severity::Warning => "warning",
+            mcp_evals::Severity::Skip => "skip",
+        },
+        rule: kebab(&format!("{:?}", finding.rule)),
+        path: &finding.path,
+        message: &finding.text,
+    }
+}
+
+/// `NoEffect` as scripts know words: `no-effect`.
+fn kebab(name: &str) -> String {
+    let mut out = String::new();
+    for c in name.chars() {
+        if c.is_uppercase() && !out.is_empty() {
+            out.push('-');
+        }
+        out.extend(c.to_lowercase());
+    }
+    out
+}

@@ -1,0 +1,120 @@
+//! Which servers the arguments mean, and what is needed to talk to them.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use proctor_core::event::Actor;
+use proctor_core::redact::{Redactor, secrets_of};
+use proctor_core::suite::Server;
+use proctor_run::client::answers::Answers;
+use proctor_run::client::{ConnectOptions, Timeouts};
+use proctor_run::recorder::Recorder;
+
+use crate::args::EvalServersArgs;
+use crate::commands::session::{Done, at_url, from_config, named, of_command};
+use crate::commands::stops::Stops;
+use crate::commands::{environment, secrets};
+use crate::exit::Exit;
+use crate::output;
+
+/// The servers that are meant; the exit code, if what is wrong was said already.
+pub(crate) fn servers(args: &EvalServersArgs) -> anyhow::Result<Result<Vec<Server>, Exit>> {
+    if let Some(url) = &args.url {
+        return Ok(Ok(vec![at_url(url, &args.headers)]));
+    }
+    if let Some(server) = of_command(&args.command)? {
+        return Ok(Ok(vec![server]));
+    }
+    let Some(config) = &args.config else {
+        bail!("which server? give `-- COMMAND…`, `--url URL` or `--config FILE`");
+    };
+    let servers = match from_config(config)? {
+        Ok(servers) => servers,
+        Err(exit) => return Ok(Err(exit)),
+    };
+    if servers.is_empty() {
+        bail!("`{}` has no server that is enabled", config.display());
+    }
+    if args.names.is_empty() {
+        return Ok(Ok(servers));
+    }
+    let mut chosen: Vec<Server> = Vec::new();
+    for name in &args.names {
+        if !chosen.iter().any(|server| &server.name == name) {
+            chosen.push(named(&servers, name, config)?);
+        }
+    }
+    Ok(Ok(chosen))
+}
+
+/// Hides the secrets of the environment, and of these servers.
+pub(crate) fn redactor(servers: &[Server]) -> Redactor {
+    let known = secrets_of(&environment()).into_iter();
+    Redactor::new(known.chain(servers.iter().flat_map(secrets::of_server)))
+}
+
+/// How to look at servers before anything is run.
+pub(crate) fn connect_options(
+    args: &EvalServersArgs,
+    recorder: Recorder,
+    redactor: &Redactor,
+) -> anyhow::Result<ConnectOptions> {
+    Ok(ConnectOptions {
+        actor: Actor::Preflight,
+        recorder: recorder.redacting(redactor),
+        inherited: environment(),
+        pass: args.pass_env.clone(),
+        guard: std::env::current_exe().context("can't tell where Proctor is")?,
+        timeouts: Timeouts {
+            connect: args.connect_timeout,
+            request: args.timeout,
+            total: args.total_timeout,
+            ..Timeouts::default()
+        },
+        answers: Answers::default(),
+        era: None,
+    })
+}
+
+/// What a command that looks at servers works with.
+pub(super) struct Visit<'a> {
+    pub(super) servers: &'a [Server],
+    pub(super) options: &'a ConnectOptions,
+    pub(super) redactor: &'a Redactor,
+}
+
+/// Runs a command that talks to servers and records nothing; Ctrl-C ends it.
+pub(super) fn visit<F>(args: &EvalServersArgs, run: F) -> anyhow::Result<Exit>
+where
+    F: AsyncFnOnce(Visit<'_>) -> anyhow::Result<Done>,
+{
+    let servers = match servers(args)? {
+        Ok(servers) => servers,
+        Err(exit) => return Ok(exit),
+    };
+    let redactor = redactor(&servers);
+    let options = connect_options(args, Recorder::nothing(), &redactor)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let done = runtime.block_on(async {
+        let mut stops = Stops::listen().context("can't listen for signals")?;
+        let visit = Visit {
+            servers: &servers,
+            options: &options,
+            redactor: &redactor,
+        };
+        tokio::select! {
+            done = run(visit) => done,
+            () = stops.next() => Ok(Done::because(Exit::Interrupted, "interrupted")),
+        }
+    });
+    // Processes are ended by their guards, which a runtime that is going away still waits for.
+    runtime.shutdown_timeout(Duration::from_secs(5));
+    let done = done?;
+    if let Some(reason) = &done.reason {
+        let reason = redactor.text(reason);
+        output::message(&format!("error: {}\n", output::printable_lines(&reason)))?;
+    }
+    Ok(done.exit)
+}

@@ -1,0 +1,102 @@
+//! `proctor evals validate`: mistakes in a file of evals that a server is to ship.
+
+use std::path::Path;
+
+use mcp_evals::{Listed, Report, Status, validate, validate_with_tools};
+use proctor_core::evals::file::EvalsFile;
+use proctor_core::printable::printable;
+use proctor_core::problem::Problems;
+use proctor_run::client::Caps;
+use serde_json::json;
+
+use super::gather::gather;
+use super::servers::visit;
+use crate::args::{EvalsValidateArgs, Format};
+use crate::commands::session::Done;
+use crate::commands::{counted, drawn, tally};
+use crate::exit::Exit;
+use crate::output;
+
+pub(super) fn run(args: &EvalsValidateArgs) -> anyhow::Result<Exit> {
+    let mut problems = Problems::default();
+    let file = EvalsFile::load(&args.file, &mut problems);
+    let Some(file) = file else {
+        return show(args, None, problems);
+    };
+    if !args.server.are_given() {
+        let report = validate(&file.evals);
+        file.tell(&report, &mut problems);
+        return show(args, Some((&file.evals, &report)), problems);
+    }
+    visit(&args.server, async |visit| {
+        let offers = match gather(visit.servers, None, visit.options, &Caps::default()).await {
+            Ok(offers) => offers,
+            Err(error) => return Ok(Done::because(Exit::Inconclusive, error.to_string())),
+        };
+        let tools: Vec<_> = offers.into_iter().flat_map(|offer| offer.tools).collect();
+        let report = validate_with_tools(&file.evals, &tools);
+        file.tell(&report, &mut problems);
+        let exit = show(args, Some((&file.evals, &report)), problems)?;
+        Ok(Done { exit, reason: None })
+    })
+}
+
+fn show(
+    args: &EvalsValidateArgs,
+    read: Option<(&[Listed], &Report)>,
+    mut problems: Problems,
+) -> anyhow::Result<Exit> {
+    if args.strict {
+        problems.promote_all();
+    }
+    problems.sort();
+    match args.output.output {
+        Format::Json => output::json(&json!({
+            "files": [args.file],
+            "evals": read.map(|(evals, _)| evals.len()),
+            "errors": problems.errors(),
+            "warnings": problems.warnings(),
+            "problems": problems.iter().collect::<Vec<_>>(),
+        }))?,
+        Format::Text => {
+            let mut text = drawn(&problems);
+            if let Some((evals, report)) = read {
+                text.push_str(&describe(&args.file, evals, report));
+            }
+            text.push_str(&format!("{}\n", tally(&problems)));
+            output::result(&text)?;
+        }
+    }
+    Ok(if problems.has_errors() {
+        Exit::Usage
+    } else {
+        Exit::Ok
+    })
+}
+
+fn describe(path: &Path, evals: &[Listed], report: &Report) -> String {
+    let levels = ["invocation", "execution", "scenario"].map(|level| {
+        let is_it = |item: &&Listed| item.eval().is_some_and(|eval| eval.input.kind() == level);
+        (level, evals.iter().filter(is_it).count())
+    });
+    let parts: Vec<String> = levels
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(level, count)| format!("{count} {level}"))
+        .collect();
+    let path = path.display().to_string();
+    let mut line = format!("{}: {}", printable(&path), counted(evals.len(), "eval"));
+    if !parts.is_empty() {
+        line.push_str(&format!(" ({})", parts.join(", ")));
+    }
+    let skipped = report.findings.iter().map(|finding| finding.index);
+    let mut skipped: Vec<usize> = skipped
+        .filter(|index| report.status(*index) == Status::Skipped)
+        .collect();
+    skipped.dedup();
+    if !skipped.is_empty() {
+        line.push_str(&format!(", {} of a type that is not known", skipped.len()));
+    }
+    line.push('\n');
+    line
+}

@@ -1,0 +1,284 @@
+//! The file that says what somebody has agreed to run: reviewable text, for the repository.
+//!
+//! Its main type is [`Consents`]. An entry holds the hashes of what was agreed to, and a hash over
+//! itself: one that was changed by hand, or by accident, is an error and no consent.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::json;
+
+use super::fingerprint::{EvalMark, Fingerprint, sha256};
+use crate::decode::{Context, Decode, Table, Text, record};
+use crate::document::yaml::{key, quoted};
+use crate::document::{self, MAX_BYTES, MAX_NODES};
+use crate::json::canonical;
+use crate::problem::{Code, Located, Problem, Problems};
+use crate::suite::files;
+
+const KIND: &str = "Consent";
+const VERSION: &str = "1";
+
+const HEADING: &str = "\
+# What was agreed to run of the evals that servers ship. Proctor wrote it; review it like code.
+# If a server's command, tools or evals change, its consent is gone, and Proctor shows the difference.
+";
+
+/// What was agreed to, by the names of the servers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Consents {
+    /// The entries.
+    pub servers: BTreeMap<String, Consent>,
+}
+
+/// What was agreed to on one server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Consent {
+    /// What the server was.
+    pub fingerprint: Fingerprint,
+    /// The calls that were shown, for whoever reviews the file.
+    pub calls: Vec<String>,
+}
+
+record! {
+    /// A file of consents.
+    struct ConsentFile {
+        "kind" => kind: Located<String>,
+        "version" => version: Located<Text>,
+        "servers" => servers: Table<Entry>,
+    }
+}
+
+record! {
+    /// What was agreed to on one server.
+    struct Entry {
+        "target" => target: Text,
+        "given" => given: Vec<Text>,
+        "sha256" => sha256: Located<Text>,
+        "calls" => calls: Vec<Text>,
+        "tools" => tools: Vec<Located<String>>,
+        "evals" => evals: Vec<Located<String>>,
+    }
+}
+
+impl Consent {
+    /// The hash over all of it.
+    fn sha256(&self) -> String {
+        // What a reviewer reads is what was agreed to.
+        let whole = json!([self.fingerprint.sha256(), self.calls]);
+        sha256(&canonical(&whole))
+    }
+
+    fn read(entry: &Entry, cx: &Context<'_>) -> Option<Self> {
+        let mut tools = BTreeMap::new();
+        for line in &entry.tools {
+            let read = line.rsplit_once(' ');
+            let (name, sha256) = read.or_else(|| unreadable(line, cx))?;
+            tools.insert(name.to_owned(), sha256.to_owned());
+        }
+        let mut evals = BTreeMap::new();
+        for line in &entry.evals {
+            let read = line.split_once(' ').and_then(|(level, rest)| {
+                let (id, sha256) = rest.rsplit_once(' ')?;
+                Some((level, id, sha256))
+            });
+            let (level, id, sha256) = read.or_else(|| unreadable(line, cx))?;
+            let mark = EvalMark {
+                level: level.to_owned(),
+                sha256: sha256.to_owned(),
+            };
+            evals.insert(id.to_owned(), mark);
+        }
+        let texts = |texts: &[Text]| texts.iter().map(|text| text.0.clone()).collect();
+        let consent = Self {
+            fingerprint: Fingerprint {
+                target: entry.target.0.clone(),
+                given: texts(&entry.given),
+                tools,
+                evals,
+            },
+            calls: texts(&entry.calls),
+        };
+        if consent.sha256() != entry.sha256.0 {
+            let message = "the entry is not as Proctor wrote it: its hash is another";
+            let problem = Problem::error(Code::Value, message);
+            cx.report(
+                entry.sha256.span,
+                problem.hint("remove the entry to be asked again"),
+            );
+            return None;
+        }
+        Some(consent)
+    }
+
+    fn push(&self, name: &str, out: &mut String) {
+        let Fingerprint {
+            target,
+            given,
+            tools,
+            evals,
+        } = &self.fingerprint;
+        out.push_str(&format!("  {}:\n", key(name)));
+        out.push_str(&format!("    target: {}\n", quoted(target)));
+        push_list("given", given.iter().cloned(), out);
+        out.push_str(&format!("    sha256: {}\n", quoted(&self.sha256())));
+        push_list("calls", self.calls.iter().cloned(), out);
+        let tools = tools
+            .iter()
+            .map(|(name, sha256)| format!("{name} {sha256}"));
+        push_list("tools", tools, out);
+        let evals = evals
+            .iter()
+            .map(|(id, mark)| format!("{} {id} {}", mark.level, mark.sha256));
+        push_list("evals", evals, out);
+    }
+}
+
+fn unreadable<T>(line: &Located<String>, cx: &Context<'_>) -> Option<T> {
+    let problem = Problem::error(Code::Value, "this is not how Proctor writes it");
+    cx.report(
+        line.span,
+        problem.hint("remove the entry to be asked again"),
+    );
+    None
+}
+
+fn push_list(name: &str, lines: impl Iterator<Item = String>, out: &mut String) {
+    for (at, line) in lines.enumerate() {
+        if at == 0 {
+            out.push_str(&format!("    {name}:\n"));
+        }
+        out.push_str(&format!("      - {}\n", quoted(&line)));
+    }
+}
+
+/// Why a consent can't be kept.
+#[derive(Debug, thiserror::Error)]
+#[error("there are more tools and evals than a consent file can hold")]
+pub struct TooMany;
+
+impl Consents {
+    /// Reads a file that is there. Without consents there is an error among the problems.
+    pub fn load(path: &Path, problems: &mut Problems) -> Option<Self> {
+        let source = match files::read(path) {
+            Ok(source) => source,
+            Err(problem) => {
+                problems.push(problem);
+                return None;
+            }
+        };
+        let document = document::parse(&source, problems)?;
+        let shared = RefCell::new(std::mem::take(problems));
+        let cx = Context::new(source, &shared);
+        let file = ConsentFile::decode(&document.root, &cx);
+        let read = file.map(|file| Self::read(&file, &cx));
+        *problems = shared.into_inner();
+        // What is not understood may have been meant to say something.
+        problems.promote_all();
+        read.filter(|_| !problems.has_errors())
+    }
+
+    fn read(file: &ConsentFile, cx: &Context<'_>) -> Self {
+        if file.kind.value != KIND {
+            let message = format!("this is a file of kind `{}`, not `{KIND}`", file.kind.value);
+            cx.report(file.kind.span, Problem::error(Code::Kind, message));
+        } else if file.version.value.0 != VERSION {
+            let message = format!("version `{}` is not known", file.version.value.0);
+            cx.report(file.version.span, Problem::error(Code::Value, message));
+        }
+        let entries = file.servers.iter();
+        let servers = entries
+            .filter_map(|(name, entry)| Some((name.value.clone(), Consent::read(entry, cx)?)));
+        Self {
+            servers: servers.collect(),
+        }
+    }
+
+    /// The file: the same consents always give the same text.
+    pub fn render(&self) -> Result<String, TooMany> {
+        let mut out = format!("{HEADING}kind: {KIND}\nversion: {VERSION}\nservers:\n");
+        let mut nodes = 10;
+        for (name, consent) in &self.servers {
+            consent.push(name, &mut out);
+            let print = &consent.fingerprint;
+            nodes += 10 + print.given.len() + consent.calls.len();
+            nodes += print.tools.len() + print.evals.len();
+        }
+        // What could not be read back would be no consent.
+        if out.len() as u64 > MAX_BYTES || nodes > MAX_NODES {
+            return Err(TooMany);
+        }
+        Ok(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn consents() -> Consents {
+        let tools = [json!({"name": "borrow book\u{202e}"}), json!({"name": ""})];
+        let eval = json!({"id": "a b \"c\"", "input": 5});
+        let fingerprint = Fingerprint::new(
+            "server 'a b'".to_owned(),
+            vec!["KEY".to_owned()],
+            &tools,
+            &[eval.into()],
+        );
+        let calls = vec!["t {\"x\":1}".to_owned()];
+        let consent = Consent { fingerprint, calls };
+        let servers = [
+            ("one".to_owned(), consent.clone()),
+            ("t w o".to_owned(), consent),
+        ];
+        Consents {
+            servers: servers.into_iter().collect(),
+        }
+    }
+
+    fn load(text: &str) -> Result<Consents, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("consent.yaml");
+        std::fs::write(&path, text).unwrap();
+        let mut problems = Problems::default();
+        Consents::load(&path, &mut problems).ok_or_else(|| {
+            let first = problems.iter().next();
+            first
+                .map(|problem| problem.message.clone())
+                .unwrap_or_default()
+        })
+    }
+
+    #[test]
+    fn e30_a_consent_file_is_read_back_as_it_was_written() {
+        let text = consents().render().unwrap();
+        assert_eq!(load(&text), Ok(consents()), "{text}");
+        assert!(text.contains("\n      - \"t {\\\"x\\\":1}\"\n"), "{text}");
+    }
+
+    #[test]
+    fn e30_a_consent_file_that_was_tampered_with_is_an_error() {
+        let text = consents().render().unwrap();
+        let check = |from: &str, to: &str, expected: &str| {
+            let changed = text.replacen(from, to, 1);
+            assert_ne!(changed, text);
+            let error = load(&changed).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        };
+        let hash = "its hash is another";
+        check("server 'a b'", "server b", hash);
+        check("- \"t {", "- \"u {", hash);
+        check("KEY", "YEK", hash);
+        check("other a b", "execution a b", hash);
+        check("other a b \\\"c\\\" ", "x", "not how Proctor writes it");
+        check(
+            "kind: Consent",
+            "kind: Task",
+            "this is a file of kind `Task`",
+        );
+        check("version: 1", "version: 2", "version `2` is not known");
+        check("    target:", "    targets:", "unknown key `targets`");
+        check("kind: Consent", "kind: [", "not valid YAML");
+    }
+}
