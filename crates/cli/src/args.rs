@@ -13,7 +13,9 @@ use proctor_core::plan::{LabelSelector, PlanOptions, Selection};
 use proctor_core::suite::LimitFlags;
 use proctor_core::suite::schema::FileKind;
 
-pub(crate) use self::evals::{EvalServersArgs, EvalsCommand, EvalsListArgs, EvalsValidateArgs};
+pub(crate) use self::evals::{
+    EvalServersArgs, EvalsCommand, EvalsListArgs, EvalsRunArgs, EvalsValidateArgs,
+};
 
 /// A test runner for MCP servers.
 #[derive(Debug, Parser)]
@@ -90,6 +92,18 @@ pub(crate) struct CheckArgs {
     /// An environment variable that servers get besides PATH, HOME and the like
     #[arg(long = "pass-env", value_name = "NAME")]
     pub(crate) pass_env: Vec<String>,
+
+    /// Run evals that servers ship (`taskSets[].evals`) without asking
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+
+    /// Where consent to run shipped evals is kept
+    #[arg(long, value_name = "FILE")]
+    pub(crate) consent: Option<PathBuf>,
+
+    /// The turns of shipped scenarios that name none, and the most of those that do
+    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turns: u32,
 
     #[command(flatten)]
     pub(crate) plan: PlanArgs,

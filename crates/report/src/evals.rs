@@ -127,8 +127,13 @@ fn reason(
         matches!(own.verdict, Verdict::Pass).then(|| own.notes.into_iter().next())?
     });
     let judge = judge.unwrap_or("the judge");
-    Ok(Some(match said {
-        Some(said) => format!("passed according to {judge}: {said}"),
+    // A single vote says whose it is, as this does.
+    let prefix = format!("{judge}: pass: ");
+    Ok(Some(match said.as_deref() {
+        Some(said) => {
+            let said = said.strip_prefix(&prefix).unwrap_or(said);
+            format!("passed according to {judge}: {said}")
+        }
         None => format!("passed according to {judge}"),
     }))
 }

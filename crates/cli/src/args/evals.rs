@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{OutputArgs, header};
+use super::{OutputArgs, RunArgs, header};
 
 /// The evals that servers ship: list them, write them, look for mistakes in them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum EvalsCommand {
     List(EvalsListArgs),
+    Run(Box<EvalsRunArgs>),
     Validate(EvalsValidateArgs),
 }
 
@@ -34,6 +35,68 @@ pub(crate) struct EvalsListArgs {
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// Run the evals that servers ship, once you have agreed to it.
+///
+/// What would be called is shown first: every tool with its arguments, and what the server says of it.
+/// Nothing is called without a yes: on the terminal, by --yes, or by a consent file that matches.
+/// Results stay here; nothing of them goes to the server.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor evals run -- python server.py
+  proctor evals run --level execution --yes --config mcp-config.yaml
+  proctor evals run --model openai:gpt-5 --judge anthropic:claude-sonnet-5 -n 5 -- python server.py
+  proctor evals run --consent evals.consent.yaml -o json -- python server.py
+
+Exit codes: 0 every eval passed, 1 one failed or is invalid, 2 usage, no consent, no model or judge for
+an eval that needs one, no server that ships evals, 3 it can't be told, 4 nothing selected, 130 interrupted.")]
+pub(crate) struct EvalsRunArgs {
+    #[command(flatten)]
+    pub(crate) servers: EvalServersArgs,
+
+    /// Only evals of this level
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) level: Option<LevelArg>,
+
+    /// Only the eval with this id; may be repeated
+    #[arg(long = "id", value_name = "ID")]
+    pub(crate) ids: Vec<String>,
+
+    /// The model that does invocation and scenario evals, such as `openai:gpt-5` or `scripted:FILE`
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+
+    /// The model that judges
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) judge: Option<String>,
+
+    /// Run each eval this often
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: Option<u32>,
+
+    /// The turns of scenarios that name none, and the most of those that do
+    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turns: u32,
+
+    /// Time for each eval
+    #[arg(long, value_name = "DURATION", value_parser = super::span)]
+    pub(crate) task_timeout: Option<Duration>,
+
+    /// Run them without asking
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+
+    /// Where consent is kept: what was agreed to is not asked again, until it changes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) consent: Option<PathBuf>,
+
+    /// Leave out evals that may call a tool which does not say that it only reads
+    #[arg(long)]
+    pub(crate) only_read_only: bool,
+
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
 }
 
 /// Look for mistakes in a file of evals that a server is to ship.

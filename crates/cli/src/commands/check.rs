@@ -6,6 +6,7 @@ mod ending;
 mod folder;
 pub(super) mod prepare;
 mod screen;
+mod shipped;
 mod signals;
 mod target;
 mod width;
@@ -18,7 +19,6 @@ use std::time::Duration;
 use anyhow::Context;
 use proctor_core::event::{Actor, What};
 use proctor_core::suite::Isolation;
-use proctor_report::evals::NotRun;
 use proctor_run::context::RunContext;
 use proctor_run::preflight::{self, PreflightError, Seen};
 use proctor_run::recorder::Recorder;
@@ -46,7 +46,16 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         (None, Some(folder)) => Some((folder.as_path(), true)),
         (None, None) => None,
     };
-    run_prepared(&args.run, prepared, resumed, None)
+    run_prepared(&args.run, prepared, resumed, Shape::Suite)
+}
+
+/// The shape of the JSON document that a run comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// That of a suite.
+    Suite,
+    /// That of evals which servers ship.
+    Evals,
 }
 
 /// Runs what was prepared, in a folder of its own or in that of a run that is gone on with (and
@@ -55,7 +64,7 @@ pub(super) fn run_prepared(
     flags: &RunArgs,
     prepared: Prepared,
     resumed: Option<(&Path, bool)>,
-    listed: Option<Vec<NotRun>>,
+    shape: Shape,
 ) -> anyhow::Result<Exit> {
     let targets = Targets::resolve(flags)?;
     let servers = prepared.context.suite.servers.len();
@@ -68,7 +77,7 @@ pub(super) fn run_prepared(
         .build()?;
     // Before the first byte is written: a limit on the size of files must be an error, not the end.
     let (signals, mut heard) = Signals::listen().context("can't listen for signals")?;
-    let (context, mut run) = folder::open(flags, prepared, resumed)?;
+    let (context, not_run, mut run) = folder::open(flags, prepared, resumed)?;
     // From here on there is a run, and whatever happens, it is ended in order.
     let redactor = context.redactor.clone();
     let is_terminal = std::io::stderr().is_terminal() && !is_dumb();
@@ -91,7 +100,8 @@ pub(super) fn run_prepared(
         redactor: &redactor,
         signals,
         screen,
-        listed,
+        not_run,
+        shape,
     };
     Ok(ending.conclude(run))
 }

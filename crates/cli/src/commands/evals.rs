@@ -2,9 +2,9 @@
 
 #[expect(dead_code, reason = "`evals run` and `init` use it")]
 pub(super) mod consent;
-#[cfg_attr(not(test), expect(dead_code, reason = "`evals run` uses it"))]
 pub(super) mod gather;
 mod list;
+pub(super) mod run;
 pub(super) mod servers;
 mod validate;
 
@@ -14,6 +14,7 @@ use crate::exit::Exit;
 pub(crate) fn run(command: &EvalsCommand) -> anyhow::Result<Exit> {
     match command {
         EvalsCommand::List(args) => list::run(args),
+        EvalsCommand::Run(args) => run::run(args),
         EvalsCommand::Validate(args) => validate::run(args),
     }
 }

@@ -14,6 +14,7 @@ use proctor_report::terminal::{self, Look};
 use proctor_report::{Report, ReportError, json, junit};
 use proctor_run::runner::{Finished, RunError};
 
+use super::Shape;
 use super::folder::Run;
 use super::screen::Screen;
 use super::signals::{Signals, Stage};
@@ -74,7 +75,8 @@ pub(super) struct Ending<'a> {
     pub(super) signals: Signals,
     pub(super) screen: Screen,
     /// Of servers' own evals: those that are listed and not run.
-    pub(super) listed: Option<Vec<NotRun>>,
+    pub(super) not_run: Vec<NotRun>,
+    pub(super) shape: Shape,
 }
 
 impl Ending<'_> {
@@ -83,17 +85,16 @@ impl Ending<'_> {
     /// The record comes first, then files, then what somebody may read: nobody has to, and whoever
     /// does not read can't change what came of the run.
     pub(super) fn conclude(self, run: Run) -> Exit {
-        let as_evals = self.listed.is_some();
-        let listed = self.listed.as_deref().unwrap_or_default();
+        let (listed, shape) = (&self.not_run[..], self.shape);
         let recorded = Recorded::end(&self.over, run, self.redactor, listed);
         let written = recorded
             .as_ref()
-            .map(|recorded| write_files(&self.targets, &recorded.report(listed), as_evals));
+            .map(|recorded| write_files(&self.targets, &recorded.report(listed), shape));
         let mut errors = written.unwrap_or_default();
         self.signals.come_to(Stage::Showing);
         self.screen.finish();
         if let Ok(recorded) = &recorded
-            && let Err(error) = show(self.flags, &self.over, &recorded.report(listed), as_evals)
+            && let Err(error) = show(self.flags, &self.over, &recorded.report(listed), shape)
             // Whoever reads has seen enough.
             && !output::is_broken_pipe(&error)
         {
@@ -201,8 +202,8 @@ fn with_invalid(
 }
 
 /// Writes the result as one JSON document.
-fn write_json(report: &Report<'_>, as_evals: bool, out: &mut dyn Write) -> Result<(), ReportError> {
-    if as_evals {
+fn write_json(report: &Report<'_>, shape: Shape, out: &mut dyn Write) -> Result<(), ReportError> {
+    if shape == Shape::Evals {
         evals::write(report, out)
     } else {
         json::write(report, out)
@@ -210,11 +211,11 @@ fn write_json(report: &Report<'_>, as_evals: bool, out: &mut dyn Write) -> Resul
 }
 
 /// Writes the report to stdout.
-fn show(flags: &RunArgs, over: &Over, report: &Report<'_>, as_evals: bool) -> anyhow::Result<()> {
+fn show(flags: &RunArgs, over: &Over, report: &Report<'_>, shape: Shape) -> anyhow::Result<()> {
     match flags.output.output {
         Format::Json => {
             let mut out = BufWriter::new(io::stdout().lock());
-            write_json(report, as_evals, &mut out).map_err(flattened)?;
+            write_json(report, shape, &mut out).map_err(flattened)?;
             out.flush()?;
         }
         // There is nothing to be shown of a run that did not start, but why.
@@ -232,9 +233,9 @@ fn show(flags: &RunArgs, over: &Over, report: &Report<'_>, as_evals: bool) -> an
 }
 
 /// Writes the files that were asked for; gives what went wrong.
-fn write_files(targets: &Targets, report: &Report<'_>, as_evals: bool) -> Vec<anyhow::Error> {
+fn write_files(targets: &Targets, report: &Report<'_>, shape: Shape) -> Vec<anyhow::Error> {
     let out = targets.out.as_ref();
-    let out = out.map(|target| target.write(|out| write_json(report, as_evals, out)));
+    let out = out.map(|target| target.write(|out| write_json(report, shape, out)));
     let junit = targets.junit.as_ref();
     let junit = junit.map(|target| target.write(|out| junit::write(report, out)));
     [out, junit]

@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use proctor_core::event::{Outcome, Purpose, RECORD_VERSION, RunPlanned, RunStarted, What};
 use proctor_core::record::{RecordOptions, RunReader, RunWriter, trial_stem};
 use proctor_core::summary::Summary;
+use proctor_report::evals::NotRun;
 use proctor_run::context::RunContext;
 use proctor_run::model::Account;
 use proctor_run::runner::TrialSpec;
@@ -75,17 +76,18 @@ pub(super) fn open(
     flags: &RunArgs,
     prepared: Prepared,
     resumed: Option<(&Path, bool)>,
-) -> anyhow::Result<(RunContext, Run)> {
+) -> anyhow::Result<(RunContext, Vec<NotRun>, Run)> {
     let Prepared {
         context,
         planned,
         trials,
+        not_run,
     } = prepared;
     let run = match resumed {
         Some((folder, retry_errors)) => resume(folder, &context, trials, retry_errors)?,
         None => create(flags.record.as_deref(), &context, planned, trials)?,
     };
-    Ok((context, run))
+    Ok((context, not_run, run))
 }
 
 fn create(

@@ -18,12 +18,13 @@ use proctor_core::suite::{
     Agent, Case, Environment, Inputs, Isolation, Judge, JudgeModel, Limits, Suite, digest, load,
     load_script, surroundings,
 };
+use proctor_report::evals::NotRun;
 use proctor_run::context::RunContext;
 use proctor_run::runner::TrialSpec;
 
 use super::context::context;
 use super::folder::plan_of;
-use super::say;
+use super::{say, shipped};
 use crate::args::CheckArgs;
 use crate::commands::list::nothing_selected;
 use crate::commands::{drawn, environment, tally};
@@ -36,6 +37,8 @@ pub(in crate::commands) struct Prepared {
     pub(in crate::commands) planned: RunPlanned,
     /// Every trial of the plan, in order.
     pub(in crate::commands) trials: Vec<TrialSpec>,
+    /// Of servers' own evals: those that are listed and not run.
+    pub(in crate::commands) not_run: Vec<NotRun>,
 }
 
 /// Prepares a run; gives the exit code, if what is wrong was said already.
@@ -70,6 +73,10 @@ pub(super) fn prepare(args: &CheckArgs) -> anyhow::Result<Result<Prepared, Exit>
         return Ok(Err(exit));
     }
     refuse_what_can_t_be_run(&suite)?;
+    let not_run = match shipped::fill(args, &mut suite)? {
+        Ok(not_run) => not_run,
+        Err(exit) => return Ok(Err(exit)),
+    };
     let (planned, trials) = match earlier {
         Some(earlier) => plan_again(&suite, earlier)?,
         None => match plan(
@@ -90,6 +97,7 @@ pub(super) fn prepare(args: &CheckArgs) -> anyhow::Result<Result<Prepared, Exit>
         context,
         planned,
         trials,
+        not_run,
     }))
 }
 
@@ -188,9 +196,6 @@ pub(in crate::commands) fn stand_in(
 
 /// What a suite may ask for and this version can't do is said before anything is started.
 fn refuse_what_can_t_be_run(suite: &Suite) -> anyhow::Result<()> {
-    if !suite.shipped.is_empty() {
-        bail!("`taskSets[].evals` can't be run yet; remove it to run the other task sets");
-    }
     if !suite.unfetched.is_empty() {
         let names = listed(suite.unfetched.iter().map(|source| source.name.as_str()));
         bail!("the checkout of {names} is needed: give it with `--source NAME=DIR`");
@@ -382,7 +387,7 @@ fn planned_agent(agent: &Agent) -> PlannedAgent {
     }
 }
 
-fn judge_name(judge: &Judge) -> String {
+pub(super) fn judge_name(judge: &Judge) -> String {
     match &judge.model {
         JudgeModel::Agent(agent) => {
             model_of(agent).map_or_else(|| agent.name.clone(), ToString::to_string)
