@@ -7,6 +7,7 @@
     reason = "a test that can't go on panics, helpers included"
 )]
 
+mod command;
 mod executions;
 mod http;
 mod invocations;
