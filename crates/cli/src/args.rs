@@ -11,10 +11,9 @@ use proctor_core::duration;
 use proctor_core::pattern::Pattern;
 use proctor_core::plan::{LabelSelector, PlanOptions, Selection};
 use proctor_core::suite::LimitFlags;
-use proctor_core::suite::schema::FileKind;
 
 pub(crate) use self::evals::{
-    EvalServersArgs, EvalsCommand, EvalsListArgs, EvalsRunArgs, EvalsValidateArgs,
+    EvalServersArgs, EvalsCommand, EvalsInitArgs, EvalsListArgs, EvalsRunArgs, EvalsValidateArgs,
 };
 
 /// A test runner for MCP servers.
@@ -469,18 +468,8 @@ pub(crate) enum SchemaKind {
     McpConfig,
     /// The rules of a scripted model
     Scripted,
-}
-
-impl From<SchemaKind> for FileKind {
-    fn from(kind: SchemaKind) -> Self {
-        match kind {
-            SchemaKind::Eval => Self::Eval,
-            SchemaKind::Task => Self::Task,
-            SchemaKind::Agent => Self::Agent,
-            SchemaKind::McpConfig => Self::McpConfig,
-            SchemaKind::Scripted => Self::Script,
-        }
-    }
+    /// Evals that a server ships
+    Evals,
 }
 
 /// Write a small suite to start from. Never overwrites a file.

@@ -1,10 +1,11 @@
 //! The server of the quickstart: a small library, in which books can be looked up and borrowed.
 //!
 //! It is part of the program so that the quickstart needs nothing but a build. It speaks MCP on its
-//! stdin and stdout, in the handshake era.
+//! stdin and stdout, in the handshake era, and ships a few evals.
 
 use std::io::{self, BufRead, Write};
 
+use mcp_evals::{CAPABILITY, EXTENSION, Eval, Expected, Input, METHOD, Message, PageError, Suite};
 use serde_json::{Map, Value, json};
 
 /// The hidden command.
@@ -69,11 +70,22 @@ impl Library {
         match method {
             "initialize" => Ok(json!({
                 "protocolVersion": "2025-11-25",
-                "capabilities": {"tools": {}, "resources": {}, "prompts": {}},
+                "capabilities": {
+                    "tools": {}, "resources": {}, "prompts": {},
+                    CAPABILITY: {},
+                    "experimental": {CAPABILITY: {}},
+                    "extensions": {EXTENSION: {}},
+                },
                 "serverInfo": {"name": "demo-library", "version": env!("CARGO_PKG_VERSION")},
                 "instructions": "Look a book up before you borrow it.",
             })),
             "ping" => Ok(json!({})),
+            METHOD => {
+                let failed = |error: PageError| (error.code(), error.to_string());
+                let params = (!params.is_null()).then_some(params);
+                let page = evals().with_page_size(3).answer(params).map_err(failed)?;
+                Ok(page.to_value())
+            }
             "tools/list" => Ok(json!({"tools": tools()})),
             "tools/call" => self.call(params),
             "resources/list" => Ok(json!({"resources": [{
@@ -187,6 +199,49 @@ impl Book {
     }
 }
 
+/// The evals of the library: one for each tool that only reads, and some that ask a model.
+fn evals() -> Suite {
+    let evals = [
+        execution("finds-solaris", &json!({"title": "solaris"})),
+        execution("finds-nothing", &json!({"author": "nobody"})),
+        Eval::new(
+            "borrows-by-number",
+            "Borrows a book by its number",
+            Input::invocation([Message::user("I am ada. Lend me book number 3.")]),
+            Expected::call("borrow_book", json!({"id": 3, "member": "ada"})),
+        ),
+        Eval::new(
+            "looks-before-it-borrows",
+            "Looks a book up whose number it does not know",
+            Input::invocation([Message::user("I am ada. Lend me Roadside Picnic.")]),
+            Expected::rubric("It looks for the book before it borrows one."),
+        ),
+        Eval::new(
+            "brings-a-book-back",
+            "Brings a book back and takes another",
+            Input::scenario_within(
+                [Message::user(
+                    "I am ada. Take A Wizard of Earthsea back, and lend me Solaris.",
+                )],
+                8,
+            ),
+            Expected::rubric("`A Wizard of Earthsea` was returned, and `Solaris` lent to ada."),
+        ),
+    ];
+    Suite::new(evals.into()).unwrap_or_default()
+}
+
+/// What the library finds when it is as it was at first.
+fn execution(id: &str, arguments: &Value) -> Eval {
+    let found = Library::new().search(arguments.as_object().unwrap_or(&Map::new()));
+    Eval::new(
+        id,
+        "Finds what is there, and nothing else",
+        Input::execution("search_books", arguments.clone()),
+        Expected::content(json!([{"type": "text", "text": found.to_string()}])),
+    )
+}
+
 fn tools() -> Value {
     let text = json!({"type": "string"});
     json!([
@@ -220,6 +275,27 @@ fn tools() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_evals_are_valid_and_come_in_pages() {
+        let mut library = Library::new();
+        let mut ids = Vec::new();
+        let mut params = json!({});
+        loop {
+            let page = library.answer(METHOD, &params).unwrap();
+            let listed = page["evals"].as_array().unwrap().iter();
+            ids.extend(listed.map(|eval| eval["id"].as_str().unwrap().to_owned()));
+            match page.get("nextCursor") {
+                Some(cursor) => params = json!({"cursor": cursor}),
+                None => break,
+            }
+        }
+        assert_eq!(ids.len(), 5, "{ids:?}");
+        let page = library
+            .answer(METHOD, &json!({"level": "scenario"}))
+            .unwrap();
+        assert_eq!(page["evals"][0]["id"], "brings-a-book-back");
+    }
 
     #[test]
     fn a_book_is_lent_once() {

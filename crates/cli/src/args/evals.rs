@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{OutputArgs, RunArgs, header};
+use super::{OutputArgs, RunArgs, header, span};
 
 /// The evals that servers ship: list them, write them, look for mistakes in them.
 #[derive(Debug, Subcommand)]
@@ -13,6 +13,7 @@ pub(crate) enum EvalsCommand {
     List(EvalsListArgs),
     Run(Box<EvalsRunArgs>),
     Validate(EvalsValidateArgs),
+    Init(EvalsInitArgs),
 }
 
 /// Show the evals that servers ship. Runs none of them.
@@ -80,7 +81,7 @@ pub(crate) struct EvalsRunArgs {
     pub(crate) max_turns: u32,
 
     /// Time for each eval
-    #[arg(long, value_name = "DURATION", value_parser = super::span)]
+    #[arg(long, value_name = "DURATION", value_parser = span)]
     pub(crate) task_timeout: Option<Duration>,
 
     /// Run them without asking
@@ -125,6 +126,29 @@ pub(crate) struct EvalsValidateArgs {
     pub(crate) output: OutputArgs,
 }
 
+/// Write a first file of evals from a server's tools. Never overwrites a file.
+///
+/// Tools that say that they only read are called, after you have agreed to it, and what they answer
+/// is what their evals expect. For every tool there is a prompt for you to complete.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor evals init -- python server.py
+  proctor evals init --out tests/evals.yaml --yes --url http://localhost:8080/mcp
+
+Exit codes: 0 written, 2 usage, or it was not agreed to, 3 the server could not be reached or asked.")]
+pub(crate) struct EvalsInitArgs {
+    /// The file to write
+    #[arg(long, value_name = "FILE", default_value = "evals.yaml")]
+    pub(crate) out: PathBuf,
+
+    /// Call the tools without asking
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+
+    #[command(flatten)]
+    pub(crate) server: EvalServersArgs,
+}
+
 /// Which servers, and how they are reached.
 #[derive(Debug, Args)]
 pub(crate) struct EvalServersArgs {
@@ -149,15 +173,15 @@ pub(crate) struct EvalServersArgs {
     pub(crate) pass_env: Vec<String>,
 
     /// How long to wait for a server to come up
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = proctor_core::duration::parse)]
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span)]
     pub(crate) connect_timeout: Duration,
 
     /// How long to wait for an answer
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = proctor_core::duration::parse)]
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span)]
     pub(crate) timeout: Duration,
 
     /// How long to wait for an answer whose server keeps reporting progress
-    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = proctor_core::duration::parse)]
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = span)]
     pub(crate) total_timeout: Duration,
 
     /// The command that starts the server, after `--`

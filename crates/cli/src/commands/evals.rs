@@ -1,8 +1,8 @@
 //! `proctor evals`: the evals that servers ship.
 
-#[expect(dead_code, reason = "`evals run` and `init` use it")]
 pub(super) mod consent;
 pub(super) mod gather;
+mod init;
 mod list;
 pub(super) mod run;
 pub(super) mod servers;
@@ -15,6 +15,7 @@ pub(crate) fn run(command: &EvalsCommand) -> anyhow::Result<Exit> {
     match command {
         EvalsCommand::List(args) => list::run(args),
         EvalsCommand::Run(args) => run::run(args),
+        EvalsCommand::Init(args) => init::run(args),
         EvalsCommand::Validate(args) => validate::run(args),
     }
 }

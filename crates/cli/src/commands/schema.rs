@@ -1,12 +1,19 @@
 //! `proctor schema`: JSON Schemas for editors.
 
-use proctor_core::suite::schema::schema;
+use proctor_core::suite::schema::{FileKind, schema};
 
-use crate::args::SchemaArgs;
+use crate::args::{SchemaArgs, SchemaKind};
 use crate::exit::Exit;
 use crate::output;
 
 pub(crate) fn run(args: &SchemaArgs) -> anyhow::Result<Exit> {
-    output::json(&schema(args.kind.into()))?;
+    output::json(&match args.kind {
+        SchemaKind::Eval => schema(FileKind::Eval),
+        SchemaKind::Task => schema(FileKind::Task),
+        SchemaKind::Agent => schema(FileKind::Agent),
+        SchemaKind::McpConfig => schema(FileKind::McpConfig),
+        SchemaKind::Scripted => schema(FileKind::Script),
+        SchemaKind::Evals => mcp_evals::schema(),
+    })?;
     Ok(Exit::Ok)
 }

@@ -127,6 +127,29 @@ pub(crate) async fn ask(
     })
 }
 
+/// Asks a server for its tools only.
+pub(crate) async fn offer_of_tools(
+    server: &Server,
+    client: &Client,
+    caps: &Caps,
+) -> Result<Offer, GatherError> {
+    let listed = list_tools(client, caps).await;
+    let tools = listed.map_err(|source| GatherError::NoList {
+        server: server.name.clone(),
+        source,
+    })?;
+    Ok(Offer {
+        server: server.clone(),
+        places: Vec::new(),
+        tools,
+        level: None,
+        evals: Vec::new(),
+        raw: Vec::new(),
+        report: Report::default(),
+        tells_of_changes: false,
+    })
+}
+
 async fn list_tools(client: &Client, caps: &Caps) -> Result<Vec<Value>, ListError> {
     if !client.identity().capabilities.contains_key("tools") {
         return Ok(Vec::new());

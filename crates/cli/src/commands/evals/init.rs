@@ -1,0 +1,210 @@
+//! `proctor evals init`: a first file of evals, from a server's tools.
+//!
+//! Only tools that say that they only read are called, and only after somebody agreed to it.
+
+mod arguments;
+mod file;
+mod rounds;
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use mcp_evals::{Eval, Expected, Input, Rule, validate_with_tools};
+use proctor_core::evals::file::EvalsFile;
+use proctor_core::printable::printable;
+use proctor_core::problem::{Problems, SourceText};
+use proctor_core::suite::Server;
+use proctor_run::client::{Caps, Client, ConnectOptions};
+use serde_json::{Map, Value};
+
+use self::rounds::Answer;
+use super::consent::{ConsentOptions, Purpose, obtain};
+use super::gather::{Effect, GatherError, Offer, Planned, offer_of_tools};
+use super::servers::{Visit, visit};
+use crate::args::EvalsInitArgs;
+use crate::commands::counted;
+use crate::commands::session::Done;
+use crate::exit::Exit;
+use crate::output;
+
+/// A call that is to become an eval.
+struct Trial {
+    tool: String,
+    arguments: Map<String, Value>,
+}
+
+/// An execution eval to be, and what there is to say about those that are not.
+type Answered = Vec<(Trial, Answer)>;
+
+pub(super) fn run(args: &EvalsInitArgs) -> anyhow::Result<Exit> {
+    if args.out.symlink_metadata().is_ok() {
+        bail!(
+            "`{}` is there already; nothing was written",
+            args.out.display()
+        );
+    }
+    visit(&args.server, async |visit| {
+        let [server] = visit.servers else {
+            bail!("a file of evals is for one server: choose it with `--server`");
+        };
+        let offer = match look(server, visit.options).await {
+            Ok(offer) => offer,
+            Err(error) => return Ok(Done::because(Exit::Inconclusive, error.to_string())),
+        };
+        if offer.tools.is_empty() {
+            bail!("the server has no tools, so there is nothing to write evals for");
+        }
+        let (trials, mut notes) = trials(&offer);
+        let answered = match agree_and_call(args, &visit, &offer, trials).await? {
+            Ok(answered) => answered,
+            Err(exit) => return Ok(Done { exit, reason: None }),
+        };
+        let mut kept = Vec::new();
+        for (trial, answer) in answered {
+            match answer {
+                Answer::Steady(content) => kept.push((trial, content)),
+                Answer::Unfit(why) => {
+                    notes.push(format!("`{}` got no execution eval: {why}", trial.tool));
+                }
+            }
+        }
+        let text = file::render(&offer, &kept);
+        let warnings = checked(&text, &offer)?;
+        write_new(&args.out, &text)
+            .with_context(|| format!("can't write `{}`", args.out.display()))?;
+        notes.extend(warnings);
+        tell(args, kept.len(), &offer, &notes, &visit)
+    })
+}
+
+/// The tools of a server.
+async fn look(server: &Server, options: &ConnectOptions) -> Result<Offer, GatherError> {
+    let client = Client::connect(server, options)
+        .await
+        .map_err(|error| GatherError::NotUp(error.naming(&server.name)))?;
+    let offer = offer_of_tools(server, &client, &Caps::default()).await;
+    client.close().await;
+    offer
+}
+
+/// The calls to make, and why some are not made.
+fn trials(offer: &Offer) -> (Vec<Trial>, Vec<String>) {
+    let (mut trials, mut notes) = (Vec::new(), Vec::new());
+    for name in file::names(offer) {
+        if offer.effect(name) != Some(Effect::ReadOnly) {
+            notes.push(format!(
+                "`{name}` got no execution eval: it does not say that it only reads"
+            ));
+            continue;
+        }
+        let schema = offer.tool(name).and_then(|tool| tool.get("inputSchema"));
+        match arguments::make(schema.unwrap_or(&Value::Null)) {
+            Ok(arguments) => trials.push(Trial {
+                tool: name.to_owned(),
+                arguments,
+            }),
+            Err(why) => notes.push(format!("`{name}` got no execution eval: {why}")),
+        }
+    }
+    (trials, notes)
+}
+
+/// Shows the calls, asks, and makes them.
+async fn agree_and_call(
+    args: &EvalsInitArgs,
+    visit: &Visit<'_>,
+    offer: &Offer,
+    trials: Vec<Trial>,
+) -> anyhow::Result<Result<Answered, Exit>> {
+    if trials.is_empty() {
+        return Ok(Ok(Vec::new()));
+    }
+    let shown: Vec<Eval> = trials
+        .iter()
+        .map(|trial| {
+            let input = Input::execution(&trial.tool, Value::Object(trial.arguments.clone()));
+            let id = file::execution_id(&trial.tool);
+            Eval::new(
+                id,
+                trial.tool.as_str(),
+                input,
+                Expected::content(Value::Null),
+            )
+        })
+        .collect();
+    let planned = Planned {
+        offer,
+        evals: shown.iter().collect(),
+    };
+    let options = ConsentOptions {
+        purpose: Purpose::Write,
+        yes: args.yes,
+        file: None,
+        model: None,
+        judge: None,
+        runs: 1,
+        max_turns: 0,
+        redactor: visit.redactor,
+    };
+    if let Err(exit) = obtain(&[planned], &options).await? {
+        return Ok(Err(exit));
+    }
+    let answers = rounds::answers(&offer.server, visit, &trials).await;
+    Ok(match answers {
+        Ok(answers) => Ok(trials.into_iter().zip(answers).collect()),
+        Err(error) => {
+            let reason = visit.redactor.text(&error.to_string()).into_owned();
+            output::message(&format!("error: {}\n", output::printable_lines(&reason)))?;
+            Err(Exit::Inconclusive)
+        }
+    })
+}
+
+/// Reads the text as its users will, and gives what there is to warn of.
+fn checked(text: &str, offer: &Offer) -> anyhow::Result<Vec<String>> {
+    let mut problems = Problems::default();
+    let source = SourceText::new("evals.yaml", text.to_owned());
+    let file = EvalsFile::parse(source, &mut problems)
+        .context("what the server answered does not fit into a file of evals")?;
+    let report = validate_with_tools(&file.evals, &offer.tools);
+    if !report.is_valid() {
+        bail!("what the server answered does not make valid evals:\n{report}");
+    }
+    let secrets = report
+        .findings
+        .iter()
+        .filter(|finding| finding.rule == Rule::Secret);
+    Ok(secrets
+        .map(|finding| format!("warning: {finding}"))
+        .collect())
+}
+
+/// Writes a file that is not there yet, even if somebody else writes it just now.
+fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
+    fs::File::create_new(path)?.write_all(text.as_bytes())
+}
+
+fn tell(
+    args: &EvalsInitArgs,
+    executions: usize,
+    offer: &Offer,
+    notes: &[String],
+    visit: &Visit<'_>,
+) -> anyhow::Result<Done> {
+    let mut said = String::new();
+    for note in notes {
+        said.push_str(&format!("{}\n", printable(&visit.redactor.text(note))));
+    }
+    output::message(&output::printable_lines(&said))?;
+    let path = args.out.display().to_string();
+    let path = printable(&path);
+    let invocations = file::names(offer).len();
+    output::result(&format!(
+        "wrote {path}: {}, {} to complete\nnext: complete what is marked TODO, then `proctor evals validate {path}`\n",
+        counted(executions, "execution eval"),
+        counted(invocations, "invocation eval"),
+    ))?;
+    Ok(Done::ok())
+}

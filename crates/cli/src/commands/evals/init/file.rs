@@ -1,0 +1,130 @@
+//! The file of evals, as text with comments for its author.
+
+use std::collections::BTreeSet;
+
+use proctor_core::document::yaml::push_block;
+use proctor_core::printable::printable;
+use serde_json::{Value, json};
+
+use super::super::gather::Offer;
+use super::Trial;
+
+/// How much of a description is quoted.
+const DESCRIPTION: usize = 200;
+
+const HEADING: &str = "\
+# Evals that this server ships with its tools. `proctor evals validate` checks the file.
+# Nothing secret belongs here: whoever uses the server can read it.
+evals:";
+
+/// The names of the tools, each once.
+pub(super) fn names(offer: &Offer) -> Vec<&str> {
+    let mut seen = BTreeSet::new();
+    let names = offer
+        .tools
+        .iter()
+        .filter_map(|tool| tool.get("name")?.as_str());
+    names.filter(|name| seen.insert(*name)).collect()
+}
+
+pub(super) fn execution_id(tool: &str) -> String {
+    format!("{tool}-answers")
+}
+
+/// The file with these calls and what was answered, and a prompt for each tool.
+pub(super) fn render(offer: &Offer, kept: &[(Trial, Value)]) -> String {
+    let mut out = HEADING.to_owned();
+    for (Trial { tool, arguments }, content) in kept {
+        let comment =
+            format!("What `{tool}` answered when this file was written is what it must answer.");
+        let eval = json!({
+            "id": execution_id(tool),
+            "name": format!("{tool} answers as it did"),
+            "gradingType": "exact-match",
+            "input": {"type": "execution", "toolName": tool, "arguments": arguments},
+            "expected": {"type": "exact-match", "content": content},
+        });
+        push(&comment, eval, &mut out);
+    }
+    for tool in names(offer) {
+        let comment = format!(
+            "TODO: write what a user would say that calls for `{tool}`, and the arguments it must get.{}",
+            description(offer, tool)
+        );
+        let prompt = format!("TODO: ask for something that `{tool}` is needed for");
+        let eval = json!({
+            "id": format!("picks-{tool}"),
+            "name": format!("A model picks {tool}"),
+            "gradingType": "exact-match",
+            "input": {"type": "invocation", "messages": [
+                {"role": "user", "content": {"type": "text", "text": prompt}},
+            ]},
+            "expected": {"type": "exact-match", "toolName": tool},
+        });
+        push(&comment, eval, &mut out);
+    }
+    out.push('\n');
+    out
+}
+
+fn description(offer: &Offer, tool: &str) -> String {
+    let text = offer.tool(tool).and_then(|tool| tool.get("description"));
+    let Some(text) = text.and_then(Value::as_str) else {
+        return String::new();
+    };
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match words.char_indices().nth(DESCRIPTION) {
+        Some((end, _)) => format!(" It says: {}…", &words[..end]),
+        None => format!(" It says: {words}"),
+    }
+}
+
+/// Adds an eval below a comment. Nothing that a server wrote ends the comment's line.
+fn push(comment: &str, eval: Value, out: &mut String) {
+    out.push_str(&format!("\n\n  # {}", printable(comment)));
+    push_block(out, &Value::Array(vec![eval]), 2);
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_evals::validate_with_tools;
+    use proctor_core::evals::file::EvalsFile;
+    use proctor_core::problem::{Problems, SourceText};
+
+    use super::super::super::gather::tests::offer;
+    use super::*;
+
+    #[test]
+    fn e38_the_file_is_valid_whatever_a_server_answers() {
+        let evil = "a\nevals: []\u{1b}[31m\u{202e} # \"x\"";
+        let tools = [
+            json!({"name": "sum", "description": "Adds\n two numbers."}),
+            json!({"name": evil, "description": evil}),
+            json!({"name": evil}),
+        ];
+        let offer = offer(&tools, &[]);
+        let content = json!([{"type": "text", "text": evil, "_meta": {evil: [1e300, null]}}]);
+        let arguments = json!({evil: [evil, {}], "yes": true});
+        let trial = Trial {
+            tool: evil.to_owned(),
+            arguments: arguments.as_object().unwrap().clone(),
+        };
+        let text = render(&offer, &[(trial, content.clone())]);
+        let mut problems = Problems::default();
+        let file = EvalsFile::parse(SourceText::new("x", text.clone()), &mut problems);
+        let evals = file.unwrap_or_else(|| panic!("{problems:?}\n{text}")).evals;
+        let report = validate_with_tools(&evals, &tools);
+        assert!(report.is_valid(), "{report}");
+        assert_eq!(evals.len(), 3);
+        let first = evals[0].to_value();
+        assert!(proctor_core::json::equal(
+            &first["expected"]["content"],
+            &content
+        ));
+        assert!(proctor_core::json::equal(
+            &first["input"]["arguments"],
+            &arguments
+        ));
+        assert!(text.contains("It says: Adds two numbers.\n"), "{text}");
+    }
+}
