@@ -49,6 +49,7 @@ pub(crate) struct EvalsListArgs {
   proctor evals run --level execution --yes --config mcp-config.yaml
   proctor evals run --model openai:gpt-5 --judge anthropic:claude-sonnet-5 -n 5 -- python server.py
   proctor evals run --consent evals.consent.yaml -o json -- python server.py
+  proctor evals run --evals evals.yaml --level execution -- python server.py
 
 Exit codes: 0 every eval passed, 1 one failed or is invalid, 2 usage, no consent, no model or judge for
 an eval that needs one, no server that ships evals, 3 it can't be told, 4 nothing selected, 130 interrupted.")]
@@ -63,6 +64,10 @@ pub(crate) struct EvalsRunArgs {
     /// Only the eval with this id; may be repeated
     #[arg(long = "id", value_name = "ID")]
     pub(crate) ids: Vec<String>,
+
+    /// Run the evals of this file instead of those that the server ships; it need not ship any
+    #[arg(long, value_name = "FILE")]
+    pub(crate) evals: Option<PathBuf>,
 
     /// The model that does invocation and scenario evals, such as `openai:gpt-5` or `scripted:FILE`
     #[arg(long, value_name = "MODEL")]

@@ -5,23 +5,26 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use mcp_evals::{Listed, validate_with_tools};
+use proctor_core::evals::file::EvalsFile;
 use proctor_core::event::PlannedOptions;
 use proctor_core::hint::listed;
 use proctor_core::plan::PlanOptions;
+use proctor_core::problem::Problems;
 use proctor_core::suite::{Agent, Case, Isolation, LimitFlags, Limits, Server, ShippedEval, Suite};
 use proctor_report::evals::{NotRun, NotRunOutcome};
 use proctor_run::client::{Caps, ConnectOptions};
 use proctor_run::recorder::Recorder;
 
 use super::consent::{self, ConsentOptions, Granted, Purpose};
-use super::gather::{Choice, Offer, Planned, gather};
+use super::gather::{Choice, GatherError, Offer, Planned, gather};
 use super::servers;
 use crate::args::EvalsRunArgs;
 use crate::commands::check::context::context;
 use crate::commands::check::prepare::{Named, Prepared, plan, stand_in};
 use crate::commands::check::{Shape, run_prepared};
-use crate::commands::environment;
 use crate::commands::stops::Stops;
+use crate::commands::{drawn, environment};
 use crate::exit::Exit;
 use crate::output;
 
@@ -40,7 +43,11 @@ pub(super) fn run(args: &EvalsRunArgs) -> anyhow::Result<Exit> {
     if let Err(exit) = stand_in(&asked, &mut suite)? {
         return Ok(exit);
     }
-    let agreed = match agree(args, &servers)? {
+    let own = match own_evals(args, &servers)? {
+        Ok(own) => own,
+        Err(exit) => return Ok(exit),
+    };
+    let agreed = match agree(args, &servers, own.as_deref())? {
         Ok(agreed) => agreed,
         Err(exit) => return Ok(exit),
     };
@@ -74,6 +81,29 @@ pub(super) fn run(args: &EvalsRunArgs) -> anyhow::Result<Exit> {
     run_prepared(&args.run, prepared, None, Shape::Evals)
 }
 
+/// The evals of the user's own file, if there is one.
+fn own_evals(
+    args: &EvalsRunArgs,
+    servers: &[Server],
+) -> anyhow::Result<Result<Option<Vec<Listed>>, Exit>> {
+    let Some(path) = &args.evals else {
+        return Ok(Ok(None));
+    };
+    if servers.len() != 1 {
+        bail!(
+            "`--evals` is for one server, and there are {}",
+            servers.len()
+        );
+    }
+    let mut problems = Problems::default();
+    let file = EvalsFile::load(path, &mut problems);
+    output::message(&drawn(&problems))?;
+    Ok(match file {
+        Some(file) => Ok(Some(file.evals)),
+        None => Err(Exit::Usage),
+    })
+}
+
 /// A suite that no file describes.
 fn bare_suite(servers: &[Server]) -> Suite {
     let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
@@ -101,7 +131,11 @@ struct Agreed {
 }
 
 /// Looks at the servers, asks, and looks again; gives the exit code if nothing may be run.
-fn agree(args: &EvalsRunArgs, servers: &[Server]) -> anyhow::Result<Result<Agreed, Exit>> {
+fn agree(
+    args: &EvalsRunArgs,
+    servers: &[Server],
+    own: Option<&[Listed]>,
+) -> anyhow::Result<Result<Agreed, Exit>> {
     let redactor = servers::redactor(servers);
     let options = servers::connect_options(&args.servers, Recorder::nothing(), &redactor)?;
     let choice = Choice {
@@ -121,6 +155,7 @@ fn agree(args: &EvalsRunArgs, servers: &[Server]) -> anyhow::Result<Result<Agree
             redactor: &redactor,
         },
         choice: &choice,
+        own,
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -141,6 +176,8 @@ fn agree(args: &EvalsRunArgs, servers: &[Server]) -> anyhow::Result<Result<Agree
 struct Terms<'a> {
     consent: ConsentOptions<'a>,
     choice: &'a Choice,
+    /// Evals of the user's own, instead of those that the server ships.
+    own: Option<&'a [Listed]>,
 }
 
 async fn look_and_ask(
@@ -148,12 +185,11 @@ async fn look_and_ask(
     options: &ConnectOptions,
     terms: &Terms<'_>,
 ) -> anyhow::Result<Result<Agreed, Exit>> {
-    let caps = Caps::default();
-    let offers = match gather(servers, terms.choice.level, options, &caps).await {
+    let offers = match look(servers, options, terms).await {
         Ok(offers) => offers,
         Err(error) => return inconclusive(&error.to_string(), terms),
     };
-    if !offers.iter().any(Offer::ships_evals) {
+    if terms.own.is_none() && !offers.iter().any(Offer::ships_evals) {
         let names = listed(servers.iter().map(|server| server.name.as_str()));
         bail!("{names} ships no evals: nothing of the kind is declared");
     }
@@ -169,7 +205,7 @@ async fn look_and_ask(
         Err(exit) => return Ok(Err(exit)),
     };
     // What somebody agreed to may have changed while they read it.
-    let again = match gather(servers, terms.choice.level, options, &caps).await {
+    let again = match look(servers, options, terms).await {
         Ok(again) => again,
         Err(error) => return inconclusive(&error.to_string(), terms),
     };
@@ -191,6 +227,24 @@ async fn look_and_ask(
         not_run,
         timeouts: options.timeouts,
     }))
+}
+
+/// What servers offer, with the user's own evals in place of theirs.
+async fn look(
+    servers: &[Server],
+    options: &ConnectOptions,
+    terms: &Terms<'_>,
+) -> Result<Vec<Offer>, GatherError> {
+    let level = terms.choice.level;
+    let mut offers = gather(servers, level, options, &Caps::default()).await?;
+    for (offer, own) in offers.iter_mut().zip(terms.own) {
+        let of_level = |item: &&Listed| {
+            level.is_none_or(|level| item.eval().is_none_or(|eval| eval.level() == Some(level)))
+        };
+        offer.evals = own.iter().filter(of_level).cloned().collect();
+        offer.report = validate_with_tools(&offer.evals, &offer.tools);
+    }
+    Ok(offers)
 }
 
 fn inconclusive(reason: &str, terms: &Terms<'_>) -> anyhow::Result<Result<Agreed, Exit>> {
