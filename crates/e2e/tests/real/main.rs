@@ -8,6 +8,7 @@
 
 mod canary;
 mod disk;
+mod init;
 mod offers;
 mod servers;
 mod stops;
