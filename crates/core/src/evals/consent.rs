@@ -4,12 +4,13 @@
 //! itself: one that was changed by hand, or by accident, is an error and no consent.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use mcp_evals::Level;
 use serde_json::json;
 
-use super::fingerprint::{EvalMark, Fingerprint, sha256};
+use super::fingerprint::{Difference, EvalMark, Fingerprint, sha256};
 use crate::decode::{Context, Decode, Table, Text, record};
 use crate::document::yaml::{key, quoted};
 use crate::document::{self, MAX_BYTES, MAX_NODES};
@@ -37,8 +38,10 @@ pub struct Consents {
 pub struct Consent {
     /// What the server was.
     pub fingerprint: Fingerprint,
+    /// The ids of the evals that were shown and agreed to.
+    pub agreed: BTreeSet<String>,
     /// The calls that were shown, for whoever reviews the file.
-    pub calls: Vec<String>,
+    pub calls: BTreeSet<String>,
 }
 
 record! {
@@ -57,16 +60,23 @@ record! {
         "given" => given: Vec<Text>,
         "sha256" => sha256: Located<Text>,
         "calls" => calls: Vec<Text>,
+        "agreed" => agreed: Vec<Text>,
         "tools" => tools: Vec<Located<String>>,
         "evals" => evals: Vec<Located<String>>,
     }
 }
 
 impl Consent {
+    /// What has changed since, if anything has; of a level, only its evals count.
+    pub fn difference(&self, now: &Fingerprint, level: Option<Level>) -> Option<Difference> {
+        let agreed = self.fingerprint.clone().of_level(level);
+        agreed.difference(&now.clone().of_level(level))
+    }
+
     /// The hash over all of it.
     fn sha256(&self) -> String {
         // What a reviewer reads is what was agreed to.
-        let whole = json!([self.fingerprint.sha256(), self.calls]);
+        let whole = json!([self.fingerprint.sha256(), self.agreed, self.calls]);
         sha256(&canonical(&whole))
     }
 
@@ -90,15 +100,16 @@ impl Consent {
             };
             evals.insert(id.to_owned(), mark);
         }
-        let texts = |texts: &[Text]| texts.iter().map(|text| text.0.clone()).collect();
+        let set = |texts: &[Text]| texts.iter().map(|text| text.0.clone()).collect();
         let consent = Self {
             fingerprint: Fingerprint {
                 target: entry.target.0.clone(),
-                given: texts(&entry.given),
+                given: entry.given.iter().map(|name| name.0.clone()).collect(),
                 tools,
                 evals,
             },
-            calls: texts(&entry.calls),
+            agreed: set(&entry.agreed),
+            calls: set(&entry.calls),
         };
         if consent.sha256() != entry.sha256.0 {
             let message = "the entry is not as Proctor wrote it: its hash is another";
@@ -124,6 +135,7 @@ impl Consent {
         push_list("given", given.iter().cloned(), out);
         out.push_str(&format!("    sha256: {}\n", quoted(&self.sha256())));
         push_list("calls", self.calls.iter().cloned(), out);
+        push_list("agreed", self.agreed.iter().cloned(), out);
         let tools = tools
             .iter()
             .map(|(name, sha256)| format!("{name} {sha256}"));
@@ -202,7 +214,7 @@ impl Consents {
         for (name, consent) in &self.servers {
             consent.push(name, &mut out);
             let print = &consent.fingerprint;
-            nodes += 10 + print.given.len() + consent.calls.len();
+            nodes += 10 + print.given.len() + consent.calls.len() + consent.agreed.len();
             nodes += print.tools.len() + print.evals.len();
         }
         // What could not be read back would be no consent.
@@ -226,8 +238,11 @@ mod tests {
             &tools,
             &[eval.into()],
         );
-        let calls = vec!["t {\"x\":1}".to_owned()];
-        let consent = Consent { fingerprint, calls };
+        let consent = Consent {
+            fingerprint,
+            agreed: ["a b \"c\"".to_owned()].into(),
+            calls: ["t {\"x\":1}".to_owned()].into(),
+        };
         let servers = [
             ("one".to_owned(), consent.clone()),
             ("t w o".to_owned(), consent),
@@ -269,6 +284,7 @@ mod tests {
         let hash = "its hash is another";
         check("server 'a b'", "server b", hash);
         check("- \"t {", "- \"u {", hash);
+        check("    agreed:\n", "    agreed:\n      - more\n", hash);
         check("KEY", "YEK", hash);
         check("other a b", "execution a b", hash);
         check("other a b \\\"c\\\" ", "x", "not how Proctor writes it");

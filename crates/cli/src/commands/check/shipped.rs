@@ -101,6 +101,7 @@ async fn find_and_ask(
     let terms = ConsentOptions {
         purpose: Purpose::Run,
         yes: args.yes,
+        terminal: consent::is_terminal(),
         file: args.consent.as_deref(),
         model: model.as_deref(),
         judge: judge.as_deref(),

@@ -29,6 +29,8 @@ pub(crate) struct ConsentOptions<'a> {
     pub(crate) purpose: Purpose,
     /// The user says yes beforehand.
     pub(crate) yes: bool,
+    /// Whether there is a terminal to ask on.
+    pub(crate) terminal: bool,
     /// Where consent is kept.
     pub(crate) file: Option<&'a Path>,
     /// The model that will be asked.
@@ -114,6 +116,11 @@ struct Kept {
     is_all: bool,
 }
 
+/// Whether somebody can be shown something and asked.
+pub(crate) fn is_terminal() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
 /// Shows what would be called, and asks unless that was answered before; gives the exit code if it
 /// may not be. Dropping the future while it waits for an answer ends the waiting.
 pub(crate) async fn obtain(
@@ -155,7 +162,7 @@ pub(crate) async fn obtain(
         None => None,
     };
     if !options.yes || is_gone {
-        if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+        if !options.terminal {
             refuse(options, is_gone)?;
             return Ok(Err(Exit::Usage));
         }
@@ -187,38 +194,45 @@ fn kept(
         is_all: true,
         ..Kept::default()
     };
-    for Planned { offer, .. } in planned.iter().filter(|planned| !planned.evals.is_empty()) {
+    for Planned { offer, evals } in planned.iter().filter(|planned| !planned.evals.is_empty()) {
         let Some(consent) = consents.servers.get(&offer.server.name) else {
             kept.is_all = false;
             continue;
         };
-        let agreed = consent.fingerprint.clone().of_level(offer.level);
-        let now = print_of(offer, options.redactor).of_level(offer.level);
-        if let Some(difference) = agreed.difference(&now) {
+        let now = print_of(offer, options.redactor);
+        if let Some(difference) = consent.difference(&now, offer.level) {
             kept.is_all = false;
             kept.differences
                 .push((offer.server.name.clone(), difference));
         }
+        // What was there, and was not shown, was not agreed to.
+        kept.is_all &= evals.iter().all(|eval| consent.agreed.contains(&eval.id));
     }
     kept.consents = consents;
     Ok(Ok(kept))
 }
 
-/// The consents with what is agreed to now.
+/// The consents with what is agreed to now. What was agreed to before stays so if nothing has changed.
 fn with_new(mut consents: Consents, planned: &[Planned<'_>], redactor: &Redactor) -> Consents {
     for Planned { offer, evals } in planned.iter().filter(|planned| !planned.evals.is_empty()) {
-        let mut calls: Vec<String> = evals
-            .iter()
-            .filter_map(|eval| call(eval))
-            .map(|(tool, arguments)| screen::call_text(tool, arguments, redactor))
-            .collect();
-        calls.sort();
-        calls.dedup();
-        let consent = Consent {
-            fingerprint: print_of(offer, redactor),
-            calls,
+        let calls = evals.iter().filter_map(|eval| call(eval));
+        let fingerprint = print_of(offer, redactor);
+        let mut consent = Consent {
+            agreed: evals.iter().map(|eval| eval.id.clone()).collect(),
+            calls: calls
+                .map(|(tool, arguments)| screen::call_text(tool, arguments, redactor))
+                .collect(),
+            fingerprint,
         };
-        consents.servers.insert(offer.server.name.clone(), consent);
+        let name = &offer.server.name;
+        if let Some(old) = consents.servers.get(name)
+            && old.difference(&consent.fingerprint, offer.level).is_none()
+        {
+            consent.fingerprint = old.fingerprint.clone();
+            consent.agreed.extend(old.agreed.iter().cloned());
+            consent.calls.extend(old.calls.iter().cloned());
+        }
+        consents.servers.insert(name.clone(), consent);
     }
     consents
 }
@@ -297,6 +311,7 @@ fn say(text: &str, redactor: &Redactor) -> anyhow::Result<()> {
 mod tests {
     use serde_json::json;
 
+    use super::super::gather::Choice;
     use super::super::gather::tests::{execution, offer};
     use super::*;
 
@@ -336,6 +351,88 @@ mod tests {
             stranger,
             "`stranger` is not what was agreed to:\n  the server was `` and is `server`",
         );
+    }
+
+    /// What comes of a server, with a consent file and without a terminal.
+    async fn come_of(offer: &Offer, path: &Path, yes: bool) -> Result<(), Exit> {
+        come_of_part(offer, &Choice::default(), path, yes).await
+    }
+
+    async fn come_of_part(
+        offer: &Offer,
+        choice: &Choice,
+        path: &Path,
+        yes: bool,
+    ) -> Result<(), Exit> {
+        let redactor = Redactor::default();
+        let options = ConsentOptions {
+            purpose: Purpose::Run,
+            yes,
+            terminal: false,
+            file: Some(path),
+            model: None,
+            judge: None,
+            runs: 1,
+            max_turns: 10,
+            redactor: &redactor,
+        };
+        let planned = [offer.plan(choice)];
+        let granted = obtain(&planned, &options).await.expect("no error");
+        let granted = granted?;
+        assert_eq!(granted.still_holds(std::slice::from_ref(offer)), Ok(()));
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn e29_e30_a_consent_file_agrees_until_anything_differs() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("consent.yaml");
+        let tools = [json!({"name": "a"})];
+        let one = offer(&tools, &[execution("one", "a", &json!({"x": 1}))]);
+        // Without a terminal, a yes or an entry nothing is agreed to, and nothing is kept.
+        assert_eq!(come_of(&one, &path, false).await, Err(Exit::Usage));
+        assert!(!path.exists());
+        assert_eq!(come_of(&one, &path, true).await, Ok(()));
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(r#"- "a {\"x\":1}""#), "{text}");
+        assert_eq!(come_of(&one, &path, false).await, Ok(()));
+        // Who agreed to one eval has not agreed to the others.
+        let both = [
+            execution("one", "a", &json!({"x": 1})),
+            execution("more", "a", &json!({})),
+        ];
+        let both = offer(&tools, &both);
+        let part = folder.path().join("part.yaml");
+        let only_one = Choice {
+            ids: vec!["one".to_owned()],
+            ..Choice::default()
+        };
+        assert_eq!(come_of_part(&both, &only_one, &part, true).await, Ok(()));
+        assert_eq!(come_of_part(&both, &only_one, &part, false).await, Ok(()));
+        assert_eq!(come_of(&both, &part, false).await, Err(Exit::Usage));
+        assert_eq!(come_of(&both, &part, true).await, Ok(()));
+        assert_eq!(come_of_part(&both, &only_one, &part, false).await, Ok(()));
+        assert_eq!(come_of(&both, &part, false).await, Ok(()));
+        // Another server has no entry; its own does not touch the first.
+        let mut two = offer(&tools, &[execution("two", "a", &json!({}))]);
+        two.server.name = "two".to_owned();
+        assert_eq!(come_of(&two, &path, false).await, Err(Exit::Usage));
+        assert_eq!(come_of(&two, &path, true).await, Ok(()));
+        assert_eq!(come_of(&one, &path, false).await, Ok(()));
+        let text = std::fs::read_to_string(&path).unwrap();
+        let changed = [
+            offer(&tools, &[execution("one", "a", &json!({"x": 2}))]),
+            offer(&[], &[execution("one", "a", &json!({"x": 1}))]),
+        ];
+        for changed in changed {
+            for yes in [false, true] {
+                assert_eq!(come_of(&changed, &path, yes).await, Err(Exit::Usage));
+            }
+        }
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        std::fs::write(&path, text.replace("target", "tarpit")).unwrap();
+        assert_eq!(come_of(&one, &path, true).await, Err(Exit::Usage));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 
     #[test]

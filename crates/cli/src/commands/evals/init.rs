@@ -20,7 +20,7 @@ use proctor_run::client::{Caps, Client, ConnectOptions};
 use serde_json::{Map, Value};
 
 use self::rounds::Answer;
-use super::consent::{ConsentOptions, Purpose, obtain};
+use super::consent::{ConsentOptions, Purpose, is_terminal, obtain};
 use super::gather::{Effect, GatherError, Offer, Planned, offer_of_tools};
 use super::servers::{Visit, visit};
 use crate::args::EvalsInitArgs;
@@ -141,6 +141,7 @@ async fn agree_and_call(
     let options = ConsentOptions {
         purpose: Purpose::Write,
         yes: args.yes,
+        terminal: is_terminal(),
         file: None,
         model: None,
         judge: None,
@@ -148,10 +149,11 @@ async fn agree_and_call(
         max_turns: 0,
         redactor: visit.redactor,
     };
-    if let Err(exit) = obtain(&[planned], &options).await? {
-        return Ok(Err(exit));
-    }
-    let answers = rounds::answers(&offer.server, visit, &trials).await;
+    let granted = match obtain(&[planned], &options).await? {
+        Ok(granted) => granted,
+        Err(exit) => return Ok(Err(exit)),
+    };
+    let answers = rounds::answers(&offer.server, visit, &granted, &trials).await;
     Ok(match answers {
         Ok(answers) => Ok(trials.into_iter().zip(answers).collect()),
         Err(error) => {

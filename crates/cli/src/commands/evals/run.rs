@@ -147,6 +147,7 @@ fn agree(
         consent: ConsentOptions {
             purpose: Purpose::Run,
             yes: args.yes,
+            terminal: consent::is_terminal(),
             file: args.consent.as_deref(),
             model: args.model.as_deref(),
             judge: args.judge.as_deref(),

@@ -313,6 +313,7 @@ mod tests {
         let options = ConsentOptions {
             purpose: Purpose::Run,
             yes: false,
+            terminal: false,
             file: None,
             model: Some("openai:gpt-5"),
             judge: None,

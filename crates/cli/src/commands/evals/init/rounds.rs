@@ -12,7 +12,8 @@ use proctor_run::client::{CallError, Caps, Client};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::super::gather::GatherError;
+use super::super::consent::{Difference, Granted};
+use super::super::gather::{GatherError, offer_of_tools};
 use super::super::servers::Visit;
 use super::Trial;
 
@@ -34,16 +35,28 @@ pub(super) enum Answer {
     Unfit(String),
 }
 
+/// Why tools were not called.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RoundError {
+    /// The server is not there.
+    #[error(transparent)]
+    Gather(#[from] GatherError),
+    /// It is not what was agreed to.
+    #[error(transparent)]
+    Changed(#[from] Difference),
+}
+
 /// Calls every tool twice.
 pub(super) async fn answers(
     server: &Server,
     visit: &Visit<'_>,
+    granted: &Granted,
     trials: &[Trial],
-) -> Result<Vec<Answer>, GatherError> {
-    let first = round(server, visit, trials).await?;
+) -> Result<Vec<Answer>, RoundError> {
+    let first = round(server, visit, granted, trials).await?;
     let resume = Instant::now() + APART;
     tokio::time::sleep_until(resume).await;
-    let second = round(server, visit, trials).await?;
+    let second = round(server, visit, granted, trials).await?;
     let dates = dates(Timestamp::now());
     let pairs = first.into_iter().zip(second);
     Ok(pairs
@@ -57,18 +70,30 @@ pub(super) async fn answers(
 async fn round(
     server: &Server,
     visit: &Visit<'_>,
+    granted: &Granted,
     trials: &[Trial],
-) -> Result<Vec<Result<Value, String>>, GatherError> {
+) -> Result<Vec<Result<Value, String>>, RoundError> {
     let client = Client::connect(server, visit.options)
         .await
         .map_err(|error| GatherError::NotUp(error.naming(&server.name)))?;
-    // What the stateless era repeats in headers stands in the list.
-    let _ = client.list_tools(&Caps::default()).await;
+    let contents = call_all(server, &client, granted, trials).await;
+    client.close().await;
+    contents
+}
+
+async fn call_all(
+    server: &Server,
+    client: &Client,
+    granted: &Granted,
+    trials: &[Trial],
+) -> Result<Vec<Result<Value, String>>, RoundError> {
+    // A server that was started again may not be the one that was shown.
+    let offer = offer_of_tools(server, client, &Caps::default()).await?;
+    granted.still_holds(&[offer])?;
     let mut contents = Vec::new();
     for trial in trials {
-        contents.push(call(&client, trial).await);
+        contents.push(call(client, trial).await);
     }
-    client.close().await;
     Ok(contents)
 }
 
