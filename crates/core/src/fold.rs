@@ -24,7 +24,7 @@ use crate::transcript::Transcript;
 
 use self::calls::Calls;
 use self::findings::Findings;
-use self::pairing::{Found, Pairing};
+use self::pairing::{Cancelled, Found, Pairing};
 use crate::message::{self, Kind, Message, Unparsable};
 
 pub use self::text::Text;
@@ -234,7 +234,12 @@ impl Fold {
                 method: "notifications/cancelled",
             } => {
                 if let Some(id) = message.cancelled() {
-                    self.pairing.cancelled(place, &id);
+                    let why = if message.is_unwanted() {
+                        Cancelled::Unwanted
+                    } else {
+                        Cancelled::GivenUp
+                    };
+                    self.pairing.cancelled(place, &id, why);
                 }
             }
             // An answer to a question of the server: no part of the transcript.
@@ -269,6 +274,7 @@ impl Fold {
                 }
                 return;
             }
+            Found::Unwanted => return,
             Found::Late => (
                 FindingKind::LateAnswer,
                 format!("{id} was answered after it was cancelled"),

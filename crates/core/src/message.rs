@@ -11,6 +11,9 @@ use serde_json::value::RawValue;
 
 use crate::json;
 
+/// Why a request is cancelled that did not take too long: whoever asked has gone.
+pub const UNWANTED: &str = "no longer wanted";
+
 /// How many messages one batch may hold.
 const MAX_BATCH: usize = 10_000;
 
@@ -96,6 +99,18 @@ impl Message<'_> {
             (None, None) if self.error.is_some() => Kind::Answer { id: Id::Absent },
             (None, _) => Kind::Neither,
         }
+    }
+
+    /// Whether a cancellation says that nobody wants the answer any more, in the words of
+    /// [`UNWANTED`]: who answers all the same has done nothing wrong.
+    pub fn is_unwanted(&self) -> bool {
+        #[derive(serde::Deserialize)]
+        struct Cancelled {
+            reason: Option<String>,
+        }
+        let params = self.params.map(RawValue::get);
+        let params = params.and_then(|params| serde_json::from_str::<Cancelled>(params).ok());
+        params.is_some_and(|params| params.reason.as_deref() == Some(UNWANTED))
     }
 
     /// The id that a cancellation names.

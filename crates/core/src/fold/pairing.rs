@@ -21,7 +21,16 @@ pub(super) struct Asked {
     /// The length of a message that was cut while it waited: that may have been its answer.
     pub(super) cut: Option<u64>,
     exchange: Option<u64>,
-    cancelled: bool,
+    cancelled: Option<Cancelled>,
+}
+
+/// Why nobody waits for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cancelled {
+    /// It took too long, or nobody says.
+    GivenUp,
+    /// Whoever asked has gone.
+    Unwanted,
 }
 
 /// What an answer belongs to.
@@ -30,6 +39,8 @@ pub(super) enum Found {
     Asked(Asked),
     /// It was asked, and then cancelled.
     Late,
+    /// It was asked, and then cancelled through no fault of the server.
+    Unwanted,
     /// It was answered already.
     Again,
     /// Nobody asked.
@@ -58,7 +69,7 @@ impl Pairing {
             call,
             cut: None,
             exchange: place.exchange,
-            cancelled: false,
+            cancelled: None,
         });
     }
 
@@ -70,12 +81,11 @@ impl Pairing {
         match self.take(place, &key) {
             Some(asked) => {
                 self.forget_exchange(&asked, &key);
-                let was_cancelled = asked.cancelled;
                 self.remember(key);
-                if was_cancelled {
-                    Found::Late
-                } else {
-                    Found::Asked(asked)
+                match asked.cancelled {
+                    Some(Cancelled::GivenUp) => Found::Late,
+                    Some(Cancelled::Unwanted) => Found::Unwanted,
+                    None => Found::Asked(asked),
                 }
             }
             None if self.answered.contains(&key) => Found::Again,
@@ -83,11 +93,13 @@ impl Pairing {
         }
     }
 
-    pub(super) fn cancelled(&mut self, place: Place, id: &Id) {
+    pub(super) fn cancelled(&mut self, place: Place, id: &Id, why: Cancelled) {
         // A cancellation has an exchange of its own on HTTP.
         let waiting = self.waiting.get_mut(&(place.conn, id.clone()));
-        if let Some(asked) = waiting.and_then(|waiting| waiting.iter_mut().find(|a| !a.cancelled)) {
-            asked.cancelled = true;
+        if let Some(asked) =
+            waiting.and_then(|waiting| waiting.iter_mut().find(|a| a.cancelled.is_none()))
+        {
+            asked.cancelled = Some(why);
         }
     }
 
@@ -99,7 +111,7 @@ impl Pairing {
             .iter_mut()
             .filter(|((conn, _), _)| *conn == place.conn)
             .flat_map(|(_, waiting)| waiting)
-            .filter(|asked| !asked.cancelled)
+            .filter(|asked| asked.cancelled.is_none())
             .collect();
         let any_here = waiting.iter().any(|asked| is_here(asked));
         for asked in waiting

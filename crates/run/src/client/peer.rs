@@ -113,9 +113,14 @@ impl Peer {
         }
     }
 
-    /// Stops to wait for an answer.
+    /// Stops to wait for an answer that takes too long.
     pub(crate) fn give_up(&self, id: u64) {
         self.lock().take(id, Past::GivenUp);
+    }
+
+    /// Stops to wait for an answer that nobody wants any more.
+    pub(crate) fn abandon(&self, id: u64) {
+        self.lock().take(id, Past::Unwanted);
     }
 
     /// Ends a request without an answer, unless it has one already.
@@ -237,6 +242,8 @@ impl Peer {
         let past = number.and_then(|n| state.past(n));
         drop(state);
         let (kind, what) = match past {
+            // It was under way when it was cancelled.
+            Some(Past::Unwanted) => return,
             Some(Past::Answered) => (FindingKind::DuplicateAnswer, "a second answer with"),
             Some(Past::GivenUp) => (FindingKind::LateAnswer, "an answer after giving up, with"),
             None => (

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proctor_core::message::UNWANTED;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use tokio::task::JoinHandle;
@@ -69,15 +70,15 @@ impl Wire<'_> {
             exchange: None,
             // A request that opens a connection can't be cancelled.
             cancellable: !["initialize", "server/discover"].contains(&method),
+            timed_out: false,
         };
         match self.link.send(self.peer, message, &labels).await {
             Ok(exchange) => flight.exchange = exchange,
             Err(_) => return Err(WireError::Gone),
         }
         let outcome = wait(waiting, patience).await;
-        if !matches!(outcome, Err(WireError::TimedOut(_))) {
-            flight.cancellable = false;
-        }
+        flight.timed_out = matches!(outcome, Err(WireError::TimedOut(_)));
+        flight.cancellable &= flight.timed_out;
         outcome
     }
 }
@@ -117,19 +118,27 @@ struct Flight<'a> {
     id: u64,
     exchange: Option<JoinHandle<()>>,
     cancellable: bool,
+    /// Whether the server took too long; else whoever asked has gone, or has what was asked for.
+    timed_out: bool,
 }
 
 impl Drop for Flight<'_> {
     fn drop(&mut self) {
         let Self { wire, id, .. } = *self;
-        wire.peer.give_up(id);
+        let reason = if self.timed_out {
+            wire.peer.give_up(id);
+            "no answer in time"
+        } else {
+            wire.peer.abandon(id);
+            UNWANTED
+        };
         // Closing the exchange is how the stateless era cancels.
         if let Some(exchange) = &self.exchange {
             exchange.abort();
         }
         let told = matches!(wire.link, Link::Http(_)) && wire.era == Era::Stateless;
         if self.cancellable && !told {
-            let params = format!(r#"{{"requestId":{id},"reason":"no answer in time"}}"#);
+            let params = format!(r#"{{"requestId":{id},"reason":"{reason}"}}"#);
             let params = RawValue::from_string(params).ok();
             let message = rpc::notification("notifications/cancelled", params.as_deref());
             wire.link.send_soon(wire.peer, wire.tap, message);

@@ -117,6 +117,19 @@ fn a_cancelled_call_stays_without_an_answer() {
 }
 
 #[test]
+fn who_answers_what_is_no_longer_wanted_does_nothing_wrong() {
+    let cancel = r#"{"method":"notifications/cancelled","params":{"requestId":1,"reason":"no longer wanted"}}"#;
+    let folded = Trial::stdio()
+        .calls("1", "a")
+        .sends(cancel)
+        .gets(&result("1", "A"))
+        .gets(&result("1", "A"))
+        .folded();
+    assert_eq!(brief(&folded), ["a?"]);
+    assert_eq!(kinds(&folded), [FindingKind::DuplicateAnswer]);
+}
+
+#[test]
 fn a_batch_is_its_messages() {
     let both = format!("[{},{}]", call("1", "a"), call("2", "b"));
     let answers = format!("[{},{}]", result("2", "B"), result("1", "A"));

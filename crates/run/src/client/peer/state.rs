@@ -32,6 +32,8 @@ pub(super) struct Pending {
 pub(super) enum Past {
     Answered,
     GivenUp,
+    /// Whoever asked has gone: an answer is nobody's fault.
+    Unwanted,
 }
 
 impl State {

@@ -78,6 +78,15 @@ fn an_answer_after_giving_up_is_late_not_unknown() {
 }
 
 #[test]
+fn an_answer_that_nobody_wants_any_more_is_no_finding() {
+    let peer = peer();
+    let waiting = expect(&peer);
+    peer.abandon(waiting.id);
+    receive(&peer, r#"{"id":1,"result":{}}"#);
+    assert_eq!(kinds(&peer), []);
+}
+
+#[test]
 fn nonsense_is_noted_and_never_answered() {
     let peer = peer();
     for nonsense in [
