@@ -6,6 +6,7 @@
 mod ending;
 mod grading;
 mod shipped;
+mod under_way;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -57,7 +58,10 @@ impl Trial {
             tokio::select! {
                 biased;
                 reason = stop::soon(&mut stop) => cancelled(reason),
-                limit = clock(self.limits.timeout, started, &self.waiting) => timed_out(limit),
+                limit = clock(self.limits.timeout, started, &self.waiting) => {
+                    // What is under way is told before anything is closed.
+                    timed_out(format!("{limit}{}", self.under_way().await))
+                }
                 ended = self.work(&mut steps, &mut toolbox) => ended,
             }
         };
@@ -69,7 +73,7 @@ impl Trial {
         let cleanup = tokio::select! {
             biased;
             () = stop::now(&mut stop) => Err(cancelled("interrupted before it was cleaned up")),
-            cleanup = self.cleanup(&mut steps) => cleanup.map_err(|r| errored(Blame::Suite, r)),
+            cleanup = self.cleanup(&mut steps) => cleanup.map_err(|(blame, r)| errored(blame, r)),
         };
         if let (Err(instead), Outcome::Passed) = (cleanup, ended.outcome) {
             ended = instead;
@@ -121,7 +125,7 @@ impl Trial {
                 (&result.verdict, result.goes_on)
             {
                 let reason = format!("setup step `{}` failed: {reason}", step.id);
-                return errored(Blame::Suite, reason);
+                return errored(result.blame.unwrap_or(Blame::Suite), reason);
             }
         }
         self.phase(Phase::Serve);
@@ -266,7 +270,7 @@ impl Trial {
         })
     }
 
-    async fn cleanup(&self, steps: &mut Steps) -> Result<(), String> {
+    async fn cleanup(&self, steps: &mut Steps) -> Result<(), (Blame, String)> {
         let case = self.case();
         if case.cleanup.is_empty() {
             return Ok(());
@@ -280,7 +284,7 @@ impl Trial {
                     (&result.verdict, result.goes_on)
                 {
                     let reason = format!("cleanup step `{}` failed: {reason}", step.id);
-                    first = first.and(Err(reason));
+                    first = first.and(Err((result.blame.unwrap_or(Blame::Suite), reason)));
                 }
             }
             first
@@ -289,7 +293,8 @@ impl Trial {
             None => all.await,
             Some(limit) => tokio::time::timeout(limit, all).await.unwrap_or_else(|_| {
                 let limit = proctor_core::duration::brief(limit);
-                Err(format!("the cleanup did not end within {limit}"))
+                let reason = format!("the cleanup did not end within {limit}");
+                Err((Blame::Suite, reason))
             }),
         }
     }

@@ -6,7 +6,7 @@ use proctor_core::event::{
 use proctor_core::fold::FoldOptions;
 use proctor_core::suite::Step;
 use proctor_core::suite::step::{Action, Judgement};
-use proctor_core::transcript::Transcript;
+use proctor_core::transcript::{Answer, Transcript};
 use proctor_core::verdict::Verdict;
 use tokio::time::Instant;
 
@@ -56,6 +56,17 @@ impl Grades {
     }
 }
 
+/// Whose fault it is that the work is not as it should be. An agent can't do much with a server that
+/// does not answer.
+fn whose(transcript: &Transcript) -> Blame {
+    let mut calls = transcript.calls.iter();
+    if calls.any(|call| call.answer == Answer::None) {
+        Blame::Server
+    } else {
+        Blame::Agent
+    }
+}
+
 impl Trial {
     /// Evaluates everything that must hold.
     pub(super) async fn grade(&self, steps: &mut Steps, answer: &str) -> TrialEnded {
@@ -65,7 +76,7 @@ impl Trial {
         };
         let mut grades = Grades::default();
         self.check(&transcript, &mut grades);
-        self.verify(steps, &mut grades).await;
+        self.verify(steps, &transcript, &mut grades).await;
         // The judge is asked only about what nothing else decides.
         if grades.failed.is_empty()
             && let Err(ended) = self.judge(steps, answer, &transcript, &mut grades).await
@@ -98,7 +109,7 @@ impl Trial {
             let result = check.evaluate(transcript);
             let blame = match result.verdict {
                 Verdict::Unknown { .. } => Blame::Infra,
-                _ => Blame::Agent,
+                _ => whose(transcript),
             };
             grades.add(check.name(), &result.verdict, blame);
             self.recorder.record(What::Graded(Graded {
@@ -124,11 +135,14 @@ impl Trial {
     }
 
     /// Runs the verify steps that need no judge. One that fails ends them, unless it says otherwise.
-    async fn verify(&self, steps: &mut Steps, grades: &mut Grades) {
+    async fn verify(&self, steps: &mut Steps, transcript: &Transcript, grades: &mut Grades) {
         let others = |step: &&Step| !matches!(step.action, Action::Judge(_));
         for step in self.case().verify.iter().filter(others) {
             let result = steps.run(Phase::Grade, step).await;
-            let blame = result.blame.unwrap_or(Blame::Suite);
+            let blame = match result.blame.unwrap_or(Blame::Suite) {
+                Blame::Agent => whose(transcript),
+                other => other,
+            };
             grades.add(&step.id, &result.verdict, blame);
             let goes_on = result.goes_on || result.verdict == Verdict::Pass;
             self.graded(step, result.verdict, Vec::new(), Vec::new());
@@ -153,7 +167,7 @@ impl Trial {
             let ruling = self.rule(steps, judgement, answer, transcript).await?;
             let blame = match ruling.verdict {
                 Verdict::Unknown { .. } => Blame::Judge,
-                _ => Blame::Agent,
+                _ => whose(transcript),
             };
             grades.add(&step.id, &ruling.verdict, blame);
             self.recorder.record(What::StepEnded(StepEnded {
