@@ -104,6 +104,10 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: u32,
 
+    /// How long a server's answer is waited for, counted again when the server reports progress
+    #[arg(long, value_name = "DURATION", value_parser = span, default_value = "60s")]
+    pub(crate) call_timeout: Duration,
+
     #[command(flatten)]
     pub(crate) plan: PlanArgs,
 
@@ -126,7 +130,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "parallel")]
     pub(crate) jobs: Option<u32>,
 
-    /// Stop at the first trial that fails
+    /// Stop at the first trial that fails or times out
     #[arg(long)]
     pub(crate) fail_fast: bool,
 

@@ -134,6 +134,46 @@ impl Check {
         }
     }
 
+    /// Everything that the check names exactly, in order: what a server that does not have it could
+    /// never be asked for.
+    pub fn exact_names(&self) -> Vec<OrderEntry> {
+        fn exact<'a>(
+            kind: OrderKind,
+            entries: impl Iterator<Item = &'a NameMatcher>,
+        ) -> Vec<OrderEntry> {
+            let exact = entries.filter(|entry| entry.pattern.is_none());
+            exact
+                .filter_map(|entry| {
+                    Some(OrderEntry {
+                        kind,
+                        server: entry.server.clone(),
+                        name: entry.name.clone()?,
+                    })
+                })
+                .collect()
+        }
+        match self {
+            Self::ToolsUsed(entries)
+            | Self::RequireAny(entries)
+            | Self::ToolsNotUsed(entries)
+            | Self::Calls { list: entries, .. } => {
+                exact(OrderKind::Tool, entries.iter().map(|entry| &entry.target))
+            }
+            Self::ResourcesRead(entries) | Self::ResourcesNotRead(entries) => {
+                exact(OrderKind::Resource, entries.iter())
+            }
+            Self::PromptsUsed(entries) | Self::PromptsNotUsed(entries) => {
+                exact(OrderKind::Prompt, entries.iter())
+            }
+            Self::CallOrder(entries) => entries.clone(),
+            Self::MinToolCalls(_)
+            | Self::MaxToolCalls(_)
+            | Self::NoDuplicateCalls
+            | Self::SkillsLoaded(_)
+            | Self::SkillsNotLoaded(_) => Vec::new(),
+        }
+    }
+
     /// Whether the check holds for a transcript.
     pub fn evaluate(&self, transcript: &Transcript) -> CheckResult {
         let result = self.evaluate_seen(transcript);

@@ -6,6 +6,7 @@ mod ending;
 mod folder;
 pub(super) mod prepare;
 mod screen;
+mod servers;
 mod shipped;
 mod signals;
 mod target;
@@ -30,6 +31,7 @@ use self::ending::{Ending, Over};
 use self::folder::Run;
 use self::prepare::Prepared;
 use self::screen::Screen;
+use self::servers::Looked;
 use self::signals::{Signals, Stage};
 use self::target::Targets;
 use crate::args::{CheckArgs, RunArgs};
@@ -37,10 +39,13 @@ use crate::exit::Exit;
 use crate::output;
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
-    let prepared = match prepare::prepare(args)? {
+    let mut prepared = match prepare::prepare(args)? {
         Ok(prepared) => prepared,
         Err(exit) => return Ok(exit),
     };
+    let timeouts = &mut prepared.context.timeouts;
+    timeouts.request = args.call_timeout;
+    timeouts.total = timeouts.total.max(args.call_timeout);
     let resumed = match (&args.resume, &args.retry_errors) {
         (Some(folder), _) => Some((folder.as_path(), false)),
         (None, Some(folder)) => Some((folder.as_path(), true)),
@@ -121,16 +126,24 @@ async fn carry_out(
         looked = look_at_servers(&mut context) => looked,
         Some(()) = heard.recv() => return Over::Interrupted,
     };
-    match looked {
-        Ok(seen) => {
-            for seen in seen {
-                let at = run.at();
-                if let Err(error) = run.writer.append(at, What::ServerSeen(seen)) {
-                    return Over::Broken(error.into());
-                }
-            }
-        }
+    let looked = match looked {
+        Ok(looked) => looked,
         Err(error) => return Over::NotStarted(error.to_string()),
+    };
+    for Looked { seen, .. } in &looked {
+        if let Some(reason) = servers::change(&run.seen, seen, &context.redactor) {
+            return Over::NotStarted(reason);
+        }
+    }
+    for text in servers::unknown_names(&context.suite, &run.trials, &looked) {
+        // A warning that can't be shown stops nothing.
+        let _ = say(&context.redactor.text(&text));
+    }
+    for Looked { seen, .. } in looked {
+        let at = run.at();
+        if let Err(error) = run.writer.append(at, What::ServerSeen(seen)) {
+            return Over::Broken(error.into());
+        }
     }
     let context = Arc::new(context);
     let over = watch(options, &context, run, screen, heard).await;
@@ -151,21 +164,25 @@ async fn carry_out(
 }
 
 /// Starts every server once, and keeps those that all trials share.
-async fn look_at_servers(
-    context: &mut RunContext,
-) -> Result<Vec<proctor_core::event::ServerSeen>, PreflightError> {
+async fn look_at_servers(context: &mut RunContext) -> Result<Vec<Looked>, PreflightError> {
     let mut all = Vec::new();
     for server in context.suite.servers.clone() {
         let recorder = Recorder::nothing().redacting(&context.redactor);
         let options = context.connect_options(Actor::Preflight, recorder);
-        let Seen { seen, era, client } = preflight::look(&server, &options).await?;
+        let found = preflight::look(&server, &options).await?;
+        let Seen {
+            seen,
+            offered,
+            era,
+            client,
+        } = found;
         context.eras.insert(server.name.clone(), era);
         if context.suite.isolation == Isolation::Run {
             context.shared.insert(server.name.clone(), client);
         } else {
             client.close().await;
         }
-        all.push(seen);
+        all.push(Looked { seen, offered });
     }
     Ok(all)
 }

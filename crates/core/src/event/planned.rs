@@ -150,4 +150,93 @@ pub struct ServerSeen {
     pub resources: u64,
     /// How many prompts.
     pub prompts: u64,
+    /// The SHA-256 of its tools, in whatever order it lists them; older records don't have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools_digest: Option<String>,
+}
+
+impl ServerSeen {
+    /// What is not as it was, for people; nothing if it is the same server. What an older record does
+    /// not tell is taken to be the same.
+    pub fn changes_since(&self, before: &Self) -> Vec<String> {
+        let shown = |text: &Option<String>| match text {
+            Some(text) => format!("`{text}`"),
+            None => "none".to_owned(),
+        };
+        let mut changes = Vec::new();
+        for (what, old, new) in [
+            ("name", shown(&before.name), shown(&self.name)),
+            ("version", shown(&before.version), shown(&self.version)),
+            (
+                "protocol",
+                format!("`{}`", before.protocol),
+                format!("`{}`", self.protocol),
+            ),
+        ] {
+            if old != new {
+                changes.push(format!("its {what} was {old} and is {new}"));
+            }
+        }
+        if self.tools != before.tools {
+            changes.push(format!(
+                "it had {} tools and has {}",
+                before.tools, self.tools
+            ));
+        } else if let (Some(old), Some(new)) = (&before.tools_digest, &self.tools_digest)
+            && old != new
+        {
+            changes.push("its tools are not the same".to_owned());
+        }
+        changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen() -> ServerSeen {
+        ServerSeen {
+            server: "todo".to_owned(),
+            name: Some("todo".to_owned()),
+            version: Some("1.0".to_owned()),
+            protocol: "2025-11-25".to_owned(),
+            tools: 2,
+            resources: 0,
+            prompts: 0,
+            tools_digest: Some("a".to_owned()),
+        }
+    }
+
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut ServerSeen), expected: &[&str]) {
+        let mut now = seen();
+        change(&mut now);
+        assert_eq!(now.changes_since(&seen()), expected);
+    }
+
+    #[test]
+    fn a_server_that_is_not_what_it_was_says_in_what() {
+        check(|_| {}, &[]);
+        check(|now| now.resources = 5, &[]);
+        check(|now| now.tools_digest = None, &[]);
+        check(
+            |now| now.version = None,
+            &["its version was `1.0` and is none"],
+        );
+        check(
+            |now| now.tools_digest = Some("b".to_owned()),
+            &["its tools are not the same"],
+        );
+        check(
+            |now| {
+                now.tools = 3;
+                now.protocol = "2026-07-28".to_owned();
+            },
+            &[
+                "its protocol was `2025-11-25` and is `2026-07-28`",
+                "it had 2 tools and has 3",
+            ],
+        );
+    }
 }

@@ -114,7 +114,7 @@ fn a_trial_that_takes_too_long_is_timed_out_and_its_server_ended() {
     assert_eq!(ended.outcome, Outcome::TimedOut, "{ended:?}");
     assert_eq!(
         ended.reason.as_deref(),
-        Some("the trial did not end within 300ms")
+        Some("the trial did not end within 300ms: `fixture.sleep` had not answered, drive phase")
     );
     assert_eq!(seen.code, Some(1));
 }
@@ -202,4 +202,79 @@ fn if_one_server_does_not_come_up_the_others_are_ended_in_peace() {
     let mut closed: Vec<&str> = closed.collect();
     closed.sort_unstable();
     assert_eq!(closed, ["exited with code 0", "exited with code 7"]);
+}
+
+#[test]
+fn a_script_that_takes_too_long_is_told_by_its_phase() {
+    let suite = Suite::new(RULES, &[]);
+    let limits = json!({"defaultTaskLimits": {"timeout": "300ms"}});
+    suite.eval(&limits, &json!({"assertions": {"minToolCalls": 1}}));
+    suite.task(
+        "echo",
+        &json!({"setup": [{"script": {"inline": "sleep 600"}}]}),
+    );
+    let ended = ended(&suite.check(&[]).run());
+    assert_eq!(
+        ended.reason.as_deref(),
+        Some("the trial did not end within 300ms: it was in the setup phase")
+    );
+}
+
+#[test]
+fn an_agent_is_not_to_blame_for_a_server_that_does_not_answer() {
+    let suite = Suite::new(RULES, &["--mode", "never-answer=tools/call"]);
+    let wanted = json!([{"server": "fixture", "tool": "echo", "isError": false}]);
+    suite.eval(&json!({}), &json!({"assertions": {"toolsUsed": wanted}}));
+    suite.task("echo", &json!({}));
+    let seen = suite.check(&["--call-timeout", "200ms"]).run();
+    let ended = ended(&seen);
+    assert_eq!(seen.code, Some(1), "{}", seen.stderr);
+    assert_eq!(
+        (ended.outcome, ended.blame),
+        (Outcome::Failed, Some(Blame::Server)),
+        "{ended:?}"
+    );
+    let cancels = |what: &str| format!("{:?}", seen.events).contains(what);
+    assert!(cancels("no answer in time") && !cancels("no longer wanted"));
+}
+
+#[test]
+fn a_setup_step_that_the_server_did_not_answer_is_the_servers_fault() {
+    let suite = Suite::new(RULES, &["--mode", "never-answer=tools/call"]);
+    suite.eval(&json!({}), &json!({"assertions": {"minToolCalls": 1}}));
+    let requires = json!([{"mcpServer": "fixture"}]);
+    let setup = json!([{"fixture.echo": {"args": {"text": "hi"}}}]);
+    suite.task("echo", &json!({"requires": requires, "setup": setup}));
+    let ended = ended(&suite.check(&["--call-timeout", "200ms"]).run());
+    assert_eq!(
+        (ended.outcome, ended.blame),
+        (Outcome::Errored, Some(Blame::Server)),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn a_name_that_no_server_lists_is_told_once() {
+    let suite = Suite::new(RULES, &[]);
+    let named = |tool: &str| json!([{"server": "fixture", "tool": tool}]);
+    let assertions = json!({
+        "toolsNotUsed": named("ecko"),
+        "toolsUsed": named("echo"),
+        "callOrder": [{"type": "tool", "server": "fixture", "name": "echo"}],
+        "promptsNotUsed": [{"server": "fixture", "prompt": "no-such-prompt"}],
+        "minToolCalls": 1,
+    });
+    suite.eval(&json!({}), &json!({"assertions": assertions}));
+    suite.task("echo", &json!({}));
+    suite.task("nothing", &json!({}));
+    let seen = suite.check(&[]).run();
+    assert_eq!(seen.code, Some(0), "{}", seen.stderr);
+    let warnings: Vec<&str> = seen
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("warning: the server"))
+        .collect();
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    let expected = "warning: the server `fixture` lists no tool `ecko`, which `echo` names; did you mean `echo`?";
+    assert!(warnings.contains(&expected), "{warnings:?}");
 }

@@ -228,3 +228,29 @@ fn a_run_is_not_gone_on_with_by_another_judge() {
     assert_eq!(again.code, Some(2), "{}", again.stderr);
     assert!(again.stderr.contains("the judge is not that of the run"));
 }
+
+#[test]
+fn a_run_is_not_gone_on_with_on_another_server() {
+    let fixture = proctor_e2e::fixture().display().to_string();
+    // What the config says stays; what it starts does not.
+    let program = format!("exec '{fixture}' $(cat mode)");
+    let servers = json!({"fixture": {"command": "sh", "args": ["-c", program]}});
+    let suite = Suite::on(RULES, &servers);
+    let assertions = json!({"toolsUsed": [{"server": "fixture", "tool": "echo"}]});
+    suite.eval(&json!({}), &json!({"assertions": assertions}));
+    suite.task("quick", &json!({}));
+    suite.write("mode", "");
+    let seen = suite.check(&["-n", "3", "--budget-tokens", "250"]).run();
+    assert_eq!(seen.code, Some(3), "{}", seen.stderr);
+    suite.write("mode", "--mode no-tools");
+    let refused = resumed(&seen.record, &[]);
+    assert_eq!(refused.code, Some(3), "{}", refused.stderr);
+    for part in [
+        "is not the one that the run started with",
+        "tools and has 0",
+    ] {
+        assert!(refused.stderr.contains(part), "{}", refused.stderr);
+    }
+    suite.write("mode", "");
+    assert_eq!(resumed(&seen.record, &[]).code, Some(0));
+}

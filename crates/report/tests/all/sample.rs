@@ -179,6 +179,7 @@ fn seen() -> What {
         tools: 11,
         resources: 0,
         prompts: 0,
+        tools_digest: None,
     })
 }
 

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use proctor_core::event::{Outcome, Purpose, RECORD_VERSION, RunPlanned, RunStarted, What};
+use proctor_core::event::{
+    Outcome, Purpose, RECORD_VERSION, RunPlanned, RunStarted, ServerSeen, What,
+};
 use proctor_core::record::{RecordOptions, RunReader, RunWriter, trial_stem};
 use proctor_core::summary::Summary;
 use proctor_report::evals::NotRun;
@@ -26,6 +28,8 @@ pub(super) struct Run {
     pub(super) started: Instant,
     /// What is left to be run.
     pub(super) trials: Vec<TrialSpec>,
+    /// What servers said of themselves before the break.
+    pub(super) seen: Vec<ServerSeen>,
 }
 
 impl Run {
@@ -120,6 +124,7 @@ fn create(
         writer,
         started,
         trials,
+        seen: Vec::new(),
     })
 }
 
@@ -147,9 +152,13 @@ fn resume(
 ) -> anyhow::Result<Run> {
     let redactor = &context.redactor;
     let reader = RunReader::open(folder)?;
-    let mut last = 0;
+    let (mut last, mut seen) = (0, Vec::new());
     for event in reader.events()? {
-        last = last.max(event?.at);
+        let event = event?;
+        last = last.max(event.at);
+        if let What::ServerSeen(server) = event.event {
+            seen.push(server);
+        }
     }
     let writer = RunWriter::resume(folder, redactor.clone(), RecordOptions::default())?;
     // By file name, which says all that is needed even if what is in the file was torn.
@@ -185,6 +194,7 @@ fn resume(
         writer,
         started,
         trials,
+        seen,
     })
 }
 
