@@ -192,7 +192,10 @@ async fn look_and_ask(
     };
     if terms.own.is_none() && !offers.iter().any(Offer::ships_evals) {
         let names = listed(servers.iter().map(|server| server.name.as_str()));
-        bail!("{names} ships no evals: nothing of the kind is declared");
+        bail!(
+            "{names} ships no evals: nothing of the kind is declared; `--evals FILE` runs evals of \
+             your own, and `proctor evals init` writes a first file"
+        );
     }
     refuse_unknown_ids(&offers, terms.choice)?;
     let planned: Vec<Planned<'_>> = offers.iter().map(|o| o.plan(terms.choice)).collect();
