@@ -63,7 +63,7 @@ fn handshake_era(port: u16) {
 }
 
 /// A port that was free a moment ago. The servers can't say which one they took.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
 }
@@ -87,7 +87,8 @@ fn post(port: u16, headers: &[(&str, &str)], message: &Value) -> String {
     response
 }
 
-fn connect(port: u16) -> TcpStream {
+/// Connects as soon as somebody listens.
+pub fn connect(port: u16) -> TcpStream {
     let end = Instant::now() + Duration::from_secs(20);
     loop {
         match TcpStream::connect(("127.0.0.1", port)) {

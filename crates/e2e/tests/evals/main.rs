@@ -8,6 +8,7 @@
 )]
 
 mod command;
+mod examples;
 mod executions;
 mod http;
 mod invocations;
@@ -25,9 +26,7 @@ use mcp_evals::{EXTENSION, Level, ListResult, Listed, matching, validate_with_to
 use mcp_evals::{Expected, Input};
 use serde_json::{Value, json};
 
-use crate::servers::Server;
-
-const FILE: &str = include_str!("../../../../examples/evals/evals.json");
+use crate::servers::{EXAMPLE as FILE, Server};
 
 #[test]
 fn e1_e4_e9_python_in_the_handshake_era() {

@@ -108,46 +108,63 @@ const EVALS: [(&str, &str, &str); 30] = [
     ("scenario/applause/skipped", "hello", "applause"),
 ];
 
-fn evals() -> Value {
-    let eval = |(id, input, expected): &(&str, &str, &str)| {
-        let level = id.split('/').next().unwrap_or_default();
-        let expected = expectation(expected);
-        json!({"id": id, "name": id, "gradingType": expected["type"], "input": input_of(level, input), "expected": expected})
-    };
-    EVALS.iter().map(eval).collect()
+/// What tells one server from another in the matrix: a tool that takes a text, and what it gives for it.
+pub struct Cast {
+    pub tool: &'static str,
+    pub content: fn(&str) -> Value,
 }
 
-fn input_of(level: &str, word: &str) -> Value {
-    let says = |content: Value| json!([{"role": "user", "content": content}]);
-    let messages = match word {
-        "none" => json!([]),
-        "newer" => says(json!({"type": "hologram"})),
-        word => says(json!({"type": "text", "text": format!("say {word}")})),
-    };
-    match level {
-        "execution" => {
-            json!({"type": level, "toolName": "echo", "arguments": {"text": word}})
-        }
-        level => json!({"type": level, "messages": messages}),
+const ECHO: Cast = Cast {
+    tool: "echo",
+    content: |text| {
+        let unknown = json!({"n": 12_345_678_901_234_567_890_u64, "z": 1.5, "a": 100});
+        json!([{"type": "text", "text": text, "x-unknown": unknown}])
+    },
+};
+
+impl Cast {
+    pub fn evals(&self) -> Value {
+        let eval = |(id, input, expected): &(&str, &str, &str)| {
+            let level = id.split('/').next().unwrap_or_default();
+            let expected = self.expectation(expected);
+            let input = self.input(level, input);
+            json!({"id": id, "name": id, "gradingType": expected["type"], "input": input, "expected": expected})
+        };
+        EVALS.iter().map(eval).collect()
     }
-}
 
-fn expectation(words: &str) -> Value {
-    let (kind, text) = words.split_once(' ').unwrap_or((words, ""));
-    match kind {
-        "call" => json!({"type": "exact-match", "toolName": "echo", "arguments": {"text": text}}),
-        "content" => {
-            let unknown = json!({"n": 12_345_678_901_234_567_890_u64, "z": 1.5, "a": 100});
-            let block = json!({"type": "text", "text": text, "x-unknown": unknown});
-            json!({"type": "exact-match", "content": [block]})
+    fn input(&self, level: &str, word: &str) -> Value {
+        let says = |content: Value| json!([{"role": "user", "content": content}]);
+        let messages = match word {
+            "none" => json!([]),
+            "newer" => says(json!({"type": "hologram"})),
+            word => says(json!({"type": "text", "text": format!("say {word}")})),
+        };
+        match level {
+            "execution" => {
+                json!({"type": level, "toolName": self.tool, "arguments": {"text": word}})
+            }
+            level => json!({"type": level, "messages": messages}),
         }
-        "rubric" => json!({"type": "llm-as-judge", "rubric": text}),
-        "nothing" => json!({"type": "exact-match"}),
-        kind => json!({"type": kind}),
+    }
+
+    fn expectation(&self, words: &str) -> Value {
+        let (kind, text) = words.split_once(' ').unwrap_or((words, ""));
+        match kind {
+            "call" => {
+                json!({"type": "exact-match", "toolName": self.tool, "arguments": {"text": text}})
+            }
+            "content" => json!({"type": "exact-match", "content": (self.content)(text)}),
+            "rubric" => json!({"type": "llm-as-judge", "rubric": text}),
+            "nothing" => json!({"type": "exact-match"}),
+            kind => json!({"type": kind}),
+        }
     }
 }
 
 const MODEL: &str = "
+  - when: {tool: word_count, results: 0, prompt: 'say (\\w+)'}
+    reply: {text: With pleasure., calls: [{tool: word_count, arguments: {text: '{match.1}', loud: true}}]}
   - when: {results: 0, prompt: 'say (\\w+)'}
     reply: {text: With pleasure., calls: [{tool: echo, arguments: {text: '{match.1}', loud: true}}]}
   - when: {results: 1}
@@ -178,7 +195,15 @@ fn e9_every_cell_is_run_or_impossible() {
 }
 
 async fn matrix(wire: Wire, era: Era) {
-    let mut stage = Stage::new(&evals(), wire, era, &["--mode", "evals-page=7"]);
+    let stage = Stage::new(&ECHO.evals(), wire, era, &["--mode", "evals-page=7"]);
+    let stage = play(stage, wire).await;
+    // Each speaks the era that it is here for.
+    let shakes = stage.methods(SHIP).iter().any(|m| m == "initialize");
+    assert_eq!(shakes, era == Era::Handshake);
+}
+
+/// Runs all cells, and checks how each came out.
+pub async fn play(mut stage: Stage, wire: Wire) -> Stage {
     stage.add_dead("dead", wire);
     stage.elsewhere = Some(("errored", "dead"));
     stage.model = MODEL;
@@ -198,9 +223,7 @@ async fn matrix(wire: Wire, era: Era) {
         let is_run = !matches!(outcome, "invalid" | "skipped");
         assert_eq!(ran.records.contains_key(id), is_run, "{id}");
     }
-    // Each speaks the era that it is here for.
-    let shakes = stage.methods(SHIP).iter().any(|m| m == "initialize");
-    assert_eq!(shakes, era == Era::Handshake);
+    stage
 }
 
 #[tokio::test]

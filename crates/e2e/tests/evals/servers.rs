@@ -9,12 +9,15 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+/// The evals of the examples.
+pub const EXAMPLE: &str = include_str!("../../../../examples/evals/evals.json");
+
 /// A running server, and the lines it says.
 pub struct Server {
     child: Child,
     stdin: ChildStdin,
     lines: Lines<BufReader<ChildStdout>>,
-    _folder: Option<TempDir>,
+    _copy: Copy,
 }
 
 impl Server {
@@ -23,42 +26,20 @@ impl Server {
     }
 
     pub fn python_with(args: &[&str]) -> Self {
-        let script = examples().join("python/server.py");
-        let mut all = vec![script.to_str().unwrap()];
-        all.extend(args);
-        Self::start(&cached("python/bin/python"), &all, None)
+        Self::start(Copy::python(EXAMPLE), args)
     }
 
     pub fn typescript() -> Self {
         Self::typescript_with(&[])
     }
 
-    /// Node looks for packages above the file, so the file is run from a folder in the cache.
     pub fn typescript_with(args: &[&str]) -> Self {
-        // `tsx` itself would start another process, which would outlive it.
-        let loader = cached("node/node_modules/tsx/dist/loader.mjs");
-        let folder = TempDir::new_in(cached("node")).unwrap();
-        let inside = folder.path().join("typescript");
-        fs::create_dir(&inside).unwrap();
-        for (from, to) in [
-            ("evals.json", "evals.json"),
-            ("typescript/package.json", "typescript/package.json"),
-            ("typescript/server.ts", "typescript/server.ts"),
-        ] {
-            fs::copy(examples().join(from), folder.path().join(to)).unwrap();
-        }
-        let script = inside.join("server.ts");
-        let mut all = vec![
-            "--import",
-            loader.to_str().unwrap(),
-            script.to_str().unwrap(),
-        ];
-        all.extend(args);
-        Self::start(Path::new("node"), &all, Some(folder))
+        Self::start(Copy::typescript(EXAMPLE), args)
     }
 
-    fn start(program: &Path, args: &[&str], folder: Option<TempDir>) -> Self {
-        let mut child = Command::new(program)
+    pub fn start(copy: Copy, args: &[&str]) -> Self {
+        let mut child = Command::new(&copy.program)
+            .args(&copy.args)
             .args(args)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -70,7 +51,7 @@ impl Server {
             child,
             stdin,
             lines: BufReader::new(stdout).lines(),
-            _folder: folder,
+            _copy: copy,
         }
     }
 
@@ -97,6 +78,50 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// An example server in a folder of its own, with evals that may be others, and how it is started.
+pub struct Copy {
+    pub program: PathBuf,
+    pub args: Vec<String>,
+    _folder: TempDir,
+}
+
+impl Copy {
+    pub fn python(evals: &str) -> Self {
+        let folder = TempDir::new().unwrap();
+        let files = ["python/server.py"];
+        Self {
+            program: cached("python/bin/python"),
+            args: vec![written(&folder, evals, &files)],
+            _folder: folder,
+        }
+    }
+
+    /// Node looks for packages above the file, so the file is run from a folder in the cache.
+    pub fn typescript(evals: &str) -> Self {
+        let folder = TempDir::new_in(cached("node")).unwrap();
+        let files = ["typescript/server.ts", "typescript/package.json"];
+        // `tsx` itself would start another process, which would outlive it.
+        let loader = cached("node/node_modules/tsx/dist/loader.mjs");
+        let script = written(&folder, evals, &files);
+        Self {
+            program: PathBuf::from("node"),
+            args: vec!["--import".to_owned(), loader.display().to_string(), script],
+            _folder: folder,
+        }
+    }
+}
+
+/// Copies files of an example, the first of which is started, and puts evals where it looks for them.
+fn written(folder: &TempDir, evals: &str, files: &[&str]) -> String {
+    let to = |name: &str| folder.path().join(name);
+    fs::write(to("evals.json"), evals).unwrap();
+    for file in files {
+        fs::create_dir_all(to(file).parent().unwrap()).unwrap();
+        fs::copy(examples().join(file), to(file)).unwrap();
+    }
+    to(files[0]).display().to_string()
 }
 
 fn examples() -> PathBuf {

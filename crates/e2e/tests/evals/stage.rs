@@ -48,6 +48,8 @@ pub struct Stage {
     folder: TempDir,
     running: Vec<Fixture>,
     pub servers: Vec<Server>,
+    /// The era to speak, if a server speaks both.
+    era: Option<Era>,
     pub model: &'static str,
     pub judge: &'static str,
     /// What `--max-turns` is for the command line.
@@ -63,10 +65,29 @@ pub struct Stage {
 impl Stage {
     /// A fixture that ships these evals.
     pub fn new(evals: &Value, wire: Wire, era: Era, words: &[&str]) -> Self {
-        let mut stage = Self {
+        let mut stage = Self::empty();
+        fs::write(stage.path("evals.json"), evals.to_string()).unwrap();
+        let file = stage.path("evals.json").display().to_string();
+        let mut all = vec!["--evals", &file];
+        all.extend(words);
+        stage.add(SHIP, wire, era, &all);
+        stage
+    }
+
+    /// Another server that ships evals, spoken to in this era.
+    pub fn of(transport: Transport, era: Era) -> Self {
+        let mut stage = Self::empty();
+        stage.add_server(SHIP, transport);
+        stage.era = Some(era);
+        stage
+    }
+
+    fn empty() -> Self {
+        Self {
             folder: TempDir::new().unwrap(),
             running: Vec::new(),
             servers: Vec::new(),
+            era: None,
             model: "  - reply: {text: nothing}\n",
             judge: "  - reply: {refuse: nobody asked me}\n",
             max_turns: 10,
@@ -75,13 +96,7 @@ impl Stage {
             redactor: Redactor::default(),
             isolation: Isolation::Trial,
             elsewhere: None,
-        };
-        fs::write(stage.path("evals.json"), evals.to_string()).unwrap();
-        let file = stage.path("evals.json").display().to_string();
-        let mut all = vec!["--evals", &file];
-        all.extend(words);
-        stage.add(SHIP, wire, era, &all);
-        stage
+        }
     }
 
     /// On stdio, in the handshake era.
@@ -163,7 +178,8 @@ impl Stage {
     /// A client of the server that ships.
     pub async fn connect(&self) -> Client {
         let context = self.context(Vec::new());
-        let options = context.connect_options(Actor::Preflight, Recorder::nothing());
+        let mut options = context.connect_options(Actor::Preflight, Recorder::nothing());
+        options.era = self.era;
         Client::connect(&self.servers[0], &options).await.unwrap()
     }
 
@@ -314,7 +330,8 @@ impl Stage {
     }
 }
 
-fn http(url: String) -> Transport {
+/// A server that listens.
+pub fn http(url: String) -> Transport {
     Transport::Http {
         url,
         headers: BTreeMap::new(),
