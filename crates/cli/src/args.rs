@@ -401,8 +401,29 @@ pub(crate) struct ViewArgs {
     #[arg(value_name = "RUN")]
     pub(crate) folder: PathBuf,
 
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    /// Only trials whose name has this in it
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) trial: Option<String>,
+
+    /// Only what was found to be wrong with servers
+    #[arg(long)]
+    pub(crate) findings: bool,
+
+    /// Show messages and texts over 4 KiB whole
+    #[arg(long)]
+    pub(crate) full: bool,
+
+    /// How it is written
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: ViewFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ViewFormat {
+    /// For people
+    Text,
+    /// For scripts: the events as they were recorded, one a line
+    Json,
 }
 
 /// What a suite is loaded with.

@@ -359,7 +359,7 @@ pub struct Finding {
 }
 
 /// What can be wrong with what a server says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingKind {
     /// A line on stdout that is no message: a banner, a log line, a blank line.

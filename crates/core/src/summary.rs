@@ -19,7 +19,7 @@ use crate::gate::{CaseVerdict, Rule, Standing};
 use crate::record::{RecordError, RunReader};
 use crate::statistics::{Rate, Tally};
 
-pub use self::trial::{Decisive, Spent, TrialResult, TrialSummary};
+pub use self::trial::{Decisive, Found, FoundKind, Spent, TrialResult, TrialSummary};
 
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,8 +34,8 @@ pub struct Summary {
     pub servers: Vec<ServerSeen>,
     /// How each server was spoken to.
     pub transports: BTreeMap<String, Wire>,
-    /// How many things were found to be wrong, by server.
-    pub findings: BTreeMap<String, u64>,
+    /// What was found to be wrong, by server.
+    pub findings: BTreeMap<String, Found>,
     /// What agents' models were asked, in all attempts.
     pub agent: Asked,
     /// What judges were asked, in all attempts.
@@ -254,8 +254,11 @@ impl Summary {
         self.agent.add(&read.agent);
         self.judge.add(&read.judge);
         self.transports.extend(read.transports);
-        for (server, count) in read.findings {
-            *self.findings.entry(server).or_default() += count;
+        for (server, kinds) in read.findings {
+            let all = self.findings.entry(server).or_default();
+            for (kind, found) in kinds {
+                all.entry(kind).or_default().add(found);
+            }
         }
         // A record that was torn before it said what it is of.
         let Some(started) = read.started else {

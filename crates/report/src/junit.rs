@@ -43,6 +43,10 @@ pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError
                 suite.add_test_case(test(report, case, trials, trial, &mut explained)?);
             }
         }
+        let findings = words::findings(summary);
+        if index == 0 && !findings.is_empty() {
+            suite.set_system_out(xml_lines(&findings));
+        }
         document.add_test_suite(suite);
     }
     if let Some(test) = run(report) {
@@ -148,6 +152,10 @@ fn explanation(report: &Report<'_>, result: &TrialResult) -> Result<Option<Strin
         text.push_str(&line);
     }
     Ok(Some(text))
+}
+
+fn xml_lines(lines: &[String]) -> String {
+    lines.iter().map(|line| xml(line) + "\n").collect()
 }
 
 /// The text without characters that XML does not take, or that would not be seen.

@@ -33,6 +33,8 @@ pub struct Report<'a> {
     pub exit: u8,
     /// Why that is not what the gate says, if it is not: `interrupted`.
     pub note: Option<&'a str>,
+    /// Whether the run can be gone on with.
+    pub resumable: bool,
     /// Of servers' own evals: those that are listed and not run.
     pub listed: &'a [evals::NotRun],
 }
@@ -58,6 +60,7 @@ impl<'a> Report<'a> {
             gate,
             exit: gate.exit(),
             note: None,
+            resumable: true,
             listed: &[],
         }
     }

@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
-use proctor_core::event::{Blame, Outcome, Phase};
+use proctor_core::event::{Blame, FindingKind, Outcome, Phase};
 use proctor_core::fold::Asked;
 use proctor_core::statistics::Rate;
+use proctor_core::summary::Summary;
 
 pub(crate) fn outcome(outcome: Option<Outcome>) -> &'static str {
     match outcome {
@@ -34,6 +35,26 @@ pub(crate) fn phase(phase: Phase) -> &'static str {
         Phase::Drive => "drive",
         Phase::Grade => "grade",
         Phase::Cleanup => "cleanup",
+    }
+}
+
+/// What was found to be wrong, a line for each server and kind.
+pub(crate) fn findings(summary: &Summary) -> Vec<String> {
+    let servers = summary.findings.iter();
+    let lines = servers.flat_map(|(server, found)| {
+        found.iter().map(move |(kind, found)| {
+            let (count, kind) = (thousands(found.count), finding(*kind));
+            format!("{server}: {count}× {kind}, such as: {}", found.example)
+        })
+    });
+    lines.collect()
+}
+
+/// The word that records use.
+fn finding(kind: FindingKind) -> String {
+    match serde_json::to_value(kind) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => "?".to_owned(),
     }
 }
 

@@ -83,6 +83,9 @@ pub(super) fn run_prepared(
     // Before the first byte is written: a limit on the size of files must be an error, not the end.
     let (signals, mut heard) = Signals::listen().context("can't listen for signals")?;
     let (context, not_run, mut run) = folder::open(flags, prepared, resumed)?;
+    if resumed.is_some() && run.trials.is_empty() {
+        say("nothing is left to be run: every trial of the run has an end")?;
+    }
     // From here on there is a run, and whatever happens, it is ended in order.
     let redactor = context.redactor.clone();
     let is_terminal = std::io::stderr().is_terminal() && !is_dumb();

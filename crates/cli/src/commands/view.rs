@@ -5,22 +5,29 @@ use std::time::Duration;
 use proctor_core::duration;
 use proctor_core::event::{Body, Direction, Event, What};
 use proctor_core::printable::printable;
-use proctor_core::record::{EventReader, RecordError, RunReader};
+use proctor_core::record::{EventReader, RecordError, RunReader, TrialFile};
 use proctor_core::verdict::Verdict;
 
-use crate::args::{Format, ViewArgs};
+use crate::args::{ViewArgs, ViewFormat};
 use crate::exit::Exit;
 use crate::output;
 
+/// How much of a message or text is shown, in bytes.
+const SHOWN: usize = 4096;
+
 pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
     let run = RunReader::open(&args.folder)?;
-    let view = View {
-        run: &run,
-        format: args.output.output,
-    };
-    view.title(&format!("run {}", run.started().name))?;
-    view.events(run.events()?)?;
+    let view = View { run: &run, args };
+    if args.trial.is_none() {
+        view.title(&format!("run {}", run.started().name))?;
+        view.events(run.events()?)?;
+    }
+    let mut selected = args.trial.is_none();
     for trial in run.trials()? {
+        if !view.selects(&trial)? {
+            continue;
+        }
+        selected = true;
         let state = if trial.ended {
             ""
         } else {
@@ -32,28 +39,53 @@ pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
         ))?;
         view.events(run.trial(&trial)?)?;
     }
-    Ok(Exit::Ok)
+    if selected {
+        Ok(Exit::Ok)
+    } else {
+        output::message("no trial of the run has that in its name\n")?;
+        Ok(Exit::NothingSelected)
+    }
 }
 
 struct View<'a> {
     run: &'a RunReader,
-    format: Format,
+    args: &'a ViewArgs,
 }
 
 impl View<'_> {
+    /// Whether a trial is to be shown: by the name of its file, or by that of its case.
+    fn selects(&self, trial: &TrialFile) -> Result<bool, RecordError> {
+        let Some(part) = &self.args.trial else {
+            return Ok(true);
+        };
+        if trial.stem.contains(part) {
+            return Ok(true);
+        }
+        let first = self.run.trial(trial)?.next().transpose()?;
+        Ok(match first.map(|event| event.event) {
+            Some(What::TrialStarted(started)) => started.case.contains(part),
+            _ => false,
+        })
+    }
+
     fn title(&self, text: &str) -> anyhow::Result<()> {
-        match self.format {
-            Format::Text => output::result(&format!("{}\n", printable(text))),
-            Format::Json => Ok(()),
+        match self.args.output {
+            ViewFormat::Text => output::result(&format!("{}\n", printable(text))),
+            ViewFormat::Json => Ok(()),
         }
     }
 
     fn events(&self, mut events: EventReader) -> anyhow::Result<()> {
         for event in events.by_ref() {
             let event = event?;
-            match self.format {
-                Format::Json => output::result(&format!("{}\n", serde_json::to_string(&event)?))?,
-                Format::Text => output::result(&self.line(&event)?)?,
+            if self.args.findings && !matches!(event.event, What::Finding(_)) {
+                continue;
+            }
+            match self.args.output {
+                ViewFormat::Json => {
+                    output::result(&format!("{}\n", serde_json::to_string(&event)?))?;
+                }
+                ViewFormat::Text => output::result(&self.line(&event)?)?,
             }
         }
         if let Some(torn) = events.torn() {
@@ -162,18 +194,19 @@ impl View<'_> {
     fn work(&self, what: &What) -> Result<String, RecordError> {
         Ok(match what {
             What::RunPlanned(plan) => {
-                let (cases, agents) = (plan.cases.len(), plan.agents.len());
-                format!("planned {}: {cases} cases, {agents} agents", plan.suite)
+                let cases = count(plan.cases.len() as u64, "case");
+                let agents = count(plan.agents.len() as u64, "agent");
+                format!("planned {}: {cases}, {agents}", plan.suite)
             }
             What::ServerSeen(seen) => format!(
-                "server {} is {} {}, protocol {}: {} tools, {} resources, {} prompts",
+                "server {} is {} {}, protocol {}: {}, {}, {}",
                 seen.server,
                 seen.name.as_deref().unwrap_or("without a name"),
                 seen.version.as_deref().unwrap_or("without a version"),
                 seen.protocol,
-                seen.tools,
-                seen.resources,
-                seen.prompts
+                count(seen.tools, "tool"),
+                count(seen.resources, "resource"),
+                count(seen.prompts, "prompt")
             ),
             What::Prompted { text } => format!("prompt: {}", self.body(text)?),
             What::ToolsOffered { tools } => format!("tools on offer: {}", self.body(tools)?),
@@ -198,15 +231,12 @@ impl View<'_> {
             What::StepEnded(step) => {
                 let output = step.output.as_ref().map(|output| self.body(output));
                 let output = output.transpose()?.unwrap_or_default();
-                format!("step {} {}: {output}", step.id, answer(&step.verdict))
+                let output = after(": ", output.trim_end());
+                format!("step {} {}{output}", step.id, answer(&step.verdict))
             }
             What::Graded(graded) => {
-                let notes = graded.notes.join("; ");
-                format!(
-                    "check {} {}; {notes}",
-                    graded.check,
-                    answer(&graded.verdict)
-                )
+                let notes = after("; ", &graded.notes.join("; "));
+                format!("check {} {}{notes}", graded.check, answer(&graded.verdict))
             }
             _ => String::new(),
         })
@@ -214,12 +244,32 @@ impl View<'_> {
 
     fn body(&self, body: &Body) -> Result<String, RecordError> {
         Ok(match (self.run.body_bytes(body)?, body) {
+            (Some(bytes), _) if bytes.len() > SHOWN && !self.args.full => {
+                let left = bytes.len() - SHOWN;
+                let text = String::from_utf8_lossy(&bytes[..SHOWN]);
+                let text = text.trim_end_matches('\u{fffd}');
+                format!("{text}… ({left} bytes more; --full shows them)")
+            }
             (Some(bytes), _) => String::from_utf8_lossy(&bytes).into_owned(),
             (None, Body::Cut { bytes, sha256 }) => {
                 format!("({bytes} bytes, not kept; SHA-256 {sha256})")
             }
             (None, _) => "(not in the record)".to_owned(),
         })
+    }
+}
+
+/// `1 tool`, `2 tools`.
+fn count(number: u64, noun: &str) -> String {
+    let s = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{s}")
+}
+
+/// A text behind a mark; nothing, if there is no text.
+fn after(mark: &str, text: &str) -> String {
+    match text {
+        "" => String::new(),
+        text => format!("{mark}{text}"),
     }
 }
 

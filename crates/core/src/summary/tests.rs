@@ -230,7 +230,12 @@ fn what_was_found_and_taken_is_summed_over_all_attempts() {
     }
     let summary = run.summary();
     assert_eq!(summary.transports, [("fs".to_owned(), Wire::Stdio)].into());
-    assert_eq!(summary.findings, [("fs".to_owned(), 6)].into());
+    let found = FoundKind {
+        count: 6,
+        example: "hello".to_owned(),
+    };
+    let found = [(FindingKind::Noise, found)].into();
+    assert_eq!(summary.findings, [("fs".to_owned(), found)].into());
     assert_eq!(
         (summary.agent.turns, summary.agent.cost_usd),
         (2, Some(1.0))

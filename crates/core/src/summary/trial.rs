@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::event::{Blame, Outcome, TrialStarted, Wire};
+use serde::Serialize;
+
+use crate::event::{Blame, FindingKind, Outcome, TrialStarted, Wire};
+use crate::excerpt::excerpt;
 use crate::fold::{Asked, Work, WorkFold};
 use crate::model::Usage;
 use crate::record::{RecordError, RunReader, TrialFile};
@@ -107,13 +110,34 @@ impl From<&Asked> for Spent {
     }
 }
 
+/// What was found to be wrong with a server, by kind.
+pub type Found = BTreeMap<FindingKind, FoundKind>;
+
+/// How often something of one kind was found, and the first of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct FoundKind {
+    /// How often.
+    pub count: u64,
+    /// What exactly, the first time.
+    pub example: String,
+}
+
+impl FoundKind {
+    pub(super) fn add(&mut self, more: Self) {
+        self.count += more.count;
+        if self.example.is_empty() {
+            self.example = more.example;
+        }
+    }
+}
+
 /// What a summary takes of an attempt.
 pub(super) struct Read {
     pub(super) started: Option<TrialStarted>,
     pub(super) result: Option<TrialResult>,
     pub(super) agent: Asked,
     pub(super) judge: Asked,
-    pub(super) findings: BTreeMap<String, u64>,
+    pub(super) findings: BTreeMap<String, Found>,
     pub(super) transports: BTreeMap<String, Wire>,
     /// When its last event was, since the run started.
     pub(super) last_at: Duration,
@@ -126,10 +150,14 @@ pub(super) fn read(run: &RunReader, file: &TrialFile) -> Result<Read, RecordErro
         fold.push(&event?, run.blobs())?;
     }
     let work = fold.finish();
-    let mut findings = BTreeMap::new();
+    let mut findings: BTreeMap<String, Found> = BTreeMap::new();
     for finding in &work.findings {
         let server = work.server(finding.conn).unwrap_or_default();
-        *findings.entry(server.to_owned()).or_default() += finding.count.max(1);
+        let kinds = findings.entry(server.to_owned()).or_default();
+        kinds.entry(finding.kind).or_default().add(FoundKind {
+            count: finding.count.max(1),
+            example: excerpt(&finding.detail).into_owned(),
+        });
     }
     // The rename is the end: what a `.part` says of itself does not count.
     let result = if file.ended {

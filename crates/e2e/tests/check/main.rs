@@ -10,6 +10,7 @@ mod assertions;
 mod exits;
 mod kills;
 mod output;
+mod records;
 mod seeds;
 mod servers;
 mod stops;

@@ -79,10 +79,18 @@ fn an_interrupted_run_can_be_gone_on_with() {
     running.signal(Signal::INT);
     let seen = running.finish();
     assert_eq!(seen.code, Some(130));
+    let hint = format!("proctor check --resume {}", seen.record.display());
+    let said: String = seen.stdout.split_whitespace().collect();
+    let hint: String = hint.split_whitespace().collect();
+    assert!(said.ends_with(&hint), "{}", seen.stdout);
     let again = resumed(&seen.record, &["-o", "json"]);
     assert_eq!(again.code, Some(1), "{}", again.stderr);
     let result: serde_json::Value = serde_json::from_str(&again.stdout).unwrap();
     assert_eq!(result["results"].as_array().unwrap().len(), 4);
+    let nothing = resumed(&seen.record, &[]);
+    assert_eq!(nothing.code, Some(1));
+    assert!(nothing.stderr.contains("nothing is left to be run"));
+    assert!(!nothing.stdout.contains("--resume"), "{}", nothing.stdout);
 }
 
 fn resumed(record: &std::path::Path, words: &[&str]) -> Seen {

@@ -24,6 +24,11 @@ pub(super) fn render(page: &mut Page, report: &Report<'_>) {
     let folder = printable(&folder);
     page.fact("Record", &folder);
     page.more(&format!("proctor result view {folder}"));
+    if report.resumable && counts.cancelled + counts.not_run > 0 {
+        page.more(&format!("proctor check --resume {folder}"));
+    } else if report.resumable && counts.errored > 0 {
+        page.more(&format!("proctor check --retry-errors {folder}"));
+    }
 }
 
 fn trials(page: &mut Page, summary: &Summary, counts: Counts) {
@@ -131,15 +136,19 @@ fn servers(page: &mut Page, summary: &Summary) {
             .map_or(String::new(), |v| format!(" {v}"));
         shown.push(format!("{}{version}", seen.server));
     }
-    for (server, count) in &summary.findings {
-        let found = words::count(*count, "finding");
-        shown.push(format!("{found} on {server}"));
+    for (server, found) in &summary.findings {
+        let count = found.values().map(|kind| kind.count).sum();
+        let count = words::count(count, "finding");
+        shown.push(format!("{count} on {server}"));
     }
     if summary.plan.shared_servers {
         shown.push("shared by all trials".to_owned());
     }
     if !shown.is_empty() {
         page.fact("Servers", &printable(&shown.join(", ")));
+    }
+    for line in words::findings(summary) {
+        page.more(&printable(&line));
     }
 }
 

@@ -89,12 +89,12 @@ impl Ending<'_> {
         let recorded = Recorded::end(&self.over, run, self.redactor, listed);
         let written = recorded
             .as_ref()
-            .map(|recorded| write_files(&self.targets, &recorded.report(listed), shape));
+            .map(|recorded| write_files(&self.targets, &recorded.report(listed, shape), shape));
         let mut errors = written.unwrap_or_default();
         self.signals.come_to(Stage::Showing);
         self.screen.finish();
         if let Ok(recorded) = &recorded
-            && let Err(error) = show(self.flags, &self.over, &recorded.report(listed), shape)
+            && let Err(error) = show(self.flags, &self.over, &recorded.report(listed, shape), shape)
             // Whoever reads has seen enough.
             && !output::is_broken_pipe(&error)
         {
@@ -175,9 +175,11 @@ impl Recorded {
         })
     }
 
-    fn report<'a>(&'a self, listed: &'a [NotRun]) -> Report<'a> {
+    fn report<'a>(&'a self, listed: &'a [NotRun], shape: Shape) -> Report<'a> {
         Report {
             listed,
+            // There is no file that says what servers ship.
+            resumable: shape == Shape::Suite,
             exit: self.exit.code(),
             note: self.reason.as_deref(),
             ..Report::new(&self.reader, &self.summary, &self.gate)

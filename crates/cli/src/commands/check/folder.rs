@@ -1,6 +1,9 @@
 //! The folder of a run: a new one, or one that is gone on with.
 
 use std::collections::HashMap;
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -100,9 +103,11 @@ fn create(
     planned: RunPlanned,
     trials: Vec<TrialSpec>,
 ) -> anyhow::Result<Run> {
-    let folder = match folder {
-        Some(folder) => folder.to_owned(),
-        None => free_folder(&context.redactor.text(&context.suite.name)),
+    let folder = if let Some(folder) = folder {
+        folder.to_owned()
+    } else {
+        ignore_runs();
+        free_folder(&context.redactor.text(&context.suite.name))
     };
     let started = Instant::now();
     let mut writer = RunWriter::create(
@@ -126,6 +131,23 @@ fn create(
         trials,
         seen: Vec::new(),
     })
+}
+
+/// Keeps runs out of the repository that they are made in, the first time that there are any. Where
+/// that can't be written, runs are kept all the same, or say themselves why not.
+fn ignore_runs() {
+    let runs = Path::new(RUNS);
+    let Some(folder) = runs.parent().filter(|_| !runs.exists()) else {
+        return;
+    };
+    let mut new = OpenOptions::new();
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    let _ = made
+        .and_then(|()| {
+            let ignore = folder.join(".gitignore");
+            new.write(true).create_new(true).open(ignore)
+        })
+        .and_then(|mut file| file.write_all(b"*\n"));
 }
 
 /// A folder that is not there yet: the time and the suite's name, and a number where that is taken.

@@ -1,0 +1,63 @@
+//! What is left of a run in its folder, and how it is shown.
+
+use std::process::Command;
+
+use proctor_e2e::suite::Suite;
+use serde_json::json;
+
+const RULES: &str = r"
+  - when: {prompt: good, results: 0}
+    reply: {calls: [{tool: echo, arguments: {text: hi}}]}
+  - reply: {text: done}
+";
+
+fn suite(server: &[&str]) -> Suite {
+    let suite = Suite::new(RULES, server);
+    let assertions = json!({"toolsUsed": [{"server": "fixture", "tool": "echo"}]});
+    suite.eval(&json!({}), &json!({"assertions": assertions}));
+    suite.task("good", &json!({}));
+    suite
+}
+
+fn said(suite: &Suite, words: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new(proctor_e2e::proctor());
+    let done = command.args(words).current_dir(suite.folder()).output();
+    let done = done.unwrap();
+    (done.status.code(), String::from_utf8(done.stdout).unwrap())
+}
+
+#[test]
+fn runs_are_kept_out_of_the_repository_unless_somebody_decided() {
+    let suite = suite(&[]);
+    let check = |text: &str| {
+        let (code, said) = said(&suite, &["check", "eval.yaml"]);
+        assert_eq!(code, Some(0), "{said}");
+        let ignore = std::fs::read_to_string(suite.path(".proctor/.gitignore"));
+        assert_eq!(ignore.unwrap(), text);
+    };
+    check("*\n");
+    suite.write(".proctor/.gitignore", "runs\n");
+    check("runs\n");
+    std::fs::remove_dir_all(suite.path(".proctor/runs")).unwrap();
+    check("runs\n");
+}
+
+#[test]
+fn a_record_is_shown_in_part_or_whole() {
+    let suite = suite(&["--mode", "banner", "--mode", "big-result=9000"]);
+    let (code, shown) = said(&suite, &["check", "eval.yaml", "--record", "run"]);
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("fixture: 1× noise, such as: "), "{shown}");
+    let view = |words: &[&str]| said(&suite, &[&["result", "view", "run"], words].concat());
+    let (_, short) = view(&[]);
+    assert!(short.contains("1 case, 1 agent\n"), "{short}");
+    assert!(short.contains("check toolsUsed passed\n"), "{short}");
+    assert!(short.contains("bytes more; --full shows them)"));
+    let (_, full) = view(&["--full"]);
+    assert!(!full.contains("--full") && full.len() > short.len() + 4000);
+    let (_, findings) = view(&["--trial", "good", "--findings"]);
+    let lines: Vec<&str> = findings.lines().collect();
+    assert_eq!(lines.len(), 2, "{findings}");
+    assert!(lines[1].contains("finding noise: "), "{findings}");
+    assert_eq!(view(&["--trial", "no-such-trial"]).0, Some(4));
+}
