@@ -5,6 +5,7 @@
 mod broken;
 mod commands;
 mod docs;
+mod evals;
 mod examples;
 mod hostile;
 mod loading;

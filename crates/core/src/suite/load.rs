@@ -251,6 +251,11 @@ impl<'a> Loader<'a> {
 
     fn report_unknown_kind(&self, opened: &Opened) {
         let problem = match opened.root.get("kind") {
+            None if opened.root.get("evals").is_some() => {
+                Problem::error(Code::Kind, "this is a file of evals that a server ships")
+                    .at(&opened.source, opened.root.span)
+                    .hint("`proctor evals validate` looks for mistakes in it")
+            }
             None => Problem::error(Code::Missing, "`kind` is missing")
                 .at(&opened.source, opened.root.span)
                 .hint("`kind: Eval`, `Task`, `Agent` or `Script`; an MCP config has `mcpServers`"),

@@ -2,6 +2,8 @@
 //!
 //! Its main type is [`Offer`]. A server that does not say that it ships evals is not asked for any.
 
+use std::collections::HashMap;
+
 use mcp_evals::{
     Eval, Finding, Input, Level, Listed, Report, Severity, Status, validate_with_tools,
 };
@@ -230,40 +232,40 @@ impl Offer {
         self.tools.iter().find(named)
     }
 
-    /// What a tool says of its effects; the worst of it, if several have one name.
-    pub(crate) fn effect(&self, name: &str) -> Option<Effect> {
-        let named = |tool: &&Value| tool.get("name").and_then(Value::as_str) == Some(name);
-        self.tools.iter().filter(named).map(Effect::of).min()
+    /// What the tools say of their effects; the worst of it, if several have one name.
+    pub(crate) fn effects(&self) -> HashMap<&str, Effect> {
+        let mut effects = HashMap::new();
+        for tool in &self.tools {
+            let name = tool.get("name").and_then(Value::as_str).unwrap_or("");
+            let effect = Effect::of(tool);
+            let known = effects.entry(name).or_insert(effect);
+            *known = effect.min(*known);
+        }
+        effects
     }
 
     /// What is meant by a choice, of what can be run.
     pub(crate) fn plan(&self, choice: &Choice) -> Planned<'_> {
+        let effects = self.effects();
+        let is_meant = |eval: &&Eval| {
+            let is_level = choice.level.is_none_or(|level| eval.level() == Some(level));
+            let is_named = choice.ids.is_empty() || choice.ids.contains(&eval.id);
+            is_level && is_named && (!choice.only_read_only || only_reads(eval, &effects))
+        };
         Planned {
             offer: self,
-            evals: self
-                .runnable()
-                .filter(|eval| self.is_meant(eval, choice))
-                .collect(),
+            evals: self.runnable().filter(is_meant).collect(),
         }
     }
+}
 
-    fn is_meant(&self, eval: &Eval, choice: &Choice) -> bool {
-        let is_level = choice.level.is_none_or(|level| eval.level() == Some(level));
-        let is_named = choice.ids.is_empty() || choice.ids.contains(&eval.id);
-        is_level && is_named && (!choice.only_read_only || self.only_reads(eval))
-    }
-
-    /// Whether all that an eval may call says of itself that it only reads.
-    fn only_reads(&self, eval: &Eval) -> bool {
-        match &eval.input {
-            Input::Execution(input) => self.effect(&input.tool_name) == Some(Effect::ReadOnly),
-            Input::Scenario(_) => self
-                .tools
-                .iter()
-                .all(|tool| Effect::of(tool) == Effect::ReadOnly),
-            // Nothing is called.
-            Input::Invocation(_) | Input::Other(_) => true,
-        }
+/// Whether all that an eval may call says of itself that it only reads.
+fn only_reads(eval: &Eval, effects: &HashMap<&str, Effect>) -> bool {
+    match &eval.input {
+        Input::Execution(input) => effects.get(input.tool_name.as_str()) == Some(&Effect::ReadOnly),
+        Input::Scenario(_) => effects.values().all(|effect| *effect == Effect::ReadOnly),
+        // Nothing is called.
+        Input::Invocation(_) | Input::Other(_) => true,
     }
 }
 

@@ -92,8 +92,9 @@ async fn look(server: &Server, options: &ConnectOptions) -> Result<Offer, Gather
 /// The calls to make, and why some are not made.
 fn trials(offer: &Offer) -> (Vec<Trial>, Vec<String>) {
     let (mut trials, mut notes) = (Vec::new(), Vec::new());
+    let effects = offer.effects();
     for name in file::names(offer) {
-        if offer.effect(name) != Some(Effect::ReadOnly) {
+        if effects.get(name) != Some(&Effect::ReadOnly) {
             notes.push(format!(
                 "`{name}` got no execution eval: it does not say that it only reads"
             ));

@@ -136,9 +136,10 @@ impl Screen<'_> {
     /// The calls of execution evals, the most dangerous tools first.
     fn calls(&mut self, offer: &Offer, evals: &[&Eval]) {
         let mut tools: BTreeMap<(Effect, &str), Vec<Call<'_>>> = BTreeMap::new();
+        let effects = offer.effects();
         for eval in evals {
             if let Some((tool, arguments)) = call(eval) {
-                let effect = offer.effect(tool).unwrap_or(Effect::Unknown);
+                let effect = effects.get(tool).copied().unwrap_or(Effect::Unknown);
                 let calls = tools.entry((effect, tool)).or_default();
                 calls.push((&eval.id, arguments));
             }

@@ -151,13 +151,16 @@ fn compare(
     Answer::Steady(first)
 }
 
-/// The dates that it may be somewhere on earth.
+/// The dates that it may be somewhere on earth, in the forms that programs write.
 fn dates(now: Timestamp) -> Vec<String> {
     let mut dates: Vec<String> = [-12, 0, 14]
         .into_iter()
         .map(|hours| now + SignedDuration::from_hours(hours))
-        .map(|at| at.to_string().chars().take("2026-01-31".len()).collect())
+        .flat_map(|at| {
+            ["%Y-%m-%d", "%b %d %Y", "%d %b %Y"].map(|form| at.strftime(form).to_string())
+        })
         .collect();
+    dates.sort();
     dates.dedup();
     dates
 }
@@ -187,7 +190,11 @@ mod tests {
     fn e38_only_what_stays_the_same_is_expected() {
         let now: Timestamp = "2026-11-15T23:00:00Z".parse().unwrap();
         let dates = dates(now);
-        assert_eq!(dates, ["2026-11-15", "2026-11-16"]);
+        let forms = ["15 Nov 2026", "16 Nov 2026", "2026-11-15", "2026-11-16"];
+        assert_eq!(
+            dates,
+            [&forms[..], &["Nov 15 2026", "Nov 16 2026"]].concat()
+        );
         let text = |text: &str| Ok(json!([{"type": "text", "text": text}]));
         let unfit = |first, second| match compare(first, second, &dates) {
             Answer::Unfit(why) => why,

@@ -22,7 +22,7 @@ const FORMATS: [(&str, &str); 14] = [
 ];
 
 /// What the last part of a name suggests.
-const NAMES: [(&str, &str); 18] = [
+const NAMES: [(&str, &str); 19] = [
     ("timezone", "UTC"),
     ("tz", "UTC"),
     ("datetime", "2025-01-31T12:00:00Z"),
@@ -33,6 +33,7 @@ const NAMES: [(&str, &str); 18] = [
     ("directory", "."),
     ("folder", "."),
     ("repo", "."),
+    ("revision", "HEAD"),
     ("url", "https://example.com/"),
     ("uri", "https://example.com/"),
     ("email", "user@example.com"),
