@@ -142,7 +142,7 @@ pub(crate) struct EvalsValidateArgs {
 
 Exit codes: 0 written, 2 usage, or it was not agreed to, 3 the server could not be reached or asked.")]
 pub(crate) struct EvalsInitArgs {
-    /// The file to write
+    /// The file to write: YAML, or JSON if its name ends in `.json`
     #[arg(long, value_name = "FILE", default_value = "evals.yaml")]
     pub(crate) out: PathBuf,
 

@@ -11,7 +11,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use mcp_evals::{Eval, Expected, Input, Rule, validate_with_tools};
+use mcp_evals::{Eval, EvalFile, Expected, Input, Listed, Rule, validate_with_tools};
 use proctor_core::evals::file::EvalsFile;
 use proctor_core::printable::printable;
 use proctor_core::problem::{Problems, SourceText};
@@ -71,7 +71,12 @@ pub(super) fn run(args: &EvalsInitArgs) -> anyhow::Result<Exit> {
             }
         }
         let text = file::render(&offer, &kept);
-        let warnings = checked(&text, &offer)?;
+        let (evals, warnings) = checked(&text, &offer)?;
+        let is_json = args
+            .out
+            .extension()
+            .is_some_and(|extension| extension == "json");
+        let text = if is_json { json_text(evals)? } else { text };
         write_new(&args.out, &text)
             .with_context(|| format!("can't write `{}`", args.out.display()))?;
         notes.extend(warnings);
@@ -166,7 +171,7 @@ async fn agree_and_call(
 }
 
 /// Reads the text as its users will, and gives what there is to warn of.
-fn checked(text: &str, offer: &Offer) -> anyhow::Result<Vec<String>> {
+fn checked(text: &str, offer: &Offer) -> anyhow::Result<(Vec<Listed>, Vec<String>)> {
     let mut problems = Problems::default();
     let source = SourceText::new("evals.yaml", text.to_owned());
     let file = EvalsFile::parse(source, &mut problems)
@@ -179,9 +184,16 @@ fn checked(text: &str, offer: &Offer) -> anyhow::Result<Vec<String>> {
         .findings
         .iter()
         .filter(|finding| finding.rule == Rule::Secret);
-    Ok(secrets
-        .map(|finding| format!("warning: {finding}"))
-        .collect())
+    let warnings = secrets.map(|finding| format!("warning: {finding}"));
+    let warnings = warnings.collect();
+    Ok((file.evals, warnings))
+}
+
+/// The same as JSON, which has no room for comments.
+fn json_text(evals: Vec<Listed>) -> anyhow::Result<String> {
+    let extra = serde_json::Map::new();
+    let file = EvalFile { evals, extra }.to_value();
+    Ok(format!("{}\n", serde_json::to_string_pretty(&file)?))
 }
 
 /// Writes a file that is not there yet, even if somebody else writes it just now.

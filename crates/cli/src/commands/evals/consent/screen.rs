@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use unicode_width::UnicodeWidthChar;
 
 use super::super::gather::{Effect, Offer, Planned};
+use super::super::run::turns;
 use super::{ConsentOptions, Purpose, call, given};
 use crate::commands::counted;
 
@@ -70,7 +71,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// The id of an eval, and what it calls a tool with.
-type Call<'a> = (&'a str, &'a Map<String, Value>);
+type Call<'a> = (&'a Eval, &'a Map<String, Value>);
 
 struct Screen<'a> {
     out: String,
@@ -141,7 +142,7 @@ impl Screen<'_> {
             if let Some((tool, arguments)) = call(eval) {
                 let effect = effects.get(tool).copied().unwrap_or(Effect::Unknown);
                 let calls = tools.entry((effect, tool)).or_default();
-                calls.push((&eval.id, arguments));
+                calls.push((*eval, arguments));
             }
         }
         if tools.is_empty() {
@@ -156,9 +157,10 @@ impl Screen<'_> {
                 break;
             }
             self.tool(offer, name, effect);
-            for (id, arguments) in calls.into_iter().take(left) {
-                let id = self.shown(id);
+            for (eval, arguments) in calls.into_iter().take(left) {
+                let id = self.shown(&eval.id);
                 self.line(4, &format!("`{id}`"));
+                self.description(eval);
                 let arguments = self.shown(&Value::Object(arguments.clone()).to_string());
                 self.line(6, &arguments);
                 left -= 1;
@@ -187,18 +189,28 @@ impl Screen<'_> {
 
     /// The tools within reach of a model that works by itself.
     fn scenarios(&mut self, offer: &Offer, evals: &[&Eval], max_turns: u32) {
-        let scenarios = ids(evals, |input| matches!(input, Input::Scenario(_)));
+        let mut scenarios = Vec::new();
+        for eval in evals {
+            if let Input::Scenario(input) = &eval.input {
+                scenarios.push((*eval, &input.messages));
+            }
+        }
         if scenarios.is_empty() {
             return;
         }
-        self.line(
-            2,
-            &format!(
-                "A model works by itself, up to {}, in:",
-                counted(max_turns as usize, "turn")
-            ),
-        );
-        self.names(4, &scenarios);
+        self.line(2, "A model works by itself in:");
+        for (eval, messages) in scenarios.iter().take(SHOWN) {
+            let id = self.shown(&eval.id);
+            let turns = counted(turns(eval, max_turns) as usize, "turn");
+            self.line(4, &format!("`{id}`, up to {turns}"));
+            self.description(eval);
+            for message in *messages {
+                let role = message.role.as_str();
+                let said = self.shown(&said(message));
+                self.line(6, &format!("{role}: {said}"));
+            }
+        }
+        self.rest(scenarios.len(), "eval");
         self.line(2, "It may call any of these tools, with any arguments:");
         let mut tools: Vec<(Effect, &str)> = offer
             .tools
@@ -221,6 +233,14 @@ impl Screen<'_> {
         }
         self.rest(tools.len(), "tool");
         self.blank();
+    }
+
+    /// What the server says that an eval is about, destructive operations included.
+    fn description(&mut self, eval: &Eval) {
+        if let Some(description) = &eval.description {
+            let description = self.shown(description);
+            self.line(6, &format!("It says: {description}"));
+        }
     }
 
     fn names(&mut self, indent: usize, names: &[&str]) {
@@ -261,6 +281,16 @@ impl Screen<'_> {
             self.out.push_str(&format!("{pad}{deeper}{part}\n"));
         }
     }
+}
+
+/// The texts of a message, and a word for what is none.
+fn said(message: &mcp_evals::Message) -> String {
+    let blocks = message.content.blocks().iter();
+    let texts = blocks.map(|block| match block {
+        mcp_evals::Content::Text(text) => text.text.clone(),
+        other => format!("[{}]", other.kind()),
+    });
+    texts.collect::<Vec<_>>().join(" ")
 }
 
 fn ids<'a>(evals: &[&'a Eval], is_meant: impl Fn(&Input) -> bool) -> Vec<&'a str> {
