@@ -1,6 +1,7 @@
 //! `proctor evals` on servers that say what they are told: what is printed, what is asked, what is called.
 
 mod canned;
+mod consent;
 mod init;
 mod list;
 mod validate;
