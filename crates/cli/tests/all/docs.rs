@@ -52,3 +52,21 @@ fn the_page_on_models_names_every_key_of_a_script() {
         }
     }
 }
+
+#[test]
+fn the_page_on_suites_shows_what_init_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = proctor(["init", "my-suite"])
+        .current_dir(folder.path())
+        .output();
+    assert_eq!(output.code, Some(0), "{output}");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/suites.md");
+    let text = fs::read_to_string(path).unwrap();
+    let shown = output.stdout.lines().chain(output.stderr.lines());
+    let mut lines = 0;
+    for line in shown {
+        assert!(text.contains(line), "{line}");
+        lines += 1;
+    }
+    assert_eq!(lines, 5, "{output}");
+}
