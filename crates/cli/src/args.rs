@@ -1,5 +1,6 @@
 //! The arguments of every command.
 
+mod check;
 mod evals;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use proctor_core::pattern::Pattern;
 use proctor_core::plan::{LabelSelector, PlanOptions, Selection};
 use proctor_core::suite::LimitFlags;
 
+pub(crate) use self::check::{CheckArgs, RunArgs};
 pub(crate) use self::evals::{
     EvalServersArgs, EvalsCommand, EvalsInitArgs, EvalsListArgs, EvalsRunArgs, EvalsValidateArgs,
 };
@@ -48,133 +50,6 @@ pub(crate) enum Command {
     Evals(Box<EvalsCommand>),
     Schema(SchemaArgs),
     Init(InitArgs),
-}
-
-/// Run a suite: agents do its tasks on real servers, and everything is recorded and checked.
-///
-/// Every server is started before the first model is asked; one that does not come up ends the run.
-/// Each trial gets servers of its own. What happens is kept in a folder under `.proctor/runs`.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  proctor check eval.yaml
-  proctor check eval.yaml -n 5 --jobs 4                   five trials of each case, four at once
-  proctor check eval.yaml -r '^create-' --fail-fast
-  proctor check eval.yaml --model scripted:dry-run.yaml   a dry run: no key, no cost
-  proctor check eval.yaml --budget-usd 2.50 -o json > result.json
-  proctor check --resume .proctor/runs/20261115-101500-my-suite
-
-Exit codes: 0 every trial passed (or as many as `pass` asks for), 1 they did not, 2 usage or
-configuration, and nothing was started, 3 it can't be told: trials ended in errors, or were not
-run, 4 nothing selected, 130 interrupted.")]
-pub(crate) struct CheckArgs {
-    /// The eval file
-    #[arg(value_name = "FILE", required_unless_present_any = ["resume", "retry_errors"])]
-    pub(crate) file: Option<PathBuf>,
-
-    /// Go on with a run: only trials without an end are run, and those that were cancelled
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "retry_errors", "record"])]
-    pub(crate) resume: Option<PathBuf>,
-
-    /// Go on with a run, and try again what ended in an error; what passed or failed stays
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "record"])]
-    pub(crate) retry_errors: Option<PathBuf>,
-
-    /// Run every case with the built-in agent on this model, such as `openai:gpt-5` or
-    /// `scripted:FILE`, instead of the suite's own agents
-    #[arg(long, value_name = "MODEL")]
-    pub(crate) model: Option<String>,
-
-    /// Let this model judge, instead of the suite's own judge
-    #[arg(long, value_name = "MODEL")]
-    pub(crate) judge: Option<String>,
-
-    /// An environment variable that servers get besides PATH, HOME and the like
-    #[arg(long = "pass-env", value_name = "NAME")]
-    pub(crate) pass_env: Vec<String>,
-
-    /// Run evals that servers ship (`taskSets[].evals`) without asking
-    #[arg(short, long)]
-    pub(crate) yes: bool,
-
-    /// Where consent to run shipped evals is kept
-    #[arg(long, value_name = "FILE")]
-    pub(crate) consent: Option<PathBuf>,
-
-    /// The turns of shipped scenarios that name none, and the most of those that do
-    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) max_turns: u32,
-
-    /// How long a server's answer is waited for, counted again when the server reports progress
-    #[arg(long, value_name = "DURATION", value_parser = span, default_value = "60s")]
-    pub(crate) call_timeout: Duration,
-
-    #[command(flatten)]
-    pub(crate) plan: PlanArgs,
-
-    #[command(flatten)]
-    pub(crate) loading: LoadingArgs,
-
-    #[command(flatten)]
-    pub(crate) run: RunArgs,
-}
-
-/// How trials are run, and what is written of them.
-#[derive(Debug, Args)]
-pub(crate) struct RunArgs {
-    /// Run this many trials at once, of those tasks that say `parallel: true`; the others run
-    /// first, one by one
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), default_value = "1")]
-    pub(crate) parallel: u32,
-
-    /// Run this many trials at once, whatever the tasks say
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "parallel")]
-    pub(crate) jobs: Option<u32>,
-
-    /// Stop at the first trial that fails or times out
-    #[arg(long)]
-    pub(crate) fail_fast: bool,
-
-    /// Stop when models have cost this much, in US dollars
-    #[arg(long, value_name = "USD", value_parser = dollars)]
-    pub(crate) budget_usd: Option<f64>,
-
-    /// Stop when models have used this many tokens, in and out
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) budget_tokens: Option<u64>,
-
-    /// A file with prices of models, besides those that Proctor knows
-    #[arg(long, value_name = "FILE")]
-    pub(crate) prices: Option<PathBuf>,
-
-    /// Fail trials whose server breaks the protocol, even in ways that can be tolerated
-    #[arg(long)]
-    pub(crate) strict: bool,
-
-    /// Keep the run in this folder, which must not hold one yet
-    #[arg(long, value_name = "DIR")]
-    pub(crate) record: Option<PathBuf>,
-
-    /// Write the result as JSON to this file too
-    #[arg(long, value_name = "FILE")]
-    pub(crate) out: Option<PathBuf>,
-
-    /// Write the result as JUnit XML to this file too
-    #[arg(long, value_name = "FILE")]
-    pub(crate) junit: Option<PathBuf>,
-
-    /// Show each phase and call as it happens
-    #[arg(short, long)]
-    pub(crate) verbose: bool,
-
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
-}
-
-fn dollars(text: &str) -> Result<f64, String> {
-    match text.trim_start_matches('$').parse::<f64>() {
-        Ok(amount) if amount.is_finite() && amount > 0.0 => Ok(amount),
-        _ => Err("write an amount above zero, such as 2.50".to_owned()),
-    }
 }
 
 /// A duration in which something can happen: none at all would end everything before it starts.

@@ -1,0 +1,179 @@
+//! Tools for what is no tool: resources and prompts of servers.
+//!
+//! Its main type is [`Helper`]. What is read through one is a read of the server, as checks see it.
+
+use proctor_core::hint::listed;
+use proctor_core::model::Tool;
+use serde_json::{Map, Value, json};
+
+use super::{Connected, Lost, Toolbox, offers, rendering, told};
+use crate::client::{CallError, Caps, ListError};
+
+/// What is listed of resources: method, key, and the word for one of them.
+const RESOURCES: [(&str, &str, &str); 2] = [
+    ("resources/list", "resources", "resource"),
+    (
+        "resources/templates/list",
+        "resourceTemplates",
+        "resourceTemplate",
+    ),
+];
+
+/// What is listed of prompts.
+const PROMPTS: [(&str, &str, &str); 1] = [("prompts/list", "prompts", "prompt")];
+
+/// What the built-in agent adds to the tools of servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Helper {
+    ListResources,
+    ReadResource,
+    ListPrompts,
+    GetPrompt,
+}
+
+impl Toolbox {
+    /// Does what a helper is for.
+    pub(super) async fn help(
+        &self,
+        helper: Helper,
+        arguments: &Map<String, Value>,
+    ) -> Result<Result<String, String>, Lost> {
+        let text = |key: &str| arguments.get(key).and_then(Value::as_str);
+        match helper {
+            Helper::ListResources => self.list("resources", &RESOURCES).await,
+            Helper::ListPrompts => self.list("prompts", &PROMPTS).await,
+            Helper::ReadResource => {
+                let (connected, uri) = match (self.meant("resources", arguments), text("uri")) {
+                    (Ok(connected), Some(uri)) => (connected, uri),
+                    (Err(reason), _) => return Ok(Err(reason)),
+                    (_, None) => return Ok(Err("`uri` is missing".to_owned())),
+                };
+                let read = connected.client.call("resources/read", json!({"uri": uri}));
+                let read = read.await;
+                told(
+                    connected,
+                    read.map(|r| Ok(rendering::resource_result(&r.raw))),
+                )
+            }
+            Helper::GetPrompt => {
+                let (connected, name) = match (self.meant("prompts", arguments), text("name")) {
+                    (Ok(connected), Some(name)) => (connected, name),
+                    (Err(reason), _) => return Ok(Err(reason)),
+                    (_, None) => return Ok(Err("`name` is missing".to_owned())),
+                };
+                let mut params = json!({"name": name});
+                if let Some(given) = arguments.get("arguments") {
+                    params["arguments"] = given.clone();
+                }
+                let prompt = connected.client.call("prompts/get", params).await;
+                let shown = |raw: &str| Ok(rendering::plain(raw.to_owned()));
+                told(connected, prompt.map(|result| shown(result.raw.get())))
+            }
+        }
+    }
+
+    /// What the servers list, one after another.
+    async fn list(
+        &self,
+        capability: &str,
+        lists: &[(&str, &str, &str)],
+    ) -> Result<Result<String, String>, Lost> {
+        let mut all = Vec::new();
+        for connected in &self.servers {
+            if !offers(&connected.client, capability) {
+                continue;
+            }
+            for (at, (method, key, one)) in lists.iter().enumerate() {
+                match connected.client.list(method, key, &Caps::default()).await {
+                    Ok(listed) => all.extend(listed.items.iter().map(|raw| {
+                        let item: Value = serde_json::from_str(raw.get()).unwrap_or_default();
+                        json!({"server": connected.name, *one: item})
+                    })),
+                    // Many servers have resources and no templates of them.
+                    Err(ListError::Call {
+                        source: CallError::Rpc(_),
+                        ..
+                    }) if at > 0 => {}
+                    Err(ListError::Call { source, .. }) => {
+                        if let Err(reason) = told(connected, Err(source))? {
+                            return Ok(Err(reason));
+                        }
+                    }
+                    Err(error) => return Ok(Err(error.to_string())),
+                }
+            }
+        }
+        Ok(Ok(rendering::plain(Value::Array(all).to_string())))
+    }
+
+    /// The server that a helper's arguments mean: the only one that has such things, if none is named.
+    fn meant(
+        &self,
+        capability: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<&Connected, String> {
+        let having = || {
+            let servers = self.servers.iter();
+            servers.filter(|connected| offers(&connected.client, capability))
+        };
+        let names = || listed(having().map(|connected| connected.name.as_str()));
+        if let Some(name) = arguments.get("server").and_then(Value::as_str) {
+            let found = having().find(|connected| connected.name == name);
+            return found.ok_or_else(|| {
+                format!("no server `{name}` has {capability}; there is {}", names())
+            });
+        }
+        let mut all = having();
+        match (all.next(), all.next()) {
+            (Some(only), None) => Ok(only),
+            _ => Err(format!("`server` is missing; there is {}", names())),
+        }
+    }
+}
+
+impl Helper {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::ListResources => "list_resources",
+            Self::ReadResource => "read_resource",
+            Self::ListPrompts => "list_prompts",
+            Self::GetPrompt => "get_prompt",
+        }
+    }
+
+    pub(super) fn tool(self, name: &str, servers: &[Connected]) -> Tool {
+        let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+        let server = json!({"type": "string", "enum": names, "description": "the server"});
+        let (description, properties, required) = match self {
+            Self::ListResources => (
+                "Lists the resources that can be read.",
+                json!({}),
+                json!([]),
+            ),
+            Self::ReadResource => (
+                "Reads a resource.",
+                json!({"server": server, "uri": {"type": "string"}}),
+                json!(["uri"]),
+            ),
+            Self::ListPrompts => (
+                "Lists the prompts that servers offer.",
+                json!({}),
+                json!([]),
+            ),
+            Self::GetPrompt => (
+                "Gets a prompt, filled in with arguments.",
+                json!({
+                    "server": server,
+                    "name": {"type": "string"},
+                    "arguments": {"type": "object", "additionalProperties": {"type": "string"}},
+                }),
+                json!(["name"]),
+            ),
+        };
+        Tool {
+            name: name.to_owned(),
+            description: Some(description.to_owned()),
+            schema: json!({"type": "object", "properties": properties, "required": required}),
+        }
+    }
+}
