@@ -43,6 +43,8 @@ pub enum Rule {
     CannotFail,
     /// There are no messages to start from.
     NoMessages,
+    /// A message is a note to the author.
+    Unfinished,
     /// `maxTurns` is not a whole number of at least 1.
     MaxTurns,
     /// A field means nothing in this place.

@@ -226,6 +226,17 @@ fn e11_max_turns_is_a_whole_number_of_at_least_one() {
 }
 
 #[test]
+fn e36_a_note_to_the_author_is_no_prompt() {
+    let mut eval = scenario(Value::Null);
+    let content = json!({"type": "text", "text": "TODO: ask for something"});
+    eval["input"]["messages"] = json!([{"role": "user", "content": content}]);
+    check(
+        eval,
+        &[(Severity::Warning, Rule::Unfinished, "/input/messages")],
+    );
+}
+
+#[test]
 fn messages_and_ids_must_not_be_empty() {
     let mut eval = scenario(Value::Null);
     eval["input"]["messages"] = json!([]);

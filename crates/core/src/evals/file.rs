@@ -104,7 +104,7 @@ impl EvalsFile {
 
 fn code_of(rule: Rule) -> Code {
     match rule {
-        Rule::EmptyId | Rule::NoMessages => Code::Missing,
+        Rule::EmptyId | Rule::NoMessages | Rule::Unfinished => Code::Missing,
         Rule::DuplicateId | Rule::TypeMismatch | Rule::ScenarioExactMatch | Rule::NoEffect => {
             Code::Conflict
         }

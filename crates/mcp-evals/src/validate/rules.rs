@@ -81,9 +81,16 @@ fn check_messages(input: &Input, about: &mut About<'_>) {
     }
     let blocks = input.messages().iter().flat_map(|m| m.content.blocks());
     for block in blocks {
-        if let Content::Other(_) = block {
-            let unknown = format!("content type `{}`", block.kind());
-            skip("/input/messages", &unknown, about);
+        match block {
+            Content::Other(_) => {
+                let unknown = format!("content type `{}`", block.kind());
+                skip("/input/messages", &unknown, about);
+            }
+            Content::Text(block) if block.text.trim_start().starts_with("TODO") => {
+                let text = "still says TODO: write what a user would say";
+                about.warn("/input/messages", Rule::Unfinished, text);
+            }
+            _ => {}
         }
     }
 }
