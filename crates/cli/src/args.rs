@@ -12,6 +12,7 @@ use proctor_core::duration;
 use proctor_core::pattern::Pattern;
 use proctor_core::plan::{LabelSelector, PlanOptions, Selection};
 use proctor_core::suite::LimitFlags;
+use proctor_run::client::Timeouts;
 
 pub(crate) use self::check::{CheckArgs, RunArgs};
 pub(crate) use self::evals::{
@@ -229,17 +230,8 @@ pub(crate) struct ServerArgs {
     #[arg(long = "pass-env", value_name = "NAME")]
     pub(crate) pass_env: Vec<String>,
 
-    /// How long to wait for the server to come up
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span)]
-    pub(crate) connect_timeout: Duration,
-
-    /// How long to wait for an answer
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span)]
-    pub(crate) timeout: Duration,
-
-    /// How long to wait for an answer whose server keeps reporting progress
-    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = span)]
-    pub(crate) total_timeout: Duration,
+    #[command(flatten)]
+    pub(crate) patience: PatienceArgs,
 
     /// Keep every message in this folder, which must not hold a run yet
     #[arg(long, value_name = "DIR")]
@@ -252,6 +244,33 @@ pub(crate) struct ServerArgs {
     /// The command that starts the server, after `--`
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
+}
+
+/// How long servers may take.
+#[derive(Debug, Args)]
+pub(crate) struct PatienceArgs {
+    /// How long to wait for a server to come up
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span)]
+    pub(crate) connect_timeout: Duration,
+
+    /// How long to wait for an answer
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span)]
+    pub(crate) timeout: Duration,
+
+    /// How long to wait for an answer whose server keeps reporting progress
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = span)]
+    pub(crate) total_timeout: Duration,
+}
+
+impl PatienceArgs {
+    pub(crate) fn timeouts(&self) -> Timeouts {
+        Timeouts {
+            connect: self.connect_timeout,
+            request: self.timeout,
+            total: self.total_timeout,
+            ..Timeouts::default()
+        }
+    }
 }
 
 fn header(text: &str) -> Result<(String, String), String> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{OutputArgs, RunArgs, header, span};
+use super::{OutputArgs, PatienceArgs, RunArgs, header, span};
 
 /// The evals that servers ship: list them, write them, look for mistakes in them.
 #[derive(Debug, Subcommand)]
@@ -177,17 +177,8 @@ pub(crate) struct EvalServersArgs {
     #[arg(long = "pass-env", value_name = "NAME")]
     pub(crate) pass_env: Vec<String>,
 
-    /// How long to wait for a server to come up
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span)]
-    pub(crate) connect_timeout: Duration,
-
-    /// How long to wait for an answer
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span)]
-    pub(crate) timeout: Duration,
-
-    /// How long to wait for an answer whose server keeps reporting progress
-    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = span)]
-    pub(crate) total_timeout: Duration,
+    #[command(flatten)]
+    pub(crate) patience: PatienceArgs,
 
     /// The command that starts the server, after `--`
     #[arg(last = true, value_name = "COMMAND")]

@@ -17,7 +17,7 @@ use proctor_core::redact::{Redactor, secrets_of};
 use proctor_core::suite::server::{AllowedTools, Transport, command_line};
 use proctor_core::suite::{Inputs, Loaded, Server, load_any};
 use proctor_run::client::answers::Answers;
-use proctor_run::client::{Client, ConnectOptions, Timeouts};
+use proctor_run::client::{Client, ConnectOptions};
 use proctor_run::recorder::Recorder;
 
 use super::stops::Stops;
@@ -86,12 +86,7 @@ where
         inherited: environment(),
         pass: args.pass_env.clone(),
         guard: std::env::current_exe().context("can't tell where Proctor is")?,
-        timeouts: Timeouts {
-            connect: args.connect_timeout,
-            request: args.timeout,
-            total: args.total_timeout,
-            ..Timeouts::default()
-        },
+        timeouts: args.patience.timeouts(),
         answers: Answers::default(),
         era: None,
     };

@@ -6,8 +6,8 @@ use anyhow::{Context, bail};
 use proctor_core::event::Actor;
 use proctor_core::redact::{Redactor, secrets_of};
 use proctor_core::suite::Server;
+use proctor_run::client::ConnectOptions;
 use proctor_run::client::answers::Answers;
-use proctor_run::client::{ConnectOptions, Timeouts};
 use proctor_run::recorder::Recorder;
 
 use crate::args::EvalServersArgs;
@@ -65,12 +65,7 @@ pub(crate) fn connect_options(
         inherited: environment(),
         pass: args.pass_env.clone(),
         guard: std::env::current_exe().context("can't tell where Proctor is")?,
-        timeouts: Timeouts {
-            connect: args.connect_timeout,
-            request: args.timeout,
-            total: args.total_timeout,
-            ..Timeouts::default()
-        },
+        timeouts: args.patience.timeouts(),
         answers: Answers::default(),
         era: None,
     })
