@@ -384,4 +384,6 @@ pub enum FindingKind {
     ToolsChanged,
     /// A result that breaks the protocol in another way.
     Protocol,
+    /// Somebody who tried to come in, and was turned away.
+    Refused,
 }

@@ -23,6 +23,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 pub use self::lingering::Lingering;
+use crate::environment::server_environment;
 use crate::guard::{KILL_LIMIT, Order};
 use crate::program::{self, ProgramError};
 use crate::tail::{Tail, drain};
@@ -70,6 +71,34 @@ pub enum SpawnError {
 }
 
 impl Spawn {
+    /// A server, as its configuration says. It has no environment yet.
+    pub(crate) fn server(command: &str, args: &[String], folder: &Path, guard: &Path) -> Self {
+        Self {
+            // The Proctor that is running, wherever it is: it has a server of its own.
+            program: match command {
+                "proctor" => guard.into(),
+                other => other.into(),
+            },
+            args: args.iter().map(Into::into).collect(),
+            env: BTreeMap::new(),
+            folder: folder.to_owned(),
+            guard: guard.to_owned(),
+            grace: GRACE,
+        }
+    }
+
+    /// With the environment of a server.
+    #[must_use]
+    pub(crate) fn with_environment(
+        mut self,
+        inherited: &BTreeMap<String, String>,
+        own: &BTreeMap<String, String>,
+        pass: &[String],
+    ) -> Self {
+        self.env = server_environment(inherited, own, pass);
+        self
+    }
+
     /// Starts the process, with piped streams. Must be called within a tokio runtime.
     pub fn start(self) -> Result<Process, SpawnError> {
         let child = self.spawn(Stdio::piped(), false)?;

@@ -332,7 +332,7 @@ impl HttpLink {
 }
 
 /// A client of our own: no redirects, no proxy, no limit but ours.
-pub(super) fn client() -> Result<Client, AddressError> {
+pub(crate) fn client() -> Result<Client, AddressError> {
     // Somebody else may have chosen one already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()

@@ -1,7 +1,5 @@
 //! A connection that is open, but not introduced yet: what a server is asked first, in which era.
 
-use std::ffi::OsString;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,8 +16,7 @@ use crate::client::meta::{self, HANDSHAKE_VERSION, STATELESS_VERSION};
 use crate::client::peer::{Failure, Peer};
 use crate::client::wire::{Patience, Wire, WireError};
 use crate::client::{Client, Era, Identity, Timeouts};
-use crate::environment::server_environment;
-use crate::process::{self, Process, Spawn};
+use crate::process::{Process, Spawn};
 use crate::rpc::{self, RpcError};
 use crate::transport::http::HttpLink;
 use crate::transport::legacy::{LegacyLink, OpenError};
@@ -48,14 +45,6 @@ pub(super) enum IntroductionError {
     Gone,
 }
 
-/// `proctor` means the Proctor that is running, wherever it is: it has a server of its own.
-fn program(command: &str, own: &Path) -> OsString {
-    match command {
-        "proctor" => own.into(),
-        other => other.into(),
-    }
-}
-
 impl Line {
     pub(super) async fn open(
         server: &Server,
@@ -79,15 +68,9 @@ impl Line {
                 env,
                 folder,
             } => {
-                let mut started = Spawn {
-                    program: program(command, &options.guard),
-                    args: args.iter().map(Into::into).collect(),
-                    env: server_environment(&options.inherited, env, &options.pass),
-                    folder: folder.clone(),
-                    guard: options.guard.clone(),
-                    grace: process::GRACE,
-                }
-                .start()?;
+                let mut started = Spawn::server(command, args, folder, &options.guard)
+                    .with_environment(&options.inherited, env, &options.pass)
+                    .start()?;
                 let (Some(stdin), Some(stdout)) = (started.stdin.take(), started.stdout.take())
                 else {
                     return Err(not_up(server, "its pipes could not be opened"));

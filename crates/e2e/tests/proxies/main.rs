@@ -1,0 +1,8 @@
+//! What stands between an agent and a server: neither can notice it, and it misses nothing.
+
+mod agents;
+mod bridge;
+mod conformance;
+mod relay;
+mod reverse;
+mod sdk;

@@ -1,0 +1,1 @@
+//! The stdio relay: sessions, attacks, faults.

@@ -1,0 +1,1 @@
+//! The reverse proxy: sessions, attacks, faults.

@@ -1,0 +1,1 @@
+//! The official SDK clients, through every proxy.

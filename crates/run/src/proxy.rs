@@ -1,0 +1,35 @@
+//! What stands between an agent and a server: neither can notice it, and it misses nothing.
+//!
+//! Nothing is translated where both sides speak the same transport. A message goes into the record
+//! and then on its way, as the bytes that it is; what is too large for the record is cut there and
+//! nowhere else. Nothing here edits what it records, but for the address of the older HTTP's
+//! endpoint, which would lead around it.
+
+mod door;
+mod refusals;
+mod started;
+mod token;
+
+use std::path::PathBuf;
+
+use proctor_core::event::Actor;
+use proctor_core::suite::Environment;
+
+use crate::recorder::Recorder;
+
+pub use self::door::Admission;
+
+/// What every proxy needs to know.
+#[derive(Clone)]
+pub struct ProxyOptions {
+    /// Where what passes through is kept.
+    pub recorder: Recorder,
+    /// Who is on the other side.
+    pub actor: Actor,
+    /// The environment from which servers that are started inherit a part.
+    pub inherited: Environment,
+    /// What they inherit besides.
+    pub pass: Vec<String>,
+    /// The `proctor` binary, which the guard is a part of.
+    pub guard: PathBuf,
+}

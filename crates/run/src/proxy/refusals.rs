@@ -1,0 +1,56 @@
+//! Who was turned away, in the record.
+//!
+//! Its main type is [`Refusals`].
+
+use std::sync::{Arc, OnceLock};
+
+use proctor_core::event::{Actor, FindingKind, Wire};
+use proctor_core::suite::Server;
+use proctor_core::suite::server::Transport;
+
+use crate::recorder::{Recorder, Tap};
+
+/// Keeps what was refused. It opens a connection in the record for the first one, so that the record
+/// of a session that nobody disturbed has none.
+pub(crate) struct Refusals {
+    recorder: Recorder,
+    actor: Actor,
+    server: String,
+    target: String,
+    wire: Wire,
+    tap: OnceLock<Arc<Tap>>,
+}
+
+impl Refusals {
+    pub(crate) fn new(recorder: &Recorder, actor: Actor, server: &Server) -> Self {
+        Self {
+            recorder: recorder.clone(),
+            actor,
+            server: server.name.clone(),
+            target: server.written.clone(),
+            wire: match server.transport {
+                Transport::Stdio { .. } => Wire::Stdio,
+                Transport::Http { .. } => Wire::Http,
+                Transport::Sse { .. } => Wire::Sse,
+            },
+            tap: OnceLock::new(),
+        }
+    }
+
+    /// Somebody was refused, for a reason.
+    pub(crate) fn refused(&self, why: &str) {
+        let tap = self.tap.get_or_init(|| {
+            self.recorder
+                .open(&self.server, self.actor, self.wire, &self.target)
+        });
+        tap.finding(FindingKind::Refused, why);
+    }
+}
+
+impl Drop for Refusals {
+    fn drop(&mut self) {
+        if let Some(tap) = self.tap.get() {
+            tap.close("nobody was let in here".to_owned(), None);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! An HTTP server on loopback, for what stands between an agent and the world.
+//!
+//! Its main type is [`Web`]. It ends with its handle, and every exchange with it. A handler that is
+//! still at work when its client goes away is dropped at its next await.
+
+use std::future::Future;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{AbortHandle, JoinSet};
+
+/// How long the head of a request may take.
+const HEAD: Duration = Duration::from_secs(30);
+/// How long nobody is let in after the system refused to.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What is said in a response: whole, or as it comes.
+pub(crate) type Body = http_body_util::combinators::UnsyncBoxBody<Bytes, Broken>;
+/// A request whose body may still be on its way.
+pub(crate) type Request = http::Request<Incoming>;
+/// What is answered.
+pub(crate) type Response = http::Response<Body>;
+
+/// An exchange can't go on: its connection is closed without another word.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Broken(pub(crate) String);
+
+/// A server that goes on until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Web {
+    address: SocketAddr,
+    accepting: AbortHandle,
+}
+
+impl Web {
+    /// Serves on a port of loopback; on one that is free, if it is 0. Must be called within a tokio
+    /// runtime.
+    pub(crate) async fn start<S, F>(port: u16, serve: S) -> io::Result<Self>
+    where
+        S: Fn(Request) -> F + Clone + Send + 'static,
+        F: Future<Output = Result<Response, Broken>> + Send + 'static,
+    {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+        let address = listener.local_addr()?;
+        let accepting = tokio::spawn(accept(listener, serve)).abort_handle();
+        Ok(Self { address, accepting })
+    }
+
+    /// Where it is.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+async fn accept<S, F>(listener: TcpListener, serve: S)
+where
+    S: Fn(Request) -> F + Clone + Send + 'static,
+    F: Future<Output = Result<Response, Broken>> + Send + 'static,
+{
+    // Dropped with this task, and all connections with it.
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => drop(connections.spawn(converse(stream, serve.clone()))),
+                // Out of files, most likely: some will be free again.
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+async fn converse<S, F>(stream: TcpStream, serve: S)
+where
+    S: Fn(Request) -> F + Clone + Send + 'static,
+    F: Future<Output = Result<Response, Broken>> + Send + 'static,
+{
+    // Small messages must not wait for more to go with them; without it they are only slower.
+    let _ = stream.set_nodelay(true);
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .preserve_header_case(true)
+        .serve_connection(TokioIo::new(stream), service_fn(serve));
+    // How it ended is its client's own doing, or the handler's, which has told whom it concerns.
+    let _ = connection.await;
+}
+
+/// A response that is whole.
+pub(crate) fn whole(
+    status: http::StatusCode,
+    kind: &'static str,
+    body: impl Into<Bytes>,
+) -> Response {
+    let body = Full::new(body.into()).map_err(|never| match never {});
+    let mut response = http::Response::new(body.boxed_unsync());
+    *response.status_mut() = status;
+    let kind = http::HeaderValue::from_static(kind);
+    response
+        .headers_mut()
+        .insert(http::header::CONTENT_TYPE, kind);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn hello(_: Request) -> Result<Response, Broken> {
+        Ok(whole(http::StatusCode::OK, "text/plain", "hello"))
+    }
+
+    #[tokio::test]
+    async fn it_serves_on_loopback_until_it_is_dropped() {
+        let web = Web::start(0, hello).await.unwrap();
+        let url = format!("http://{}/", web.address());
+        assert!(web.address().ip().is_loopback());
+        let client = crate::transport::http::client().unwrap();
+        let text = client.get(&url).send().await.unwrap().text().await.unwrap();
+        assert_eq!(text, "hello");
+        drop(web);
+        tokio::task::yield_now().await;
+        assert!(client.get(&url).send().await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_handler_can_close_the_connection_without_a_word() {
+        let web = Web::start(0, async |_| Err(Broken("gone".to_owned())))
+            .await
+            .unwrap();
+        let client = crate::transport::http::client().unwrap();
+        let got = client
+            .get(format!("http://{}/", web.address()))
+            .send()
+            .await;
+        assert!(got.is_err());
+    }
+}
