@@ -96,6 +96,16 @@ impl Door {
         }
     }
 
+    /// The part of every address before its path.
+    pub(crate) fn origin(&self) -> String {
+        format!("http://{}", self.web.address())
+    }
+
+    /// Ends every exchange, and waits until all of them have ended.
+    pub(crate) async fn close(self) {
+        self.web.close().await;
+    }
+
     /// The headers that a client must send.
     pub(crate) fn headers(&self) -> Vec<(String, String)> {
         match self.admission {
