@@ -243,3 +243,6 @@ fn tls(is_secure: bool) -> Result<ClientConfig, rustls::Error> {
     };
     Ok(builder.with_no_client_auth())
 }
+
+#[cfg(test)]
+mod tests;

@@ -145,3 +145,6 @@ impl Endpoints {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
