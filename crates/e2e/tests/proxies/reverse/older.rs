@@ -101,6 +101,38 @@ async fn an_announced_address_leads_through_the_proxy() {
 }
 
 #[tokio::test]
+async fn no_stream_is_an_answer_too() {
+    let refusal = br#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"no GET"},"id":null}"#;
+    let upstream = RawServer::start(move |came: &Came| {
+        if came.head.starts_with("POST ") {
+            return vec![answer("200 OK", &["Content-Type: application/json"], b"{}")];
+        }
+        let headers = ["Content-Type: application/json"];
+        vec![answer("405 Method Not Allowed", &headers, refusal)]
+    })
+    .await;
+    let stage = Stage::open(&http(&upstream.url())).await;
+    let address = stage.address();
+    let get = || ask(&address, request("GET /mcp", &address, &[], ""));
+    assert_eq!(get().await.unwrap().body, refusal);
+    let call = r#"{"jsonrpc":"2.0","method":"notifications/x"}"#;
+    let posted = ask(&address, request("POST /mcp", &address, &[], call)).await;
+    assert_eq!(posted.unwrap().status(), "200");
+    assert_eq!(get().await.unwrap().body, refusal);
+    let record = stage.end().await;
+    let wires: Vec<Wire> = record.opened().iter().map(|o| o.transport).collect();
+    assert_eq!(wires, [Wire::Sse, Wire::Http]);
+    assert_eq!(
+        record.closed()[0].reason,
+        "the server answered with no stream"
+    );
+    assert_eq!(record.said(Direction::ToClient).len(), 3);
+    let kinds: Vec<_> = record.folded.findings.iter().map(|f| f.kind).collect();
+    // The answer `{}` to the notification, and no other.
+    assert_eq!(kinds, [proctor_core::event::FindingKind::Malformed]);
+}
+
+#[tokio::test]
 async fn streams_are_connections_of_their_own() {
     let counter = std::sync::atomic::AtomicU32::new(0);
     let upstream = RawServer::start(move |came: &Came| {
