@@ -13,6 +13,10 @@ use super::addresses::Addresses;
 const LONGEST: usize = 16 << 10;
 
 /// Changes the addresses in the `endpoint` events of a stream.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is where the stream is in one respect"
+)]
 pub(super) struct Endpoints {
     addresses: Arc<Addresses>,
     /// What is held back: a line that has not ended, and an event with data that has not.
