@@ -6,3 +6,4 @@ mod conformance;
 mod relay;
 mod reverse;
 mod sdk;
+mod stdio;
