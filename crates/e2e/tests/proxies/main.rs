@@ -3,6 +3,7 @@
 mod agents;
 mod bridge;
 mod conformance;
+mod record;
 mod relay;
 mod reverse;
 mod sdk;

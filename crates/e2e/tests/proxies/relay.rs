@@ -2,5 +2,5 @@
 
 mod attacks;
 mod faults;
-mod stage;
+pub mod stage;
 mod transparency;
