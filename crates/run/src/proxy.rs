@@ -9,10 +9,12 @@ mod door;
 mod framer;
 mod refusals;
 mod relay;
+mod reverse;
 mod session;
 mod started;
 mod streams;
 mod token;
+mod upstream;
 
 use std::path::PathBuf;
 
@@ -23,6 +25,7 @@ use crate::recorder::Recorder;
 
 pub use self::door::Admission;
 pub use self::relay::{Admit, Relay};
+pub use self::reverse::{ProxyError, ReverseProxy};
 pub use self::session::{Cause, Client, Leave, SessionEnd, serve};
 pub use self::started::StartError;
 pub use self::streams::{Standard, standard};
