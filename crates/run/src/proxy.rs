@@ -5,11 +5,13 @@
 //! nowhere else. Nothing here edits what it records, but for the address of the older HTTP's
 //! endpoint, which would lead around it.
 
+mod bridge;
 mod door;
 mod refusals;
 mod started;
 mod token;
 
+use std::io;
 use std::path::PathBuf;
 
 use proctor_core::event::Actor;
@@ -17,7 +19,9 @@ use proctor_core::suite::Environment;
 
 use crate::recorder::Recorder;
 
+pub use self::bridge::Bridge;
 pub use self::door::Admission;
+pub use self::started::StartError;
 
 /// What every proxy needs to know.
 #[derive(Clone)]
@@ -32,4 +36,15 @@ pub struct ProxyOptions {
     pub pass: Vec<String>,
     /// The `proctor` binary, which the guard is a part of.
     pub guard: PathBuf,
+}
+
+/// Why there is no proxy.
+#[derive(Debug, thiserror::Error)]
+pub enum ProxyError {
+    /// No address could be listened on.
+    #[error("could not listen on loopback: {0}")]
+    Io(io::Error),
+    /// The server can't be started.
+    #[error(transparent)]
+    Start(#[from] StartError),
 }
