@@ -1,5 +1,7 @@
 //! `proctor record`: sessions as any client starts them.
 
+mod addresses;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
