@@ -288,7 +288,7 @@ fn noise_is_found_where_a_server_makes_it() {
 /// Passes a line without an end through a session; gives how long it came out, and the peak of memory.
 fn endless(child: &mut Child, bytes: u64) -> (u64, u64) {
     let started = Instant::now();
-    let mut stdout = child.stdout.take().unwrap();
+    let mut stdout = child.stdout.take().expect("stdout");
     let reading = std::thread::spawn(move || {
         let (mut chunk, mut total) = (vec![0; 1 << 20], 0);
         while let Ok(read @ 1..) = stdout.read(&mut chunk) {
@@ -296,21 +296,21 @@ fn endless(child: &mut Child, bytes: u64) -> (u64, u64) {
         }
         total
     });
-    let mut stdin = child.stdin.take().unwrap();
+    let mut stdin = child.stdin.take().expect("stdin");
     let writing = std::thread::spawn(move || {
         let chunk = vec![b'x'; 1 << 20];
         for _ in 0..bytes >> 20 {
-            stdin.write_all(&chunk).unwrap();
+            stdin.write_all(&chunk).expect("it is taken");
         }
     });
     let mut peak = 0;
-    while child.try_wait().unwrap().is_none() {
+    while child.try_wait().expect("it is there").is_none() {
         peak = peak.max(peak_kib(child.id()).unwrap_or(0));
         assert!(started.elapsed() < 4 * BOUND, "it does not end");
         std::thread::sleep(Duration::from_millis(5));
     }
-    writing.join().unwrap();
-    (reading.join().unwrap(), peak)
+    writing.join().expect("all is written");
+    (reading.join().expect("all is read"), peak)
 }
 
 #[test]
