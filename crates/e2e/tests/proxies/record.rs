@@ -100,7 +100,7 @@ fn outcome(recorded: &Recorded) -> Option<Outcome> {
 fn talk(command: Command) -> Talk {
     let mut talk = Talk::start(command, Ends::Pipes);
     talk.say(PING);
-    assert!(talk.hears("\"p\""));
+    assert!(talk.hears("\"id\":\"p\" }\n"));
     talk
 }
 

@@ -26,7 +26,7 @@ fn stage(args: &[&str]) -> Stage {
 fn talk(stage: &Stage) -> Talk {
     let mut talk = Talk::start(stage.command(), Ends::Pipes);
     talk.say(PING);
-    assert!(talk.hears("\"p\""));
+    assert!(talk.hears("\"id\":\"p\" }\n"));
     talk
 }
 
