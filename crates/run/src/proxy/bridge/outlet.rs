@@ -161,6 +161,14 @@ pub(super) struct EventStream {
 }
 
 impl EventStream {
+    /// One that has ended before it began.
+    pub(super) fn over(inflow: Inflow) -> Self {
+        Self {
+            is_over: true,
+            ..Self::new(inflow, None)
+        }
+    }
+
     /// Starts with a message that was taken already.
     pub(super) fn new(inflow: Inflow, first: Option<Passing>) -> Self {
         let mut events = Self {
