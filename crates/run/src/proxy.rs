@@ -41,9 +41,14 @@ pub struct ProxyOptions {
 /// Why there is no proxy.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
-    /// No address could be listened on.
-    #[error("could not listen on loopback: {0}")]
-    Io(io::Error),
+    /// The port can't be listened on.
+    #[error("port {port} of this machine can't be listened on: {error}")]
+    Listen {
+        /// Which, or 0 for any.
+        port: u16,
+        /// Why not.
+        error: io::Error,
+    },
     /// The server can't be started.
     #[error(transparent)]
     Start(#[from] StartError),

@@ -55,7 +55,7 @@ impl Bridge {
         let serve = move |request: Request| serve::serve(serving.clone(), request);
         let door = Door::open(port, admission, refusals, serve)
             .await
-            .map_err(ProxyError::Io)?;
+            .map_err(|error| ProxyError::Listen { port, error })?;
         Ok(Self {
             url: door.url(PATH),
             headers: door.headers(),
@@ -79,5 +79,6 @@ impl Bridge {
     pub async fn close(self) {
         drop(self.door);
         self.hub.close().await;
+        self.hub.refusals.close();
     }
 }

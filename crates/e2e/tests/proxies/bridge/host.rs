@@ -40,6 +40,15 @@ impl Host {
         }
     }
 
+    /// How many bytes it has read, wherever from.
+    pub fn read(&self) -> u64 {
+        let path = format!("/proc/{}/io", self.child.id());
+        let io = std::fs::read_to_string(path).expect("it runs");
+        let read = io.lines().find_map(|line| line.strip_prefix("rchar: "));
+        let read = read.expect("Linux tells");
+        read.parse().expect("it is a number")
+    }
+
     /// The most memory that it ever took.
     pub fn peak_kib(&self) -> u64 {
         let path = format!("/proc/{}/status", self.child.id());

@@ -166,16 +166,30 @@ impl Reply {
         String::from_utf8(body).expect("the body is text")
     }
 
-    pub async fn json(self) -> Value {
-        assert!(!self.is_stream(), "an event stream");
+    /// The answer, whichever way it comes: a busy machine may take longer than it is held back.
+    pub async fn json(mut self) -> Value {
+        if self.is_stream() {
+            return self.events().await.pop().expect("there is an answer");
+        }
         let text = self.text().await;
         serde_json::from_str(&text).unwrap_or_else(|_| panic!("`{text}` is no JSON"))
+    }
+
+    /// That there is no answer, and why, as far as the client is told.
+    pub async fn fails(mut self, why: &str) {
+        if self.is_stream() {
+            assert!(self.is_cut().await, "{why}");
+        } else {
+            assert_eq!(self.status, 502, "{why}");
+            let text = self.text().await;
+            assert!(text.contains(why), "`{text}` does not say `{why}`");
+        }
     }
 
     /// The next message of an event stream; nothing at its end, whether it should be there or not.
     pub async fn event(&mut self) -> Option<Value> {
         let mut text = Vec::new();
-        // The bridge writes an event in three parts, and hyper may join them.
+        // An event comes in parts, each in a chunk of its own.
         while !text.ends_with(b"\n\n") {
             text.extend(self.chunk().await?);
         }

@@ -131,12 +131,15 @@ impl Stage {
             }
             _ => None,
         });
-        Record {
+        let record = Record {
             frames: frames.collect(),
             folded: folded.expect("the record folds"),
             events,
             _folder: folder,
-        }
+        };
+        let has_ended = record.closed().len() == record.processes();
+        assert!(has_ended, "a connection has no end: {:#?}", record.events);
+        record
     }
 }
 
