@@ -55,8 +55,7 @@ impl FromClient {
     pub(super) fn take(&mut self, chunk: &[u8]) -> Turn {
         let mut turn = Turn::default();
         let (desk, talk) = (&self.desk, &self.talk);
-        let is_of_interest = || true;
-        self.held.take(chunk, is_of_interest, |part| match part {
+        self.held.take(chunk, |part| match part {
             Part::Passing(bytes) => turn.on.extend_from_slice(bytes),
             Part::Line(line) => {
                 match asked::read(line) {
@@ -93,15 +92,14 @@ impl FromServer {
             bytes: Vec::with_capacity(chunk.len()),
         };
         let (desk, talk) = (&self.desk, &self.talk);
-        let is_of_interest = || talk.is_waiting();
-        self.held.take(chunk, is_of_interest, |part| {
+        self.held.take(chunk, |part| {
             let (Part::Line(bytes) | Part::Passing(bytes)) = part;
             match part {
-                Part::Passing(_) => said.bytes.extend_from_slice(bytes),
-                Part::Line(_) => {
+                Part::Line(_) if talk.is_waiting() => {
                     let insertions = talk.insertions(bytes, desk);
                     said.bytes.extend(splice::apply(bytes, &insertions));
                 }
+                Part::Line(_) | Part::Passing(_) => said.bytes.extend_from_slice(bytes),
             }
             if bytes.ends_with(b"\n") {
                 said.gap = Some(said.bytes.len());
@@ -110,9 +108,9 @@ impl FromServer {
         said
     }
 
-    /// Whether a line of ours may come now: no line of the server has been begun and not ended.
+    /// Whether a line of ours may come now: no part of a line has gone on alone.
     pub(super) fn is_between_lines(&self) -> bool {
-        !matches!(self.held.place, Place::Passing)
+        !self.held.is_passing
     }
 
     /// What is left of a line that has no end.
@@ -121,22 +119,12 @@ impl FromServer {
     }
 }
 
-/// A line as far as it has come.
+/// A line as far as it has come. Nobody can do anything with a part of it, so it is held back.
 #[derive(Default)]
 struct Held {
     line: Vec<u8>,
-    place: Place,
-}
-
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// Before a line.
-    #[default]
-    Between,
-    /// In a line that is looked at once it is whole.
-    Holding,
-    /// In a line that passes as it comes.
-    Passing,
+    /// Whether the line is too long, and passes as it comes.
+    is_passing: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -148,35 +136,24 @@ enum Part<'a> {
 }
 
 impl Held {
-    /// Takes in a chunk, and hands on what can go on. Whether a line is of interest is asked when it
-    /// begins.
-    fn take(
-        &mut self,
-        chunk: &[u8],
-        is_of_interest: impl Fn() -> bool,
-        mut on: impl FnMut(Part<'_>),
-    ) {
+    /// Takes in a chunk, and hands on what can go on.
+    fn take(&mut self, chunk: &[u8], mut on: impl FnMut(Part<'_>)) {
         let mut rest = chunk;
         while !rest.is_empty() {
-            if self.place == Place::Between {
-                self.place = if is_of_interest() {
-                    Place::Holding
-                } else {
-                    Place::Passing
-                };
-            }
             let end = memchr::memchr(b'\n', rest);
             let (part, after) = rest.split_at(end.map_or(rest.len(), |end| end + 1));
             rest = after;
-            if self.place == Place::Holding && self.line.len() + part.len() > LIMIT {
+            if !self.is_passing && self.line.len() + part.len() > LIMIT {
                 on(Part::Passing(&std::mem::take(&mut self.line)));
-                self.place = Place::Passing;
+                self.is_passing = true;
             }
-            match self.place {
-                Place::Passing => on(Part::Passing(part)),
+            if self.is_passing {
+                on(Part::Passing(part));
+            } else if end.is_some() && self.line.is_empty() {
                 // Most lines come whole.
-                _ if end.is_some() && self.line.is_empty() => on(Part::Line(part)),
-                _ => self.line.extend_from_slice(part),
+                on(Part::Line(part));
+            } else {
+                self.line.extend_from_slice(part);
             }
             if end.is_some() {
                 if !self.line.is_empty() {
@@ -184,7 +161,7 @@ impl Held {
                     self.line.clear();
                     self.line.shrink_to(64 << 10);
                 }
-                self.place = Place::Between;
+                self.is_passing = false;
             }
         }
     }

@@ -171,21 +171,26 @@ fn e35_lines_of_ours_never_stand_in_a_line_of_the_server() {
     let mut both = Both::new();
     let check = |both: &mut Both, text: &str, gap, between| {
         let said = both.server.take(text.as_bytes());
-        assert_eq!(
-            (said.gap, both.server.is_between_lines()),
-            (gap, between),
-            "{text}"
-        );
+        let seen = (said.gap, both.server.is_between_lines());
+        assert_eq!(seen, (gap, between), "{text:.9}");
     };
     check(&mut both, "", Some(0), true);
-    check(&mut both, "ab", Some(0), false);
-    check(&mut both, "c", None, false);
-    check(&mut both, "d\nef", Some(2), false);
-    check(&mut both, "\n\n", Some(2), true);
     // Nothing of a line that is held has been said.
+    check(&mut both, "ab", Some(0), true);
+    check(&mut both, "c\nde", Some(4), true);
+    let long = "x".repeat(LIMIT);
+    check(&mut both, &long, Some(0), false);
+    check(&mut both, &long, None, false);
+    check(&mut both, "f\ngh", Some(2), true);
+    check(&mut both, "\n\n", Some(4), true);
+}
+
+#[test]
+fn e35_a_line_that_began_before_the_handshake_can_answer_it() {
+    let mut both = Both::new();
+    assert_eq!(both.server("\u{feff}"), "");
     both.client(&format!("{INITIALIZE}\n"));
-    check(&mut both, "abc", Some(0), true);
-    check(&mut both, "\nx", Some(4), true);
+    assert!(both.server(&format!("{ANSWER}\n")).contains("evals"));
 }
 
 /// Pieces of what clients and servers say, and of what they should not.
