@@ -9,6 +9,7 @@ use mcp_evals::{Capability, splice};
 use proctor_e2e::{Fixture, log_lines, proctor};
 use serde_json::{Value, json};
 
+use super::spoken::Spoken;
 use super::{Listening, Shelf, one, text};
 use crate::ids;
 
@@ -469,4 +470,33 @@ fn e35_endless_bodies_pass_in_little_memory() {
         assert!(peak < 150 << 10, "{sse}: {peak} KiB");
         served.finish();
     }
+}
+
+#[test]
+fn e35_the_address_can_be_chosen_and_is_told_to_scripts() {
+    let shelf = Shelf::of("a");
+    let port = crate::http::free_port().to_string();
+    let words = |port: &str| {
+        let mut words = shelf.serving(&[]);
+        words.pop();
+        let more = [
+            "--url",
+            "http://127.0.0.1:1/mcp",
+            "-o",
+            "json",
+            "--no-token",
+            "--port",
+            port,
+        ];
+        words.extend(more.map(str::to_owned));
+        words
+    };
+    let mut spoken = Spoken::start(&words(&port));
+    let told = [spoken.line(), spoken.line(), spoken.line()].concat();
+    let told: Value = serde_json::from_slice(&told).unwrap();
+    assert_eq!(told, json!({"url": format!("http://127.0.0.1:{port}/mcp")}));
+    let taken = Spoken::start(&words(&port)).end();
+    assert_eq!(taken.code, Some(3));
+    assert!(taken.stderr.contains(&port), "{}", taken.stderr);
+    assert_eq!(spoken.terminate().code, Some(0));
 }
