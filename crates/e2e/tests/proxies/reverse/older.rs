@@ -14,7 +14,7 @@ use super::stage::{Stage, http, path, sse};
 async fn announcing(endpoint: &'static str) -> RawServer {
     RawServer::start(move |came: &Came| {
         if came.head.starts_with("GET ") {
-            let host = came.header("host").unwrap();
+            let host = came.header("host").expect("a host");
             let endpoint = endpoint.replace("SELF", host);
             let event = format!("event: endpoint\ndata: {endpoint}\n\n");
             return vec![
@@ -41,9 +41,11 @@ async fn open(stage: &Stage) -> (BufReader<TcpStream>, String) {
         "",
     );
     let mut stream = send(&address, sent).await;
-    receive_head(&mut stream).await.unwrap();
-    let event = String::from_utf8(receive_chunk(&mut stream).await.unwrap()).unwrap();
-    let told = event.strip_prefix("event: endpoint\ndata: ").unwrap();
+    receive_head(&mut stream).await.expect("a head");
+    let event = receive_chunk(&mut stream).await.expect("an event");
+    let event = String::from_utf8(event).expect("text");
+    let told = event.strip_prefix("event: endpoint\ndata: ");
+    let told = told.expect("an address");
     (stream, told.trim_end().to_owned())
 }
 
