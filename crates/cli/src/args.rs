@@ -16,7 +16,8 @@ use proctor_run::client::Timeouts;
 
 pub(crate) use self::check::{CheckArgs, RunArgs};
 pub(crate) use self::evals::{
-    EvalServersArgs, EvalsCommand, EvalsInitArgs, EvalsListArgs, EvalsRunArgs, EvalsValidateArgs,
+    EvalServersArgs, EvalsCommand, EvalsInitArgs, EvalsListArgs, EvalsRunArgs, EvalsServeArgs,
+    EvalsValidateArgs,
 };
 
 /// A test runner for MCP servers.
