@@ -5,12 +5,12 @@
 //! nowhere else. Nothing here edits what it records, but for the address of the older HTTP's
 //! endpoint, which would lead around it.
 
-mod door;
-mod refusals;
-mod reverse;
+pub(crate) mod door;
+pub(crate) mod refusals;
+pub(crate) mod reverse;
 mod started;
 mod token;
-mod upstream;
+pub(crate) mod upstream;
 
 use std::path::PathBuf;
 

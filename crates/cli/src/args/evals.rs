@@ -183,12 +183,7 @@ pub(crate) struct EvalsServeArgs {
     pub(crate) evals: PathBuf,
 
     /// The address of a server that listens: streamable HTTP, or the older transport
-    #[arg(
-        long,
-        value_name = "URL",
-        required_unless_present = "command",
-        conflicts_with = "command"
-    )]
+    #[arg(long, value_name = "URL", conflicts_with = "command")]
     pub(crate) url: Option<String>,
 
     /// A header to send to --url, as `NAME: VALUE`; may be repeated

@@ -4,6 +4,8 @@
 //! Its main type is [`Desk`]. What is here edits, and records nothing.
 
 mod asked;
+mod events;
+mod http;
 mod lines;
 mod stdio;
 mod talk;
@@ -18,6 +20,7 @@ use proctor_core::evals::file::EvalsFile;
 use proctor_core::problem::Problems;
 use serde_json::{Map, Value};
 
+pub use self::http::HttpServed;
 pub use self::stdio::{ServeError, stdio};
 pub use self::watch::{Stamp, stamp, watch};
 
@@ -34,6 +37,8 @@ pub enum Notice {
     OwnEvals,
     /// The capability could not be put into an answer, which went on as it was.
     Undeclared(SpliceError),
+    /// The server at the address could not be reached, or broke off.
+    Unreachable(String),
     /// Other evals are served from now on.
     Replaced {
         /// How many they are.

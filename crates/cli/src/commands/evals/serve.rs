@@ -6,12 +6,15 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use proctor_core::printable::printable;
 use proctor_core::problem::Problems;
-use proctor_run::evals::serve::{Desk, Notice, load, stamp, stdio, watch};
+use proctor_run::evals::serve::{Desk, HttpServed, Notice, load, stamp, stdio, watch};
 use proctor_run::process::{Ended, GRACE, Spawn};
+use proctor_run::proxy::{Admission, ProxyError};
+use serde_json::json;
 use tokio::sync::Mutex;
-use tokio::sync::watch::channel;
+use tokio::sync::watch::{Receiver, channel};
 
-use crate::args::EvalsServeArgs;
+use crate::args::{EvalsServeArgs, Format};
+use crate::commands::session::at_url;
 use crate::commands::stops::Stops;
 use crate::commands::{counted, drawn, environment, tally};
 use crate::exit::Exit;
@@ -36,7 +39,10 @@ pub(super) fn run(args: &EvalsServeArgs) -> anyhow::Result<Exit> {
     let done = runtime.block_on(async {
         let stops = Mutex::new(Stops::listen().context("can't listen for signals")?);
         tokio::spawn(watch(path, read, desk.clone(), changes));
-        let stop = async || stops.lock().await.next().await;
+        let mut stop = async || stops.lock().await.next().await;
+        if let Some(url) = &args.url {
+            return at(url, args, &desk, changed, &mut stop).await;
+        }
         let Some(spawn) = spawn(args)? else {
             bail!("which server? give `-- COMMAND…` or `--url URL`");
         };
@@ -47,6 +53,36 @@ pub(super) fn run(args: &EvalsServeArgs) -> anyhow::Result<Exit> {
     // A thread that waits for more input can't be told to end.
     runtime.shutdown_background();
     done
+}
+
+/// Serves evals in front of a server that listens.
+async fn at(
+    url: &str,
+    args: &EvalsServeArgs,
+    desk: &Arc<Desk>,
+    changed: Receiver<()>,
+    stop: &mut impl AsyncFnMut(),
+) -> anyhow::Result<Exit> {
+    let admission = match args.no_token {
+        true => Admission::Open,
+        false => Admission::Path,
+    };
+    let server = at_url(url, &args.headers);
+    let served = match HttpServed::start(&server, desk, args.port, admission, changed).await {
+        Ok(served) => served,
+        Err(error @ ProxyError::Listen { .. }) => {
+            output::message(&format!("error: {error}\n"))?;
+            return Ok(Exit::Inconclusive);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    match args.output.output {
+        Format::Text => output::result(&format!("{}\n", served.url()))?,
+        Format::Json => output::json(&json!({"url": served.url()}))?,
+    }
+    stop().await;
+    served.close().await;
+    Ok(Exit::Ok)
 }
 
 /// The server, as whoever starts us would have started it.
@@ -89,6 +125,9 @@ fn teller(path: &Path) -> impl Fn(&Notice) + Send + Sync + use<> {
             Notice::Undeclared(error) => format!(
                 "warning: the server's answer to the handshake can't declare evals: {error}\n"
             ),
+            Notice::Unreachable(why) => {
+                format!("warning: the server does not answer: {}\n", printable(why))
+            }
             Notice::Replaced { evals, problems } => {
                 let mut text = drawn(problems);
                 text.push_str(&format!(

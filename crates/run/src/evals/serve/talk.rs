@@ -15,7 +15,7 @@ use super::asked::Handshake;
 const WAITING: usize = 64;
 
 /// What some servers write before their first message, and most clients forgive.
-const BOM: &[u8] = b"\xef\xbb\xbf";
+pub(super) const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// A conversation.
 #[derive(Debug, Default)]
