@@ -26,7 +26,7 @@ pub(super) fn run(args: &EvalsServeArgs) -> anyhow::Result<Exit> {
     let read = stamp(&path);
     let mut problems = Problems::default();
     let suite = load(&path, &mut problems);
-    output::message(&told(&mut problems))?;
+    output::message(&sorted(&mut problems))?;
     let Some(suite) = suite else {
         output::message(&format!("{}: {}\n", shown(&path), tally(&problems)))?;
         return Ok(Exit::Usage);
@@ -35,19 +35,19 @@ pub(super) fn run(args: &EvalsServeArgs) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let (changes, changed) = channel(());
+    let (tell, told) = channel(());
     let done = runtime.block_on(async {
         let stops = Mutex::new(Stops::listen().context("can't listen for signals")?);
-        tokio::spawn(watch(path, read, desk.clone(), changes));
+        tokio::spawn(watch(path, read, desk.clone(), tell));
         let mut stop = async || stops.lock().await.next().await;
         if let Some(url) = &args.url {
-            return at(url, args, &desk, changed, &mut stop).await;
+            return at(url, args, &desk, told, &mut stop).await;
         }
         let Some(spawn) = spawn(args)? else {
             bail!("which server? give `-- COMMAND…` or `--url URL`");
         };
         let streams = (tokio::io::stdin(), tokio::io::stdout());
-        let ended = stdio(spawn, &desk, streams, changed, stop).await?;
+        let ended = stdio(spawn, &desk, streams, told, stop).await?;
         Ok(as_the_server(ended))
     });
     // A thread that waits for more input can't be told to end.
@@ -60,16 +60,17 @@ async fn at(
     url: &str,
     args: &EvalsServeArgs,
     desk: &Arc<Desk>,
-    changed: Receiver<()>,
+    told: Receiver<()>,
     stop: &mut impl AsyncFnMut(),
 ) -> anyhow::Result<Exit> {
-    let admission = match args.no_token {
-        true => Admission::Open,
-        false => Admission::Path,
+    let admission = if args.no_token {
+        Admission::Open
+    } else {
+        Admission::Path
     };
     let server = at_url(url, &args.headers);
-    let served = match HttpServed::start(&server, desk, args.port, admission, changed).await {
-        Ok(served) => served,
+    let open = match HttpServed::start(&server, desk, args.port, admission, told).await {
+        Ok(open) => open,
         Err(error @ ProxyError::Listen { .. }) => {
             output::message(&format!("error: {error}\n"))?;
             return Ok(Exit::Inconclusive);
@@ -77,11 +78,11 @@ async fn at(
         Err(error) => return Err(error.into()),
     };
     match args.output.output {
-        Format::Text => output::result(&format!("{}\n", served.url()))?,
-        Format::Json => output::json(&json!({"url": served.url()}))?,
+        Format::Text => output::result(&format!("{}\n", open.url()))?,
+        Format::Json => output::json(&json!({"url": open.url()}))?,
     }
     stop().await;
-    served.close().await;
+    open.close().await;
     Ok(Exit::Ok)
 }
 
@@ -150,7 +151,7 @@ fn teller(path: &Path) -> impl Fn(&Notice) + Send + Sync + use<> {
     }
 }
 
-fn told(problems: &mut Problems) -> String {
+fn sorted(problems: &mut Problems) -> String {
     problems.sort();
     drawn(problems)
 }

@@ -70,9 +70,12 @@ pub(super) fn read(message: &[u8]) -> Asked<'_> {
             }),
             _ => Asked::Other,
         },
-        (Kind::Notification { method }, _) if method == "notifications/initialized" => {
-            Asked::Initialized
-        }
+        (
+            Kind::Notification {
+                method: "notifications/initialized",
+            },
+            _,
+        ) => Asked::Initialized,
         _ => Asked::Other,
     }
 }
@@ -132,7 +135,7 @@ mod tests {
             check(&format!(r#"{{{list},"id":1,{old}}}"#), "list 1 false");
         }
         for wrong in [r#""id":null"#, r#""id":{}"#, r#""id":1,"id":2"#, r#""x":1"#] {
-            check(&format!(r#"{{{list},{wrong}}}"#), "other");
+            check(&format!("{{{list},{wrong}}}"), "other");
         }
         check(&format!(r#"[{{{list},"id":1}}]"#), "other");
         check(&format!(r#"{{{list},"id":1}} x"#), "other");
