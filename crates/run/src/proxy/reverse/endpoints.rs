@@ -13,7 +13,7 @@ use super::addresses::Addresses;
 const LONGEST: usize = 16 << 10;
 
 /// Changes the addresses in the `endpoint` events of a stream.
-pub(super) struct Endpoints {
+pub(crate) struct Endpoints {
     addresses: Arc<Addresses>,
     /// What is held back: a line that has not ended, and an event with data that has not.
     held: Vec<u8>,
@@ -31,7 +31,7 @@ pub(super) struct Endpoints {
 }
 
 impl Endpoints {
-    pub(super) fn new(addresses: Arc<Addresses>) -> Self {
+    pub(crate) fn new(addresses: Arc<Addresses>) -> Self {
         Self {
             addresses,
             held: Vec::new(),
@@ -46,7 +46,7 @@ impl Endpoints {
     }
 
     /// Takes in a chunk, and gives what can leave.
-    pub(super) fn take(&mut self, chunk: &[u8]) -> Vec<u8> {
+    pub(crate) fn take(&mut self, chunk: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.held.len() + chunk.len());
         let mut rest = chunk;
         while let Some(&first) = rest.first() {
@@ -66,7 +66,7 @@ impl Endpoints {
     }
 
     /// What was still held back when the stream ended.
-    pub(super) fn end(&mut self) -> Vec<u8> {
+    pub(crate) fn end(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.held)
     }
 
