@@ -115,7 +115,7 @@ impl Spawn {
     /// Starts the process as `start` does, and leaves its stderr to the caller, who has to read it.
     /// What is pushed to [`Process::stderr`] is what is told of it.
     pub(crate) fn start_with_stderr(self) -> Result<(Process, ChildStderr), SpawnError> {
-        let mut child = self.spawn(Stdio::piped(), false)?;
+        let mut child = self.spawn(Stdio::piped(), Stdio::piped(), false)?;
         let none = || self.refused(io::Error::other("there is no pipe"));
         let stderr = child.stderr.take().ok_or_else(none)?;
         Ok((Process::watch(child, self.grace, None), stderr))
