@@ -563,14 +563,13 @@ fn exchange(stream: &mut BufReader<TcpStream>, url: &str, body: &str, headers: &
 fn read_body(stream: &mut BufReader<TcpStream>, length: usize, is_chunked: bool) {
     let mut body = vec![0; length];
     stream.read_exact(&mut body).expect("it answers");
-    while is_chunked {
+    let mut is_left = is_chunked;
+    while is_left {
         let mut size = String::new();
         stream.read_line(&mut size).expect("it answers");
         let size = usize::from_str_radix(size.trim(), 16).expect("a size");
         let mut chunk = vec![0; size + 2];
         stream.read_exact(&mut chunk).expect("it answers");
-        if size == 0 {
-            return;
-        }
+        is_left = size > 0;
     }
 }
