@@ -119,7 +119,11 @@ fn modernise(schema: &mut Map<String, Value>) {
     if let Some(Value::Array(_)) = schema.get("items") {
         let positions = schema.remove("items").unwrap_or_default();
         schema.insert("prefixItems".to_owned(), positions);
-        if let Some(rest) = schema.remove("additionalItems") {
+        // A list would be taken for positions again.
+        let is_schema = |rest: &Value| rest.is_object() || rest.is_boolean();
+        if schema.get("additionalItems").is_some_and(is_schema)
+            && let Some(rest) = schema.remove("additionalItems")
+        {
             schema.insert("items".to_owned(), rest);
         }
     }
