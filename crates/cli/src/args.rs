@@ -3,6 +3,7 @@
 mod check;
 mod evals;
 mod record;
+mod model;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ pub(crate) use self::evals::{
     EvalsValidateArgs,
 };
 pub(crate) use self::record::RecordArgs;
+pub(crate) use self::model::{ModelCommand, ModelServeArgs};
 
 /// A test runner for MCP servers.
 #[derive(Debug, Parser)]
@@ -53,6 +55,8 @@ pub(crate) enum Command {
     Result(ResultCommand),
     #[command(subcommand)]
     Evals(Box<EvalsCommand>),
+    #[command(subcommand)]
+    Model(ModelCommand),
     Schema(SchemaArgs),
     Init(InitArgs),
 }

@@ -7,6 +7,7 @@ pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod record;
 mod runs;
+pub(crate) mod model;
 pub(crate) mod schema;
 mod secrets;
 mod session;
