@@ -2,8 +2,8 @@
 
 mod check;
 mod evals;
-mod record;
 mod model;
+mod record;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,8 +21,8 @@ pub(crate) use self::evals::{
     EvalServersArgs, EvalsCommand, EvalsInitArgs, EvalsListArgs, EvalsRunArgs, EvalsServeArgs,
     EvalsValidateArgs,
 };
-pub(crate) use self::record::RecordArgs;
 pub(crate) use self::model::{ModelCommand, ModelServeArgs};
+pub(crate) use self::record::RecordArgs;
 
 /// A test runner for MCP servers.
 #[derive(Debug, Parser)]

@@ -65,9 +65,12 @@ async def server(client: Client) -> Any:
     }
 
 
-async def common(client: Client) -> None:
+async def begin(client: Client) -> None:
     await tell("server", server(client))
     await tell("tools/list", client.list_tools())
+
+
+async def end(client: Client) -> None:
     await tell("wrong tool", client.call_tool("no-such-tool", {}))
     await tell("unknown method", unknown(client))
 
@@ -91,51 +94,55 @@ async def cancelled(client: Client) -> str:
         async def on_progress(*_: Any) -> None:
             scope.cancel()
 
-        arguments = {"duration": 1, "steps": 10}
+        arguments = {"duration": 0.3, "steps": 3}
         await client.call_tool("trigger-long-running-operation", arguments, progress_callback=on_progress)
         return "answered"
     return "cancelled"
 
 
 async def everything(client: Client, _task: Any) -> None:
-    await common(client)
+    await begin(client)
     await tell("echo", client.call_tool("echo", {"message": "grüße, 世界 \U0001f44b \x01"}))
     await tell("sum", client.call_tool("get-sum", {"a": 0.1, "b": -12345678901}))
     await tell("structured", client.call_tool("get-structured-content", {"location": "New York"}))
     await tell("wrong arguments", client.call_tool("get-sum", {"a": "one"}))
-    await tell("progress", progress(client))
+    # The server goes on with what was cancelled for a while, but not longer than with what comes next.
     await tell("cancel", cancelled(client))
+    await tell("progress", progress(client))
     await tell("sampling", client.call_tool("trigger-sampling-request", {"prompt": "say something", "maxTokens": 9}))
     await tell("elicitation", client.call_tool("trigger-elicitation-request", {}))
     await tell("resources/list", client.list_resources())
     await tell("resources/templates/list", client.list_resource_templates())
-    await tell("unknown resource", client.read_resource("demo://nowhere"))
     await tell("resources/read", client.read_resource("demo://resource/static/document/features.md"))
     await tell("prompts/list", client.list_prompts())
     await tell("prompts/get", client.get_prompt("args-prompt", {"city": "Bonn"}))
-    await tell("unknown prompt", client.get_prompt("no-such-prompt"))
     reference = types.PromptReference(name="completable-prompt")
     await tell("completion", client.complete(reference, {"name": "department", "value": "E"}))
     await tell("ping", client.send_ping())
+    await tell("unknown resource", client.read_resource("demo://nowhere"))
+    await tell("unknown prompt", client.get_prompt("no-such-prompt"))
+    await end(client)
 
 
 async def git(client: Client, task: Any) -> None:
     repository = task["repository"]
-    await common(client)
+    await begin(client)
     await tell("status", client.call_tool("git_status", {"repo_path": repository}))
     await tell("log", client.call_tool("git_log", {"repo_path": repository, "max_count": 2}))
     await tell("show", client.call_tool("git_show", {"repo_path": repository, "revision": "HEAD"}))
     await tell("no repository", client.call_tool("git_status", {"repo_path": "/"}))
     await tell("wrong arguments", client.call_tool("git_log", {"repo_path": 7}))
+    await end(client)
 
 
 async def fixture(client: Client, _task: Any) -> None:
-    await common(client)
+    await begin(client)
     await tell("echo", client.call_tool("echo", {"text": "hello"}))
     await tell("one round", client.call_tool("ask", {"kind": "elicitation"}))
     await tell("three rounds", client.call_tool("ask", {"kind": "sampling", "rounds": 3}))
     await tell("resources/read", client.read_resource("fixture://text"))
     await tell("prompts/get", client.get_prompt("greet", {"who": "you"}))
+    await end(client)
 
 
 SESSIONS = {"everything": everything, "git": git, "fixture": fixture}

@@ -3,8 +3,12 @@
 mod agents;
 mod bridge;
 mod conformance;
+mod hosted;
+mod packages;
 mod record;
 mod relay;
 mod reverse;
 mod sdk;
 mod stdio;
+mod transparency;
+mod ways;

@@ -229,7 +229,8 @@ impl Http {
 
     /// Sends a response without a body.
     pub fn empty(&self, status: u16) -> io::Result<()> {
-        let length = if status == 202 || status == 204 {
+        // Without a length, the body of any other status would go on until the connection ends.
+        let length = if status == 204 {
             ""
         } else {
             "Content-Length: 0\r\n"

@@ -74,11 +74,12 @@ impl Exchange {
 
     /// Whether the answer may take a while.
     pub fn waits(&self) -> bool {
-        const SLOW: [Mode; 8] = [
+        const SLOW: [Mode; 9] = [
             Mode::AnswerLate,
             Mode::AnswerAfterCancel,
             Mode::FloodNotifications,
             Mode::FloodProgress,
+            Mode::StrangeMessages,
             Mode::AsksClient,
             Mode::SlowLoris,
             Mode::EndlessLine,
@@ -190,6 +191,14 @@ impl Exchange {
             if !self.notify("notifications/message", &params) {
                 return false;
             }
+        }
+        if self.has(Mode::StrangeMessages) {
+            let params =
+                r#"{"\u0061" :  [1e2, -0.0,12345678901234567890.5],"a":"\u00e9\/", "a":null }"#;
+            self.notify("notifications/fixture/unknown", params);
+            // Nobody waits for what comes back.
+            let (id, _) = self.session.question();
+            self.send(&request(&id, "fixture/unknown", params));
         }
         if let Some(pause) = self.number(Mode::FloodProgress, 0) {
             let mut done = 0;

@@ -53,6 +53,7 @@ modes! {
     DuplicateAnswer "duplicate-answer" "" "answer twice, the second time with an error";
     UnknownId "unknown-id" "" "send an answer to a request that was never made before the real one";
     AnswerNotification "answer-notification" "" "answer notifications, with `id` null";
+    StrangeMessages "strange-messages" "" "send a notification and a request of methods that nobody knows before the answer";
     StrangeEnvelope "strange-envelope" "" "put unknown keys beside `jsonrpc`, `id` and `result` (the TypeScript SDK refuses them)";
 
     BigResult "big-result" "=BYTES" "a text of BYTES in the result";

@@ -34,8 +34,10 @@ pub fn serve(server: &Arc<Server>) -> io::Result<()> {
         if stdin.read_until(b'\n', &mut line)? == 0 {
             break;
         }
+        server
+            .witness
+            .received(line.strip_suffix(b"\n").unwrap_or(&line), None);
         let message = line.trim_ascii();
-        server.witness.received(message, None);
         match Incoming::parse(message) {
             Incoming::Request(request) => {
                 let era = server.era(&request, &session);
