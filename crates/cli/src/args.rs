@@ -2,6 +2,7 @@
 
 mod check;
 mod evals;
+mod model;
 mod record;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ pub(crate) use self::evals::{
     EvalServersArgs, EvalsCommand, EvalsInitArgs, EvalsListArgs, EvalsRunArgs, EvalsServeArgs,
     EvalsValidateArgs,
 };
+pub(crate) use self::model::{ModelCommand, ModelServeArgs};
 pub(crate) use self::record::RecordArgs;
 
 /// A test runner for MCP servers.
@@ -53,6 +55,8 @@ pub(crate) enum Command {
     Result(ResultCommand),
     #[command(subcommand)]
     Evals(Box<EvalsCommand>),
+    #[command(subcommand)]
+    Model(ModelCommand),
     Schema(SchemaArgs),
     Init(InitArgs),
 }

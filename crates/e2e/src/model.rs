@@ -1,9 +1,8 @@
 //! A model on loopback that says what it is told to, and misbehaves on demand.
 //!
-//! Its main type is [`FixtureModel`]. It serves OpenAI's Chat Completions and Anthropic's Messages on
-//! bytes, in this process, and keeps every question.
+//! Its main type is [`FixtureModel`]. It serves the APIs of OpenAI, Anthropic and Google on bytes, in
+//! this process, and keeps every question.
 
-pub mod caller;
 pub mod says;
 
 use std::collections::VecDeque;
@@ -84,35 +83,19 @@ pub struct FixtureModel {
     told: Arc<Told>,
 }
 
+#[derive(Default)]
 struct Told {
-    plan: Plan,
+    answers: Mutex<VecDeque<Answer>>,
     questions: Mutex<Vec<Question>>,
-}
-
-/// Where answers come from.
-enum Plan {
-    /// From a list, one after the other.
-    Listed(Mutex<VecDeque<Answer>>),
-    /// From the question.
-    Thought(Box<dyn Fn(&Question) -> Answer + Send + Sync>),
 }
 
 impl FixtureModel {
     /// Starts a model that gives these answers, one after the other, and refuses afterwards.
     pub fn start(answers: impl IntoIterator<Item = Answer>) -> Self {
-        Self::with(Plan::Listed(Mutex::new(answers.into_iter().collect())))
-    }
-
-    /// Starts a model that thinks about each question: agents ask more often than one would guess.
-    pub fn thinking(think: impl Fn(&Question) -> Answer + Send + Sync + 'static) -> Self {
-        Self::with(Plan::Thought(Box::new(think)))
-    }
-
-    fn with(plan: Plan) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         let address = listener.local_addr().expect("a listener has an address");
         let told = Arc::new(Told {
-            plan,
+            answers: Mutex::new(answers.into_iter().collect()),
             questions: Mutex::default(),
         });
         let shared = told.clone();
@@ -150,10 +133,7 @@ impl Told {
                     return Ok(());
                 }
             }
-            let answer = match &self.plan {
-                Plan::Listed(answers) => lock(answers).pop_front(),
-                Plan::Thought(_) => None,
-            };
+            let answer = lock(&self.answers).pop_front();
             if matches!(answer, Some(Answer::Reset)) {
                 // What was not read makes the close a reset.
                 return Ok(());
@@ -166,18 +146,19 @@ impl Told {
             let mut body = vec![0; length.unwrap_or(0)];
             reader.read_exact(&mut body)?;
             let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
-            let route = path.split('?').next().unwrap_or_default();
-            let is_known = ["/v1/chat/completions", "/v1/messages"].contains(&route);
-            let question = Question {
+            let is_known = [
+                "/chat/completions",
+                "/responses",
+                "/messages",
+                ":generateContent",
+            ]
+            .iter()
+            .any(|end| path.starts_with("/v1") && path.ends_with(end));
+            lock(&self.questions).push(Question {
                 path,
                 head,
                 body: serde_json::from_slice(&body).unwrap_or_default(),
-            };
-            let answer = match &self.plan {
-                Plan::Thought(think) => Some(think(&question)),
-                Plan::Listed(_) => answer,
-            };
-            lock(&self.questions).push(question);
+            });
             let none = || Answer::text(404, r#"{"error":{"message":"the fixture has no answer"}}"#);
             let answer = answer.filter(|_| is_known).unwrap_or_else(none);
             if !give(reader.get_mut(), &answer)? {
@@ -196,9 +177,6 @@ fn give(to: &mut TcpStream, answer: &Answer) -> io::Result<bool> {
             body,
         } => {
             let mut head = head(*status, body.len() as u64);
-            if body.starts_with(b"event:") || body.starts_with(b"data:") {
-                head = head.replace("application/json", "text/event-stream");
-            }
             for (name, value) in headers {
                 head.push_str(&format!("{name}: {value}\r\n"));
             }

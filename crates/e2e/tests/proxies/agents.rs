@@ -1,4 +1,4 @@
-//! Real agents, on a model that calls one tool, through the proxies: the call is in the record.
+//! Real agents, on a scripted model that calls one tool, through the proxies: the call is in the record.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use proctor_core::json;
 use proctor_core::transcript::{Answer, Call, Payload, Request};
-use proctor_e2e::model::FixtureModel;
-use proctor_e2e::model::caller::Caller;
+use proctor_e2e::proctor;
 use proctor_run::proxy::Admission;
 use serde_json::{Value, json};
 
@@ -31,7 +30,7 @@ fn arguments() -> Value {
 
 impl Agent {
     /// The command that has it do its task with the server behind a door, in a home of its own.
-    fn command(self, door: &Door, model: &FixtureModel, home: &Path) -> Command {
+    fn command(self, door: &Door, model: &str, home: &Path) -> Command {
         let (file, words) = match self {
             Self::ClaudeCode => (
                 "agents/claude-code/node_modules/.bin/claude",
@@ -47,10 +46,10 @@ impl Agent {
         command
     }
 
-    fn environment(self, model: &FixtureModel) -> Vec<(&'static str, &str)> {
+    fn environment(self, model: &str) -> Vec<(&'static str, &str)> {
         match self {
             Self::ClaudeCode => vec![
-                ("ANTHROPIC_BASE_URL", model.url()),
+                ("ANTHROPIC_BASE_URL", model),
                 ("ANTHROPIC_API_KEY", "none"),
                 ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
                 ("ENABLE_TOOL_SEARCH", "false"),
@@ -58,7 +57,7 @@ impl Agent {
             Self::Goose => vec![
                 ("GOOSE_PROVIDER", "openai"),
                 ("GOOSE_MODEL", "fixture"),
-                ("OPENAI_HOST", model.url()),
+                ("OPENAI_HOST", model),
                 ("OPENAI_BASE_PATH", "v1/chat/completions"),
                 ("OPENAI_API_KEY", "none"),
                 ("GOOSE_DISABLE_KEYRING", "1"),
@@ -134,23 +133,36 @@ fn goose(door: &Door) -> Vec<String> {
         .collect()
 }
 
+/// A model that calls the tool, whatever an agent calls that, and then tells what came of it.
+fn model(folder: &Path) -> Listening {
+    let call = json!({"tool": "echo", "arguments": arguments()});
+    let rules = json!([
+        {"when": {"results": 0, "tool": "echo"}, "reply": {"calls": [call]}},
+        {"when": {"results": 1}, "reply": {"text": "The tool said: {result}"}},
+    ]);
+    let script = json!({"kind": "Script", "rules": rules}).to_string();
+    let file = folder.join("model.yaml");
+    std::fs::write(&file, script).expect("a file can be written");
+    let words = [proctor(), "model".into(), "serve".into(), file];
+    let words = words.map(|word| word.display().to_string());
+    Listening::start(&words, folder)
+}
+
 /// Lets an agent do its task by a way, and looks for the call in the record.
 fn works(agent: Agent, way: Way, server: &Door) {
-    let caller = Caller {
-        tool: "echo".to_owned(),
-        arguments: arguments(),
-    };
-    let model = caller.start();
     let home = tempfile::tempdir().expect("a folder can be made");
+    let model = model(home.path());
     let opened = way.open(server);
-    let mut command = agent.command(&opened.door, &model, home.path());
+    let mut command = agent.command(&opened.door, &model.url, home.path());
     let output = finish(command.current_dir(opened.folder()), BOUND);
     let printed = String::from_utf8_lossy(&output.stdout);
     let place = format!("{agent:?} {way:?}");
     let told = || {
         let stderr = String::from_utf8_lossy(&output.stderr);
-        let asked: Vec<String> = model.questions().iter().map(|q| q.path.clone()).collect();
-        format!("{place}: {printed}\n{stderr}\n{asked:?}")
+        format!(
+            "{place}: {printed}\n{stderr}\n{}",
+            std::fs::read_to_string(home.path().join("stderr")).unwrap_or_default()
+        )
     };
     assert!(output.status.success(), "{}", told());
     let answer = agent

@@ -211,7 +211,7 @@ fn everything(server: Door) -> Play {
             "no-such-prompt",
             "no-such-tool",
         ],
-        cancelled: Some(5),
+        cancelled: Some(4),
     }
 }
 
