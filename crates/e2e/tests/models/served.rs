@@ -269,6 +269,26 @@ fn a_script_that_is_wrong_is_not_served() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("model.yaml:2"));
 }
 
+#[test]
+fn a_port_that_is_taken_is_said() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("model.yaml"), SCRIPT).unwrap();
+    let output = Command::new(proctor_e2e::proctor())
+        .args(["model", "serve", "model.yaml", "--port", &port])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let expected = format!("error: port {port} can't be used: ");
+    assert!(
+        said.starts_with(&expected) && said.lines().count() == 1,
+        "{said}"
+    );
+}
+
 /// What was told of questions.
 type Told = Arc<Mutex<Vec<Served>>>;
 

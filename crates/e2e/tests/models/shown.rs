@@ -47,7 +47,7 @@ async fn a_picture_is_sent_in_every_providers_words() {
         json!([{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}])
     );
     let text = chat["messages"][3]["content"].as_str().unwrap();
-    let missing = "here\n[image/jpeg is not shown: this API takes none here]\n[audio/wav is not shown: this API takes none here]";
+    let missing = "here\n[image/jpeg is not shown: it is not taken here]\n[audio/wav is not shown: it is not taken here]";
     assert_eq!(text, missing);
     let responses = of(Provider::Responses).await;
     assert_eq!(
@@ -55,7 +55,7 @@ async fn a_picture_is_sent_in_every_providers_words() {
         "data:image/png;base64,AAAA"
     );
     let output = &responses["input"][3]["output"];
-    let without_sound = "here\n[audio/wav is not shown: this API takes none here]";
+    let without_sound = "here\n[audio/wav is not shown: it is not taken here]";
     assert_eq!(output[0]["text"], without_sound);
     assert_eq!(output[1]["image_url"], "data:image/jpeg;base64,AAAA");
     let anthropic = of(Provider::Anthropic).await;
@@ -89,5 +89,31 @@ async fn a_sound_is_sent_where_it_is_taken_and_an_error_where_not() {
                 assert!(fixture.questions().is_empty());
             }
         }
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_sees_nothing_is_told_what_there_was() {
+    let refusal = "This model does not support image input.";
+    for provider in [Provider::Responses, Provider::Anthropic, Provider::Gemini] {
+        let fixture = FixtureModel::start([
+            proctor_e2e::model::says::openai_error(400, "x", refusal),
+            provider.says("a"),
+            provider.says("b"),
+        ]);
+        let model = provider.model(&fixture);
+        let mut request = request();
+        request.messages.remove(1);
+        for text in ["a", "b"] {
+            assert_eq!(model.ask(&request).await.unwrap().turn.text, text);
+        }
+        let sent: Vec<String> = fixture
+            .questions()
+            .iter()
+            .map(|q| q.body.to_string())
+            .collect();
+        let shows: Vec<bool> = sent.iter().map(|body| body.contains("AAAA")).collect();
+        assert_eq!(shows, [true, false, false], "{provider:?}");
+        assert!(sent[1].contains("[image/jpeg is not shown: it is not taken here]"));
     }
 }

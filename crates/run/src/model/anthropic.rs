@@ -41,7 +41,7 @@ impl Anthropic {
 
     pub(super) async fn ask(&self, request: &Request) -> Result<Reply, ModelError> {
         media::check(Format::Messages, request)?;
-        let body = |taken| self.body(request, taken);
+        let body = |request: &Request, taken| self.body(request, taken);
         let answer = self.quirks.ask(&self.endpoint, request, body).await?;
         self.reply(answer, request)
     }

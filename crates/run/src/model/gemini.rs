@@ -37,7 +37,6 @@ impl Gemini {
 
     pub(super) async fn ask(&self, request: &Request) -> Result<Reply, ModelError> {
         media::check(Format::Gemini, request)?;
-        let body = |taken| body(request, taken);
         let answer = self.quirks.ask(&self.endpoint, request, body).await?;
         answer.read(Format::Gemini, request, &self.endpoint)
     }

@@ -33,12 +33,43 @@ pub(super) fn of_result(format: Format, result: &ToolResult) -> (String, Vec<&Me
         .partition(|media| is_taken(format, By::Tool, &media.mime_type));
     let mut text = result.text.clone();
     for media in left {
-        text.push_str(&format!(
-            "\n[{} is not shown: this API takes none here]",
-            media.mime_type
-        ));
+        text.push_str(&not_shown(media));
     }
     (text.trim_start().to_owned(), taken)
+}
+
+/// Whether tools show something.
+pub(super) fn is_shown(request: &Request) -> bool {
+    request.messages.iter().any(|message| match message {
+        Message::Results(results) => results.iter().any(|result| !result.media.is_empty()),
+        _ => false,
+    })
+}
+
+/// Whether a refusal is about pictures or sounds.
+pub(super) fn is_meant(detail: &str) -> bool {
+    ["image", "audio", "multimodal", "media"]
+        .iter()
+        .any(|word| detail.contains(word))
+}
+
+/// The question without what tools show, for a model that sees and hears nothing.
+pub(super) fn without(request: &Request) -> Request {
+    let mut request = request.clone();
+    for message in &mut request.messages {
+        if let Message::Results(results) = message {
+            for result in results {
+                for media in std::mem::take(&mut result.media) {
+                    result.text.push_str(&not_shown(&media));
+                }
+            }
+        }
+    }
+    request
+}
+
+fn not_shown(media: &Media) -> String {
+    format!("\n[{} is not shown: it is not taken here]", media.mime_type)
 }
 
 fn is_taken(format: Format, by: By, mime_type: &str) -> bool {

@@ -39,7 +39,7 @@ impl OpenAiResponses {
 
     pub(super) async fn ask(&self, request: &Request) -> Result<Reply, ModelError> {
         media::check(Format::Responses, request)?;
-        let body = |taken| self.body(request, taken);
+        let body = |request: &Request, taken| self.body(request, taken);
         let answer = self.quirks.ask(&self.endpoint, request, body).await?;
         answer.read(Format::Responses, request, &self.endpoint)
     }
