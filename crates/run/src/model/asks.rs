@@ -17,6 +17,7 @@ pub(crate) struct Asks {
     /// A digest of the tools that were offered last.
     offered: Option<String>,
     agent: Conversation,
+    side: Conversation,
     judge: Conversation,
 }
 
@@ -39,6 +40,7 @@ impl Asks {
         let mut events: Vec<What> = self.offer(request).into_iter().collect();
         let latest = match purpose {
             Purpose::Agent => &mut self.agent,
+            Purpose::Side => &mut self.side,
             Purpose::Judge => &mut self.judge,
         };
         let known = latest.go_on(&request.messages);
