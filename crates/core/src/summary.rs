@@ -3,6 +3,7 @@
 //! Its main type is [`Summary`]. It is read from the run's folder one trial at a time and keeps
 //! nothing of a transcript: its size depends on how many trials there are, not on what they did.
 
+mod agents;
 #[cfg(test)]
 mod tests;
 mod trial;
@@ -19,6 +20,7 @@ use crate::gate::{CaseVerdict, Rule, Standing};
 use crate::record::{RecordError, RunReader};
 use crate::statistics::{Rate, Tally};
 
+pub use self::agents::AgentSummary;
 pub use self::trial::{Decisive, Found, FoundKind, Spent, TrialResult, TrialSummary};
 
 /// What a run came to.

@@ -77,19 +77,6 @@ fn trials(page: &mut Page, summary: &Summary, counts: Counts) {
         let records = words::count(u64::from(summary.unplanned), "record");
         page.more(&format!("{records} of trials that the plan does not name"));
     }
-    if summary.plan.agents.len() > 1 {
-        for agent in &summary.plan.agents {
-            let text = match summary.rate(Some(&agent.name)) {
-                Some(rate) => {
-                    let tally = rate.tally;
-                    let rate = words::rate(&rate);
-                    format!("{}/{} ({rate})", tally.passed, tally.counted)
-                }
-                None => "no verdict".to_owned(),
-            };
-            page.more(&format!("{}: {text}", printable(&agent.name)));
-        }
-    }
 }
 
 /// ` (blame: infra 2, judge 1)`.
