@@ -17,6 +17,7 @@ use super::{LoadingArgs, OutputArgs, PlanArgs, span};
   proctor check eval.yaml -n 5 --jobs 4                   five trials of each case, four at once
   proctor check eval.yaml -r '^create-' --fail-fast
   proctor check eval.yaml --model scripted:dry-run.yaml   a dry run: no key, no cost
+  proctor check eval.yaml --agent claude-code --agent codex   one table at the end
   proctor check eval.yaml --budget-usd 2.50 -o json > result.json
   proctor check --resume .proctor/runs/20261115-101500-my-suite
 
@@ -36,8 +37,17 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "record"])]
     pub(crate) retry_errors: Option<PathBuf>,
 
-    /// Run every case with the built-in agent on this model, such as `openai:gpt-5` or
-    /// `scripted:FILE`, instead of the suite's own agents
+    /// Run every case with this agent instead of the suite's own: `builtin.NAME` or an agent file, with
+    /// a model behind `=` where it takes one. Repeat it to compare agents; `proctor agents` lists them
+    #[arg(long = "agent", value_name = "AGENT[=MODEL]")]
+    pub(crate) agents: Vec<String>,
+
+    /// Let external agents reach their models through Proctor: exact usage, budgets and turns
+    #[arg(long)]
+    pub(crate) model_tap: bool,
+
+    /// The model of the agents given with `--agent`; without any, run every case with the built-in
+    /// agent on this model, such as `openai:gpt-5` or `scripted:FILE`
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 

@@ -151,6 +151,7 @@ impl Redactor {
             agents: planned.agents.into_iter().map(agent).collect(),
             judge: self.optional(planned.judge),
             asked: PlannedOptions {
+                agents: self.list(planned.asked.agents),
                 model: self.optional(planned.asked.model),
                 judge: self.optional(planned.asked.judge),
                 ..planned.asked

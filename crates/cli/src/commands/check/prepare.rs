@@ -16,7 +16,7 @@ use proctor_core::problem::{Code, Problems};
 use proctor_core::suite::agent::{AgentKind, ModelRef};
 use proctor_core::suite::{
     Agent, Case, Environment, Inputs, Isolation, Judge, JudgeModel, Limits, Suite, digest, load,
-    load_script, surroundings,
+    load_agent, load_script, surroundings,
 };
 use proctor_report::evals::NotRun;
 use proctor_run::context::RunContext;
@@ -58,6 +58,8 @@ pub(super) fn prepare(args: &CheckArgs) -> anyhow::Result<Result<Prepared, Exit>
     let asked = match &earlier {
         Some(earlier) => asked_again(args, &earlier.asked)?,
         None => PlannedOptions {
+            agents: args.agents.clone(),
+            model_tap: args.model_tap,
             model: args.model.clone(),
             judge: args.judge.clone(),
             strict: args.run.strict,
@@ -120,6 +122,11 @@ fn asked_again(args: &CheckArgs, earlier: &PlannedOptions) -> anyhow::Result<Pla
     let mut pass_env = earlier.pass_env.clone();
     pass_env.extend(args.pass_env.iter().cloned());
     Ok(PlannedOptions {
+        agents: match &args.agents[..] {
+            [] => earlier.agents.clone(),
+            given => given.to_vec(),
+        },
+        model_tap: args.model_tap || earlier.model_tap,
         model: args.model.clone().or_else(|| earlier.model.clone()),
         judge: args.judge.clone().or_else(|| earlier.judge.clone()),
         strict: args.run.strict || earlier.strict,
@@ -176,14 +183,30 @@ pub(in crate::commands) fn stand_in(
         }
         Ok(Some(Agent::on_model(model)))
     };
-    let agent = asked.model.as_ref().map(&mut open).transpose()?;
+    let agent = match &asked.model {
+        Some(model) if asked.agents.is_empty() => open(model)?,
+        _ => None,
+    };
     let judge = asked.judge.as_ref().map(&mut open).transpose()?;
+    let mut agents: Vec<Agent> = Vec::from_iter(agent);
+    for text in &asked.agents {
+        let agent = load_agent(text, asked.model.as_deref(), &mut problems);
+        agents.extend(agent);
+    }
     output::message(&drawn(&problems))?;
     if problems.has_errors() {
         return Ok(Err(Exit::Usage));
     }
-    if let Some(Some(agent)) = agent {
-        suite.agents = vec![agent];
+    for (at, agent) in agents.iter().enumerate() {
+        if agents[..at].iter().any(|known| known.name == agent.name) {
+            bail!("two agents are called `{}`", agent.name);
+        }
+    }
+    if !agents.is_empty() {
+        suite.agents = agents;
+    }
+    for agent in suite.agents.iter_mut().filter(|_| asked.model_tap) {
+        agent.model_tap = true;
     }
     if let Some(Some(agent)) = judge {
         suite.judge = Some(Judge {

@@ -34,6 +34,8 @@ pub(super) fn run(args: &EvalsRunArgs) -> anyhow::Result<Exit> {
         Err(exit) => return Ok(exit),
     };
     let asked = PlannedOptions {
+        agents: Vec::new(),
+        model_tap: false,
         model: args.model.clone(),
         judge: args.judge.clone(),
         strict: args.run.strict,
