@@ -79,6 +79,13 @@ pub enum What {
     ModelFailed(ModelFailed),
     /// A model replied.
     ModelReplied(ModelReplied),
+    /// The reply to a question was taken from the record of an earlier run.
+    Replayed {
+        /// Which question.
+        ask: u64,
+        /// Whether it is another one than it was then.
+        drifted: bool,
+    },
     /// The agent was done.
     AgentAnswered {
         /// Its final answer.
@@ -128,6 +135,7 @@ impl What {
             | Self::RunPlanned(_)
             | Self::ServerSeen(_)
             | Self::ModelFailed(_)
+            | Self::Replayed { .. }
             | Self::AgentStarted(_)
             | Self::AgentEnded(_)
             | Self::Graded(_) => Vec::new(),

@@ -18,6 +18,9 @@ use crate::record::{Blobs, RecordError, RunReader};
 /// How long the random part of a judge's boundary is, in hexadecimal digits.
 const BOUNDARY: usize = 32;
 
+/// What stands before it.
+const MARK: &str = "<<<";
+
 /// A run whose models can be heard again.
 #[derive(Debug)]
 pub struct Cassette {
@@ -243,22 +246,23 @@ pub fn outline(request: &Request) -> String {
     hash(&json!([tools, calls]).to_string())
 }
 
-/// The text without the random part of boundaries: `<<<0123… begin` becomes `<<< begin`.
+/// The text without the random part of boundaries, wherever it stands: `<<<0123… begin` becomes
+/// `<<< begin`.
 fn without_boundaries(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("<<<") {
-        out.push_str(before);
-        out.push_str("<<<");
-        let token = after.bytes().take(BOUNDARY + 1);
-        let digits = token.take_while(u8::is_ascii_hexdigit).count();
-        rest = if digits == BOUNDARY {
-            &after[BOUNDARY..]
-        } else {
-            after
-        };
+    let mut out = text.to_owned();
+    let mut from = 0;
+    while let Some(at) = out[from..].find(MARK) {
+        from += at + MARK.len();
+        let digits = out[from..].bytes().take(BOUNDARY + 1);
+        let digits = digits.take_while(u8::is_ascii_hexdigit).count();
+        if digits == BOUNDARY {
+            let token = out[from..from + BOUNDARY].to_owned();
+            // None stands before the first mark that shows it, but in the words that announce it.
+            let before = out[..from].matches(&token).count() * BOUNDARY;
+            out = out.replace(&token, "");
+            from -= before;
+        }
     }
-    out.push_str(rest);
     out
 }
 

@@ -61,6 +61,8 @@ pub struct PlanSummary {
     pub judge: Option<String>,
     /// Whether trials share their servers.
     pub shared_servers: bool,
+    /// The run whose models were heard again.
+    pub replay: Option<String>,
 }
 
 /// What came of a case.
@@ -305,6 +307,7 @@ fn unrolled(plan: RunPlanned) -> (Vec<CaseSummary>, PlanSummary) {
         agents,
         judge: plan.judge,
         shared_servers: plan.shared_servers,
+        replay: plan.asked.replay,
     };
     (cases, plan)
 }

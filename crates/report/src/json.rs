@@ -187,6 +187,8 @@ fn asked(asked: &Asked) -> Value {
         "tokens": usage(&asked.usage),
         "unmeteredReplies": asked.unmetered,
         "costUsd": asked.cost_usd,
+        "replayed": asked.replayed,
+        "drifted": asked.drifted,
     })
 }
 

@@ -14,6 +14,7 @@ mod open;
 mod openai;
 mod patience;
 mod quirks;
+mod replay;
 mod schema;
 mod scripted;
 mod turns;
@@ -30,6 +31,7 @@ pub use self::meter::{Account, Budget, Meter, Spent};
 pub use self::open::{OpenError, Settings, Timeouts};
 pub use self::openai::OpenAi;
 pub use self::patience::Patience;
+pub use self::replay::Replay;
 pub use self::scripted::Scripted;
 
 /// An LLM behind an API, or a script.
@@ -41,6 +43,8 @@ pub enum Model {
     OpenAi(Box<OpenAi>),
     /// Anthropic's Messages.
     Anthropic(Box<Anthropic>),
+    /// One that is not asked: what it replied in an earlier run is heard again.
+    Recorded(String),
 }
 
 /// Why a model gave no reply.
@@ -99,6 +103,12 @@ pub enum ModelError {
         /// What is wrong with it.
         detail: String,
     },
+    /// The record that is replayed has no reply to this.
+    #[error("the run can't be replayed: {detail}")]
+    Replay {
+        /// What it lacks.
+        detail: String,
+    },
 }
 
 impl Model {
@@ -108,6 +118,7 @@ impl Model {
             Self::Scripted(model) => model.name(),
             Self::OpenAi(model) => model.name(),
             Self::Anthropic(model) => model.name(),
+            Self::Recorded(name) => name,
         }
     }
 
@@ -117,6 +128,9 @@ impl Model {
             Self::Scripted(model) => model.ask(request).await,
             Self::OpenAi(model) => model.ask(request).await,
             Self::Anthropic(model) => model.ask(request).await,
+            Self::Recorded(_) => Err(ModelError::Replay {
+                detail: "its models are not there to be asked".to_owned(),
+            }),
         }
     }
 }

@@ -227,6 +227,14 @@ impl View<'_> {
                     self.body(&replied.turn)?
                 )
             }
+            What::Replayed { ask, drifted } => {
+                let changed = if *drifted {
+                    ", and the question has changed"
+                } else {
+                    ""
+                };
+                format!("model {ask} was not asked: the reply is a recorded one{changed}")
+            }
             What::AgentStarted(started) => {
                 let version = after(", version ", started.version.as_deref().unwrap_or_default());
                 format!("agent started: {}{version}", started.command.join(" "))

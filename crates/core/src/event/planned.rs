@@ -45,6 +45,12 @@ pub struct PlannedOptions {
     /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The run whose models are heard again, absolute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<String>,
+    /// Whether a question that has changed since that run is an error.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replay_strict: bool,
     /// The model that judges, instead of the suite's own judge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge: Option<String>,

@@ -115,6 +115,10 @@ pub struct Asked {
     pub unmetered: u32,
     /// What the replies cost in US dollars; `None` if the price of any is unknown.
     pub cost_usd: Option<f64>,
+    /// How many replies came from the record of an earlier run.
+    pub replayed: u32,
+    /// To how many of them the question has changed since.
+    pub drifted: u32,
 }
 
 impl Default for Asked {
@@ -126,6 +130,8 @@ impl Default for Asked {
             usage: Usage::default(),
             unmetered: 0,
             cost_usd: Some(0.0),
+            replayed: 0,
+            drifted: 0,
         }
     }
 }
@@ -139,6 +145,8 @@ impl Asked {
         self.usage.add(&other.usage);
         self.unmetered += other.unmetered;
         self.cost_usd = sum(self.cost_usd, other.cost_usd);
+        self.replayed += other.replayed;
+        self.drifted += other.drifted;
     }
 
     fn reply(&mut self, reply: &ModelReplied, is_turn: bool) {
@@ -258,6 +266,11 @@ impl WorkFold {
                 if let Some(external) = &mut self.work.external {
                     external.ended = Some(ended.clone());
                 }
+            }
+            What::Replayed { ask, drifted } => {
+                let asked = self.asked(*ask);
+                asked.replayed += 1;
+                asked.drifted += u32::from(*drifted);
             }
             What::StepEnded(step) => self.step(step, blobs)?,
             What::Graded(graded) => self.graded(graded),

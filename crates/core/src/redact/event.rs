@@ -87,6 +87,7 @@ impl Redactor {
                 raw: replied.raw.map(|raw| self.body(raw)),
                 ..replied
             }),
+            What::Replayed { ask, drifted } => What::Replayed { ask, drifted },
             What::AgentAnswered { text } => What::AgentAnswered {
                 text: self.body(text),
             },

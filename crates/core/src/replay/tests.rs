@@ -160,7 +160,7 @@ fn boundaries_of_judges_do_not_count() {
     let with = |token: &str| {
         request(
             0,
-            &format!("<<<{token} begin answer>>>\nx\n<<<{token} end>>>"),
+            &format!("between {token}: <<<{token} begin answer>>>\nx\n<<<{token} end>>>"),
         )
     };
     let (one, other) = ("0".repeat(32), "f".repeat(32));

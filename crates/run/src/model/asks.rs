@@ -35,6 +35,7 @@ impl Asks {
         purpose: Purpose,
         model: &str,
         request: &Request,
+        digest: &str,
     ) -> (u64, Vec<What>) {
         self.count += 1;
         let mut events: Vec<What> = self.offer(request).into_iter().collect();
@@ -58,7 +59,7 @@ impl Asks {
             model: model.to_owned(),
             known: known as u64,
             request: Body::Text(text(&written)),
-            digest: hash(text(request).as_bytes()),
+            digest: digest.to_owned(),
         }));
         (self.count, events)
     }
@@ -135,7 +136,7 @@ mod tests {
 
     /// How many messages were known, how many were written, and whether tools were.
     fn ask(asks: &mut Asks, purpose: Purpose, request: &Request) -> (u64, usize, bool) {
-        let (_, events) = asks.next(purpose, "m", request);
+        let (_, events) = asks.next(purpose, "m", request, "d");
         let offered = matches!(events[0], What::ToolsOffered { .. });
         let Some(What::ModelAsked(asked)) = events.last() else {
             panic!("{events:?}");
@@ -214,8 +215,8 @@ mod tests {
     fn questions_are_numbered_and_their_digest_is_of_all() {
         let mut asks = Asks::default();
         let all = request(&["a", "b"], &["x"]);
-        assert_eq!(asks.next(Purpose::Agent, "m", &all).0, 1);
-        let (number, events) = asks.next(Purpose::Judge, "m", &all);
+        assert_eq!(asks.next(Purpose::Agent, "m", &all, "d").0, 1);
+        let (number, events) = asks.next(Purpose::Judge, "m", &all, "d");
         assert_eq!(number, 2);
         let Some(What::ModelAsked(asked)) = events.last() else {
             panic!("{events:?}");
