@@ -7,8 +7,10 @@
 
 mod door;
 mod refusals;
+mod reverse;
 mod started;
 mod token;
+mod upstream;
 
 use std::path::PathBuf;
 
@@ -18,6 +20,7 @@ use proctor_core::suite::Environment;
 use crate::recorder::Recorder;
 
 pub use self::door::Admission;
+pub use self::reverse::{ProxyError, ReverseProxy};
 
 /// What every proxy needs to know.
 #[derive(Clone)]
