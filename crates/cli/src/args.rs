@@ -2,6 +2,7 @@
 
 mod check;
 mod evals;
+mod model;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ pub(crate) use self::check::{CheckArgs, RunArgs};
 pub(crate) use self::evals::{
     EvalServersArgs, EvalsCommand, EvalsInitArgs, EvalsListArgs, EvalsRunArgs, EvalsValidateArgs,
 };
+pub(crate) use self::model::{ModelCommand, ModelServeArgs};
 
 /// A test runner for MCP servers.
 #[derive(Debug, Parser)]
@@ -49,6 +51,8 @@ pub(crate) enum Command {
     Result(ResultCommand),
     #[command(subcommand)]
     Evals(Box<EvalsCommand>),
+    #[command(subcommand)]
+    Model(ModelCommand),
     Schema(SchemaArgs),
     Init(InitArgs),
 }

@@ -10,7 +10,7 @@ mod snippet;
 use clap::Parser;
 use proctor_run::guard;
 
-use crate::args::{Arguments, Command, ResultCommand};
+use crate::args::{Arguments, Command, ModelCommand, ResultCommand};
 use crate::exit::Exit;
 
 fn main() -> std::process::ExitCode {
@@ -50,6 +50,7 @@ fn main() -> std::process::ExitCode {
         Command::Call(args) => commands::call::run(&args),
         Command::Result(ResultCommand::View(args)) => commands::view::run(&args),
         Command::Evals(command) => commands::evals::run(&command),
+        Command::Model(ModelCommand::Serve(args)) => commands::model::serve(&args),
         Command::Schema(args) => commands::schema::run(&args),
         Command::Init(args) => commands::init::run(&args),
     };

@@ -7,17 +7,21 @@ mod anthropic;
 mod asker;
 mod asks;
 mod failure;
-mod format;
+mod gemini;
 mod http;
+mod media;
 mod meter;
 mod open;
 mod openai;
+mod openai_responses;
 mod patience;
 mod quirks;
 mod replay;
 mod schema;
 mod scripted;
+pub mod serve;
 mod turns;
+pub mod wire;
 
 use std::time::Duration;
 
@@ -26,13 +30,15 @@ use proctor_core::model::{Reply, Request};
 pub use self::anthropic::Anthropic;
 pub use self::asker::{AskError, Asked, Asker, Waiting};
 pub(crate) use self::asks::Asks;
-pub use self::format::Format;
+pub use self::gemini::Gemini;
 pub use self::meter::{Account, Budget, Meter, Spent};
 pub use self::open::{OpenError, Settings, Timeouts};
 pub use self::openai::OpenAi;
+pub use self::openai_responses::OpenAiResponses;
 pub use self::patience::Patience;
 pub use self::replay::Replay;
 pub use self::scripted::Scripted;
+pub use self::wire::Format;
 
 /// An LLM behind an API, or a script.
 #[derive(Debug)]
@@ -41,10 +47,14 @@ pub enum Model {
     Scripted(Scripted),
     /// OpenAI's Chat Completions, and every server that speaks it.
     OpenAi(Box<OpenAi>),
+    /// OpenAI's Responses.
+    OpenAiResponses(Box<OpenAiResponses>),
     /// Anthropic's Messages.
     Anthropic(Box<Anthropic>),
     /// One that is not asked: what it replied in an earlier run is heard again.
     Recorded(String),
+    /// Google's Gemini.
+    Gemini(Box<Gemini>),
 }
 
 /// Why a model gave no reply.
@@ -117,8 +127,10 @@ impl Model {
         match self {
             Self::Scripted(model) => model.name(),
             Self::OpenAi(model) => model.name(),
+            Self::OpenAiResponses(model) => model.name(),
             Self::Anthropic(model) => model.name(),
             Self::Recorded(name) => name,
+            Self::Gemini(model) => model.name(),
         }
     }
 
@@ -127,10 +139,12 @@ impl Model {
         match self {
             Self::Scripted(model) => model.ask(request).await,
             Self::OpenAi(model) => model.ask(request).await,
+            Self::OpenAiResponses(model) => model.ask(request).await,
             Self::Anthropic(model) => model.ask(request).await,
             Self::Recorded(_) => Err(ModelError::Replay {
                 detail: "its models are not there to be asked".to_owned(),
             }),
+            Self::Gemini(model) => model.ask(request).await,
         }
     }
 }

@@ -5,6 +5,7 @@
 //! but `$schema`, which says nothing to a model.
 
 mod renamed;
+mod subset;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,7 @@ use proctor_core::model::Tool;
 use serde_json::{Map, Value};
 
 pub(super) use self::renamed::Renamed;
+pub(super) use self::subset::fit_subset;
 
 /// Not accepted at the top of a schema.
 const NOT_AT_TOP: [&str; 5] = ["anyOf", "oneOf", "allOf", "enum", "not"];

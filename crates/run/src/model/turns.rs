@@ -1,4 +1,4 @@
-//! What both wire formats need to make of a model's calls: ids of their own, names that can be said
+//! What all wire formats need to make of a model's calls: ids of their own, names that can be said
 //! back, arguments that are an object or a mistake.
 
 use std::collections::HashSet;
@@ -14,7 +14,7 @@ impl Ids {
     pub(super) fn of(request: &Request) -> Self {
         let turns = request.messages.iter().filter_map(|message| match message {
             Message::Assistant(turn) => Some(&turn.calls),
-            Message::User(_) | Message::Results(_) => None,
+            Message::User(_) | Message::Media(_) | Message::Results(_) => None,
         });
         Self(turns.flatten().map(|call| call.id.clone()).collect())
     }
@@ -85,6 +85,16 @@ pub(super) fn stopped(stop: Stop, calls: &[ToolCall]) -> Stop {
     match stop {
         Stop::Done if !calls.is_empty() => Stop::Calls,
         stop => stop,
+    }
+}
+
+/// What came of a call, where only its text can say that it failed.
+pub(super) fn told_error(text: &str, is_error: bool) -> String {
+    let says_so = text.trim_start().to_lowercase().starts_with("error");
+    if is_error && !says_so {
+        format!("error: {text}")
+    } else {
+        text.to_owned()
     }
 }
 
