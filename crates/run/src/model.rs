@@ -20,6 +20,7 @@ mod replay;
 mod schema;
 mod scripted;
 pub mod serve;
+pub(crate) mod tap;
 mod turns;
 pub mod wire;
 

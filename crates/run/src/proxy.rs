@@ -21,6 +21,8 @@ use crate::recorder::Recorder;
 
 pub use self::door::Admission;
 pub use self::reverse::{ProxyError, ReverseProxy};
+pub(crate) use self::token::Token;
+pub(crate) use self::upstream::{Upstream, causes, passed};
 
 /// What every proxy needs to know.
 #[derive(Clone)]

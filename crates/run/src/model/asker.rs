@@ -148,7 +148,7 @@ impl Asker {
     }
 }
 
-fn body(bytes: &[u8]) -> Body {
+pub(super) fn body(bytes: &[u8]) -> Body {
     match str::from_utf8(bytes) {
         Ok(text) => Body::Text(text.to_owned()),
         Err(_) => Body::Base64(BASE64.encode(bytes)),
