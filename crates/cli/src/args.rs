@@ -3,6 +3,7 @@
 mod check;
 mod evals;
 mod model;
+mod record;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ pub(crate) use self::evals::{
     EvalServersArgs, EvalsCommand, EvalsInitArgs, EvalsListArgs, EvalsRunArgs, EvalsValidateArgs,
 };
 pub(crate) use self::model::{ModelCommand, ModelServeArgs};
+pub(crate) use self::record::RecordArgs;
 
 /// A test runner for MCP servers.
 #[derive(Debug, Parser)]
@@ -47,6 +49,7 @@ pub(crate) enum Command {
     List(ListArgs),
     Tools(ToolsArgs),
     Call(CallArgs),
+    Record(RecordArgs),
     #[command(subcommand)]
     Result(ResultCommand),
     #[command(subcommand)]
