@@ -17,17 +17,19 @@ mod streams;
 mod token;
 mod upstream;
 
+use std::io;
 use std::path::PathBuf;
 
 use proctor_core::event::Actor;
 use proctor_core::suite::Environment;
 
 use crate::recorder::Recorder;
+use crate::transport::http::AddressError;
 
 pub use self::bridge::Bridge;
 pub use self::door::Admission;
 pub use self::relay::{Admit, Relay};
-pub use self::reverse::{ProxyError, ReverseProxy};
+pub use self::reverse::ReverseProxy;
 pub use self::session::{Cause, Client, Leave, SessionEnd, serve};
 pub use self::started::StartError;
 pub use self::streams::{Standard, standard};
@@ -48,4 +50,26 @@ pub struct ProxyOptions {
     pub pass: Vec<String>,
     /// The `proctor` binary, which the guard is a part of.
     pub guard: PathBuf,
+}
+
+/// Why there is no proxy.
+#[derive(Debug, thiserror::Error)]
+pub enum ProxyError {
+    /// The server's address or a header is wrong.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// The server has no address.
+    #[error("the server `{0}` is started, not reached by an address")]
+    NoAddress(String),
+    /// The server can't be started.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The port can't be listened on.
+    #[error("port {port} of this machine can't be listened on: {error}")]
+    Listen {
+        /// Which, or 0 for any.
+        port: u16,
+        /// Why not.
+        error: io::Error,
+    },
 }

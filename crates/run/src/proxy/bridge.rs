@@ -77,7 +77,8 @@ impl Bridge {
     /// Lets nobody in any more, and ends all processes: their stdin is closed, and who stays is
     /// stopped. How they ended is in the record then.
     pub async fn close(self) {
-        drop(self.door);
+        self.door.close().await;
         self.hub.close().await;
+        self.hub.refusals.close();
     }
 }

@@ -13,7 +13,6 @@ mod inside;
 mod passing;
 mod stream;
 
-use std::io;
 use std::sync::Arc;
 
 use proctor_core::suite::Server;
@@ -21,12 +20,10 @@ use proctor_core::suite::server::Transport;
 
 use self::addresses::Addresses;
 use self::inside::Inside;
-use super::ProxyOptions;
 use super::door::{Admission, Door};
 use super::refusals::Refusals;
-use super::started::StartError;
 use super::upstream::Upstream;
-use crate::transport::http::AddressError;
+use super::{ProxyError, ProxyOptions};
 
 /// A server on HTTP, offered on loopback until this is closed or dropped.
 pub struct ReverseProxy {
@@ -34,28 +31,6 @@ pub struct ReverseProxy {
     inside: Arc<Inside>,
     url: String,
     headers: Vec<(String, String)>,
-}
-
-/// Why a server can't be offered.
-#[derive(Debug, thiserror::Error)]
-pub enum ProxyError {
-    /// Its address or a header is wrong.
-    #[error(transparent)]
-    Address(#[from] AddressError),
-    /// It has no address.
-    #[error("the server `{0}` is started, not reached by an address")]
-    NoAddress(String),
-    /// It can't be started.
-    #[error(transparent)]
-    Start(#[from] StartError),
-    /// The port can't be listened on.
-    #[error("port {port} of this machine can't be listened on: {error}")]
-    Listen {
-        /// Which, or 0 for any.
-        port: u16,
-        /// Why not.
-        error: io::Error,
-    },
 }
 
 impl ReverseProxy {
