@@ -18,7 +18,8 @@ use proctor_run::client::Timeouts;
 
 pub(crate) use self::check::{CheckArgs, RunArgs};
 pub(crate) use self::evals::{
-    EvalServersArgs, EvalsCommand, EvalsInitArgs, EvalsListArgs, EvalsRunArgs, EvalsValidateArgs,
+    EvalServersArgs, EvalsCommand, EvalsInitArgs, EvalsListArgs, EvalsRunArgs, EvalsServeArgs,
+    EvalsValidateArgs,
 };
 pub(crate) use self::model::{ModelCommand, ModelServeArgs};
 pub(crate) use self::record::RecordArgs;

@@ -19,6 +19,8 @@ pub(crate) enum Exit {
     NothingSelected,
     /// Somebody pressed Ctrl-C, or sent SIGTERM.
     Interrupted,
+    /// A server that it stood for ended with this code.
+    AsTheServer(u8),
 }
 
 impl Exit {
@@ -40,6 +42,7 @@ impl Exit {
             Self::Inconclusive => 3,
             Self::NothingSelected => 4,
             Self::Interrupted => 130,
+            Self::AsTheServer(code) => code,
         }
     }
 

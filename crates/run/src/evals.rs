@@ -1,4 +1,7 @@
-//! The evals that servers ship: whether there are any, and which.
+//! The evals that servers ship: whether there are any, and which; and how to ship some for a server that
+//! can't.
+
+pub mod serve;
 
 use mcp_evals::{CAPABILITY, Level, Listed, METHOD};
 use serde_json::value::RawValue;
@@ -29,7 +32,11 @@ impl std::fmt::Display for Place {
 
 /// Everywhere that a server says so. A server that says it nowhere is not asked for evals.
 pub fn declared(identity: &Identity) -> Vec<Place> {
-    let capabilities = &identity.capabilities;
+    places(&identity.capabilities)
+}
+
+/// Where these capabilities name evals.
+fn places(capabilities: &Map<String, Value>) -> Vec<Place> {
     let inside = |key: &str| capabilities.get(key).and_then(Value::as_object);
     let is_declared = |value: Option<&Value>| value.is_some_and(Value::is_object);
     let mut places = Vec::new();

@@ -101,7 +101,14 @@ impl Spawn {
 
     /// Starts the process, with piped streams. Must be called within a tokio runtime.
     pub fn start(self) -> Result<Process, SpawnError> {
-        let child = self.spawn(Stdio::piped(), false)?;
+        let child = self.spawn(Stdio::piped(), Stdio::piped(), false)?;
+        Ok(Process::watch(child, self.grace, None))
+    }
+
+    /// Starts the process with piped streams, but for stderr, which is our own. Must be called within a
+    /// tokio runtime.
+    pub fn start_with_our_stderr(self) -> Result<Process, SpawnError> {
+        let child = self.spawn(Stdio::piped(), Stdio::inherit(), false)?;
         Ok(Process::watch(child, self.grace, None))
     }
 
@@ -121,7 +128,7 @@ impl Spawn {
         let (ours, guards) = StdStream::pair().map_err(refused)?;
         ours.set_nonblocking(true).map_err(refused)?;
         let told = UnixStream::from_std(ours).map_err(refused)?;
-        let child = self.spawn(OwnedFd::from(guards).into(), true)?;
+        let child = self.spawn(OwnedFd::from(guards).into(), Stdio::piped(), true)?;
         Ok(Lingering::watch(child, self.grace, told))
     }
 
@@ -133,7 +140,7 @@ impl Spawn {
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is where it is allowed")]
-    fn spawn(&self, stdin: Stdio, linger: bool) -> Result<Child, SpawnError> {
+    fn spawn(&self, stdin: Stdio, stderr: Stdio, linger: bool) -> Result<Child, SpawnError> {
         // The folder of a file that was named without one.
         let folder = if self.folder.as_os_str().is_empty() {
             Path::new(".")
@@ -163,7 +170,7 @@ impl Spawn {
             .process_group(0)
             .stdin(stdin)
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(stderr)
             .spawn()
             .map_err(refused)
     }

@@ -6,16 +6,16 @@
 //! endpoint, which would lead around it.
 
 mod bridge;
-mod door;
+pub(crate) mod door;
 mod framer;
-mod refusals;
+pub(crate) mod refusals;
 mod relay;
-mod reverse;
+pub(crate) mod reverse;
 mod session;
 mod started;
 mod streams;
 mod token;
-mod upstream;
+pub(crate) mod upstream;
 
 use std::io;
 use std::path::PathBuf;

@@ -7,13 +7,14 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::{OutputArgs, PatienceArgs, RunArgs, header, span};
 
-/// The evals that servers ship: list them, write them, look for mistakes in them.
+/// The evals that servers ship: list and run them, write them, look for mistakes in them, serve them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum EvalsCommand {
     List(EvalsListArgs),
     Run(Box<EvalsRunArgs>),
     Validate(EvalsValidateArgs),
     Init(EvalsInitArgs),
+    Serve(EvalsServeArgs),
 }
 
 /// Show the evals that servers ship. Runs none of them.
@@ -152,6 +153,57 @@ pub(crate) struct EvalsInitArgs {
 
     #[command(flatten)]
     pub(crate) server: EvalServersArgs,
+}
+
+/// Make any server ship evals, without changing it.
+///
+/// Stands in front of the server: `evals/list` is answered from FILE, the capability is declared in the
+/// server's answer to the handshake, and everything else passes through untouched. When FILE changes,
+/// the new evals are served and clients are told; a FILE with mistakes is reported, and the old evals
+/// stay. Nothing is recorded.
+///
+/// With a command, this is the server on stdin and stdout: it has the same environment, folder, stderr and
+/// exit code. With --url, a loopback address is printed to be used instead, until Ctrl-C.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor evals serve --evals evals.yaml -- python server.py
+  proctor evals serve --evals evals.yaml --url https://example.com/mcp --header 'Authorization: Bearer …'
+  proctor evals run --level execution -- proctor evals serve --evals evals.yaml -- python server.py
+
+In the configuration of a client, put it before the command that is there:
+  {\"mcpServers\": {\"mine\": {
+    \"command\": \"proctor\",
+    \"args\": [\"evals\", \"serve\", \"--evals\", \"evals.yaml\", \"--\", \"python\", \"server.py\"]}}}
+
+Exit codes: the server's own (128 and the signal's number, if one ended it); 2 FILE has errors, or usage.
+With --url: 0 ended by Ctrl-C or SIGTERM, 3 no port.")]
+pub(crate) struct EvalsServeArgs {
+    /// The evals, YAML or JSON; looked at again whenever the file changes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) evals: PathBuf,
+
+    /// The address of a server that listens: streamable HTTP, or the older transport
+    #[arg(long, value_name = "URL", conflicts_with = "command")]
+    pub(crate) url: Option<String>,
+
+    /// A header to send to --url, as `NAME: VALUE`; may be repeated
+    #[arg(long = "header", value_name = "HEADER", requires = "url", value_parser = header)]
+    pub(crate) headers: Vec<(String, String)>,
+
+    /// The port of the address that is printed; a free one, if it is 0
+    #[arg(long, value_name = "N", requires = "url", default_value = "0")]
+    pub(crate) port: u16,
+
+    /// Let everybody on this machine in: the address that is printed has no token in it
+    #[arg(long, requires = "url")]
+    pub(crate) no_token: bool,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+
+    /// The command that starts the server, after `--`
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
 }
 
 /// Which servers, and how they are reached.

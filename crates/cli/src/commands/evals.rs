@@ -5,6 +5,7 @@ pub(super) mod gather;
 mod init;
 mod list;
 pub(super) mod run;
+mod serve;
 pub(super) mod servers;
 mod validate;
 
@@ -16,6 +17,7 @@ pub(crate) fn run(command: &EvalsCommand) -> anyhow::Result<Exit> {
         EvalsCommand::List(args) => list::run(args),
         EvalsCommand::Run(args) => run::run(args),
         EvalsCommand::Init(args) => init::run(args),
+        EvalsCommand::Serve(args) => serve::run(args),
         EvalsCommand::Validate(args) => validate::run(args),
     }
 }

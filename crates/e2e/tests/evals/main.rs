@@ -16,6 +16,7 @@ mod lists;
 mod matrix;
 mod safety;
 mod scenarios;
+mod serve;
 mod servers;
 mod shipping;
 mod stage;

@@ -128,15 +128,20 @@ fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/evals")
 }
 
-/// A file of the cache, found as `scripts/install-servers` finds the cache.
-fn cached(path: &str) -> PathBuf {
+/// A file of the cache that belongs to the examples, found as `scripts/install-servers` finds the cache.
+pub fn cached(path: &str) -> PathBuf {
+    installed(&format!("evals/{path}"))
+}
+
+/// A file of the cache that belongs to a server or a client.
+pub fn installed(path: &str) -> PathBuf {
     let variable = |name| env::var_os(name).map(PathBuf::from);
     let cache = variable("PROCTOR_TEST_CACHE").unwrap_or_else(|| {
         variable("XDG_CACHE_HOME")
             .unwrap_or_else(|| variable("HOME").unwrap().join(".cache"))
             .join("proctor-tests")
     });
-    let file = cache.join("evals").join(path);
+    let file = cache.join(path);
     assert!(
         file.exists(),
         "`{}` is missing; run `scripts/install-servers`",

@@ -5,9 +5,9 @@
 //! HTTP. Discovery of authorisation servers (`/.well-known/…`) is no part of that, so servers that
 //! want a login are given a header in the MCP config.
 
-mod addresses;
+pub(crate) mod addresses;
 mod asked;
-mod endpoints;
+pub(crate) mod endpoints;
 mod exchange;
 mod inside;
 mod passing;

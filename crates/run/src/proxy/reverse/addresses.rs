@@ -15,18 +15,18 @@ const KNOWN: usize = 1_000;
 
 /// Both sides of the proxy.
 #[derive(Clone)]
-pub(super) struct Addresses {
+pub(crate) struct Addresses {
     /// The server's own address.
-    pub(super) server: Url,
+    pub(crate) server: Url,
     /// Where the client comes in: `http://127.0.0.1:1234`.
-    pub(super) door: String,
+    pub(crate) door: String,
     /// What stands before every path there.
-    pub(super) prefix: String,
+    pub(crate) prefix: String,
 }
 
 impl Addresses {
     /// The path and query of an announced address, if it is one of the server's own.
-    pub(super) fn path(&self, written: &str) -> Option<String> {
+    pub(crate) fn path(&self, written: &str) -> Option<String> {
         let joined = self.server.join(written).ok()?;
         if joined.origin() != self.server.origin() {
             return None;
@@ -38,7 +38,7 @@ impl Addresses {
     }
 
     /// The address in the client's terms, if it must be another one to lead here.
-    pub(super) fn changed(&self, written: &str) -> Option<String> {
+    pub(crate) fn changed(&self, written: &str) -> Option<String> {
         let Self { door, prefix, .. } = self;
         let path = self.path(written)?;
         let text = written.trim_matches(|c: char| c <= ' ');

@@ -17,7 +17,7 @@ const LONGEST: usize = 16 << 10;
     clippy::struct_excessive_bools,
     reason = "each is where the stream is in one respect"
 )]
-pub(super) struct Endpoints {
+pub(crate) struct Endpoints {
     addresses: Arc<Addresses>,
     /// What is held back: a line that has not ended, and an event with data that has not.
     held: Vec<u8>,
@@ -37,7 +37,7 @@ pub(super) struct Endpoints {
 }
 
 impl Endpoints {
-    pub(super) fn new(addresses: Arc<Addresses>) -> Self {
+    pub(crate) fn new(addresses: Arc<Addresses>) -> Self {
         Self {
             addresses,
             held: Vec::new(),
@@ -53,7 +53,7 @@ impl Endpoints {
     }
 
     /// Takes in a chunk, and gives what can leave.
-    pub(super) fn take(&mut self, chunk: &[u8]) -> Vec<u8> {
+    pub(crate) fn take(&mut self, chunk: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.held.len() + chunk.len());
         let mut rest = chunk;
         while let Some(&first) = rest.first() {
@@ -73,7 +73,7 @@ impl Endpoints {
     }
 
     /// What was still held back when the stream ended.
-    pub(super) fn end(&mut self) -> Vec<u8> {
+    pub(crate) fn end(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.held)
     }
 

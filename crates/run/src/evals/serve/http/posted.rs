@@ -1,0 +1,89 @@
+//! What a client posts, looked at before it goes on.
+//!
+//! Its main type is [`Posted`].
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+
+use super::super::LIMIT;
+use crate::proxy::upstream::causes;
+use crate::web::Broken;
+
+/// A body of which a part was taken, and can be passed on from its start.
+pub(super) struct Posted {
+    taken: VecDeque<Frame<Bytes>>,
+    /// What is still to come, if it was too long to be taken whole.
+    rest: Option<Incoming>,
+}
+
+impl Posted {
+    /// Takes a body, up to the limit.
+    pub(super) async fn take(mut body: Incoming) -> Result<Self, Broken> {
+        let mut taken = VecDeque::new();
+        let mut length = 0;
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| Broken(causes(&error)))?;
+            length += frame.data_ref().map_or(0, Bytes::len);
+            taken.push_back(frame);
+            if length > LIMIT {
+                let rest = Some(body);
+                return Ok(Self { taken, rest });
+            }
+        }
+        Ok(Self { taken, rest: None })
+    }
+
+    /// The whole body, if it is not too long.
+    pub(super) fn whole(&self) -> Option<Vec<u8>> {
+        if self.rest.is_some() {
+            return None;
+        }
+        let parts = self.taken.iter().filter_map(Frame::data_ref);
+        Some(parts.flatten().copied().collect())
+    }
+}
+
+impl Body for Posted {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        if let Some(frame) = self.taken.pop_front() {
+            return Poll::Ready(Some(Ok(frame)));
+        }
+        match &mut self.rest {
+            None => Poll::Ready(None),
+            Some(rest) => Pin::new(rest)
+                .poll_frame(context)
+                .map_err(|error| Broken(causes(&error))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.taken.is_empty() && self.rest.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let taken = self.taken.iter().filter_map(Frame::data_ref);
+        let taken: u64 = taken.map(|part| part.len() as u64).sum();
+        let rest = match &self.rest {
+            None => SizeHint::with_exact(0),
+            Some(rest) => rest.size_hint(),
+        };
+        let mut hint = SizeHint::new();
+        hint.set_lower(rest.lower() + taken);
+        if let Some(upper) = rest.upper() {
+            hint.set_upper(upper + taken);
+        }
+        hint
+    }
+}
