@@ -8,9 +8,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+mod agent;
 mod planned;
 mod work;
 
+pub use self::agent::{AgentClaimed, AgentEnded, AgentStarted, Claim};
 pub use self::planned::{
     PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions, RunPlanned, ServerSeen,
 };
@@ -77,11 +79,29 @@ pub enum What {
     ModelFailed(ModelFailed),
     /// A model replied.
     ModelReplied(ModelReplied),
+    /// The reply to a question was taken from the record of an earlier run.
+    Replayed {
+        /// Which question.
+        ask: u64,
+        /// Whether it is another one than it was then.
+        drifted: bool,
+    },
     /// The agent was done.
     AgentAnswered {
         /// Its final answer.
         text: Body,
     },
+    /// An external agent was started.
+    AgentStarted(AgentStarted),
+    /// An external agent wrote this: a line of its output, as it came.
+    AgentWrote {
+        /// The line.
+        line: Body,
+    },
+    /// What an external agent says of a call.
+    AgentClaimed(AgentClaimed),
+    /// An external agent ended.
+    AgentEnded(AgentEnded),
     /// A step came to its end.
     StepEnded(StepEnded),
     /// A check was evaluated.
@@ -101,6 +121,8 @@ impl What {
                 std::iter::once(&mut replied.turn).chain(raw).collect()
             }
             Self::StepEnded(step) => step.output.iter_mut().collect(),
+            Self::AgentWrote { line } => vec![line],
+            Self::AgentClaimed(claim) => claim.arguments.iter_mut().collect(),
             Self::RunStarted(_)
             | Self::RunEnded(_)
             | Self::TrialStarted(_)
@@ -113,6 +135,9 @@ impl What {
             | Self::RunPlanned(_)
             | Self::ServerSeen(_)
             | Self::ModelFailed(_)
+            | Self::Replayed { .. }
+            | Self::AgentStarted(_)
+            | Self::AgentEnded(_)
             | Self::Graded(_) => Vec::new(),
         }
     }

@@ -29,7 +29,7 @@ use crate::message::{self, Id, Kind, Message, Unparsable};
 
 pub use self::text::Text;
 pub(crate) use self::work::WorkFold;
-pub use self::work::{Asked, PhaseSpan, StepDone, Work};
+pub use self::work::{Asked, External, PhaseSpan, StepDone, Work};
 
 /// What a trial came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -171,7 +171,10 @@ impl Fold {
             ended: work.ended.clone(),
             transcript: Transcript {
                 calls,
-                skills: None,
+                skills: work
+                    .external
+                    .as_ref()
+                    .and_then(|agent| agent.skills.clone()),
                 unread: self.unread,
             },
             made_at,

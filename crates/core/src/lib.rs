@@ -25,6 +25,7 @@ pub mod printable;
 pub mod problem;
 pub mod record;
 pub mod redact;
+pub mod replay;
 pub mod script;
 pub mod statistics;
 pub mod suite;

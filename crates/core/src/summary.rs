@@ -3,6 +3,7 @@
 //! Its main type is [`Summary`]. It is read from the run's folder one trial at a time and keeps
 //! nothing of a transcript: its size depends on how many trials there are, not on what they did.
 
+mod agents;
 #[cfg(test)]
 mod tests;
 mod trial;
@@ -19,6 +20,7 @@ use crate::gate::{CaseVerdict, Rule, Standing};
 use crate::record::{RecordError, RunReader};
 use crate::statistics::{Rate, Tally};
 
+pub use self::agents::AgentSummary;
 pub use self::trial::{Decisive, Found, FoundKind, Spent, TrialResult, TrialSummary};
 
 /// What a run came to.
@@ -59,6 +61,8 @@ pub struct PlanSummary {
     pub judge: Option<String>,
     /// Whether trials share their servers.
     pub shared_servers: bool,
+    /// The run whose models were heard again.
+    pub replay: Option<String>,
 }
 
 /// What came of a case.
@@ -303,6 +307,7 @@ fn unrolled(plan: RunPlanned) -> (Vec<CaseSummary>, PlanSummary) {
         agents,
         judge: plan.judge,
         shared_servers: plan.shared_servers,
+        replay: plan.asked.replay,
     };
     (cases, plan)
 }

@@ -14,7 +14,7 @@ use proctor_core::fold::Asked;
 use proctor_core::gate::{CaseVerdict, Gate};
 use proctor_core::model::Usage;
 use proctor_core::statistics::Rate;
-use proctor_core::summary::{Counts, Summary};
+use proctor_core::summary::{AgentSummary, Counts, Summary};
 use serde_json::{Map, Value, json};
 
 use crate::{Report, ReportError};
@@ -104,16 +104,31 @@ fn ours(report: &Report<'_>) -> Value {
         "trials": counts(summary.counts()),
         "cases": cases(summary),
         "rate": summary.rate(None).as_ref().map(rate),
-        "agents": summary.plan.agents.iter().map(|planned| {
-            let mut out = agent(planned);
-            out["rate"] = json!(summary.rate(Some(&planned.name)).as_ref().map(rate));
-            out
-        }).collect::<Vec<_>>(),
+        "agents": agents(summary),
         "judge": summary.plan.judge,
         "servers": summary.servers,
         "findings": summary.findings,
         "usage": { "agent": asked(&summary.agent), "judge": asked(&summary.judge) },
     })
+}
+
+/// Every agent, with what its trials came to and took.
+fn agents(summary: &Summary) -> Vec<Value> {
+    let both = summary.plan.agents.iter().zip(summary.by_agent());
+    let one = |(planned, found): (&PlannedAgent, AgentSummary<'_>)| {
+        let mut out = agent(planned);
+        out["rate"] = json!(found.rate.as_ref().map(rate));
+        out["trials"] = counts(found.counts);
+        out["turns"] = json!(found.turns);
+        out["tokens"] = json!(usage(&found.usage));
+        out["unmeteredReplies"] = json!(found.unmetered);
+        out["costUsd"] = json!(found.cost_usd);
+        out["medianMs"] = json!(found.median.map(millis));
+        out["passesAlone"] = json!(found.alone);
+        out["missesAlone"] = json!(found.missed_alone);
+        out
+    };
+    both.map(one).collect()
 }
 
 fn gate(gate: &Gate) -> Value {
@@ -172,6 +187,8 @@ fn asked(asked: &Asked) -> Value {
         "tokens": usage(&asked.usage),
         "unmeteredReplies": asked.unmetered,
         "costUsd": asked.cost_usd,
+        "replayed": asked.replayed,
+        "drifted": asked.drifted,
     })
 }
 

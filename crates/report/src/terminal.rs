@@ -3,6 +3,7 @@
 //! No line is wider than it may be, nothing from outside reaches the terminal as it is, and what
 //! colours say is said in words too.
 
+mod agents;
 mod lines;
 mod totals;
 
@@ -60,6 +61,7 @@ pub fn render(report: &Report<'_>, look: Look) -> Result<String, RecordError> {
     stopped(&mut page, report);
     passed(&mut page, report);
     listed(&mut page, report);
+    agents::render(&mut page, report.summary);
     totals::render(&mut page, report);
     Ok(page.into_text())
 }

@@ -107,7 +107,7 @@ pub(crate) fn rate(rate: &Rate) -> String {
 
 /// How many tokens were taken; what is not known is said to be unknown.
 pub(crate) fn tokens(asked: &Asked) -> String {
-    if asked.turns == 0 {
+    if asked.turns == 0 && asked.unmetered == 0 {
         return "none".to_owned();
     }
     let (Some(input), Some(output)) = (asked.usage.input, asked.usage.output) else {
@@ -183,6 +183,7 @@ mod tests {
             ..Asked::default()
         };
         assert_eq!(tokens(&asked(0, None, 0)), "none");
+        assert_eq!(tokens(&asked(0, None, 1)), "unknown");
         assert_eq!(tokens(&asked(2, None, 2)), "unknown");
         assert_eq!(tokens(&asked(2, Some(5), 0)), "5 in, 5 out");
         let some = tokens(&asked(2, Some(5), 1));

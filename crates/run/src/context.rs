@@ -7,12 +7,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use proctor_core::event::{Actor, Purpose};
+use proctor_core::record::RecordError;
 use proctor_core::redact::Redactor;
+use proctor_core::replay::Cassette;
 use proctor_core::suite::Suite;
 
 use crate::client::answers::Answers;
 use crate::client::{Client, ConnectOptions, Era, Timeouts};
-use crate::model::{Asker, Meter, Model, Waiting};
+use crate::model::{Asker, Meter, Model, Replay, Waiting};
 use crate::recorder::Recorder;
 
 /// What all trials of a run share.
@@ -45,9 +47,25 @@ pub struct RunContext {
     pub eras: BTreeMap<String, Era>,
     /// The connections that all trials share, by server; none if each trial has its own.
     pub shared: BTreeMap<String, Client>,
+    /// The run whose models are heard again, and whether a question that has changed is an error.
+    pub cassette: Option<(Arc<Cassette>, bool)>,
 }
 
 impl RunContext {
+    /// What a trial hears again, in a run that is replayed.
+    pub(crate) fn replay(
+        &self,
+        case: &str,
+        agent: &str,
+        repeat: u32,
+    ) -> Result<Option<Replay>, RecordError> {
+        let Some((cassette, strict)) = &self.cassette else {
+            return Ok(None);
+        };
+        let tape = cassette.tape(case, agent, repeat)?;
+        Ok(Some(Replay::new(tape, *strict)))
+    }
+
     /// What a connection is made with; what is known of its server comes on top.
     pub fn connect_options(&self, actor: Actor, recorder: Recorder) -> ConnectOptions {
         ConnectOptions {
@@ -69,6 +87,7 @@ impl RunContext {
         purpose: Purpose,
         recorder: &Recorder,
         waiting: &Waiting,
+        replay: Option<&Replay>,
     ) -> Asker {
         Asker {
             model: model.clone(),
@@ -76,6 +95,7 @@ impl RunContext {
             meter: self.meter.clone(),
             recorder: recorder.clone(),
             waiting: waiting.clone(),
+            replay: replay.cloned(),
         }
     }
 }

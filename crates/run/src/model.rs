@@ -16,9 +16,11 @@ mod openai;
 mod openai_responses;
 mod patience;
 mod quirks;
+mod replay;
 mod schema;
 mod scripted;
 pub mod serve;
+pub(crate) mod tap;
 mod turns;
 pub mod wire;
 
@@ -35,7 +37,9 @@ pub use self::open::{OpenError, Settings, Timeouts};
 pub use self::openai::OpenAi;
 pub use self::openai_responses::OpenAiResponses;
 pub use self::patience::Patience;
+pub use self::replay::Replay;
 pub use self::scripted::Scripted;
+pub use self::wire::Format;
 
 /// An LLM behind an API, or a script.
 #[derive(Debug)]
@@ -48,6 +52,8 @@ pub enum Model {
     OpenAiResponses(Box<OpenAiResponses>),
     /// Anthropic's Messages.
     Anthropic(Box<Anthropic>),
+    /// One that is not asked: what it replied in an earlier run is heard again.
+    Recorded(String),
     /// Google's Gemini.
     Gemini(Box<Gemini>),
 }
@@ -108,6 +114,12 @@ pub enum ModelError {
         /// What is wrong with it.
         detail: String,
     },
+    /// The record that is replayed has no reply to this.
+    #[error("the run can't be replayed: {detail}")]
+    Replay {
+        /// What it lacks.
+        detail: String,
+    },
 }
 
 impl Model {
@@ -118,6 +130,7 @@ impl Model {
             Self::OpenAi(model) => model.name(),
             Self::OpenAiResponses(model) => model.name(),
             Self::Anthropic(model) => model.name(),
+            Self::Recorded(name) => name,
             Self::Gemini(model) => model.name(),
         }
     }
@@ -129,6 +142,9 @@ impl Model {
             Self::OpenAi(model) => model.ask(request).await,
             Self::OpenAiResponses(model) => model.ask(request).await,
             Self::Anthropic(model) => model.ask(request).await,
+            Self::Recorded(_) => Err(ModelError::Replay {
+                detail: "its models are not there to be asked".to_owned(),
+            }),
             Self::Gemini(model) => model.ask(request).await,
         }
     }

@@ -34,6 +34,8 @@ pub use self::session::{Cause, Client, Leave, SessionEnd, serve};
 pub use self::started::StartError;
 pub use self::streams::{Standard, standard};
 pub(crate) use self::streams::{copied_in, copied_out};
+pub(crate) use self::token::Token;
+pub(crate) use self::upstream::{Upstream, causes, passed};
 
 /// What every proxy needs to know.
 #[derive(Clone)]

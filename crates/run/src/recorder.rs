@@ -97,6 +97,11 @@ impl Recorder {
         inner.trial.take()
     }
 
+    /// The start of what somebody said, without secrets, to be shown.
+    pub(crate) fn shown(&self, bytes: &[u8], limit: usize) -> String {
+        self.redactor.head(bytes, limit)
+    }
+
     /// Opens a connection in the record.
     pub(crate) fn open(
         &self,

@@ -227,6 +227,7 @@ impl Runner<'_> {
             recorder: Recorder::new(writer, self.started).redacting(&self.context.redactor),
             watch,
             waiting: Waiting::default(),
+            replay: self.context.replay(&case.id.0, &agent.name, spec.repeat)?,
         };
         let stop = self.stop.subscribe();
         let began = Instant::now();

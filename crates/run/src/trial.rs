@@ -24,7 +24,7 @@ use self::ending::{cancelled, errored, failed, timed_out};
 use crate::agent::{Connected, Driven, LoopLimits, Task, Toolbox, drive};
 use crate::client::{Client, ConnectError, ConnectOptions};
 use crate::context::RunContext;
-use crate::model::{AskError, Asker, Model, ModelError, Waiting};
+use crate::model::{AskError, Asker, Model, ModelError, Replay, Waiting};
 use crate::process::SpawnError;
 use crate::progress::Watch;
 use crate::recorder::Recorder;
@@ -43,6 +43,8 @@ pub(crate) struct Trial {
     pub(crate) recorder: Recorder,
     pub(crate) watch: Watch,
     pub(crate) waiting: Waiting,
+    /// What is heard again instead of asking models.
+    pub(crate) replay: Option<Replay>,
 }
 
 impl Trial {
@@ -239,8 +241,13 @@ impl Trial {
 
     /// A model, as this trial asks it.
     fn asker(&self, model: &Arc<Model>, purpose: Purpose) -> Asker {
-        self.context
-            .asker(model, purpose, &self.recorder, &self.waiting)
+        self.context.asker(
+            model,
+            purpose,
+            &self.recorder,
+            &self.waiting,
+            self.replay.as_ref(),
+        )
     }
 
     /// Which server died while the agent worked, even if nobody asked it anything afterwards.

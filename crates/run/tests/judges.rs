@@ -30,6 +30,7 @@ fn asker(path: &Path) -> Asker {
         meter: Arc::new(Meter::default()),
         recorder: Recorder::nothing(),
         waiting: Waiting::default(),
+        replay: None,
     }
 }
 

@@ -17,7 +17,9 @@ use super::{LoadingArgs, OutputArgs, PlanArgs, span};
   proctor check eval.yaml -n 5 --jobs 4                   five trials of each case, four at once
   proctor check eval.yaml -r '^create-' --fail-fast
   proctor check eval.yaml --model scripted:dry-run.yaml   a dry run: no key, no cost
+  proctor check eval.yaml --agent claude-code --agent codex   one table at the end
   proctor check eval.yaml --budget-usd 2.50 -o json > result.json
+  proctor check --replay .proctor/runs/20261115-101500-my-suite   the models' replies, again
   proctor check --resume .proctor/runs/20261115-101500-my-suite
 
 Exit codes: 0 every trial passed (or as many as `pass` asks for), 1 they did not, 2 usage or
@@ -25,7 +27,7 @@ configuration, and nothing was started, 3 it can't be told: trials ended in erro
 run, 4 nothing selected, 130 interrupted.")]
 pub(crate) struct CheckArgs {
     /// The eval file
-    #[arg(value_name = "FILE", required_unless_present_any = ["resume", "retry_errors"])]
+    #[arg(value_name = "FILE", required_unless_present_any = ["resume", "retry_errors", "replay"])]
     pub(crate) file: Option<PathBuf>,
 
     /// Go on with a run: only trials without an end are run, and those that were cancelled
@@ -36,8 +38,26 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "record"])]
     pub(crate) retry_errors: Option<PathBuf>,
 
-    /// Run every case with the built-in agent on this model, such as `openai:gpt-5` or
-    /// `scripted:FILE`, instead of the suite's own agents
+    /// Let models say what they said in an earlier run: no key, no cost. Servers are real. Without FILE,
+    /// the same suite with the same agents
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["resume", "retry_errors"])]
+    pub(crate) replay: Option<PathBuf>,
+
+    /// A question that is not the one that was recorded is an error
+    #[arg(long, requires = "replay")]
+    pub(crate) replay_strict: bool,
+
+    /// Run every case with this agent instead of the suite's own: `builtin.NAME` or an agent file, with
+    /// a model behind `=` where it takes one. Repeat it to compare agents; `proctor agents` lists them
+    #[arg(long = "agent", value_name = "AGENT[=MODEL]")]
+    pub(crate) agents: Vec<String>,
+
+    /// Let external agents reach their models through Proctor: exact usage, budgets and turns
+    #[arg(long)]
+    pub(crate) model_tap: bool,
+
+    /// The model of the agents given with `--agent`; without any, run every case with the built-in
+    /// agent on this model, such as `openai:gpt-5` or `scripted:FILE`
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 

@@ -227,6 +227,27 @@ impl View<'_> {
                     self.body(&replied.turn)?
                 )
             }
+            What::Replayed { ask, drifted } => {
+                let changed = if *drifted {
+                    ", and the question has changed"
+                } else {
+                    ""
+                };
+                format!("model {ask} was not asked: the reply is a recorded one{changed}")
+            }
+            What::AgentStarted(started) => {
+                let version = after(", version ", started.version.as_deref().unwrap_or_default());
+                format!("agent started: {}{version}", started.command.join(" "))
+            }
+            What::AgentWrote { line } => format!("agent wrote: {}", self.body(line)?),
+            What::AgentClaimed(claim) => {
+                let arguments = claim.arguments.as_ref().map(|body| self.body(body));
+                let arguments = after(" ", &arguments.transpose()?.unwrap_or_default());
+                let detail = after(": ", claim.detail.as_deref().unwrap_or_default());
+                let (tool, status) = (&claim.tool, word(&claim.status));
+                format!("agent says: {tool}{arguments} {status}{detail}")
+            }
+            What::AgentEnded(ended) => format!("agent {}", ended.how),
             What::AgentAnswered { text } => format!("answer: {}", self.body(text)?),
             What::StepEnded(step) => {
                 let output = step.output.as_ref().map(|output| self.body(output));

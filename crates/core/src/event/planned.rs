@@ -35,9 +35,22 @@ pub struct RunPlanned {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedOptions {
-    /// The model of the built-in agent, instead of the suite's own agents.
+    /// The agents, instead of the suite's own, as they were written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<String>,
+    /// Whether external agents reach their models through Proctor, whatever the suite says.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub model_tap: bool,
+    /// The model of the built-in agent, instead of the suite's own agents; or of `agents` that name
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The run whose models are heard again, absolute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<String>,
+    /// Whether a question that has changed since that run is an error.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replay_strict: bool,
     /// The model that judges, instead of the suite's own judge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge: Option<String>,

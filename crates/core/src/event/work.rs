@@ -14,6 +14,8 @@ use crate::verdict::Verdict;
 pub enum Purpose {
     /// To do the task.
     Agent,
+    /// By an agent, beside the task: a title, a guess at the next prompt.
+    Side,
     /// To judge it.
     Judge,
 }

@@ -6,15 +6,22 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::event::{
-    Body, ConnectionClosed, ConnectionId, ConnectionOpened, Event, Finding, Graded, ModelReplied,
-    Phase, Purpose, StepEnded, TrialEnded, TrialStarted, What,
+    AgentClaimed, AgentEnded, AgentStarted, Body, ConnectionClosed, ConnectionId, ConnectionOpened,
+    Event, Finding, Graded, ModelReplied, Phase, Purpose, StepEnded, TrialEnded, TrialStarted,
+    What,
 };
 use crate::model::Usage;
 use crate::record::{Blobs, RecordError};
+use crate::transcript::SkillLoad;
 use crate::verdict::Verdict;
 
 use super::text::Text;
+
+/// How many claims of an agent are held.
+const CLAIMS: usize = 10_000;
 
 /// What was done in a trial.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -41,12 +48,28 @@ pub struct Work {
     pub agent: Asked,
     /// What the judge was asked.
     pub judge: Asked,
+    /// What is known of the agent, if it is a program of its own.
+    pub external: Option<External>,
     /// The connections that were opened.
     pub connections: BTreeMap<ConnectionId, ConnectionOpened>,
     /// The connections that ended, in order.
     pub closed: Vec<ConnectionClosed>,
     /// What was recorded as wrong; what only the messages show is not among it.
     pub findings: Vec<Finding>,
+}
+
+/// An agent that is a program of its own, and what it says of itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct External {
+    /// What was started.
+    pub started: AgentStarted,
+    /// The calls that it says it made, in order, each with the number of its event. Their arguments
+    /// stay in the record.
+    pub claims: Vec<(u64, AgentClaimed)>,
+    /// How it ended, if it did.
+    pub ended: Option<AgentEnded>,
+    /// The skills that it loaded, in order; `None` if nobody knows how it would tell.
+    pub skills: Option<Vec<SkillLoad>>,
 }
 
 /// How long a trial was in a phase.
@@ -92,6 +115,10 @@ pub struct Asked {
     pub unmetered: u32,
     /// What the replies cost in US dollars; `None` if the price of any is unknown.
     pub cost_usd: Option<f64>,
+    /// How many replies came from the record of an earlier run.
+    pub replayed: u32,
+    /// To how many of them the question has changed since.
+    pub drifted: u32,
 }
 
 impl Default for Asked {
@@ -103,6 +130,8 @@ impl Default for Asked {
             usage: Usage::default(),
             unmetered: 0,
             cost_usd: Some(0.0),
+            replayed: 0,
+            drifted: 0,
         }
     }
 }
@@ -116,16 +145,36 @@ impl Asked {
         self.usage.add(&other.usage);
         self.unmetered += other.unmetered;
         self.cost_usd = sum(self.cost_usd, other.cost_usd);
+        self.replayed += other.replayed;
+        self.drifted += other.drifted;
     }
 
-    fn reply(&mut self, reply: &ModelReplied) {
-        self.turns += 1;
+    fn reply(&mut self, reply: &ModelReplied, is_turn: bool) {
+        self.turns += u32::from(is_turn);
         self.usage.add(&reply.usage);
         if reply.usage.input.is_none() || reply.usage.output.is_none() {
             self.unmetered += 1;
         }
         self.cost_usd = sum(self.cost_usd, reply.cost_usd);
     }
+}
+
+/// The skill that a call of a skill tool names: its argument `skill` or `name`, or its only text.
+fn skill_name(arguments: Option<&Body>, blobs: &Blobs) -> Result<Option<String>, RecordError> {
+    let Some(bytes) = arguments
+        .map(|body| blobs.body_bytes(body))
+        .transpose()?
+        .flatten()
+    else {
+        return Ok(None);
+    };
+    let Ok(Value::Object(arguments)) = serde_json::from_slice(&bytes) else {
+        return Ok(None);
+    };
+    let named = ["skill", "name"].iter().find_map(|key| arguments.get(*key));
+    let mut texts = arguments.values().filter(|value| value.is_string());
+    let only = texts.next().filter(|_| texts.next().is_none());
+    Ok(named.or(only).and_then(Value::as_str).map(str::to_owned))
 }
 
 /// An amount is known if both of its parts are.
@@ -200,8 +249,28 @@ impl WorkFold {
             }
             What::ModelFailed(failed) => self.asked(failed.ask).failures += 1,
             What::ModelReplied(replied) => {
-                self.asked(replied.ask).reply(replied);
+                let is_turn = self.purposes.get(&replied.ask) != Some(&Purpose::Side);
+                self.asked(replied.ask).reply(replied, is_turn);
                 self.purposes.remove(&replied.ask);
+            }
+            What::AgentStarted(started) => {
+                self.work.external = Some(External {
+                    started: started.clone(),
+                    claims: Vec::new(),
+                    ended: None,
+                    skills: started.skill_tool.is_some().then(Vec::new),
+                });
+            }
+            What::AgentClaimed(claim) => self.claimed(event.seq, claim, blobs)?,
+            What::AgentEnded(ended) => {
+                if let Some(external) = &mut self.work.external {
+                    external.ended = Some(ended.clone());
+                }
+            }
+            What::Replayed { ask, drifted } => {
+                let asked = self.asked(*ask);
+                asked.replayed += 1;
+                asked.drifted += u32::from(*drifted);
             }
             What::StepEnded(step) => self.step(step, blobs)?,
             What::Graded(graded) => self.graded(graded),
@@ -211,6 +280,7 @@ impl WorkFold {
             | What::Http(_)
             | What::RunPlanned(_)
             | What::ServerSeen(_)
+            | What::AgentWrote { .. }
             | What::ToolsOffered { .. } => {}
         }
         Ok(())
@@ -222,7 +292,50 @@ impl WorkFold {
             self.end_phase(last);
             self.work.duration = Duration::from_micros(last.saturating_sub(self.work.began_at));
         }
+        self.take_its_word();
         self.work
+    }
+
+    /// What an external agent says it took, where nothing else tells.
+    fn take_its_word(&mut self) {
+        let Some(external) = &self.work.external else {
+            return;
+        };
+        let agent = &mut self.work.agent;
+        if !agent.models.is_empty() {
+            return;
+        }
+        let ended = external.ended.as_ref();
+        agent.turns = ended.and_then(|ended| ended.turns).unwrap_or(0);
+        agent.usage = ended.and_then(|ended| ended.usage).unwrap_or_default();
+        agent.unmetered = u32::from(agent.usage.input.is_none() || agent.usage.output.is_none());
+        agent.cost_usd = None;
+    }
+
+    /// Takes in what the agent says of a call: a skill that it loads is one.
+    fn claimed(
+        &mut self,
+        seq: u64,
+        claim: &AgentClaimed,
+        blobs: &Blobs,
+    ) -> Result<(), RecordError> {
+        let Some(external) = &mut self.work.external else {
+            return Ok(());
+        };
+        let is_skill = external.started.skill_tool.as_ref() == Some(&claim.tool);
+        if let (true, Some(skills)) = (is_skill, &mut external.skills)
+            && let Some(name) = skill_name(claim.arguments.as_ref(), blobs)?
+        {
+            skills.push(SkillLoad { seq, name });
+        }
+        if external.claims.len() < CLAIMS {
+            let claim = AgentClaimed {
+                arguments: None,
+                ..claim.clone()
+            };
+            external.claims.push((seq, claim));
+        }
+        Ok(())
     }
 
     fn end_phase(&mut self, at: u64) {
@@ -234,7 +347,7 @@ impl WorkFold {
     fn asked(&mut self, ask: u64) -> &mut Asked {
         match self.purposes.get(&ask) {
             Some(Purpose::Judge) => &mut self.work.judge,
-            Some(Purpose::Agent) | None => &mut self.work.agent,
+            Some(Purpose::Agent | Purpose::Side) | None => &mut self.work.agent,
         }
     }
 

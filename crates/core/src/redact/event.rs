@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use data_encoding::BASE64;
 
 use crate::event::{
-    Body, ConnectionClosed, ConnectionOpened, Event, Finding, Frame, Graded, Http, ModelAsked,
-    ModelFailed, ModelReplied, PlannedAgent, PlannedCase, PlannedEval, PlannedOptions, RunEnded,
-    RunPlanned, RunStarted, ServerSeen, StepEnded, TrialEnded, TrialStarted, What,
+    AgentClaimed, AgentEnded, AgentStarted, Body, ConnectionClosed, ConnectionOpened, Event,
+    Finding, Frame, Graded, Http, ModelAsked, ModelFailed, ModelReplied, PlannedAgent, PlannedCase,
+    PlannedEval, PlannedOptions, RunEnded, RunPlanned, RunStarted, ServerSeen, StepEnded,
+    TrialEnded, TrialStarted, What,
 };
 use crate::verdict::Verdict;
 
@@ -86,9 +87,29 @@ impl Redactor {
                 raw: replied.raw.map(|raw| self.body(raw)),
                 ..replied
             }),
+            What::Replayed { ask, drifted } => What::Replayed { ask, drifted },
             What::AgentAnswered { text } => What::AgentAnswered {
                 text: self.body(text),
             },
+            What::AgentStarted(started) => What::AgentStarted(AgentStarted {
+                command: self.command(started.command),
+                version: self.optional(started.version),
+                skill_tool: self.optional(started.skill_tool),
+            }),
+            What::AgentWrote { line } => What::AgentWrote {
+                line: self.body(line),
+            },
+            What::AgentClaimed(claim) => What::AgentClaimed(AgentClaimed {
+                tool: self.owned(claim.tool),
+                arguments: claim.arguments.map(|arguments| self.body(arguments)),
+                status: claim.status,
+                detail: self.optional(claim.detail),
+            }),
+            What::AgentEnded(ended) => What::AgentEnded(AgentEnded {
+                how: self.owned(ended.how),
+                stderr: self.optional(ended.stderr),
+                ..ended
+            }),
             What::StepEnded(step) => What::StepEnded(StepEnded {
                 id: self.owned(step.id),
                 kind: self.owned(step.kind),
@@ -131,6 +152,7 @@ impl Redactor {
             agents: planned.agents.into_iter().map(agent).collect(),
             judge: self.optional(planned.judge),
             asked: PlannedOptions {
+                agents: self.list(planned.asked.agents),
                 model: self.optional(planned.asked.model),
                 judge: self.optional(planned.asked.judge),
                 ..planned.asked

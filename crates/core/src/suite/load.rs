@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::agent_file::AgentFile;
-use super::eval_file::EvalFile;
+use super::eval_file::{AgentRefFile, BUILTIN_AGENTS, EvalFile};
 use super::files::{self, Origin};
 use super::mcp_file::McpFile;
 use super::resolve_task::TaskScope;
@@ -34,6 +34,21 @@ pub struct Inputs<'a> {
     pub mcp_config: Option<&'a Path>,
     /// Whether somebody judges, whatever the eval file says.
     pub judge_given: bool,
+}
+
+impl Inputs<'_> {
+    /// For files that need nothing.
+    fn none() -> Inputs<'static> {
+        const NOTHING: &Environment = &Environment::new();
+        const NOWHERE: &BTreeMap<String, PathBuf> = &BTreeMap::new();
+        Inputs {
+            env: NOTHING,
+            source_roots: NOWHERE,
+            runs: None,
+            mcp_config: None,
+            judge_given: false,
+        }
+    }
 }
 
 /// What a file turned out to be.
@@ -95,17 +110,43 @@ pub fn load_any(path: &Path, inputs: &Inputs<'_>, problems: &mut Problems) -> Op
 
 /// Loads a script: the rules of a scripted model.
 pub fn load_script(path: &Path, problems: &mut Problems) -> Option<Script> {
-    let inputs = Inputs {
-        env: &Environment::default(),
-        source_roots: &BTreeMap::new(),
-        runs: None,
-        mcp_config: None,
-        judge_given: false,
-    };
-    with_loader(&inputs, problems, |loader| {
+    with_loader(&Inputs::none(), problems, |loader| {
         let opened = loader.open_first(path)?;
         loader.expect_kind(&opened, "Script", None).then_some(())?;
         loader.script(&opened)
+    })
+}
+
+/// Loads an agent that the command line names: `builtin.NAME`, `NAME` or the path of an agent file,
+/// with a model behind `=`. One that names none takes `model`, if that is given.
+pub fn load_agent(text: &str, model: Option<&str>, problems: &mut Problems) -> Option<Agent> {
+    let (named, own) = match text.split_once('=') {
+        Some((named, own)) => (named, Some(own)),
+        None => (text, None),
+    };
+    let mut reference = serde_json::Map::new();
+    if named.starts_with("builtin.") {
+        reference.insert("type".to_owned(), named.into());
+    } else if BUILTIN_AGENTS.contains(&named) {
+        reference.insert("type".to_owned(), format!("builtin.{named}").into());
+    } else {
+        reference.insert("type".to_owned(), "file".into());
+        reference.insert("path".to_owned(), named.into());
+    }
+    if let Some(model) = own.or(model) {
+        reference.insert("model".to_owned(), model.into());
+    }
+    let written = serde_json::Value::Object(reference).to_string();
+    with_loader(&Inputs::none(), problems, |loader| {
+        // Read as if a file in the working folder named it.
+        let opened = loader.parse(SourceText::new("--agent", written))?;
+        let cx = loader.context(&opened);
+        let reference = AgentRefFile::decode(&opened.root, &cx)?;
+        let located = Located {
+            value: reference,
+            span: opened.root.span,
+        };
+        loader.agent(&located, &cx)
     })
 }
 
@@ -290,4 +331,50 @@ const KINDS: [&str; 4] = ["Eval", "Task", "Agent", "Script"];
 
 pub(super) fn kind_of(root: &Node) -> Option<&str> {
     root.get("kind").and_then(Node::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite::agent::AgentKind;
+
+    fn loaded(text: &str, model: Option<&str>) -> Result<Agent, String> {
+        let mut problems = Problems::default();
+        let agent = load_agent(text, model, &mut problems);
+        agent.ok_or_else(|| problems.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn an_agent_of_the_command_line_is_a_name_or_a_file_with_a_model() {
+        let check = |text: &str, model: Option<&str>, expected: (&str, Option<&str>)| {
+            let agent = loaded(text, model).unwrap();
+            let AgentKind::Builtin { builtin, model, .. } = agent.kind else {
+                panic!("{agent:?}");
+            };
+            let model = model.map(|model| model.to_string());
+            assert_eq!((builtin, model.as_deref()), expected, "{text}");
+        };
+        check("builtin.claude-code", None, ("claude-code", None));
+        check("goose", None, ("goose", None));
+        check("goose=openai:gpt-5", None, ("goose", Some("openai:gpt-5")));
+        check(
+            "codex",
+            Some("openai:gpt-5"),
+            ("codex", Some("openai:gpt-5")),
+        );
+        check("codex=a", Some("b"), ("codex", Some("a")));
+        check(
+            "llm-agent=openai:a=b",
+            None,
+            ("llm-agent", Some("openai:a=b")),
+        );
+        for (text, wrong) in [
+            ("builtin.claud-code", "is not a type of agent"),
+            ("no-such-file.yaml", "no-such-file.yaml"),
+            ("llm-agent", "`model` is missing"),
+        ] {
+            let said = loaded(text, None).unwrap_err();
+            assert!(said.contains(wrong), "{text}: {said}");
+        }
+    }
 }

@@ -11,6 +11,7 @@ mod exits;
 mod kills;
 mod output;
 mod records;
+mod replay;
 mod seeds;
 mod servers;
 mod stops;

@@ -234,6 +234,7 @@ impl Stage {
             strict: false,
             eras: BTreeMap::new(),
             shared: BTreeMap::new(),
+            cassette: None,
         }
     }
 

@@ -24,6 +24,7 @@ fn kind(error: &ModelError) -> &'static str {
         ModelError::Rejected { .. } => "rejected",
         ModelError::Malformed { .. } => "malformed",
         ModelError::Script { .. } => "script",
+        ModelError::Replay { .. } => "replay",
     }
 }
 

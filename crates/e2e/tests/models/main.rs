@@ -155,6 +155,7 @@ fn asker(model: Model, recorder: Recorder, budget: Budget) -> Asker {
         meter: Arc::new(Meter::new(Prices::default(), budget).with_patience(PATIENT)),
         recorder,
         waiting: Waiting::default(),
+        replay: None,
     }
 }
 

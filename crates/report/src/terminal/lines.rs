@@ -33,6 +33,11 @@ impl Page {
         self.out
     }
 
+    /// How wide a line may be.
+    pub(super) fn width(&self) -> usize {
+        self.width
+    }
+
     /// An empty line, unless there is one already or nothing yet.
     pub(super) fn blank(&mut self) {
         if !self.out.is_empty() && !self.out.ends_with("\n\n") {

@@ -18,6 +18,7 @@ pub(super) fn render(page: &mut Page, report: &Report<'_>) {
     cases(page, summary);
     servers(page, summary);
     spent(page, summary);
+    replayed(page, summary);
     page.fact("Time", &duration::brief(summary.duration));
     gate(page, report);
     let folder = report.folder.display().to_string();
@@ -76,19 +77,6 @@ fn trials(page: &mut Page, summary: &Summary, counts: Counts) {
     if summary.unplanned > 0 {
         let records = words::count(u64::from(summary.unplanned), "record");
         page.more(&format!("{records} of trials that the plan does not name"));
-    }
-    if summary.plan.agents.len() > 1 {
-        for agent in &summary.plan.agents {
-            let text = match summary.rate(Some(&agent.name)) {
-                Some(rate) => {
-                    let tally = rate.tally;
-                    let rate = words::rate(&rate);
-                    format!("{}/{} ({rate})", tally.passed, tally.counted)
-                }
-                None => "no verdict".to_owned(),
-            };
-            page.more(&format!("{}: {text}", printable(&agent.name)));
-        }
     }
 }
 
@@ -165,6 +153,28 @@ fn spent(page: &mut Page, summary: &Summary) {
     page.fact("Tokens", &format!("agent {tokens}; judge {judged}"));
     let judged = words::cost(judge.cost_usd);
     page.fact("Cost", &format!("agent {cost}; judge {judged}"));
+}
+
+/// What was not asked anew.
+fn replayed(page: &mut Page, summary: &Summary) {
+    let (agent, judge) = (&summary.agent, &summary.judge);
+    let replies = agent.replayed + judge.replayed;
+    if replies == 0 {
+        return;
+    }
+    let replies = words::count(u64::from(replies), "reply").replace("replys", "replies");
+    let run = summary.plan.replay.as_deref().unwrap_or("a record");
+    page.fact(
+        "Replayed",
+        &format!("{replies} from {}; nothing was spent", printable(run)),
+    );
+    match agent.drifted + judge.drifted {
+        0 => {}
+        1 => page.more("1 question is not the one that was recorded"),
+        more => page.more(&format!(
+            "{more} questions are not those that were recorded"
+        )),
+    }
 }
 
 fn gate(page: &mut Page, report: &Report<'_>) {

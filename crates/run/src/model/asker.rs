@@ -9,6 +9,7 @@ use proctor_core::event::{Body, ModelFailed, ModelReplied, Purpose, What};
 use proctor_core::model::{Reply, Request};
 
 use super::asks::text;
+use super::replay::{self, Replay};
 use super::{Meter, Model, ModelError};
 use crate::recorder::Recorder;
 
@@ -25,6 +26,8 @@ pub struct Asker {
     pub recorder: Recorder,
     /// The time that the trial spends waiting for its turn.
     pub waiting: Waiting,
+    /// What is heard again instead of asking.
+    pub replay: Option<Replay>,
 }
 
 /// A reply, and what it cost.
@@ -73,13 +76,52 @@ impl Asker {
     pub async fn ask(&self, request: &Request) -> Result<Asked, AskError> {
         self.meter.check()?;
         let name = self.model.name();
+        let digest = proctor_core::replay::digest(request);
         let ask = self
             .recorder
-            .record_ask(|asks| asks.next(self.purpose, name, request));
+            .record_ask(|asks| asks.next(self.purpose, name, request, &digest));
+        let reply = match &self.replay {
+            Some(replay) => self.hear(replay, ask, request, &digest)?,
+            None => self.wait_for(ask, request).await?,
+        };
+        let cost_usd = self.meter.charge(self.purpose, name, &reply.usage);
+        self.recorder.record(What::ModelReplied(ModelReplied {
+            ask,
+            turn: Body::Text(text(&reply.turn)),
+            raw: reply.raw.as_deref().map(body),
+            stop: reply.stop.clone(),
+            usage: reply.usage,
+            cost_usd,
+        }));
+        Ok(Asked { reply, cost_usd })
+    }
+
+    /// What was replied in an earlier run.
+    fn hear(
+        &self,
+        replay: &Replay,
+        ask: u64,
+        request: &Request,
+        digest: &str,
+    ) -> Result<Reply, AskError> {
+        let heard = replay.next(ask, self.purpose, request, digest, &self.recorder);
+        heard.map(replay::reply).map_err(|error| {
+            self.recorder.record(What::ModelFailed(ModelFailed {
+                ask,
+                attempt: 1,
+                reason: error.to_string(),
+                again_in: None,
+            }));
+            AskError::Model { error, attempts: 1 }
+        })
+    }
+
+    /// The model's reply, however often it has to be asked.
+    async fn wait_for(&self, ask: u64, request: &Request) -> Result<Reply, AskError> {
         let mut attempt = 1;
-        let reply = loop {
+        loop {
             let error = match self.model.ask(request).await {
-                Ok(reply) => break reply,
+                Ok(reply) => return Ok(reply),
                 Err(error) => error,
             };
             let reason = error.to_string();
@@ -102,21 +144,11 @@ impl Asker {
             // Others may have spent it in the meantime.
             self.meter.check()?;
             attempt += 1;
-        };
-        let cost_usd = self.meter.charge(self.purpose, name, &reply.usage);
-        self.recorder.record(What::ModelReplied(ModelReplied {
-            ask,
-            turn: Body::Text(text(&reply.turn)),
-            raw: reply.raw.as_deref().map(body),
-            stop: reply.stop.clone(),
-            usage: reply.usage,
-            cost_usd,
-        }));
-        Ok(Asked { reply, cost_usd })
+        }
     }
 }
 
-fn body(bytes: &[u8]) -> Body {
+pub(super) fn body(bytes: &[u8]) -> Body {
     match str::from_utf8(bytes) {
         Ok(text) => Body::Text(text.to_owned()),
         Err(_) => Body::Base64(BASE64.encode(bytes)),

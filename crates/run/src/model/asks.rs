@@ -17,6 +17,7 @@ pub(crate) struct Asks {
     /// A digest of the tools that were offered last.
     offered: Option<String>,
     agent: Conversation,
+    side: Conversation,
     judge: Conversation,
 }
 
@@ -34,11 +35,13 @@ impl Asks {
         purpose: Purpose,
         model: &str,
         request: &Request,
+        digest: &str,
     ) -> (u64, Vec<What>) {
         self.count += 1;
         let mut events: Vec<What> = self.offer(request).into_iter().collect();
         let latest = match purpose {
             Purpose::Agent => &mut self.agent,
+            Purpose::Side => &mut self.side,
             Purpose::Judge => &mut self.judge,
         };
         let known = latest.go_on(&request.messages);
@@ -56,7 +59,7 @@ impl Asks {
             model: model.to_owned(),
             known: known as u64,
             request: Body::Text(text(&written)),
-            digest: hash(text(request).as_bytes()),
+            digest: digest.to_owned(),
         }));
         (self.count, events)
     }
@@ -133,7 +136,7 @@ mod tests {
 
     /// How many messages were known, how many were written, and whether tools were.
     fn ask(asks: &mut Asks, purpose: Purpose, request: &Request) -> (u64, usize, bool) {
-        let (_, events) = asks.next(purpose, "m", request);
+        let (_, events) = asks.next(purpose, "m", request, "d");
         let offered = matches!(events[0], What::ToolsOffered { .. });
         let Some(What::ModelAsked(asked)) = events.last() else {
             panic!("{events:?}");
@@ -212,8 +215,8 @@ mod tests {
     fn questions_are_numbered_and_their_digest_is_of_all() {
         let mut asks = Asks::default();
         let all = request(&["a", "b"], &["x"]);
-        assert_eq!(asks.next(Purpose::Agent, "m", &all).0, 1);
-        let (number, events) = asks.next(Purpose::Judge, "m", &all);
+        assert_eq!(asks.next(Purpose::Agent, "m", &all, "d").0, 1);
+        let (number, events) = asks.next(Purpose::Judge, "m", &all, "d");
         assert_eq!(number, 2);
         let Some(What::ModelAsked(asked)) = events.last() else {
             panic!("{events:?}");

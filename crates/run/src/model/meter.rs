@@ -136,7 +136,7 @@ impl Meter {
     pub fn add(&self, purpose: Purpose, account: &Account) {
         let mut spent = self.lock();
         match purpose {
-            Purpose::Agent => spent.agent.add(account),
+            Purpose::Agent | Purpose::Side => spent.agent.add(account),
             Purpose::Judge => spent.judge.add(account),
         }
     }

@@ -13,6 +13,7 @@ use super::gemini::Gemini;
 use super::http::{Endpoint, Key, KeyHeader};
 use super::openai::OpenAi;
 use super::openai_responses::OpenAiResponses;
+use super::wire::Format;
 use super::{Model, Scripted};
 
 const PROVIDERS: [&str; 5] = [
@@ -237,6 +238,22 @@ const GEMINI_VARIABLES: [(&str, &str); 2] = [
     ("GOOGLE_GEMINI_BASE_URL", "GEMINI_API_KEY"),
     ("GEMINI_BASE_URL", "GOOGLE_API_KEY"),
 ];
+
+/// The address and the key of whoever speaks a format, as the environment and `settings` say.
+pub(super) fn address_and_key(
+    format: Format,
+    model: &str,
+    settings: &Settings<'_>,
+) -> Result<(String, Option<String>), OpenError> {
+    let (variables, original): (&Variables, _) = match format {
+        Format::Chat | Format::Responses => (&OPENAI_VARIABLES, OPENAI),
+        Format::Messages => (&ANTHROPIC_VARIABLES, ANTHROPIC),
+        Format::Gemini => (&GEMINI_VARIABLES, GEMINI),
+    };
+    let found = usual(model, settings, variables)?;
+    let base = found.base_url.unwrap_or(original).to_owned();
+    Ok((base, found.key.map(|key| key.value)))
+}
 
 struct Found<'a> {
     base_url: Option<&'a str>,

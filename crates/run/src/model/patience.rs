@@ -50,7 +50,8 @@ impl Patience {
             ModelError::Key { .. }
             | ModelError::ContextOverflow { .. }
             | ModelError::Rejected { .. }
-            | ModelError::Script { .. } => return Err(error),
+            | ModelError::Script { .. }
+            | ModelError::Replay { .. } => return Err(error),
         };
         if attempt >= self.attempts {
             return Err(error);

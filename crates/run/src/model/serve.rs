@@ -21,8 +21,9 @@ use proctor_core::model::Usage;
 use proctor_core::script::Script;
 use serde_json::Value;
 
+pub(super) use self::about::refusal;
 use self::answer::Answering;
-use self::route::Route;
+pub(super) use self::route::{Ask, Route};
 use super::wire::Format;
 use crate::transport::MAX_MESSAGE;
 use crate::web::{Broken, Request, Response, Web};

@@ -9,6 +9,7 @@ use proctor_core::event::PlannedOptions;
 use proctor_core::price::Prices;
 use proctor_core::problem::Problems;
 use proctor_core::redact::{Redactor, secrets_of};
+use proctor_core::replay::Cassette;
 use proctor_core::suite::agent::AgentKind;
 use proctor_core::suite::step::Action;
 use proctor_core::suite::{Agent, Environment, JudgeModel, Suite};
@@ -17,6 +18,7 @@ use proctor_run::context::RunContext;
 use proctor_run::model::{Budget, Meter, Model, Settings};
 use proctor_run::runner::TrialSpec;
 
+use super::prepare::{judge_name, model_of};
 use super::say;
 use crate::args::RunArgs;
 use crate::commands::{drawn, secrets};
@@ -37,13 +39,23 @@ pub(in crate::commands) fn context(
     let agents = suite
         .agents
         .iter()
-        .map(|agent| match agent.kind {
-            AgentKind::Nobody => Ok(None),
+        .map(|agent| match (&agent.kind, model_of(agent)) {
+            (AgentKind::Nobody, _) => Ok(None),
+            (_, Some(model)) if asked.replay.is_some() => {
+                Ok(Some(Arc::new(Model::Recorded(model.to_string()))))
+            }
             _ => Model::open_agent(agent, &Settings::of(&env)).map(|model| Some(Arc::new(model))),
         })
         .collect::<Result<Vec<_>, _>>()?;
     let models: Vec<Arc<Model>> = agents.iter().flatten().cloned().collect();
-    let judges = open_judges(&suite, trials, &env)?;
+    let judges = open_judges(&suite, trials, asked, &env)?;
+    let cassette = match &asked.replay {
+        Some(folder) => {
+            let cassette = Cassette::open(Path::new(folder));
+            Some((Arc::new(cassette?), asked.replay_strict))
+        }
+        None => None,
+    };
     require_prices(flags, &suite, trials, &prices, &models, &judges)?;
     warn_of_own_judge(&models, &judges)?;
     warn_of_sent_keys(&suite, &env)?;
@@ -73,6 +85,7 @@ pub(in crate::commands) fn context(
         strict: asked.strict,
         eras: std::collections::BTreeMap::new(),
         shared: std::collections::BTreeMap::new(),
+        cassette,
         suite,
         environment: env,
     }))
@@ -93,6 +106,7 @@ fn prices(flags: &RunArgs) -> anyhow::Result<Option<Prices>> {
 fn open_judges(
     suite: &Suite,
     trials: &[TrialSpec],
+    asked: &PlannedOptions,
     env: &Environment,
 ) -> anyhow::Result<Vec<Arc<Model>>> {
     let is_judged = |spec: &TrialSpec| {
@@ -111,6 +125,9 @@ fn open_judges(
     else {
         return Ok(Vec::new());
     };
+    if asked.replay.is_some() {
+        return Ok(vec![Arc::new(Model::Recorded(judge_name(judge)))]);
+    }
     let model = Model::open_judge(&judge.model, &Settings::of(env));
     Ok(vec![Arc::new(model.context("the judge can't be used")?)])
 }

@@ -16,7 +16,7 @@ use proctor_core::problem::{Code, Problems};
 use proctor_core::suite::agent::{AgentKind, ModelRef};
 use proctor_core::suite::{
     Agent, Case, Environment, Inputs, Isolation, Judge, JudgeModel, Limits, Suite, digest, load,
-    load_script, surroundings,
+    load_agent, load_script, surroundings,
 };
 use proctor_report::evals::NotRun;
 use proctor_run::context::RunContext;
@@ -44,6 +44,7 @@ pub(in crate::commands) struct Prepared {
 /// Prepares a run; gives the exit code, if what is wrong was said already.
 pub(super) fn prepare(args: &CheckArgs) -> anyhow::Result<Result<Prepared, Exit>> {
     let env = environment();
+    let replayed = args.replay.as_deref().map(plan_of).transpose()?;
     let (file, earlier) = match (
         &args.file,
         args.resume.as_ref().or(args.retry_errors.as_ref()),
@@ -53,18 +54,16 @@ pub(super) fn prepare(args: &CheckArgs) -> anyhow::Result<Result<Prepared, Exit>
             (PathBuf::from(&planned.suite), Some(planned))
         }
         (Some(file), None) => (file.clone(), None),
-        (None, None) => bail!("which suite? name an eval file"),
+        (None, None) => match &replayed {
+            Some(planned) => (PathBuf::from(&planned.suite), None),
+            None => bail!("which suite? name an eval file"),
+        },
     };
     let asked = match &earlier {
         Some(earlier) => asked_again(args, &earlier.asked)?,
-        None => PlannedOptions {
-            model: args.model.clone(),
-            judge: args.judge.clone(),
-            strict: args.run.strict,
-            pass_env: args.pass_env.clone(),
-        },
+        None => asked_for(args, replayed.as_ref().map(|planned| &planned.asked))?,
     };
-    let mcp_config = mcp_config(args, earlier.as_ref());
+    let mcp_config = mcp_config(args, earlier.as_ref().or(replayed.as_ref()));
     let mut suite = match load_suite(args, &file, mcp_config.as_deref(), &asked, &env)? {
         Ok(suite) => suite,
         Err(exit) => return Ok(Err(exit)),
@@ -84,6 +83,7 @@ pub(super) fn prepare(args: &CheckArgs) -> anyhow::Result<Result<Prepared, Exit>
             &args.plan.options(),
             Named::new(&file, mcp_config.as_deref())?,
             &asked,
+            replayed.as_ref().filter(|_| args.plan.runs.is_none()),
         )? {
             Some(plan) => plan,
             None => return nothing_selected(&suite, args.run.output.output).map(Err),
@@ -101,7 +101,38 @@ pub(super) fn prepare(args: &CheckArgs) -> anyhow::Result<Result<Prepared, Exit>
     }))
 }
 
-/// The MCP config that stands in for the suite's own. A run that is gone on with keeps its servers.
+/// What the command line asks for. A run that is replayed has the agents that it had, unless others
+/// are given.
+fn asked_for(
+    args: &CheckArgs,
+    replayed: Option<&PlannedOptions>,
+) -> anyhow::Result<PlannedOptions> {
+    let mut asked = PlannedOptions {
+        agents: args.agents.clone(),
+        model_tap: args.model_tap,
+        model: args.model.clone(),
+        judge: args.judge.clone(),
+        strict: args.run.strict,
+        pass_env: args.pass_env.clone(),
+        replay: None,
+        replay_strict: args.replay_strict,
+    };
+    let Some(then) = replayed else {
+        return Ok(asked);
+    };
+    if asked.agents.is_empty() && asked.model.is_none() {
+        asked.agents.clone_from(&then.agents);
+        asked.model.clone_from(&then.model);
+    }
+    asked.judge = asked.judge.or_else(|| then.judge.clone());
+    asked.model_tap |= then.model_tap;
+    asked.pass_env.extend(then.pass_env.iter().cloned());
+    let folder = args.replay.as_deref().unwrap_or(Path::new("."));
+    let folder = std::path::absolute(folder).context("can't tell where the run is")?;
+    asked.replay = Some(folder.display().to_string());
+    Ok(asked)
+}
+
 /// What the command line asked for when a run started, and asks for now.
 fn asked_again(args: &CheckArgs, earlier: &PlannedOptions) -> anyhow::Result<PlannedOptions> {
     let flags = &args.plan;
@@ -120,6 +151,13 @@ fn asked_again(args: &CheckArgs, earlier: &PlannedOptions) -> anyhow::Result<Pla
     let mut pass_env = earlier.pass_env.clone();
     pass_env.extend(args.pass_env.iter().cloned());
     Ok(PlannedOptions {
+        replay: earlier.replay.clone(),
+        replay_strict: earlier.replay_strict,
+        agents: match &args.agents[..] {
+            [] => earlier.agents.clone(),
+            given => given.to_vec(),
+        },
+        model_tap: args.model_tap || earlier.model_tap,
         model: args.model.clone().or_else(|| earlier.model.clone()),
         judge: args.judge.clone().or_else(|| earlier.judge.clone()),
         strict: args.run.strict || earlier.strict,
@@ -127,6 +165,7 @@ fn asked_again(args: &CheckArgs, earlier: &PlannedOptions) -> anyhow::Result<Pla
     })
 }
 
+/// The MCP config that stands in for the suite's own. A run that is gone on with keeps its servers.
 fn mcp_config(args: &CheckArgs, earlier: Option<&RunPlanned>) -> Option<PathBuf> {
     let of_run = || earlier?.mcp_config.as_ref().map(PathBuf::from);
     args.loading.mcp_config_file.clone().or_else(of_run)
@@ -176,14 +215,30 @@ pub(in crate::commands) fn stand_in(
         }
         Ok(Some(Agent::on_model(model)))
     };
-    let agent = asked.model.as_ref().map(&mut open).transpose()?;
+    let agent = match &asked.model {
+        Some(model) if asked.agents.is_empty() => open(model)?,
+        _ => None,
+    };
     let judge = asked.judge.as_ref().map(&mut open).transpose()?;
+    let mut agents: Vec<Agent> = Vec::from_iter(agent);
+    for text in &asked.agents {
+        let agent = load_agent(text, asked.model.as_deref(), &mut problems);
+        agents.extend(agent);
+    }
     output::message(&drawn(&problems))?;
     if problems.has_errors() {
         return Ok(Err(Exit::Usage));
     }
-    if let Some(Some(agent)) = agent {
-        suite.agents = vec![agent];
+    for (at, agent) in agents.iter().enumerate() {
+        if agents[..at].iter().any(|known| known.name == agent.name) {
+            bail!("two agents are called `{}`", agent.name);
+        }
+    }
+    if !agents.is_empty() {
+        suite.agents = agents;
+    }
+    for agent in suite.agents.iter_mut().filter(|_| asked.model_tap) {
+        agent.model_tap = true;
     }
     if let Some(Some(agent)) = judge {
         suite.judge = Some(Judge {
@@ -213,7 +268,7 @@ fn refuse_what_can_t_be_run(suite: &Suite) -> anyhow::Result<()> {
 }
 
 /// The model of an agent that is Proctor's own loop.
-fn model_of(agent: &Agent) -> Option<&ModelRef> {
+pub(super) fn model_of(agent: &Agent) -> Option<&ModelRef> {
     match &agent.kind {
         AgentKind::Builtin {
             builtin: "llm-agent" | "openai-agent",
@@ -224,14 +279,21 @@ fn model_of(agent: &Agent) -> Option<&ModelRef> {
     }
 }
 
-/// The plan of a new run; `None` if nothing is selected. `named` says where its suite is.
+/// The plan of a new run; `None` if nothing is selected. `named` says where its suite is. Cases that
+/// another run has are run as often as there, if one is given.
 pub(in crate::commands) fn plan(
     suite: &Suite,
     options: &PlanOptions,
     named: Named,
     asked: &PlannedOptions,
+    as_often_as: Option<&RunPlanned>,
 ) -> anyhow::Result<Option<(RunPlanned, Vec<TrialSpec>)>> {
-    let plan = Plan::new(suite, options);
+    let mut plan = Plan::new(suite, options);
+    for planned in &mut plan.cases {
+        let then = as_often_as.iter().flat_map(|then| &then.cases);
+        let then = then.filter(|then| then.id == planned.case.id.0);
+        planned.runs = then.map(|then| then.runs).next().unwrap_or(planned.runs);
+    }
     if plan.cases.is_empty() {
         return Ok(None);
     }

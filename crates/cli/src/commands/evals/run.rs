@@ -34,6 +34,10 @@ pub(super) fn run(args: &EvalsRunArgs) -> anyhow::Result<Exit> {
         Err(exit) => return Ok(exit),
     };
     let asked = PlannedOptions {
+        agents: Vec::new(),
+        model_tap: false,
+        replay: None,
+        replay_strict: false,
         model: args.model.clone(),
         judge: args.judge.clone(),
         strict: args.run.strict,
@@ -64,7 +68,7 @@ pub(super) fn run(args: &EvalsRunArgs) -> anyhow::Result<Exit> {
         suite: "evals".to_owned(),
         mcp_config: None,
     };
-    let Some((planned, trials)) = plan(&suite, &options, named, &asked)? else {
+    let Some((planned, trials)) = plan(&suite, &options, named, &asked, None)? else {
         bail!("there is nothing to run");
     };
     let mut context = match context(&args.run, &asked, suite, &trials, environment())? {

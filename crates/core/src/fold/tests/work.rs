@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use super::*;
-use crate::event::{Graded, ModelAsked, ModelFailed, ModelReplied, Phase, Purpose, StepEnded};
+use crate::event::{
+    AgentClaimed, AgentEnded, AgentStarted, Claim, Graded, ModelAsked, ModelFailed, ModelReplied,
+    Phase, Purpose, StepEnded,
+};
 use crate::model::{Stop, Usage};
 use crate::verdict::Verdict;
 
@@ -178,4 +181,69 @@ fn long_texts_are_bounded() {
         assert!(text.len() < 2_100, "{}", text.len());
     }
     assert_eq!(work.answer.unwrap().left_out, 9);
+}
+
+fn external(skill_tool: Option<&str>) -> Trial {
+    Trial::empty().event(What::AgentStarted(AgentStarted {
+        command: vec!["agent".to_owned()],
+        version: None,
+        skill_tool: skill_tool.map(str::to_owned),
+    }))
+}
+
+fn claims(trial: Trial, tool: &str, arguments: &str) -> Trial {
+    trial.event(What::AgentClaimed(AgentClaimed {
+        tool: tool.to_owned(),
+        arguments: Some(text(arguments)),
+        status: Claim::Completed,
+        detail: None,
+    }))
+}
+
+fn ends(trial: Trial, usage: Option<Usage>) -> Trial {
+    trial.event(What::AgentEnded(AgentEnded {
+        how: "exited with code 0".to_owned(),
+        usage,
+        turns: Some(2),
+        stderr: None,
+    }))
+}
+
+#[test]
+fn an_external_agent_is_believed_only_where_nothing_else_tells() {
+    let said = Usage {
+        input: Some(10),
+        output: Some(5),
+        ..Usage::default()
+    };
+    let told = ends(external(None), Some(said)).folded().work.agent;
+    assert_eq!((told.turns, told.usage, told.unmetered), (2, said, 0));
+    assert_eq!(told.cost_usd, None, "its model and price are unknown");
+    let silent = ends(external(None), None).folded().work.agent;
+    assert_eq!((silent.usage.total(), silent.unmetered), (0, 1));
+    // The model tap saw one turn, and a question beside the task.
+    let seen = external(None)
+        .asks(1, Purpose::Side)
+        .replied(1, Some(3), Some(0.0))
+        .asks(2, Purpose::Agent)
+        .replied(2, Some(4), Some(0.0));
+    let seen = ends(seen, Some(said)).folded().work.agent;
+    assert_eq!((seen.turns, seen.usage.input), (1, Some(7)));
+}
+
+#[test]
+fn skills_are_what_the_skill_tool_was_called_with() {
+    let names = |folded: &Folded| -> Option<Vec<String>> {
+        let loads = folded.transcript.skills.as_ref()?;
+        Some(loads.iter().map(|load| load.name.clone()).collect())
+    };
+    let trial = claims(external(Some("Skill")), "Skill", r#"{"skill":"pdf"}"#);
+    let trial = claims(trial, "Skill", r#"{"path":"xls","page":2}"#);
+    let trial = claims(trial, "Skill", r#"{"a":"b","c":"d"}"#);
+    let trial = claims(trial, "Other", r#"{"skill":"no"}"#);
+    let loaded = names(&trial.folded());
+    assert_eq!(loaded, Some(vec!["pdf".to_owned(), "xls".to_owned()]));
+    assert_eq!(names(&external(Some("Skill")).folded()), Some(Vec::new()));
+    assert_eq!(names(&external(None).folded()), None, "nobody knows");
+    assert_eq!(names(&Trial::empty().folded()), None);
 }

@@ -44,7 +44,7 @@ fn refuse_as(mut served: Served, kind: ErrorKind, why: String) -> Answered {
 }
 
 /// A refusal in the provider's shape.
-pub(super) fn refusal(format: Format, kind: ErrorKind, why: &str) -> Response {
+pub(in crate::model) fn refusal(format: Format, kind: ErrorKind, why: &str) -> Response {
     let status = StatusCode::from_u16(kind.status()).unwrap_or(StatusCode::BAD_REQUEST);
     let body = error_body(format, kind, why).to_string();
     whole(status, "application/json", body)

@@ -7,7 +7,7 @@ use super::Format;
 
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Route {
+pub(in crate::model) enum Route {
     /// A reply of the model.
     Ask(Ask),
     /// How many tokens a question would take.
@@ -24,17 +24,17 @@ pub(super) enum Route {
 
 /// A question, as far as the path tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Ask {
-    pub(super) format: Format,
+pub(in crate::model) struct Ask {
+    pub(in crate::model) format: Format,
     /// The model, where the path names it.
-    pub(super) model: Option<String>,
+    pub(in crate::model) model: Option<String>,
     /// Whether the path asks for a stream.
-    pub(super) stream: Option<Streamed>,
+    pub(in crate::model) stream: Option<Streamed>,
 }
 
 /// How a stream is written, where the path says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Streamed {
+pub(in crate::model) enum Streamed {
     /// As server-sent events.
     Events,
     /// As one list.
@@ -42,7 +42,19 @@ pub(super) enum Streamed {
 }
 
 impl Route {
-    pub(super) fn of(method: &Method, uri: &Uri) -> Self {
+    /// In whose words it is asked.
+    pub(in crate::model) fn format(&self) -> Format {
+        match self {
+            Self::Ask(ask) => ask.format,
+            Self::Count(format)
+            | Self::Models(format)
+            | Self::Model(format, _)
+            | Self::Unknown(format) => *format,
+            Self::Greeting => Format::Chat,
+        }
+    }
+
+    pub(in crate::model) fn of(method: &Method, uri: &Uri) -> Self {
         let path = uri.path().trim_end_matches('/');
         let steps: Vec<&str> = path.split('/').filter(|step| !step.is_empty()).collect();
         let is_gemini = steps

@@ -1,0 +1,274 @@
+//! The record as a cassette: what models replied in one run, for another to hear again.
+//!
+//! Main types: [`Cassette`], a run, and [`Tape`], one trial of it. A reply is found by for whom it was
+//! and by how many results of tools the question holds, so that an agent that asks twice, or beside
+//! its task, hears what belongs to the question. Whether the question is still the same is told apart.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use data_encoding::HEXLOWER;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use crate::event::{Body, ModelReplied, Purpose, What};
+use crate::model::{Arguments, Message, Request, Stop, Turn, Usage};
+use crate::record::{Blobs, RecordError, RunReader};
+
+/// How long the random part of a judge's boundary is, in hexadecimal digits.
+const BOUNDARY: usize = 32;
+
+/// What stands before it.
+const MARK: &str = "<<<";
+
+/// A run whose models can be heard again.
+#[derive(Debug)]
+pub struct Cassette {
+    run: RunReader,
+    /// The file of each trial, by case, agent and repeat: its latest attempt that ended.
+    files: HashMap<(String, Option<String>, u32), (u32, String)>,
+}
+
+/// What models replied in one trial.
+#[derive(Debug, Default)]
+pub struct Tape {
+    takes: HashMap<(Purpose, usize), Track>,
+}
+
+/// The replies to questions of one sort, in order.
+#[derive(Debug, Default)]
+struct Track {
+    takes: Vec<Take>,
+    heard: usize,
+}
+
+/// A reply that was recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Take {
+    /// The digest of the question that it answered.
+    pub digest: String,
+    /// What the model said.
+    pub turn: Turn,
+    /// The same as it came over the wire, where that was kept.
+    pub raw: Option<Vec<u8>>,
+    /// Why it stopped.
+    pub stop: Stop,
+    /// How many tokens it took then.
+    pub usage: Usage,
+}
+
+/// A question that was never asked when the run was recorded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Missing {
+    /// There is no such trial.
+    #[error("the record has no trial of this case by this agent that ended")]
+    Trial,
+    /// There is no such question.
+    #[error(
+        "the record has no {} after {results} tool results{}", asker(*.purpose),
+        if known.is_empty() { String::new() } else { format!("; it has some after {known}") }
+    )]
+    Question {
+        /// For whom it was asked.
+        purpose: Purpose,
+        /// How many results of tools it held.
+        results: usize,
+        /// After how many there are replies.
+        known: String,
+    },
+}
+
+fn asker(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Agent => "question of the agent",
+        Purpose::Side => "question beside the task",
+        Purpose::Judge => "question to the judge",
+    }
+}
+
+impl Cassette {
+    /// Opens the run in a folder.
+    pub fn open(folder: &Path) -> Result<Self, RecordError> {
+        let run = RunReader::open(folder)?;
+        let mut files: HashMap<_, (u32, String)> = HashMap::new();
+        for entry in run.index()? {
+            let started = entry.started;
+            let key = (started.case, started.agent, started.repeat);
+            let known = files.get(&key).map_or(0, |(attempt, _)| *attempt);
+            if started.attempt > known {
+                files.insert(key, (started.attempt, entry.file));
+            }
+        }
+        Ok(Self { run, files })
+    }
+
+    /// What was replied in a trial; `None` if there is none that ended.
+    pub fn tape(&self, case: &str, agent: &str, repeat: u32) -> Result<Option<Tape>, RecordError> {
+        let key = (case.to_owned(), Some(agent.to_owned()), repeat);
+        let file = self.files.get(&key);
+        let Some(file) = file.and_then(|(_, name)| self.run.trial_file(name)) else {
+            return Ok(None);
+        };
+        let mut tape = Tape::default();
+        let mut asked: HashMap<u64, Asked> = HashMap::new();
+        let mut lengths: HashMap<Purpose, Vec<usize>> = HashMap::new();
+        for event in self.run.trial(&file)? {
+            match event?.event {
+                What::ModelAsked(question) => {
+                    let written = self.run.body_bytes(&question.request)?;
+                    let written: Option<Request> =
+                        written.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+                    let messages = written.map(|request| request.messages).unwrap_or_default();
+                    let seen = lengths.entry(question.purpose).or_default();
+                    seen.truncate(usize::try_from(question.known).unwrap_or(usize::MAX));
+                    seen.extend(messages.iter().map(results_of));
+                    let of = Asked {
+                        purpose: question.purpose,
+                        results: seen.iter().sum(),
+                        digest: question.digest,
+                    };
+                    asked.insert(question.ask, of);
+                }
+                What::ModelReplied(reply) => {
+                    if let Some(of) = asked.remove(&reply.ask)
+                        && let Some(take) = take(&of, reply, self.run.blobs())?
+                    {
+                        let track = tape.takes.entry(of.place()).or_default();
+                        track.takes.push(take);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(Some(tape))
+    }
+}
+
+/// A question of a record.
+struct Asked {
+    purpose: Purpose,
+    results: usize,
+    digest: String,
+}
+
+impl Asked {
+    fn place(&self) -> (Purpose, usize) {
+        place(self.purpose, self.results)
+    }
+}
+
+/// A judge's questions hold no results of its own: they are told apart by their order.
+fn place(purpose: Purpose, results: usize) -> (Purpose, usize) {
+    match purpose {
+        Purpose::Judge => (purpose, 0),
+        Purpose::Agent | Purpose::Side => (purpose, results),
+    }
+}
+
+fn take(of: &Asked, reply: ModelReplied, blobs: &Blobs) -> Result<Option<Take>, RecordError> {
+    let bytes = |body: &Body| Ok::<_, RecordError>(blobs.body_bytes(body)?.map(|b| b.to_vec()));
+    let turn = bytes(&reply.turn)?.and_then(|turn| serde_json::from_slice(&turn).ok());
+    let raw = reply.raw.as_ref().map(bytes).transpose()?.flatten();
+    Ok(turn.map(|turn| Take {
+        digest: of.digest.clone(),
+        turn,
+        raw,
+        stop: reply.stop,
+        usage: reply.usage,
+    }))
+}
+
+impl Tape {
+    /// The reply to a question, and whether the question is another one than it was then. A question
+    /// that is asked more often than it was hears the last reply again.
+    pub fn next(
+        &mut self,
+        purpose: Purpose,
+        request: &Request,
+        digest: &str,
+    ) -> Result<(Take, bool), Missing> {
+        let results = results(request);
+        let Some(track) = self.takes.get_mut(&place(purpose, results)) else {
+            return Err(self.missing(purpose, results));
+        };
+        let take = &track.takes[track.heard.min(track.takes.len() - 1)];
+        track.heard += 1;
+        Ok((take.clone(), take.digest != digest))
+    }
+
+    fn missing(&self, purpose: Purpose, results: usize) -> Missing {
+        let places = self.takes.keys().filter(|(known, _)| *known == purpose);
+        let mut known: Vec<usize> = places.map(|(_, results)| *results).collect();
+        known.sort_unstable();
+        let known: Vec<String> = known.iter().map(usize::to_string).collect();
+        Missing::Question {
+            purpose,
+            results,
+            known: known.join(", "),
+        }
+    }
+}
+
+/// How many results of tools a question holds.
+pub fn results(request: &Request) -> usize {
+    request.messages.iter().map(results_of).sum()
+}
+
+fn results_of(message: &Message) -> usize {
+    match message {
+        Message::Results(results) => results.len(),
+        _ => 0,
+    }
+}
+
+/// What tells whether two questions are the same, but for what is random in those to a judge.
+pub fn digest(request: &Request) -> String {
+    hash(&without_boundaries(&json!(request).to_string()))
+}
+
+/// What tells whether two questions of an external agent are the same in what matters: the tools on
+/// offer, and the calls that were made. Such agents put dates and folders of their own into the rest.
+pub fn outline(request: &Request) -> String {
+    let mut tools: Vec<&str> = request.tools.iter().map(|t| t.name.as_str()).collect();
+    tools.sort_unstable();
+    let mut calls = Vec::new();
+    for message in &request.messages {
+        if let Message::Assistant(turn) = message {
+            for call in &turn.calls {
+                let arguments = match &call.arguments {
+                    Arguments::Object(map) => json!(map),
+                    Arguments::Malformed { text, .. } => json!(text),
+                };
+                calls.push(json!([call.name, arguments]));
+            }
+        }
+    }
+    hash(&json!([tools, calls]).to_string())
+}
+
+/// The text without the random part of boundaries, wherever it stands: `<<<0123… begin` becomes
+/// `<<< begin`.
+fn without_boundaries(text: &str) -> String {
+    let mut out = text.to_owned();
+    let mut from = 0;
+    while let Some(at) = out[from..].find(MARK) {
+        from += at + MARK.len();
+        let digits = out[from..].bytes().take(BOUNDARY + 1);
+        let digits = digits.take_while(u8::is_ascii_hexdigit).count();
+        if digits == BOUNDARY {
+            let token = out[from..from + BOUNDARY].to_owned();
+            // None stands before the first mark that shows it, but in the words that announce it.
+            let before = out[..from].matches(&token).count() * BOUNDARY;
+            out = out.replace(&token, "");
+            from -= before;
+        }
+    }
+    out
+}
+
+fn hash(text: &str) -> String {
+    HEXLOWER.encode(&Sha256::digest(text.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+//! What is heard again, and what is not.
+
+use super::*;
+use crate::event::{ModelAsked, Outcome, RECORD_VERSION, RunStarted, TrialEnded, TrialStarted};
+use crate::model::ToolResult;
+use crate::record::RunWriter;
+use crate::redact::Redactor;
+
+fn request(results: usize, said: &str) -> Request {
+    let result = |n: usize| ToolResult {
+        id: n.to_string(),
+        name: "t".to_owned(),
+        text: "r".to_owned(),
+        ..ToolResult::default()
+    };
+    let mut messages = vec![Message::User(said.to_owned())];
+    for n in 0..results {
+        messages.push(Message::Assistant(Turn::default()));
+        messages.push(Message::Results(vec![result(n)]));
+    }
+    Request {
+        messages,
+        ..Request::default()
+    }
+}
+
+/// A question, as much of it as was not known, and its reply.
+fn exchange(ask: u64, purpose: Purpose, whole: &Request, known: usize, text: &str) -> [What; 2] {
+    let written = Request {
+        messages: whole.messages[known..].to_vec(),
+        ..Request::default()
+    };
+    let turn = Turn {
+        text: text.to_owned(),
+        ..Turn::default()
+    };
+    [
+        What::ModelAsked(ModelAsked {
+            ask,
+            purpose,
+            model: "m".to_owned(),
+            known: known as u64,
+            request: Body::Text(json!(written).to_string()),
+            digest: digest(whole),
+        }),
+        What::ModelReplied(ModelReplied {
+            ask,
+            turn: Body::Text(json!(turn).to_string()),
+            raw: Some(Body::Text(format!("raw {text}"))),
+            stop: Stop::Done,
+            usage: Usage::default(),
+            cost_usd: None,
+        }),
+    ]
+}
+
+fn recorded(events: impl IntoIterator<Item = What>) -> (tempfile::TempDir, Cassette) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run");
+    let started = RunStarted {
+        record: RECORD_VERSION,
+        proctor: String::new(),
+        started: String::new(),
+        name: "run".to_owned(),
+        command: Vec::new(),
+    };
+    let run = RunWriter::create(&path, Redactor::default(), started).expect("a run");
+    let trial = TrialStarted {
+        case: "case".to_owned(),
+        agent: Some("agent".to_owned()),
+        repeat: 1,
+        attempt: 1,
+    };
+    let mut writer = run.trial(0, "case:agent:1", trial).expect("a trial");
+    for event in events {
+        writer.append(0, event).expect("an event");
+    }
+    let ended = TrialEnded {
+        outcome: Outcome::Passed,
+        reason: None,
+        blame: None,
+    };
+    writer.end(0, ended).expect("an end");
+    drop(run);
+    let cassette = Cassette::open(&path).expect("a cassette");
+    (folder, cassette)
+}
+
+fn heard(tape: &mut Tape, purpose: Purpose, request: &Request) -> Result<(String, bool), String> {
+    match tape.next(purpose, request, &digest(request)) {
+        Ok((take, drifts)) => Ok((take.turn.text, drifts)),
+        Err(missing) => Err(missing.to_string()),
+    }
+}
+
+#[test]
+fn replies_are_found_by_how_far_the_work_has_come() {
+    let [first, second] = [request(0, "do"), request(1, "do")];
+    let title = request(0, "a title");
+    let events = [
+        exchange(1, Purpose::Side, &title, 0, "title"),
+        exchange(2, Purpose::Agent, &first, 0, "one"),
+        exchange(3, Purpose::Agent, &second, 1, "two"),
+        exchange(4, Purpose::Judge, &request(0, "judge a"), 0, "a"),
+        exchange(5, Purpose::Judge, &request(0, "judge b"), 0, "b"),
+    ];
+    let (_folder, cassette) = recorded(events.into_iter().flatten());
+    let mut tape = cassette.tape("case", "agent", 1).unwrap().unwrap();
+    // In another order than they were asked.
+    let said = |text: &str, drifts| Ok((text.to_owned(), drifts));
+    assert_eq!(
+        heard(&mut tape, Purpose::Agent, &second),
+        said("two", false)
+    );
+    assert_eq!(heard(&mut tape, Purpose::Agent, &first), said("one", false));
+    assert_eq!(
+        heard(&mut tape, Purpose::Agent, &first),
+        said("one", false),
+        "again"
+    );
+    assert_eq!(
+        heard(&mut tape, Purpose::Agent, &request(1, "other")),
+        said("two", true)
+    );
+    assert_eq!(
+        heard(&mut tape, Purpose::Side, &title),
+        said("title", false)
+    );
+    assert_eq!(
+        heard(&mut tape, Purpose::Judge, &request(0, "judge a")),
+        said("a", false)
+    );
+    assert_eq!(
+        heard(&mut tape, Purpose::Judge, &request(0, "judge b")),
+        said("b", false)
+    );
+    let missing =
+        "the record has no question of the agent after 2 tool results; it has some after 0, 1";
+    assert_eq!(
+        heard(&mut tape, Purpose::Agent, &request(2, "do")),
+        Err(missing.to_owned())
+    );
+}
+
+#[test]
+fn a_trial_that_is_not_there_is_none() {
+    let (_folder, cassette) = recorded([]);
+    assert!(cassette.tape("case", "agent", 1).unwrap().is_some());
+    for (case, agent, repeat) in [
+        ("other", "agent", 1),
+        ("case", "other", 1),
+        ("case", "agent", 2),
+    ] {
+        assert!(cassette.tape(case, agent, repeat).unwrap().is_none());
+    }
+}
+
+#[test]
+fn boundaries_of_judges_do_not_count() {
+    let with = |token: &str| {
+        request(
+            0,
+            &format!("between {token}: <<<{token} begin answer>>>\nx\n<<<{token} end>>>"),
+        )
+    };
+    let (one, other) = ("0".repeat(32), "f".repeat(32));
+    assert_eq!(digest(&with(&one)), digest(&with(&other)));
+    assert_ne!(digest(&with(&one)), digest(&with("0123")));
+    assert_ne!(digest(&request(0, "<<<é a")), digest(&request(0, "<<<é b")));
+}
+
+#[test]
+fn an_outline_is_of_tools_and_calls() {
+    let with = |tool: &str, name: &str, said: &str| Request {
+        system: Some(format!("today is {said}")),
+        messages: vec![
+            Message::User(said.to_owned()),
+            Message::Assistant(Turn {
+                calls: vec![crate::model::ToolCall {
+                    id: said.to_owned(),
+                    name: name.to_owned(),
+                    arguments: Arguments::Object(serde_json::Map::new()),
+                }],
+                ..Turn::default()
+            }),
+        ],
+        tools: vec![crate::model::Tool {
+            name: tool.to_owned(),
+            description: None,
+            schema: json!({}),
+        }],
+        ..Request::default()
+    };
+    let one = outline(&with("a", "a", "monday"));
+    assert_eq!(one, outline(&with("a", "a", "tuesday")));
+    assert_ne!(one, outline(&with("b", "a", "monday")));
+    assert_ne!(one, outline(&with("a", "b", "monday")));
+}

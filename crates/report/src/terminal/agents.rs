@@ -1,0 +1,106 @@
+//! Several agents of one run, beside each other.
+
+use proctor_core::duration;
+use proctor_core::printable::printable;
+use proctor_core::summary::{AgentSummary, Summary};
+use unicode_width::UnicodeWidthStr;
+
+use super::lines::{Page, cut};
+use crate::words;
+
+/// How many cases are named in which an agent stands alone.
+const NAMED: usize = 5;
+
+/// The columns behind the name, and how wide they are.
+const COLUMNS: [(&str, usize); 7] = [
+    ("passed", 10),
+    ("95% CI", 8),
+    ("errors", 6),
+    ("turns", 5),
+    ("tokens", 10),
+    ("cost", 8),
+    ("median", 7),
+];
+
+/// The column that is left out where there is little room.
+const TURNS: usize = 3;
+
+/// A table with a line for each agent, and where they differ. Nothing for a single agent.
+pub(super) fn render(page: &mut Page, summary: &Summary) {
+    let agents = summary.by_agent();
+    if agents.len() < 2 {
+        return;
+    }
+    let columns: Vec<usize> = (0..COLUMNS.len())
+        .filter(|column| *column != TURNS || page.width() >= 100)
+        .collect();
+    let numbers: usize = columns.iter().map(|column| COLUMNS[*column].1 + 2).sum();
+    let longest = agents.iter().map(|agent| printable(agent.name).width());
+    let room = page.width().saturating_sub(numbers).max(8);
+    let room = room.min(longest.max().unwrap_or(0).max(8));
+    let line = |page: &mut Page, name: &str, cells: [String; 7]| {
+        let name = cut(name, room);
+        let gap = " ".repeat(room - name.width().min(room));
+        let cells = columns.iter().map(|column| {
+            let (cell, width) = (&cells[*column], COLUMNS[*column].1);
+            format!("  {}{cell}", " ".repeat(width - cell.width().min(width)))
+        });
+        let cells: String = cells.collect();
+        page.cut(0, &format!("{name}{gap}{cells}"), None);
+    };
+    line(page, "agent", COLUMNS.map(|(title, _)| title.to_owned()));
+    for agent in &agents {
+        line(page, &printable(agent.name), cells(agent));
+    }
+    for agent in &agents {
+        apart(page, agent, "passes", &agent.alone);
+        // Of two, this says the same again.
+        if agents.len() > 2 {
+            apart(page, agent, "misses", &agent.missed_alone);
+        }
+    }
+    page.blank();
+}
+
+fn cells(agent: &AgentSummary<'_>) -> [String; 7] {
+    let none = || "–".to_owned();
+    let percent = |share: f64| format!("{:.0}", share * 100.0);
+    let (passed, interval) = match &agent.rate {
+        Some(rate) => (
+            format!("{}/{}", rate.tally.passed, rate.tally.counted),
+            format!(
+                "{}–{}%",
+                percent(rate.interval.low),
+                percent(rate.interval.high)
+            ),
+        ),
+        None => (none(), none()),
+    };
+    [
+        passed,
+        interval,
+        agent.counts.errored.to_string(),
+        agent.turns.to_string(),
+        match agent.unmetered {
+            0 => words::thousands(agent.usage.total()),
+            _ if agent.usage.total() == 0 => "unknown".to_owned(),
+            _ => format!("≥{}", words::thousands(agent.usage.total())),
+        },
+        words::cost(agent.cost_usd).replace("under ", "<"),
+        agent.median.map_or_else(none, duration::brief),
+    ]
+}
+
+/// The cases in which an agent stands alone.
+fn apart(page: &mut Page, agent: &AgentSummary<'_>, verb: &str, cases: &[&str]) {
+    if cases.is_empty() {
+        return;
+    }
+    let shown = cases.iter().take(NAMED);
+    let mut names: Vec<String> = shown.map(|name| printable(name).into()).collect();
+    if cases.len() > NAMED {
+        names.push(format!("and {} more", cases.len() - NAMED));
+    }
+    let (name, names) = (printable(agent.name), names.join(", "));
+    page.wrapped(0, &format!("only {name} {verb}: {names}"));
+}

@@ -1,0 +1,139 @@
+//! A reply on its way to an agent: what it says is understood and kept when it has passed.
+//!
+//! Its main type is [`Listening`].
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use proctor_core::record::MAX_FRAME;
+use serde_json::Value;
+
+use super::Pending;
+use crate::model::wire::{self, Gathered};
+use crate::proxy::causes;
+use crate::transport::frames::Bounded;
+use crate::web::Broken;
+
+/// A body that passes byte for byte.
+pub(super) struct Listening {
+    inner: Incoming,
+    /// Nothing, once it has ended.
+    heard: Option<Heard>,
+}
+
+struct Heard {
+    asked: Pending,
+    raw: Bounded,
+    /// What a stream has come to, if it is one.
+    gathered: Option<Gathered>,
+}
+
+impl Listening {
+    pub(super) fn new(inner: Incoming, asked: Pending, is_stream: bool) -> Self {
+        let gathered = is_stream.then(|| Gathered::new(asked.format));
+        let heard = Heard {
+            asked,
+            raw: Bounded::new(MAX_FRAME),
+            gathered,
+        };
+        let mut listening = Self {
+            inner,
+            heard: Some(heard),
+        };
+        // Nobody asks a body that is empty.
+        if listening.inner.is_end_stream() {
+            listening.end();
+        }
+        listening
+    }
+
+    fn end(&mut self) {
+        if let Some(heard) = self.heard.take() {
+            heard.end();
+        }
+    }
+}
+
+impl Heard {
+    fn take(&mut self, part: &[u8]) {
+        self.raw.take(part);
+        if let Some(gathered) = &mut self.gathered {
+            gathered.take(part);
+        }
+    }
+
+    fn end(self) {
+        let Self {
+            asked,
+            raw,
+            gathered,
+        } = self;
+        let raw = raw.end().ok();
+        let body = match gathered {
+            Some(gathered) => Ok(gathered.end()),
+            None => serde_json::from_slice::<Value>(raw.as_deref().unwrap_or_default()),
+        };
+        let body = match body {
+            Ok(body) => body,
+            Err(error) => return asked.broke(format!("not JSON: {error}")),
+        };
+        match wire::reply(asked.format, &body, &asked.request) {
+            Ok(reply) => asked.replied(&reply, raw.as_deref()),
+            Err(why) => asked.broke(why.to_string()),
+        }
+    }
+}
+
+impl Body for Listening {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        let this = self.get_mut();
+        let frame = ready!(Pin::new(&mut this.inner).poll_frame(cx));
+        match frame {
+            Some(Ok(frame)) => {
+                if let (Some(part), Some(heard)) = (frame.data_ref(), &mut this.heard) {
+                    heard.take(part);
+                }
+                // Kept before its end leaves: the agent may go on, or away, right after it.
+                if this.inner.is_end_stream() {
+                    this.end();
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Some(Err(error)) => {
+                let why = causes(&error);
+                if let Some(heard) = this.heard.take() {
+                    heard.asked.broke(format!("it broke off: {why}"));
+                }
+                Poll::Ready(Some(Err(Broken(why))))
+            }
+            None => {
+                this.end();
+                Poll::Ready(None)
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        // An agent that has heard enough, or died: what came is what it was told.
+        self.end();
+    }
+}

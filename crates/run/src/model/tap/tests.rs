@@ -1,0 +1,239 @@
+//! The tap between a client on bytes and a scripted model, over real HTTP.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use proctor_core::event::{Outcome, RECORD_VERSION, RunStarted, TrialEnded, TrialStarted};
+use proctor_core::fold::{FoldOptions, Folded};
+use proctor_core::problem::Problems;
+use proctor_core::record::RunWriter;
+use proctor_core::redact::Redactor;
+use proctor_core::replay::Cassette;
+use proctor_core::suite::load_script;
+use serde_json::json;
+
+use super::*;
+use crate::model::Budget;
+use crate::model::serve::ModelServer;
+
+const RULES: &str = "
+kind: Script
+rules:
+  - when: {prompt: down}
+    reply: {error: {kind: unavailable, detail: gone}}
+  - when: {prompt: locked}
+    reply: {error: {kind: key, detail: no such key}}
+  - when: {results: 0}
+    reply: {calls: [{tool: echo, arguments: {text: hi}}], usage: {input: 100, output: 7}}
+  - reply: {text: done, usage: {input: 200, output: 3}}
+";
+
+/// A trial that is recorded, a scripted model, and a tap before it.
+struct Stage {
+    folder: tempfile::TempDir,
+    _run: RunWriter,
+    recorder: Recorder,
+    _model: ModelServer,
+    tap: ModelTap,
+}
+
+impl Stage {
+    async fn new(limits: LoopLimits, replay: Option<Replay>) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let script = folder.path().join("model.yaml");
+        std::fs::write(&script, RULES).expect("a script");
+        let mut problems = Problems::default();
+        let script = load_script(&script, &mut problems).expect("a script");
+        let model = ModelServer::start(script, 0).await.expect("a model");
+        let started = RunStarted {
+            record: RECORD_VERSION,
+            proctor: String::new(),
+            started: String::new(),
+            name: "tap".to_owned(),
+            command: Vec::new(),
+        };
+        let path = folder.path().join("run");
+        let run = RunWriter::create(&path, Redactor::default(), started).expect("a run");
+        let trial = TrialStarted {
+            case: "case".to_owned(),
+            agent: Some("agent".to_owned()),
+            repeat: 1,
+            attempt: 1,
+        };
+        let trial = run.trial(0, "case:agent:1", trial).expect("a trial");
+        let recorder = Recorder::new(trial, Instant::now());
+        let is_replayed = replay.is_some();
+        let tap = ModelTap::start(TapOptions {
+            provider: (!is_replayed).then(|| Provider::own(model.address(), Format::Messages)),
+            name: "scripted:model.yaml".to_owned(),
+            limits,
+            meter: Arc::new(Meter::new(
+                proctor_core::price::Prices::default(),
+                Budget::default(),
+            )),
+            recorder: recorder.clone(),
+            replay,
+        })
+        .await
+        .expect("a tap");
+        Self {
+            folder,
+            _run: run,
+            recorder,
+            _model: model,
+            tap,
+        }
+    }
+
+    async fn ask(&self, key: &str, body: &Value) -> (u16, String) {
+        let client = crate::transport::http::client().expect("a client");
+        let response = client
+            .post(format!("{}/v1/messages?beta=true", self.tap.base()))
+            .header("x-api-key", key)
+            .header("content-type", "application/json")
+            .body(body.to_string())
+            .send()
+            .await
+            .expect("the tap answers");
+        let status = response.status().as_u16();
+        (status, response.text().await.expect("a body"))
+    }
+
+    async fn say(&self, prompt: &str, results: usize, stream: bool) -> (u16, String) {
+        self.ask(self.tap.key(), &body(prompt, results, stream))
+            .await
+    }
+
+    fn folded(&self) -> Folded {
+        let folded = self.recorder.fold(&FoldOptions::default());
+        folded.expect("a record").expect("it is kept")
+    }
+
+    /// Ends the trial, and gives the run's folder.
+    fn end(&self) -> PathBuf {
+        let trial = self.recorder.take_trial().expect("a trial");
+        let ended = TrialEnded {
+            outcome: Outcome::Passed,
+            reason: None,
+            blame: None,
+        };
+        trial.end(self.recorder.at(), ended).expect("an end");
+        self.folder.path().join("run")
+    }
+}
+
+/// A question with tools, after so many results.
+fn body(prompt: &str, results: usize, stream: bool) -> Value {
+    let mut messages = vec![json!({"role": "user", "content": prompt})];
+    for n in 0..results {
+        let id = format!("toolu_{n}");
+        messages.push(json!({"role": "assistant", "content": [
+            {"type": "tool_use", "id": id, "name": "mcp__ev__echo", "input": {"text": "hi"}}]}));
+        messages.push(json!({"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": id, "content": "hi"}]}));
+    }
+    json!({
+        "model": "claude-x", "max_tokens": 100, "stream": stream, "messages": messages,
+        "tools": [{"name": "mcp__ev__echo", "input_schema": {"type": "object"}}],
+    })
+}
+
+#[tokio::test]
+async fn what_passes_is_counted_exactly_and_kept() {
+    for stream in [false, true] {
+        let stage = Stage::new(LoopLimits::default(), None).await;
+        let (status, text) = stage.say("go", 0, stream).await;
+        assert_eq!(status, 200, "{text}");
+        assert!(text.contains("mcp__ev__echo"), "{text}");
+        let title = json!({"model": "small", "max_tokens": 9, "stream": stream,
+            "messages": [{"role": "user", "content": "a title?"}]});
+        assert_eq!(stage.ask(stage.tap.key(), &title).await.0, 200);
+        assert!(stage.say("go", 1, stream).await.1.contains("done"));
+        assert_eq!(stage.tap.turns(), 2, "the title is none");
+        let work = stage.folded().work;
+        assert_eq!(work.agent.turns, 2);
+        assert_eq!(work.agent.unmetered, 0);
+        let usage = work.agent.usage;
+        assert!(
+            usage.input >= Some(300) && usage.output >= Some(10),
+            "{usage:?}"
+        );
+        assert_eq!(work.agent.cost_usd, Some(0.0));
+    }
+}
+
+#[tokio::test]
+async fn only_the_token_opens_it() {
+    let stage = Stage::new(LoopLimits::default(), None).await;
+    for key in ["", "sk-ant-real", &stage.tap.key()[1..]] {
+        let (status, text) = stage.ask(key, &body("go", 0, false)).await;
+        assert_eq!(status, 401, "{text}");
+    }
+    assert_eq!(stage.tap.turns(), 0);
+    assert!(
+        stage.folded().work.agent.models.is_empty(),
+        "nobody was asked"
+    );
+}
+
+#[tokio::test]
+async fn limits_end_the_trial() {
+    let turns = LoopLimits {
+        turns: Some(1),
+        ..LoopLimits::default()
+    };
+    let stage = Stage::new(turns, None).await;
+    assert_eq!(stage.say("go", 0, false).await.0, 200);
+    assert_eq!(stage.say("go", 1, false).await.0, 400);
+    let why = "the agent was not done after 1 turns".to_owned();
+    assert_eq!(stage.tap.ended().await, TapEnd::Limit(why));
+    let tokens = LoopLimits {
+        tokens: Some(107),
+        ..LoopLimits::default()
+    };
+    let stage = Stage::new(tokens, None).await;
+    assert_eq!(stage.say("go", 0, true).await.0, 200);
+    assert_eq!(stage.say("go", 1, true).await.0, 400);
+    assert!(matches!(stage.tap.ended().await, TapEnd::Limit(why) if why.contains("107 tokens")));
+}
+
+#[tokio::test]
+async fn a_provider_that_is_not_there_ends_the_trial() {
+    let stage = Stage::new(LoopLimits::default(), None).await;
+    assert_eq!(stage.say("locked", 0, false).await.0, 401);
+    assert!(matches!(stage.tap.ended().await, TapEnd::Dead(why) if why.contains("no such key")));
+    let stage = Stage::new(LoopLimits::default(), None).await;
+    assert_eq!(stage.say("down", 0, false).await.0, 503);
+    // It may come back, and does.
+    assert_eq!(stage.say("go", 0, false).await.0, 200);
+    assert_eq!(stage.say("down", 0, false).await.0, 503);
+    let end = tokio::time::timeout(std::time::Duration::from_secs(9), stage.tap.ended()).await;
+    assert!(
+        matches!(&end, Ok(TapEnd::Dead(why)) if why.contains("gone")),
+        "{end:?}"
+    );
+    assert_eq!(stage.folded().work.agent.failures, 2);
+}
+
+#[tokio::test]
+async fn what_was_recorded_is_heard_again_byte_for_byte() {
+    let first = Stage::new(LoopLimits::default(), None).await;
+    let whole = first.say("go", 0, false).await;
+    let streamed = first.say("go", 1, true).await;
+    let cassette = Cassette::open(&first.end()).expect("a cassette");
+    let tape = cassette.tape("case", "agent", 1).expect("a tape");
+    let again = Stage::new(LoopLimits::default(), Some(Replay::new(tape, true))).await;
+    assert_eq!(again.say("go", 0, false).await, whole);
+    assert_eq!(again.say("go", 1, true).await, streamed);
+    let work = again.folded().work;
+    assert_eq!((work.agent.replayed, work.agent.drifted), (2, 0));
+    let usage = work.agent.usage;
+    assert_eq!((usage.input, usage.output), (Some(300), Some(10)));
+    let (status, text) = again.say("go", 2, false).await;
+    assert_eq!(status, 400);
+    assert!(
+        text.contains("no question of the agent after 2 tool results"),
+        "{text}"
+    );
+    assert!(matches!(again.tap.ended().await, TapEnd::Dead(_)));
+}
