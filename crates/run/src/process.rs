@@ -224,6 +224,12 @@ impl Process {
         }
     }
 
+    /// The number of the guard, under which everything that the process starts lives; nothing once it
+    /// has been waited for.
+    pub(crate) fn guard_id(&self) -> Option<u32> {
+        self.guard.id()
+    }
+
     /// The guard, unless it has been waited for.
     fn guard_pid(&self) -> Option<Pid> {
         let id = i32::try_from(self.guard.id()?).ok()?;

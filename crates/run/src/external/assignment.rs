@@ -123,6 +123,8 @@ pub(crate) struct Told {
     pub(crate) denied: Vec<String>,
     /// The servers that it could not reach, by its own account.
     pub(crate) unreached: Vec<String>,
+    /// Whether that is because its model could not be asked.
+    pub(crate) model_lost: bool,
     /// It stopped at its limit of turns.
     pub(crate) out_of_turns: bool,
 }
