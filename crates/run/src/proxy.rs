@@ -10,9 +10,11 @@ mod framer;
 mod refusals;
 mod relay;
 mod session;
+mod reverse;
 mod started;
 mod streams;
 mod token;
+mod upstream;
 
 use std::path::PathBuf;
 
@@ -27,6 +29,7 @@ pub use self::session::{Cause, Client, Leave, SessionEnd, serve};
 pub use self::started::StartError;
 pub use self::streams::{Standard, standard};
 pub(crate) use self::streams::{copied_in, copied_out};
+pub use self::reverse::{ProxyError, ReverseProxy};
 
 /// What every proxy needs to know.
 #[derive(Clone)]
