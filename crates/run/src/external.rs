@@ -6,11 +6,14 @@
 //! says into a [`Told`]; only [`program`] starts anything.
 
 mod assignment;
+mod cli;
+mod commands;
 mod program;
 
 use proctor_core::suite::agent::{Agent, AgentKind, Commands};
 
 pub(crate) use self::assignment::{Access, Assignment, Endpoint, Launch, Offered, Told, Way};
+pub(crate) use self::cli::Cli;
 pub(crate) use self::program::{Post, StartError, Started, Written};
 
 /// How an agent is started and understood.
@@ -22,17 +25,6 @@ pub(crate) enum Adapter<'a> {
     Acp(Acp<'a>),
     /// By templates of a command line.
     Commands(&'a Commands),
-}
-
-/// An agent with a command line of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cli {
-    /// Claude Code.
-    ClaudeCode,
-    /// Codex.
-    Codex,
-    /// Copilot.
-    Copilot,
 }
 
 /// An agent that speaks the Agent Client Protocol.

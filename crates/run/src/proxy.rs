@@ -5,12 +5,13 @@
 //! nowhere else. Nothing here edits what it records, but for the address of the older HTTP's
 //! endpoint, which would lead around it.
 
+mod bridge;
 mod door;
 mod framer;
 mod refusals;
 mod relay;
-mod session;
 mod reverse;
+mod session;
 mod started;
 mod streams;
 mod token;
@@ -23,13 +24,14 @@ use proctor_core::suite::Environment;
 
 use crate::recorder::Recorder;
 
+pub use self::bridge::Bridge;
 pub use self::door::Admission;
 pub use self::relay::{Admit, Relay};
+pub use self::reverse::{ProxyError, ReverseProxy};
 pub use self::session::{Cause, Client, Leave, SessionEnd, serve};
 pub use self::started::StartError;
 pub use self::streams::{Standard, standard};
 pub(crate) use self::streams::{copied_in, copied_out};
-pub use self::reverse::{ProxyError, ReverseProxy};
 
 /// What every proxy needs to know.
 #[derive(Clone)]

@@ -29,7 +29,9 @@ pub(crate) enum Cli {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unfit {
     /// It does not speak the older HTTP.
-    #[error("{agent} can't use the server `{server}`: it does not speak HTTP with server-sent events")]
+    #[error(
+        "{agent} can't use the server `{server}`: it does not speak HTTP with server-sent events"
+    )]
     Sse {
         /// The agent.
         agent: &'static str,
@@ -210,7 +212,11 @@ fn plain(name: &str) -> String {
         .chars()
         .map(|c| if is_plain(c) { c } else { '_' })
         .collect();
-    if name.is_empty() { "server".to_owned() } else { name }
+    if name.is_empty() {
+        "server".to_owned()
+    } else {
+        name
+    }
 }
 
 /// A text in a JSON object.

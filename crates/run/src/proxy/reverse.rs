@@ -52,6 +52,9 @@ pub enum ProxyError {
         /// Why not.
         error: io::Error,
     },
+    /// It can't be started.
+    #[error(transparent)]
+    Start(#[from] super::StartError),
 }
 
 impl ReverseProxy {
