@@ -16,7 +16,9 @@ mod patience;
 mod quirks;
 mod schema;
 mod scripted;
+pub mod serve;
 mod turns;
+pub mod wire;
 
 use std::time::Duration;
 
