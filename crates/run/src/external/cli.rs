@@ -76,12 +76,33 @@ impl Cli {
         }
     }
 
-    /// What is spoken to its model.
-    pub(crate) fn format(self) -> Format {
+    /// What it can speak to its model, best first.
+    pub(crate) fn formats(self) -> &'static [Format] {
         match self {
-            Self::ClaudeCode => Format::Anthropic,
-            Self::Codex => Format::Responses,
-            Self::Copilot => Format::Chat,
+            Self::ClaudeCode => &[Format::Anthropic],
+            Self::Codex => &[Format::Responses],
+            Self::Copilot => &[Format::Chat],
+        }
+    }
+
+    /// The variables of the user's that it reads its keys and the place of its model from.
+    pub(crate) fn variables(self) -> &'static [&'static str] {
+        match self {
+            Self::ClaudeCode => &[
+                "ANTHROPIC_API_KEY",
+                "ANTHROPIC_AUTH_TOKEN",
+                "CLAUDE_CODE_OAUTH_TOKEN",
+                "ANTHROPIC_BASE_URL",
+            ],
+            Self::Codex => &["CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"],
+            Self::Copilot => &[
+                "COPILOT_GITHUB_TOKEN",
+                "GH_TOKEN",
+                "GITHUB_TOKEN",
+                "COPILOT_PROVIDER_API_KEY",
+                "COPILOT_PROVIDER_BASE_URL",
+                "COPILOT_MODEL",
+            ],
         }
     }
 
