@@ -2,6 +2,7 @@
 
 mod check;
 mod evals;
+mod record;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ pub(crate) use self::check::{CheckArgs, RunArgs};
 pub(crate) use self::evals::{
     EvalServersArgs, EvalsCommand, EvalsInitArgs, EvalsListArgs, EvalsRunArgs, EvalsValidateArgs,
 };
+pub(crate) use self::record::RecordArgs;
 
 /// A test runner for MCP servers.
 #[derive(Debug, Parser)]
@@ -45,6 +47,7 @@ pub(crate) enum Command {
     List(ListArgs),
     Tools(ToolsArgs),
     Call(CallArgs),
+    Record(RecordArgs),
     #[command(subcommand)]
     Result(ResultCommand),
     #[command(subcommand)]

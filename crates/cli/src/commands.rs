@@ -5,6 +5,8 @@ pub(crate) mod check;
 pub(crate) mod evals;
 pub(crate) mod init;
 pub(crate) mod list;
+pub(crate) mod record;
+mod runs;
 pub(crate) mod schema;
 mod secrets;
 mod session;

@@ -8,7 +8,7 @@ mod output;
 mod snippet;
 
 use clap::Parser;
-use proctor_run::guard;
+use proctor_run::{guard, relay};
 
 use crate::args::{Arguments, Command, ResultCommand};
 use crate::exit::Exit;
@@ -20,6 +20,13 @@ fn main() -> std::process::ExitCode {
         .is_some_and(|first| first == guard::COMMAND)
     {
         return guard::run(&std::env::args_os().skip(2).collect::<Vec<_>>());
+    }
+    // The relay is what an agent waits for when it starts a server.
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == relay::COMMAND)
+    {
+        return relay::run(&std::env::args_os().skip(2).collect::<Vec<_>>());
     }
     if std::env::args_os()
         .nth(1)
@@ -48,6 +55,11 @@ fn main() -> std::process::ExitCode {
         Command::List(args) => commands::list::run(&args),
         Command::Tools(args) => commands::tools::run(&args),
         Command::Call(args) => commands::call::run(&args),
+        // It ends as the server did, with any code.
+        Command::Record(args) => match commands::record::run(&args) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
         Command::Result(ResultCommand::View(args)) => commands::view::run(&args),
         Command::Evals(command) => commands::evals::run(&command),
         Command::Schema(args) => commands::schema::run(&args),

@@ -41,8 +41,10 @@ use rustix::process::{
 use rustix::stdio::{dup2_stdin, dup2_stdout};
 use thiserror::Error;
 
+pub(crate) use self::descendants::is_below;
 pub(crate) use self::order::Order;
 use self::signals::Signals;
+pub(crate) use self::signals::{piped as signal_pipe, take as take_signals};
 use self::watch::{Ending, Watch};
 use crate::process::Ended;
 
@@ -236,19 +238,24 @@ pub(crate) fn read_told(message: &[u8]) -> Option<Ended> {
     }
 }
 
+/// Ends this process by a signal. Returns only if the signal ends nothing.
+pub(crate) fn end_by(signal: i32) {
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    // Without these the worst is a core file.
+    let _ = setrlimit(Resource::Core, none);
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    let _ = signal_hook::low_level::emulate_default_handler(signal);
+    // Reached for signals that have no name, such as the real-time ones.
+    let _ = signal_hook::low_level::raise(signal);
+}
+
 /// Ends this process as the program ended, but without a second core dump.
 fn end_like(status: WaitStatus) -> ExitCode {
     if let Some(signal) = status.terminating_signal() {
-        let none = Rlimit {
-            current: Some(0),
-            maximum: Some(0),
-        };
-        // Without these the worst is a core file.
-        let _ = setrlimit(Resource::Core, none);
-        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
-        let _ = signal_hook::low_level::emulate_default_handler(signal);
-        // Reached for signals that have no name, such as the real-time ones.
-        let _ = signal_hook::low_level::raise(signal);
+        end_by(signal);
     }
     let code = status
         .exit_status()

@@ -1,7 +1,7 @@
 //! What turns a plan into a record: servers under a guard, and a client that keeps every message.
 //!
-//! Nothing here prints or exits, but for [`guard::run`], which is a program of its own: it ends the
-//! way its child did.
+//! Nothing here prints or exits, but for [`guard::run`] and [`relay::run`], which are programs of their
+//! own: they end the way what they stand for did.
 
 pub mod agent;
 pub mod client;
@@ -18,6 +18,7 @@ pub mod program;
 pub mod progress;
 pub mod proxy;
 pub mod recorder;
+pub mod relay;
 mod rpc;
 pub mod runner;
 pub mod steps;

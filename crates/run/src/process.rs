@@ -18,7 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open};
 use thiserror::Error;
 use tokio::net::UnixStream;
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -103,6 +103,15 @@ impl Spawn {
     pub fn start(self) -> Result<Process, SpawnError> {
         let child = self.spawn(Stdio::piped(), false)?;
         Ok(Process::watch(child, self.grace, None))
+    }
+
+    /// Starts the process as `start` does, and leaves its stderr to the caller, who has to read it.
+    /// What is pushed to [`Process::stderr`] is what is told of it.
+    pub(crate) fn start_with_stderr(self) -> Result<(Process, ChildStderr), SpawnError> {
+        let mut child = self.spawn(Stdio::piped(), false)?;
+        let none = || self.refused(io::Error::other("there is no pipe"));
+        let stderr = child.stderr.take().ok_or_else(none)?;
+        Ok((Process::watch(child, self.grace, None), stderr))
     }
 
     /// Starts the process without input, and lets what it leaves running go on when it ends. Must be
@@ -224,14 +233,8 @@ impl Process {
         }
     }
 
-    /// The number of the guard, under which everything that the process starts lives; nothing once it
-    /// has been waited for.
-    pub(crate) fn guard_id(&self) -> Option<u32> {
-        self.guard.id()
-    }
-
-    /// The guard, unless it has been waited for.
-    fn guard_pid(&self) -> Option<Pid> {
+    /// The guard, unless it has been waited for. All that the process starts is below it.
+    pub fn guard_pid(&self) -> Option<Pid> {
         let id = i32::try_from(self.guard.id()?).ok()?;
         Pid::from_raw(id)
     }
@@ -244,6 +247,11 @@ impl Process {
             // Or it would block on its last words, or be killed by SIGPIPE.
             tokio::spawn(async move { tokio::io::copy(&mut stdout, &mut tokio::io::sink()).await });
         }
+        self.stopped(patience).await
+    }
+
+    /// The same for a process whose stdin and stdout somebody else has, closes and reads.
+    pub(crate) async fn stopped(&mut self, patience: Duration) -> Ended {
         if let Ok(ended) = timeout(patience, self.wait()).await {
             return ended;
         }

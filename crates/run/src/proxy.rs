@@ -6,9 +6,15 @@
 //! endpoint, which would lead around it.
 
 mod door;
+mod framer;
 mod refusals;
+mod relay;
+mod session;
+mod reverse;
 mod started;
+mod streams;
 mod token;
+mod upstream;
 
 use std::path::PathBuf;
 
@@ -18,6 +24,12 @@ use proctor_core::suite::Environment;
 use crate::recorder::Recorder;
 
 pub use self::door::Admission;
+pub use self::relay::{Admit, Relay};
+pub use self::session::{Cause, Client, Leave, SessionEnd, serve};
+pub use self::started::StartError;
+pub use self::streams::{Standard, standard};
+pub(crate) use self::streams::{copied_in, copied_out};
+pub use self::reverse::{ProxyError, ReverseProxy};
 
 /// What every proxy needs to know.
 #[derive(Clone)]

@@ -15,7 +15,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::sync::oneshot;
+use tokio::task::{JoinHandle, JoinSet};
 
 /// How long the head of a request may take.
 const HEAD: Duration = Duration::from_secs(30);
@@ -38,7 +39,8 @@ pub(crate) struct Broken(pub(crate) String);
 #[derive(Debug)]
 pub(crate) struct Web {
     address: SocketAddr,
-    accepting: AbortHandle,
+    accepting: JoinHandle<()>,
+    stop: Option<oneshot::Sender<()>>,
 }
 
 impl Web {
@@ -51,13 +53,25 @@ impl Web {
     {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
-        let accepting = tokio::spawn(accept(listener, serve)).abort_handle();
-        Ok(Self { address, accepting })
+        let (stop, stopped) = oneshot::channel();
+        let accepting = tokio::spawn(accept(listener, serve, stopped));
+        Ok(Self {
+            address,
+            accepting,
+            stop: Some(stop),
+        })
     }
 
     /// Where it is.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Ends every exchange, and waits until all of them have ended.
+    pub(crate) async fn close(mut self) {
+        // It is gone already if nobody listens.
+        let _ = self.stop.take().map(|stop| stop.send(()));
+        let _ = (&mut self.accepting).await;
     }
 }
 
@@ -67,7 +81,7 @@ impl Drop for Web {
     }
 }
 
-async fn accept<S, F>(listener: TcpListener, serve: S)
+async fn accept<S, F>(listener: TcpListener, serve: S, mut stopped: oneshot::Receiver<()>)
 where
     S: Fn(Request) -> F + Clone + Send + 'static,
     F: Future<Output = Result<Response, Broken>> + Send + 'static,
@@ -82,6 +96,7 @@ where
                 Err(_) => tokio::time::sleep(PAUSE).await,
             },
             Some(_) = connections.join_next() => {}
+            _ = &mut stopped => return connections.shutdown().await,
         }
     }
 }
@@ -97,6 +112,8 @@ where
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
         .preserve_header_case(true)
+        // What is passed on has the server's own, or none.
+        .auto_date_header(false)
         .serve_connection(TokioIo::new(stream), service_fn(serve));
     // How it ended is its client's own doing, or the handler's, which has told whom it concerns.
     let _ = connection.await;

@@ -21,6 +21,8 @@ pub(crate) struct Assignment {
     pub(crate) access: Access,
     /// Its working folder, which is empty but for skills.
     pub(crate) folder: PathBuf,
+    /// Where its skills are, in the working folder, if it has any.
+    pub(crate) skills: Option<String>,
     /// Its home, which is empty.
     pub(crate) home: PathBuf,
     /// What it inherits: PATH and the like, HOME as above, and what its keys are in.
@@ -78,7 +80,9 @@ pub(crate) struct Access {
 /// A place where models are asked.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Endpoint {
-    /// The scheme, host and port, and what stands before the format's own path; no slash at the end.
+    /// The scheme, host and port, and what stands before the format's own path; no slash at the end. As
+    /// in the vendors' variables, `/v1` belongs to it for OpenAI's formats (`…/v1` + `/responses`), and
+    /// to the path for the others (`…` + `/v1/messages`).
     pub(crate) base: String,
     /// The key that the agent sends. With the model tap it opens nothing but the tap.
     pub(crate) key: String,

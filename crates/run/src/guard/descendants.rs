@@ -61,6 +61,14 @@ pub fn find() -> Vec<Descendant> {
     found
 }
 
+/// Whether a process is this one, or below it.
+pub(crate) fn is_below(pid: Pid, ancestor: Pid) -> bool {
+    // Pids that are used again could make a circle.
+    const DEEPEST: usize = 1000;
+    let mut line = std::iter::successors(Some(pid), |pid| Some(read(*pid)?.parent)).take(DEEPEST);
+    line.any(|pid| pid == ancestor)
+}
+
 /// Kills everything below the guard that can be found now.
 pub fn kill_all() {
     kill_children();
@@ -132,5 +140,15 @@ mod tests {
         check("a b\n(");
         let this = read(getpid()).unwrap();
         assert_eq!(Some(this.parent), rustix::process::getppid());
+    }
+
+    #[test]
+    fn a_process_is_below_itself_and_those_that_started_it() {
+        let parent = rustix::process::getppid().unwrap();
+        assert!(is_below(getpid(), getpid()));
+        assert!(is_below(getpid(), parent));
+        assert!(!is_below(parent, getpid()));
+        let nobody = Pid::from_raw(i32::MAX).unwrap();
+        assert!(!is_below(nobody, getpid()));
     }
 }

@@ -42,7 +42,8 @@ pub fn take(pipe: &OwnedFd) -> bool {
     arrived
 }
 
-fn piped(signal: i32) -> io::Result<OwnedFd> {
+/// A pipe that is readable when a signal has arrived.
+pub fn piped(signal: i32) -> io::Result<OwnedFd> {
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
     low_level::pipe::register(signal, writer)?;
     Ok(reader)

@@ -96,6 +96,16 @@ impl Door {
         }
     }
 
+    /// The part of every address before its path.
+    pub(crate) fn origin(&self) -> String {
+        format!("http://{}", self.web.address())
+    }
+
+    /// Ends every exchange, and waits until all of them have ended.
+    pub(crate) async fn close(self) {
+        self.web.close().await;
+    }
+
     /// The headers that a client must send.
     pub(crate) fn headers(&self) -> Vec<(String, String)> {
         match self.admission {
@@ -108,12 +118,12 @@ impl Door {
 }
 
 /// The request without its token; or why it is turned away.
-fn admit(
-    mut request: Request,
+fn admit<B>(
+    mut request: http::Request<B>,
     address: SocketAddr,
     admission: Admission,
     token: &Token,
-) -> Result<Request, String> {
+) -> Result<http::Request<B>, String> {
     if *request.method() == Method::CONNECT {
         return Err("it asks for a tunnel".to_owned());
     }
@@ -151,7 +161,7 @@ fn admit(
         Admission::Path => without_token(path, token)?,
     };
     // The door does not go on with it: the server must not see it.
-    request.headers_mut().remove(TOKEN_HEADER);
+    remove_token(request.headers_mut(), token);
     let uri = Uri::try_from(path).map_err(|_| "its path is none".to_owned())?;
     *request.uri_mut() = uri;
     Ok(request)
@@ -169,6 +179,22 @@ fn without_token(path: &str, token: &Token) -> Result<String, String> {
         Some('/') => rest.to_owned(),
         _ => format!("/{rest}"),
     })
+}
+
+/// Takes the token out of the headers, and whatever else tells it: a client may name the page that
+/// it comes from.
+fn remove_token(headers: &mut HeaderMap, token: &Token) {
+    headers.remove(TOKEN_HEADER);
+    let finder = memchr::memmem::Finder::new(token.reveal());
+    let tells = |value: &http::HeaderValue| finder.find(value.as_bytes()).is_some();
+    let telling: Vec<http::HeaderName> = headers
+        .iter()
+        .filter(|(_, value)| tells(value))
+        .map(|(name, _)| name.clone())
+        .collect();
+    for name in telling {
+        headers.remove(name);
+    }
 }
 
 fn told(is_there: bool, place: &str) -> String {
@@ -189,3 +215,6 @@ fn only<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> Result<Option<&'
         _ => Err(format!("its `{name}` makes no sense")),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use proctor_core::event::Wire;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
-use tokio::process::{ChildStdin, ChildStdout};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
 use super::ProxyOptions;
 use crate::process::{Process, Spawn, SpawnError};
@@ -42,12 +42,40 @@ pub enum StartError {
 impl Started {
     /// Starts a process of the server. A failure is in the record too.
     pub(crate) fn start(server: &Server, options: &ProxyOptions) -> Result<Self, StartError> {
-        let ProxyOptions {
-            recorder, actor, ..
-        } = options;
-        let tap = recorder.open(&server.name, *actor, Wire::Stdio, &server.written);
-        let started = spawn(server, options);
-        match started {
+        let tap = open(server, options);
+        let spawned = spawn(server, options).and_then(|spawn| Ok(spawn.start()?));
+        Self::of(server, tap, spawned)
+    }
+
+    /// The same, and leaves the process's stderr to the caller, who has to read it.
+    pub(crate) fn start_with_stderr(
+        server: &Server,
+        options: &ProxyOptions,
+    ) -> Result<(Self, ChildStderr), StartError> {
+        let tap = open(server, options);
+        let spawned = spawn(server, options).and_then(|spawn| Ok(spawn.start_with_stderr()?));
+        let (process, stderr) = match spawned {
+            Ok((process, stderr)) => (Ok(process), Some(stderr)),
+            Err(error) => (Err(error), None),
+        };
+        let started = Self::of(server, tap, process)?;
+        let stderr = stderr.ok_or_else(|| StartError::NoPipes(server.name.clone()))?;
+        Ok((started, stderr))
+    }
+
+    fn of(
+        server: &Server,
+        tap: Arc<Tap>,
+        spawned: Result<Process, StartError>,
+    ) -> Result<Self, StartError> {
+        let no_pipes = || StartError::NoPipes(server.name.clone());
+        let piped = spawned.and_then(|mut process| {
+            let pipes = process.stdin.take().zip(process.stdout.take());
+            pipes
+                .map(|(stdin, stdout)| (process, stdin, stdout))
+                .ok_or_else(no_pipes)
+        });
+        match piped {
             Ok((process, stdin, stdout)) => Ok(Self {
                 tap,
                 process,
@@ -62,10 +90,14 @@ impl Started {
     }
 }
 
-fn spawn(
-    server: &Server,
-    options: &ProxyOptions,
-) -> Result<(Process, ChildStdin, ChildStdout), StartError> {
+fn open(server: &Server, options: &ProxyOptions) -> Arc<Tap> {
+    let ProxyOptions {
+        recorder, actor, ..
+    } = options;
+    recorder.open(&server.name, *actor, Wire::Stdio, &server.written)
+}
+
+fn spawn(server: &Server, options: &ProxyOptions) -> Result<Spawn, StartError> {
     let Transport::Stdio {
         command,
         args,
@@ -76,11 +108,5 @@ fn spawn(
         return Err(StartError::NoCommand(server.name.clone()));
     };
     let spawn = Spawn::server(command, args, folder, &options.guard);
-    let mut process = spawn
-        .with_environment(&options.inherited, env, &options.pass)
-        .start()?;
-    match (process.stdin.take(), process.stdout.take()) {
-        (Some(stdin), Some(stdout)) => Ok((process, stdin, stdout)),
-        _ => Err(StartError::NoPipes(server.name.clone())),
-    }
+    Ok(spawn.with_environment(&options.inherited, env, &options.pass))
 }

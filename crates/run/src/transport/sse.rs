@@ -62,6 +62,12 @@ impl Events {
         found
     }
 
+    /// What came after the last whole event.
+    pub(crate) fn end(self) -> Option<Result<Vec<u8>, Oversized>> {
+        let line = (!self.line.is_empty()).then_some(Ok(self.line));
+        self.data.map(Bounded::end).or(line)
+    }
+
     /// Takes in a part of a line.
     fn part(&mut self, part: &[u8]) {
         if self.in_data {

@@ -179,18 +179,22 @@ async fn read(
 
 /// Takes in a line that the end of the stream cut short.
 fn torn(line: &[u8], peer: &Peer, from: &Source<'_>) {
-    let shown = from.tap.head(line, SHOWN);
     peer.record(line, from);
-    let detail = format!("the last line has no end: {shown}");
-    from.tap.finding(FindingKind::Noise, detail);
+    from.tap
+        .finding(FindingKind::Noise, torn_line(line, from.tap));
     // It may be whole but for its end.
     if serde_json::from_slice::<IgnoredAny>(line).is_ok() {
         peer.receive(line, from);
     }
 }
 
+/// What is said of a line that the end of the stream cut short.
+pub(crate) fn torn_line(line: &[u8], tap: &Tap) -> String {
+    format!("the last line has no end: {}", tap.head(line, SHOWN))
+}
+
 /// The message in a line, if there is one; what else is in it is noted.
-fn without_noise<'a>(line: &'a [u8], tap: &Tap) -> Option<&'a [u8]> {
+pub(crate) fn without_noise<'a>(line: &'a [u8], tap: &Tap) -> Option<&'a [u8]> {
     let mut message = line;
     if let Some(rest) = message.strip_prefix("\u{feff}".as_bytes()) {
         tap.finding(FindingKind::Noise, "a byte order mark before a message");

@@ -1,10 +1,7 @@
 //! The folder of a run: a new one, or one that is gone on with.
 
 use std::collections::HashMap;
-use std::fs::{DirBuilder, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -18,11 +15,9 @@ use proctor_run::context::RunContext;
 use proctor_run::model::Account;
 use proctor_run::runner::TrialSpec;
 
+use super::super::runs::{self, RUNS};
 use super::prepare::Prepared;
 use crate::args::RunArgs;
-
-/// Where runs are kept, unless somebody says.
-const RUNS: &str = ".proctor/runs";
 
 /// A run that is written.
 pub(super) struct Run {
@@ -106,8 +101,12 @@ fn create(
     let folder = if let Some(folder) = folder {
         folder.to_owned()
     } else {
-        ignore_runs();
-        free_folder(&context.redactor.text(&context.suite.name))
+        runs::ignore();
+        let name = context.redactor.text(&context.suite.name);
+        let mut folders = runs::folders(Path::new(RUNS), &name);
+        folders
+            .find(|folder| !folder.exists())
+            .context("there is no folder left for the run")?
     };
     let started = Instant::now();
     let mut writer = RunWriter::create(
@@ -131,39 +130,6 @@ fn create(
         trials,
         seen: Vec::new(),
     })
-}
-
-/// Keeps runs out of the repository that they are made in, the first time that there are any. Where
-/// that can't be written, runs are kept all the same, or say themselves why not.
-fn ignore_runs() {
-    let runs = Path::new(RUNS);
-    let Some(folder) = runs.parent().filter(|_| !runs.exists()) else {
-        return;
-    };
-    let mut new = OpenOptions::new();
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    let _ = made
-        .and_then(|()| {
-            let ignore = folder.join(".gitignore");
-            new.write(true).create_new(true).open(ignore)
-        })
-        .and_then(|mut file| file.write_all(b"*\n"));
-}
-
-/// A folder that is not there yet: the time and the suite's name, and a number where that is taken.
-fn free_folder(name: &str) -> PathBuf {
-    let time = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string();
-    let word: String = name
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
-        .take(40)
-        .collect();
-    let base = Path::new(RUNS).join(format!("{time}-{word}"));
-    let numbered = (2..).map(|number| Path::new(RUNS).join(format!("{time}-{word}-{number}")));
-    std::iter::once(base)
-        .chain(numbered)
-        .find(|folder| !folder.exists())
-        .unwrap_or_else(|| Path::new(RUNS).join(time))
 }
 
 fn resume(

@@ -1,0 +1,102 @@
+//! The run folder of one recording.
+
+use std::path::Path;
+use std::time::Instant;
+
+use proctor_core::event::{
+    Outcome, RECORD_VERSION, RunEnded, RunStarted, TrialEnded, TrialStarted,
+};
+use proctor_core::record::{RecordError, RunWriter};
+use proctor_core::redact::Redactor;
+use proctor_run::recorder::Recorder;
+
+use super::super::runs;
+
+/// A run of one trial, which is a session.
+pub(super) struct Kept {
+    run: RunWriter,
+    pub(super) recorder: Recorder,
+}
+
+impl Kept {
+    /// Starts a recording in a folder of its own. Others may start one in the same second.
+    pub(super) fn start(
+        out: Option<&Path>,
+        name: &str,
+        redactor: &Redactor,
+    ) -> Result<Self, RecordError> {
+        if out.is_none() {
+            runs::ignore();
+        }
+        let out = out.unwrap_or(Path::new(runs::RUNS));
+        let started = Instant::now();
+        let mut folders = runs::folders(out, &redactor.text(name));
+        let run = loop {
+            let folder = folders.next().unwrap_or_else(|| out.to_owned());
+            let taken = match RunWriter::create(&folder, redactor.clone(), run_started(name)) {
+                Ok(run) => break run,
+                Err(error) => error,
+            };
+            let is_taken = matches!(
+                taken,
+                RecordError::HoldsARun { .. } | RecordError::Locked { .. }
+            );
+            if !is_taken {
+                return Err(taken);
+            }
+        };
+        let trial = run.trial(
+            0,
+            name,
+            TrialStarted {
+                case: name.to_owned(),
+                agent: None,
+                repeat: 1,
+                attempt: 1,
+            },
+        )?;
+        Ok(Self {
+            run,
+            recorder: Recorder::new(trial, started).redacting(redactor),
+        })
+    }
+
+    /// Where it is.
+    pub(super) fn folder(&self) -> &Path {
+        self.run.folder()
+    }
+
+    /// Ends the recording, or says that it is not whole.
+    pub(super) fn end(self, ended: TrialEnded, exit: u8) -> Result<(), RecordError> {
+        if let Some(error) = self.recorder.take_error() {
+            return Err(error);
+        }
+        let at = self.recorder.at();
+        if let Some(trial) = self.recorder.take_trial() {
+            trial.end(at, ended)?;
+        }
+        let reason = None;
+        self.run.end(at, RunEnded { exit, reason })
+    }
+}
+
+/// An end without anything to complain of.
+pub(super) fn well() -> TrialEnded {
+    TrialEnded {
+        outcome: Outcome::Passed,
+        reason: None,
+        blame: None,
+    }
+}
+
+fn run_started(name: &str) -> RunStarted {
+    RunStarted {
+        record: RECORD_VERSION,
+        proctor: env!("CARGO_PKG_VERSION").to_owned(),
+        started: jiff::Timestamp::now().to_string(),
+        name: name.to_owned(),
+        command: std::env::args_os()
+            .map(|arg| arg.to_string_lossy().into_owned())
+            .collect(),
+    }
+}

@@ -1,0 +1,144 @@
+//! Lines out of chunks, as they pass by.
+//!
+//! Its main type is [`Framer`]. It keeps no more than one line, and none beyond its limit: what is
+//! longer is counted and hashed.
+
+use std::mem;
+
+use crate::recorder::Oversized;
+use crate::transport::frames::Bounded;
+
+/// What a line was.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Passing<'a> {
+    /// All of it, without its line feed.
+    Whole(&'a [u8]),
+    /// More than is kept.
+    Oversized(Oversized),
+}
+
+/// Puts lines together.
+pub(crate) struct Framer {
+    line: Bounded,
+    /// Whether a line has begun that has not ended.
+    begun: bool,
+    limit: usize,
+}
+
+impl Framer {
+    /// Lines of at most `limit` bytes are kept.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            line: Bounded::new(limit),
+            begun: false,
+            limit,
+        }
+    }
+
+    /// Takes in a chunk, and hands out every line that ends in it.
+    pub(crate) fn feed(&mut self, mut chunk: &[u8], mut keep: impl FnMut(Passing<'_>)) {
+        while let Some(end) = memchr::memchr(b'\n', chunk) {
+            let (part, rest) = (&chunk[..end], &chunk[end + 1..]);
+            chunk = rest;
+            if !self.begun && part.len() <= self.limit {
+                keep(Passing::Whole(part));
+                continue;
+            }
+            self.line.take(part);
+            self.hand_out(&mut keep);
+        }
+        if !chunk.is_empty() {
+            self.begun = true;
+            self.line.take(chunk);
+        }
+    }
+
+    /// Hands out the line that the end cut short, if there is one.
+    pub(crate) fn end(&mut self, mut keep: impl FnMut(Passing<'_>)) {
+        if self.begun {
+            self.hand_out(&mut keep);
+        }
+    }
+
+    fn hand_out(&mut self, keep: &mut impl FnMut(Passing<'_>)) {
+        self.begun = false;
+        match mem::replace(&mut self.line, Bounded::new(self.limit)).end() {
+            Ok(line) => keep(Passing::Whole(&line)),
+            Err(cut) => keep(Passing::Oversized(cut)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The lines of a text that comes in these chunks, and the line that its end cuts short.
+    fn lines(chunks: &[Vec<u8>], limit: usize) -> Vec<Result<Vec<u8>, u64>> {
+        let mut framer = Framer::new(limit);
+        let mut found = Vec::new();
+        let mut keep = |passing: Passing<'_>| {
+            found.push(match passing {
+                Passing::Whole(line) => Ok(line.to_vec()),
+                Passing::Oversized(cut) => Err(cut.bytes),
+            });
+        };
+        for chunk in chunks {
+            framer.feed(chunk, &mut keep);
+        }
+        framer.end(&mut keep);
+        found
+    }
+
+    #[test]
+    fn lines_end_at_line_feeds_only() {
+        let check = |text: &[u8], expected: &[&[u8]]| {
+            let expected: Vec<_> = expected.iter().map(|line| Ok(line.to_vec())).collect();
+            assert_eq!(lines(&[text.to_vec()], 10), expected);
+        };
+        check(b"", &[]);
+        check(b"\n", &[b""]);
+        check(b"a\nb\r\n\nc", &[b"a", b"b\r", b"", b"c"]);
+        check(b"\xff\0\n", &[b"\xff\0"]);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_hashed_and_does_not_touch_the_next() {
+        let chunks = [b"0123456789\n01234".to_vec(), b"567890\nok".to_vec()];
+        let ok = |text: &str| Ok(text.as_bytes().to_vec());
+        assert_eq!(lines(&chunks, 10), [ok("0123456789"), Err(11), ok("ok")]);
+        let mut framer = Framer::new(3);
+        let mut hash = String::new();
+        framer.feed(b"abcd\n", |passing| {
+            if let Passing::Oversized(cut) = passing {
+                hash = cut.sha256;
+            }
+        });
+        let expected = "88d4266fd4e6338d13b845fcf289579d209c897823b9217da3e161936f031589";
+        assert_eq!(hash, expected);
+    }
+
+    proptest! {
+        #[test]
+        fn lines_are_the_same_however_they_are_cut(
+            chunks in prop::collection::vec(
+                prop::collection::vec(prop_oneof![4 => any::<u8>(), 1 => Just(b'\n')], 0..40),
+                0..12,
+            ),
+            limit in 0_usize..30,
+        ) {
+            let text: Vec<u8> = chunks.concat();
+            let mut expected: Vec<Vec<u8>> = text.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+            if expected.last().is_some_and(Vec::is_empty) {
+                expected.pop();
+            }
+            let expected: Vec<_> = expected
+                .into_iter()
+                .map(|line| if line.len() > limit { Err(line.len() as u64) } else { Ok(line) })
+                .collect();
+            prop_assert_eq!(lines(&chunks, limit), expected);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The reverse proxy: a server on HTTP, offered on loopback.
+//!
+//! Its main type is [`ReverseProxy`]. Bodies and streams pass byte for byte as they come, and only
+//! to and from that one server: its own path, and those that it announced on a stream of the older
+//! HTTP. Discovery of authorisation servers (`/.well-known/…`) is no part of that, so servers that
+//! want a login are given a header in the MCP config.
+
+mod addresses;
+mod asked;
+mod endpoints;
+mod exchange;
+mod inside;
+mod passing;
+mod stream;
+
+use std::io;
+use std::sync::Arc;
+
+use proctor_core::suite::Server;
+use proctor_core::suite::server::Transport;
+
+use self::addresses::Addresses;
+use self::inside::Inside;
+use super::ProxyOptions;
+use super::door::{Admission, Door};
+use super::refusals::Refusals;
+use super::upstream::Upstream;
+use crate::transport::http::AddressError;
+
+/// A server on HTTP, offered on loopback until this is closed or dropped.
+pub struct ReverseProxy {
+    door: Door,
+    inside: Arc<Inside>,
+    url: String,
+    headers: Vec<(String, String)>,
+}
+
+/// Why a server can't be offered.
+#[derive(Debug, thiserror::Error)]
+pub enum ProxyError {
+    /// Its address or a header is wrong.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// It has no address.
+    #[error("the server `{0}` is started, not reached by an address")]
+    NoAddress(String),
+    /// The port can't be listened on.
+    #[error("port {port} of this machine can't be listened on: {error}")]
+    Listen {
+        /// Which, or 0 for any.
+        port: u16,
+        /// Why not.
+        error: io::Error,
+    },
+}
+
+impl ReverseProxy {
+    /// Offers a server on a port of loopback; on one that is free, if it is 0. Must be called within a
+    /// tokio runtime.
+    pub async fn start(
+        server: &Server,
+        options: &ProxyOptions,
+        port: u16,
+        admission: Admission,
+    ) -> Result<Self, ProxyError> {
+        let (url, headers, is_older) = match &server.transport {
+            Transport::Http { url, headers } => (url, headers, false),
+            Transport::Sse { url, headers } => (url, headers, true),
+            Transport::Stdio { .. } => return Err(ProxyError::NoAddress(server.name.clone())),
+        };
+        let upstream = Upstream::new(url, headers)?;
+        let refusals = Refusals::new(&options.recorder, options.actor, server);
+        let inside = Inside::new(upstream, server, options, Arc::new(refusals), is_older);
+        let inside = Arc::new(inside);
+        let serving = inside.clone();
+        let serve = move |request| serving.clone().serve(request);
+        let door = Door::open(port, admission, inside.refusals.clone(), serve).await;
+        let door = door.map_err(|error| ProxyError::Listen { port, error })?;
+        inside.open(Addresses {
+            server: inside.upstream.url().clone(),
+            door: door.origin(),
+            prefix: door.prefix(),
+        });
+        Ok(Self {
+            url: door.url(inside.upstream.url().path()),
+            headers: door.headers(),
+            door,
+            inside,
+        })
+    }
+
+    /// The address to use instead of the server's own.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The headers that a client must send.
+    pub fn headers(&self) -> &[(String, String)] {
+        &self.headers
+    }
+
+    /// Ends every exchange, and waits until that is in the record.
+    pub async fn close(self) {
+        self.door.close().await;
+        self.inside.close();
+    }
+}

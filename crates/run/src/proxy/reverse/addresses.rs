@@ -1,0 +1,83 @@
+//! The addresses that a server of the older HTTP announces, seen from both sides.
+//!
+//! Its main types are [`Addresses`], which knows how a client must say what the server calls
+//! something, and [`Announced`], which knows what was announced, and by whom.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use reqwest::Url;
+
+use crate::recorder::Tap;
+
+/// How many announced addresses are known; the oldest is forgotten.
+const KNOWN: usize = 1_000;
+
+/// Both sides of the proxy.
+#[derive(Clone)]
+pub(super) struct Addresses {
+    /// The server's own address.
+    pub(super) server: Url,
+    /// Where the client comes in: `http://127.0.0.1:1234`.
+    pub(super) door: String,
+    /// What stands before every path there.
+    pub(super) prefix: String,
+}
+
+impl Addresses {
+    /// The path and query of an announced address, if it is one of the server's own.
+    pub(super) fn path(&self, written: &str) -> Option<String> {
+        let joined = self.server.join(written).ok()?;
+        if joined.origin() != self.server.origin() {
+            return None;
+        }
+        Some(match joined.query() {
+            Some(query) => format!("{}?{query}", joined.path()),
+            None => joined.path().to_owned(),
+        })
+    }
+
+    /// The address in the client's terms, if it must be another one to lead here.
+    pub(super) fn changed(&self, written: &str) -> Option<String> {
+        let Self { door, prefix, .. } = self;
+        let path = self.path(written)?;
+        let text = written.trim_matches(|c: char| c <= ' ');
+        let is_slash = |at: usize| matches!(text.as_bytes().get(at), Some(b'/' | b'\\'));
+        if Url::parse(text).is_ok() || (is_slash(0) && is_slash(1)) {
+            return Some(format!("{door}{prefix}{path}"));
+        }
+        (is_slash(0) && !prefix.is_empty()).then(|| format!("{prefix}{text}"))
+    }
+}
+
+/// What was announced, and on which stream.
+#[derive(Default)]
+pub(super) struct Announced(Mutex<VecDeque<(String, Weak<Tap>)>>);
+
+impl Announced {
+    /// A stream named an address.
+    pub(super) fn add(&self, path: String, stream: &Arc<Tap>) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|(other, _)| *other != path);
+        if known.len() == KNOWN {
+            known.pop_front();
+        }
+        known.push_back((path, Arc::downgrade(stream)));
+    }
+
+    /// The stream to which a path and query belong, if they were announced.
+    pub(super) fn exactly(&self, path_and_query: &str) -> Option<Weak<Tap>> {
+        self.last(|known| known == path_and_query)
+    }
+
+    /// The last stream that announced a path, whatever the query.
+    pub(super) fn path(&self, path: &str) -> Option<Weak<Tap>> {
+        self.last(|known| known.split('?').next() == Some(path))
+    }
+
+    fn last(&self, is_it: impl Fn(&str) -> bool) -> Option<Weak<Tap>> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = known.iter().rev().find(|(path, _)| is_it(path));
+        found.map(|(_, stream)| stream.clone())
+    }
+}

@@ -1,0 +1,94 @@
+//! A request that waits for its answer.
+//!
+//! Its main type is [`Asked`]. A client that goes away meanwhile is in the record.
+
+use std::sync::Arc;
+
+use http::Method;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName};
+use proctor_core::event::Direction;
+
+use super::exchange::Exchange;
+use super::passing::Content;
+use super::stream::Stream;
+use crate::proxy::upstream::UpstreamError;
+use crate::web::Broken;
+
+/// What was asked.
+pub(super) struct Asked {
+    pub(super) method: Method,
+    pub(super) exchange: Arc<Exchange>,
+    stream: Option<Stream>,
+    is_answered: bool,
+}
+
+impl Asked {
+    pub(super) fn new(method: &Method, exchange: Exchange, stream: Option<Stream>) -> Self {
+        Self {
+            method: method.clone(),
+            exchange: Arc::new(exchange),
+            stream,
+            is_answered: false,
+        }
+    }
+
+    /// Whether it asks for a stream of the older HTTP.
+    pub(super) fn is_stream(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    /// There is an answer: what it belongs to.
+    pub(super) fn answered(mut self) -> (Arc<Exchange>, Option<Stream>) {
+        self.is_answered = true;
+        (self.exchange.clone(), self.stream.take())
+    }
+
+    /// There is none, and never will be.
+    pub(super) fn failed(mut self, error: &UpstreamError) -> Broken {
+        self.is_answered = true;
+        let why = format!("the server did not answer: {error}");
+        self.exchange.finding(why.clone());
+        if let Some(stream) = self.stream.take() {
+            stream.close(&why);
+        }
+        Broken(why)
+    }
+
+    /// What the answer is made of, by its headers.
+    pub(super) fn content(&self, headers: &HeaderMap) -> Content {
+        let encoding = text(headers, &CONTENT_ENCODING);
+        if let Some(encoding) = encoding.filter(|name| name != "identity") {
+            let detail = format!("the answer is encoded as `{encoding}`, which nobody asked for");
+            self.exchange.finding(detail);
+            return Content::message();
+        }
+        let kind = text(headers, &CONTENT_TYPE).unwrap_or_default();
+        if kind.starts_with("text/event-stream") {
+            return Content::events();
+        }
+        // A POST asks for a message, whatever is said of what comes.
+        let wants_message = self.method == Method::POST && self.exchange.is_paired();
+        if wants_message || kind.starts_with("application/json") {
+            return Content::message();
+        }
+        Content::other()
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            let why = "the client did not wait for the answer";
+            self.exchange
+                .aside(Direction::ToServer, why, &Ok(Vec::new()));
+            if let Some(stream) = self.stream.take() {
+                stream.close(why);
+            }
+        }
+    }
+}
+
+fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    let value = headers.get(name)?.to_str().ok()?;
+    Some(value.trim().to_ascii_lowercase())
+}

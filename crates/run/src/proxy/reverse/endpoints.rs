@@ -1,0 +1,150 @@
+//! The one thing that a proxy changes: the address that the older HTTP tells its client.
+//!
+//! Its main type is [`Endpoints`], which works on a stream of events as it comes. All bytes but those
+//! of that address leave as they came.
+
+use std::sync::Arc;
+
+use memchr::memchr2;
+
+use super::addresses::Addresses;
+
+/// An event that is longer is not held back: no address is that long.
+const LONGEST: usize = 16 << 10;
+
+/// Changes the addresses in the `endpoint` events of a stream.
+pub(super) struct Endpoints {
+    addresses: Arc<Addresses>,
+    /// What is held back: a line that has not ended, and an event with data that has not.
+    held: Vec<u8>,
+    /// Where in it the last line starts.
+    line_start: usize,
+    line_length: usize,
+    /// The rest of the event was too long to be held back.
+    is_passing: bool,
+    is_endpoint: bool,
+    /// Where in what is held the last data is, and how many lines of it there are.
+    data: Option<(usize, usize)>,
+    data_lines: usize,
+    /// A carriage return ended the last line, so that a line feed right after it is part of it.
+    after_return: bool,
+}
+
+impl Endpoints {
+    pub(super) fn new(addresses: Arc<Addresses>) -> Self {
+        Self {
+            addresses,
+            held: Vec::new(),
+            line_start: 0,
+            line_length: 0,
+            is_passing: false,
+            is_endpoint: false,
+            data: None,
+            data_lines: 0,
+            after_return: false,
+        }
+    }
+
+    /// Takes in a chunk, and gives what can leave.
+    pub(super) fn take(&mut self, chunk: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.held.len() + chunk.len());
+        let mut rest = chunk;
+        while let Some(&first) = rest.first() {
+            if std::mem::take(&mut self.after_return) && first == b'\n' {
+                self.break_again(&mut out);
+                rest = &rest[1..];
+                continue;
+            }
+            let end = memchr2(b'\n', b'\r', rest);
+            self.part(&rest[..end.unwrap_or(rest.len())], &mut out);
+            let Some(end) = end else { break };
+            self.line_end(rest[end], &mut out);
+            self.after_return = rest[end] == b'\r';
+            rest = &rest[end + 1..];
+        }
+        out
+    }
+
+    /// What was still held back when the stream ended.
+    pub(super) fn end(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.held)
+    }
+
+    fn part(&mut self, part: &[u8], out: &mut Vec<u8>) {
+        self.line_length += part.len();
+        if !self.is_passing && self.held.len() + part.len() > LONGEST {
+            self.is_passing = true;
+            out.append(&mut self.held);
+        }
+        let to = if self.is_passing { out } else { &mut self.held };
+        to.extend_from_slice(part);
+    }
+
+    fn line_end(&mut self, end: u8, out: &mut Vec<u8>) {
+        if std::mem::take(&mut self.line_length) == 0 {
+            self.event_end();
+            out.append(&mut self.held);
+            out.push(end);
+            self.line_start = 0;
+            return;
+        }
+        if self.is_passing {
+            out.push(end);
+            return;
+        }
+        self.field();
+        self.held.push(end);
+        if self.data_lines == 0 {
+            out.append(&mut self.held);
+        }
+        self.line_start = self.held.len();
+    }
+
+    /// The second half of a line break.
+    fn break_again(&mut self, out: &mut Vec<u8>) {
+        let to = if self.held.is_empty() {
+            out
+        } else {
+            &mut self.held
+        };
+        to.push(b'\n');
+        self.line_start = self.held.len();
+    }
+
+    fn field(&mut self) {
+        let line = &self.held[self.line_start..];
+        let (name, value) = match memchr::memchr(b':', line) {
+            Some(colon) => (&line[..colon], &line[colon + 1..]),
+            None => (line, &[][..]),
+        };
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match name {
+            b"event" => self.is_endpoint = value == b"endpoint",
+            b"data" => {
+                self.data_lines += 1;
+                self.data = Some((self.held.len() - value.len(), self.held.len()));
+            }
+            _ => {}
+        }
+    }
+
+    fn event_end(&mut self) {
+        let is_whole = !std::mem::take(&mut self.is_passing);
+        let is_endpoint = std::mem::take(&mut self.is_endpoint);
+        let is_one = std::mem::take(&mut self.data_lines) == 1;
+        let Some((start, end)) = self
+            .data
+            .take()
+            .filter(|_| is_whole && is_endpoint && is_one)
+        else {
+            return;
+        };
+        let written = std::str::from_utf8(&self.held[start..end]).ok();
+        if let Some(changed) = written.and_then(|written| self.addresses.changed(written)) {
+            self.held.splice(start..end, changed.into_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

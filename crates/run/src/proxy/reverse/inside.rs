@@ -1,0 +1,202 @@
+//! What the exchanges of a proxy share: where each goes, and where it is kept.
+//!
+//! Its main type is [`Inside`].
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use http::header::{CONTENT_LENGTH, LOCATION};
+use http::{Method, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use proctor_core::event::{Direction, Wire};
+use proctor_core::suite::Server;
+
+use super::addresses::{Addresses, Announced};
+use super::asked::Asked;
+use super::exchange::Exchange;
+use super::passing::{Content, Passing};
+use super::stream::Stream;
+use crate::proxy::ProxyOptions;
+use crate::proxy::refusals::Refusals;
+use crate::proxy::upstream::Upstream;
+use crate::recorder::Tap;
+use crate::web::{Broken, Request, Response, whole};
+
+/// What all exchanges share.
+pub(super) struct Inside {
+    pub(super) upstream: Upstream,
+    server: Server,
+    options: ProxyOptions,
+    pub(super) refusals: Arc<Refusals>,
+    /// Whether the server is known to speak the older HTTP.
+    is_older: bool,
+    /// Whether it is known to speak the newer.
+    has_posted: AtomicBool,
+    exchanges: AtomicU64,
+    /// The connection of all that belongs to no stream of the older HTTP. It is opened for the first
+    /// request.
+    tap: OnceLock<Arc<Tap>>,
+    addresses: OnceLock<Arc<Addresses>>,
+    announced: Arc<Announced>,
+}
+
+/// Where a request goes, and where it is kept.
+struct Route {
+    /// The path and query to ask the server for.
+    target: String,
+    exchange: Exchange,
+    /// The connection that it opens in the record, and that ends with it.
+    stream: Option<Stream>,
+}
+
+impl Inside {
+    pub(super) fn new(
+        upstream: Upstream,
+        server: &Server,
+        options: &ProxyOptions,
+        refusals: Arc<Refusals>,
+        is_older: bool,
+    ) -> Self {
+        Self {
+            upstream,
+            server: server.clone(),
+            options: options.clone(),
+            refusals,
+            is_older,
+            has_posted: AtomicBool::new(false),
+            exchanges: AtomicU64::new(0),
+            tap: OnceLock::new(),
+            addresses: OnceLock::new(),
+            announced: Arc::default(),
+        }
+    }
+
+    /// Lets requests pass, now that it is known where they come in.
+    pub(super) fn open(&self, addresses: Addresses) {
+        self.addresses.get_or_init(|| Arc::new(addresses));
+    }
+
+    pub(super) fn close(&self) {
+        if let Some(tap) = self.tap.get() {
+            tap.close("the proxy was closed".to_owned(), None);
+        }
+    }
+
+    pub(super) async fn serve(self: Arc<Self>, request: Request) -> Result<Response, Broken> {
+        let Some(route) = self.route(&request) else {
+            return Ok(self.refuse(request.uri().path()));
+        };
+        let asked = Asked::new(request.method(), route.exchange, route.stream);
+        let path = request.uri().path_and_query().map_or("/", |p| p.as_str());
+        // What the configured address has besides may be secret.
+        let line = format!("{} {}{path}", request.method(), self.upstream.origin());
+        let mut request = request.map(|body| Passing::request(body, asked.exchange.clone()));
+        if let Err(error) = self.upstream.prepare(&mut request, &route.target) {
+            return Err(asked.failed(&error));
+        }
+        asked
+            .exchange
+            .head(Direction::ToServer, line, request.headers());
+        let request = request.map(BodyExt::boxed_unsync);
+        match self.upstream.exchange(request).await {
+            Ok(response) => Ok(self.answer(asked, response)),
+            Err(error) => Err(asked.failed(&error)),
+        }
+    }
+
+    fn answer(&self, asked: Asked, mut response: http::Response<Incoming>) -> Response {
+        let (status, headers) = (response.status(), response.headers());
+        asked
+            .exchange
+            .head(Direction::ToClient, status.to_string(), headers);
+        if let Some(location) = headers.get(LOCATION).filter(|_| status.is_redirection()) {
+            let location = String::from_utf8_lossy(location.as_bytes());
+            let detail = format!("a redirect, which leads around the proxy, to `{location}`");
+            asked.exchange.finding(detail);
+        }
+        if asked.method == Method::POST && status.is_success() && asked.exchange.is_paired() {
+            self.has_posted.store(true, Ordering::Relaxed);
+        }
+        let content = asked.content(headers);
+        if asked.is_stream() && matches!(content, Content::Events(_)) {
+            // An address on it may become longer.
+            response.headers_mut().remove(CONTENT_LENGTH);
+        }
+        let (exchange, stream) = asked.answered();
+        response.map(|body| Passing::response(body, exchange, content, stream).boxed_unsync())
+    }
+
+    fn route(&self, request: &Request) -> Option<Route> {
+        let uri = request.uri();
+        let asked = uri.path_and_query().map_or("/", |p| p.as_str());
+        let posts = *request.method() == Method::POST;
+        let announced = self.announced.exactly(asked).filter(|_| posts);
+        let is_own = uri.path() == self.upstream.url().path();
+        let announced = announced.or_else(|| {
+            let path = self.announced.path(uri.path());
+            path.filter(|_| !is_own)
+        });
+        let number = self.exchanges.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Some(stream) = announced {
+            // Its stream may have ended.
+            let tap = stream.upgrade().unwrap_or_else(|| self.tap().clone());
+            return Some(Route {
+                target: asked.to_owned(),
+                exchange: Exchange::unpaired(tap, number),
+                stream: None,
+            });
+        }
+        if !is_own {
+            return None;
+        }
+        let target = with_queries(uri.path(), [self.upstream.url().query(), uri.query()]);
+        let is_newer = self.has_posted.load(Ordering::Relaxed);
+        if *request.method() == Method::GET && (self.is_older || !is_newer) {
+            let tap = self.connection(Wire::Sse);
+            return Some(Route {
+                target,
+                exchange: Exchange::unpaired(tap.clone(), number),
+                stream: Some(Stream {
+                    addresses: self.addresses.get()?.clone(),
+                    announced: self.announced.clone(),
+                    tap,
+                }),
+            });
+        }
+        Some(Route {
+            target,
+            exchange: Exchange::paired(self.tap().clone(), number),
+            stream: None,
+        })
+    }
+
+    fn refuse(&self, path: &str) -> Response {
+        let why = format!("it asks for `{path}`, which is not the server's own path");
+        self.refusals.refused(&why);
+        let text = format!("refused by Proctor: {why}\n");
+        whole(StatusCode::FORBIDDEN, "text/plain", text)
+    }
+
+    fn tap(&self) -> &Arc<Tap> {
+        let wire = if self.is_older { Wire::Sse } else { Wire::Http };
+        self.tap.get_or_init(|| self.connection(wire))
+    }
+
+    fn connection(&self, wire: Wire) -> Arc<Tap> {
+        let Server { name, written, .. } = &self.server;
+        let ProxyOptions {
+            recorder, actor, ..
+        } = &self.options;
+        recorder.open(name, *actor, wire, written)
+    }
+}
+
+/// A path with all of what is asked of it.
+fn with_queries(path: &str, queries: [Option<&str>; 2]) -> String {
+    let queries: Vec<&str> = queries.into_iter().flatten().collect();
+    match queries.as_slice() {
+        [] => path.to_owned(),
+        queries => format!("{path}?{}", queries.join("&")),
+    }
+}

@@ -1,0 +1,233 @@
+//! A body on its way through: what it says is kept before the end of it leaves.
+//!
+//! Its main type is [`Passing`].
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use proctor_core::event::Direction;
+use proctor_core::record::MAX_FRAME;
+
+use super::endpoints::Endpoints;
+use super::exchange::Exchange;
+use super::stream::Stream;
+use crate::proxy::upstream::causes;
+use crate::transport::frames::Bounded;
+use crate::transport::sse::Events;
+use crate::web::Broken;
+
+/// What a body is made of.
+pub(super) enum Content {
+    /// One message, or a batch.
+    Message(Bounded),
+    /// Something else.
+    Other(Bounded),
+    /// Events, each with a message.
+    Events(Events),
+}
+
+impl Content {
+    pub(super) fn message() -> Self {
+        Self::Message(Bounded::new(MAX_FRAME))
+    }
+
+    pub(super) fn other() -> Self {
+        Self::Other(Bounded::new(MAX_FRAME))
+    }
+
+    pub(super) fn events() -> Self {
+        Self::Events(Events::new(MAX_FRAME))
+    }
+}
+
+/// A body that is kept while it passes.
+pub(super) struct Passing {
+    inner: Incoming,
+    exchange: Arc<Exchange>,
+    direction: Direction,
+    /// Nothing, once it has ended.
+    content: Option<Content>,
+    /// The stream of the older HTTP that it is.
+    stream: Option<Stream>,
+    endpoints: Option<Endpoints>,
+}
+
+impl Passing {
+    pub(super) fn request(inner: Incoming, exchange: Arc<Exchange>) -> Self {
+        Self::new(
+            inner,
+            exchange,
+            Direction::ToServer,
+            Content::message(),
+            None,
+        )
+    }
+
+    pub(super) fn response(
+        inner: Incoming,
+        exchange: Arc<Exchange>,
+        content: Content,
+        stream: Option<Stream>,
+    ) -> Self {
+        Self::new(inner, exchange, Direction::ToClient, content, stream)
+    }
+
+    fn new(
+        inner: Incoming,
+        exchange: Arc<Exchange>,
+        direction: Direction,
+        content: Content,
+        stream: Option<Stream>,
+    ) -> Self {
+        let is_stream = matches!(content, Content::Events(_));
+        let mut passing = Self {
+            inner,
+            exchange,
+            direction,
+            content: Some(content),
+            endpoints: stream.as_ref().filter(|_| is_stream).map(Stream::endpoints),
+            stream,
+        };
+        // Nobody asks a body that is empty.
+        if passing.inner.is_end_stream() {
+            passing.end();
+        }
+        passing
+    }
+
+    /// Keeps a part, and gives what goes on of it.
+    fn part(&mut self, part: Bytes) -> Bytes {
+        match &mut self.content {
+            Some(Content::Message(body) | Content::Other(body)) => body.take(&part),
+            Some(Content::Events(events)) => {
+                for event in events.take(&part) {
+                    match &self.stream {
+                        Some(stream) if event.name == "endpoint" => {
+                            stream.announce(&self.exchange, &event.data);
+                        }
+                        _ => self.exchange.frame(self.direction, event.data),
+                    }
+                }
+            }
+            None => {}
+        }
+        match &mut self.endpoints {
+            Some(endpoints) => endpoints.take(&part).into(),
+            None => part,
+        }
+    }
+
+    /// Keeps what is known only now that all has come.
+    fn end(&mut self) {
+        let why = match self.content.take() {
+            Some(Content::Message(body)) => {
+                self.exchange.frame(self.direction, body.end());
+                "the server answered with no stream"
+            }
+            Some(Content::Other(body)) => {
+                let body = body.end();
+                if body.as_ref().map_or(true, |body| !body.is_empty()) {
+                    self.exchange.aside(self.direction, "no message", &body);
+                }
+                "the server answered with no stream"
+            }
+            Some(Content::Events(events)) => {
+                if let Some(rest) = events.end() {
+                    let why = "the last event has no end";
+                    self.exchange.aside(self.direction, why, &rest);
+                }
+                "the server ended the stream"
+            }
+            None => return,
+        };
+        self.close(why);
+    }
+
+    /// It ended before its end.
+    fn broke(&mut self, why: &str) {
+        match self.content.take() {
+            Some(Content::Message(body) | Content::Other(body)) => {
+                self.exchange.aside(self.direction, why, &body.end());
+            }
+            Some(Content::Events(events)) => {
+                let rest = events.end().unwrap_or_else(|| Ok(Vec::new()));
+                self.exchange.aside(self.direction, why, &rest);
+            }
+            None => return,
+        }
+        self.close(why);
+    }
+
+    fn close(&mut self, why: &str) {
+        if let Some(stream) = self.stream.take() {
+            stream.close(why);
+        }
+    }
+
+    /// What was held back to the end.
+    fn rest(&mut self) -> Option<Bytes> {
+        let rest = self.endpoints.take()?.end();
+        (!rest.is_empty()).then(|| rest.into())
+    }
+}
+
+impl Body for Passing {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        loop {
+            if self.content.is_none() {
+                return Poll::Ready(self.rest().map(|rest| Ok(Frame::data(rest))));
+            }
+            match ready!(Pin::new(&mut self.inner).poll_frame(context)) {
+                None => self.end(),
+                Some(Err(error)) => {
+                    let why = format!("broke off: {}", causes(&error));
+                    self.exchange.finding(why.clone());
+                    self.broke(&why);
+                    return Poll::Ready(Some(Err(Broken(why))));
+                }
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(part) => {
+                        let part = self.part(part);
+                        if self.inner.is_end_stream() {
+                            self.end();
+                        }
+                        if !part.is_empty() {
+                            return Poll::Ready(Some(Ok(Frame::data(part))));
+                        }
+                    }
+                    Err(frame) => return Poll::Ready(Some(Ok(frame))),
+                },
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.content.is_none() && self.endpoints.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self.endpoints {
+            Some(_) => SizeHint::default(),
+            None => self.inner.size_hint(),
+        }
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        match self.direction {
+            Direction::ToServer => self.broke("the rest of the request was not taken"),
+            Direction::ToClient => self.broke("the client did not wait for the rest"),
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! A stream of the older HTTP, on which a server says where it takes messages.
+//!
+//! Its main type is [`Stream`].
+
+use std::sync::Arc;
+
+use proctor_core::event::Direction;
+
+use super::addresses::{Addresses, Announced};
+use super::endpoints::Endpoints;
+use super::exchange::Exchange;
+use crate::recorder::{Oversized, Tap};
+
+/// A stream, which has a connection of its own in the record. That ends with it.
+pub(super) struct Stream {
+    pub(super) addresses: Arc<Addresses>,
+    pub(super) announced: Arc<Announced>,
+    pub(super) tap: Arc<Tap>,
+}
+
+impl Stream {
+    /// What changes the addresses on it.
+    pub(super) fn endpoints(&self) -> Endpoints {
+        Endpoints::new(self.addresses.clone())
+    }
+
+    /// The server said where it takes messages.
+    pub(super) fn announce(&self, exchange: &Exchange, written: &Result<Vec<u8>, Oversized>) {
+        exchange.aside(Direction::ToClient, "event `endpoint`", written);
+        let text = written.as_ref().ok().map(|t| String::from_utf8_lossy(t));
+        match text.and_then(|text| self.addresses.path(&text)) {
+            Some(path) => self.announced.add(path, &self.tap),
+            None => exchange.finding("the endpoint is not on this server".to_owned()),
+        }
+    }
+
+    pub(super) fn close(self, why: &str) {
+        self.tap.close(why.to_owned(), None);
+    }
+}

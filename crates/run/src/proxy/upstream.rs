@@ -1,0 +1,248 @@
+//! The one server that a proxy reaches over HTTP.
+//!
+//! Its main type is [`Upstream`]. It sends what it is given to that server and to no other, and adds
+//! nothing but what the user configured. Redirects are not followed. Knows nothing of records.
+
+use std::time::Duration;
+
+use http::header::{
+    ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, HOST, HeaderName, HeaderValue, ORIGIN,
+    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use http::{HeaderMap, Uri, Version};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use reqwest::Url;
+use rustls::{ClientConfig, RootCertStore};
+
+use crate::transport::http::{AddressError, parse_headers, parse_url};
+use crate::web::{Body, Broken};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a connection that nobody uses is kept. Common servers close theirs after five seconds,
+/// and a request that crosses such an end is lost.
+const IDLE: Duration = Duration::from_secs(3);
+
+/// What belongs to one connection, not to what is said on it.
+const HOP: [HeaderName; 9] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// A server, and the connections to it.
+pub(crate) struct Upstream {
+    url: Url,
+    host: HeaderValue,
+    headers: HeaderMap,
+    client: Client<HttpsConnector<HttpConnector>, Body>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UpstreamError {
+    /// What was asked for is no path.
+    #[error("`{0}` is no path")]
+    Target(String),
+    /// The server could not be reached, or broke off. The address, which may hold a secret, is not in
+    /// it.
+    #[error("{0}")]
+    Broken(String),
+}
+
+impl Upstream {
+    /// The server at an address, with the headers that it wants.
+    pub(crate) fn new<'a>(
+        url: &str,
+        headers: impl IntoIterator<Item = (&'a String, &'a String)>,
+    ) -> Result<Self, AddressError> {
+        let not_an_address = || AddressError::Url(url.to_owned());
+        let parsed = parse_url(url)?;
+        let name = parsed.host_str().ok_or_else(not_an_address)?;
+        let host = match parsed.port() {
+            Some(port) => format!("{name}:{port}"),
+            None => name.to_owned(),
+        };
+        let mut all = HeaderMap::new();
+        all.extend(credentials(&parsed).map(|value| (AUTHORIZATION, value)));
+        // What is configured wins over what the address says.
+        for (name, value) in &parse_headers(headers)? {
+            all.insert(name, value.clone());
+        }
+        Ok(Self {
+            client: client(parsed.scheme() == "https")?,
+            host: HeaderValue::try_from(host).map_err(|_| not_an_address())?,
+            headers: all,
+            url: parsed,
+        })
+    }
+
+    /// Its address. A name and password may be in it.
+    pub(crate) fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Where it is, without a path and without secrets.
+    pub(crate) fn origin(&self) -> String {
+        self.url.origin().ascii_serialization()
+    }
+
+    /// Sends a request to a path of the server. What comes back can be passed on as it is.
+    pub(crate) async fn send(
+        &self,
+        mut request: http::Request<Body>,
+        path_and_query: &str,
+    ) -> Result<http::Response<Incoming>, UpstreamError> {
+        self.prepare(&mut request, path_and_query)?;
+        self.exchange(request).await
+    }
+
+    /// Makes a client's request one to the server.
+    pub(crate) fn prepare<B>(
+        &self,
+        request: &mut http::Request<B>,
+        path_and_query: &str,
+    ) -> Result<(), UpstreamError> {
+        let authority = self.host.to_str().unwrap_or_default();
+        let uri = Uri::builder()
+            .scheme(self.url.scheme())
+            .authority(authority)
+            .path_and_query(path_and_query)
+            .build();
+        *request.uri_mut() = uri.map_err(|_| UpstreamError::Target(path_and_query.to_owned()))?;
+        *request.version_mut() = Version::HTTP_11;
+        let headers = request.headers_mut();
+        remove_hops(headers);
+        // An encoded answer could not be read in the record.
+        headers.remove(ACCEPT_ENCODING);
+        headers.insert(HOST, self.host.clone());
+        if headers.contains_key(ORIGIN)
+            && let Ok(origin) = HeaderValue::try_from(self.origin())
+        {
+            headers.insert(ORIGIN, origin);
+        }
+        for (name, value) in &self.headers {
+            headers.insert(name, value.clone());
+        }
+        Ok(())
+    }
+
+    /// Sends a request that was prepared.
+    pub(crate) async fn exchange(
+        &self,
+        request: http::Request<Body>,
+    ) -> Result<http::Response<Incoming>, UpstreamError> {
+        let sent = self.client.request(request).await;
+        let mut response = sent.map_err(|error| UpstreamError::Broken(causes(&error)))?;
+        *response.version_mut() = Version::HTTP_11;
+        remove_hops(response.headers_mut());
+        Ok(response)
+    }
+}
+
+/// A body that is passed on as it comes.
+pub(crate) fn passed(body: Incoming) -> Body {
+    body.map_err(|error| Broken(causes(&error))).boxed_unsync()
+}
+
+/// An error with its causes.
+pub(crate) fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+fn remove_hops(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in HOP.iter().chain(&named) {
+        headers.remove(name);
+    }
+}
+
+/// The header that stands for a name and password in an address.
+fn credentials(url: &Url) -> Option<HeaderValue> {
+    if url.username().is_empty() && url.password().is_none() {
+        return None;
+    }
+    let mut both = percent_decoded(url.username());
+    both.push(b':');
+    both.extend(percent_decoded(url.password().unwrap_or_default()));
+    let value = format!("Basic {}", data_encoding::BASE64.encode(&both));
+    let mut value = HeaderValue::try_from(value).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+fn percent_decoded(text: &str) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let digits = after.get(..2).filter(|_| first == b'%');
+        let byte = digits.and_then(|digits| {
+            data_encoding::HEXLOWER_PERMISSIVE
+                .decode(digits)
+                .ok()?
+                .pop()
+        });
+        decoded.push(byte.unwrap_or(first));
+        rest = if byte.is_some() { &after[2..] } else { after };
+    }
+    decoded
+}
+
+fn client(is_secure: bool) -> Result<Client<HttpsConnector<HttpConnector>, Body>, AddressError> {
+    let setup = |error: rustls::Error| AddressError::Setup(error.to_string());
+    let mut connector = HttpConnector::new();
+    connector.set_nodelay(true);
+    connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    connector.enforce_http(false);
+    let connector = HttpsConnectorBuilder::new()
+        .with_tls_config(tls(is_secure).map_err(setup)?)
+        .https_or_http()
+        .enable_http1()
+        .wrap_connector(connector);
+    // A request is sent again only if the connection had ended before any of it was sent.
+    Ok(Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE)
+        .http1_preserve_header_case(true)
+        .build(connector))
+}
+
+/// Trusts what the system trusts; or nothing where nothing is asked, since to find that out takes
+/// time.
+fn tls(is_secure: bool) -> Result<ClientConfig, rustls::Error> {
+    use hyper_rustls::ConfigBuilderExt;
+    let provider = rustls::crypto::ring::default_provider();
+    let builder = ClientConfig::builder_with_provider(provider.into())
+        .with_safe_default_protocol_versions()?;
+    let builder = if is_secure {
+        builder.try_with_platform_verifier()?
+    } else {
+        builder.with_root_certificates(RootCertStore::empty())
+    };
+    Ok(builder.with_no_client_auth())
+}
+
+#[cfg(test)]
+mod tests;

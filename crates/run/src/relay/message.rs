@@ -1,0 +1,92 @@
+//! What a relay and the run say to each other: a kind, a length, and as many bytes.
+//!
+//! The first message comes from the relay and carries its streams.
+
+/// The bytes before the body of a message.
+pub(crate) const HEAD: usize = 5;
+
+/// The longest body.
+pub(crate) const MAX_BODY: usize = 64 << 10;
+
+/// What a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// From the relay: here are my input and output.
+    HandOver,
+    /// From the relay: I was told to end.
+    Leave,
+    /// To the relay: write this to your stderr.
+    Errors,
+    /// To the relay: the server ended with this code.
+    Exited,
+    /// To the relay: the server ended by this signal.
+    Signalled,
+    /// To the relay: there is no server, for this reason.
+    Refused,
+}
+
+const KINDS: [(u8, Kind); 6] = [
+    (b'H', Kind::HandOver),
+    (b'L', Kind::Leave),
+    (b'e', Kind::Errors),
+    (b'x', Kind::Exited),
+    (b's', Kind::Signalled),
+    (b'r', Kind::Refused),
+];
+
+/// A message. A body that is too long is cut.
+pub(crate) fn render(kind: Kind, body: &[u8]) -> Vec<u8> {
+    let body = &body[..body.len().min(MAX_BODY)];
+    let byte = KINDS.iter().find(|(_, known)| *known == kind);
+    let byte = byte.map_or(b'?', |(byte, _)| *byte);
+    let length = u32::try_from(body.len()).unwrap_or_default();
+    let mut message = Vec::with_capacity(HEAD + body.len());
+    message.push(byte);
+    message.extend_from_slice(&length.to_le_bytes());
+    message.extend_from_slice(body);
+    message
+}
+
+/// The kind of a message and the length of its body; nothing, if it is no message.
+pub(crate) fn read_head(head: [u8; HEAD]) -> Option<(Kind, usize)> {
+    let [byte, length @ ..] = head;
+    let (_, kind) = KINDS.iter().find(|(known, _)| *known == byte)?;
+    let length = usize::try_from(u32::from_le_bytes(length)).ok()?;
+    (length <= MAX_BODY).then_some((*kind, length))
+}
+
+/// A number as the body of a message.
+pub(crate) fn number(body: &[u8]) -> Option<i32> {
+    Some(i32::from_le_bytes(body.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_rendered_is_read_back() {
+        for (_, kind) in KINDS {
+            let message = render(kind, b"body");
+            let (head, body) = message.split_first_chunk().unwrap();
+            assert_eq!(read_head(*head), Some((kind, 4)));
+            assert_eq!(body, b"body");
+        }
+        let long = render(Kind::Errors, &vec![0; MAX_BODY + 1]);
+        assert_eq!(long.len(), HEAD + MAX_BODY);
+    }
+
+    #[test]
+    fn what_is_no_message_is_not_read() {
+        assert_eq!(read_head(*b"GET /"), None);
+        assert_eq!(read_head([0; HEAD]), None);
+        assert_eq!(read_head([b'e', 1, 0, 1, 0]), None);
+        assert_eq!(
+            read_head([b'e', 0, 0, 1, 0]),
+            Some((Kind::Errors, MAX_BODY))
+        );
+        assert_eq!(read_head([b'e', 255, 255, 255, 255]), None);
+        assert_eq!(number(b"123"), None);
+        assert_eq!(number(&(-2_i32).to_le_bytes()), Some(-2));
+    }
+}
