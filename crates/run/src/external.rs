@@ -5,11 +5,13 @@
 //! that the tap can tell. An [`Adapter`] turns the assignment into a [`Launch`], and what the program
 //! says into a [`Told`]; only [`program`] starts anything.
 
+mod acp;
 mod assignment;
 mod program;
 
 use proctor_core::suite::agent::{Agent, AgentKind, Commands};
 
+pub(crate) use self::acp::{WorkError, work};
 pub(crate) use self::assignment::{Access, Assignment, Endpoint, Launch, Offered, Told, Way};
 pub(crate) use self::program::{Post, StartError, Started, Written};
 

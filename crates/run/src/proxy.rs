@@ -9,8 +9,8 @@ mod door;
 mod framer;
 mod refusals;
 mod relay;
-mod session;
 mod reverse;
+mod session;
 mod started;
 mod streams;
 mod token;
@@ -25,11 +25,11 @@ use crate::recorder::Recorder;
 
 pub use self::door::Admission;
 pub use self::relay::{Admit, Relay};
+pub use self::reverse::{ProxyError, ReverseProxy};
 pub use self::session::{Cause, Client, Leave, SessionEnd, serve};
 pub use self::started::StartError;
 pub use self::streams::{Standard, standard};
 pub(crate) use self::streams::{copied_in, copied_out};
-pub use self::reverse::{ProxyError, ReverseProxy};
 
 /// What every proxy needs to know.
 #[derive(Clone)]

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use self::client::Client;
 use self::preset::Preset;
-pub(crate) use self::work::work;
+pub(crate) use self::work::{WorkError, work};
 use super::{Acp, Assignment, Launch, Offered, Way};
 use crate::model::Format;
 
@@ -224,6 +224,11 @@ fn plain(name: &str) -> String {
     name.chars()
         .map(|c| if is_plain(c) { c } else { '_' })
         .collect()
+}
+
+/// The end of what a program complained about, to be put behind a reason.
+fn last_words(stderr: &str) -> String {
+    stderr.to_owned()
 }
 
 #[cfg(test)]

@@ -57,11 +57,7 @@ impl Preset {
     }
 
     /// Adds what it needs for an assignment.
-    pub(super) fn configure(
-        &self,
-        assignment: &Assignment,
-        plan: &mut Plan,
-    ) -> Result<(), Unfit> {
+    pub(super) fn configure(&self, assignment: &Assignment, plan: &mut Plan) -> Result<(), Unfit> {
         if assignment.access.endpoint.is_some() {
             // Whoever says where the model is, says with which key.
             for name in self.variables {

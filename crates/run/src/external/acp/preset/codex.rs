@@ -96,9 +96,8 @@ fn table(server: &Offered, alias: &str) -> Result<String, Unfit> {
             ));
         }
         Way::Http { url, headers } => {
-            let pair = |(name, value): &(String, String)| {
-                format!("{} = {}", quoted(name), quoted(value))
-            };
+            let pair =
+                |(name, value): &(String, String)| format!("{} = {}", quoted(name), quoted(value));
             let headers: Vec<String> = headers.iter().map(pair).collect();
             let url = quoted(url);
             table.push_str(&format!(

@@ -17,11 +17,7 @@ pub(super) static PRESET: Preset = Preset {
     install: "npm install -g @google/gemini-cli@latest",
     version: &["--version"],
     formats: &[Format::Gemini],
-    variables: &[
-        "GEMINI_API_KEY",
-        "GOOGLE_API_KEY",
-        "GOOGLE_GEMINI_BASE_URL",
-    ],
+    variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL"],
     skills: Some((".gemini/skills", "activate_skill")),
     dialect: Dialect::Gemini,
     leaves: false,
