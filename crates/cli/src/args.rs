@@ -2,6 +2,7 @@
 
 mod check;
 mod evals;
+mod model;
 mod record;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ pub(crate) use self::check::{CheckArgs, RunArgs};
 pub(crate) use self::evals::{
     EvalServersArgs, EvalsCommand, EvalsInitArgs, EvalsListArgs, EvalsRunArgs, EvalsValidateArgs,
 };
+pub(crate) use self::model::{ModelCommand, ModelServeArgs};
 pub(crate) use self::record::RecordArgs;
 
 /// A test runner for MCP servers.
@@ -52,6 +54,8 @@ pub(crate) enum Command {
     Result(ResultCommand),
     #[command(subcommand)]
     Evals(Box<EvalsCommand>),
+    #[command(subcommand)]
+    Model(ModelCommand),
     Schema(SchemaArgs),
     Init(InitArgs),
 }

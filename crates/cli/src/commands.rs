@@ -5,6 +5,7 @@ pub(crate) mod check;
 pub(crate) mod evals;
 pub(crate) mod init;
 pub(crate) mod list;
+pub(crate) mod model;
 pub(crate) mod record;
 mod runs;
 pub(crate) mod schema;

@@ -10,7 +10,7 @@ mod snippet;
 use clap::Parser;
 use proctor_run::{guard, relay};
 
-use crate::args::{Arguments, Command, ResultCommand};
+use crate::args::{Arguments, Command, ModelCommand, ResultCommand};
 use crate::exit::Exit;
 
 fn main() -> std::process::ExitCode {
@@ -62,6 +62,7 @@ fn main() -> std::process::ExitCode {
         },
         Command::Result(ResultCommand::View(args)) => commands::view::run(&args),
         Command::Evals(command) => commands::evals::run(&command),
+        Command::Model(ModelCommand::Serve(args)) => commands::model::serve(&args),
         Command::Schema(args) => commands::schema::run(&args),
         Command::Init(args) => commands::init::run(&args),
     };

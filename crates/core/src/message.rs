@@ -127,7 +127,8 @@ impl Message<'_> {
 }
 
 impl Id {
-    fn of(raw: &RawValue) -> Self {
+    /// The id that is written so. A progress token is compared in the same way.
+    pub fn of(raw: &RawValue) -> Self {
         if raw.get() == "null" {
             return Self::Absent;
         }

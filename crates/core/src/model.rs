@@ -47,10 +47,22 @@ pub struct Tool {
 pub enum Message {
     /// What the user says.
     User(String),
+    /// What the user shows.
+    Media(Media),
     /// What the model said.
     Assistant(Turn),
     /// What came of the calls of the turn before, all of them.
     Results(Vec<ToolResult>),
+}
+
+/// A picture or a sound.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Media {
+    /// What it is, such as `image/png`.
+    pub mime_type: String,
+    /// Its bytes, in base64.
+    pub data: String,
 }
 
 /// What a model says at once.
@@ -119,6 +131,9 @@ pub struct ToolResult {
     /// Whether that says that it failed.
     #[serde(default)]
     pub is_error: bool,
+    /// Pictures and sounds in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub media: Vec<Media>,
 }
 
 /// What a model replied.

@@ -14,6 +14,7 @@ use crate::problem::SourceText;
 
 mod conversation;
 mod estimate;
+mod naming;
 mod quote;
 mod resolve;
 pub mod script_file;
@@ -21,8 +22,10 @@ pub mod script_file;
 mod tests;
 
 use self::conversation::Conversation;
+use self::naming::Meant;
 use self::quote::{Quote, Quoting, QuotingValue};
 
+pub use self::naming::Names;
 pub(crate) use self::resolve::resolve;
 
 /// Rules that stand in for a model.
@@ -70,6 +73,8 @@ struct Says {
     stop: Stop,
     input: Option<u64>,
     output: Option<u64>,
+    cached: Option<u64>,
+    reasoning: Option<u64>,
 }
 
 #[derive(Debug, Clone)]
@@ -146,6 +151,19 @@ pub enum ScriptError {
         /// The tools on offer; of many, the first few.
         tools: Vec<String>,
     },
+    /// A rule calls a tool, and several on offer may be meant.
+    #[error(
+        "the rule at line {line} calls `{tool}`, which may be any of {}; write the server's name before it, as in `server__{tool}`",
+        listed(.offered.iter().map(String::as_str))
+    )]
+    Ambiguous {
+        /// Where the rule starts.
+        line: u32,
+        /// What it calls.
+        tool: String,
+        /// What may be meant.
+        offered: Vec<String>,
+    },
     /// A rule quotes what is not there.
     #[error("the rule at line {line} quotes `{{{quote}}}`, {reason}")]
     NotThere {
@@ -156,6 +174,11 @@ pub enum ScriptError {
         /// What stands in the way.
         reason: String,
     },
+}
+
+/// How many tokens a question would take, roughly.
+pub fn input_tokens(request: &Request) -> u64 {
+    estimate::input(request)
 }
 
 /// How many of the tools on offer a message names.
@@ -182,9 +205,14 @@ impl Script {
         self.rules.len()
     }
 
-    /// What the first rule that fits replies.
+    /// What the first rule that fits replies, in Proctor's own loop.
     pub fn reply(&self, request: &Request) -> Result<Scripted, ScriptError> {
-        let conversation = Conversation::new(request);
+        self.reply_among(request, Names::Own)
+    }
+
+    /// What the first rule that fits replies, where tools are named in this way.
+    pub fn reply_among(&self, request: &Request, names: Names) -> Result<Scripted, ScriptError> {
+        let conversation = Conversation::new(request, names);
         let Some((rule, groups)) = self
             .rules
             .iter()
@@ -209,7 +237,8 @@ impl Script {
                             reason,
                         })
                 };
-                Ok(says.reply(&conversation, &mut look_up)?)
+                let tools = says.tools(rule.line, &conversation)?;
+                Ok(says.reply(&conversation, tools, &mut look_up)?)
             }
         };
         Ok(Scripted {
@@ -241,11 +270,11 @@ impl When {
             && self
                 .tool
                 .as_ref()
-                .is_none_or(|name| conversation.offered(name).is_some())
-            && self.must_call.as_ref().is_none_or(|name| {
-                let forced = conversation.request.must_call.as_deref();
-                forced.is_some_and(|forced| conversation::same_tool(forced, name))
-            });
+                .is_none_or(|name| conversation.offered(name) != Meant::Nothing)
+            && self
+                .must_call
+                .as_ref()
+                .is_none_or(|name| conversation.must_call(name));
         if !counts {
             return None;
         }
@@ -285,9 +314,28 @@ impl When {
 }
 
 impl Says {
+    /// The names on offer of the tools that it calls. One that is not on offer keeps its own.
+    fn tools(
+        &self,
+        line: u32,
+        conversation: &Conversation<'_>,
+    ) -> Result<Vec<String>, ScriptError> {
+        let name = |(tool, _): &(String, CallArguments)| match conversation.offered(tool) {
+            Meant::One(offered) => Ok(offered.to_owned()),
+            Meant::Nothing => Ok(tool.clone()),
+            Meant::Several(offered) => Err(ScriptError::Ambiguous {
+                line,
+                tool: tool.clone(),
+                offered: offered.into_iter().map(str::to_owned).collect(),
+            }),
+        };
+        self.calls.iter().map(name).collect()
+    }
+
     fn reply<E>(
         &self,
         conversation: &Conversation<'_>,
+        tools: Vec<String>,
         look_up: &mut impl FnMut(&Quote) -> Result<serde_json::Value, E>,
     ) -> Result<Reply, E> {
         let mut turn = Turn::default();
@@ -300,10 +348,10 @@ impl Says {
                 raw: None,
             });
         }
-        for (number, (tool, arguments)) in self.calls.iter().enumerate() {
+        for (number, (name, (_, arguments))) in tools.into_iter().zip(&self.calls).enumerate() {
             turn.calls.push(ToolCall {
                 id: format!("call_{}_{}", conversation.turn, number + 1),
-                name: conversation.offered(tool).unwrap_or(tool).to_owned(),
+                name,
                 arguments: arguments.fill(look_up)?,
             });
         }
@@ -314,7 +362,9 @@ impl Says {
                         .unwrap_or_else(|| estimate::input(conversation.request)),
                 ),
                 output: Some(self.output.unwrap_or_else(|| estimate::output(&turn))),
-                ..Usage::default()
+                cached: self.cached,
+                cache_written: None,
+                reasoning: self.reasoning,
             },
             turn,
             stop: self.stop.clone(),

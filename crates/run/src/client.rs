@@ -7,7 +7,7 @@
 pub mod answers;
 mod calls;
 mod connect;
-mod connection;
+pub(crate) mod connection;
 mod lists;
 mod meta;
 pub(crate) mod peer;

@@ -16,13 +16,16 @@ mod patience;
 mod quirks;
 mod schema;
 mod scripted;
+pub mod serve;
 mod turns;
+pub mod wire;
 
 use std::time::Duration;
 
 use proctor_core::model::{Reply, Request};
 
 pub use self::anthropic::Anthropic;
+pub(crate) use self::asker::witness;
 pub use self::asker::{AskError, Asked, Asker, Waiting};
 pub(crate) use self::asks::Asks;
 pub use self::format::Format;

@@ -5,6 +5,7 @@
 //! nowhere else. Nothing here edits what it records, but for the address of the older HTTP's
 //! endpoint, which would lead around it.
 
+mod bridge;
 mod door;
 mod framer;
 mod refusals;
@@ -23,9 +24,11 @@ use proctor_core::suite::Environment;
 
 use crate::recorder::Recorder;
 
+pub use self::bridge::Bridge;
 pub use self::door::Admission;
 pub use self::relay::{Admit, Relay};
 pub use self::reverse::{ProxyError, ReverseProxy};
+pub(crate) use self::session::ended_by_itself;
 pub use self::session::{Cause, Client, Leave, SessionEnd, serve};
 pub use self::started::StartError;
 pub use self::streams::{Standard, standard};

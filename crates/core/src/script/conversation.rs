@@ -4,12 +4,15 @@
 
 use serde_json::Value;
 
+use super::naming::{Meant, Names};
 use super::quote::{Quote, Source};
 use crate::model::{Message, Request, ToolResult};
 
 /// A question, with what rules ask of it.
 pub(super) struct Conversation<'r> {
     pub(super) request: &'r Request,
+    /// How the tools on offer are named.
+    names: Names,
     /// The number of the model's turn, from one.
     pub(super) turn: usize,
     /// What the user said first.
@@ -23,9 +26,10 @@ pub(super) struct Conversation<'r> {
 }
 
 impl<'r> Conversation<'r> {
-    pub(super) fn new(request: &'r Request) -> Self {
+    pub(super) fn new(request: &'r Request, names: Names) -> Self {
         let mut conversation = Self {
             request,
+            names,
             turn: 1,
             prompt: None,
             user: None,
@@ -38,6 +42,7 @@ impl<'r> Conversation<'r> {
                     conversation.prompt = conversation.prompt.or(Some(text));
                     conversation.user = Some(text);
                 }
+                Message::Media(_) => {}
                 Message::Assistant(_) => conversation.turn += 1,
                 Message::Results(results) => {
                     conversation.results.extend(results);
@@ -69,15 +74,15 @@ impl<'r> Conversation<'r> {
         (!self.latest.is_empty()).then(|| self.latest.iter().any(|result| result.is_error))
     }
 
-    /// The name on offer of a tool: the same, or the same behind its server's name.
-    pub(super) fn offered(&self, name: &str) -> Option<&'r str> {
-        let exact = |tool: &&str| *tool == name;
-        let tools = self.tools();
-        tools
-            .iter()
-            .find(|tool| exact(tool))
-            .or_else(|| tools.iter().find(|tool| same_tool(tool, name)))
-            .copied()
+    /// The tool on offer that a name means.
+    pub(super) fn offered(&self, name: &str) -> Meant<'r> {
+        self.names.find(&self.tools(), name)
+    }
+
+    /// Whether the model must call the tool that a name means.
+    pub(super) fn must_call(&self, name: &str) -> bool {
+        let forced = self.request.must_call.as_deref();
+        forced.is_some_and(|forced| self.names.find(&[forced], name) == Meant::One(forced))
     }
 
     /// What a quote quotes, or why there is nothing; the reason goes on after the quote.
@@ -124,29 +129,4 @@ impl<'r> Conversation<'r> {
         }
         Ok(value)
     }
-}
-
-/// Whether a name on offer means a tool: by that name, or behind its server's name (`fs__read`
-/// for `read`). Characters that providers do not take are offered as `_`, and a name that does not
-/// start with a letter behind `t_`.
-pub(super) fn same_tool(offered: &str, name: &str) -> bool {
-    if offered == name {
-        return true;
-    }
-    let legal = |c: char| {
-        if c.is_ascii_alphanumeric() || c == '-' {
-            c
-        } else {
-            '_'
-        }
-    };
-    let name: String = name.chars().map(legal).collect();
-    let starts_legally = name.starts_with(|c: char| c.is_ascii_alphabetic());
-    offered
-        .strip_suffix(&*name)
-        .is_some_and(|before| match before {
-            "" => true,
-            "t_" => !starts_legally,
-            server => server.len() > 2 && server.ends_with("__"),
-        })
 }

@@ -28,6 +28,7 @@ fn tokens(bytes: usize) -> u64 {
 fn message(message: &Message) -> usize {
     match message {
         Message::User(text) => text.len(),
+        Message::Media(media) => media.data.len(),
         Message::Assistant(turn) => said(turn),
         Message::Results(results) => results.iter().map(|result| result.text.len()).sum(),
     }

@@ -110,6 +110,8 @@ impl OneReply<'_, '_> {
             stop,
             input: usage.and_then(|usage| usage.input),
             output: usage.and_then(|usage| usage.output),
+            cached: usage.and_then(|usage| usage.cached),
+            reasoning: usage.and_then(|usage| usage.reasoning),
         })))
     }
 

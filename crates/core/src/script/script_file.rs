@@ -169,9 +169,13 @@ words! {
 record! {
     /// How many tokens an answer takes.
     pub struct UsageFile {
-        /// What goes in.
+        /// What goes in, everything included.
         "input" => input: Option<u64>,
-        /// What comes out.
+        /// What comes out, thinking included.
         "output" => output: Option<u64>,
+        /// The part of what goes in that is read from a cache.
+        "cached" => cached: Option<u64>,
+        /// The part of what comes out that is thinking.
+        "reasoning" => reasoning: Option<u64>,
     }
 }

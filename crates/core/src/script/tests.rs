@@ -40,6 +40,7 @@ fn result(text: &str) -> ToolResult {
         name: "t".to_owned(),
         text: text.to_owned(),
         is_error: text.starts_with("error"),
+        media: Vec::new(),
     }
 }
 
@@ -381,6 +382,7 @@ fn any_message() -> impl Strategy<Value = Message> {
     let text = || prop_oneof![".{0,12}", Just(r#"{"a": [1, {"b": "x"}]}"#.to_owned())];
     let result = (text(), any::<bool>()).prop_map(|(text, is_error)| ToolResult {
         is_error,
+        media: Vec::new(),
         ..self::result(&text)
     });
     prop_oneof![

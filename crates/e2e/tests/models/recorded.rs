@@ -77,6 +77,7 @@ async fn conversation(asker: &Asker) -> Vec<Request> {
         name: "add".to_owned(),
         text: "3".to_owned(),
         is_error: false,
+        media: Vec::new(),
     }]));
     requests.push(request.clone());
     asker.ask(&request).await.unwrap();

@@ -144,6 +144,7 @@ async fn thinking_is_kept_apart_and_handed_back_as_it_was() {
             name: "add".to_owned(),
             text: String::new(),
             is_error: true,
+            media: Vec::new(),
         }]));
         model.ask(&request).await.unwrap();
         let sent = &fixture.questions()[1].body["messages"];

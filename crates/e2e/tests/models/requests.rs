@@ -55,6 +55,7 @@ pub fn eventful() -> Request {
         name: "add".to_owned(),
         text: "it broke".to_owned(),
         is_error,
+        media: Vec::new(),
     };
     let object = Map::from_iter([("a".to_owned(), json!(1))]);
     let malformed = Arguments::Malformed {

@@ -201,6 +201,7 @@ impl Toolbox {
             name: call.name.clone(),
             text,
             is_error,
+            media: Vec::new(),
         })
     }
 

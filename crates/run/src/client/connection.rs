@@ -119,7 +119,7 @@ pub(super) async fn close(peer: &Peer, link: &Link, process: Option<Process>) {
 }
 
 /// Ends a process whose stdin is closed, and tells how, and by whom.
-async fn stop(mut process: Process) -> String {
+pub(crate) async fn stop(mut process: Process) -> String {
     if let Ok(ended) = timeout(GOODBYE, process.wait()).await {
         return ended.to_string();
     }

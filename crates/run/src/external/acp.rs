@@ -17,8 +17,9 @@ use serde_json::{Map, Value, json};
 
 use self::client::Client;
 use self::preset::Preset;
-pub(crate) use self::work::{WorkError, work};
-use super::{Acp, Assignment, Launch, Offered, Way};
+pub(crate) use self::work::work;
+use super::cli::aliases;
+use super::{Acp, Assignment, Launch, Unfit, Way};
 use crate::model::Format;
 
 /// What an agent's words mean, where the protocol leaves that open.
@@ -36,24 +37,6 @@ enum Dialect {
     Goose,
     /// Nobody's.
     Unknown,
-}
-
-/// Why an agent can't be given an assignment.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unfit {
-    /// It does not speak the older HTTP.
-    #[error(
-        "{agent} can't use the server `{server}`: it does not speak HTTP with server-sent events"
-    )]
-    Sse {
-        /// The agent.
-        agent: &'static str,
-        /// The server.
-        server: String,
-    },
-    /// It has no model that it would take by itself, and none was named.
-    #[error("{0} must be told which model to use: name one in `model`")]
-    NoModel(&'static str),
 }
 
 /// What is started for an assignment, and what is said then.
@@ -200,35 +183,6 @@ fn offer((name, way): &(String, Way)) -> Value {
             json!({"type": "sse", "name": name, "url": url, "headers": pairs(headers)})
         }
     }
-}
-
-/// Names that every agent takes, one for each server.
-fn aliases(servers: &[Offered]) -> Vec<String> {
-    let mut taken: Vec<String> = Vec::new();
-    for server in servers {
-        let plain = plain(&server.name);
-        let mut alias = plain.clone();
-        let mut number = 2;
-        while taken.contains(&alias) {
-            alias = format!("{plain}_{number}");
-            number += 1;
-        }
-        taken.push(alias);
-    }
-    taken
-}
-
-/// A name with letters, digits, `_` and `-` alone, as agents write names of servers and tools.
-fn plain(name: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    name.chars()
-        .map(|c| if is_plain(c) { c } else { '_' })
-        .collect()
-}
-
-/// The end of what a program complained about, to be put behind a reason.
-fn last_words(stderr: &str) -> String {
-    stderr.to_owned()
 }
 
 #[cfg(test)]

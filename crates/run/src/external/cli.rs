@@ -29,7 +29,9 @@ pub(crate) enum Cli {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unfit {
     /// It does not speak the older HTTP.
-    #[error("{agent} can't use the server `{server}`: it does not speak HTTP with server-sent events")]
+    #[error(
+        "{agent} can't use the server `{server}`: it does not speak HTTP with server-sent events"
+    )]
     Sse {
         /// The agent.
         agent: &'static str,
@@ -74,12 +76,33 @@ impl Cli {
         }
     }
 
-    /// What is spoken to its model.
-    pub(crate) fn format(self) -> Format {
+    /// What it can speak to its model, best first.
+    pub(crate) fn formats(self) -> &'static [Format] {
         match self {
-            Self::ClaudeCode => Format::Anthropic,
-            Self::Codex => Format::Responses,
-            Self::Copilot => Format::Chat,
+            Self::ClaudeCode => &[Format::Anthropic],
+            Self::Codex => &[Format::Responses],
+            Self::Copilot => &[Format::Chat],
+        }
+    }
+
+    /// The variables of the user's that it reads its keys and the place of its model from.
+    pub(crate) fn variables(self) -> &'static [&'static str] {
+        match self {
+            Self::ClaudeCode => &[
+                "ANTHROPIC_API_KEY",
+                "ANTHROPIC_AUTH_TOKEN",
+                "CLAUDE_CODE_OAUTH_TOKEN",
+                "ANTHROPIC_BASE_URL",
+            ],
+            Self::Codex => &["CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"],
+            Self::Copilot => &[
+                "COPILOT_GITHUB_TOKEN",
+                "GH_TOKEN",
+                "GITHUB_TOKEN",
+                "COPILOT_PROVIDER_API_KEY",
+                "COPILOT_PROVIDER_BASE_URL",
+                "COPILOT_MODEL",
+            ],
         }
     }
 
@@ -188,7 +211,7 @@ pub(crate) fn last_words(stderr: &str) -> String {
 }
 
 /// Names that every agent takes, one for each server.
-fn aliases(servers: &[Offered]) -> Vec<String> {
+pub(super) fn aliases(servers: &[Offered]) -> Vec<String> {
     let mut taken: Vec<String> = Vec::new();
     for server in servers {
         let plain = plain(&server.name);
@@ -210,7 +233,11 @@ fn plain(name: &str) -> String {
         .chars()
         .map(|c| if is_plain(c) { c } else { '_' })
         .collect();
-    if name.is_empty() { "server".to_owned() } else { name }
+    if name.is_empty() {
+        "server".to_owned()
+    } else {
+        name
+    }
 }
 
 /// A text in a JSON object.

@@ -6,11 +6,16 @@
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::time::Duration;
 
 use data_encoding::BASE64;
 use proctor_core::event::{AgentClaimed, AgentEnded, AgentStarted, Body, What};
+use rustix::process::Pid;
+use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, ChildStdout};
 
+use super::cli::Reader;
 use super::{Launch, Told};
 use crate::process::{Ended, GRACE, Process, Spawn, SpawnError};
 use crate::recorder::Recorder;
@@ -39,7 +44,7 @@ pub(crate) struct Post<'a> {
     pub(crate) folder: &'a Path,
     /// Is told the number of the process under which everything that the agent starts lives: the taps
     /// let nobody else in.
-    pub(crate) admit: &'a (dyn Fn(u32) + Send + Sync),
+    pub(crate) admit: &'a (dyn Fn(Pid) + Send + Sync),
     /// The version that the agent gives itself.
     pub(crate) version: Option<&'a str>,
     /// The agent's tool that loads skills, if it is known.
@@ -116,7 +121,7 @@ impl Started {
             grace: GRACE,
         }
         .start()?;
-        if let Some(guard) = process.guard_id() {
+        if let Some(guard) = process.guard_pid() {
             (post.admit)(guard);
         }
         match (process.stdin.take(), process.stdout.take()) {
@@ -218,4 +223,58 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
         .mode(0o600)
         .open(path)?;
     file.write_all(text.as_bytes())
+}
+
+/// How long a program may take to end once it is asked to.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Runs a program to its end. Whoever drops this ends it.
+pub(crate) async fn run(
+    launch: &Launch,
+    mut reader: Reader,
+    post: &Post<'_>,
+) -> Result<Told, StartError> {
+    let Started {
+        mut stdin,
+        mut stdout,
+        mut process,
+    } = Started::start(launch, post)?;
+    let feeding = async {
+        if let Some(text) = &launch.stdin {
+            // A program that does not read it has ended, or will say so.
+            let _ = stdin.write_all(text.as_bytes()).await;
+        }
+        drop(stdin);
+    };
+    let is_hopeless = {
+        let mut reading = pin!(read(&mut stdout, &mut reader, post));
+        tokio::select! {
+            biased;
+            is_hopeless = &mut reading => is_hopeless,
+            () = feeding => reading.await,
+        }
+    };
+    let stderr = process.stderr();
+    let ended = if is_hopeless {
+        process.stop(PATIENCE).await
+    } else {
+        process.wait().await
+    };
+    let stderr = stderr.text();
+    let told = reader.end(ended, &stderr);
+    post.ended(ended, &told, &stderr);
+    Ok(told)
+}
+
+/// Reads until the end, or until there is no hope.
+async fn read(stdout: &mut Written, reader: &mut Reader, post: &Post<'_>) -> bool {
+    while let Some(line) = stdout.next().await {
+        for claim in reader.line(&line) {
+            post.claimed(claim);
+        }
+        if reader.hopeless().is_some() {
+            return true;
+        }
+    }
+    false
 }

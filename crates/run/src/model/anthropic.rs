@@ -2,17 +2,15 @@
 //!
 //! Its main type is [`Anthropic`].
 
-use proctor_core::model::{
-    Arguments, Message, Reply, Request, Stop, Thinking, ToolCall, Turn, Usage,
-};
+use proctor_core::model::{Arguments, Message, Reply, Request, ToolCall, Turn};
 use serde_json::{Value, json};
 
 use super::ModelError;
-use super::failure;
 use super::http::{Answer, Endpoint};
 use super::quirks::{Quirks, Taken};
 use super::schema::{self, Renamed};
-use super::turns::{Ids, arguments_of, legal_name, said_back, stopped, told_to_call};
+use super::turns::{legal_name, said_back, told_to_call};
+use super::wire::Format;
 
 /// The API wants a limit. Thinking counts, so it is not small.
 const MAX_TOKENS: u64 = 16_384;
@@ -83,26 +81,11 @@ impl Anthropic {
     }
 
     fn reply(&self, answer: Answer, request: &Request) -> Result<Reply, ModelError> {
-        let shown = |text: &str| self.endpoint.shown(text);
-        let malformed = |detail: String| ModelError::Malformed { detail };
-        let Ok(body) = serde_json::from_slice::<Value>(&answer.body) else {
-            let said = shown(&String::from_utf8_lossy(&answer.body));
-            return Err(malformed(format!("not JSON: {said}")));
-        };
-        let Some(blocks) = body["content"].as_array() else {
-            return Err(match body.get("error") {
-                Some(error) if !error.is_null() => failure::in_success(error, shown),
-                _ => malformed(format!("it has no content: {}", shown(&body.to_string()))),
-            });
-        };
-        let turn = turn(blocks, request);
-        let stop = stopped(stop(body["stop_reason"].as_str()), &turn.calls);
-        Ok(Reply {
-            turn,
-            stop,
-            usage: usage(&body["usage"]),
-            raw: Some(answer.raw),
-        })
+        let mut reply = answer.read(Format::Messages, request, &self.endpoint)?;
+        for call in &mut reply.turn.calls {
+            own_names(call, request);
+        }
+        Ok(reply)
     }
 }
 
@@ -119,6 +102,7 @@ fn has_temperature(id: &str) -> bool {
 fn message(message: &Message) -> Option<Value> {
     match message {
         Message::User(text) => Some(json!({"role": "user", "content": text})),
+        Message::Media(_) => None,
         Message::Assistant(turn) => {
             let blocks = blocks(turn);
             (!blocks.is_empty()).then(|| json!({"role": "assistant", "content": blocks}))
@@ -184,79 +168,14 @@ fn tool(tool: &proctor_core::model::Tool) -> Value {
     written
 }
 
-fn turn(blocks: &[Value], request: &Request) -> Turn {
-    let mut ids = Ids::of(request);
-    let mut turn = Turn::default();
-    for block in blocks {
-        match block["type"].as_str().unwrap_or_default() {
-            "text" => turn
-                .text
-                .push_str(block["text"].as_str().unwrap_or_default()),
-            "thinking" | "redacted_thinking" => turn.thinking.push(Thinking {
-                text: block["thinking"].as_str().unwrap_or_default().to_owned(),
-                raw: Some(block.clone()),
-            }),
-            "tool_use" => turn.calls.push(ToolCall {
-                id: ids.unique(block["id"].as_str().unwrap_or_default()),
-                name: block["name"].as_str().unwrap_or_default().to_owned(),
-                arguments: arguments(block, request),
-            }),
-            _ => {}
-        }
-    }
-    let is_thinking = |block: &Value| {
-        block["type"]
-            .as_str()
-            .is_some_and(|t| t.contains("thinking"))
+/// Gives a call's arguments the names that the server gave them.
+fn own_names(call: &mut ToolCall, request: &Request) {
+    let Some(tool) = request.tools.iter().find(|tool| call.name == tool.name) else {
+        return;
     };
-    let leading = blocks.iter().take_while(|block| is_thinking(block)).count();
-    if leading < turn.thinking.len() {
-        for thought in &mut turn.thinking {
-            thought.raw = None;
-        }
-        turn.thinking[0].raw = Some(blocks.iter().cloned().collect());
-    }
-    turn
-}
-
-/// A call's arguments, by the names that the server gave them.
-fn arguments(block: &Value, request: &Request) -> Arguments {
-    let input = &block["input"];
-    match arguments_of(input.clone(), &input.to_string()) {
-        Arguments::Object(arguments) => {
-            let tool = request.tools.iter().find(|tool| block["name"] == tool.name);
-            let renamed = tool.map(|tool| Renamed::in_schema(&mut schema::fit(tool).schema));
-            Arguments::Object(renamed.unwrap_or_default().back(arguments))
-        }
-        malformed @ Arguments::Malformed { .. } => malformed,
-    }
-}
-
-fn stop(reason: Option<&str>) -> Stop {
-    match reason {
-        Some("end_turn" | "stop_sequence") => Stop::Done,
-        Some("tool_use") => Stop::Calls,
-        Some("max_tokens" | "model_context_window_exceeded") => Stop::Length,
-        Some("refusal") => Stop::Refusal,
-        Some(other) => Stop::Other(other.to_owned()),
-        None => Stop::Other("no reason given".to_owned()),
-    }
-}
-
-/// Here the input does not include what has to do with the cache.
-fn usage(usage: &Value) -> Usage {
-    let number = |key: &str| usage.get(key).and_then(Value::as_u64);
-    let cached = number("cache_read_input_tokens");
-    let cache_written = number("cache_creation_input_tokens");
-    let plain = number("input_tokens");
-    Usage {
-        input: plain.map(|plain| plain + cached.unwrap_or(0) + cache_written.unwrap_or(0)),
-        output: number("output_tokens"),
-        cached,
-        cache_written,
-        reasoning: usage
-            .pointer("/output_tokens_details/thinking_tokens")
-            .and_then(Value::as_u64),
+    if let Arguments::Object(arguments) = &mut call.arguments {
+        let renamed = Renamed::in_schema(&mut schema::fit(tool).schema);
+        *arguments = renamed.back(std::mem::take(arguments));
     }
 }
 

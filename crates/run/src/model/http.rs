@@ -6,6 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use proctor_core::model::{Reply, Request};
 use proctor_core::redact::Redactor;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, StatusCode, Url};
@@ -15,6 +16,7 @@ use tokio::time::Instant;
 use super::ModelError;
 use super::failure;
 use super::open::{OpenError, Timeouts};
+use super::wire::{self, Format, Unread};
 use crate::transport::MAX_MESSAGE;
 use crate::transport::frames::Bounded;
 
@@ -49,6 +51,30 @@ pub(super) struct Answer {
     pub(super) body: Vec<u8>,
     /// The body without secrets, for the record.
     pub(super) raw: Vec<u8>,
+}
+
+impl Answer {
+    /// Understands the reply, or says what is wrong with it.
+    pub(super) fn read(
+        self,
+        format: Format,
+        asked: &Request,
+        endpoint: &Endpoint,
+    ) -> Result<Reply, ModelError> {
+        let malformed = |detail: String| ModelError::Malformed { detail };
+        let Ok(body) = serde_json::from_slice::<Value>(&self.body) else {
+            let said = endpoint.shown(&String::from_utf8_lossy(&self.body));
+            return Err(malformed(format!("not JSON: {said}")));
+        };
+        let reply = wire::reply(format, &body, asked).map_err(|unread| match unread {
+            Unread::Error(error) => failure::in_success(&error, |text| endpoint.shown(text)),
+            Unread::Odd(why) => malformed(format!("{why}: {}", endpoint.shown(&body.to_string()))),
+        })?;
+        Ok(Reply {
+            raw: Some(self.raw),
+            ..reply
+        })
+    }
 }
 
 impl fmt::Debug for Endpoint {

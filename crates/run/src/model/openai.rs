@@ -2,22 +2,15 @@
 //!
 //! Its main type is [`OpenAi`].
 
-use proctor_core::model::{
-    Message, Reply, Request, Stop, Thinking, ToolCall, ToolResult, Turn, Usage,
-};
-use serde_json::{Map, Value, json};
+use proctor_core::model::{Message, Reply, Request, ToolCall, ToolResult, Turn};
+use serde_json::{Value, json};
 
 use super::ModelError;
-use super::failure;
 use super::http::{Answer, Endpoint};
 use super::quirks::{Quirks, Taken};
 use super::schema;
-use super::turns::{
-    Ids, arguments_of, arguments_of_text, legal_name, said_back, stopped, told_to_call,
-};
-
-/// In which a server says what the model thought, and wants it back.
-const THINKING: [&str; 3] = ["reasoning_details", "reasoning_content", "reasoning"];
+use super::turns::{legal_name, said_back, told_to_call};
+use super::wire::{Format, THINKING};
 
 /// A model behind Chat Completions.
 #[derive(Debug)]
@@ -82,32 +75,7 @@ impl OpenAi {
     }
 
     fn reply(&self, answer: Answer, request: &Request) -> Result<Reply, ModelError> {
-        let shown = |text: &str| self.endpoint.shown(text);
-        let malformed = |detail: String| ModelError::Malformed { detail };
-        let Ok(body) = serde_json::from_slice::<Value>(&answer.body) else {
-            let said = shown(&String::from_utf8_lossy(&answer.body));
-            return Err(malformed(format!("not JSON: {said}")));
-        };
-        let Some(choice) = body
-            .pointer("/choices/0")
-            .filter(|c| c["message"].is_object())
-        else {
-            return Err(match body.get("error") {
-                Some(error) if !error.is_null() => failure::in_success(error, shown),
-                _ => malformed(format!("it has no message: {}", shown(&body.to_string()))),
-            });
-        };
-        let turn = turn(&choice["message"], request);
-        let stop = match choice["message"]["refusal"].as_str() {
-            Some(refusal) if !refusal.is_empty() => Stop::Refusal,
-            _ => stopped(stop(choice["finish_reason"].as_str()), &turn.calls),
-        };
-        Ok(Reply {
-            turn,
-            stop,
-            usage: usage(&body["usage"]),
-            raw: Some(answer.raw),
-        })
+        answer.read(Format::Chat, request, &self.endpoint)
     }
 }
 
@@ -121,6 +89,7 @@ fn messages(request: &Request, taken: Taken) -> Vec<Value> {
     for message in &request.messages {
         match message {
             Message::User(text) => all.push(json!({"role": "user", "content": text})),
+            Message::Media(_) => {}
             Message::Assistant(turn) => all.push(assistant(turn)),
             Message::Results(results) => all.extend(results.iter().map(result)),
         }
@@ -176,82 +145,4 @@ fn tool(tool: &proctor_core::model::Tool) -> Value {
         function["description"] = description.into();
     }
     json!({"type": "function", "function": function})
-}
-
-fn turn(message: &Value, request: &Request) -> Turn {
-    let mut ids = Ids::of(request);
-    let calls = message["tool_calls"].as_array().into_iter().flatten();
-    let calls = calls.map(|call| ToolCall {
-        id: ids.unique(call["id"].as_str().unwrap_or_default()),
-        name: call["function"]["name"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned(),
-        arguments: match &call["function"]["arguments"] {
-            Value::String(text) => arguments_of_text(text),
-            // Some servers send the object itself.
-            other => arguments_of(other.clone(), &other.to_string()),
-        },
-    });
-    let text = text(&message["content"]);
-    let refusal = message["refusal"].as_str().unwrap_or_default();
-    Turn {
-        calls: calls.collect(),
-        text: if text.is_empty() {
-            refusal.to_owned()
-        } else {
-            text
-        },
-        thinking: thinking(message).into_iter().collect(),
-    }
-}
-
-/// Text, or a list of parts with text among them.
-fn text(content: &Value) -> String {
-    match content {
-        Value::String(text) => text.clone(),
-        Value::Array(parts) => parts
-            .iter()
-            .filter_map(|part| part["text"].as_str())
-            .collect(),
-        _ => String::new(),
-    }
-}
-
-fn thinking(message: &Value) -> Option<Thinking> {
-    let said: Map<String, Value> = THINKING
-        .iter()
-        .filter_map(|key| Some(((*key).to_owned(), message.get(key)?.clone())))
-        .filter(|(_, value)| !value.is_null() && value.as_str() != Some(""))
-        .collect();
-    let text = ["reasoning_content", "reasoning"]
-        .iter()
-        .find_map(|key| said.get(*key)?.as_str());
-    let text = text.unwrap_or_default().to_owned();
-    (!said.is_empty()).then_some(Thinking {
-        text,
-        raw: Some(Value::Object(said)),
-    })
-}
-
-fn stop(reason: Option<&str>) -> Stop {
-    match reason {
-        Some("stop") => Stop::Done,
-        Some("tool_calls" | "function_call") => Stop::Calls,
-        Some("length") => Stop::Length,
-        Some("content_filter") => Stop::Refusal,
-        Some(other) => Stop::Other(other.to_owned()),
-        None => Stop::Other("no reason given".to_owned()),
-    }
-}
-
-fn usage(usage: &Value) -> Usage {
-    let number = |pointer: &str| usage.pointer(pointer).and_then(Value::as_u64);
-    Usage {
-        input: number("/prompt_tokens"),
-        output: number("/completion_tokens"),
-        cached: number("/prompt_tokens_details/cached_tokens"),
-        cache_written: number("/prompt_tokens_details/cache_write_tokens"),
-        reasoning: number("/completion_tokens_details/reasoning_tokens"),
-    }
 }

@@ -1,4 +1,4 @@
-//! What both wire formats need to make of a model's calls: ids of their own, names that can be said
+//! What all wire formats need to make of a model's calls: ids of their own, names that can be said
 //! back, arguments that are an object or a mistake.
 
 use std::collections::HashSet;
@@ -14,7 +14,7 @@ impl Ids {
     pub(super) fn of(request: &Request) -> Self {
         let turns = request.messages.iter().filter_map(|message| match message {
             Message::Assistant(turn) => Some(&turn.calls),
-            Message::User(_) | Message::Results(_) => None,
+            Message::User(_) | Message::Media(_) | Message::Results(_) => None,
         });
         Self(turns.flatten().map(|call| call.id.clone()).collect())
     }

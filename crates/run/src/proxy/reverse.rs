@@ -24,6 +24,7 @@ use self::inside::Inside;
 use super::ProxyOptions;
 use super::door::{Admission, Door};
 use super::refusals::Refusals;
+use super::started::StartError;
 use super::upstream::Upstream;
 use crate::transport::http::AddressError;
 
@@ -44,6 +45,9 @@ pub enum ProxyError {
     /// It has no address.
     #[error("the server `{0}` is started, not reached by an address")]
     NoAddress(String),
+    /// It is to be started, and can't be.
+    #[error(transparent)]
+    Start(#[from] StartError),
     /// The port can't be listened on.
     #[error("port {port} of this machine can't be listened on: {error}")]
     Listen {

@@ -6,9 +6,10 @@
 use proctor_core::suite::server::AllowedTools;
 use serde_json::{Value, json};
 
+use super::Dialect;
 use super::calls::Call;
-use super::{Dialect, aliases};
 use crate::external::Assignment;
+use crate::external::cli::aliases;
 
 /// What an agent may do.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ mod gemini;
 mod goose;
 mod opencode;
 
-use super::{Dialect, Plan, Unfit};
-use crate::external::Assignment;
+use super::{Dialect, Plan};
+use crate::external::{Assignment, Unfit};
 use crate::model::Format;
 
 /// An agent that Proctor knows.

@@ -8,8 +8,8 @@ use tokio::sync::mpsc;
 
 use super::client::{Client, Reply};
 use super::policy::Policy;
-use super::{Acp, Assignment, Unfit};
-use crate::external::{Post, StartError, Started, Told};
+use super::{Acp, Assignment};
+use crate::external::{Post, Started, Told, WorkError};
 
 /// How many messages may wait to be written. An agent that asks more without reading is not answered.
 const QUEUE: usize = 1024;
@@ -19,17 +19,6 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// How long what it writes then is read.
 const LAST_WORDS: Duration = Duration::from_secs(15);
-
-/// Why an agent did not get to work.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum WorkError {
-    /// It can't be given the assignment.
-    #[error(transparent)]
-    Unfit(#[from] Unfit),
-    /// Its program is not running.
-    #[error(transparent)]
-    Start(#[from] StartError),
-}
 
 /// Has an agent do its assignment. There is no time limit; when the future is dropped, the agent is told
 /// to stop, and ended.

@@ -34,7 +34,11 @@ pub(super) fn prepare(assignment: &Assignment) -> Launch {
         .map(str::to_owned)
         .to_vec();
     let mut add = |words: &[&str]| args.extend(words.iter().map(|word| (*word).to_owned()));
-    add(&["--mcp-config", &servers.to_string_lossy(), "--strict-mcp-config"]);
+    add(&[
+        "--mcp-config",
+        &servers.to_string_lossy(),
+        "--strict-mcp-config",
+    ]);
     add(&["--settings", &settings.to_string_lossy()]);
     // None of its own tools: what it does, it does through the servers.
     if assignment.skills.is_some() {
@@ -117,7 +121,8 @@ impl Reader {
         match (text(line, "type"), text(line, "subtype")) {
             (Some("system"), Some("init")) => self.init(line),
             (Some("system"), Some("permission_denied")) => {
-                self.refused.extend(text(line, "tool_use_id").map(str::to_owned));
+                self.refused
+                    .extend(text(line, "tool_use_id").map(str::to_owned));
             }
             (Some("assistant"), _) => self.assistant(line),
             (Some("user"), _) => return self.results(line),
@@ -133,9 +138,8 @@ impl Reader {
 
     fn init(&mut self, line: &Value) {
         let servers = line["mcp_servers"].as_array().into_iter().flatten();
-        let lost = servers.filter(|server| {
-            !matches!(text(server, "status"), Some("connected" | "pending"))
-        });
+        let lost = servers
+            .filter(|server| !matches!(text(server, "status"), Some("connected" | "pending")));
         let names = lost.filter_map(|server| Some(text(server, "name")?.to_owned()));
         self.told.unreached.extend(names);
     }
@@ -203,7 +207,8 @@ impl Reader {
             let errors = line["errors"].as_array().into_iter().flatten();
             let errors: Vec<&str> = errors.filter_map(Value::as_str).collect();
             let error = said_last.or_else(|| said(&errors.join("; ")));
-            let error = error.unwrap_or_else(|| subtype.unwrap_or("it does not say why").to_owned());
+            let error =
+                error.unwrap_or_else(|| subtype.unwrap_or("it does not say why").to_owned());
             self.told.model_lost |= text(line, "terminal_reason") == Some("api_error")
                 || error.starts_with("API Error")
                 || error.contains("API key");

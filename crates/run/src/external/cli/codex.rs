@@ -23,7 +23,13 @@ pub(super) fn prepare(assignment: &Assignment) -> Result<Launch, Unfit> {
     if let Some(endpoint) = &assignment.access.endpoint {
         env.insert(KEY.to_owned(), endpoint.key.clone());
     }
-    let words = ["exec", "--json", "--skip-git-repo-check", "--ephemeral", "-"];
+    let words = [
+        "exec",
+        "--json",
+        "--skip-git-repo-check",
+        "--ephemeral",
+        "-",
+    ];
     Ok(Launch {
         program: "codex".to_owned(),
         args: words.map(str::to_owned).to_vec(),

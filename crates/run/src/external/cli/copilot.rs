@@ -31,7 +31,10 @@ pub(super) fn prepare(assignment: &Assignment) -> Launch {
         set("COPILOT_OFFLINE", "true");
         set("COPILOT_PROVIDER_BASE_URL", &endpoint.base);
         set("COPILOT_PROVIDER_API_KEY", &endpoint.key);
-        set("COPILOT_MODEL", access.model.as_deref().unwrap_or("default"));
+        set(
+            "COPILOT_MODEL",
+            access.model.as_deref().unwrap_or("default"),
+        );
     }
     let mut args: Vec<String> = [
         "--output-format=json",
@@ -146,7 +149,9 @@ impl Reader {
                 self.told.error = Some(message.unwrap_or_else(|| "it does not say why".to_owned()));
             }
             Some("session.mcp_server_status_changed") if text(data, "status") == Some("failed") => {
-                self.told.unreached.extend(text(data, "serverName").map(str::to_owned));
+                self.told
+                    .unreached
+                    .extend(text(data, "serverName").map(str::to_owned));
             }
             Some("tool.execution_start") => self.start(data),
             Some("tool.execution_complete") => return self.complete(data).into_iter().collect(),
@@ -164,7 +169,8 @@ impl Reader {
         let is_network = text(data, "failureKind") == Some("transport");
         if is_network && data["retryAttempt"].as_u64() >= Some(ATTEMPTS) {
             let message = text(data, "errorMessage").and_then(said);
-            self.hopeless = Some(message.unwrap_or_else(|| "its model can't be reached".to_owned()));
+            self.hopeless =
+                Some(message.unwrap_or_else(|| "its model can't be reached".to_owned()));
         }
     }
 
@@ -211,7 +217,9 @@ impl Reader {
             self.is_over = true;
         }
         let written = std::fs::read(&self.usage).unwrap_or_default();
-        self.told.usage = serde_json::from_slice(&written).ok().and_then(|all| usage(&all));
+        self.told.usage = serde_json::from_slice(&written)
+            .ok()
+            .and_then(|all| usage(&all));
         self.told.turns = Some(self.turns);
         self.is_over.then_some(self.told)
     }

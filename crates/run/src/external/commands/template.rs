@@ -61,7 +61,10 @@ mod tests {
         check("{{ .Prompt }}", &[Text(""), Field("Prompt")]);
         check("a {{.B}} c", &[Text("a "), Field("B"), Text(" c")]);
         check("a {{- .B -}}  c", &[Text("a"), Field("B"), Text("c")]);
-        check("a {{ .B }}{{ .C }}", &[Text("a "), Field("B"), Text(""), Field("C")]);
+        check(
+            "a {{ .B }}{{ .C }}",
+            &[Text("a "), Field("B"), Text(""), Field("C")],
+        );
         check("awk '{print}' {{ x", &[Text("awk '{print}' {{ x")]);
     }
 }

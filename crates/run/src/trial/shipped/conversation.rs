@@ -49,6 +49,7 @@ fn read_as(
                         .unwrap_or_default(),
                     text: blocks_text(&result.content),
                     is_error: result.is_error.unwrap_or(false),
+                    media: Vec::new(),
                 }),
                 other => {
                     return Err(format!(
@@ -104,6 +105,7 @@ pub(super) fn text(messages: &[Message]) -> String {
 fn message_text(message: &Message) -> String {
     match message {
         Message::User(text) => format!("user: {text}"),
+        Message::Media(media) => format!("user: [{}]", media.mime_type),
         Message::Assistant(turn) => format!("assistant: {}", turn_text(turn)),
         Message::Results(results) => {
             let shown = results.iter().map(|result| {

@@ -7,9 +7,10 @@
 use proctor_core::suite::server::AllowedTools;
 use serde_json::Value;
 
-use super::{Preset, Unfit};
-use crate::external::acp::{Dialect, Plan, aliases};
-use crate::external::{Assignment, Offered, Way};
+use super::Preset;
+use crate::external::acp::{Dialect, Plan};
+use crate::external::cli::aliases;
+use crate::external::{Assignment, Offered, Unfit, Way};
 use crate::model::Format;
 
 pub(super) static PRESET: Preset = Preset {

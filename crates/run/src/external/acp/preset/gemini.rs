@@ -6,9 +6,9 @@
 
 use serde_json::json;
 
-use super::{Preset, Unfit};
-use crate::external::Assignment;
+use super::Preset;
 use crate::external::acp::{Dialect, Plan};
+use crate::external::{Assignment, Unfit};
 use crate::model::Format;
 
 pub(super) static PRESET: Preset = Preset {

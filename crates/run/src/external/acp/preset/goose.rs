@@ -5,9 +5,9 @@
 
 use serde_json::{Map, json};
 
-use super::{ANY_MODEL, Preset, Unfit, provider};
-use crate::external::Assignment;
+use super::{ANY_MODEL, Preset, provider};
 use crate::external::acp::{Dialect, Plan};
+use crate::external::{Assignment, Unfit};
 use crate::model::Format;
 
 pub(super) static PRESET: Preset = Preset {

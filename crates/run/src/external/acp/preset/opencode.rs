@@ -5,9 +5,9 @@
 
 use serde_json::{Value, json};
 
-use super::{ANY_MODEL, Preset, Unfit, provider};
+use super::{ANY_MODEL, Preset, provider};
 use crate::external::acp::{Dialect, Plan};
-use crate::external::{Assignment, Endpoint};
+use crate::external::{Assignment, Endpoint, Unfit};
 use crate::model::Format;
 
 pub(super) static PRESET: Preset = Preset {

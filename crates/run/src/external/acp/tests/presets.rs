@@ -3,7 +3,8 @@
 use proctor_core::suite::eval_file::BUILTIN_AGENTS;
 
 use super::*;
-use crate::external::acp::{Plan, Unfit};
+use crate::external::Unfit;
+use crate::external::acp::Plan;
 
 const PRESETS: [&str; 5] = ["claude-acp", "codex-acp", "gemini", "opencode", "goose"];
 

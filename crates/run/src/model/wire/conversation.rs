@@ -1,0 +1,114 @@
+//! A conversation, put together from a format's messages.
+//!
+//! Its main type is [`Building`]. What a model says at once is one turn, however many messages or
+//! items it takes in a format; so is what came of its calls.
+
+use proctor_core::model::{Media, Message, ToolCall, ToolResult, Turn};
+use serde_json::Value;
+
+/// A conversation of which more is to come.
+#[derive(Default)]
+pub(super) struct Building {
+    pub(super) messages: Vec<Message>,
+    system: Vec<String>,
+}
+
+impl Building {
+    pub(super) fn system(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.system.push(text.to_owned());
+        }
+    }
+
+    pub(super) fn user(&mut self, text: &str) {
+        self.messages.push(Message::User(text.to_owned()));
+    }
+
+    pub(super) fn media(&mut self, media: Media) {
+        self.messages.push(Message::Media(media));
+    }
+
+    /// The turn that the model is at.
+    pub(super) fn turn(&mut self) -> &mut Turn {
+        if !matches!(self.messages.last(), Some(Message::Assistant(_))) {
+            self.messages.push(Message::Assistant(Turn::default()));
+        }
+        match self.messages.last_mut() {
+            Some(Message::Assistant(turn)) => turn,
+            _ => unreachable!("it was pushed just now"),
+        }
+    }
+
+    /// What came of a call. Its tool is the call's, unless it is given.
+    pub(super) fn result(&mut self, mut result: ToolResult) {
+        if result.name.is_empty() {
+            let name = self.calls().find(|call| call.id == result.id);
+            result.name = name.map_or_else(String::new, |call| call.name.clone());
+        }
+        match self.messages.last_mut() {
+            Some(Message::Results(results)) => results.push(result),
+            _ => self.messages.push(Message::Results(vec![result])),
+        }
+    }
+
+    /// All calls, the latest first.
+    pub(super) fn calls(&self) -> impl Iterator<Item = &ToolCall> {
+        let turns = self
+            .messages
+            .iter()
+            .rev()
+            .filter_map(|message| match message {
+                Message::Assistant(turn) => Some(turn.calls.iter().rev()),
+                _ => None,
+            });
+        turns.flatten()
+    }
+
+    pub(super) fn system_text(&self) -> Option<String> {
+        (!self.system.is_empty()).then(|| self.system.join("\n\n"))
+    }
+}
+
+/// Whether a result says that its call failed, where only its text can say so.
+pub(super) fn says_error(text: &str) -> bool {
+    let start: String = text.trim_start().chars().take(5).collect();
+    start.eq_ignore_ascii_case("error")
+}
+
+/// What `data:TYPE;base64,DATA` holds.
+pub(super) fn media_of_url(url: &str) -> Option<Media> {
+    let (mime_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
+    Some(Media {
+        mime_type: mime_type.to_owned(),
+        data: data.to_owned(),
+    })
+}
+
+/// The same the other way round.
+pub(in super::super) fn media_url(media: &Media) -> String {
+    format!("data:{};base64,{}", media.mime_type, media.data)
+}
+
+/// The parts of a content that is a text or a list.
+pub(super) fn parts(content: &Value) -> Vec<Value> {
+    match content {
+        Value::String(text) => vec![serde_json::json!({"type": "text", "text": text})],
+        Value::Array(parts) => parts.clone(),
+        _ => Vec::new(),
+    }
+}
+
+/// The texts of parts, joined.
+pub(super) fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => {
+            let texts: Vec<&str> = parts
+                .iter()
+                .filter_map(|part| part["text"].as_str())
+                .collect();
+            texts.join("\n")
+        }
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,82 @@
+//! Refusals in a provider's shape.
+
+use serde_json::{Value, json};
+
+use super::Format;
+
+/// What a refusal is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The request is wrong.
+    Invalid,
+    /// The key is.
+    Key,
+    /// There is no such thing.
+    NotFound,
+    /// The conversation is too long.
+    TooLong,
+    /// There are too many questions.
+    RateLimited,
+    /// The provider is not well.
+    Unavailable,
+}
+
+impl ErrorKind {
+    /// The status that goes with it.
+    pub fn status(self) -> u16 {
+        match self {
+            Self::Invalid | Self::TooLong => 400,
+            Self::Key => 401,
+            Self::NotFound => 404,
+            Self::RateLimited => 429,
+            Self::Unavailable => 503,
+        }
+    }
+}
+
+/// The body of a refusal.
+pub fn error_body(format: Format, kind: ErrorKind, message: &str) -> Value {
+    match format {
+        Format::Chat | Format::Responses => {
+            let (word, code) = match kind {
+                ErrorKind::Invalid => ("invalid_request_error", Value::Null),
+                ErrorKind::Key => ("invalid_request_error", "invalid_api_key".into()),
+                ErrorKind::NotFound => ("invalid_request_error", "not_found".into()),
+                ErrorKind::TooLong => ("invalid_request_error", "context_length_exceeded".into()),
+                ErrorKind::RateLimited => ("requests", "rate_limit_exceeded".into()),
+                ErrorKind::Unavailable => ("server_error", "server_error".into()),
+            };
+            json!({"error": {"message": message, "type": word, "param": null, "code": code}})
+        }
+        Format::Messages => {
+            let (word, message) = match kind {
+                ErrorKind::Invalid => ("invalid_request_error", message.to_owned()),
+                ErrorKind::TooLong => (
+                    "invalid_request_error",
+                    format!("prompt is too long: {message}"),
+                ),
+                ErrorKind::Key => ("authentication_error", message.to_owned()),
+                ErrorKind::NotFound => ("not_found_error", message.to_owned()),
+                ErrorKind::RateLimited => ("rate_limit_error", message.to_owned()),
+                ErrorKind::Unavailable => ("overloaded_error", message.to_owned()),
+            };
+            json!({"type": "error", "error": {"type": word, "message": message}})
+        }
+        Format::Gemini => {
+            let (word, message) = match kind {
+                ErrorKind::Invalid => ("INVALID_ARGUMENT", message.to_owned()),
+                ErrorKind::TooLong => (
+                    "INVALID_ARGUMENT",
+                    format!(
+                        "The input token count exceeds the maximum number of tokens allowed: {message}"
+                    ),
+                ),
+                ErrorKind::Key => ("UNAUTHENTICATED", message.to_owned()),
+                ErrorKind::NotFound => ("NOT_FOUND", message.to_owned()),
+                ErrorKind::RateLimited => ("RESOURCE_EXHAUSTED", message.to_owned()),
+                ErrorKind::Unavailable => ("UNAVAILABLE", message.to_owned()),
+            };
+            json!({"error": {"code": kind.status(), "message": message, "status": word}})
+        }
+    }
+}

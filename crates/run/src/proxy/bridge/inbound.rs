@@ -1,0 +1,246 @@
+//! What a client sends, as far as it has to be understood.
+//!
+//! Its main type is [`Inbound`]. It is read, never changed, but for line breaks: within JSON they are
+//! nothing but white space, and on stdio they would end the message.
+
+use std::borrow::Cow;
+
+use data_encoding::BASE64;
+use http::HeaderMap;
+use proctor_core::message::{self, Id, Kind, Message};
+use serde_json::value::RawValue;
+
+use super::router::Ask;
+
+/// The version whose requests stand for themselves.
+const STATELESS: &str = "2026-07-28";
+const PARSE_ERROR: i64 = -32700;
+const INVALID_REQUEST: i64 = -32600;
+const HEADER_MISMATCH: i64 = -32020;
+
+/// A message of the client, or a batch of them.
+#[derive(Debug, Default)]
+pub(super) struct Inbound {
+    /// The requests in it.
+    pub(super) asks: Vec<Ask>,
+    /// The request that it cancels.
+    pub(super) cancels: Option<Id>,
+    /// Whether it opens a session.
+    pub(super) is_initialize: bool,
+    /// Whether it is of the stateless era.
+    pub(super) is_stateless: bool,
+}
+
+/// Why a message is not passed on, as the client is told.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Unfit {
+    /// The code of JSON-RPC.
+    pub(super) code: i64,
+    pub(super) why: String,
+    /// The id of the request, as it is written.
+    pub(super) id: String,
+}
+
+impl Inbound {
+    /// Reads a body.
+    pub(super) fn read(body: &[u8], headers: &HeaderMap) -> Result<Self, Unfit> {
+        let mut inbound = Self {
+            is_stateless: header(headers, "mcp-protocol-version") == Some(STATELESS),
+            ..Self::default()
+        };
+        let mut unfit = None;
+        let parsed = message::each(body, &mut |message| {
+            if let Err(wrong) = inbound.take(message, headers) {
+                unfit.get_or_insert(wrong);
+            }
+        });
+        if let Err(unparsable) = parsed {
+            return Err(Unfit::new(PARSE_ERROR, unparsable.reason));
+        }
+        if let Some(unfit) = unfit {
+            return Err(unfit);
+        }
+        for ask in &mut inbound.asks {
+            ask.ends_with_its_post = inbound.is_stateless;
+        }
+        Ok(inbound)
+    }
+
+    fn take(&mut self, message: &Message<'_>, headers: &HeaderMap) -> Result<(), Unfit> {
+        let (method, id) = match (message.kind(), message.id) {
+            (Kind::Request { id, method }, Some(written)) => (method.to_owned(), (id, written)),
+            (Kind::Notification { method }, _) => {
+                if method == "notifications/cancelled" {
+                    self.cancels = message.cancelled();
+                }
+                return Ok(());
+            }
+            (Kind::Answer { .. }, _) => return Ok(()),
+            _ => {
+                let why = "it is neither request, notification nor answer".to_owned();
+                return Err(Unfit::new(INVALID_REQUEST, why));
+            }
+        };
+        let (id, written) = (id.0, id.1.get().to_owned());
+        if id == Id::Absent {
+            let why = "a request must not have the id `null`".to_owned();
+            return Err(Unfit::new(INVALID_REQUEST, why));
+        }
+        let about = message.params.map(About::of).unwrap_or_default();
+        self.is_stateless |= about.version.is_some();
+        self.is_initialize |= method == "initialize";
+        if self.is_stateless
+            && let Err(why) = about.fits(&method, headers)
+        {
+            return Err(Unfit {
+                code: HEADER_MISMATCH,
+                why,
+                id: written,
+            });
+        }
+        if self.asks.iter().any(|ask| ask.id == id) {
+            let why = format!("two requests with {id}");
+            return Err(Unfit::new(INVALID_REQUEST, why));
+        }
+        self.asks.push(Ask {
+            id,
+            written,
+            token: about.token,
+            listens: method == "subscriptions/listen",
+            ends_with_its_post: false,
+        });
+        Ok(())
+    }
+}
+
+impl Unfit {
+    fn new(code: i64, why: String) -> Self {
+        Self {
+            code,
+            why,
+            id: "null".to_owned(),
+        }
+    }
+
+    /// A request whose id can't be told from another's.
+    pub(super) fn taken(ask: Option<&Ask>) -> Self {
+        Self {
+            code: INVALID_REQUEST,
+            why: "its id or progress token belongs to a request under way".to_owned(),
+            id: ask.map_or_else(|| "null".to_owned(), |ask| ask.written.clone()),
+        }
+    }
+}
+
+/// The status of an answer in the stateless era.
+pub(super) fn status(error: Option<i64>) -> http::StatusCode {
+    match error {
+        Some(-32601) => http::StatusCode::NOT_FOUND,
+        Some(-32022..=-32020) => http::StatusCode::BAD_REQUEST,
+        _ => http::StatusCode::OK,
+    }
+}
+
+/// Makes one line of a message.
+pub(super) fn into_line(message: &mut [u8]) {
+    for byte in message {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+}
+
+/// The value of a header, if it is text.
+pub(super) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// What a request is about.
+#[derive(Default)]
+struct About {
+    name: Option<String>,
+    uri: Option<String>,
+    token: Option<Id>,
+    version: Option<String>,
+}
+
+impl About {
+    fn of(params: &RawValue) -> Self {
+        #[derive(serde::Deserialize)]
+        struct Params<'a> {
+            #[serde(borrow, default)]
+            name: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            uri: Option<&'a RawValue>,
+            #[serde(borrow, default, rename = "_meta")]
+            meta: Option<&'a RawValue>,
+        }
+        #[derive(serde::Deserialize)]
+        struct Meta<'a> {
+            #[serde(borrow, default, rename = "progressToken")]
+            token: Option<&'a RawValue>,
+            #[serde(borrow, default, rename = "io.modelcontextprotocol/protocolVersion")]
+            version: Option<&'a RawValue>,
+        }
+        let Ok(params) = serde_json::from_str::<Params>(params.get()) else {
+            return Self::default();
+        };
+        let meta = params.meta.map(RawValue::get);
+        let meta = meta.and_then(|meta| serde_json::from_str::<Meta>(meta).ok());
+        let (token, version) = meta.map_or((None, None), |meta| (meta.token, meta.version));
+        Self {
+            name: params.name.and_then(text),
+            uri: params.uri.and_then(text),
+            token: token.map(Id::of).filter(|token| *token != Id::Absent),
+            version: version.and_then(text),
+        }
+    }
+
+    /// Whether the headers of the stateless era say the same as the request; or what they say. One
+    /// that is absent is for the server to miss.
+    fn fits(&self, method: &str, headers: &HeaderMap) -> Result<(), String> {
+        let name = match method {
+            "tools/call" | "prompts/get" => self.name.as_deref(),
+            "resources/read" => self.uri.as_deref(),
+            _ => None,
+        };
+        let pairs = [
+            ("mcp-protocol-version", self.version.as_deref()),
+            ("mcp-method", Some(method)),
+            ("mcp-name", name),
+        ];
+        for (header, meant) in pairs {
+            let mut values = headers.get_all(header).iter();
+            let (Some(said), Some(meant)) = (values.next(), meant) else {
+                continue;
+            };
+            if values.next().is_some() {
+                return Err(format!("the header `{header}` is there twice"));
+            }
+            let said = String::from_utf8_lossy(said.as_bytes());
+            if decoded(&said).as_deref() != Some(meant) {
+                return Err(format!(
+                    "the header `{header}` says `{said}`, the body `{meant}`"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A header's value as it was meant: what is no plain text is wrapped.
+fn decoded(value: &str) -> Option<Cow<'_, str>> {
+    let wrapped = value.strip_prefix("=?base64?");
+    let Some(wrapped) = wrapped.and_then(|rest| rest.strip_suffix("?=")) else {
+        return Some(Cow::Borrowed(value));
+    };
+    let bytes = BASE64.decode(wrapped.as_bytes()).ok()?;
+    String::from_utf8(bytes).ok().map(Cow::Owned)
+}
+
+fn text(raw: &RawValue) -> Option<String> {
+    serde_json::from_str(raw.get()).ok()
+}
+
+#[cfg(test)]
+mod tests;

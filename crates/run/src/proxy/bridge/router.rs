@@ -1,0 +1,387 @@
+//! Which stream a message of the server goes to.
+//!
+//! Its main type is [`Router`]: what is open and asked at one process. It does nothing itself; it is
+//! told what happens, and says what follows.
+//!
+//! An answer goes to the POST that asked, progress to the one with its token, what belongs to a
+//! subscription to the one that listens. For everything else stdio names no request: it goes to the
+//! GET stream, else to the newest POST, else it waits for the next stream. An answer that nobody
+//! waits for goes nowhere: there are clients that take any answer on a POST for theirs.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+
+use bytes::Bytes;
+use proctor_core::message::{self, Id, Kind, Message};
+use serde_json::value::RawValue;
+
+/// How many messages wait for a stream, and how many bytes of them.
+const WAITING: usize = 64;
+const WAITING_BYTES: usize = 1 << 20;
+
+/// A response that is open.
+pub(super) type StreamId = u64;
+
+/// A request of the client.
+#[derive(Debug, Clone)]
+pub(super) struct Ask {
+    pub(super) id: Id,
+    /// The id, as it is written.
+    pub(super) written: String,
+    /// What progress is told with.
+    pub(super) token: Option<Id>,
+    /// Whether notifications come with it.
+    pub(super) listens: bool,
+    /// Whether it is cancelled when its POST is closed: so in the stateless era. In the other one a
+    /// connection that breaks says nothing, and who cancels sends a message.
+    pub(super) ends_with_its_post: bool,
+}
+
+/// Where a message of the server goes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Routed {
+    /// To a stream.
+    To(Way),
+    /// It is kept for the next stream, and this many others are not any more.
+    Waits { dropped: usize },
+    /// Nowhere, since nobody could make sense of it.
+    Nowhere,
+}
+
+/// How a message goes to a stream.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Way {
+    pub(super) stream: StreamId,
+    /// Whether it is an answer.
+    pub(super) answers: bool,
+    /// Whether it is the last that the stream waited for.
+    pub(super) is_last: bool,
+    /// The code of an answer that is an error.
+    pub(super) error: Option<i64>,
+    /// Streams that will get nothing more, since their answers went with those of another.
+    pub(super) left_out: Vec<StreamId>,
+}
+
+/// What is open and asked at one process.
+#[derive(Debug, Default)]
+pub(super) struct Router {
+    last: StreamId,
+    asked: HashMap<Id, Asked>,
+    streams: BTreeMap<StreamId, Stream>,
+    waiting: VecDeque<Bytes>,
+    waiting_bytes: usize,
+}
+
+#[derive(Debug)]
+struct Asked {
+    /// Nothing if nobody waits any more.
+    stream: Option<StreamId>,
+    ask: Ask,
+}
+
+#[derive(Debug)]
+enum Stream {
+    Get,
+    Post {
+        /// How many answers are to come.
+        left: usize,
+        /// Whether anything but its answer can go there.
+        takes_more: bool,
+        listens: bool,
+    },
+}
+
+impl Router {
+    /// Whether an answer or progress could not be told from that of a request under way.
+    pub(super) fn has_taken(&self, asks: &[Ask]) -> bool {
+        asks.iter().any(|ask| {
+            let token = ask.token.as_ref();
+            self.asked.contains_key(&ask.id)
+                || token.is_some_and(|token| self.with_token(token).is_some())
+        })
+    }
+
+    /// Whether a request is under way.
+    pub(super) fn knows(&self, id: &Id) -> bool {
+        self.asked.contains_key(id)
+    }
+
+    /// Whether only requests are under way that nobody waits for.
+    pub(super) fn is_deserted(&self) -> bool {
+        self.streams.is_empty() && self.asked.values().all(|asked| asked.stream.is_none())
+    }
+
+    /// A POST with requests came in. What has waited goes to it.
+    pub(super) fn open_post(&mut self, asks: Vec<Ask>, takes_more: bool) -> (StreamId, Vec<Bytes>) {
+        self.last += 1;
+        let stream = Stream::Post {
+            left: asks.len(),
+            takes_more,
+            listens: asks.iter().any(|ask| ask.listens),
+        };
+        self.streams.insert(self.last, stream);
+        for ask in asks {
+            let stream = Some(self.last);
+            self.asked.insert(ask.id.clone(), Asked { stream, ask });
+        }
+        let waiting = if takes_more {
+            self.take_waiting()
+        } else {
+            Vec::new()
+        };
+        (self.last, waiting)
+    }
+
+    /// A GET came in; nothing if there is one already. What has waited goes to it.
+    pub(super) fn open_get(&mut self) -> Option<(StreamId, Vec<Bytes>)> {
+        let mut streams = self.streams.values();
+        if streams.any(|stream| matches!(stream, Stream::Get)) {
+            return None;
+        }
+        self.last += 1;
+        self.streams.insert(self.last, Stream::Get);
+        Some((self.last, self.take_waiting()))
+    }
+
+    /// A stream is closed. Gives the ids, as they are written, of what is cancelled with it. Their
+    /// ids stay taken: an answer may be on its way.
+    pub(super) fn close(&mut self, stream: StreamId) -> Vec<String> {
+        self.streams.remove(&stream);
+        let mut cancelled = Vec::new();
+        for asked in self.asked.values_mut() {
+            if asked.stream == Some(stream) {
+                asked.stream = None;
+                if asked.ask.ends_with_its_post {
+                    cancelled.push(asked.ask.written.clone());
+                }
+            }
+        }
+        cancelled.sort();
+        cancelled
+    }
+
+    pub(super) fn is_get(&self, stream: StreamId) -> bool {
+        matches!(self.streams.get(&stream), Some(Stream::Get))
+    }
+
+    /// The server said something.
+    pub(super) fn route(&mut self, bytes: &Bytes) -> Routed {
+        let mut found = Found::default();
+        // A part that can't be read goes where the rest goes; if there is no rest, nowhere.
+        let _ = message::each(bytes, &mut |message| self.one(message, &mut found));
+        let left_out: Vec<StreamId> = found
+            .settled
+            .iter()
+            .filter(|stream| Some(**stream) != found.stream && self.is_done(**stream))
+            .copied()
+            .collect();
+        for stream in &left_out {
+            self.streams.remove(stream);
+        }
+        let Some(stream) = found.stream else {
+            return if found.waits {
+                self.wait(bytes)
+            } else {
+                Routed::Nowhere
+            };
+        };
+        let is_last = self.is_done(stream);
+        if is_last {
+            self.streams.remove(&stream);
+        }
+        Routed::To(Way {
+            stream,
+            answers: !found.settled.is_empty(),
+            is_last,
+            error: found.error,
+            left_out,
+        })
+    }
+
+    /// A message was too large to be read. Gives the stream whose answer it was, if only one can be
+    /// meant; nobody knows of the others, and they go on waiting.
+    pub(super) fn cut(&mut self, head: &[u8]) -> Option<StreamId> {
+        if memchr::memmem::find(head, b"\"method\"").is_some() {
+            return None;
+        }
+        let id = self.only_id()?;
+        let stream = self.asked.remove(&id)?.stream?;
+        self.streams.remove(&stream);
+        Some(stream)
+    }
+
+    fn one(&mut self, message: &Message<'_>, found: &mut Found) {
+        match message.kind() {
+            Kind::Answer { id } => self.answered(id, message, found),
+            // An answer that lacks what it answers: the client may see it.
+            Kind::Neither => {
+                if let Some(id) = message.id {
+                    self.answered(Id::of(id), message, found);
+                }
+            }
+            Kind::Notification { method } => {
+                let about = message.params.map(About::of).unwrap_or_default();
+                if let Some(id) = about.subscription {
+                    let asked = self.asked.get(&id);
+                    found.add(asked.and_then(|asked| asked.stream));
+                    return;
+                }
+                let told = about.token.filter(|_| method == "notifications/progress");
+                let asked = told.and_then(|token| self.with_token(&token));
+                match asked.map(|asked| asked.stream) {
+                    Some(stream) => found.add(stream),
+                    None => found.add_or_wait(self.any(is_change(method))),
+                }
+            }
+            Kind::Request { .. } => found.add_or_wait(self.any(false)),
+        }
+    }
+
+    fn answered(&mut self, id: Id, message: &Message<'_>, found: &mut Found) {
+        // A server that could not read a request can't name it.
+        let id = match id {
+            Id::Absent => self.only_id(),
+            id @ Id::Value(_) => Some(id),
+        };
+        let Some(asked) = id.and_then(|id| self.asked.remove(&id)) else {
+            return;
+        };
+        let Some(stream) = asked.stream else { return };
+        if let Some(Stream::Post { left, .. }) = self.streams.get_mut(&stream) {
+            *left -= 1;
+        }
+        found.settled.insert(stream);
+        found.error = message.error.and_then(code);
+        found.add(Some(stream));
+    }
+
+    /// The stream for what names none.
+    fn any(&self, is_change: bool) -> Option<StreamId> {
+        let newest = |wanted: &dyn Fn(&Stream) -> bool| {
+            let mut streams = self.streams.iter().rev();
+            streams
+                .find(|(_, stream)| wanted(stream))
+                .map(|(id, _)| *id)
+        };
+        let posts = |listening: bool| {
+            newest(&|stream| match stream {
+                Stream::Get => false,
+                Stream::Post {
+                    takes_more,
+                    listens,
+                    ..
+                } => *takes_more && *listens == listening,
+            })
+        };
+        newest(&|stream| matches!(stream, Stream::Get))
+            .or_else(|| posts(is_change))
+            .or_else(|| posts(!is_change))
+    }
+
+    fn wait(&mut self, bytes: &Bytes) -> Routed {
+        self.waiting.push_back(bytes.clone());
+        self.waiting_bytes += bytes.len();
+        let mut dropped = 0;
+        while self.waiting.len() > WAITING || self.waiting_bytes > WAITING_BYTES {
+            let Some(oldest) = self.waiting.pop_front() else {
+                break;
+            };
+            self.waiting_bytes -= oldest.len();
+            dropped += 1;
+        }
+        Routed::Waits { dropped }
+    }
+
+    fn take_waiting(&mut self) -> Vec<Bytes> {
+        self.waiting_bytes = 0;
+        self.waiting.drain(..).collect()
+    }
+
+    fn is_done(&self, stream: StreamId) -> bool {
+        matches!(
+            self.streams.get(&stream),
+            Some(Stream::Post { left: 0, .. })
+        )
+    }
+
+    fn with_token(&self, token: &Id) -> Option<&Asked> {
+        let mut asked = self.asked.values();
+        asked.find(|asked| asked.ask.token.as_ref() == Some(token))
+    }
+
+    fn only_id(&self) -> Option<Id> {
+        let mut ids = self.asked.keys();
+        ids.next().filter(|_| self.asked.len() == 1).cloned()
+    }
+}
+
+/// What was found out about the messages of a line.
+#[derive(Default)]
+struct Found {
+    stream: Option<StreamId>,
+    waits: bool,
+    error: Option<i64>,
+    settled: BTreeSet<StreamId>,
+}
+
+impl Found {
+    fn add(&mut self, stream: Option<StreamId>) {
+        self.stream = self.stream.or(stream);
+    }
+
+    fn add_or_wait(&mut self, stream: Option<StreamId>) {
+        self.waits |= stream.is_none();
+        self.add(stream);
+    }
+}
+
+/// What a notification is about.
+#[derive(Default)]
+struct About {
+    token: Option<Id>,
+    subscription: Option<Id>,
+}
+
+impl About {
+    fn of(params: &RawValue) -> Self {
+        #[derive(serde::Deserialize)]
+        struct Params<'a> {
+            #[serde(borrow, default, rename = "progressToken")]
+            token: Option<&'a RawValue>,
+            #[serde(borrow, default, rename = "_meta")]
+            meta: Option<&'a RawValue>,
+        }
+        #[derive(serde::Deserialize)]
+        struct Meta<'a> {
+            #[serde(borrow, default, rename = "io.modelcontextprotocol/subscriptionId")]
+            subscription: Option<&'a RawValue>,
+        }
+        let Ok(params) = serde_json::from_str::<Params>(params.get()) else {
+            return Self::default();
+        };
+        let meta = params.meta.map(RawValue::get);
+        let meta = meta.and_then(|meta| serde_json::from_str::<Meta>(meta).ok());
+        let subscription = meta.and_then(|meta| meta.subscription);
+        Self {
+            token: params.token.map(Id::of),
+            subscription: subscription.map(Id::of),
+        }
+    }
+}
+
+/// Whether a notification says that something is not what it was, which is what one listens for.
+fn is_change(method: &str) -> bool {
+    method.ends_with("/list_changed") || method == "notifications/resources/updated"
+}
+
+fn code(error: &RawValue) -> Option<i64> {
+    #[derive(serde::Deserialize)]
+    struct Coded {
+        code: i64,
+    }
+    serde_json::from_str::<Coded>(error.get())
+        .ok()
+        .map(|error| error.code)
+}
+
+#[cfg(test)]
+mod tests;

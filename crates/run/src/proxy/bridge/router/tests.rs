@@ -1,0 +1,323 @@
+//! Routing, as a table and for whatever may happen.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn ask(id: &str) -> Ask {
+    Ask {
+        id: Id::of(raw(id)),
+        written: id.to_owned(),
+        token: None,
+        listens: false,
+        ends_with_its_post: true,
+    }
+}
+
+fn raw(json: &str) -> &RawValue {
+    serde_json::from_str(json).expect("it is JSON")
+}
+
+fn answer(id: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)
+}
+
+fn progress(token: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":1}}}}"#
+    )
+}
+
+fn changed(subscription: Option<&str>) -> String {
+    let meta = subscription.map_or(String::new(), |id| {
+        format!(r#""_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}"#)
+    });
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{{{meta}}}}}"#
+    )
+}
+
+const LOG: &str = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#;
+const SAMPLING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage"}"#;
+
+impl Router {
+    fn say(&mut self, message: &str) -> Routed {
+        self.route(&Bytes::from(message.to_owned()))
+    }
+
+    /// The stream that a message goes to, and whether it is the last there.
+    fn goes(&mut self, message: &str) -> Option<(StreamId, bool)> {
+        match self.say(message) {
+            Routed::To(way) => Some((way.stream, way.is_last)),
+            _ => None,
+        }
+    }
+
+    fn posted(&mut self, asks: Vec<Ask>) -> StreamId {
+        self.open_post(asks, true).0
+    }
+}
+
+#[test]
+fn each_message_goes_where_it_belongs() {
+    let mut router = Router::default();
+    let first = router.posted(vec![Ask {
+        token: Some(Id::of(raw(r#""t""#))),
+        ..ask("1")
+    }]);
+    let listening = router.posted(vec![Ask {
+        listens: true,
+        ..ask("2")
+    }]);
+    let newest = router.posted(vec![ask(r#""1""#)]);
+    let table = [
+        (progress(r#""t""#), first),
+        (progress("9"), newest),
+        (changed(Some("2")), listening),
+        (changed(Some("2.0")), listening),
+        // Nobody said which, but only one listens.
+        (changed(None), listening),
+        (LOG.to_owned(), newest),
+        (SAMPLING.to_owned(), newest),
+    ];
+    for (message, stream) in table {
+        assert_eq!(router.goes(&message), Some((stream, false)), "{message}");
+    }
+    // A subscription that nobody has.
+    assert_eq!(router.say(&changed(Some("7"))), Routed::Nowhere);
+    let (get, _) = router.open_get().unwrap();
+    for message in [LOG, SAMPLING, &changed(None), &progress("9")] {
+        assert_eq!(router.goes(message), Some((get, false)), "{message}");
+    }
+    // `1` and `"1"` are two ids, `1` and `1.0` are one.
+    assert_eq!(router.goes(&answer("1.0")), Some((first, true)));
+    assert_eq!(router.goes(&answer(r#""1""#)), Some((newest, true)));
+    assert_eq!(router.goes(&answer("1")), None, "it is answered");
+    router.close(get);
+    assert_eq!(router.goes(LOG), Some((listening, false)), "it is the last");
+    assert_eq!(router.goes(&answer("2")), Some((listening, true)));
+    assert_eq!(router.say(LOG), Routed::Waits { dropped: 0 });
+}
+
+#[test]
+fn there_is_one_get_stream() {
+    let mut router = Router::default();
+    let (get, _) = router.open_get().unwrap();
+    assert!(router.open_get().is_none());
+    assert!(router.is_get(get));
+    router.close(get);
+    assert!(router.open_get().is_some());
+}
+
+#[test]
+fn what_belongs_nowhere_waits_for_the_next_stream_and_only_so_much_does() {
+    let mut router = Router::default();
+    for number in 0..WAITING {
+        let message = LOG.replace("{}", &number.to_string());
+        assert_eq!(router.say(&message), Routed::Waits { dropped: 0 });
+    }
+    assert_eq!(router.say(SAMPLING), Routed::Waits { dropped: 1 });
+    let (_, nothing) = router.open_post(vec![ask("1")], false);
+    assert_eq!(nothing.len(), 0, "it takes only its answer");
+    assert_eq!(router.say(LOG), Routed::Waits { dropped: 1 });
+    let (_, waiting) = router.open_get().unwrap();
+    assert_eq!(waiting.len(), WAITING);
+    assert_eq!(waiting[WAITING - 2], SAMPLING.as_bytes());
+    let large = LOG.replace("{}", &format!("\"{}\"", "x".repeat(WAITING_BYTES)));
+    let mut router = Router::default();
+    assert_eq!(router.say(&large), Routed::Waits { dropped: 1 });
+}
+
+#[test]
+fn closing_a_post_cancels_where_that_is_so_and_ids_stay_taken() {
+    let mut router = Router::default();
+    let stateless = router.posted(vec![ask("1"), ask("2")]);
+    let handshake = router.posted(vec![Ask {
+        ends_with_its_post: false,
+        ..ask("3")
+    }]);
+    assert_eq!(router.goes(&answer("1")), Some((stateless, false)));
+    assert_eq!(router.close(stateless), ["2"]);
+    assert_eq!(router.close(handshake), [""; 0]);
+    assert!(router.has_taken(&[ask("2")]) && router.has_taken(&[ask("3")]));
+    assert!(!router.has_taken(&[ask("1")]));
+    assert!(router.is_deserted());
+    assert_eq!(router.say(&answer("3")), Routed::Nowhere);
+    assert!(!router.has_taken(&[ask("3")]));
+}
+
+#[test]
+fn a_token_under_way_is_taken_too() {
+    let mut router = Router::default();
+    let with = |id, token| Ask {
+        token: Some(Id::of(raw(token))),
+        ..ask(id)
+    };
+    router.posted(vec![with("1", "5")]);
+    assert!(router.has_taken(&[with("2", "5")]));
+    assert!(!router.has_taken(&[with("2", "\"5\"")]));
+}
+
+#[test]
+fn batches_go_whole() {
+    let mut router = Router::default();
+    let both = router.posted(vec![ask("1"), ask("2")]);
+    let other = router.posted(vec![ask("3")]);
+    let all = format!("[{},{},{}]", answer("1"), answer("2"), answer("3"));
+    let Routed::To(way) = router.say(&all) else {
+        panic!("it goes nowhere")
+    };
+    assert_eq!((way.stream, way.is_last), (both, true));
+    assert_eq!(way.left_out, [other]);
+    assert!(router.is_deserted());
+}
+
+#[test]
+fn what_can_only_be_meant_for_one_goes_there() {
+    let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}"#;
+    let mut router = Router::default();
+    let stream = router.posted(vec![ask("1")]);
+    let Routed::To(way) = router.say(error) else {
+        panic!("it goes nowhere")
+    };
+    assert_eq!((way.stream, way.error), (stream, Some(-32700)));
+    let stream = router.posted(vec![ask("1")]);
+    assert_eq!(router.cut(b"{\"method\":\"notifications/message\""), None);
+    assert_eq!(router.cut(b"{\"result\":"), Some(stream));
+    router.posted(vec![ask("1")]);
+    router.posted(vec![ask("2")]);
+    assert_eq!(router.say(error), Routed::Nowhere);
+    assert_eq!(router.cut(b"{\"result\":"), None);
+}
+
+#[test]
+fn what_is_no_message_goes_nowhere() {
+    let mut router = Router::default();
+    router.posted(vec![ask("1")]);
+    for line in ["{", "[]", "{}", "[1]", "[INFO] hello", r#"{"id":7}"#, ""] {
+        assert_eq!(router.say(line), Routed::Nowhere, "{line}");
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Event {
+    Post(Vec<u8>, bool),
+    Get,
+    Close(u64),
+    Answer(u8),
+    Batch(Vec<u8>),
+    Progress(u8),
+    Other,
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let ids = || prop::collection::vec(0..6_u8, 1..4);
+    prop_oneof![
+        (ids(), any::<bool>()).prop_map(|(ids, more)| Event::Post(ids, more)),
+        Just(Event::Get),
+        (0..20_u64).prop_map(Event::Close),
+        (0..6_u8).prop_map(Event::Answer),
+        ids().prop_map(Event::Batch),
+        (0..6_u8).prop_map(Event::Progress),
+        Just(Event::Other),
+    ]
+}
+
+proptest! {
+    /// Whatever happens: an answer goes to the stream that asked and to no other, each stream ends
+    /// once, nothing goes to a stream that has ended, and what is asked is answered at most once.
+    #[test]
+    fn nothing_goes_astray(events in prop::collection::vec(event(), 0..60)) {
+        let mut router = Router::default();
+        let mut open: BTreeMap<StreamId, Vec<u8>> = BTreeMap::new();
+        let mut asked: HashMap<u8, Option<StreamId>> = HashMap::new();
+        let mut get = None;
+        for event in events {
+            let said = match &event {
+                Event::Post(ids, more) => {
+                    let mut ids = ids.clone();
+                    ids.sort_unstable();
+                    ids.dedup();
+                    let asks: Vec<Ask> = ids.iter().map(|id| Ask {
+                        token: Some(Id::of(raw(&id.to_string()))),
+                        ..ask(&id.to_string())
+                    }).collect();
+                    let is_taken = ids.iter().any(|id| asked.contains_key(id));
+                    prop_assert_eq!(router.has_taken(&asks), is_taken);
+                    if !is_taken {
+                        let (stream, _) = router.open_post(asks, *more);
+                        prop_assert!(!open.contains_key(&stream));
+                        asked.extend(ids.iter().map(|id| (*id, Some(stream))));
+                        open.insert(stream, ids);
+                    }
+                    continue;
+                }
+                Event::Get => {
+                    let opened = router.open_get();
+                    prop_assert_eq!(opened.is_none(), get.is_some());
+                    get = get.or(opened.map(|(stream, _)| stream));
+                    continue;
+                }
+                Event::Close(stream) => {
+                    let cancelled = router.close(*stream);
+                    let left = open.remove(stream).unwrap_or_default();
+                    let left: Vec<String> = left.iter().map(ToString::to_string).collect();
+                    prop_assert_eq!(cancelled, left);
+                    asked.values_mut().filter(|on| **on == Some(*stream)).for_each(|on| *on = None);
+                    get = get.filter(|get| get != stream);
+                    continue;
+                }
+                Event::Answer(id) => answer(&id.to_string()),
+                Event::Batch(ids) => {
+                    let all: Vec<String> = ids.iter().map(|id| answer(&id.to_string())).collect();
+                    format!("[{}]", all.join(","))
+                }
+                Event::Progress(token) => progress(&token.to_string()),
+                Event::Other => LOG.to_owned(),
+            };
+            let answered = match &event {
+                Event::Answer(id) => vec![*id],
+                Event::Batch(ids) => ids.clone(),
+                _ => Vec::new(),
+            };
+            let routed = router.say(&said);
+            let mut meant = None;
+            for id in answered {
+                let stream = asked.remove(&id).flatten();
+                meant = meant.or(stream);
+                if let Some(left) = stream.and_then(|stream| open.get_mut(&stream)) {
+                    left.retain(|other| *other != id);
+                }
+            }
+            if let Event::Progress(token) = event {
+                meant = asked.get(&token).copied().flatten();
+            }
+            let Routed::To(way) = routed else {
+                prop_assert_eq!(meant, None);
+                continue;
+            };
+            prop_assert!(open.contains_key(&way.stream) || get == Some(way.stream));
+            if let Some(meant) = meant {
+                prop_assert_eq!(way.stream, meant);
+            } else {
+                prop_assert!(!way.answers);
+                prop_assert!(get.is_none_or(|get| get == way.stream));
+            }
+            let is_done = open.get(&way.stream).is_some_and(Vec::is_empty);
+            prop_assert_eq!(way.is_last, is_done);
+            for ended in way.left_out.iter().chain(way.is_last.then_some(&way.stream)) {
+                let left = open.remove(ended);
+                prop_assert_eq!(left.as_deref(), Some(&[][..]));
+            }
+        }
+        // All that is left can be ended.
+        let ids: Vec<u8> = asked.keys().copied().collect();
+        for id in ids {
+            router.say(&answer(&id.to_string()));
+        }
+        if let Some(get) = get {
+            router.close(get);
+        }
+        prop_assert!(router.is_deserted());
+    }
+}

@@ -1,0 +1,311 @@
+//! What is answered to each HTTP request.
+//!
+//! A response to requests is held back until the server has said something, for [`HOLD`] at most: an
+//! answer alone goes as JSON, with a status in the stateless era; anything else is an event stream. A
+//! client whose server has gone gets 502 if nothing was said yet, since official clients survive
+//! that and not a connection that breaks; after that, its stream breaks.
+
+mod accepts;
+mod responses;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::CONTENT_LENGTH;
+use http::request::Parts;
+use http::{HeaderValue, Method, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use proctor_core::event::{Direction, FindingKind};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::time::timeout;
+
+use self::accepts::Accepts;
+use self::responses::{empty, event_stream, gone, json, not_allowed, text};
+use super::PATH;
+use super::hub::{Hub, Opened, Place, Unplaced};
+use super::inbound::{Inbound, Unfit, header, into_line};
+use super::outlet::{Inflow, Passing};
+use super::upstream::{Closed, Upstream};
+use crate::transport::MAX_MESSAGE;
+use crate::web::{Broken, Request, Response};
+
+/// How long a response waits for the server to say something.
+const HOLD: Duration = Duration::from_secs(1);
+/// How long a message waits until others have been taken in.
+const ROOM: Duration = Duration::from_secs(30);
+const SESSION: &str = "mcp-session-id";
+
+/// Answers a request.
+pub(super) async fn serve(hub: Arc<Hub>, request: Request) -> Result<Response, Broken> {
+    let (head, body) = request.into_parts();
+    if head.uri.path() != PATH {
+        hub.refusals
+            .refused(&format!("it asks for the path `{}`", head.uri.path()));
+        return Ok(text(StatusCode::NOT_FOUND, "there is nothing here"));
+    }
+    Ok(match head.method {
+        Method::POST => post(&hub, &head, body).await,
+        Method::GET => get(&hub, &head),
+        Method::DELETE => delete(&hub, &head),
+        _ => not_allowed("GET, POST, DELETE"),
+    })
+}
+
+async fn post(hub: &Arc<Hub>, head: &Parts, body: Incoming) -> Response {
+    let Some(accepts) = Accepts::of(&head.headers) else {
+        return text(StatusCode::NOT_ACCEPTABLE, "it accepts no kind of answer");
+    };
+    let (mut message, room) = match take_in(hub, head, body).await {
+        Ok(taken) => taken,
+        Err(response) => return response,
+    };
+    let session = header(&head.headers, SESSION);
+    let inbound = match Inbound::read(&message, &head.headers) {
+        Ok(inbound) => inbound,
+        Err(unfit) => {
+            let upstream = session.and_then(|id| hub.session(id));
+            return refuse(hub, upstream.as_ref(), head, &unfit);
+        }
+    };
+    into_line(&mut message);
+    match hub.place(session, &inbound, accepts != Accepts::Json) {
+        Ok(place) => pass_on(head, place, &inbound, accepts, (message, room)).await,
+        Err(unplaced) => turned_away(hub, head, &inbound, unplaced),
+    }
+}
+
+/// Brings a message to its process, and what comes back to the client.
+async fn pass_on(
+    head: &Parts,
+    place: Place,
+    inbound: &Inbound,
+    accepts: Accepts,
+    (message, room): (Vec<u8>, OwnedSemaphorePermit),
+) -> Response {
+    let Place {
+        upstream,
+        inflow,
+        opened,
+    } = place;
+    let exchange = Exchange::begin(&upstream, head);
+    let Ok(written) = upstream.send(message, Some(room)) else {
+        return exchange.end(gone("the server has ended"));
+    };
+    let Some(inflow) = inflow else {
+        return exchange.end(match written.await {
+            Ok(()) => empty(StatusCode::ACCEPTED),
+            Err(_) => gone("the server does not read any more"),
+        });
+    };
+    let first = hold(inflow, written, accepts).await;
+    let has_failed = match &first {
+        Held::Broken(_) => true,
+        Held::Whole(answers) => answers.iter().any(|answer| answer.error.is_some()),
+        Held::Stream(..) => false,
+    };
+    let mut response = match first {
+        Held::Broken(why) => gone(&why),
+        Held::Stream(inflow, first) => event_stream(inflow, first),
+        Held::Whole(answers) => json(answers, inbound),
+    };
+    // A session that was not agreed on ends before anybody knows of it.
+    let session = opened.filter(|_| !has_failed).and_then(Opened::tell);
+    if let Some(id) = session.and_then(|id| HeaderValue::from_str(&id).ok()) {
+        response.headers_mut().insert(SESSION, id);
+    }
+    exchange.end(response)
+}
+
+/// What was said while the response was held back.
+enum Held {
+    /// All answers, and nothing else.
+    Whole(Vec<Passing>),
+    /// Something, or nothing, and more will come.
+    Stream(Inflow, Option<Passing>),
+    /// Nothing will come.
+    Broken(String),
+}
+
+async fn hold(mut inflow: Inflow, mut written: oneshot::Receiver<()>, accepts: Accepts) -> Held {
+    let mut answers = Vec::new();
+    let mut is_written = false;
+    let deadline = tokio::time::sleep(HOLD);
+    tokio::pin!(deadline);
+    loop {
+        let next = tokio::select! {
+            biased;
+            next = inflow.next() => next,
+            done = &mut written, if !is_written => {
+                is_written = true;
+                match done {
+                    Ok(()) => continue,
+                    Err(_) => Err(Broken("the server does not read any more".to_owned())),
+                }
+            }
+            () = &mut deadline, if accepts != Accepts::Json => {
+                return Held::Stream(inflow, None);
+            }
+        };
+        match (next, accepts) {
+            (Err(Broken(why)), _) => return Held::Broken(why),
+            (Ok(None), _) => return Held::Broken("the stream has ended".to_owned()),
+            (Ok(Some(message)), Accepts::Both) if message.is_last => {
+                return Held::Whole(vec![message]);
+            }
+            (Ok(Some(message)), Accepts::Both | Accepts::Stream) => {
+                return Held::Stream(inflow, Some(message));
+            }
+            (Ok(Some(message)), Accepts::Json) => {
+                let is_last = message.is_last;
+                // Progress, which such a client can't be told.
+                if message.answers {
+                    answers.push(message);
+                }
+                if is_last {
+                    return Held::Whole(answers);
+                }
+            }
+        }
+    }
+}
+
+fn get(hub: &Arc<Hub>, head: &Parts) -> Response {
+    let Some(id) = header(&head.headers, SESSION) else {
+        return not_allowed("POST");
+    };
+    let Some(upstream) = hub.session(id) else {
+        return no_session(hub);
+    };
+    let exchange = Exchange::begin(&upstream, head);
+    if !matches!(
+        Accepts::of(&head.headers),
+        Some(Accepts::Both | Accepts::Stream)
+    ) {
+        return exchange.end(text(StatusCode::NOT_ACCEPTABLE, "there are only events"));
+    }
+    exchange.end(match upstream.open_get() {
+        Ok(inflow) => event_stream(inflow, None),
+        Err(Closed::Ended) => no_session(hub),
+        Err(Closed::Taken) => text(
+            StatusCode::CONFLICT,
+            "the session has such a stream already",
+        ),
+    })
+}
+
+fn delete(hub: &Arc<Hub>, head: &Parts) -> Response {
+    let Some(id) = header(&head.headers, SESSION) else {
+        return not_allowed("POST");
+    };
+    match hub.end(id) {
+        Some(upstream) => Exchange::begin(&upstream, head).end(empty(StatusCode::NO_CONTENT)),
+        None => no_session(hub),
+    }
+}
+
+/// Reads a body of bounded size, once there is room for it.
+async fn take_in(
+    hub: &Hub,
+    head: &Parts,
+    mut body: Incoming,
+) -> Result<(Vec<u8>, OwnedSemaphorePermit), Response> {
+    let too_large = || {
+        hub.refusals.refused("its message is too large");
+        let why = format!("a message must not be larger than {MAX_MESSAGE} bytes");
+        text(StatusCode::PAYLOAD_TOO_LARGE, &why)
+    };
+    let length = header(&head.headers, CONTENT_LENGTH.as_str());
+    let length = length.and_then(|length| length.parse().ok());
+    let size = length.unwrap_or(MAX_MESSAGE);
+    if size > MAX_MESSAGE {
+        return Err(too_large());
+    }
+    let permits = u32::try_from(size.max(1 << 10)).unwrap_or(u32::MAX);
+    let room = hub.bodies.clone().acquire_many_owned(permits);
+    let Ok(Ok(room)) = timeout(ROOM, room).await else {
+        let why = "too many messages are on their way already";
+        return Err(text(StatusCode::SERVICE_UNAVAILABLE, why));
+    };
+    let mut message = Vec::with_capacity(length.unwrap_or_default() + 1);
+    while let Some(frame) = body.frame().await {
+        let Ok(frame) = frame else {
+            return Err(text(StatusCode::BAD_REQUEST, "the body has no end"));
+        };
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        if message.len() + data.len() > MAX_MESSAGE {
+            return Err(too_large());
+        }
+        message.extend_from_slice(&data);
+    }
+    Ok((message, room))
+}
+
+/// Tells a client why its message goes nowhere.
+fn turned_away(hub: &Arc<Hub>, head: &Parts, inbound: &Inbound, unplaced: Unplaced) -> Response {
+    match unplaced {
+        Unplaced::NoSession => no_session(hub),
+        Unplaced::Taken(upstream) => {
+            let unfit = Unfit::taken(inbound.asks.first());
+            refuse(hub, Some(&upstream), head, &unfit)
+        }
+        Unplaced::TooMany => {
+            let why = "there are too many processes already";
+            hub.refusals.refused(why);
+            text(StatusCode::SERVICE_UNAVAILABLE, why)
+        }
+        Unplaced::Start(error) => gone(&format!("the server could not be started: {error}")),
+    }
+}
+
+/// Tells a client what is wrong with its message, and the record too.
+fn refuse(
+    hub: &Arc<Hub>,
+    upstream: Option<&Arc<Upstream>>,
+    head: &Parts,
+    unfit: &Unfit,
+) -> Response {
+    let why = format!("its message is not passed on: {}", unfit.why);
+    let response = responses::unfit(unfit);
+    let Some(upstream) = upstream else {
+        hub.refusals.refused(&why);
+        return response;
+    };
+    let exchange = Exchange::begin(upstream, head);
+    upstream.tap.finding(FindingKind::Refused, why);
+    exchange.end(response)
+}
+
+fn no_session(hub: &Hub) -> Response {
+    hub.refusals
+        .refused("it names a session that is not there, or not any more");
+    text(StatusCode::NOT_FOUND, "there is no such session")
+}
+
+/// One request and its response, in the record.
+struct Exchange {
+    upstream: Arc<Upstream>,
+    number: u64,
+}
+
+impl Exchange {
+    fn begin(upstream: &Arc<Upstream>, head: &Parts) -> Self {
+        let number = upstream.next_exchange();
+        let line = format!("{} {}", head.method, head.uri.path());
+        let tap = &upstream.tap;
+        tap.http(number, Direction::ToServer, line, &head.headers);
+        Self {
+            upstream: upstream.clone(),
+            number,
+        }
+    }
+
+    fn end(self, response: Response) -> Response {
+        let line = response.status().to_string();
+        let tap = &self.upstream.tap;
+        tap.http(self.number, Direction::ToClient, line, response.headers());
+        response
+    }
+}

@@ -1,0 +1,38 @@
+//! What a client can take.
+
+use http::HeaderMap;
+use http::header::ACCEPT;
+
+use super::responses::{JSON, STREAM};
+
+/// What a client can take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Accepts {
+    Both,
+    Json,
+    Stream,
+}
+
+impl Accepts {
+    /// What a request says; nothing if it can take nothing that there is.
+    pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
+        let mut values = headers.get_all(ACCEPT).iter().peekable();
+        values.peek()?;
+        let all: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
+        let has = |kind: &str, family: &str| {
+            let mut kinds = all.iter().flat_map(|value| value.split(','));
+            kinds.any(|named| {
+                let named = named.split(';').next().unwrap_or_default().trim();
+                [kind, family, "*/*"]
+                    .iter()
+                    .any(|kind| named.eq_ignore_ascii_case(kind))
+            })
+        };
+        match (has(JSON, "application/*"), has(STREAM, "text/*")) {
+            (true, true) => Some(Self::Both),
+            (true, false) => Some(Self::Json),
+            (false, true) => Some(Self::Stream),
+            (false, false) => None,
+        }
+    }
+}

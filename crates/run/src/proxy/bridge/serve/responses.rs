@@ -1,0 +1,74 @@
+//! What responses look like.
+
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderValue, StatusCode};
+use http_body_util::BodyExt;
+use serde_json::value::RawValue;
+
+use crate::proxy::bridge::inbound::{Inbound, Unfit, status};
+use crate::proxy::bridge::outlet::{EventStream, Inflow, Passing};
+use crate::rpc;
+use crate::web::{Response, whole};
+
+pub(super) const STREAM: &str = "text/event-stream";
+pub(super) const JSON: &str = "application/json";
+
+/// All answers, and nothing else.
+pub(super) fn json(mut answers: Vec<Passing>, inbound: &Inbound) -> Response {
+    let error = answers.first().and_then(|answer| answer.error);
+    let status = if inbound.is_stateless {
+        status(error)
+    } else {
+        StatusCode::OK
+    };
+    if answers.len() == 1
+        && let Some(answer) = answers.pop()
+    {
+        return whole(status, JSON, answer.bytes);
+    }
+    // A batch whose answers came one by one.
+    let parts: Vec<&[u8]> = answers.iter().map(|answer| &answer.bytes[..]).collect();
+    let batch = [&b"["[..], &parts.join(&b','), b"]"].concat();
+    whole(status, JSON, batch)
+}
+
+pub(super) fn event_stream(inflow: Inflow, first: Option<Passing>) -> Response {
+    let body = EventStream::new(inflow, first).boxed_unsync();
+    let mut response = http::Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(STREAM));
+    headers.insert(
+        CACHE_CONTROL,
+        HeaderValue::from_static("no-cache, no-transform"),
+    );
+    response
+}
+
+pub(super) fn gone(why: &str) -> Response {
+    text(StatusCode::BAD_GATEWAY, why)
+}
+
+pub(super) fn not_allowed(allowed: &'static str) -> Response {
+    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "this is not done here");
+    let allowed = HeaderValue::from_static(allowed);
+    response.headers_mut().insert(ALLOW, allowed);
+    response
+}
+
+pub(super) fn text(status: StatusCode, why: &str) -> Response {
+    whole(status, "text/plain", format!("{why}\n"))
+}
+
+pub(super) fn empty(status: StatusCode) -> Response {
+    let mut response = whole(status, "text/plain", Bytes::new());
+    response.headers_mut().remove(CONTENT_TYPE);
+    response
+}
+
+/// What is wrong with a message.
+pub(super) fn unfit(unfit: &Unfit) -> Response {
+    let id = RawValue::from_string(unfit.id.clone()).unwrap_or_default();
+    let body = rpc::answer(&id, Err((unfit.code, &unfit.why)));
+    whole(StatusCode::BAD_REQUEST, JSON, body)
+}
