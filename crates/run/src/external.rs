@@ -16,7 +16,7 @@ mod version;
 use proctor_core::suite::agent::{Agent, AgentKind, Commands};
 
 pub(crate) use self::assignment::{Access, Assignment, Endpoint, Launch, Offered, Told, Way};
-pub(crate) use self::cli::{Cli, Unfit};
+pub(crate) use self::cli::{Cli, Unfit, last_words};
 pub use self::open::{External, ExternalError};
 pub(crate) use self::program::{Post, StartError, Started, Written};
 use crate::model::Format;

@@ -17,6 +17,7 @@ use tokio::process::{ChildStdin, ChildStdout};
 
 use super::cli::Reader;
 use super::{Launch, Told};
+use crate::agent::Called;
 use crate::process::{Ended, GRACE, Process, Spawn, SpawnError};
 use crate::recorder::Recorder;
 use crate::transport::frames::{Line, Lines};
@@ -49,6 +50,8 @@ pub(crate) struct Post<'a> {
     pub(crate) version: Option<&'a str>,
     /// The agent's tool that loads skills, if it is known.
     pub(crate) skill_tool: Option<&'a str>,
+    /// Is told of the calls that the agent tells of.
+    pub(crate) watch: &'a (dyn Fn(Called) + Send + Sync),
 }
 
 /// Why an agent's program is not running.
@@ -138,6 +141,10 @@ impl Started {
 impl Post<'_> {
     /// Writes what the agent says of a call.
     pub(crate) fn claimed(&self, claim: AgentClaimed) {
+        (self.watch)(Called {
+            server: String::new(),
+            name: claim.tool.clone(),
+        });
         self.recorder.record(What::AgentClaimed(claim));
     }
 
