@@ -211,7 +211,7 @@ pub(crate) fn last_words(stderr: &str) -> String {
 }
 
 /// Names that every agent takes, one for each server.
-fn aliases(servers: &[Offered]) -> Vec<String> {
+pub(super) fn aliases(servers: &[Offered]) -> Vec<String> {
     let mut taken: Vec<String> = Vec::new();
     for server in servers {
         let plain = plain(&server.name);

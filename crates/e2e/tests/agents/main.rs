@@ -1,0 +1,3 @@
+//! Agents that are programs of their own, through the binary.
+
+mod acp;
