@@ -41,10 +41,18 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// Ends every session with a server; the folder goes when this is dropped.
-    pub(super) async fn close(&mut self) {
+    /// Ends every session with a server.
+    async fn close(&mut self) {
         if let Some(taps) = self.taps.take() {
             taps.close().await;
+        }
+    }
+
+    /// Puts everything away.
+    pub(super) async fn clear(&mut self) {
+        self.close().await;
+        if let Some(stage) = self.stage.take() {
+            stage.clear().await;
         }
     }
 }
