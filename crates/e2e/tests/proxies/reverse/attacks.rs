@@ -16,7 +16,7 @@ async fn attack(admission: Admission, request: &str) {
         Admission::Path => path(stage.proxy.url())
             .split('/')
             .nth(1)
-            .unwrap()
+            .expect("it has one")
             .to_owned(),
         Admission::Open => "none".to_owned(),
     };
@@ -26,7 +26,8 @@ async fn attack(admission: Admission, request: &str) {
         .replace("UPSTREAM", &upstream.address)
         .replace("TOKEN", &token)
         .replace('\n', "\r\n");
-    let got = ask(&address, format!("{sent}\r\n\r\n")).await.unwrap();
+    let got = ask(&address, format!("{sent}\r\n\r\n")).await;
+    let got = got.expect("an answer");
     assert_eq!(got.status(), "403", "{request}: {}", got.head);
     assert!(got.text().starts_with("refused by Proctor: "));
     assert!(!got.text().contains(&token));
