@@ -1,10 +1,11 @@
 //! Whole sessions, of clients that do not know of the proxy.
 
+use proctor_core::event::Actor;
 use proctor_core::event::Direction::{ToClient, ToServer};
 use proctor_core::suite::Server;
 use proctor_e2e::Fixture;
-use proctor_e2e::client::options;
-use proctor_run::client::{Caps, Client, Era};
+use proctor_run::client::answers::Answers;
+use proctor_run::client::{Caps, Client, ConnectOptions, Era, Timeouts};
 use proctor_run::proxy::Admission;
 use proctor_run::recorder::Recorder;
 use serde_json::{Map, Value, json};
@@ -17,6 +18,20 @@ const ADMISSIONS: [Admission; 3] = [Admission::Header, Admission::Path, Admissio
 
 fn arguments(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
+}
+
+/// For servers that are not started, so without what starts them.
+fn options(recorder: Recorder) -> ConnectOptions {
+    ConnectOptions {
+        actor: Actor::Loop,
+        recorder,
+        inherited: std::env::vars().collect(),
+        pass: Vec::new(),
+        guard: std::path::PathBuf::from("not needed"),
+        timeouts: Timeouts::default(),
+        answers: Answers::default(),
+        era: Some(Era::Handshake),
+    }
 }
 
 /// Calls tools of a server, and gives what the client itself kept of that.
