@@ -104,6 +104,25 @@ fn only_allowed_tools_of_configured_servers_are_allowed() {
         true,
         &[],
     );
+    // Where the model names its calls.
+    gemini(
+        "mcp_ev_get-sum__call_1_1",
+        "get-sum (ev MCP Server)",
+        true,
+        &[],
+    );
+    gemini(
+        "mcp_ev_echo__call_1_1",
+        "echo (ev MCP Server)",
+        false,
+        &["mcp_ev_echo"],
+    );
+    gemini(
+        "run_shell_command__mcp_1",
+        "get-sum (ev MCP Server)",
+        false,
+        &[],
+    );
     gemini(
         "run_shell_command__run_shell_command_17_0",
         "get-sum (ev MCP Server)",
