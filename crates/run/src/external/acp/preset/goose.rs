@@ -101,10 +101,8 @@ fn model(assignment: &Assignment, plan: &mut Plan) -> Result<(), Unfit> {
         if let Some(model) = model {
             plan.set("GOOSE_MODEL", model);
         }
-        return match plan.launch.env.contains_key("GOOSE_MODEL") {
-            true => Ok(()),
-            false => Err(Unfit::NoModel("goose")),
-        };
+        let has_model = plan.launch.env.contains_key("GOOSE_MODEL");
+        return has_model.then_some(()).ok_or(Unfit::NoModel("goose"));
     };
     plan.set("GOOSE_MODEL", model.unwrap_or(ANY_MODEL));
     if endpoint.format == Format::Anthropic {
