@@ -88,4 +88,23 @@ mod tests {
         );
         check(&[], &[("EMPTY", "")], &["UNSET"], &[("EMPTY", "")]);
     }
+
+    #[test]
+    fn an_agent_has_a_home_of_its_own_and_what_it_needs() {
+        let inherited = variables(&[
+            ("PATH", "/bin"),
+            ("HOME", "/home/u"),
+            ("LC_ALL", "C"),
+            ("ANTHROPIC_API_KEY", "k"),
+            ("SECRET", "s"),
+        ]);
+        let found = agent_environment(&inherited, "/tmp/h", &["ANTHROPIC_API_KEY", "UNSET"]);
+        let expected = [
+            ("PATH", "/bin"),
+            ("HOME", "/tmp/h"),
+            ("LC_ALL", "C"),
+            ("ANTHROPIC_API_KEY", "k"),
+        ];
+        assert_eq!(found, variables(&expected));
+    }
 }

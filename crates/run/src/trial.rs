@@ -76,7 +76,7 @@ impl Trial {
         tokio::select! {
             biased;
             () = stop::now(&mut stop) => {}
-            () = room.close() => {}
+            () = room.clear() => {}
         }
         let cleanup = tokio::select! {
             biased;

@@ -53,7 +53,7 @@ fn usage(seen: &Seen) -> Option<Usage> {
 
 /// The processes that know of this path, by their arguments or their environment. An agent does not
 /// inherit what everything else of a session is marked with.
-fn processes_with(text: &str) -> Vec<Pid> {
+pub(crate) fn processes_with(text: &str) -> Vec<Pid> {
     let all = std::fs::read_dir("/proc").expect("there is a /proc");
     let pids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let has = |pid: &i32| {

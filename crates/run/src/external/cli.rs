@@ -101,7 +101,10 @@ impl Cli {
                 "GITHUB_TOKEN",
                 "COPILOT_PROVIDER_API_KEY",
                 "COPILOT_PROVIDER_BASE_URL",
+                "COPILOT_PROVIDER_TYPE",
+                "COPILOT_PROVIDER_WIRE_API",
                 "COPILOT_MODEL",
+                "COPILOT_OFFLINE",
             ],
         }
     }

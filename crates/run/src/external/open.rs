@@ -186,7 +186,7 @@ impl External {
         let keys: Vec<String> = match &own_key {
             Some(name) => vec![name.clone()],
             None => {
-                let is_key = |name: &&&str| name.contains("KEY") || name.contains("TOKEN");
+                let is_key = |name: &&&str| name.contains("_KEY") || name.contains("_TOKEN");
                 let variables = adapter.variables().iter().filter(is_key);
                 variables.map(|name| (*name).to_owned()).collect()
             }

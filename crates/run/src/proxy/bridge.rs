@@ -79,5 +79,6 @@ impl Bridge {
     pub async fn close(self) {
         drop(self.door);
         self.hub.close().await;
+        self.hub.refusals.close();
     }
 }

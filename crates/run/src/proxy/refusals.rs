@@ -45,12 +45,17 @@ impl Refusals {
         });
         tap.finding(FindingKind::Refused, why);
     }
+
+    /// Nobody comes any more: writes the end, if there was anything.
+    pub(crate) fn close(&self) {
+        if let Some(tap) = self.tap.get() {
+            tap.close("nobody was let in here".to_owned(), None);
+        }
+    }
 }
 
 impl Drop for Refusals {
     fn drop(&mut self) {
-        if let Some(tap) = self.tap.get() {
-            tap.close("nobody was let in here".to_owned(), None);
-        }
+        self.close();
     }
 }

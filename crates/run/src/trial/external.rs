@@ -10,11 +10,14 @@ mod taps;
 mod verdict;
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
+use std::time::Duration;
 
 use proctor_core::event::{Actor, Blame, Body, Phase, Purpose, TrialEnded, What};
 use proctor_core::fold::FoldOptions;
 use proctor_core::suite::Isolation;
 use proctor_core::suite::server::{AllowedTools, Transport};
+use rustix::process::Pid;
 
 use self::facts::Facts;
 use self::stage::Stage;
@@ -28,7 +31,11 @@ use crate::external::{
     Access, Adapter, Assignment, Endpoint, External, Offered, Post, Told, WorkError,
 };
 use crate::model::Format;
+use crate::process;
 use crate::proxy::ProxyOptions;
+
+/// How long an agent may take to end: its grace, and then some.
+const LAST_WORDS: Duration = Duration::from_secs(8);
 
 /// What a script that stands in for a model is called there.
 const SCRIPTED: &str = "scripted-1";
@@ -38,14 +45,30 @@ const SCRIPTED: &str = "scripted-1";
 pub(super) struct Room {
     taps: Option<Taps>,
     stage: Option<Stage>,
+    /// What the agent lives under.
+    guard: OnceLock<Pid>,
 }
 
 impl Room {
-    /// Ends every session with a server; the folder goes when this is dropped.
-    pub(super) async fn close(&mut self) {
+    /// Ends every session with a server.
+    async fn close(&mut self) {
         if let Some(taps) = self.taps.take() {
             taps.close().await;
         }
+    }
+
+    /// Puts everything away.
+    pub(super) async fn clear(&mut self) {
+        self.close().await;
+        let Some(stage) = self.stage.take() else {
+            return;
+        };
+        if let Some(guard) = self.guard.take() {
+            // An agent that is being ended still writes to its home.
+            let waiting = tokio::task::spawn_blocking(move || process::wait_for(guard, LAST_WORDS));
+            let _ = waiting.await;
+        }
+        stage.clear().await;
     }
 }
 
@@ -200,6 +223,7 @@ impl Trial {
         let (Some(adapter), Some(taps)) = (external.adapter(), &room.taps) else {
             return Err(infra(&"there is no agent"));
         };
+        let guard = &room.guard;
         let stage = room
             .stage
             .insert(Stage::new().map_err(|error| infra(&error))?);
@@ -226,7 +250,10 @@ impl Trial {
             recorder: &self.recorder,
             guard: &context.guard,
             folder: &stage.folder,
-            admit: &|pid| taps.admit(pid),
+            admit: &|pid| {
+                taps.admit(pid);
+                let _ = guard.set(pid);
+            },
             version: version.await,
             skill_tool: external.skill_tool(),
             watch: &|called| self.watch.called(called),

@@ -2,7 +2,7 @@
 //!
 //! Its main type is [`Hub`].
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use proctor_core::suite::Server;
@@ -38,6 +38,8 @@ pub(super) struct Hub {
 #[derive(Default)]
 struct Processes {
     sessions: HashMap<String, Running>,
+    /// Sessions that were there: clients come back once more to some.
+    past: HashSet<String>,
     shared: Vec<Running>,
     /// What ends with each process.
     keeping: Vec<JoinHandle<()>>,
@@ -97,9 +99,7 @@ impl Hub {
         if !inbound.is_initialize {
             return self.share(&mut processes, inbound, takes_more);
         }
-        processes
-            .sessions
-            .retain(|_, one| !one.upstream.has_ended());
+        processes.forget();
         if processes.sessions.len() >= SESSIONS {
             return Err(Unplaced::TooMany);
         }
@@ -120,18 +120,21 @@ impl Hub {
 
     /// The process of a session that has not ended.
     pub(super) fn session(&self, id: &str) -> Option<Arc<Upstream>> {
-        let mut processes = self.lock();
-        let upstream = processes.sessions.get(id)?.upstream.clone();
-        if upstream.has_ended() {
-            processes.sessions.remove(id);
-            return None;
-        }
-        Some(upstream)
+        let upstream = self.lock().sessions.get(id)?.upstream.clone();
+        Some(upstream).filter(|upstream| !upstream.has_ended())
+    }
+
+    /// Whether there ever was such a session.
+    pub(super) fn knows(&self, id: &str) -> bool {
+        let processes = self.lock();
+        processes.sessions.contains_key(id) || processes.past.contains(id)
     }
 
     /// Ends a session, and its process.
     pub(super) fn end(&self, id: &str) -> Option<Arc<Upstream>> {
-        let running = self.lock().sessions.remove(id)?;
+        let mut processes = self.lock();
+        let running = processes.sessions.remove(id)?;
+        processes.past.insert(id.to_owned());
         Some(running.upstream.clone()).filter(|upstream| !upstream.has_ended())
     }
 
@@ -196,6 +199,18 @@ impl Hub {
     fn lock(&self) -> MutexGuard<'_, Processes> {
         let processes = self.processes.lock();
         processes.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Processes {
+    /// Makes room for new sessions.
+    fn forget(&mut self) {
+        let Self { sessions, past, .. } = self;
+        past.extend(
+            sessions
+                .extract_if(|_, one| one.upstream.has_ended())
+                .map(|(id, _)| id),
+        );
     }
 }
 

@@ -61,29 +61,36 @@ pub(super) enum PutError {
 pub(super) struct Outlet {
     to: mpsc::UnboundedSender<Piece>,
     room: Arc<Semaphore>,
+    patience: Duration,
 }
 
 /// Where they come out. Dropping it tells the process that nobody waits any more.
 pub(super) struct Inflow {
     from: mpsc::UnboundedReceiver<Piece>,
     room: Arc<Semaphore>,
-    upstream: Arc<Upstream>,
-    stream: StreamId,
+    leaving: Leaving,
 }
+
+/// What is told that nobody waits any more.
+type Leaving = Option<(Arc<Upstream>, StreamId)>;
 
 /// Both ends of a stream.
 pub(super) fn stream(upstream: &Arc<Upstream>, stream: StreamId) -> (Outlet, Inflow) {
+    ends(Some((upstream.clone(), stream)))
+}
+
+fn ends(leaving: Leaving) -> (Outlet, Inflow) {
     let (to, from) = mpsc::unbounded_channel();
     let room = Arc::new(Semaphore::new(ROOM));
     let outlet = Outlet {
         to,
         room: room.clone(),
+        patience: STALL,
     };
     let inflow = Inflow {
         from,
         room,
-        upstream: upstream.clone(),
-        stream,
+        leaving,
     };
     (outlet, inflow)
 }
@@ -94,7 +101,7 @@ impl Outlet {
         let size = (message.bytes.len() + OVERHEAD).min(ROOM);
         let size = u32::try_from(size).unwrap_or(u32::MAX);
         let room = self.room.clone().acquire_many_owned(size);
-        match tokio::time::timeout(STALL, room).await {
+        match tokio::time::timeout(self.patience, room).await {
             Ok(Ok(room)) => {
                 let piece = Piece::Message(message, Some(room));
                 self.to.send(piece).map_err(|_| PutError::Gone)
@@ -148,7 +155,9 @@ impl Inflow {
 impl Drop for Inflow {
     fn drop(&mut self) {
         self.room.close();
-        self.upstream.leave(self.stream);
+        if let Some((upstream, stream)) = &self.leaving {
+            upstream.leave(*stream);
+        }
     }
 }
 
@@ -161,6 +170,14 @@ pub(super) struct EventStream {
 }
 
 impl EventStream {
+    /// One that has ended before it began.
+    pub(super) fn over(inflow: Inflow) -> Self {
+        Self {
+            is_over: true,
+            ..Self::new(inflow, None)
+        }
+    }
+
     /// Starts with a message that was taken already.
     pub(super) fn new(inflow: Inflow, first: Option<Passing>) -> Self {
         let mut events = Self {
@@ -208,5 +225,62 @@ impl http_body::Body for EventStream {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(size: usize) -> Passing {
+        Passing {
+            bytes: vec![b'x'; size].into(),
+            answers: false,
+            is_last: false,
+            error: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn who_puts_in_too_much_waits_until_it_is_taken() {
+        let (outlet, mut inflow) = ends(None);
+        // Larger than all the room there is: it goes alone.
+        outlet.put(message(3 * ROOM)).await.unwrap();
+        let more = outlet.clone();
+        let waiting = tokio::spawn(async move { more.put(message(1)).await });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        assert_eq!(inflow.next().await.unwrap().unwrap().bytes.len(), 3 * ROOM);
+        waiting.await.unwrap().unwrap();
+        drop(inflow);
+        assert!(matches!(outlet.put(message(1)).await, Err(PutError::Gone)));
+    }
+
+    #[tokio::test]
+    async fn who_does_not_read_is_given_up() {
+        let (mut outlet, mut inflow) = ends(None);
+        outlet.patience = Duration::from_millis(20);
+        outlet.put(message(ROOM)).await.unwrap();
+        let stalled = outlet.put(message(1)).await;
+        assert!(matches!(stalled, Err(PutError::Stalled)));
+        outlet.fail("it does not read");
+        // What it had is still there, and then nothing.
+        assert!(inflow.next().await.unwrap().is_some());
+        assert!(inflow.next().await.is_err());
+    }
+
+    #[tokio::test]
+    async fn events_are_lines_and_end_with_the_last_answer() {
+        let (outlet, inflow) = ends(None);
+        outlet.put(message(2)).await.unwrap();
+        let last = Passing {
+            is_last: true,
+            ..message(1)
+        };
+        outlet.put(last).await.unwrap();
+        let events = EventStream::new(inflow, None);
+        let bytes = http_body_util::BodyExt::collect(events).await.unwrap();
+        let expected = "event: message\ndata: xx\n\nevent: message\ndata: x\n\n";
+        assert_eq!(bytes.to_bytes(), expected);
     }
 }

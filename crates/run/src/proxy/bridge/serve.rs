@@ -25,7 +25,7 @@ use self::responses::{empty, event_stream, gone, json, not_allowed, text};
 use super::PATH;
 use super::hub::{Hub, Opened, Place, Unplaced};
 use super::inbound::{Inbound, Unfit, header, into_line};
-use super::outlet::{Inflow, Passing};
+use super::outlet::{EventStream, Inflow, Passing};
 use super::upstream::{Closed, Upstream};
 use crate::transport::MAX_MESSAGE;
 use crate::web::{Broken, Request, Response};
@@ -34,6 +34,9 @@ use crate::web::{Broken, Request, Response};
 const HOLD: Duration = Duration::from_secs(1);
 /// How long a message waits until others have been taken in.
 const ROOM: Duration = Duration::from_secs(30);
+/// How long it may take until it is known how a server ended.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+const UNREAD: &str = "the server does not read any more";
 const SESSION: &str = "mcp-session-id";
 
 /// Answers a request.
@@ -95,18 +98,19 @@ async fn pass_on(
     let Some(inflow) = inflow else {
         return exchange.end(match written.await {
             Ok(()) => empty(StatusCode::ACCEPTED),
-            Err(_) => gone("the server does not read any more"),
+            Err(_) => gone(UNREAD),
         });
     };
     let first = hold(inflow, written, accepts).await;
     let has_failed = match &first {
         Held::Broken(_) => true,
         Held::Whole(answers) => answers.iter().any(|answer| answer.error.is_some()),
-        Held::Stream(..) => false,
+        Held::Stream(..) | Held::Over(_) => false,
     };
     let mut response = match first {
         Held::Broken(why) => gone(&why),
-        Held::Stream(inflow, first) => event_stream(inflow, first),
+        Held::Stream(inflow, first) => event_stream(EventStream::new(inflow, first)),
+        Held::Over(inflow) => event_stream(EventStream::over(inflow)),
         Held::Whole(answers) => json(answers, inbound),
     };
     // A session that was not agreed on ends before anybody knows of it.
@@ -123,6 +127,8 @@ enum Held {
     Whole(Vec<Passing>),
     /// Something, or nothing, and more will come.
     Stream(Inflow, Option<Passing>),
+    /// Nothing will come, and nobody is to blame.
+    Over(Inflow),
     /// Nothing will come.
     Broken(String),
 }
@@ -137,11 +143,11 @@ async fn hold(mut inflow: Inflow, mut written: oneshot::Receiver<()>, accepts: A
             biased;
             next = inflow.next() => next,
             done = &mut written, if !is_written => {
-                is_written = true;
-                match done {
-                    Ok(()) => continue,
-                    Err(_) => Err(Broken("the server does not read any more".to_owned())),
+                if done.is_err() {
+                    return unread(inflow).await;
                 }
+                is_written = true;
+                continue;
             }
             () = &mut deadline, if accepts != Accepts::Json => {
                 return Held::Stream(inflow, None);
@@ -149,7 +155,7 @@ async fn hold(mut inflow: Inflow, mut written: oneshot::Receiver<()>, accepts: A
         };
         match (next, accepts) {
             (Err(Broken(why)), _) => return Held::Broken(why),
-            (Ok(None), _) => return Held::Broken("the stream has ended".to_owned()),
+            (Ok(None), _) => return Held::Over(inflow),
             (Ok(Some(message)), Accepts::Both) if message.is_last => {
                 return Held::Whole(vec![message]);
             }
@@ -170,12 +176,21 @@ async fn hold(mut inflow: Inflow, mut written: oneshot::Receiver<()>, accepts: A
     }
 }
 
+/// What comes of a request that could not be written. How the server ended is known soon, if it has.
+async fn unread(mut inflow: Inflow) -> Held {
+    match timeout(LAST_WORDS, inflow.next()).await {
+        Ok(Ok(Some(message))) => Held::Stream(inflow, Some(message)),
+        Ok(Err(Broken(why))) => Held::Broken(why),
+        _ => Held::Broken(UNREAD.to_owned()),
+    }
+}
+
 fn get(hub: &Arc<Hub>, head: &Parts) -> Response {
     let Some(id) = header(&head.headers, SESSION) else {
         return not_allowed("POST");
     };
     let Some(upstream) = hub.session(id) else {
-        return no_session(hub);
+        return no_session(hub, head);
     };
     let exchange = Exchange::begin(&upstream, head);
     if !matches!(
@@ -185,8 +200,8 @@ fn get(hub: &Arc<Hub>, head: &Parts) -> Response {
         return exchange.end(text(StatusCode::NOT_ACCEPTABLE, "there are only events"));
     }
     exchange.end(match upstream.open_get() {
-        Ok(inflow) => event_stream(inflow, None),
-        Err(Closed::Ended) => no_session(hub),
+        Ok(inflow) => event_stream(EventStream::new(inflow, None)),
+        Err(Closed::Ended) => no_session(hub, head),
         Err(Closed::Taken) => text(
             StatusCode::CONFLICT,
             "the session has such a stream already",
@@ -200,7 +215,7 @@ fn delete(hub: &Arc<Hub>, head: &Parts) -> Response {
     };
     match hub.end(id) {
         Some(upstream) => Exchange::begin(&upstream, head).end(empty(StatusCode::NO_CONTENT)),
-        None => no_session(hub),
+        None => no_session(hub, head),
     }
 }
 
@@ -246,7 +261,7 @@ async fn take_in(
 /// Tells a client why its message goes nowhere.
 fn turned_away(hub: &Arc<Hub>, head: &Parts, inbound: &Inbound, unplaced: Unplaced) -> Response {
     match unplaced {
-        Unplaced::NoSession => no_session(hub),
+        Unplaced::NoSession => no_session(hub, head),
         Unplaced::Taken(upstream) => {
             let unfit = Unfit::taken(inbound.asks.first());
             refuse(hub, Some(&upstream), head, &unfit)
@@ -278,9 +293,12 @@ fn refuse(
     exchange.end(response)
 }
 
-fn no_session(hub: &Hub) -> Response {
-    hub.refusals
-        .refused("it names a session that is not there, or not any more");
+/// There is no such session, or no more. Clients learn from it that theirs has ended: that is no
+/// reason to be suspicious.
+fn no_session(hub: &Hub, head: &Parts) -> Response {
+    if !header(&head.headers, SESSION).is_some_and(|id| hub.knows(id)) {
+        hub.refusals.refused("it names a session that never was");
+    }
     text(StatusCode::NOT_FOUND, "there is no such session")
 }
 

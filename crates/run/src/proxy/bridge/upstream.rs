@@ -257,16 +257,15 @@ impl Upstream {
         Some((way.stream, outlet?, message))
     }
 
-    /// Ends what is open, without an answer.
-    fn end(&self, why: &str) {
+    /// Ends what is open. What waits for an answer breaks, if there is a reason; it does not for a
+    /// client that ended its session itself.
+    fn end(&self, why: Option<&str>) {
         let mut state = self.lock();
         state.stdin = None;
         for (stream, outlet) in std::mem::take(&mut state.outlets) {
-            // A GET stream waits for nothing.
-            if state.router.is_get(stream) {
-                outlet.end();
-            } else {
-                outlet.fail(why);
+            match why {
+                Some(why) if !state.router.is_get(stream) => outlet.fail(why),
+                _ => outlet.end(),
             }
         }
     }
@@ -295,8 +294,8 @@ async fn keep(
             }
         }
         _ = closed => {
-            upstream.end("the session was ended");
-            let reason = stop(process).await;
+            upstream.end(None);
+            let reason = format!("was closed, and {}", stop(process).await);
             // The server's last words come before its end.
             if timeout(GOODBYE, &mut reading).await.is_err() {
                 reading.abort();
@@ -304,7 +303,7 @@ async fn keep(
             reason
         }
     };
-    upstream.end(&format!("the server {reason}"));
+    upstream.end(Some(&format!("the server {reason}")));
     upstream.tap.close(reason, Some(stderr.text()));
 }
 

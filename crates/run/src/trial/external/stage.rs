@@ -49,26 +49,31 @@ impl Stage {
         }
         Ok(())
     }
+
+    /// Removes everything, and waits until it is gone.
+    pub(crate) async fn clear(mut self) {
+        if let Some(root) = self.root.take() {
+            // A panic in there leaves a folder behind, and nothing else.
+            let _ = tokio::task::spawn_blocking(move || remove(root)).await;
+        }
+    }
 }
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        let Some(root) = self.root.take() else { return };
-        let root = root.keep();
-        // What was ended may still be writing. The runtime waits for this before it is gone.
-        let remove = move || {
-            for _ in 0..ATTEMPTS {
-                match fs::remove_dir_all(&root) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                        std::thread::sleep(PAUSE);
-                    }
-                    _ => return,
-                }
-            }
-        };
-        match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn_blocking(remove)),
-            Err(_) => remove(),
+        if let Some(root) = self.root.take() {
+            remove(root);
+        }
+    }
+}
+
+/// Removes a folder. What was just ended may still be writing there.
+fn remove(root: TempDir) {
+    let root = root.keep();
+    for _ in 0..ATTEMPTS {
+        match fs::remove_dir_all(&root) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => std::thread::sleep(PAUSE),
+            _ => return,
         }
     }
 }

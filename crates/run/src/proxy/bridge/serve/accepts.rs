@@ -17,7 +17,10 @@ impl Accepts {
     /// What a request says; nothing if it can take nothing that there is.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let mut values = headers.get_all(ACCEPT).iter().peekable();
-        values.peek()?;
+        // Who says nothing takes anything.
+        if values.peek().is_none() {
+            return Some(Self::Both);
+        }
         let all: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
         let has = |kind: &str, family: &str| {
             let mut kinds = all.iter().flat_map(|value| value.split(','));

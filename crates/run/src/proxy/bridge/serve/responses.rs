@@ -7,7 +7,7 @@ use http_body_util::BodyExt;
 use serde_json::value::RawValue;
 
 use crate::proxy::bridge::inbound::{Inbound, Unfit, status};
-use crate::proxy::bridge::outlet::{EventStream, Inflow, Passing};
+use crate::proxy::bridge::outlet::{EventStream, Passing};
 use crate::rpc;
 use crate::web::{Response, whole};
 
@@ -33,9 +33,8 @@ pub(super) fn json(mut answers: Vec<Passing>, inbound: &Inbound) -> Response {
     whole(status, JSON, batch)
 }
 
-pub(super) fn event_stream(inflow: Inflow, first: Option<Passing>) -> Response {
-    let body = EventStream::new(inflow, first).boxed_unsync();
-    let mut response = http::Response::new(body);
+pub(super) fn event_stream(events: EventStream) -> Response {
+    let mut response = http::Response::new(events.boxed_unsync());
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(STREAM));
     headers.insert(

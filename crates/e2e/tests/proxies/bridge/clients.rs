@@ -1,0 +1,153 @@
+//! The official clients on servers of both eras: they find nothing missing.
+
+use std::path::PathBuf;
+
+use proctor_core::event::Direction;
+use proctor_core::suite::Server;
+use proctor_run::proxy::Admission;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use super::stage::{Record, Stage, command, fixture};
+
+/// A file of the cache, found as `scripts/install-servers` finds the cache.
+fn cached(path: &str) -> PathBuf {
+    let variable = |name| std::env::var_os(name).map(PathBuf::from);
+    let cache = variable("PROCTOR_TEST_CACHE").unwrap_or_else(|| {
+        let home = || variable("HOME").expect("there is a home").join(".cache");
+        let cache = variable("XDG_CACHE_HOME").unwrap_or_else(home);
+        cache.join("proctor-tests")
+    });
+    let file = cache.join(path);
+    let shown = file.display();
+    assert!(
+        file.exists(),
+        "`{shown}` is missing; run `scripts/install-servers`"
+    );
+    file
+}
+
+fn everything() -> Server {
+    let script = "node/node_modules/@modelcontextprotocol/server-everything/dist/index.js";
+    command("node", &[&cached(script).display().to_string(), "stdio"])
+}
+
+#[derive(Clone, Copy)]
+enum Official {
+    TypeScript,
+    Python,
+}
+
+/// Runs a client on a server, and gives what it was told.
+async fn told(client: Official, server: &Server, what: &str) -> (Value, Record) {
+    let stage = Stage::new(server, Admission::Header).await;
+    let headers: serde_json::Map<String, Value> = stage
+        .bridge
+        .headers()
+        .iter()
+        .map(|(name, value)| (name.clone(), value.as_str().into()))
+        .collect();
+    // Node looks for packages above the file, so the file is run from a folder in the cache.
+    let folder = TempDir::new_in(cached("evals/node")).expect("there is a folder");
+    let mut program = match client {
+        Official::TypeScript => {
+            let script = folder.path().join("client.mjs");
+            std::fs::write(&script, include_str!("client.mjs")).expect("it can be written");
+            let mut node = Command::new("node");
+            node.arg(script);
+            node
+        }
+        Official::Python => {
+            let script = folder.path().join("client.py");
+            std::fs::write(&script, include_str!("client.py")).expect("it can be written");
+            let mut python = Command::new(cached("evals/python/bin/python"));
+            python.arg(script);
+            python
+        }
+    };
+    let headers = Value::from(headers).to_string();
+    program.args([stage.bridge.url(), &headers, what]);
+    program
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .kill_on_drop(true);
+    let bound = std::time::Duration::from_mins(1);
+    let output = tokio::time::timeout(bound, program.output()).await;
+    let output = output.expect("it ends").expect("it starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let last = said.lines().last().unwrap_or_default();
+    let said = serde_json::from_str(last).unwrap_or_else(|_| panic!("{said} {errors}"));
+    (said, stage.end().await)
+}
+
+#[track_caller]
+fn check(said: &Value, key: &str, expected: &str) {
+    assert!(said[key].to_string().contains(expected), "{key}: {said:#}");
+}
+
+#[tokio::test]
+async fn server_everything_asks_and_tells_all_that_it_can() {
+    for client in [Official::TypeScript, Official::Python] {
+        let (said, record) = told(client, &everything(), "everything").await;
+        check(&said, "echo", "größe");
+        check(&said, "sampling", "sampled");
+        check(&said, "elicitation", "elicited");
+        check(&said, "roots", "rooted");
+        assert_eq!(said["progress"].as_array().map(Vec::len), Some(4), "{said}");
+        assert!(said["tools"].as_u64() > Some(15), "{said}");
+        assert_eq!(record.folded.findings, [], "{said}");
+        let sent = record.said(Direction::ToServer).join("\n");
+        let is_cancelled = sent.contains("notifications/cancelled");
+        assert_eq!(is_cancelled, matches!(client, Official::TypeScript));
+        let reasons: Vec<&str> = record.closed().iter().map(|c| c.reason.as_str()).collect();
+        // The newer client asked first which era it is, and a process of its own was for that.
+        let processes = if is_cancelled { 1 } else { 2 };
+        assert_eq!(reasons.len(), processes, "{reasons:?}");
+    }
+}
+
+#[tokio::test]
+async fn mcp_server_git_is_used_in_the_era_that_both_speak() {
+    let git = cached("python/bin/mcp-server-git").display().to_string();
+    for (client, version) in [
+        (Official::TypeScript, None),
+        (Official::Python, Some("2026-07-28")),
+    ] {
+        let (said, record) = told(client, &command(&git, &[]), "git").await;
+        assert!(said["tools"].as_u64() > Some(5), "{said}");
+        assert_eq!(said["version"].as_str(), version);
+        assert_eq!(record.processes(), 1);
+    }
+}
+
+#[tokio::test]
+async fn rounds_of_input_and_cancellation_work_in_both_eras() {
+    for (era, version) in [("stateless", "2026-07-28"), ("handshake", "2025-11-25")] {
+        let server = fixture(&["--era", era]);
+        let (said, record) = told(Official::Python, &server, "fixture").await;
+        assert_eq!(said["version"], version);
+        check(&said, "echo", "größe");
+        check(&said, "elicitation", "elicited");
+        check(&said, "sampling", "sampled");
+        check(&said, "roots", "rooted");
+        check(&said, "cancelled", "given up");
+        check(&said, "after", "still there");
+        let sent = record.said(Direction::ToServer).join("\n");
+        assert!(sent.contains("notifications/cancelled"), "{sent}");
+        assert_eq!(record.folded.findings, [], "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_survives_the_death_of_its_server() {
+    let dies = ["--mode", "exit-in-call=3"];
+    for client in [Official::TypeScript, Official::Python] {
+        for era in ["handshake", "both"] {
+            let server = fixture(&[&["--era", era], &dies[..]].concat());
+            let (said, _) = told(client, &server, "dies").await;
+            check(&said, "died", "rror");
+            check(&said, "later", "rror");
+        }
+    }
+}
