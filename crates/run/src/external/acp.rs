@@ -1,7 +1,7 @@
 //! Agents that speak the Agent Client Protocol, version 1: JSON-RPC on their stdin and stdout, a
 //! message a line.
 //!
-//! Main types: [`Acp`], which prepares a [`Plan`], and [`Client`], which says what is sent for what was
+//! Main types: [`Acp`], which prepares a [`Plan`], and [`Client`](client::Client), which says what is sent for what was
 //! received. Both are functions of what they are given; [`work`] is what runs them. What the known
 //! agents differ in is data: see [`Preset`].
 
@@ -15,7 +15,6 @@ mod work;
 
 use serde_json::{Map, Value, json};
 
-use self::client::Client;
 use self::preset::Preset;
 pub(crate) use self::work::work;
 use super::cli::aliases;

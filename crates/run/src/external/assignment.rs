@@ -73,6 +73,8 @@ pub(crate) enum Way {
 pub(crate) struct Access {
     /// The model, by its provider's name for it; the agent's own choice, if absent.
     pub(crate) model: Option<String>,
+    /// Whose model it is, in the suite's words for providers, if the suite says so.
+    pub(crate) provider: Option<&'static str>,
     /// Where it is, if not where the agent would look.
     pub(crate) endpoint: Option<Endpoint>,
 }

@@ -10,7 +10,7 @@ use proctor_core::suite::Environment;
 use proctor_core::suite::agent::{Agent, AgentKind, ModelRef};
 use tokio::sync::OnceCell;
 
-use super::{Access, Adapter, Cli, Endpoint};
+use super::{Access, Acp, Adapter, Cli, Endpoint};
 use crate::model::Format;
 use crate::program::{self, ProgramError};
 
@@ -165,6 +165,7 @@ impl External {
         };
         let mut access = Access {
             model: self.model().map(|model| model.id.clone()),
+            provider: self.model().and_then(|model| model.provider),
             endpoint: None,
         };
         if self.scripted().is_some() {
@@ -203,8 +204,14 @@ impl External {
         }
         // Codex reads its own configuration and nothing else; the others know their variables.
         let is_told = own_url.is_some() || own_key.is_some() || key.is_none();
-        let is_codex = adapter == Adapter::Cli(Cli::Codex);
-        if let (true, Some(format)) = (is_told || is_codex, adapter.formats().first()) {
+        let is_codex = matches!(
+            adapter,
+            Adapter::Cli(Cli::Codex) | Adapter::Acp(Acp::Preset("codex-acp"))
+        );
+        let formats = adapter.formats();
+        let own = format_of(access.provider).filter(|own| formats.contains(own));
+        let format = own.as_ref().or(formats.first());
+        if let (true, Some(format)) = (is_told || is_codex, format) {
             access.endpoint = Some(Endpoint {
                 base: url.map_or_else(|| usual(*format).to_owned(), |url| based(&url, *format)),
                 // A server of one's own may need none.
@@ -213,6 +220,17 @@ impl External {
             });
         }
         Ok(access)
+    }
+}
+
+/// What is spoken to the models of a provider.
+fn format_of(provider: Option<&str>) -> Option<Format> {
+    match provider? {
+        "anthropic" => Some(Format::Anthropic),
+        "openai" => Some(Format::Chat),
+        "openai-responses" => Some(Format::Responses),
+        "gemini" => Some(Format::Gemini),
+        _ => None,
     }
 }
 

@@ -1,7 +1,8 @@
 //! An agent that speaks the Agent Client Protocol on stdio, on bytes, without a model: it calls one tool
 //! of the first server that it is given, and answers with what the tool said. With a mode it misbehaves.
 //!
-//! `fixture-agent [--tool NAME] [--arguments JSON] [MODE]`; the modes are listed in [`mode`].
+//! `fixture-agent [--tool NAME] [--arguments JSON] [--note FILE] [MODE]`; the modes are listed in
+//! [`mode`]. The file is written when the agent is told to stop.
 
 mod mode;
 mod server;
@@ -19,6 +20,7 @@ struct Agent {
     mode: Mode,
     tool: String,
     arguments: Value,
+    note: Option<String>,
     stdin: StdinLock<'static>,
     servers: Vec<(String, Server)>,
     /// The number of its last request.
@@ -27,8 +29,9 @@ struct Agent {
 
 fn main() -> ExitCode {
     let Some(mut agent) = Agent::told(std::env::args().skip(1)) else {
-        let _ = io::stderr()
-            .write_all(b"usage: fixture-agent [--tool NAME] [--arguments JSON] [MODE]\n");
+        let _ = io::stderr().write_all(
+            b"usage: fixture-agent [--tool NAME] [--arguments JSON] [--note FILE] [MODE]\n",
+        );
         return ExitCode::from(2);
     };
     match agent.run() {
@@ -50,6 +53,7 @@ impl Agent {
             mode: Mode::Good,
             tool: "echo".to_owned(),
             arguments: json!({"text": "hi"}),
+            note: None,
             stdin: io::stdin().lock(),
             servers: Vec::new(),
             number: 0,
@@ -58,6 +62,7 @@ impl Agent {
             match word.as_str() {
                 "--tool" => agent.tool = words.next()?,
                 "--arguments" => agent.arguments = serde_json::from_str(&words.next()?).ok()?,
+                "--note" => agent.note = Some(words.next()?),
                 name => agent.mode = Mode::named(name)?,
             }
         }
@@ -201,8 +206,10 @@ impl Agent {
     /// Does nothing more, but reads.
     fn idle(&mut self) -> io::Result<()> {
         while let Some(message) = self.receive()? {
-            if message["method"] == "session/cancel" {
-                let _ = io::stderr().write_all(b"told to stop\n");
+            if let ("session/cancel", Some(note)) =
+                (message["method"].as_str().unwrap_or(""), &self.note)
+            {
+                std::fs::write(note, message["params"]["sessionId"].to_string())?;
             }
         }
         if self.mode == Mode::Stubborn {

@@ -204,11 +204,19 @@ fn an_agent_that_does_not_leave_is_ended_and_its_work_counts() {
 
 #[test]
 fn an_agent_is_told_to_stop_when_the_run_is() {
-    let suite = suite(&["--tool", "another-unique-name", "silent"]);
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let note = folder.path().join("note").display().to_string();
+    let program = proctor_e2e::program("fixture-agent");
+    // So that it has time to hear it.
+    let script = format!("trap '' TERM; exec {} \"$@\"", program.display());
+    let args = ["-c", &script, "sh", "--note", &note, "silent"];
+    let suite = with("sh", &args, &json!({}));
     let running = suite.check(&[]).within(Duration::from_secs(30)).start();
-    running.wait_for(r#""plan"#);
+    running.wait_for(r#"\"plan\""#);
     running.signal(Signal::INT);
     let seen = running.finish();
     assert_eq!(ended(&seen).outcome, Outcome::Cancelled, "{}", seen.stderr);
-    assert_eq!(processes_with("another-unique-name"), []);
+    assert_eq!(processes_with(&note), []);
+    let told = std::fs::read_to_string(&note).expect("it was told to stop");
+    assert_eq!(told, r#""s-1""#);
 }

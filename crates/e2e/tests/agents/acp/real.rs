@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use proctor_core::event::Claim;
 use proctor_core::json;
+use proctor_core::record::RunReader;
 use proctor_core::transcript::{Payload, Request};
 use proctor_e2e::suite::Suite;
 use serde_json::{Value, json};
@@ -22,6 +23,34 @@ const RULES: &str = r"
     reply: {calls: [{tool: get-sum, arguments: {a: 20, b: 22}}], usage: {input: 1000, output: 10}}
   - reply: {text: The sum is 42., usage: {input: 2000, output: 20}}
 ";
+
+/// What Codex calls its tools apart from their server, and what any agent may have besides: nothing that
+/// reads or writes, but for what a server offers.
+const EVERYTHING: [&str; 15] = [
+    "echo",
+    "get_annotated_message",
+    "get_env",
+    "get_resource_links",
+    "get_resource_reference",
+    "get_roots_list",
+    "get_structured_content",
+    "get_sum",
+    "get_tiny_image",
+    "gzip_file_as_resource",
+    "simulate_research_query",
+    "toggle_simulated_logging",
+    "toggle_subscriber_updates",
+    "trigger_elicitation_request",
+    "trigger_long_running_operation",
+];
+const HARMLESS: [&str; 5] = [
+    "list_mcp_resources",
+    "list_mcp_resource_templates",
+    "read_mcp_resource",
+    "request_user_input",
+    // It can't be switched off for a model that Codex does not know.
+    "view_image",
+];
 
 /// What an agent says of its tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,6 +169,7 @@ fn run(agent: &Agent, suite: &Suite) -> Seen {
     let temporary = tempfile::tempdir().expect("a folder can be made");
     let folder = temporary.path().display().to_string();
     let session = suite.check(&[]).env("PATH", &path).env("TMPDIR", &folder);
+    let session = session.env("SOME_KEY", "none-that-opens-anything");
     let seen = session.within(BOUND).run();
     assert_eq!(processes_with(&folder), [], "{} left something", agent.name);
     seen
@@ -158,7 +188,7 @@ fn works(agent: &Agent, server: &Value) {
     let seen = run(agent, &suite(agent, server, RULES));
     expect(&seen, Outcome::Passed, None, "");
     assert_eq!(answer(&seen), Some("The sum is 42."), "{}", agent.name);
-    let run = proctor_core::record::RunReader::open(&seen.record).expect("it can be read");
+    let run = RunReader::open(&seen.record).expect("it can be read");
     let trials = run.trials().expect("they can be listed");
     let events = run.trial(&trials[0]).expect("it can be read");
     let options = proctor_core::fold::FoldOptions::default();
@@ -176,6 +206,7 @@ fn works(agent: &Agent, server: &Value) {
         json::equal(arguments, &json!({"a": 20, "b": 22})),
         "{arguments}"
     );
+    has_no_hands_of_its_own(agent, &seen);
     let claims = claims(&seen);
     assert!(
         claims.iter().all(|claim| claim.status == Claim::Completed),
@@ -188,6 +219,44 @@ fn works(agent: &Agent, server: &Value) {
         Tells::Nothing => None,
     };
     assert_eq!(tokens, expected, "{}", agent.name);
+}
+
+/// The model is offered nothing by which the agent could do the work without the server.
+fn has_no_hands_of_its_own(agent: &Agent, seen: &Seen) {
+    let run = RunReader::open(&seen.record).expect("it can be read");
+    let offers = seen.events.iter().filter_map(|event| match &event.event {
+        What::ToolsOffered { tools } => Some(tools),
+        _ => None,
+    });
+    let mut count = 0;
+    for tools in offers {
+        let tools = run.body_bytes(tools).expect("it can be read");
+        let tools: Value =
+            serde_json::from_slice(&tools.expect("it is there")).expect("it is JSON");
+        for tool in tools.as_array().expect("a list") {
+            let name = tool["name"].as_str().expect("a name");
+            let is_servers = name.contains("everything") || EVERYTHING.contains(&name);
+            let is_harmless = HARMLESS.contains(&name);
+            assert!(is_servers || is_harmless, "{} has `{name}`", agent.name);
+            count += 1;
+        }
+    }
+    assert!(count > 0, "{} was offered nothing", agent.name);
+}
+
+/// A model that is not there is no answer either, and is not waited for.
+fn is_alone(agent: &Agent) {
+    let suite = suite(agent, &stdio(&json!({})), RULES);
+    let builtin = json!({"type": agent.name, "model": "m-1", "baseUrl": "http://127.0.0.1:9/v1",
+        "apiKey": "SOME_KEY"});
+    let file = json!({"kind": "Agent", "metadata": {"name": "alone"}, "builtin": builtin});
+    suite.write("agent.yaml", &file.to_string());
+    suite.eval(
+        &json!({"agent": {"type": "file", "path": "agent.yaml"}}),
+        &json!({}),
+    );
+    let seen = run(agent, &suite);
+    expect(&seen, Outcome::Errored, Some(Blame::Infra), "");
 }
 
 fn works_on_both(agent: &Agent) {
@@ -240,6 +309,18 @@ fn goose_is_denied_a_tool() {
 #[test]
 fn goose_without_a_model_is_an_error() {
     is_lost(&GOOSE);
+}
+
+#[test]
+fn goose_with_nobody_to_ask_is_an_error() {
+    is_alone(&GOOSE);
+}
+
+#[test]
+fn claude_codex_and_gemini_with_nobody_to_ask_are_errors() {
+    if is_extended() {
+        [&CLAUDE, &CODEX, &GEMINI].into_iter().for_each(is_alone);
+    }
 }
 
 /// The tests of an agent that are not run every time.

@@ -152,14 +152,20 @@ fn tool<'a>(dialect: Dialect, id: &'a str, told: &'a Value) -> Option<&'a str> {
     match dialect {
         Dialect::Claude => told["_meta"]["claudeCode"]["toolName"].as_str(),
         Dialect::Goose => told["_meta"]["goose"]["toolCall"]["toolName"].as_str(),
-        // `mcp_ev_echo__mcp_ev_echo_1794739400199_0`
-        Dialect::Gemini => id.match_indices("__").find_map(|(at, _)| {
-            let (name, rest) = (&id[..at], &id[at + 2..]);
-            let number = rest.strip_prefix(name)?;
-            number.starts_with('_').then_some(name)
-        }),
+        Dialect::Gemini => before(id),
         Dialect::Codex | Dialect::Opencode | Dialect::Unknown => None,
     }
+}
+
+/// The tool in `mcp_ev_echo__call_1`, where the model named the call, or in
+/// `mcp_ev_echo__mcp_ev_echo_1794739400199_0`, where it did not. The name may have the mark in it too.
+fn before(id: &str) -> Option<&str> {
+    let repeated = id.match_indices("__").find_map(|(at, mark)| {
+        let (name, rest) = (&id[..at], &id[at + mark.len()..]);
+        let number = rest.strip_prefix(name)?;
+        number.starts_with('_').then_some(name)
+    });
+    repeated.or_else(|| Some(id.split_once("__")?.0))
 }
 
 /// Why a call failed, in the agent's words.

@@ -99,34 +99,28 @@ pub(super) fn can_allow(options: &Value) -> bool {
 fn tools(dialect: Dialect, server: &str, call: &Call) -> Vec<String> {
     let name = fold(call.name());
     let title = fold(&call.title);
-    let before = |prefix: String, name: &str| name.strip_prefix(prefix.as_str()).map(str::to_owned);
-    let found: Vec<Option<String>> = match dialect {
+    let before = |prefix: String, name: &str| name.strip_prefix(&prefix).map(str::to_owned);
+    let found = match dialect {
         Dialect::Claude => vec![before(format!("mcp__{server}__"), &name)],
         Dialect::Codex => vec![named(call, server)],
-        Dialect::Goose => match &call.tool {
-            Some(_) => vec![before(format!("{server}__"), &name)],
-            None => vec![before(format!("{server}__"), &title)],
-        },
+        // The title is `ev: echo`.
+        Dialect::Goose => vec![before(format!("{server}__"), &name)],
         // The name may be cut, the title is not.
-        Dialect::Gemini if name.starts_with("mcp_") => vec![behind(server, &title)],
-        Dialect::Gemini => Vec::new(),
-        Dialect::Opencode if is_harmless(call) => vec![before(format!("{server}_"), &title)],
-        Dialect::Opencode => Vec::new(),
-        Dialect::Unknown if is_harmless(call) => {
-            let prefixes = ["mcp__{}__", "mcp_{}_", "{}___", "{}__", "{}_"];
-            let prefixes = prefixes.into_iter().map(|p| p.replace("{}", server));
-            let found = prefixes.map(|prefix| before(prefix, &name));
-            found
-                .chain([behind(server, &title), named(call, server)])
-                .collect()
+        Dialect::Gemini => vec![behind(server, &title).filter(|_| name.starts_with("mcp_"))],
+        Dialect::Opencode => {
+            vec![before(format!("{server}_"), &title).filter(|_| is_harmless(call))]
         }
-        Dialect::Unknown => vec![named(call, server)],
+        Dialect::Unknown => {
+            let prefixes = ["mcp__{}__", "mcp_{}_", "{}___", "{}__", "{}_"];
+            let prefixes = prefixes.map(|prefix| prefix.replace("{}", server));
+            let by_name = prefixes.into_iter().map(|prefix| before(prefix, &name));
+            let found = by_name.chain([behind(server, &title)]);
+            let found = found.map(|tool| tool.filter(|_| is_harmless(call)));
+            found.chain([named(call, server)]).collect()
+        }
     };
-    found
-        .into_iter()
-        .flatten()
-        .filter(|tool| !tool.is_empty())
-        .collect()
+    let found = found.into_iter().flatten();
+    found.filter(|tool| !tool.is_empty()).collect()
 }
 
 /// The tool in `echo (ev MCP Server)`.
@@ -161,9 +155,11 @@ fn allows(allowed: &AllowedTools, tool: &str) -> bool {
 
 /// A name as it is compared: agents write some characters otherwise.
 fn fold(name: &str) -> String {
-    let fold = |c: char| match c.is_ascii_alphanumeric() {
-        true => c.to_ascii_lowercase(),
-        false => '_',
+    let is_plain = |c: &char| c.is_ascii_alphanumeric();
+    let fold = |c: char| {
+        Some(c)
+            .filter(is_plain)
+            .map_or('_', |c| c.to_ascii_lowercase())
     };
     name.chars().map(fold).collect()
 }

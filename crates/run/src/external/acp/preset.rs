@@ -75,13 +75,19 @@ impl Preset {
 /// The model's name where an endpoint needs one and does not care which.
 const ANY_MODEL: &str = "any";
 
-/// The first of these variables that has a value tells which provider the user has a key for.
-fn provider<'a>(assignment: &Assignment, of: &[(&str, &'a str)]) -> Option<&'a str> {
+/// The provider of the model, in the words of an agent that knows many: as the suite says, or the first
+/// one that the user has a key for. `of` are variables of keys, with their provider's name for the agent.
+fn provider(assignment: &Assignment, of: &[(&str, &'static str)]) -> Option<&'static str> {
+    match assignment.access.provider {
+        Some("anthropic") => return Some("anthropic"),
+        Some("openai" | "openai-responses") => return Some("openai"),
+        Some("gemini") => return Some("google"),
+        _ => {}
+    }
     let is_set = |name: &str| {
         let value = assignment.environment.get(name);
         value.is_some_and(|value| !value.is_empty())
     };
-    of.iter()
-        .find(|(name, _)| is_set(name))
-        .map(|(_, provider)| *provider)
+    let found = of.iter().find(|(name, _)| is_set(name));
+    found.map(|(_, provider)| *provider)
 }

@@ -121,9 +121,10 @@ pub(super) fn failed(dialect: Dialect, code: i64, message: &str) -> Trouble {
         message => message.to_owned(),
     };
     let is_outage = OUTAGES.iter().any(|words| message.contains(words));
-    match code == AUTHENTICATION || is_outage {
-        true => Trouble::Model(message),
-        false => Trouble::Other(message),
+    if code == AUTHENTICATION || is_outage {
+        Trouble::Model(message)
+    } else {
+        Trouble::Other(message)
     }
 }
 

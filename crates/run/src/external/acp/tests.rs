@@ -51,6 +51,7 @@ fn assignment(servers: Vec<Offered>) -> Assignment {
 fn at(format: Format, base: &str) -> Access {
     Access {
         model: Some("m-1".to_owned()),
+        provider: None,
         endpoint: Some(Endpoint {
             base: base.to_owned(),
             key: "secret-key".to_owned(),

@@ -44,8 +44,12 @@ pub(crate) async fn work(
             break;
         };
         let Reply { send, claims } = session.client.line(&line);
-        claims.into_iter().for_each(|claim| post.claimed(claim));
-        send.into_iter().for_each(|message| session.send(message));
+        for claim in claims {
+            post.claimed(claim);
+        }
+        for message in send {
+            session.send(message);
+        }
     }
     session.queue = None;
     let leaves = acp.preset().is_none_or(|preset| preset.leaves);
@@ -56,7 +60,9 @@ pub(crate) async fn work(
     let last_words = tokio::time::timeout(LAST_WORDS, last_words);
     let (ended, _) = tokio::join!(process.stop(patience), last_words);
     let (told, rest) = session.client.end(ended, &stderr.text());
-    rest.into_iter().for_each(|claim| post.claimed(claim));
+    for claim in rest {
+        post.claimed(claim);
+    }
     post.ended(ended, &told, &stderr.text());
     Ok(told)
 }

@@ -39,6 +39,7 @@ fn assignment(servers: Vec<Offered>) -> Assignment {
         servers,
         access: Access {
             model: Some("m-1".to_owned()),
+            provider: None,
             endpoint: Some(Endpoint {
                 base: "http://127.0.0.1:9/base".to_owned(),
                 key: "k3y".to_owned(),

@@ -93,17 +93,16 @@ fn configure(assignment: &Assignment, plan: &mut Plan) -> Result<(), Unfit> {
 fn model(assignment: &Assignment, plan: &mut Plan) -> Result<(), Unfit> {
     let model = assignment.access.model.as_deref();
     let Some(endpoint) = &assignment.access.endpoint else {
-        if let Some(provider) = provider(assignment, &KEYS) {
-            let known = plan.launch.env.entry("GOOSE_PROVIDER".to_owned());
-            known.or_insert_with(|| provider.to_owned());
+        let is_said =
+            plan.launch.env.contains_key("GOOSE_PROVIDER") && assignment.access.provider.is_none();
+        if let (false, Some(provider)) = (is_said, provider(assignment, &KEYS)) {
+            plan.set("GOOSE_PROVIDER", provider);
         }
         if let Some(model) = model {
             plan.set("GOOSE_MODEL", model);
         }
-        return match plan.launch.env.contains_key("GOOSE_MODEL") {
-            true => Ok(()),
-            false => Err(Unfit::NoModel("goose")),
-        };
+        let has_model = plan.launch.env.contains_key("GOOSE_MODEL");
+        return has_model.then_some(()).ok_or(Unfit::NoModel("goose"));
     };
     plan.set("GOOSE_MODEL", model.unwrap_or(ANY_MODEL));
     if endpoint.format == Format::Anthropic {

@@ -302,7 +302,9 @@ fn noise_is_passed_by() {
         r#"{"jsonrpc":"2.0","method":"session/update","params":{"update":{"sessionUpdate":"agent_message_chunk","content":[]}}}"#,
         r#"{"jsonrpc":"2.0","method":"_auth/status_update","params":{}}"#,
     ];
-    noise.into_iter().for_each(|line| talk.line(line));
+    for line in noise {
+        talk.line(line);
+    }
     talk.client.line(b"\xff\xfe\x00garbage");
     assert_eq!(talk.sent.len(), before);
     talk.says("42");

@@ -26,24 +26,26 @@ fn ask(acp: Acp<'_>, servers: &[Offered], told: &Value, asked: &Value) -> (bool,
     (is_allowed, told.denied)
 }
 
+/// `ev` has one tool that is allowed, and `my files` has all.
+fn check(acp: Acp<'_>, told: &Value, asked: &Value, allowed: bool, denied: &[&str]) {
+    let servers = [
+        server("ev", only(&["get-sum"])),
+        server("my files", AllowedTools::All),
+    ];
+    let found = ask(acp, &servers, told, asked);
+    let denied: Vec<String> = denied.iter().map(|name| (*name).to_owned()).collect();
+    assert_eq!(found, (allowed, denied), "{acp:?} {told} {asked}");
+}
+
 #[test]
-fn only_allowed_tools_of_configured_servers_are_allowed() {
-    let check = |acp: Acp<'_>, told: Value, asked: Value, allowed: bool, denied: &[&str]| {
-        let servers = [
-            server("ev", only(&["get-sum"])),
-            server("my files", AllowedTools::All),
-        ];
-        let found = ask(acp, &servers, &told, &asked);
-        let denied: Vec<String> = denied.iter().map(|name| (*name).to_owned()).collect();
-        assert_eq!(found, (allowed, denied), "{acp:?} {told} {asked}");
-    };
+fn claude_may_use_what_is_allowed_and_nothing_else() {
     let claude = |name: &str, allowed: bool, denied: &[&str]| {
         let call = json!({"toolCallId": "1", "title": "mcp__ev__get-sum", "kind": "other",
             "_meta": {"claudeCode": {"toolName": name}}});
         check(
             Acp::Preset("claude-acp"),
-            Value::Null,
-            call,
+            &Value::Null,
+            &call,
             allowed,
             denied,
         );
@@ -54,22 +56,28 @@ fn only_allowed_tools_of_configured_servers_are_allowed() {
     claude("mcp__other__get-sum", false, &[]);
     claude("Bash", false, &[]);
     claude("mcp__ev__", false, &[]);
+}
 
+#[test]
+fn codex_may_use_what_is_allowed_and_nothing_else() {
     let codex = |server: &str, tool: &str, title: &str, allowed: bool, denied: &[&str]| {
         let told = json!({"sessionUpdate": "tool_call", "toolCallId": "1", "kind": "execute",
             "title": title, "rawInput": {"server": server, "tool": tool, "arguments": {}}});
         let asked = json!({"toolCallId": "1", "kind": "execute"});
-        check(Acp::Preset("codex-acp"), told, asked, allowed, denied);
+        check(Acp::Preset("codex-acp"), &told, &asked, allowed, denied);
     };
     codex("ev", "get-sum", "mcp.ev.get-sum", true, &[]);
     codex("ev", "echo", "mcp.ev.echo", false, &["mcp.ev.echo"]);
     codex("my_files", "read", "mcp.my_files.read", true, &[]);
     // A command whose title is written by the model.
     codex("x", "y", "mcp.ev.get-sum", false, &[]);
+}
 
+#[test]
+fn goose_may_use_what_is_allowed_and_nothing_else() {
     let goose = |told: Value, title: &str, allowed: bool, denied: &[&str]| {
         let asked = json!({"toolCallId": "1", "kind": "other", "title": title});
-        check(Acp::Preset("goose"), told, asked, allowed, denied);
+        check(Acp::Preset("goose"), &told, &asked, allowed, denied);
     };
     let named = |name: &str| {
         json!({"sessionUpdate": "tool_call", "toolCallId": "1",
@@ -81,10 +89,13 @@ fn only_allowed_tools_of_configured_servers_are_allowed() {
     // A command whose title is written by the model.
     goose(named("shell"), "ev: get-sum", false, &[]);
     goose(Value::Null, "ev: get-sum", true, &[]);
+}
 
+#[test]
+fn gemini_may_use_what_is_allowed_and_nothing_else() {
     let gemini = |id: &str, title: &str, allowed: bool, denied: &[&str]| {
         let asked = json!({"toolCallId": id, "kind": "other", "title": title});
-        check(Acp::Preset("gemini"), Value::Null, asked, allowed, denied);
+        check(Acp::Preset("gemini"), &Value::Null, &asked, allowed, denied);
     };
     gemini(
         "mcp_ev_get-sum__mcp_ev_get-sum_17_0",
@@ -104,16 +115,44 @@ fn only_allowed_tools_of_configured_servers_are_allowed() {
         true,
         &[],
     );
+    // Where the model names its calls.
+    gemini(
+        "mcp_ev_get-sum__call_1_1",
+        "get-sum (ev MCP Server)",
+        true,
+        &[],
+    );
+    gemini(
+        "mcp_ev_echo__call_1_1",
+        "echo (ev MCP Server)",
+        false,
+        &["mcp_ev_echo"],
+    );
+    gemini(
+        "run_shell_command__mcp_1",
+        "get-sum (ev MCP Server)",
+        false,
+        &[],
+    );
     gemini(
         "run_shell_command__run_shell_command_17_0",
         "get-sum (ev MCP Server)",
         false,
         &[],
     );
+}
 
+#[test]
+fn opencode_may_use_what_is_allowed_and_nothing_else() {
     let opencode = |title: &str, kind: &str, allowed: bool, denied: &[&str]| {
         let asked = json!({"toolCallId": "1", "kind": kind, "title": title});
-        check(Acp::Preset("opencode"), Value::Null, asked, allowed, denied);
+        check(
+            Acp::Preset("opencode"),
+            &Value::Null,
+            &asked,
+            allowed,
+            denied,
+        );
     };
     opencode("ev_get-sum", "other", true, &[]);
     opencode("ev_echo", "other", false, &["ev_echo"]);
@@ -152,8 +191,9 @@ fn an_unknown_agent_may_name_tools_in_any_of_the_usual_ways() {
         "get-sum",
         "fs/anything",
     ];
-    good.into_iter()
-        .for_each(|title| check(title, "other", true));
+    for title in good {
+        check(title, "other", true);
+    }
     check("ev.echo", "other", false);
     check("anything", "other", false);
     check("other/get-sum", "other", false);

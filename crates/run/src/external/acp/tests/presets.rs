@@ -278,6 +278,16 @@ fn without_an_endpoint_the_users_key_tells_the_provider() {
     assert_eq!(goose.launch.env["OPENAI_API_KEY"], "k");
     let opencode = prepare("opencode", &assignment);
     assert!(file(&opencode, "opencode.json").contains(r#""model":"openai/gpt-x""#));
+    // What the suite says counts for more.
+    assignment.access.provider = Some("anthropic");
+    let said = "openai".to_owned();
+    assignment
+        .environment
+        .insert("GOOSE_PROVIDER".to_owned(), said);
+    let goose = prepare("goose", &assignment);
+    assert_eq!(goose.launch.env["GOOSE_PROVIDER"], "anthropic");
+    let opencode = prepare("opencode", &assignment);
+    assert!(file(&opencode, "opencode.json").contains(r#""model":"anthropic/gpt-x""#));
     assignment.access.model = Some("local/llama".to_owned());
     let opencode = prepare("opencode", &assignment);
     assert!(file(&opencode, "opencode.json").contains(r#""model":"local/llama""#));

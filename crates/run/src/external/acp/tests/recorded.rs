@@ -29,10 +29,6 @@ fn play(
     (told, shown(&claims), sent)
 }
 
-fn tokens(input: u64, output: u64) -> Option<(u64, u64)> {
-    Some((input, output))
-}
-
 fn counted(usage: Option<Usage>) -> Option<(u64, u64)> {
     usage.and_then(|usage| Some((usage.input?, usage.output?)))
 }
@@ -66,7 +62,7 @@ fn claude_is_understood() {
     let (told, claims, sent) = play("claude-acp", only(&["get-sum"]), &CLAUDE);
     assert_eq!(told.answer.as_deref(), Some("The answer is 42."));
     assert_eq!((told.error, told.denied.len()), (None, 0));
-    assert_eq!(counted(told.usage), tokens(2468, 112));
+    assert_eq!(counted(told.usage), Some((2468, 112)));
     assert_eq!(claims, [r#"mcp__ev__get-sum {"a":20,"b":22} Completed"#]);
     assert_eq!(chosen(&sent), ["allow-once"]);
 }
@@ -97,7 +93,7 @@ fn codex_is_understood_and_its_note_is_no_answer() {
     assert_eq!(told.answer.as_deref(), Some("The answer is 42."));
     assert_eq!(told.error, None);
     // What was cached and thought is a part of these.
-    assert_eq!(counted(told.usage), tokens(2468, 112));
+    assert_eq!(counted(told.usage), Some((2468, 112)));
     assert_eq!(told.usage.and_then(|usage| usage.reasoning), Some(12));
     assert_eq!(claims, [r#"mcp.ev.get-sum {"a":20,"b":22} Completed"#]);
     assert_eq!(chosen(&sent), ["allow_once"]);
@@ -114,7 +110,7 @@ fn gemini_is_understood() {
     ];
     let (told, claims, sent) = play("gemini", AllowedTools::All, &lines);
     assert_eq!(told.answer.as_deref(), Some("The answer is 42."));
-    assert_eq!(counted(told.usage), tokens(2468, 112));
+    assert_eq!(counted(told.usage), Some((2468, 112)));
     assert_eq!(claims, ["mcp_ev_get-sum - Completed"]);
     assert_eq!(chosen(&sent), ["proceed_once"]);
 }
