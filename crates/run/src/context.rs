@@ -14,15 +14,36 @@ use proctor_core::suite::Suite;
 
 use crate::client::answers::Answers;
 use crate::client::{Client, ConnectOptions, Era, Timeouts};
+use crate::external::External;
 use crate::model::{Asker, Meter, Model, Replay, Waiting};
 use crate::recorder::Recorder;
+
+/// Who does the tasks.
+pub enum Worker {
+    /// Nobody: for evals that only call tools.
+    Nobody,
+    /// A model in Proctor's own loop.
+    Model(Arc<Model>),
+    /// A program of its own.
+    External(Arc<External>),
+}
+
+impl Worker {
+    /// The model, if it is one in Proctor's own loop.
+    pub fn model(&self) -> Option<&Arc<Model>> {
+        match self {
+            Self::Model(model) => Some(model),
+            Self::Nobody | Self::External(_) => None,
+        }
+    }
+}
 
 /// What all trials of a run share.
 pub struct RunContext {
     /// What is run.
     pub suite: Suite,
-    /// The model of each of the suite's agents; none of an agent that is nobody.
-    pub agents: Vec<Option<Arc<Model>>>,
+    /// Each of the suite's agents.
+    pub agents: Vec<Worker>,
     /// The models that judge; none if the suite has no judge.
     pub judges: Vec<Arc<Model>>,
     /// What was spent, and may be.
@@ -45,6 +66,8 @@ pub struct RunContext {
     pub strict: bool,
     /// The eras that servers speak, as far as that is known.
     pub eras: BTreeMap<String, Era>,
+    /// The tools of servers, as far as they are known.
+    pub tools: BTreeMap<String, Vec<String>>,
     /// The connections that all trials share, by server; none if each trial has its own.
     pub shared: BTreeMap<String, Client>,
     /// The run whose models are heard again, and whether a question that has changed is an error.

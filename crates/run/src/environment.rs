@@ -22,6 +22,21 @@ pub fn server_environment(
         .collect()
 }
 
+/// What an agent inherits: as servers do, with a home of its own and the variables that it needs.
+pub fn agent_environment(
+    inherited: &BTreeMap<String, String>,
+    home: &str,
+    needed: &[&str],
+) -> BTreeMap<String, String> {
+    let mut all: BTreeMap<String, String> = inherited
+        .iter()
+        .filter(|(name, _)| is_inherited(name) || needed.contains(&name.as_str()))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    all.insert("HOME".to_owned(), home.to_owned());
+    all
+}
+
 fn is_inherited(name: &str) -> bool {
     INHERITED.contains(&name) || name.starts_with("LC_")
 }
@@ -72,5 +87,24 @@ mod tests {
             &[("TOKEN", "own")],
         );
         check(&[], &[("EMPTY", "")], &["UNSET"], &[("EMPTY", "")]);
+    }
+
+    #[test]
+    fn an_agent_has_a_home_of_its_own_and_what_it_needs() {
+        let inherited = variables(&[
+            ("PATH", "/bin"),
+            ("HOME", "/home/u"),
+            ("LC_ALL", "C"),
+            ("ANTHROPIC_API_KEY", "k"),
+            ("SECRET", "s"),
+        ]);
+        let found = agent_environment(&inherited, "/tmp/h", &["ANTHROPIC_API_KEY", "UNSET"]);
+        let expected = [
+            ("PATH", "/bin"),
+            ("HOME", "/tmp/h"),
+            ("LC_ALL", "C"),
+            ("ANTHROPIC_API_KEY", "k"),
+        ];
+        assert_eq!(found, variables(&expected));
     }
 }

@@ -2,9 +2,162 @@
 //!
 //! An agent is given an [`Assignment`]: a prompt, servers that stand behind the tap, a way to its
 //! model, an empty folder and an empty home. What it says of itself is kept, and believed in nothing
-//! that the tap can tell. An adapter turns the assignment into a [`Launch`], and what the program
-//! says into a [`Told`]; it starts nothing itself.
+//! that the tap can tell. An [`Adapter`] turns the assignment into a [`Launch`], and what the program
+//! says into a [`Told`]; only [`program`] starts anything.
 
+mod acp;
 mod assignment;
+mod cli;
+mod commands;
+mod open;
+mod program;
+mod version;
+
+use proctor_core::suite::agent::{Agent, AgentKind, Commands};
 
 pub(crate) use self::assignment::{Access, Assignment, Endpoint, Launch, Offered, Told, Way};
+pub(crate) use self::cli::{Cli, Unfit, last_words};
+pub use self::open::{External, ExternalError};
+pub(crate) use self::program::{Post, StartError, Started};
+use crate::model::Format;
+
+/// How an agent is started and understood.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Adapter<'a> {
+    /// By the command line that its vendor gives it.
+    Cli(Cli),
+    /// By the Agent Client Protocol.
+    Acp(Acp<'a>),
+    /// By templates of a command line.
+    Commands(&'a Commands),
+}
+
+/// An agent that speaks the Agent Client Protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Acp<'a> {
+    /// One that Proctor knows, by its name in `proctor_core::suite`: `claude-acp`.
+    Preset(&'static str),
+    /// Any other.
+    Program {
+        /// The program.
+        cmd: &'a str,
+        /// Its arguments.
+        args: &'a [String],
+    },
+}
+
+/// Why an agent did not get to its work.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WorkError {
+    /// It can't be given the assignment.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+    /// It can't be started.
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+/// The variables that hold the keys of whatever a command may be.
+const ANY_KEYS: [&str; 15] = [
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_BASE_URL",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CODEX_API_KEY",
+    "GEMINI_API_KEY",
+    "GOOGLE_API_KEY",
+    "GOOGLE_GEMINI_BASE_URL",
+    "GH_TOKEN",
+    "GITHUB_TOKEN",
+    "COPILOT_GITHUB_TOKEN",
+    "MODEL_BASE_URL",
+    "MODEL_KEY",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+];
+
+impl<'a> Adapter<'a> {
+    /// The adapter of an agent; `None` if it is no program of its own.
+    pub(crate) fn of(agent: &'a Agent) -> Option<Self> {
+        Some(match &agent.kind {
+            AgentKind::Builtin { builtin, .. } => match *builtin {
+                "claude-code" => Self::Cli(Cli::ClaudeCode),
+                "codex" => Self::Cli(Cli::Codex),
+                "copilot" => Self::Cli(Cli::Copilot),
+                "llm-agent" | "openai-agent" | "openai-acp" => return None,
+                preset => Self::Acp(Acp::Preset(preset)),
+            },
+            AgentKind::Acp { cmd, args } => Self::Acp(Acp::Program { cmd, args }),
+            AgentKind::Commands(commands) => Self::Commands(commands),
+            AgentKind::Nobody => return None,
+        })
+    }
+
+    /// The program that has to be there, and how it is installed, if that is known.
+    pub(crate) fn program(&self) -> (&str, Option<&'static str>) {
+        match self {
+            Self::Cli(cli) => (cli.program(), Some(cli.install())),
+            Self::Acp(acp) => (acp.program(), acp.install()),
+            Self::Commands(_) => ("sh", None),
+        }
+    }
+
+    /// What it can speak to its model, best first. None: it can't be told where its model is.
+    pub(crate) fn formats(&self) -> &'static [Format] {
+        match self {
+            Self::Cli(cli) => cli.formats(),
+            Self::Acp(acp) => acp.formats(),
+            Self::Commands(_) => &[],
+        }
+    }
+
+    /// The variables of the user's that it reads its keys and the place of its model from.
+    pub(crate) fn variables(&self) -> &'static [&'static str] {
+        match self {
+            Self::Cli(cli) => cli.variables(),
+            Self::Acp(Acp::Program { .. }) | Self::Commands(_) => &ANY_KEYS,
+            Self::Acp(acp) => acp.variables(),
+        }
+    }
+
+    /// Where it looks for skills, and its tool that loads one, if that is known.
+    pub(crate) fn skills(&self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Cli(cli) => cli.skills(),
+            Self::Acp(acp) => acp.skills(),
+            Self::Commands(_) => None,
+        }
+    }
+
+    /// Whether it takes servers by their address and in no other way.
+    pub(crate) fn wants_url(&self) -> bool {
+        matches!(self, Self::Commands(commands) if commands::wants_url(commands))
+    }
+
+    /// Whether it must be told the name of every tool that it may use.
+    pub(crate) fn wants_tool_names(&self) -> bool {
+        matches!(self, Self::Commands(_))
+    }
+
+    /// Whether it works in the user's own home, as its file says.
+    pub(crate) fn is_at_home(&self) -> bool {
+        matches!(self, Self::Commands(commands) if !commands.virtual_home)
+    }
+
+    /// Lets the agent work until it ends. Whoever drops this ends it.
+    pub(crate) async fn work(
+        &self,
+        assignment: &Assignment,
+        post: &Post<'_>,
+    ) -> Result<Told, WorkError> {
+        let (launch, reader) = match self {
+            Self::Cli(cli) => (cli.prepare(assignment)?, cli.reader(assignment)),
+            Self::Commands(templates) => {
+                let reader = cli::Reader::Plain(commands::Reader::default());
+                (commands::prepare(templates, assignment)?, reader)
+            }
+            Self::Acp(acp) => return acp::work(*acp, assignment, post).await,
+        };
+        Ok(program::run(&launch, reader, post).await?)
+    }
+}

@@ -8,7 +8,7 @@ pub mod client;
 pub mod context;
 pub mod environment;
 pub mod evals;
-mod external;
+pub mod external;
 pub mod guard;
 pub mod judge;
 pub mod model;

@@ -289,7 +289,7 @@ impl Drop for Process {
 }
 
 /// Waits until a process has ended, or for as long as that may take.
-fn wait_for(pid: Pid, limit: Duration) {
+pub(crate) fn wait_for(pid: Pid, limit: Duration) {
     let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else {
         return;
     };

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use proctor_core::event::{Actor, What, Wire};
 use proctor_core::fold::{self, FoldOptions, Folded};
-use proctor_core::record::{RecordError, TrialWriter};
+use proctor_core::record::{Blobs, EventReader, RecordError, TrialWriter};
 use proctor_core::redact::Redactor;
 
 pub(crate) use self::tap::{Oversized, Tap};
@@ -88,6 +88,14 @@ impl Recorder {
             None => return Ok(None),
         };
         fold::fold(events, &blobs, options).map(Some)
+    }
+
+    /// What was written so far, and where its large bodies are; `None` if nothing is kept.
+    pub(crate) fn written(&self) -> Result<Option<(EventReader, Blobs)>, RecordError> {
+        match &self.lock().trial {
+            Some(trial) => Ok(Some((trial.events()?, trial.blobs()))),
+            None => Ok(None),
+        }
     }
 
     /// Takes the trial back, to end it. What is recorded later is lost.

@@ -4,6 +4,7 @@
 //! can't be written is one.
 
 mod ending;
+mod external;
 mod grading;
 mod shipped;
 mod under_way;
@@ -21,9 +22,10 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use self::ending::{cancelled, errored, failed, timed_out};
+use self::external::Room;
 use crate::agent::{Connected, Driven, LoopLimits, Task, Toolbox, drive};
 use crate::client::{Client, ConnectError, ConnectOptions};
-use crate::context::RunContext;
+use crate::context::{RunContext, Worker};
 use crate::model::{AskError, Asker, Model, ModelError, Replay, Waiting};
 use crate::process::SpawnError;
 use crate::progress::Watch;
@@ -55,6 +57,7 @@ impl Trial {
     ) -> Result<TrialEnded, RecordError> {
         let mut steps = Steps::new(self.steps_options());
         let mut toolbox = None;
+        let mut room = Room::default();
         let mut ended = {
             let started = Instant::now();
             tokio::select! {
@@ -64,13 +67,18 @@ impl Trial {
                     // What is under way is told before anything is closed.
                     timed_out(format!("{limit}{}", self.under_way().await))
                 }
-                ended = self.work(&mut steps, &mut toolbox) => ended,
+                ended = self.work(&mut steps, &mut toolbox, &mut room) => ended,
             }
         };
         tokio::select! {
             biased;
             () = stop::now(&mut stop) => {}
             () = close(toolbox.take()) => {}
+        }
+        tokio::select! {
+            biased;
+            () = stop::now(&mut stop) => {}
+            () = room.clear() => {}
         }
         let cleanup = tokio::select! {
             biased;
@@ -111,7 +119,12 @@ impl Trial {
         }
     }
 
-    async fn work(&self, steps: &mut Steps, toolbox: &mut Option<Toolbox>) -> TrialEnded {
+    async fn work(
+        &self,
+        steps: &mut Steps,
+        toolbox: &mut Option<Toolbox>,
+        room: &mut Room,
+    ) -> TrialEnded {
         let case = self.case();
         if !case.has_checks() {
             let reason = "the case has no checks, so nothing could fail it";
@@ -130,18 +143,25 @@ impl Trial {
                 return errored(result.blame.unwrap_or(Blame::Suite), reason);
             }
         }
-        self.phase(Phase::Serve);
-        match self.serve().await {
-            Ok(opened) => *toolbox = Some(opened),
-            Err((blame, reason)) => return errored(blame, reason),
-        }
-        let answer = match self.drive(toolbox).await {
+        let answered = match &self.context.agents[self.agent] {
+            Worker::External(external) => self.examine(external, room).await,
+            Worker::Model(_) | Worker::Nobody => self.do_task(toolbox).await,
+        };
+        let answer = match answered {
             Ok(answer) => answer,
             Err(ended) => return ended,
         };
         self.phase(Phase::Grade);
         steps.agent_answered(answer.clone());
         self.grade(steps, &answer).await
+    }
+
+    /// Lets the built-in agent do the task, on servers that it is connected to.
+    async fn do_task(&self, toolbox: &mut Option<Toolbox>) -> Result<String, TrialEnded> {
+        self.phase(Phase::Serve);
+        let opened = self.serve().await;
+        *toolbox = Some(opened.map_err(|(blame, reason)| errored(blame, reason))?);
+        self.drive(toolbox).await
     }
 
     /// Connects to all servers, and asks them what they offer.
@@ -196,7 +216,7 @@ impl Trial {
         self.recorder.record(What::Prompted {
             text: Body::Text(case.prompt.clone()),
         });
-        let Some(model) = &self.context.agents[self.agent] else {
+        let Some(model) = self.context.agents[self.agent].model() else {
             return Err(errored(Blame::Suite, "there is no agent to do the task"));
         };
         let asker = self.asker(model, Purpose::Agent);

@@ -180,6 +180,8 @@ async fn look_at_servers(context: &mut RunContext) -> Result<Vec<Looked>, Prefli
             client,
         } = found;
         context.eras.insert(server.name.clone(), era);
+        let tools = offered.tools.clone();
+        context.tools.insert(server.name.clone(), tools);
         if context.suite.isolation == Isolation::Run {
             context.shared.insert(server.name.clone(), client);
         } else {

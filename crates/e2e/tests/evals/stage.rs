@@ -23,7 +23,7 @@ use proctor_core::suite::{
 };
 use proctor_e2e::{Fixture, log_lines};
 use proctor_run::client::{Caps, Client, Era, ListError, Timeouts};
-use proctor_run::context::RunContext;
+use proctor_run::context::{RunContext, Worker};
 use proctor_run::evals;
 use proctor_run::model::{Budget, Meter, Model, Scripted};
 use proctor_run::recorder::Recorder;
@@ -221,7 +221,7 @@ impl Stage {
         };
         RunContext {
             suite,
-            agents: vec![Some(self.model_of("model.yaml", self.model))],
+            agents: vec![Worker::Model(self.model_of("model.yaml", self.model))],
             judges: vec![self.model_of("judge.yaml", self.judge)],
             meter: Arc::new(Meter::new(Prices::default(), Budget::default())),
             environment: self.environment.clone(),
@@ -232,6 +232,7 @@ impl Stage {
             timeouts: Timeouts::default(),
             redactor: self.redactor.clone(),
             strict: false,
+            tools: BTreeMap::new(),
             eras: BTreeMap::new(),
             shared: BTreeMap::new(),
             cassette: None,

@@ -21,6 +21,8 @@ pub(crate) struct Assignment {
     pub(crate) access: Access,
     /// Its working folder, which is empty but for skills.
     pub(crate) folder: PathBuf,
+    /// Where its skills are, in the working folder, if it has any.
+    pub(crate) skills: Option<String>,
     /// Its home, which is empty.
     pub(crate) home: PathBuf,
     /// What it inherits: PATH and the like, HOME as above, and what its keys are in.
@@ -71,6 +73,8 @@ pub(crate) enum Way {
 pub(crate) struct Access {
     /// The model, by its provider's name for it; the agent's own choice, if absent.
     pub(crate) model: Option<String>,
+    /// Whose model it is, in the suite's words for providers, if the suite says so.
+    pub(crate) provider: Option<&'static str>,
     /// Where it is, if not where the agent would look.
     pub(crate) endpoint: Option<Endpoint>,
 }
@@ -78,7 +82,9 @@ pub(crate) struct Access {
 /// A place where models are asked.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Endpoint {
-    /// The scheme, host and port, and what stands before the format's own path; no slash at the end.
+    /// The scheme, host and port, and what stands before the format's own path; no slash at the end. As
+    /// in the vendors' variables, `/v1` belongs to it for OpenAI's formats (`…/v1` + `/responses`), and
+    /// to the path for the others (`…` + `/v1/messages`).
     pub(crate) base: String,
     /// The key that the agent sends. With the model tap it opens nothing but the tap.
     pub(crate) key: String,
@@ -123,6 +129,8 @@ pub(crate) struct Told {
     pub(crate) denied: Vec<String>,
     /// The servers that it could not reach, by its own account.
     pub(crate) unreached: Vec<String>,
+    /// Whether that is because its model could not be asked.
+    pub(crate) model_lost: bool,
     /// It stopped at its limit of turns.
     pub(crate) out_of_turns: bool,
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use http_body_util::{BodyExt, Limited};
-use proctor_core::model::Usage;
+use proctor_core::model::{Reply, Request as ModelRequest, Usage};
 use proctor_core::script::Script;
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ pub struct ModelServer {
 }
 
 /// A question that was answered, for whoever watches.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Served {
     /// In whose words it was asked; `None` if it was no question.
     pub format: Option<Format>,
@@ -52,6 +52,17 @@ pub struct Served {
     pub said: Said,
     /// What that took.
     pub usage: Usage,
+    /// All of it, if it was a question that was understood.
+    pub exchange: Option<Box<Exchange>>,
+}
+
+/// A question to the model, and what it replied.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Exchange {
+    /// The question.
+    pub request: ModelRequest,
+    /// The reply, if there was one.
+    pub reply: Option<Reply>,
 }
 
 /// What was answered.

@@ -90,6 +90,13 @@ impl fmt::Display for SessionEnd {
     }
 }
 
+/// Whether a server ended by itself, by what its record says of that: nobody closed or ended it.
+pub(crate) fn ended_by_itself(reason: &str) -> bool {
+    ["exited with code ", "was killed by signal "]
+        .iter()
+        .any(|start| reason.starts_with(start))
+}
+
 /// Starts a server, and lets a client talk to it until either has ended or somebody has to leave.
 pub async fn serve(
     server: &Server,

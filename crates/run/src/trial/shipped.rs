@@ -18,6 +18,7 @@ use super::grading::Grades;
 use super::{Trial, close, unanswered};
 use crate::agent::{Driven, LoopLimits, Task, Toolbox, drive};
 use crate::client::{CallError, Caps, Era};
+use crate::context::Worker;
 use crate::judge::{Criterion, Exhibits};
 use crate::model::{AskError, Asker};
 
@@ -129,8 +130,16 @@ impl Trial {
 
     fn agent_asker(&self) -> Result<Asker, TrialEnded> {
         match &self.context.agents[self.agent] {
-            Some(model) => Ok(self.asker(model, Purpose::Agent)),
-            None => Err(errored(Blame::Suite, "no model was given")),
+            Worker::Model(model) => Ok(self.asker(model, Purpose::Agent)),
+            Worker::Nobody => Err(errored(Blame::Suite, "no model was given")),
+            Worker::External(external) => {
+                let name = &external.agent().name;
+                let reason = format!(
+                    "evals that servers ship are for models, and `{name}` is a program: give one with \
+                     `--model`"
+                );
+                Err(errored(Blame::Suite, reason))
+            }
         }
     }
 

@@ -14,7 +14,8 @@ use proctor_core::suite::agent::AgentKind;
 use proctor_core::suite::step::Action;
 use proctor_core::suite::{Agent, Environment, JudgeModel, Suite};
 use proctor_run::client::Timeouts;
-use proctor_run::context::RunContext;
+use proctor_run::context::{RunContext, Worker};
+use proctor_run::external::External;
 use proctor_run::model::{Budget, Meter, Model, Settings};
 use proctor_run::runner::TrialSpec;
 
@@ -36,18 +37,8 @@ pub(in crate::commands) fn context(
     let Some(prices) = prices(flags)? else {
         return Ok(Err(Exit::Usage));
     };
-    let agents = suite
-        .agents
-        .iter()
-        .map(|agent| match (&agent.kind, model_of(agent)) {
-            (AgentKind::Nobody, _) => Ok(None),
-            (_, Some(model)) if asked.replay.is_some() => {
-                Ok(Some(Arc::new(Model::Recorded(model.to_string()))))
-            }
-            _ => Model::open_agent(agent, &Settings::of(&env)).map(|model| Some(Arc::new(model))),
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    let models: Vec<Arc<Model>> = agents.iter().flatten().cloned().collect();
+    let agents = open_agents(&suite, asked, &env)?;
+    let models: Vec<Arc<Model>> = agents.iter().filter_map(Worker::model).cloned().collect();
     let judges = open_judges(&suite, trials, asked, &env)?;
     let cassette = match &asked.replay {
         Some(folder) => {
@@ -57,6 +48,7 @@ pub(in crate::commands) fn context(
         None => None,
     };
     require_prices(flags, &suite, trials, &prices, &models, &judges)?;
+    require_known_costs(flags, &suite, trials, &agents)?;
     warn_of_own_judge(&models, &judges)?;
     warn_of_sent_keys(&suite, &env)?;
     let withheld = key_variables(&suite);
@@ -84,11 +76,50 @@ pub(in crate::commands) fn context(
         redactor,
         strict: asked.strict,
         eras: std::collections::BTreeMap::new(),
+        tools: std::collections::BTreeMap::new(),
         shared: std::collections::BTreeMap::new(),
         cassette,
         suite,
         environment: env,
     }))
+}
+
+/// Every agent of a suite, or what is missing for one.
+fn open_agents(suite: &Suite, env: &Environment) -> anyhow::Result<Vec<Worker>> {
+    let has_skills = !suite.skills.is_empty();
+    let open = |agent: &Agent| {
+        if agent.kind == AgentKind::Nobody {
+            return Ok(Worker::Nobody);
+        }
+        if let Some(external) = External::open(agent, env, has_skills) {
+            return Ok(Worker::External(Arc::new(external?)));
+        }
+        let model = Model::open_agent(agent, &Settings::of(env))?;
+        Ok(Worker::Model(Arc::new(model)))
+    };
+    suite.agents.iter().map(open).collect()
+}
+
+/// What a program costs that asks its model itself is not known.
+fn require_known_costs(
+    flags: &RunArgs,
+    suite: &Suite,
+    trials: &[TrialSpec],
+    agents: &[Worker],
+) -> anyhow::Result<()> {
+    let limited = |spec: &TrialSpec| spec.limits.max_cost_usd.is_some();
+    let limit = match trials.iter().find(|spec| limited(spec)) {
+        Some(spec) => format!("`maxCostUsd` of `{}`", suite.cases[spec.case].name),
+        None if flags.budget_usd.is_some() => "`--budget-usd`".to_owned(),
+        None => return Ok(()),
+    };
+    for agent in agents {
+        if let Worker::External(external) = agent {
+            let name = &external.agent().name;
+            bail!("what the agent `{name}` costs is not known, so {limit} can't be kept");
+        }
+    }
+    Ok(())
 }
 
 /// What models cost; `None` if what is wrong with the user's own prices was said.

@@ -14,9 +14,10 @@ use proctor_core::hint::listed;
 use proctor_core::plan::{Plan, PlanOptions};
 use proctor_core::problem::{Code, Problems};
 use proctor_core::suite::agent::{AgentKind, ModelRef};
+use proctor_core::suite::server::Transport;
 use proctor_core::suite::{
-    Agent, Case, Environment, Inputs, Isolation, Judge, JudgeModel, Limits, Suite, digest, load,
-    load_agent, load_script, surroundings,
+    Agent, Case, Environment, Inputs, Isolation, Judge, JudgeModel, Limits, Server, Suite, digest,
+    load, load_agent, load_script, surroundings,
 };
 use proctor_report::evals::NotRun;
 use proctor_run::context::RunContext;
@@ -255,14 +256,20 @@ fn refuse_what_can_t_be_run(suite: &Suite) -> anyhow::Result<()> {
         let names = listed(suite.unfetched.iter().map(|source| source.name.as_str()));
         bail!("the checkout of {names} is needed: give it with `--source NAME=DIR`");
     }
-    for agent in &suite.agents {
-        if model_of(agent).is_none() {
-            bail!(
-                "the agent `{}` can't be run yet: only `builtin.llm-agent` and \
-                 `builtin.openai-agent` can; `--model MODEL` runs the suite with the built-in agent",
-                agent.name
-            );
-        }
+    let is_external = |agent: &Agent| model_of(agent).is_none() && agent.kind != AgentKind::Nobody;
+    let shares = suite.isolation == Isolation::Run;
+    let on_stdio = |server: &Server| matches!(server.transport, Transport::Stdio { .. });
+    if let (true, Some(agent), Some(server)) = (
+        shares,
+        suite.agents.iter().find(|agent| is_external(agent)),
+        suite.servers.iter().find(|server| on_stdio(server)),
+    ) {
+        bail!(
+            "`isolation: run` can't be kept: the agent `{}` is a program of its own, which starts \
+             the server `{}` itself",
+            agent.name,
+            server.name
+        );
     }
     Ok(())
 }
@@ -271,7 +278,7 @@ fn refuse_what_can_t_be_run(suite: &Suite) -> anyhow::Result<()> {
 pub(super) fn model_of(agent: &Agent) -> Option<&ModelRef> {
     match &agent.kind {
         AgentKind::Builtin {
-            builtin: "llm-agent" | "openai-agent",
+            builtin: "llm-agent" | "openai-agent" | "openai-acp",
             model,
             ..
         } => model.as_ref(),

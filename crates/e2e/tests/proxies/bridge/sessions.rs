@@ -26,7 +26,10 @@ async fn messages_pass_as_they_are_and_the_record_has_them() {
     assert_eq!(sent[2], odd.replace(['\r', '\n'], " "));
     assert!(answered.contains(record.said(Direction::ToClient)[1]));
     assert_eq!(record.processes(), 1);
-    assert_eq!(record.closed()[0].reason, "exited with code 0");
+    assert_eq!(
+        record.closed()[0].reason,
+        "was closed, and exited with code 0"
+    );
     assert_eq!(record.folded.findings, []);
     let heads: Vec<&str> = record.heads().iter().map(|h| h.line.as_str()).collect();
     assert_eq!(
@@ -136,7 +139,10 @@ async fn a_session_that_was_not_agreed_on_is_none() {
     assert_eq!((reply.status, reply.header("mcp-session-id")), (200, None));
     assert_eq!(reply.json().await["error"]["code"], json!(-32022));
     let record = stage.end().await;
-    assert_eq!(record.closed()[0].reason, "exited with code 0");
+    assert_eq!(
+        record.closed()[0].reason,
+        "was closed, and exited with code 0"
+    );
 }
 
 #[tokio::test]

@@ -23,6 +23,7 @@ pub(super) fn served(format: Format) -> Served {
         is_side_call: false,
         said: Said::About("nothing"),
         usage: Usage::default(),
+        exchange: None,
     }
 }
 

@@ -17,7 +17,7 @@ use super::fault::{fail, fault_text};
 use super::heard::heard;
 use super::route::{Ask, Streamed};
 use super::sample::sample;
-use super::{MODEL, Said, Served};
+use super::{Exchange, MODEL, Said, Served};
 use crate::model::wire::{self, Envelope, Question, is_side_call};
 use crate::web::{Response, whole};
 
@@ -47,7 +47,14 @@ impl Answering<'_> {
             is_side_call: is_side_call(&question.request),
             ..served(ask.format)
         };
-        let answer = match self.reply(&question).await {
+        let mut exchange = Box::new(Exchange {
+            request: question.request.clone(),
+            reply: None,
+        });
+        let replied = self.reply(&question).await;
+        exchange.reply = replied.as_ref().ok().cloned();
+        told.exchange = Some(exchange);
+        let answer = match replied {
             Ok(reply) => {
                 told.said = said(&reply);
                 told.usage = reply.usage;

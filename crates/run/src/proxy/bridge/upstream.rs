@@ -295,7 +295,7 @@ async fn keep(
         }
         _ = closed => {
             upstream.end(None);
-            let reason = stop(process).await;
+            let reason = format!("was closed, and {}", stop(process).await);
             // The server's last words come before its end.
             if timeout(GOODBYE, &mut reading).await.is_err() {
                 reading.abort();

@@ -1,0 +1,71 @@
+//! A client of an MCP server on stdio that knows three requests.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::{Value, json};
+
+/// A server that was started.
+pub struct Server {
+    /// Kept, so that it ends with us.
+    _child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+    number: u64,
+}
+
+impl Server {
+    /// Starts a server as `session/new` tells of it, and lists its tools.
+    pub fn start(told: &Value) -> io::Result<Self> {
+        let args = told["args"].as_array().into_iter().flatten();
+        let mut child = Command::new(told["command"].as_str().unwrap_or_default())
+            .args(args.filter_map(Value::as_str))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(io::Error::other("no pipes"));
+        };
+        let mut server = Self {
+            _child: child,
+            stdin,
+            stdout: BufReader::new(stdout),
+            number: 0,
+        };
+        let client = json!({"name": "fixture-agent", "version": "1"});
+        let params =
+            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+        server.ask("initialize", &params)?;
+        server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))?;
+        server.ask("tools/list", &json!({}))?;
+        Ok(server)
+    }
+
+    /// Calls a tool, and gives the first text of its result.
+    pub fn call(&mut self, tool: &str, arguments: &Value) -> io::Result<String> {
+        let answer = self.ask("tools/call", &json!({"name": tool, "arguments": arguments}))?;
+        let text = &answer["result"]["content"][0]["text"];
+        Ok(text.as_str().unwrap_or("nothing").to_owned())
+    }
+
+    fn ask(&mut self, method: &str, params: &Value) -> io::Result<Value> {
+        self.number += 1;
+        let id = self.number;
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))?;
+        loop {
+            let mut line = String::new();
+            if self.stdout.read_line(&mut line)? == 0 {
+                return Err(io::Error::other("the server has gone"));
+            }
+            let message: Value = serde_json::from_str(&line).map_err(io::Error::other)?;
+            if message["id"].as_u64() == Some(id) && message["method"].is_null() {
+                return Ok(message);
+            }
+        }
+    }
+
+    fn send(&mut self, message: &Value) -> io::Result<()> {
+        self.stdin.write_all(format!("{message}\n").as_bytes())?;
+        self.stdin.flush()
+    }
+}

@@ -1,0 +1,4 @@
+//! Agents that are programs of their own, through the binary.
+
+mod acp;
+mod cli;

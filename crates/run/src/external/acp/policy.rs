@@ -1,0 +1,165 @@
+//! Which calls of an agent are allowed: those of the configured servers' allowed tools.
+//!
+//! Main type: [`Policy`]. Agents name a server's tool in ways of their own; a name is looked for where
+//! the model has no hand in it, as far as the agent has such a place.
+
+use proctor_core::suite::server::AllowedTools;
+use serde_json::{Value, json};
+
+use super::Dialect;
+use super::calls::Call;
+use crate::external::Assignment;
+use crate::external::cli::aliases;
+
+/// What an agent may do.
+#[derive(Debug)]
+pub(super) struct Policy {
+    dialect: Dialect,
+    /// The servers, by the names that the agent knows them by.
+    servers: Vec<(String, AllowedTools)>,
+    /// Its tool that loads skills, if it may.
+    skill_tool: Option<&'static str>,
+}
+
+/// What becomes of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ruling {
+    /// It is a server's tool, and allowed.
+    Allowed,
+    /// It is a server's tool, and not allowed.
+    Denied,
+    /// It is something else: the agent's own tools are none of what is tested.
+    Foreign,
+}
+
+impl Policy {
+    pub(super) fn new(
+        dialect: Dialect,
+        assignment: &Assignment,
+        skill_tool: Option<&'static str>,
+    ) -> Self {
+        let names = aliases(&assignment.servers).into_iter();
+        let allowed = assignment.servers.iter().map(|s| s.allowed.clone());
+        Self {
+            dialect,
+            servers: names.map(|name| fold(&name)).zip(allowed).collect(),
+            skill_tool: skill_tool.filter(|_| assignment.skills.is_some()),
+        }
+    }
+
+    /// What becomes of a call.
+    pub(super) fn rule(&self, call: &Call) -> Ruling {
+        if self.skill_tool.is_some_and(|tool| call.name() == tool) {
+            return Ruling::Allowed;
+        }
+        let mut ruling = Ruling::Foreign;
+        for (server, allowed) in &self.servers {
+            for tool in tools(self.dialect, server, call) {
+                if allows(allowed, &tool) {
+                    return Ruling::Allowed;
+                }
+                ruling = Ruling::Denied;
+            }
+        }
+        // A name without its server means a tool that has that name.
+        let names_no_server = self.dialect == Dialect::Unknown && is_harmless(call);
+        let bare = fold(call.name());
+        let knows =
+            |allowed: &AllowedTools| *allowed != AllowedTools::All && allows(allowed, &bare);
+        if names_no_server && self.servers.iter().any(|(_, allowed)| knows(allowed)) {
+            return Ruling::Allowed;
+        }
+        ruling
+    }
+}
+
+/// The outcome that an agent is told: one of the options that it gave.
+pub(super) fn outcome(ruling: Ruling, options: &Value) -> Value {
+    let kinds = match ruling {
+        Ruling::Allowed => ["allow_once", "allow_always"],
+        Ruling::Denied | Ruling::Foreign => ["reject_once", "reject_always"],
+    };
+    let options: Vec<&Value> = options.as_array().into_iter().flatten().collect();
+    let choice = kinds.iter().find_map(|kind| {
+        let mut options = options.iter();
+        options.find(|option| option["kind"].as_str() == Some(kind))
+    });
+    match choice.and_then(|option| option["optionId"].as_str()) {
+        Some(id) => json!({"outcome": {"outcome": "selected", "optionId": id}}),
+        None => json!({"outcome": {"outcome": "cancelled"}}),
+    }
+}
+
+/// Whether an agent gave an option to allow a call at all.
+pub(super) fn can_allow(options: &Value) -> bool {
+    outcome(Ruling::Allowed, options)["outcome"]["optionId"].is_string()
+}
+
+/// The tools of a server that a call may mean.
+fn tools(dialect: Dialect, server: &str, call: &Call) -> Vec<String> {
+    let name = fold(call.name());
+    let title = fold(&call.title);
+    let before = |prefix: String, name: &str| name.strip_prefix(&prefix).map(str::to_owned);
+    let found = match dialect {
+        Dialect::Claude => vec![before(format!("mcp__{server}__"), &name)],
+        Dialect::Codex => vec![named(call, server)],
+        // The title is `ev: echo`.
+        Dialect::Goose => vec![before(format!("{server}__"), &name)],
+        // The name may be cut, the title is not.
+        Dialect::Gemini => vec![behind(server, &title).filter(|_| name.starts_with("mcp_"))],
+        Dialect::Opencode => {
+            vec![before(format!("{server}_"), &title).filter(|_| is_harmless(call))]
+        }
+        Dialect::Unknown => {
+            let prefixes = ["mcp__{}__", "mcp_{}_", "{}___", "{}__", "{}_"];
+            let prefixes = prefixes.map(|prefix| prefix.replace("{}", server));
+            let by_name = prefixes.into_iter().map(|prefix| before(prefix, &name));
+            let found = by_name.chain([behind(server, &title)]);
+            let found = found.map(|tool| tool.filter(|_| is_harmless(call)));
+            found.chain([named(call, server)]).collect()
+        }
+    };
+    let found = found.into_iter().flatten();
+    found.filter(|tool| !tool.is_empty()).collect()
+}
+
+/// The tool in `echo (ev MCP Server)`.
+fn behind(server: &str, title: &str) -> Option<String> {
+    let tool = title.strip_suffix(&format!("__{server}_mcp_server_"))?;
+    Some(tool.to_owned())
+}
+
+/// The tool in arguments that name it beside its server.
+fn named(call: &Call, server: &str) -> Option<String> {
+    let input = call.input.as_ref()?;
+    let tool = fold(input["tool"].as_str()?);
+    let is_it = fold(input["server"].as_str()?) == server;
+    (is_it && fold(&call.title) == format!("mcp_{server}_{tool}")).then_some(tool)
+}
+
+/// Whether a call is of the sort that tools of servers are: what people read of a command or an edit
+/// may be any text.
+fn is_harmless(call: &Call) -> bool {
+    !matches!(
+        call.kind.as_deref(),
+        Some("execute" | "edit" | "delete" | "move" | "switch_mode")
+    )
+}
+
+fn allows(allowed: &AllowedTools, tool: &str) -> bool {
+    match allowed {
+        AllowedTools::All => true,
+        AllowedTools::Only(tools) => tools.iter().any(|allowed| fold(allowed) == tool),
+    }
+}
+
+/// A name as it is compared: agents write some characters otherwise.
+fn fold(name: &str) -> String {
+    let is_plain = |c: &char| c.is_ascii_alphanumeric();
+    let fold = |c: char| {
+        Some(c)
+            .filter(is_plain)
+            .map_or('_', |c| c.to_ascii_lowercase())
+    };
+    name.chars().map(fold).collect()
+}

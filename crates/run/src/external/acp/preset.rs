@@ -1,0 +1,93 @@
+//! The known agents, as data.
+//!
+//! Main type: [`Preset`]. Each of the modules below holds one, and how it is configured; the traps that
+//! each of them sets are told there.
+
+mod claude;
+mod codex;
+mod gemini;
+mod goose;
+mod opencode;
+
+use super::{Dialect, Plan};
+use crate::external::{Assignment, Unfit};
+use crate::model::Format;
+
+/// An agent that Proctor knows.
+#[derive(Debug)]
+pub(super) struct Preset {
+    /// Its name in suites.
+    pub(super) name: &'static str,
+    /// Its program.
+    pub(super) program: &'static str,
+    /// How the program is installed.
+    pub(super) install: &'static str,
+    /// The arguments with which the program prints its version.
+    pub(super) version: &'static [&'static str],
+    /// What it can speak to its model, best first.
+    pub(super) formats: &'static [Format],
+    /// The variables of the user's that it reads its keys and its model from.
+    pub(super) variables: &'static [&'static str],
+    /// Where it looks for skills, and its tool that loads one.
+    pub(super) skills: Option<(&'static str, &'static str)>,
+    /// What its words mean.
+    pub(super) dialect: Dialect,
+    /// Whether it ends when its stdin is closed.
+    pub(super) leaves: bool,
+    /// Its arguments.
+    args: &'static [&'static str],
+    /// What is always in its environment.
+    env: &'static [(&'static str, &'static str)],
+    /// Does the rest.
+    configure: fn(&Assignment, &mut Plan) -> Result<(), Unfit>,
+}
+
+static PRESETS: [&Preset; 5] = [
+    &claude::PRESET,
+    &codex::PRESET,
+    &gemini::PRESET,
+    &opencode::PRESET,
+    &goose::PRESET,
+];
+
+impl Preset {
+    /// The preset of this name.
+    pub(super) fn named(name: &str) -> Option<&'static Self> {
+        PRESETS.into_iter().find(|preset| preset.name == name)
+    }
+
+    /// Adds what it needs for an assignment.
+    pub(super) fn configure(&self, assignment: &Assignment, plan: &mut Plan) -> Result<(), Unfit> {
+        if assignment.access.endpoint.is_some() {
+            // Whoever says where the model is, says with which key.
+            for name in self.variables {
+                plan.launch.env.remove(*name);
+            }
+        }
+        plan.args(self.args);
+        for (name, value) in self.env {
+            plan.set(name, value);
+        }
+        (self.configure)(assignment, plan)
+    }
+}
+
+/// The model's name where an endpoint needs one and does not care which.
+const ANY_MODEL: &str = "any";
+
+/// The provider of the model, in the words of an agent that knows many: as the suite says, or the first
+/// one that the user has a key for. `of` are variables of keys, with their provider's name for the agent.
+fn provider(assignment: &Assignment, of: &[(&str, &'static str)]) -> Option<&'static str> {
+    match assignment.access.provider {
+        Some("anthropic") => return Some("anthropic"),
+        Some("openai" | "openai-responses") => return Some("openai"),
+        Some("gemini") => return Some("google"),
+        _ => {}
+    }
+    let is_set = |name: &str| {
+        let value = assignment.environment.get(name);
+        value.is_some_and(|value| !value.is_empty())
+    };
+    let found = of.iter().find(|(name, _)| is_set(name));
+    found.map(|(_, provider)| *provider)
+}

@@ -1,0 +1,64 @@
+//! Claude's adapter for ACP, which brings its own Claude Code.
+//!
+//! Its tools are never deferred, and it waits for servers that start slowly: else they would not be
+//! there when the model is first asked. Its own tools are off.
+
+use serde_json::json;
+
+use super::Preset;
+use crate::external::acp::{Dialect, Plan};
+use crate::external::{Assignment, Unfit};
+use crate::model::Format;
+
+pub(super) static PRESET: Preset = Preset {
+    name: "claude-acp",
+    program: "claude-agent-acp",
+    install: "npm install -g @agentclientprotocol/claude-agent-acp@latest",
+    version: &["--version"],
+    formats: &[Format::Messages],
+    variables: &[
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+        "ANTHROPIC_BASE_URL",
+        "ANTHROPIC_MODEL",
+    ],
+    skills: Some((".claude/skills", "Skill")),
+    dialect: Dialect::Claude,
+    leaves: true,
+    args: &[],
+    env: &[
+        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+        // Without a limit, an outage takes minutes.
+        ("CLAUDE_CODE_MAX_RETRIES", "2"),
+        ("ENABLE_TOOL_SEARCH", "false"),
+        ("MCP_CONNECTION_NONBLOCKING", "0"),
+        ("DISABLE_AUTOUPDATER", "1"),
+    ],
+    configure,
+};
+
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "other agents can be unfit for an assignment"
+)]
+fn configure(assignment: &Assignment, plan: &mut Plan) -> Result<(), Unfit> {
+    if let Some(endpoint) = &assignment.access.endpoint {
+        plan.set("ANTHROPIC_BASE_URL", &endpoint.base);
+        plan.set("ANTHROPIC_API_KEY", &endpoint.key);
+    }
+    if let Some(model) = &assignment.access.model {
+        plan.set("ANTHROPIC_MODEL", model);
+    }
+    // Skills are found through the settings of the folder.
+    let (tools, sources) = match assignment.skills {
+        Some(_) => (json!(["Skill", "Read"]), json!(["project"])),
+        None => (json!([]), json!([])),
+    };
+    let mut options = json!({"tools": tools, "settingSources": sources});
+    if let Some(turns) = assignment.max_turns {
+        options["maxTurns"] = turns.into();
+    }
+    plan.opening.meta = Some(json!({"claudeCode": {"options": options}}));
+    Ok(())
+}

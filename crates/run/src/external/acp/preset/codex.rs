@@ -1,0 +1,133 @@
+//! Codex's adapter for ACP, which brings its own Codex.
+//!
+//! The servers are in its configuration and not in the session: only there can they be required, and
+//! without that it starts without those that start slowly, and says nothing. The tools that are allowed
+//! are approved there; for all others it has to ask, and to ask us: its usual mode asks a model.
+
+use proctor_core::suite::server::AllowedTools;
+use serde_json::Value;
+
+use super::Preset;
+use crate::external::acp::{Dialect, Plan};
+use crate::external::cli::aliases;
+use crate::external::{Assignment, Offered, Unfit, Way};
+use crate::model::Format;
+
+pub(super) static PRESET: Preset = Preset {
+    name: "codex-acp",
+    program: "codex-acp",
+    install: "npm install -g @agentclientprotocol/codex-acp@latest",
+    version: &["--version"],
+    formats: &[Format::Responses],
+    variables: &["OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_API_KEY"],
+    skills: None,
+    dialect: Dialect::Codex,
+    leaves: true,
+    args: &[],
+    env: &[],
+    configure,
+};
+
+/// The variable that holds the key of an endpoint.
+const KEY: &str = "PROCTOR_MODEL_KEY";
+
+/// Its own tools are off, as far as they can be, and so is all that asks its vendor for something.
+const SETTINGS: &str = r#"approval_policy = "on-request"
+sandbox_mode = "read-only"
+web_search = "disabled"
+check_for_update_on_startup = false
+"#;
+
+const TABLES: &str = r"
+[analytics]
+enabled = false
+
+[tools]
+view_image = false
+
+[features]
+shell_tool = false
+unified_exec = false
+multi_agent = false
+goals = false
+apps = false
+plugins = false
+";
+
+fn configure(assignment: &Assignment, plan: &mut Plan) -> Result<(), Unfit> {
+    let home = assignment.home.join(".codex");
+    plan.set("CODEX_HOME", &home.to_string_lossy());
+    let mut config = String::new();
+    if let Some(model) = &assignment.access.model {
+        config.push_str(&format!("model = {}\n", quoted(model)));
+    }
+    if assignment.access.endpoint.is_some() {
+        config.push_str("model_provider = \"proctor\"\n");
+    }
+    config.push_str(SETTINGS);
+    config.push_str(TABLES);
+    if let Some(endpoint) = &assignment.access.endpoint {
+        plan.set(KEY, &endpoint.key);
+        config.push_str(&format!(
+            "\n[model_providers.proctor]\nname = \"proctor\"\nbase_url = {}\nenv_key = \"{KEY}\"\n\
+             wire_api = \"responses\"\nrequest_max_retries = 1\nstream_max_retries = 1\n",
+            quoted(&endpoint.base),
+        ));
+    }
+    for (server, alias) in assignment.servers.iter().zip(aliases(&assignment.servers)) {
+        config.push_str(&table(server, &alias)?);
+    }
+    plan.launch.files.push((home.join("config.toml"), config));
+    plan.opening.servers.clear();
+    plan.opening.mode = Some("read-only");
+    Ok(())
+}
+
+/// The part of the configuration that is about one server.
+fn table(server: &Offered, alias: &str) -> Result<String, Unfit> {
+    let alias = quoted(alias);
+    let mut table = format!("\n[mcp_servers.{alias}]\nrequired = true\n");
+    match &server.way {
+        Way::Stdio { program, args } => {
+            let args: Vec<String> = args.iter().map(|arg| quoted(arg)).collect();
+            let program = quoted(&program.to_string_lossy());
+            table.push_str(&format!(
+                "command = {program}\nargs = [{}]\n",
+                args.join(", ")
+            ));
+        }
+        Way::Http { url, headers } => {
+            let pair =
+                |(name, value): &(String, String)| format!("{} = {}", quoted(name), quoted(value));
+            let headers: Vec<String> = headers.iter().map(pair).collect();
+            let url = quoted(url);
+            table.push_str(&format!(
+                "url = {url}\nhttp_headers = {{ {} }}\n",
+                headers.join(", ")
+            ));
+        }
+        Way::Sse { .. } => {
+            return Err(Unfit::Sse {
+                agent: "Codex",
+                server: server.name.clone(),
+            });
+        }
+    }
+    let (other, allowed): (_, &[String]) = match &server.allowed {
+        AllowedTools::All => ("approve", &[]),
+        AllowedTools::Only(tools) => ("prompt", tools),
+    };
+    table.push_str(&format!("default_tools_approval_mode = \"{other}\"\n"));
+    for tool in allowed {
+        let tool = quoted(tool);
+        table.push_str(&format!(
+            "\n[mcp_servers.{alias}.tools.{tool}]\napproval_mode = \"approve\"\n"
+        ));
+    }
+    Ok(table)
+}
+
+/// A text in TOML. What JSON escapes, TOML escapes alike, but it wants one character more to be.
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+}

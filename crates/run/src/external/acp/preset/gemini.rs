@@ -1,0 +1,86 @@
+//! The Gemini CLI.
+//!
+//! It starts itself again, and does not end when its stdin is closed: the guard ends both. It asks for
+//! every tool of a server that it is not told to trust, which is what we want. An allow-list of its own
+//! tools would hide those of the servers too, so its own are named to be left out.
+
+use serde_json::json;
+
+use super::Preset;
+use crate::external::acp::{Dialect, Plan};
+use crate::external::{Assignment, Unfit};
+use crate::model::Format;
+
+pub(super) static PRESET: Preset = Preset {
+    name: "gemini",
+    program: "gemini",
+    install: "npm install -g @google/gemini-cli@latest",
+    version: &["--version"],
+    formats: &[Format::Gemini],
+    variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL"],
+    skills: Some((".gemini/skills", "activate_skill")),
+    dialect: Dialect::Gemini,
+    leaves: false,
+    args: &["--acp", "--skip-trust"],
+    env: &[
+        ("GEMINI_CLI_TRUST_WORKSPACE", "true"),
+        ("GEMINI_TELEMETRY_ENABLED", "false"),
+    ],
+    configure,
+};
+
+/// Its own tools. That which loads skills is left out where there are some.
+const OWN_TOOLS: [&str; 20] = [
+    "run_shell_command",
+    "list_background_processes",
+    "read_background_output",
+    "write_file",
+    "replace",
+    "read_file",
+    "read_many_files",
+    "list_directory",
+    "glob",
+    "grep_search",
+    "web_fetch",
+    "google_web_search",
+    "save_memory",
+    "write_todos",
+    "enter_plan_mode",
+    "exit_plan_mode",
+    "invoke_agent",
+    "ask_user",
+    "update_topic",
+    "activate_skill",
+];
+
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "other agents can be unfit for an assignment"
+)]
+fn configure(assignment: &Assignment, plan: &mut Plan) -> Result<(), Unfit> {
+    if let Some(endpoint) = &assignment.access.endpoint {
+        plan.set("GOOGLE_GEMINI_BASE_URL", &endpoint.base);
+        plan.set("GEMINI_API_KEY", &endpoint.key);
+    }
+    if let Some(model) = &assignment.access.model {
+        plan.args(&["-m", model]);
+    }
+    let own = OWN_TOOLS.into_iter();
+    let off: Vec<&str> = own
+        .filter(|tool| *tool != "activate_skill" || assignment.skills.is_none())
+        .collect();
+    let mut settings = json!({
+        "security": {"auth": {"selectedType": "gemini-api-key"}},
+        "privacy": {"usageStatisticsEnabled": false},
+        "telemetry": {"enabled": false},
+        "general": {"maxAttempts": 2, "retryFetchErrors": false, "enableAutoUpdate": false,
+            "enableAutoUpdateNotification": false},
+        "tools": {"exclude": off},
+    });
+    if let Some(turns) = assignment.max_turns {
+        settings["model"] = json!({"maxSessionTurns": turns});
+    }
+    let file = assignment.home.join(".gemini/settings.json");
+    plan.launch.files.push((file, settings.to_string()));
+    Ok(())
+}

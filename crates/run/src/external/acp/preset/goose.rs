@@ -1,0 +1,132 @@
+//! goose.
+//!
+//! It asks for every call in its mode `approve`. Its own extensions are always on unless each of them is
+//! said to be off. A dead model is its answer: see the tells.
+
+use serde_json::{Map, json};
+
+use super::{ANY_MODEL, Preset, provider};
+use crate::external::acp::{Dialect, Plan};
+use crate::external::{Assignment, Unfit};
+use crate::model::Format;
+
+pub(super) static PRESET: Preset = Preset {
+    name: "goose",
+    program: "goose",
+    install: "npm install -g @aaif/goose-acp@latest",
+    version: &["--version"],
+    formats: &[Format::Chat, Format::Messages],
+    variables: &[
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_HOST",
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        "OPENAI_HOST",
+        "OPENAI_BASE_PATH",
+        "GOOGLE_API_KEY",
+        "GEMINI_API_KEY",
+        "GOOSE_PROVIDER",
+        "GOOSE_MODEL",
+    ],
+    skills: Some((".goose/skills", "load_skill")),
+    dialect: Dialect::Goose,
+    leaves: true,
+    args: &["acp"],
+    env: &[
+        ("GOOSE_DISABLE_KEYRING", "1"),
+        ("GOOSE_DISABLE_SESSION_NAMING", "true"),
+        ("GOOSE_MODE", "approve"),
+        // It tries a few times either way; without this it takes eight seconds to give up.
+        ("GOOSE_PROVIDER_SKIP_BACKOFF", "true"),
+        ("GOOSE_TELEMETRY_OFF", "1"),
+        ("GOOSE_TELEMETRY_ENABLED", "false"),
+    ],
+    configure,
+};
+
+/// The variables of keys, and the providers that they are for.
+const KEYS: [(&str, &str); 4] = [
+    ("ANTHROPIC_API_KEY", "anthropic"),
+    ("OPENAI_API_KEY", "openai"),
+    ("GOOGLE_API_KEY", "google"),
+    ("GEMINI_API_KEY", "google"),
+];
+
+const EXTENSIONS: [&str; 14] = [
+    "analyze",
+    "apps",
+    "autovisualiser",
+    "chatrecall",
+    "code_execution",
+    "computercontroller",
+    "developer",
+    "extensionmanager",
+    "memory",
+    "orchestrator",
+    "summon",
+    "todo",
+    "tom",
+    "tutorial",
+];
+
+fn configure(assignment: &Assignment, plan: &mut Plan) -> Result<(), Unfit> {
+    let mut off: Vec<&str> = EXTENSIONS.to_vec();
+    if assignment.skills.is_none() {
+        off.push("skills");
+    }
+    let mut extensions = Map::new();
+    for name in off {
+        let extension = json!({"enabled": false, "type": "platform", "name": name,
+            "description": "", "bundled": true});
+        extensions.insert(name.to_owned(), extension);
+    }
+    // YAML takes JSON.
+    let config = json!({"GOOSE_TELEMETRY_ENABLED": false, "extensions": extensions});
+    let file = assignment.home.join(".config/goose/config.yaml");
+    plan.launch.files.push((file, config.to_string()));
+    if let Some(turns) = assignment.max_turns {
+        plan.set("GOOSE_MAX_TURNS", &turns.to_string());
+    }
+    model(assignment, plan)
+}
+
+fn model(assignment: &Assignment, plan: &mut Plan) -> Result<(), Unfit> {
+    let model = assignment.access.model.as_deref();
+    let Some(endpoint) = &assignment.access.endpoint else {
+        let is_said =
+            plan.launch.env.contains_key("GOOSE_PROVIDER") && assignment.access.provider.is_none();
+        if let (false, Some(provider)) = (is_said, provider(assignment, &KEYS)) {
+            plan.set("GOOSE_PROVIDER", provider);
+        }
+        if let Some(model) = model {
+            plan.set("GOOSE_MODEL", model);
+        }
+        let has_model = plan.launch.env.contains_key("GOOSE_MODEL");
+        return has_model.then_some(()).ok_or(Unfit::NoModel("goose"));
+    };
+    plan.set("GOOSE_MODEL", model.unwrap_or(ANY_MODEL));
+    if endpoint.format == Format::Messages {
+        plan.set("GOOSE_PROVIDER", "anthropic");
+        plan.set("ANTHROPIC_HOST", &endpoint.base);
+        plan.set("ANTHROPIC_API_KEY", &endpoint.key);
+        return Ok(());
+    }
+    let (host, before) = split(&endpoint.base);
+    plan.set("GOOSE_PROVIDER", "openai");
+    plan.set("OPENAI_HOST", host);
+    plan.set("OPENAI_BASE_PATH", &format!("{before}chat/completions"));
+    plan.set("OPENAI_API_KEY", &endpoint.key);
+    Ok(())
+}
+
+/// An address as its host, and what stands before the format's own path: `v1/`.
+fn split(base: &str) -> (&str, String) {
+    let scheme = base.find("://").map_or(0, |at| at + 3);
+    match base[scheme..].find('/') {
+        Some(at) => {
+            let (host, path) = base.split_at(scheme + at);
+            (host, format!("{}/", path.trim_matches('/')))
+        }
+        None => (base, String::new()),
+    }
+}

@@ -1,0 +1,135 @@
+//! opencode.
+//!
+//! It asks for every tool of a server; its own are denied, which takes them from the model too. It tries
+//! a model that is not there for a minute, and can't be told otherwise.
+
+use serde_json::{Value, json};
+
+use super::{ANY_MODEL, Preset, provider};
+use crate::external::acp::{Dialect, Plan};
+use crate::external::{Assignment, Endpoint, Unfit};
+use crate::model::Format;
+
+pub(super) static PRESET: Preset = Preset {
+    name: "opencode",
+    program: "opencode",
+    install: "npm install -g opencode-ai@latest",
+    version: &["--version"],
+    formats: &[
+        Format::Chat,
+        Format::Messages,
+        Format::Responses,
+        Format::Gemini,
+    ],
+    variables: &[
+        "ANTHROPIC_API_KEY",
+        "OPENAI_API_KEY",
+        "GEMINI_API_KEY",
+        "GOOGLE_API_KEY",
+        "GOOGLE_GENERATIVE_AI_API_KEY",
+        "OPENCODE_API_KEY",
+    ],
+    skills: Some((".opencode/skills", "skill")),
+    dialect: Dialect::Opencode,
+    leaves: true,
+    args: &["acp"],
+    env: &[
+        ("OPENCODE_DISABLE_AUTOUPDATE", "true"),
+        ("OPENCODE_DISABLE_LSP_DOWNLOAD", "true"),
+        ("OPENCODE_DISABLE_SHARE", "true"),
+    ],
+    configure,
+};
+
+/// The variables of keys, and the providers that they are for.
+const KEYS: [(&str, &str); 5] = [
+    ("ANTHROPIC_API_KEY", "anthropic"),
+    ("OPENAI_API_KEY", "openai"),
+    ("GOOGLE_GENERATIVE_AI_API_KEY", "google"),
+    ("GEMINI_API_KEY", "google"),
+    ("GOOGLE_API_KEY", "google"),
+];
+
+const OWN_TOOLS: [&str; 14] = [
+    "bash",
+    "edit",
+    "write",
+    "patch",
+    "read",
+    "glob",
+    "grep",
+    "list",
+    "lsp",
+    "task",
+    "todowrite",
+    "webfetch",
+    "websearch",
+    "question",
+];
+
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "other agents can be unfit for an assignment"
+)]
+fn configure(assignment: &Assignment, plan: &mut Plan) -> Result<(), Unfit> {
+    let mut permission = json!({"*": "ask", "doom_loop": "deny", "external_directory": "deny"});
+    for tool in OWN_TOOLS {
+        permission[tool] = "deny".into();
+    }
+    permission["skill"] = match assignment.skills {
+        Some(_) => "allow".into(),
+        None => "deny".into(),
+    };
+    let mut config = json!({
+        "autoupdate": false,
+        "share": "disabled",
+        "permission": permission,
+    });
+    if let Some(turns) = assignment.max_turns {
+        config["agent"] = json!({"build": {"steps": turns}});
+    }
+    if let Some(model) = model(assignment) {
+        config["model"] = model.as_str().into();
+        config["small_model"] = model.into();
+    }
+    if let Some(endpoint) = &assignment.access.endpoint {
+        config["provider"] = json!({"proctor": at(endpoint, assignment)});
+        // It would ask for the names of all models there are.
+        plan.set("OPENCODE_DISABLE_MODELS_FETCH", "true");
+        config["enabled_providers"] = json!(["proctor"]);
+    }
+    let file = assignment.home.join("opencode.json");
+    plan.set("OPENCODE_CONFIG", &file.to_string_lossy());
+    plan.launch.files.push((file, config.to_string()));
+    Ok(())
+}
+
+/// The model, as it wants it: behind the name of its provider.
+fn model(assignment: &Assignment) -> Option<String> {
+    let model = assignment.access.model.as_deref();
+    if assignment.access.endpoint.is_some() {
+        return Some(format!("proctor/{}", model.unwrap_or(ANY_MODEL)));
+    }
+    let model = model?;
+    Some(match provider(assignment, &KEYS) {
+        Some(provider) if !model.contains('/') => format!("{provider}/{model}"),
+        _ => model.to_owned(),
+    })
+}
+
+/// A provider that is somewhere else.
+fn at(endpoint: &Endpoint, assignment: &Assignment) -> Value {
+    let (package, base) = match endpoint.format {
+        Format::Chat => ("@ai-sdk/openai-compatible", endpoint.base.clone()),
+        Format::Responses => ("@ai-sdk/openai", endpoint.base.clone()),
+        Format::Messages => ("@ai-sdk/anthropic", format!("{}/v1", endpoint.base)),
+        Format::Gemini => ("@ai-sdk/google", format!("{}/v1beta", endpoint.base)),
+    };
+    let model = assignment.access.model.as_deref().unwrap_or(ANY_MODEL);
+    json!({
+        "npm": package,
+        "name": "proctor",
+        "options": {"baseURL": base, "apiKey": endpoint.key},
+        "models": {model: {"name": model, "tool_call": true}},
+    })
+}

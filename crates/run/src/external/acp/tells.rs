@@ -1,0 +1,181 @@
+//! What agents tell of their end in ways of their own: tokens, limits, and answers that are none.
+//!
+//! Main type: [`Trouble`].
+
+use proctor_core::model::Usage;
+use serde_json::Value;
+
+use super::Dialect;
+
+/// Why an agent could not do its work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// It stopped at its limit of turns.
+    OutOfTurns,
+    /// Its model could not be asked.
+    Model(String),
+    /// Anything else.
+    Other(String),
+}
+
+/// The tokens that an agent took, where it tells of all of them. opencode and goose tell of the last
+/// question alone, and of others it is not known.
+pub(super) fn usage(dialect: Dialect, result: &Value) -> Option<Usage> {
+    match dialect {
+        Dialect::Claude | Dialect::Codex => whole(&result["usage"]),
+        Dialect::Gemini => {
+            let count = &result["_meta"]["quota"]["token_count"];
+            Some(Usage {
+                input: Some(count["input_tokens"].as_u64()?),
+                output: Some(count["output_tokens"].as_u64()?),
+                ..Usage::default()
+            })
+        }
+        Dialect::Opencode | Dialect::Goose | Dialect::Unknown => None,
+    }
+}
+
+/// Some count what the cache had to do with apart from the input, and some count it as a part of it; so
+/// it is with thinking and the output. The total tells.
+fn whole(usage: &Value) -> Option<Usage> {
+    let number = |key: &str| usage[key].as_u64();
+    let (input, output) = (number("inputTokens")?, number("outputTokens")?);
+    let (cached, written) = (number("cachedReadTokens"), number("cachedWriteTokens"));
+    let reasoning = number("thoughtTokens");
+    let cache = cached.unwrap_or(0) + written.unwrap_or(0);
+    let thought = reasoning.unwrap_or(0);
+    let apart = number("totalTokens").map_or(0, |total| total.saturating_sub(input + output));
+    let (more_input, more_output) = match apart {
+        0 => (0, 0),
+        all if all == cache + thought => (cache, thought),
+        all if all == thought => (0, thought),
+        _ => (cache, 0),
+    };
+    Some(Usage {
+        input: Some(input + more_input),
+        output: Some(output + more_output),
+        cached,
+        cache_written: written,
+        reasoning,
+    })
+}
+
+/// Why what an agent gave as the end of its turn is no answer.
+pub(super) fn ended(dialect: Dialect, result: &Value, answer: Option<&str>) -> Option<Trouble> {
+    let said = |what: &str| {
+        let text = answer.map_or(String::new(), |answer| format!(": {answer}"));
+        Some(Trouble::Other(format!("{what}{text}")))
+    };
+    match result["stopReason"].as_str() {
+        Some("end_turn") => {}
+        Some("max_turn_requests") => return Some(Trouble::OutOfTurns),
+        Some("max_tokens") => return said("its model's answer was cut off"),
+        Some("refusal") => return said("its model refused to go on"),
+        Some("cancelled") => return said("it says that it was cancelled"),
+        Some(other) => {
+            return said(&format!(
+                "it stopped for a reason that is not known, `{other}`"
+            ));
+        }
+        None => return said("it does not say why it stopped"),
+    }
+    match dialect {
+        Dialect::Goose => goose(result, answer),
+        _ => None,
+    }
+}
+
+/// goose gives an outage as its answer. It counts tokens itself where a model does not, so that none at
+/// all means that no model answered.
+fn goose(result: &Value, answer: Option<&str>) -> Option<Trouble> {
+    const ERRORS: [&str; 3] = [
+        "Ran into this error",
+        "Network error: ",
+        "The model returned an empty response.",
+    ];
+    const LIMIT: &str = "I've reached the maximum number of actions";
+    let answer = answer.unwrap_or("its model did not answer");
+    if answer.starts_with(LIMIT) {
+        return Some(Trouble::OutOfTurns);
+    }
+    let took_none = result["usage"]["totalTokens"].as_u64().unwrap_or(0) == 0;
+    let is_error = ERRORS.iter().any(|error| answer.starts_with(error));
+    (took_none || is_error).then(|| Trouble::Model(answer.to_owned()))
+}
+
+/// What the error means that an agent gave instead of an answer.
+pub(super) fn failed(dialect: Dialect, code: i64, message: &str) -> Trouble {
+    const AUTHENTICATION: i64 = -32000;
+    const OUTAGES: [&str; 4] = [
+        "API Error",
+        "Cannot connect to API",
+        "fetch failed",
+        "API key",
+    ];
+    let message = message.strip_prefix("Internal error: ").unwrap_or(message);
+    if dialect == Dialect::Claude && message.starts_with("Reached maximum number of turns") {
+        return Trouble::OutOfTurns;
+    }
+    let message = match message.trim() {
+        "" => format!("it failed with code {code}, and does not say why"),
+        message => message.to_owned(),
+    };
+    let is_outage = OUTAGES.iter().any(|words| message.contains(words));
+    if code == AUTHENTICATION || is_outage {
+        Trouble::Model(message)
+    } else {
+        Trouble::Other(message)
+    }
+}
+
+/// Takes note of what Codex tells between its messages: it would try to reach its model for ever, and
+/// where it gives up, what it says about that is its answer.
+#[derive(Debug, Default)]
+pub(super) struct Outage {
+    /// How often it said that it waits for the network.
+    waits: u32,
+    last: Option<String>,
+    is_fatal: bool,
+}
+
+impl Outage {
+    /// Takes a `session_info_update`.
+    pub(super) fn told(&mut self, dialect: Dialect, update: &Value) {
+        if dialect != Dialect::Codex {
+            return;
+        }
+        let codex = &update["_meta"]["codex"];
+        let error = &codex["error"];
+        if let Some(message) = error["message"].as_str() {
+            self.waits += u32::from(message.contains("waiting for network"));
+            let more = error["additionalDetails"].as_str();
+            self.last = Some(match more {
+                Some(more) => format!("{message}: {more}"),
+                None => message.to_owned(),
+            });
+        }
+        match codex["threadStatus"]["type"].as_str() {
+            Some("systemError") => self.is_fatal = true,
+            // It got over it.
+            Some("active") => self.is_fatal = false,
+            _ => {}
+        }
+    }
+
+    /// Why it makes no sense to wait any longer.
+    pub(super) fn hopeless(&self) -> Option<Trouble> {
+        /// The second comes after five seconds, and the third after ten more.
+        const ENOUGH: u32 = 2;
+        (self.waits >= ENOUGH).then(|| self.trouble())
+    }
+
+    /// Why an answer is none.
+    pub(super) fn fatal(&self) -> Option<Trouble> {
+        self.is_fatal.then(|| self.trouble())
+    }
+
+    fn trouble(&self) -> Trouble {
+        let last = self.last.as_deref();
+        Trouble::Model(last.unwrap_or("it says that it failed").to_owned())
+    }
+}

@@ -1,0 +1,164 @@
+//! Sessions as real agents wrote them, and all that could go wrong in one.
+
+mod faults;
+mod permissions;
+mod presets;
+mod recorded;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use proctor_core::event::{AgentClaimed, Body};
+use proctor_core::suite::server::AllowedTools;
+use serde_json::{Value, json};
+
+use super::client::Client;
+use super::policy::Policy;
+use super::{Acp, Dialect};
+use crate::external::{Access, Assignment, Endpoint, Offered, Told, Way};
+use crate::model::Format;
+use crate::process::Ended;
+
+/// A server on stdio.
+fn server(name: &str, allowed: AllowedTools) -> Offered {
+    Offered {
+        name: name.to_owned(),
+        way: Way::Stdio {
+            program: "/bin/proctor".into(),
+            args: vec!["__relay".to_owned(), "/run/s".to_owned()],
+        },
+        allowed,
+    }
+}
+
+fn only(tools: &[&str]) -> AllowedTools {
+    AllowedTools::Only(tools.iter().map(|tool| (*tool).to_owned()).collect())
+}
+
+fn assignment(servers: Vec<Offered>) -> Assignment {
+    Assignment {
+        prompt: "What is 20 and 22?".to_owned(),
+        servers,
+        access: Access::default(),
+        folder: PathBuf::from("/w"),
+        skills: None,
+        home: PathBuf::from("/h"),
+        environment: BTreeMap::from([("PATH".to_owned(), "/bin".to_owned())]),
+        max_turns: None,
+    }
+}
+
+fn at(format: Format, base: &str) -> Access {
+    Access {
+        model: Some("m-1".to_owned()),
+        provider: None,
+        endpoint: Some(Endpoint {
+            base: base.to_owned(),
+            key: "secret-key".to_owned(),
+            format,
+        }),
+    }
+}
+
+/// A session with an agent, from outside.
+struct Talk {
+    client: Client,
+    sent: Vec<Value>,
+    claims: Vec<AgentClaimed>,
+}
+
+impl Talk {
+    fn new(acp: Acp<'_>, assignment: &Assignment) -> Self {
+        let plan = acp.prepare(assignment).expect("it is fit");
+        let skill_tool = acp.skills().map(|(_, tool)| tool);
+        let policy = Policy::new(acp.dialect(), assignment, skill_tool);
+        let (client, first) = Client::new(acp.dialect(), plan.opening, policy);
+        Self {
+            client,
+            sent: vec![read(&first)],
+            claims: Vec::new(),
+        }
+    }
+
+    /// One that has been opened, so that the agent is at work.
+    fn opened(acp: Acp<'_>, assignment: &Assignment) -> Self {
+        let mut talk = Self::new(acp, assignment);
+        talk.hear(&json!({"protocolVersion": 1,
+            "agentCapabilities": {"mcpCapabilities": {"http": true, "sse": true}}}));
+        talk.hear(&json!({"sessionId": "s"}));
+        if acp.dialect() == Dialect::Codex {
+            talk.hear(&json!({}));
+        }
+        assert_eq!(talk.last()["method"], "session/prompt");
+        talk
+    }
+
+    fn line(&mut self, line: &str) {
+        let reply = self.client.line(line.as_bytes());
+        self.sent.extend(reply.send.iter().map(|sent| read(sent)));
+        self.claims.extend(reply.claims);
+    }
+
+    /// The agent answers what it was asked last.
+    fn hear(&mut self, result: &Value) {
+        let id = self.asked();
+        self.line(&json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string());
+    }
+
+    fn hear_error(&mut self, error: &Value) {
+        let id = self.asked();
+        self.line(&json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string());
+    }
+
+    fn update(&mut self, update: &Value) {
+        let params = json!({"sessionId": "s", "update": update});
+        self.line(
+            &json!({"jsonrpc": "2.0", "method": "session/update", "params": params}).to_string(),
+        );
+    }
+
+    fn says(&mut self, text: &str) {
+        self.update(&json!({"sessionUpdate": "agent_message_chunk",
+            "content": {"type": "text", "text": text}}));
+    }
+
+    fn last(&self) -> &Value {
+        self.sent.last().expect("something was sent")
+    }
+
+    fn asked(&self) -> Value {
+        let mut requests = self.sent.iter().rev();
+        let last = requests.find(|sent| sent["method"].is_string() && sent["id"].is_number());
+        last.expect("something was asked")["id"].clone()
+    }
+
+    fn end(mut self) -> (Told, Vec<AgentClaimed>) {
+        let (told, rest) = self.client.end(Ended::Exited(0), "");
+        self.claims.extend(rest);
+        (told, self.claims)
+    }
+}
+
+fn read(sent: &[u8]) -> Value {
+    assert!(!sent.contains(&b'\n'), "a message is one line");
+    serde_json::from_slice(sent).expect("what is sent is JSON")
+}
+
+/// Claims in a form that is read easily: `tool arguments status`.
+fn shown(claims: &[AgentClaimed]) -> Vec<String> {
+    let arguments = |claim: &AgentClaimed| match &claim.arguments {
+        Some(Body::Text(text)) => text.clone(),
+        _ => "-".to_owned(),
+    };
+    let show = |claim: &AgentClaimed| {
+        let detail = claim.detail.as_ref();
+        let detail = detail.map_or(String::new(), |detail| format!(": {detail}"));
+        format!(
+            "{} {} {:?}{detail}",
+            claim.tool,
+            arguments(claim),
+            claim.status
+        )
+    };
+    claims.iter().map(show).collect()
+}

@@ -1,0 +1,356 @@
+//! What agents do wrong, and what comes of it.
+
+use super::*;
+
+const ANY: Acp<'static> = Acp::Program {
+    cmd: "x",
+    args: &[],
+};
+
+fn ready(acp: Acp<'static>) -> Talk {
+    let mut assignment = assignment(vec![server("ev", AllowedTools::All)]);
+    assignment.access.model = Some("m".to_owned());
+    Talk::opened(acp, &assignment)
+}
+
+#[test]
+fn a_turn_that_does_not_end_well_is_no_answer() {
+    let check = |reason: Value, error: Option<&str>, out_of_turns: bool| {
+        let mut talk = ready(ANY);
+        talk.says("Half an");
+        talk.hear(&json!({"stopReason": reason}));
+        let (told, _) = talk.end();
+        assert_eq!(
+            (told.error.as_deref(), told.out_of_turns),
+            (error, out_of_turns)
+        );
+        assert_eq!(told.answer.is_some(), error.is_none() && !out_of_turns);
+    };
+    check(json!("end_turn"), None, false);
+    check(json!("max_turn_requests"), None, true);
+    check(
+        json!("max_tokens"),
+        Some("its model's answer was cut off: Half an"),
+        false,
+    );
+    check(
+        json!("refusal"),
+        Some("its model refused to go on: Half an"),
+        false,
+    );
+    check(
+        json!("cancelled"),
+        Some("it says that it was cancelled: Half an"),
+        false,
+    );
+    check(
+        json!("bored"),
+        Some("it stopped for a reason that is not known, `bored`: Half an"),
+        false,
+    );
+    check(
+        Value::Null,
+        Some("it does not say why it stopped: Half an"),
+        false,
+    );
+}
+
+#[test]
+fn an_outage_is_not_an_answer() {
+    let check = |preset: &'static str, tell: &dyn Fn(&mut Talk), expected: &str| {
+        let mut talk = ready(Acp::Preset(preset));
+        tell(&mut talk);
+        let (told, _) = talk.end();
+        assert_eq!(told.answer, None, "{preset}");
+        let error = told.error.unwrap_or_default();
+        assert!(error.contains(expected), "{preset}: {error}");
+        assert!(told.model_lost, "{preset}");
+    };
+    let network = "Network error: Could not connect to 127.0.0.1:9";
+    check(
+        "goose",
+        &|talk| {
+            talk.says(network);
+            talk.hear(&json!({"stopReason": "end_turn"}));
+        },
+        network,
+    );
+    check(
+        "goose",
+        &|talk| {
+            talk.says("Something new that is no answer either.");
+            talk.hear(&json!({"stopReason": "end_turn", "usage": {"totalTokens": 0}}));
+        },
+        "Something new",
+    );
+    // After a few good questions.
+    check(
+        "goose",
+        &|talk| {
+            talk.says("Ran into this error: Server error: 500");
+            talk.hear(&json!({"stopReason": "end_turn", "usage": {"totalTokens": 1290}}));
+        },
+        "Server error: 500",
+    );
+    check(
+        "claude-acp",
+        &|talk| {
+            talk.says("API Error: Connection refused");
+            talk.hear_error(&json!({"code": -32603, "message": "Internal error: API Error: Connection refused"}));
+        },
+        "API Error: Connection refused",
+    );
+    check(
+        "claude-acp",
+        &|talk| {
+            talk.hear_error(&json!({"code": -32000, "message": "Authentication required"}));
+        },
+        "Authentication required",
+    );
+    check(
+        "gemini",
+        &|talk| {
+            talk.hear_error(&json!({"code": 500, "message": "exception TypeError: fetch failed sending request"}));
+        },
+        "fetch failed",
+    );
+    check(
+        "opencode",
+        &|talk| {
+            talk.hear_error(&json!({"code": -32603, "message": "Internal error: Cannot connect to API: Unable to connect."}));
+        },
+        "Cannot connect to API",
+    );
+    let broken = json!({"sessionUpdate": "session_info_update", "_meta": {"codex": {"error": {
+        "message": "Reconnecting... 1/1", "additionalDetails": "high demand", "willRetry": true}}}});
+    let dead = json!({"sessionUpdate": "session_info_update",
+        "_meta": {"codex": {"threadStatus": {"type": "systemError"}}}});
+    check(
+        "codex-acp",
+        &|talk| {
+            talk.update(&broken);
+            talk.update(&dead);
+            talk.says("We’re currently experiencing high demand.");
+            talk.hear(&json!({"stopReason": "end_turn", "usage": null}));
+        },
+        "high demand",
+    );
+}
+
+#[test]
+fn codex_is_not_left_to_wait_for_ever() {
+    let waiting = json!({"sessionUpdate": "session_info_update", "_meta": {"codex": {"error": {
+        "message": "Reconnecting... waiting for network",
+        "additionalDetails": "Connection failed: error sending request", "willRetry": true}}}});
+    let mut talk = ready(Acp::Preset("codex-acp"));
+    talk.update(&waiting);
+    assert!(!talk.client.is_done());
+    talk.update(&waiting);
+    assert!(talk.client.is_done());
+    assert_eq!(talk.last()["method"], "session/cancel");
+    let (told, _) = talk.end();
+    assert!(told.model_lost);
+    assert_eq!(
+        told.error.as_deref(),
+        Some("Reconnecting... waiting for network: Connection failed: error sending request")
+    );
+}
+
+#[test]
+fn a_limit_of_turns_is_known_by_what_is_said() {
+    let mut goose = ready(Acp::Preset("goose"));
+    goose.says("I've reached the maximum number of actions I can do without user input. Would you like me to continue?");
+    goose.hear(&json!({"stopReason": "end_turn", "usage": {"totalTokens": 1290}}));
+    let mut claude = ready(Acp::Preset("claude-acp"));
+    claude.hear_error(
+        &json!({"code": -32603, "message": "Internal error: Reached maximum number of turns (1)"}),
+    );
+    for talk in [goose, claude] {
+        let (told, _) = talk.end();
+        assert_eq!(
+            (told.answer, told.error, told.out_of_turns),
+            (None, None, true)
+        );
+    }
+}
+
+#[test]
+fn an_agent_that_ends_too_early_says_when() {
+    let mut talk = Talk::new(ANY, &assignment(Vec::new()));
+    let (told, _) = talk.client.end(Ended::Exited(3), "");
+    assert_eq!(
+        told.error.as_deref(),
+        Some("it exited with code 3 before it took its task")
+    );
+    let mut talk = ready(ANY);
+    talk.says("42");
+    talk.update(&json!({"sessionUpdate": "tool_call", "toolCallId": "1", "title": "ev/echo"}));
+    let (told, rest) = talk.client.end(Ended::Signalled(9), "");
+    assert_eq!(
+        told.error.as_deref(),
+        Some("it was killed by signal 9 (SIGKILL) in the middle of its work")
+    );
+    assert_eq!(told.answer, None);
+    assert_eq!(shown(&rest), ["ev/echo - Unknown"]);
+}
+
+#[test]
+fn an_agent_that_can_not_reach_a_server_is_told_so() {
+    let check = |way: Way, capabilities: Value, expected: Option<&str>| {
+        let mut offered = server("ev", AllowedTools::All);
+        offered.way = way;
+        let mut talk = Talk::new(ANY, &assignment(vec![offered]));
+        talk.hear(
+            &json!({"protocolVersion": 1, "agentCapabilities": {"mcpCapabilities": capabilities}}),
+        );
+        assert_eq!(talk.client.is_done(), expected.is_some());
+        assert_eq!(
+            talk.end().0.error.as_deref().filter(|_| expected.is_some()),
+            expected
+        );
+    };
+    let url = || "http://127.0.0.1:1/mcp".to_owned();
+    let http = || Way::Http {
+        url: url(),
+        headers: Vec::new(),
+    };
+    let sse = || Way::Sse {
+        url: url(),
+        headers: Vec::new(),
+    };
+    let no_http = "it can't use the server `ev`: it takes none over HTTP";
+    let no_sse = "it can't use the server `ev`: it takes none over HTTP with server-sent events";
+    check(http(), json!({"http": true}), None);
+    check(http(), json!({"sse": true}), Some(no_http));
+    check(http(), Value::Null, Some(no_http));
+    check(sse(), json!({"http": true, "sse": false}), Some(no_sse));
+    check(sse(), json!({"sse": true}), None);
+}
+
+#[test]
+fn another_version_is_not_spoken() {
+    for (version, shown) in [
+        (json!(2), "2"),
+        (json!("1"), "\"1\""),
+        (Value::Null, "null"),
+    ] {
+        let mut talk = Talk::new(ANY, &assignment(Vec::new()));
+        talk.hear(&json!({"protocolVersion": version}));
+        let expected = format!("it speaks version {shown} of ACP, and not 1");
+        assert_eq!(talk.end().0.error, Some(expected));
+    }
+}
+
+#[test]
+fn who_has_to_log_in_does_so_by_key_or_not_at_all() {
+    let required = json!({"code": -32000, "message": "Authentication required"});
+    let greeting = json!({"protocolVersion": 1,
+        "authMethods": [{"id": "chat-gpt"}, {"id": "api-key"}]});
+    let mut talk = Talk::new(Acp::Preset("codex-acp"), &assignment(Vec::new()));
+    talk.hear(&greeting);
+    talk.hear_error(&required);
+    assert_eq!(talk.last()["method"], "authenticate");
+    assert_eq!(talk.last()["params"]["methodId"], "api-key");
+    talk.hear(&json!({}));
+    assert_eq!(talk.last()["method"], "session/new");
+    talk.hear_error(&required);
+    let (told, _) = talk.end();
+    let no_key = "it wants to be logged in, and has no key: Authentication required";
+    assert_eq!(
+        (told.error.as_deref(), told.model_lost),
+        (Some(no_key), true)
+    );
+
+    let mut talk = Talk::new(ANY, &assignment(Vec::new()));
+    talk.hear(&greeting);
+    talk.hear_error(&required);
+    assert_eq!(talk.end().0.error.as_deref(), Some(no_key));
+}
+
+#[test]
+fn files_and_terminals_are_refused_and_unknown_methods_too() {
+    let mut talk = ready(ANY);
+    for method in ["fs/read_text_file", "terminal/create", "elicitation/create"] {
+        let request = json!({"jsonrpc": "2.0", "id": "a", "method": method, "params": {}});
+        talk.line(&request.to_string());
+        assert_eq!(talk.last()["id"], "a");
+        assert_eq!(
+            talk.last()["error"]["code"].as_i64(),
+            Some(-32601),
+            "{method}"
+        );
+    }
+}
+
+#[test]
+fn noise_is_passed_by() {
+    let mut talk = ready(ANY);
+    let before = talk.sent.len();
+    let noise = [
+        "",
+        "Loading…",
+        "[INFO] started",
+        "{",
+        "null",
+        "[1,2]",
+        r#"{"jsonrpc":"2.0"}"#,
+        r#"{"jsonrpc":"2.0","id":77,"result":{"stopReason":"end_turn"}}"#,
+        r#"{"jsonrpc":"2.0","id":"3","result":{"stopReason":"end_turn"}}"#,
+        r#"{"jsonrpc":"2.0","method":"session/update"}"#,
+        r#"{"jsonrpc":"2.0","method":"session/update","params":{"update":{"sessionUpdate":7}}}"#,
+        r#"{"jsonrpc":"2.0","method":"session/update","params":{"update":{"sessionUpdate":"tool_call"}}}"#,
+        r#"{"jsonrpc":"2.0","method":"session/update","params":{"update":{"sessionUpdate":"agent_message_chunk","content":[]}}}"#,
+        r#"{"jsonrpc":"2.0","method":"_auth/status_update","params":{}}"#,
+    ];
+    for line in noise {
+        talk.line(line);
+    }
+    talk.client.line(b"\xff\xfe\x00garbage");
+    assert_eq!(talk.sent.len(), before);
+    talk.says("42");
+    talk.hear(&json!({"stopReason": "end_turn"}));
+    let (told, claims) = talk.end();
+    assert_eq!((told.answer.as_deref(), told.error), (Some("42"), None));
+    assert!(claims.is_empty());
+}
+
+#[test]
+fn an_echo_is_no_agent() {
+    let mut talk = Talk::new(ANY, &assignment(Vec::new()));
+    for _ in 0..3 {
+        let last = talk.last().to_string();
+        talk.line(&last);
+    }
+    assert!(talk.client.is_done());
+    assert!(talk.end().0.error.is_some());
+}
+
+#[test]
+fn only_an_agent_at_work_is_told_to_stop() {
+    let mut talk = Talk::new(ANY, &assignment(Vec::new()));
+    assert_eq!(talk.client.cancel(), None);
+    talk.hear(&json!({"protocolVersion": 1}));
+    talk.hear(&json!({"sessionId": "s"}));
+    let cancel = talk.client.cancel().expect("it is at work");
+    assert_eq!(read(&cancel)["method"], "session/cancel");
+    assert_eq!(read(&cancel)["params"]["sessionId"], "s");
+    talk.hear(&json!({"stopReason": "end_turn"}));
+    assert_eq!(talk.client.cancel(), None);
+}
+
+proptest::proptest! {
+    #[test]
+    fn nothing_that_is_written_breaks_the_client(lines in proptest::collection::vec(
+        proptest::prop_oneof![
+            ".*",
+            "\\{\"jsonrpc\":\"2.0\",\"id\":[0-3],\"(result|error|params)\":(\\{\\}|null|\"x\"|\\[\\])\\}",
+            "\\{\"method\":\"session/(update|request_permission)\",\"id\":1,\"params\":\\{\"(update|toolCall)\":(\\{\"toolCallId\":\"__\"\\}|null|3)\\}\\}",
+        ], 0..20)) {
+        let mut talk = Talk::new(Acp::Preset("gemini"), &assignment(Vec::new()));
+        for line in &lines {
+            talk.line(line);
+        }
+        let (told, _) = talk.end();
+        proptest::prop_assert!(told.answer.is_none());
+    }
+}

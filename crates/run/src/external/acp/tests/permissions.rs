@@ -1,0 +1,246 @@
+//! Who may do what, by each agent's way to name it.
+
+use super::*;
+
+/// Asks for a call, after it was told of, and gives whether it is allowed and whether it is denied as a
+/// server's tool.
+fn ask(acp: Acp<'_>, servers: &[Offered], told: &Value, asked: &Value) -> (bool, Vec<String>) {
+    let mut assignment = assignment(servers.to_vec());
+    assignment.access.model = Some("m".to_owned());
+    let mut talk = Talk::opened(acp, &assignment);
+    if !told.is_null() {
+        talk.update(told);
+    }
+    let params = json!({"sessionId": "s", "toolCall": asked, "options": [
+        {"optionId": "y", "kind": "allow_once"}, {"optionId": "n", "kind": "reject_once"}]});
+    let request = json!({"jsonrpc": "2.0", "id": 9, "method": "session/request_permission",
+        "params": params});
+    talk.line(&request.to_string());
+    let answer = talk.last()["result"]["outcome"]["optionId"].clone();
+    let (told, claims) = talk.end();
+    let is_allowed = answer == "y";
+    assert_eq!(
+        !is_allowed,
+        shown(&claims).iter().any(|claim| claim.ends_with("Denied"))
+    );
+    (is_allowed, told.denied)
+}
+
+/// `ev` has one tool that is allowed, and `my files` has all.
+fn check(acp: Acp<'_>, told: &Value, asked: &Value, allowed: bool, denied: &[&str]) {
+    let servers = [
+        server("ev", only(&["get-sum"])),
+        server("my files", AllowedTools::All),
+    ];
+    let found = ask(acp, &servers, told, asked);
+    let denied: Vec<String> = denied.iter().map(|name| (*name).to_owned()).collect();
+    assert_eq!(found, (allowed, denied), "{acp:?} {told} {asked}");
+}
+
+#[test]
+fn claude_may_use_what_is_allowed_and_nothing_else() {
+    let claude = |name: &str, allowed: bool, denied: &[&str]| {
+        let call = json!({"toolCallId": "1", "title": "mcp__ev__get-sum", "kind": "other",
+            "_meta": {"claudeCode": {"toolName": name}}});
+        check(
+            Acp::Preset("claude-acp"),
+            &Value::Null,
+            &call,
+            allowed,
+            denied,
+        );
+    };
+    claude("mcp__ev__get-sum", true, &[]);
+    claude("mcp__ev__echo", false, &["mcp__ev__echo"]);
+    claude("mcp__my_files__read", true, &[]);
+    claude("mcp__other__get-sum", false, &[]);
+    claude("Bash", false, &[]);
+    claude("mcp__ev__", false, &[]);
+}
+
+#[test]
+fn codex_may_use_what_is_allowed_and_nothing_else() {
+    let codex = |server: &str, tool: &str, title: &str, allowed: bool, denied: &[&str]| {
+        let told = json!({"sessionUpdate": "tool_call", "toolCallId": "1", "kind": "execute",
+            "title": title, "rawInput": {"server": server, "tool": tool, "arguments": {}}});
+        let asked = json!({"toolCallId": "1", "kind": "execute"});
+        check(Acp::Preset("codex-acp"), &told, &asked, allowed, denied);
+    };
+    codex("ev", "get-sum", "mcp.ev.get-sum", true, &[]);
+    codex("ev", "echo", "mcp.ev.echo", false, &["mcp.ev.echo"]);
+    codex("my_files", "read", "mcp.my_files.read", true, &[]);
+    // A command whose title is written by the model.
+    codex("x", "y", "mcp.ev.get-sum", false, &[]);
+}
+
+#[test]
+fn goose_may_use_what_is_allowed_and_nothing_else() {
+    let goose = |told: Value, title: &str, allowed: bool, denied: &[&str]| {
+        let asked = json!({"toolCallId": "1", "kind": "other", "title": title});
+        check(Acp::Preset("goose"), &told, &asked, allowed, denied);
+    };
+    let named = |name: &str| {
+        json!({"sessionUpdate": "tool_call", "toolCallId": "1",
+        "_meta": {"goose": {"toolCall": {"toolName": name}}}})
+    };
+    goose(named("ev__get-sum"), "ev: get-sum", true, &[]);
+    goose(named("ev__echo"), "ev: echo", false, &["ev__echo"]);
+    goose(named("my_files__read"), "my_files: read", true, &[]);
+    // A command whose title is written by the model.
+    goose(named("shell"), "ev: get-sum", false, &[]);
+    goose(Value::Null, "ev: get-sum", true, &[]);
+}
+
+#[test]
+fn gemini_may_use_what_is_allowed_and_nothing_else() {
+    let gemini = |id: &str, title: &str, allowed: bool, denied: &[&str]| {
+        let asked = json!({"toolCallId": id, "kind": "other", "title": title});
+        check(Acp::Preset("gemini"), &Value::Null, &asked, allowed, denied);
+    };
+    gemini(
+        "mcp_ev_get-sum__mcp_ev_get-sum_17_0",
+        "get-sum (ev MCP Server)",
+        true,
+        &[],
+    );
+    gemini(
+        "mcp_ev_echo__mcp_ev_echo_17_0",
+        "echo (ev MCP Server)",
+        false,
+        &["mcp_ev_echo"],
+    );
+    gemini(
+        "mcp_my_files_read__mcp_my_files_read_17_0",
+        "read (my_files MCP Server)",
+        true,
+        &[],
+    );
+    // Where the model names its calls.
+    gemini(
+        "mcp_ev_get-sum__call_1_1",
+        "get-sum (ev MCP Server)",
+        true,
+        &[],
+    );
+    gemini(
+        "mcp_ev_echo__call_1_1",
+        "echo (ev MCP Server)",
+        false,
+        &["mcp_ev_echo"],
+    );
+    gemini(
+        "run_shell_command__mcp_1",
+        "get-sum (ev MCP Server)",
+        false,
+        &[],
+    );
+    gemini(
+        "run_shell_command__run_shell_command_17_0",
+        "get-sum (ev MCP Server)",
+        false,
+        &[],
+    );
+}
+
+#[test]
+fn opencode_may_use_what_is_allowed_and_nothing_else() {
+    let opencode = |title: &str, kind: &str, allowed: bool, denied: &[&str]| {
+        let asked = json!({"toolCallId": "1", "kind": kind, "title": title});
+        check(
+            Acp::Preset("opencode"),
+            &Value::Null,
+            &asked,
+            allowed,
+            denied,
+        );
+    };
+    opencode("ev_get-sum", "other", true, &[]);
+    opencode("ev_echo", "other", false, &["ev_echo"]);
+    opencode("my_files_read", "other", true, &[]);
+    opencode("ev_get-sum", "execute", false, &[]);
+    opencode("bash", "execute", false, &[]);
+}
+
+#[test]
+fn an_unknown_agent_may_name_tools_in_any_of_the_usual_ways() {
+    let acp = Acp::Program {
+        cmd: "x",
+        args: &[],
+    };
+    let servers = [
+        server("ev", only(&["get-sum"])),
+        server("fs", AllowedTools::All),
+    ];
+    let check = |title: &str, kind: &str, allowed: bool| {
+        let asked = json!({"toolCallId": "1", "kind": kind, "title": title});
+        assert_eq!(
+            ask(acp, &servers, &Value::Null, &asked).0,
+            allowed,
+            "{title}"
+        );
+    };
+    let good = [
+        "mcp__ev__get-sum",
+        "ev__get-sum",
+        "ev_get_sum",
+        "ev.get-sum",
+        "ev/get-sum",
+        "ev: get-sum",
+        "mcp.ev.get-sum",
+        "get-sum (ev MCP Server)",
+        "get-sum",
+        "fs/anything",
+    ];
+    for title in good {
+        check(title, "other", true);
+    }
+    check("ev.echo", "other", false);
+    check("anything", "other", false);
+    check("other/get-sum", "other", false);
+    check("ev/get-sum", "execute", false);
+    check("fs/anything", "edit", false);
+}
+
+#[test]
+fn what_can_not_be_allowed_is_cancelled_and_denied() {
+    let assignment = assignment(vec![server("ev", AllowedTools::All)]);
+    let check = |options: Value, expected: &str| {
+        let mut talk = Talk::opened(Acp::Preset("claude-acp"), &assignment);
+        let call =
+            json!({"toolCallId": "1", "_meta": {"claudeCode": {"toolName": "mcp__ev__echo"}}});
+        let params = json!({"toolCall": call, "options": options});
+        let request = json!({"jsonrpc": "2.0", "id": 9, "method": "session/request_permission",
+            "params": params});
+        talk.line(&request.to_string());
+        assert_eq!(talk.last()["result"].to_string(), expected);
+    };
+    let cancelled = r#"{"outcome":{"outcome":"cancelled"}}"#;
+    check(json!([]), cancelled);
+    check(Value::Null, cancelled);
+    check(
+        json!([{"optionId": "n", "kind": "reject_always"}]),
+        r#"{"outcome":{"outcome":"selected","optionId":"n"}}"#,
+    );
+    check(
+        json!([{"optionId": "a", "kind": "allow_always"}, {"optionId": "n", "kind": "reject_once"}]),
+        r#"{"outcome":{"outcome":"selected","optionId":"a"}}"#,
+    );
+}
+
+#[test]
+fn a_skill_is_loaded_only_where_there_are_some() {
+    let acp = Acp::Preset("claude-acp");
+    let asked = json!({"toolCallId": "1", "_meta": {"claudeCode": {"toolName": "Skill"}}});
+    for skills in [None, Some(".claude/skills".to_owned())] {
+        let mut assignment = assignment(Vec::new());
+        assignment.skills.clone_from(&skills);
+        let mut talk = Talk::opened(acp, &assignment);
+        let params =
+            json!({"toolCall": asked, "options": [{"optionId": "y", "kind": "allow_once"}]});
+        let request = json!({"jsonrpc": "2.0", "id": 9, "method": "session/request_permission",
+            "params": params});
+        talk.line(&request.to_string());
+        let is_allowed = talk.last()["result"]["outcome"]["optionId"] == "y";
+        assert_eq!(is_allowed, skills.is_some());
+    }
+}

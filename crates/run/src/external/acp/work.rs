@@ -1,0 +1,109 @@
+//! Has an agent do its assignment: starts its program and speaks to it until it is done.
+
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::process::ChildStdin;
+use tokio::sync::mpsc;
+
+use super::client::{Client, Reply};
+use super::policy::Policy;
+use super::{Acp, Assignment};
+use crate::external::{Post, Started, Told, WorkError};
+
+/// How many messages may wait to be written. An agent that asks more without reading is not answered.
+const QUEUE: usize = 1024;
+
+/// How long an agent may take to end when its stdin is closed.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long what it writes then is read.
+const LAST_WORDS: Duration = Duration::from_secs(15);
+
+/// Has an agent do its assignment. There is no time limit; when the future is dropped, the agent is told
+/// to stop, and ended.
+pub(crate) async fn work(
+    acp: Acp<'_>,
+    assignment: &Assignment,
+    post: &Post<'_>,
+) -> Result<Told, WorkError> {
+    let plan = acp.prepare(assignment)?;
+    let dialect = acp.dialect();
+    let skill_tool = acp.skills().map(|(_, tool)| tool);
+    let policy = Policy::new(dialect, assignment, skill_tool);
+    let Started {
+        stdin,
+        mut stdout,
+        process,
+    } = Started::start(&plan.launch, post)?;
+    let (client, first) = Client::new(dialect, plan.opening, policy);
+    let mut session = Session::start(client, stdin);
+    session.send(first);
+    while !session.client.is_done() {
+        let Some(line) = stdout.next().await else {
+            break;
+        };
+        let Reply { send, claims } = session.client.line(&line);
+        for claim in claims {
+            post.claimed(claim);
+        }
+        for message in send {
+            session.send(message);
+        }
+    }
+    session.queue = None;
+    let leaves = acp.preset().is_none_or(|preset| preset.leaves);
+    let patience = if leaves { PATIENCE } else { Duration::ZERO };
+    let stderr = process.stderr();
+    let last_words = async { while stdout.next().await.is_some() {} };
+    // Only what even the guard could not end holds the stream for so long.
+    let last_words = tokio::time::timeout(LAST_WORDS, last_words);
+    let (ended, _) = tokio::join!(process.stop(patience), last_words);
+    let (told, rest) = session.client.end(ended, &stderr.text());
+    for claim in rest {
+        post.claimed(claim);
+    }
+    post.ended(ended, &told, &stderr.text());
+    Ok(told)
+}
+
+/// A client and the way to its agent. Whoever drops it tells the agent to stop.
+struct Session {
+    client: Client,
+    /// Nothing once it is closed.
+    queue: Option<mpsc::Sender<Vec<u8>>>,
+}
+
+impl Session {
+    fn start(client: Client, stdin: ChildStdin) -> Self {
+        let (queue, waiting) = mpsc::channel(QUEUE);
+        tokio::spawn(write(stdin, waiting));
+        let queue = Some(queue);
+        Self { client, queue }
+    }
+
+    fn send(&self, message: Vec<u8>) {
+        if let Some(queue) = &self.queue {
+            // An agent that has gone is noticed by the reader.
+            let _ = queue.try_send(message);
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(cancel) = self.client.cancel() {
+            self.send(cancel);
+        }
+    }
+}
+
+/// Writes messages until there are no more, and closes stdin.
+async fn write(mut stdin: ChildStdin, mut waiting: mpsc::Receiver<Vec<u8>>) {
+    while let Some(mut message) = waiting.recv().await {
+        message.push(b'\n');
+        if stdin.write_all(&message).await.is_err() {
+            return;
+        }
+    }
+}

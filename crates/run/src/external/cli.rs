@@ -1,0 +1,264 @@
+//! Agents with a command line of their vendor's.
+//!
+//! Main types: [`Cli`], which prepares a [`Launch`], and [`Reader`], which understands what the program
+//! writes. Both are functions of what they are given: [`program`](super::program) does the rest.
+
+mod claude_code;
+mod codex;
+mod copilot;
+
+use proctor_core::event::{AgentClaimed, Body};
+use serde_json::Value;
+
+use super::{Assignment, Launch, Offered, Told};
+use crate::model::Format;
+use crate::process::Ended;
+
+/// An agent with a command line of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cli {
+    /// Claude Code.
+    ClaudeCode,
+    /// Codex.
+    Codex,
+    /// Copilot.
+    Copilot,
+}
+
+/// Why an agent can't be given an assignment.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unfit {
+    /// It does not speak the older HTTP.
+    #[error(
+        "{agent} can't use the server `{server}`: it does not speak HTTP with server-sent events"
+    )]
+    Sse {
+        /// The agent.
+        agent: &'static str,
+        /// The server.
+        server: String,
+    },
+    /// It has no model that it would take by itself, and none was named.
+    #[error("{0} must be told which model to use: name one in `model`")]
+    NoModel(&'static str),
+    /// A text has a character that no argument can have.
+    #[error("{0} has a NUL character, which can't be passed to a program")]
+    Nul(&'static str),
+    /// The system takes only so much at once.
+    #[error("the prompt has {bytes} bytes, and a command line can't pass more than {limit}")]
+    TooLong {
+        /// How many it has.
+        bytes: usize,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// A template that makes no sense to a shell.
+    #[error("the command of the agent {0}")]
+    Template(String),
+}
+
+impl Cli {
+    /// The program, as it is called.
+    pub(crate) fn program(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude",
+            Self::Codex => "codex",
+            Self::Copilot => "copilot",
+        }
+    }
+
+    /// How the program is installed.
+    pub(crate) fn install(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "npm install -g @anthropic-ai/claude-code@latest",
+            Self::Codex => "npm install -g @openai/codex",
+            Self::Copilot => "npm install -g @github/copilot",
+        }
+    }
+
+    /// What it can speak to its model, best first.
+    pub(crate) fn formats(self) -> &'static [Format] {
+        match self {
+            Self::ClaudeCode => &[Format::Messages],
+            Self::Codex => &[Format::Responses],
+            Self::Copilot => &[Format::Chat],
+        }
+    }
+
+    /// The variables of the user's that it reads its keys and the place of its model from.
+    pub(crate) fn variables(self) -> &'static [&'static str] {
+        match self {
+            Self::ClaudeCode => &[
+                "ANTHROPIC_API_KEY",
+                "ANTHROPIC_AUTH_TOKEN",
+                "CLAUDE_CODE_OAUTH_TOKEN",
+                "ANTHROPIC_BASE_URL",
+            ],
+            Self::Codex => &["CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"],
+            Self::Copilot => &[
+                "COPILOT_GITHUB_TOKEN",
+                "GH_TOKEN",
+                "GITHUB_TOKEN",
+                "COPILOT_PROVIDER_API_KEY",
+                "COPILOT_PROVIDER_BASE_URL",
+                "COPILOT_PROVIDER_TYPE",
+                "COPILOT_PROVIDER_WIRE_API",
+                "COPILOT_MODEL",
+                "COPILOT_OFFLINE",
+            ],
+        }
+    }
+
+    /// Where it looks for skills, and its tool that loads one.
+    pub(crate) fn skills(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::ClaudeCode => Some((".claude/skills", "Skill")),
+            Self::Codex => None,
+            Self::Copilot => Some((".github/skills", "skill")),
+        }
+    }
+
+    /// What is started for an assignment.
+    pub(crate) fn prepare(self, assignment: &Assignment) -> Result<Launch, Unfit> {
+        match self {
+            Self::ClaudeCode => Ok(claude_code::prepare(assignment)),
+            Self::Codex => codex::prepare(assignment),
+            Self::Copilot => Ok(copilot::prepare(assignment)),
+        }
+    }
+
+    /// What understands the program's output.
+    pub(crate) fn reader(self, assignment: &Assignment) -> Reader {
+        match self {
+            Self::ClaudeCode => Reader::ClaudeCode(claude_code::Reader::default()),
+            Self::Codex => Reader::Codex(codex::Reader::default()),
+            Self::Copilot => Reader::Copilot(copilot::Reader::new(assignment)),
+        }
+    }
+}
+
+/// Understands the lines that a program writes, and says in the end what they came to.
+#[derive(Debug)]
+pub(crate) enum Reader {
+    /// Claude Code's.
+    ClaudeCode(claude_code::Reader),
+    /// Codex's.
+    Codex(codex::Reader),
+    /// Copilot's.
+    Copilot(copilot::Reader),
+    /// That of any command: what it writes is its answer.
+    Plain(super::commands::Reader),
+}
+
+impl Reader {
+    /// Takes a line, and gives the calls that it tells of.
+    pub(crate) fn line(&mut self, line: &[u8]) -> Vec<AgentClaimed> {
+        if let Self::Plain(reader) = self {
+            reader.line(line);
+            return Vec::new();
+        }
+        // Some write blank lines, and some write noise before they start.
+        let Ok(line) = serde_json::from_slice::<Value>(line) else {
+            return Vec::new();
+        };
+        match self {
+            Self::ClaudeCode(reader) => reader.line(&line),
+            Self::Codex(reader) => reader.line(&line),
+            Self::Copilot(reader) => reader.line(&line),
+            Self::Plain(_) => Vec::new(),
+        }
+    }
+
+    /// Why it makes no sense to wait any longer: some agents try for ever.
+    pub(crate) fn hopeless(&self) -> Option<&str> {
+        match self {
+            Self::Codex(reader) => reader.hopeless(),
+            Self::Copilot(reader) => reader.hopeless(),
+            Self::ClaudeCode(_) | Self::Plain(_) => None,
+        }
+    }
+
+    /// Says what it all came to. A program that ended badly has done nothing.
+    pub(crate) fn end(self, ended: Ended, stderr: &str) -> Told {
+        let told = match self {
+            Self::ClaudeCode(reader) => reader.end(),
+            Self::Codex(reader) => reader.end(),
+            Self::Copilot(reader) => reader.end(),
+            Self::Plain(reader) => Some(reader.end()),
+        };
+        let is_said = told.is_some();
+        let mut told = told.unwrap_or_default();
+        if told.error.is_none() && !told.out_of_turns {
+            told.error = match ended {
+                Ended::Exited(0) if is_said => None,
+                Ended::Exited(0) => Some("it ended without saying what came of it".to_owned()),
+                _ => Some(format!("it {ended}{}", last_words(stderr))),
+            };
+        }
+        told
+    }
+}
+
+/// The end of what a program complained about, to be put behind a reason.
+pub(crate) fn last_words(stderr: &str) -> String {
+    const LINES: usize = 10;
+    const BYTES: usize = 2_000;
+    let text = stderr.trim();
+    let lines: Vec<&str> = text.lines().collect();
+    let text = lines[lines.len().saturating_sub(LINES)..].join("\n");
+    let from = text.ceil_char_boundary(text.len().saturating_sub(BYTES));
+    match &text[from..] {
+        "" => String::new(),
+        text => format!("; the end of its stderr:\n{text}"),
+    }
+}
+
+/// Names that every agent takes, one for each server.
+pub(super) fn aliases(servers: &[Offered]) -> Vec<String> {
+    let mut taken: Vec<String> = Vec::new();
+    for server in servers {
+        let plain = plain(&server.name);
+        let mut alias = plain.clone();
+        let mut number = 2;
+        while taken.contains(&alias) {
+            alias = format!("{plain}_{number}");
+            number += 1;
+        }
+        taken.push(alias);
+    }
+    taken
+}
+
+/// A name with letters, digits, `_` and `-` alone, as agents write names of servers and tools.
+fn plain(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let name: String = name
+        .chars()
+        .map(|c| if is_plain(c) { c } else { '_' })
+        .collect();
+    if name.is_empty() {
+        "server".to_owned()
+    } else {
+        name
+    }
+}
+
+/// A text in a JSON object.
+fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
+    value.get(key).and_then(Value::as_str)
+}
+
+/// A value as the body of an event.
+fn body(value: &Value) -> Option<Body> {
+    (!value.is_null()).then(|| Body::Text(value.to_string()))
+}
+
+/// A text that says something.
+fn said(text: &str) -> Option<String> {
+    Some(text.trim())
+        .filter(|text| !text.is_empty())
+        .map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,242 @@
+//! Copilot: `copilot` with the prompt on its stdin, and events as lines of JSON.
+//!
+//! It does not ask before it calls a tool that its server calls read-only: that is seen by the tap.
+
+use std::path::PathBuf;
+
+use proctor_core::event::{AgentClaimed, Claim};
+use proctor_core::model::Usage;
+use proctor_core::suite::server::AllowedTools;
+use serde_json::{Map, Value, json};
+
+use super::{aliases, body, said, text};
+use crate::external::{Assignment, Launch, Told, Way};
+
+/// After how many attempts nobody waits for its model any more: it takes its time with the next.
+const ATTEMPTS: u64 = 2;
+
+/// Where it writes what it took.
+fn usage_file(assignment: &Assignment) -> PathBuf {
+    assignment.home.join("usage.json")
+}
+
+pub(super) fn prepare(assignment: &Assignment) -> Launch {
+    let access = &assignment.access;
+    let servers = assignment.home.join("mcp.json");
+    let mut env = assignment.environment.clone();
+    let mut set = |name: &str, value: &str| {
+        env.insert(name.to_owned(), value.to_owned());
+    };
+    if let Some(endpoint) = &access.endpoint {
+        set("COPILOT_OFFLINE", "true");
+        set("COPILOT_PROVIDER_BASE_URL", &endpoint.base);
+        set("COPILOT_PROVIDER_API_KEY", &endpoint.key);
+        set(
+            "COPILOT_MODEL",
+            access.model.as_deref().unwrap_or("default"),
+        );
+    }
+    let mut args: Vec<String> = [
+        "--output-format=json",
+        "--disable-builtin-mcps",
+        "--no-ask-user",
+        "--no-custom-instructions",
+        "--no-auto-update",
+        "--no-remote",
+        "--no-color",
+        "--disable-client-telemetry",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    args.push(format!("--additional-mcp-config=@{}", servers.display()));
+    args.push(format!(
+        "--usage-output-file={}",
+        usage_file(assignment).display()
+    ));
+    args.extend(permissions(assignment));
+    if let (Some(model), None) = (&access.model, &access.endpoint) {
+        args.push(format!("--model={model}"));
+    }
+    Launch {
+        program: "copilot".to_owned(),
+        args,
+        env,
+        files: vec![(servers, config(assignment).to_string())],
+        stdin: Some(assignment.prompt.clone()),
+    }
+}
+
+/// The servers' tools are there and no others, and those may be used that are allowed.
+fn permissions(assignment: &Assignment) -> Vec<String> {
+    let mut words = Vec::new();
+    for (server, alias) in assignment.servers.iter().zip(aliases(&assignment.servers)) {
+        words.push(format!("--available-tools={alias}"));
+        match &server.allowed {
+            AllowedTools::All => words.push(format!("--allow-tool={alias}")),
+            AllowedTools::Only(tools) => {
+                let allow = |tool: &String| format!("--allow-tool={alias}({tool})");
+                words.extend(tools.iter().map(allow));
+            }
+        }
+    }
+    if assignment.skills.is_some() {
+        words.extend(["--available-tools=skill", "--allow-tool=skill"].map(str::to_owned));
+    }
+    if words.is_empty() {
+        // Without a name, all of its own tools would be there.
+        words.push("--available-tools=none".to_owned());
+    }
+    words
+}
+
+fn config(assignment: &Assignment) -> Value {
+    let mut servers = Map::new();
+    for (server, alias) in assignment.servers.iter().zip(aliases(&assignment.servers)) {
+        let headers = |headers: &[(String, String)]| -> Map<String, Value> {
+            let pairs = headers.iter();
+            pairs.map(|(k, v)| (k.clone(), v.as_str().into())).collect()
+        };
+        let way = match &server.way {
+            Way::Stdio { program, args } => {
+                json!({"type": "local", "command": program, "args": args, "tools": ["*"]})
+            }
+            Way::Http { url, headers: all } => {
+                json!({"type": "http", "url": url, "headers": headers(all), "tools": ["*"]})
+            }
+            Way::Sse { url, headers: all } => {
+                json!({"type": "sse", "url": url, "headers": headers(all), "tools": ["*"]})
+            }
+        };
+        servers.insert(alias, way);
+    }
+    json!({"mcpServers": servers})
+}
+
+/// Understands `--output-format json`.
+#[derive(Debug, Default)]
+pub(crate) struct Reader {
+    told: Told,
+    usage: PathBuf,
+    /// Calls that are under way: id and what is known of them.
+    open: Vec<(String, AgentClaimed, bool)>,
+    turns: u32,
+    hopeless: Option<String>,
+    is_over: bool,
+}
+
+impl Reader {
+    pub(super) fn new(assignment: &Assignment) -> Self {
+        Self {
+            usage: usage_file(assignment),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn line(&mut self, line: &Value) -> Vec<AgentClaimed> {
+        let data = &line["data"];
+        match text(line, "type") {
+            Some("assistant.message") => {
+                self.told.answer = text(data, "content").and_then(said);
+            }
+            Some("model.call_final_result") => {
+                let went_well = text(data, "result") == Some("success");
+                self.turns += u32::from(went_well);
+                self.told.model_lost = !went_well;
+            }
+            Some("model.call_failure") => self.failure(data),
+            Some("session.error") => {
+                let message = text(data, "message").and_then(said);
+                self.told.error = Some(message.unwrap_or_else(|| "it does not say why".to_owned()));
+            }
+            Some("session.mcp_server_status_changed") if text(data, "status") == Some("failed") => {
+                self.told
+                    .unreached
+                    .extend(text(data, "serverName").map(str::to_owned));
+            }
+            Some("tool.execution_start") => self.start(data),
+            Some("tool.execution_complete") => return self.complete(data).into_iter().collect(),
+            Some("result") => {
+                self.is_over = true;
+                return self.open.drain(..).map(|(_, claim, _)| claim).collect();
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    /// It tries again a few times, more and more slowly.
+    fn failure(&mut self, data: &Value) {
+        let is_network = text(data, "failureKind") == Some("transport");
+        if is_network && data["retryAttempt"].as_u64() >= Some(ATTEMPTS) {
+            let message = text(data, "errorMessage").and_then(said);
+            self.hopeless =
+                Some(message.unwrap_or_else(|| "its model can't be reached".to_owned()));
+        }
+    }
+
+    fn start(&mut self, data: &Value) {
+        let (Some(id), Some(tool)) = (text(data, "toolCallId"), text(data, "toolName")) else {
+            return;
+        };
+        let claim = AgentClaimed {
+            tool: tool.to_owned(),
+            arguments: body(&data["arguments"]),
+            status: Claim::Unknown,
+            detail: None,
+        };
+        let is_of_server = text(data, "mcpServerName").is_some();
+        self.open.push((id.to_owned(), claim, is_of_server));
+    }
+
+    fn complete(&mut self, data: &Value) -> Option<AgentClaimed> {
+        let id = text(data, "toolCallId")?;
+        let at = self.open.iter().position(|(open, ..)| open == id)?;
+        let (_, mut claim, is_of_server) = self.open.remove(at);
+        let error = &data["error"];
+        claim.status = match (data["success"].as_bool(), text(error, "code")) {
+            (Some(true), _) => Claim::Completed,
+            (_, Some("denied")) => Claim::Denied,
+            _ => Claim::Failed,
+        };
+        claim.detail = text(error, "message").map(str::to_owned);
+        if claim.status == Claim::Denied && is_of_server {
+            self.told.denied.push(claim.tool.clone());
+        }
+        Some(claim)
+    }
+
+    pub(super) fn hopeless(&self) -> Option<&str> {
+        self.hopeless.as_deref()
+    }
+
+    /// What it came to; `None` if it never said.
+    pub(super) fn end(mut self) -> Option<Told> {
+        if let Some(reason) = self.hopeless {
+            self.told.error = Some(reason);
+            self.told.model_lost = true;
+            self.is_over = true;
+        }
+        let written = std::fs::read(&self.usage).unwrap_or_default();
+        self.told.usage = serde_json::from_slice(&written)
+            .ok()
+            .and_then(|all| usage(&all));
+        self.told.turns = Some(self.turns);
+        self.is_over.then_some(self.told)
+    }
+}
+
+/// What all models took. The input includes what has to do with the cache.
+fn usage(all: &Value) -> Option<Usage> {
+    let mut sum = Usage::default();
+    for metrics in all["modelMetrics"].as_object()?.values() {
+        let number = |key: &str| metrics["usage"].get(key).and_then(Value::as_u64);
+        sum.add(&Usage {
+            input: Some(number("inputTokens")?),
+            output: Some(number("outputTokens")?),
+            cached: number("cacheReadTokens"),
+            cache_written: number("cacheWriteTokens"),
+            reasoning: None,
+        });
+    }
+    Some(sum).filter(|sum| sum.input.is_some())
+}

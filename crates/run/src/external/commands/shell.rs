@@ -1,0 +1,272 @@
+//! Puts references to variables into a shell command, quoted as the place where they stand needs it.
+//!
+//! Main function: [`render`]. A shell never looks for commands in what a variable holds, so a place
+//! that is judged wrongly may change what arrives, but nothing is executed.
+
+use crate::external::cli::Unfit;
+
+/// A part of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Value {
+    /// Text for the shell.
+    Text(String),
+    /// A reference to this variable.
+    Variable(String),
+    /// The same, for the one that holds the prompt.
+    Prompt(String),
+}
+
+/// The shells that run what they are given as text.
+const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "ash"];
+
+/// The command, with its references.
+pub(super) fn render(values: &[Value]) -> Result<String, Unfit> {
+    let mut scanner = Scanner::default();
+    let mut command = String::new();
+    for value in values {
+        match value {
+            Value::Text(text) => {
+                scanner.text(text);
+                command.push_str(text);
+            }
+            Value::Variable(name) => command.push_str(&scanner.reference(name)?),
+            Value::Prompt(name) => {
+                scanner.refuse_other_shells()?;
+                command.push_str(&scanner.reference(name)?);
+            }
+        }
+    }
+    Ok(command)
+}
+
+/// How the text at a place is quoted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Quote {
+    #[default]
+    None,
+    Single,
+    Double,
+}
+
+/// What ends a part of a command that is read as a command of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Close {
+    #[default]
+    Never,
+    Parenthesis,
+    Backtick,
+}
+
+/// A command, or one within another.
+#[derive(Debug, Default)]
+struct Frame {
+    close: Close,
+    quote: Quote,
+    /// The words of the simple command so far, without their quotes; the last one is not over.
+    words: Vec<String>,
+    in_word: bool,
+}
+
+/// Text that a command reads, up to a line of its own.
+#[derive(Debug, Clone)]
+struct Document {
+    delimiter: String,
+    strips_tabs: bool,
+    is_quoted: bool,
+    is_for_shell: bool,
+}
+
+/// Follows a command, and knows how the place is quoted at which it is.
+#[derive(Debug, Default)]
+struct Scanner {
+    frame: Frame,
+    outer: Vec<Frame>,
+    is_comment: bool,
+    /// Documents that start on the next line.
+    announced: Vec<Document>,
+    /// The document that is being read, and its line so far.
+    document: Option<(Document, String)>,
+}
+
+impl Scanner {
+    fn text(&mut self, text: &str) {
+        let mut rest = text;
+        while let Some(c) = rest.chars().next() {
+            let behind = &rest[c.len_utf8()..];
+            rest = self.step(c, behind);
+        }
+    }
+
+    /// Takes a character, and gives what is left to be taken.
+    fn step<'a>(&mut self, c: char, behind: &'a str) -> &'a str {
+        if let Some((document, line)) = &mut self.document {
+            if c != '\n' {
+                line.push(c);
+                return behind;
+            }
+            let written = if document.strips_tabs {
+                line.trim_start_matches('\t')
+            } else {
+                line.as_str()
+            };
+            if written == document.delimiter {
+                self.next_document();
+            } else {
+                line.clear();
+            }
+            return behind;
+        }
+        if self.is_comment && c != '\n' {
+            return behind;
+        }
+        match (self.frame.quote, c) {
+            (Quote::Single, '\'') | (Quote::Double, '"') => self.frame.quote = Quote::None,
+            (Quote::Single, _) => self.word(c),
+            (_, '\\') => {
+                let escaped = behind.chars().next();
+                let Some(escaped) = escaped else {
+                    return behind;
+                };
+                self.word(escaped);
+                return &behind[escaped.len_utf8()..];
+            }
+            (_, '`') if self.frame.close == Close::Backtick => self.leave(),
+            (_, '`') => self.enter(Close::Backtick),
+            (_, '$') if behind.starts_with('(') => {
+                self.enter(Close::Parenthesis);
+                return &behind[1..];
+            }
+            (Quote::Double, _) => self.word(c),
+            (Quote::None, _) => return self.unquoted(c, behind),
+        }
+        behind
+    }
+
+    fn unquoted<'a>(&mut self, c: char, behind: &'a str) -> &'a str {
+        match c {
+            '\'' => self.open(Quote::Single),
+            '"' => self.open(Quote::Double),
+            '#' if !self.frame.in_word => self.is_comment = true,
+            '(' => self.enter(Close::Parenthesis),
+            ')' if self.frame.close == Close::Parenthesis => self.leave(),
+            '<' if behind.starts_with("<<") => return &behind[2..],
+            '<' if behind.starts_with('<') => return self.announce(&behind[1..]),
+            '\n' => {
+                self.is_comment = false;
+                self.end_command();
+                self.next_document();
+            }
+            ';' | '|' | '&' => self.end_command(),
+            c if c.is_whitespace() => self.frame.in_word = false,
+            c => self.word(c),
+        }
+        behind
+    }
+
+    fn word(&mut self, c: char) {
+        self.begin_word();
+        if let Some(word) = self.frame.words.last_mut() {
+            word.push(c);
+        }
+    }
+
+    fn begin_word(&mut self) {
+        if !self.frame.in_word {
+            self.frame.in_word = true;
+            self.frame.words.push(String::new());
+        }
+    }
+
+    fn open(&mut self, quote: Quote) {
+        self.begin_word();
+        self.frame.quote = quote;
+    }
+
+    fn end_command(&mut self) {
+        self.frame.words.clear();
+        self.frame.in_word = false;
+    }
+
+    fn enter(&mut self, close: Close) {
+        self.begin_word();
+        let inner = Frame {
+            close,
+            ..Frame::default()
+        };
+        self.outer.push(std::mem::replace(&mut self.frame, inner));
+    }
+
+    fn leave(&mut self) {
+        if let Some(outer) = self.outer.pop() {
+            self.frame = outer;
+        }
+    }
+
+    /// A document is announced: `<<`, and this is what stands behind.
+    fn announce<'a>(&mut self, behind: &'a str) -> &'a str {
+        let (strips_tabs, rest) = match behind.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, behind),
+        };
+        let rest = rest.trim_start_matches([' ', '\t']);
+        let is_end = |c: char| c.is_whitespace() || ";|&<>()".contains(c);
+        let (word, rest) = rest.split_at(rest.find(is_end).unwrap_or(rest.len()));
+        self.announced.push(Document {
+            delimiter: word.replace(['\'', '"', '\\'], ""),
+            strips_tabs,
+            is_quoted: word.contains(['\'', '"', '\\']),
+            is_for_shell: self.frame.words.iter().any(|word| is_shell(word)),
+        });
+        rest
+    }
+
+    fn next_document(&mut self) {
+        let next = (!self.announced.is_empty()).then(|| self.announced.remove(0));
+        self.document = next.map(|document| (document, String::new()));
+    }
+
+    /// A reference to a variable, for this place.
+    fn reference(&mut self, name: &str) -> Result<String, Unfit> {
+        if let Some((document, line)) = &mut self.document {
+            if document.is_quoted {
+                let reason = "puts a value where its shell expands nothing: take the quotes off the \
+                              here-document's delimiter";
+                return Err(Unfit::Template(reason.to_owned()));
+            }
+            line.push_str(name);
+            return Ok(format!("${{{name}}}"));
+        }
+        if self.is_comment {
+            return Ok(String::new());
+        }
+        self.begin_word();
+        Ok(match self.frame.quote {
+            Quote::None => format!("\"${{{name}}}\""),
+            Quote::Double => format!("${{{name}}}"),
+            Quote::Single => format!("'\"${{{name}}}\"'"),
+        })
+    }
+
+    /// A prompt that becomes part of another shell's command would be executed there.
+    fn refuse_other_shells(&self) -> Result<(), Unfit> {
+        let frames = self.outer.iter().chain([&self.frame]);
+        let runs_text = |frame: &Frame| {
+            let before = &frame.words[..frame.words.len() - usize::from(frame.in_word)];
+            let is_option = |word: &String| word.starts_with('-') && word.contains('c');
+            before.iter().any(|word| word == "eval")
+                || (before.last().is_some_and(is_option) && before.iter().any(|w| is_shell(w)))
+        };
+        let is_for_shell = |(document, _): &(Document, String)| document.is_for_shell;
+        if frames.into_iter().any(runs_text) || self.document.as_ref().is_some_and(is_for_shell) {
+            let reason = "makes the prompt part of another shell's command, which would run what is \
+                          in it: call the program itself";
+            return Err(Unfit::Template(reason.to_owned()));
+        }
+        Ok(())
+    }
+}
+
+fn is_shell(word: &str) -> bool {
+    let name = word.rsplit('/').next().unwrap_or(word);
+    SHELLS.contains(&name)
+}

@@ -1,0 +1,325 @@
+//! A trial whose agent is a program of its own: the servers stand behind the tap, and what the agent
+//! says of its work is beside what the tap has seen.
+//!
+//! Main type: [`Room`], which holds what has to be put away afterwards.
+
+mod facts;
+mod stage;
+mod stand_in;
+mod taps;
+mod verdict;
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use proctor_core::event::{Actor, Blame, Body, Phase, Purpose, TrialEnded, What};
+use proctor_core::fold::FoldOptions;
+use proctor_core::suite::Isolation;
+use proctor_core::suite::server::{AllowedTools, Transport};
+use rustix::process::Pid;
+
+use self::facts::Facts;
+use self::stage::Stage;
+use self::stand_in::StandIn;
+use self::taps::Taps;
+use self::verdict::{Work, verdict};
+use super::Trial;
+use super::ending::{cancelled, errored, timed_out};
+use crate::environment::agent_environment;
+use crate::external::{
+    Access, Adapter, Assignment, Endpoint, External, Offered, Post, Told, WorkError,
+};
+use crate::model::Format;
+use crate::process;
+use crate::proxy::ProxyOptions;
+
+/// How long an agent may take to end: its grace, and then some.
+const LAST_WORDS: Duration = Duration::from_secs(8);
+
+/// What a script that stands in for a model is called there.
+const SCRIPTED: &str = "scripted-1";
+
+/// What an external agent works in and with. Whatever ends the trial, this is put away in order.
+#[derive(Default)]
+pub(super) struct Room {
+    taps: Option<Taps>,
+    stage: Option<Stage>,
+    /// What the agent lives under.
+    guard: OnceLock<Pid>,
+}
+
+impl Room {
+    /// Ends every session with a server.
+    async fn close(&mut self) {
+        if let Some(taps) = self.taps.take() {
+            taps.close().await;
+        }
+    }
+
+    /// Puts everything away.
+    pub(super) async fn clear(&mut self) {
+        self.close().await;
+        let Some(stage) = self.stage.take() else {
+            return;
+        };
+        if let Some(guard) = self.guard.take() {
+            // An agent that is being ended still writes to its home.
+            let waiting = tokio::task::spawn_blocking(move || process::wait_for(guard, LAST_WORDS));
+            let _ = waiting.await;
+        }
+        stage.clear().await;
+    }
+}
+
+impl Trial {
+    /// Lets an external agent do the task, and gives its answer as it was recorded.
+    pub(super) async fn examine(
+        &self,
+        external: &External,
+        room: &mut Room,
+    ) -> Result<String, TrialEnded> {
+        self.phase(Phase::Serve);
+        self.offer(external, room).await?;
+        self.drive_external(external, room).await
+    }
+
+    /// Puts the servers behind the tap.
+    async fn offer(&self, external: &External, room: &mut Room) -> Result<(), TrialEnded> {
+        let context = &self.context;
+        let servers = &context.suite.servers;
+        let is_stdio = |transport: &Transport| matches!(transport, Transport::Stdio { .. });
+        if context.suite.isolation == Isolation::Run
+            && servers.iter().any(|server| is_stdio(&server.transport))
+        {
+            let reason =
+                "servers on stdio can't be shared by the trials of an agent that is a program";
+            return Err(errored(Blame::Suite, reason));
+        }
+        let options = ProxyOptions {
+            recorder: self.recorder.clone(),
+            actor: Actor::Agent,
+            inherited: context.environment.clone(),
+            pass: context.pass.clone(),
+            guard: context.guard.clone(),
+        };
+        let by_url = external
+            .adapter()
+            .is_some_and(|adapter| adapter.wants_url());
+        let taps = Taps::open(servers, &options, by_url).await;
+        room.taps = Some(taps.map_err(|reason| errored(Blame::Infra, reason))?);
+        Ok(())
+    }
+
+    async fn drive_external(
+        &self,
+        external: &External,
+        room: &mut Room,
+    ) -> Result<String, TrialEnded> {
+        self.phase(Phase::Drive);
+        self.context
+            .meter
+            .check()
+            .map_err(|error| cancelled(error.to_string()))?;
+        self.recorder.record(What::Prompted {
+            text: Body::Text(self.case().prompt.clone()),
+        });
+        let stand_in = self.stand_in(external).await?;
+        let worked = self
+            .work_external(external, room, stand_in.as_ref())
+            .await?;
+        // Before anything is judged, so that the record of the servers is whole.
+        room.close().await;
+        let told = worked.map_err(|error| not_begun(&error))?;
+        self.charge(external, &told, stand_in.is_some());
+        let trouble = stand_in.and_then(|stand_in| stand_in.trouble());
+        self.look_at(&told, trouble.as_deref()).await?;
+        let answer = told.answer.unwrap_or_default();
+        self.recorder.record(What::AgentAnswered {
+            text: Body::Text(answer.clone()),
+        });
+        Ok(self.context.redactor.text(&answer).into_owned())
+    }
+
+    /// The script that stands in for the agent's model, if one does.
+    async fn stand_in(&self, external: &External) -> Result<Option<StandIn>, TrialEnded> {
+        let Some(model) = external.scripted() else {
+            return Ok(None);
+        };
+        let Some(script) = &model.script else {
+            return Ok(None);
+        };
+        let (recorder, meter) = (self.recorder.clone(), self.context.meter.clone());
+        let started = StandIn::start(script, model.to_string(), recorder, meter).await;
+        match started {
+            Ok(stand_in) => Ok(Some(stand_in)),
+            Err(error) => {
+                let reason = format!("the script can't be served: {error}");
+                Err(errored(Blame::Infra, reason))
+            }
+        }
+    }
+
+    /// What the agent says it took counts, unless what it asked was seen.
+    fn charge(&self, external: &External, told: &Told, is_seen: bool) {
+        if let (Some(usage), false) = (&told.usage, is_seen) {
+            let name = &external.agent().name;
+            self.context.meter.charge(Purpose::Agent, name, usage);
+        }
+    }
+
+    /// Why the work can't be graded, if it can't.
+    async fn look_at(&self, told: &Told, trouble: Option<&str>) -> Result<(), TrialEnded> {
+        let recorder = self.recorder.clone();
+        let reading = tokio::task::spawn_blocking(move || {
+            let facts = match recorder.written()? {
+                Some((events, blobs)) => Facts::of(events, &blobs)?,
+                None => Facts::default(),
+            };
+            let options = FoldOptions {
+                payload_bytes: 0,
+                text_bytes: 0,
+                ..FoldOptions::default()
+            };
+            Ok((facts, recorder.fold(&options)?))
+        });
+        let read: Result<_, proctor_core::record::RecordError> = match reading.await {
+            Ok(read) => read,
+            // A panic in there goes on as one.
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        };
+        let (facts, folded) = read.map_err(|error| errored(Blame::Infra, error.to_string()))?;
+        let work = Work {
+            told,
+            facts: &facts,
+            servers: &self.context.suite.servers,
+            tools: &self.context.tools,
+            trouble,
+            limits: &self.limits,
+        };
+        if let Some(ended) = verdict(&work) {
+            return Err(ended);
+        }
+        let asked = folded.map(|folded| folded.work.agent).unwrap_or_default();
+        match self.limits.max_tokens {
+            Some(limit) if asked.usage.total() > limit => {
+                let used = asked.usage.total();
+                Err(timed_out(format!(
+                    "the agent used {used} tokens of {limit}"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn work_external(
+        &self,
+        external: &External,
+        room: &mut Room,
+        model: Option<&StandIn>,
+    ) -> Result<Result<Told, WorkError>, TrialEnded> {
+        let context = &self.context;
+        let infra = |error: &dyn std::fmt::Display| errored(Blame::Infra, error.to_string());
+        let (Some(adapter), Some(taps)) = (external.adapter(), &room.taps) else {
+            return Err(infra(&"there is no agent"));
+        };
+        let guard = &room.guard;
+        let stage = room
+            .stage
+            .insert(Stage::new().map_err(|error| infra(&error))?);
+        let sources = &context.suite.skills;
+        let skills = match external.skill_folder() {
+            Ok(at) if !sources.is_empty() => {
+                stage.mount(sources, at).map_err(|error| infra(&error))?;
+                Some(at.to_owned())
+            }
+            _ => None,
+        };
+        let assignment = Assignment {
+            prompt: self.case().prompt.clone(),
+            servers: self.servers_of(adapter, taps.offered()),
+            access: self.access(external, model)?,
+            folder: stage.folder.clone(),
+            skills,
+            home: stage.home.clone(),
+            environment: self.environment_of(adapter, stage, model.is_some()),
+            max_turns: self.limits.max_turns,
+        };
+        let version = external.version(&assignment.environment, &stage.folder, &context.guard);
+        let post = Post {
+            recorder: &self.recorder,
+            guard: &context.guard,
+            folder: &stage.folder,
+            admit: &|pid| {
+                taps.admit(pid);
+                let _ = guard.set(pid);
+            },
+            version: version.await,
+            skill_tool: external.skill_tool(),
+            watch: &|called| self.watch.called(called),
+        };
+        Ok(adapter.work(&assignment, &post).await)
+    }
+
+    /// The servers, as this agent has to be told of them.
+    fn servers_of(&self, adapter: Adapter<'_>, offered: &[Offered]) -> Vec<Offered> {
+        let mut servers = offered.to_vec();
+        if adapter.wants_tool_names() {
+            for server in &mut servers {
+                if server.allowed == AllowedTools::All {
+                    let tools = self.context.tools.get(&server.name).cloned();
+                    server.allowed = AllowedTools::Only(tools.unwrap_or_default());
+                }
+            }
+        }
+        servers
+    }
+
+    fn environment_of(
+        &self,
+        adapter: Adapter<'_>,
+        stage: &Stage,
+        has_model: bool,
+    ) -> BTreeMap<String, String> {
+        let inherited = &self.context.environment;
+        let mut needed: Vec<&str> = Vec::new();
+        if !has_model {
+            needed.extend(adapter.variables());
+        }
+        if matches!(adapter, Adapter::Commands(_)) {
+            // Nobody else could tell what it needs.
+            needed.extend(self.context.pass.iter().map(String::as_str));
+        }
+        let own = inherited.get("HOME").filter(|_| adapter.is_at_home());
+        let home = own.cloned();
+        let home = home.unwrap_or_else(|| stage.home.to_string_lossy().into_owned());
+        agent_environment(inherited, &home, &needed)
+    }
+
+    /// How the agent reaches its model: the script that stands in for it, or what the user has.
+    fn access(&self, external: &External, model: Option<&StandIn>) -> Result<Access, TrialEnded> {
+        let access = external.access(&self.context.environment);
+        let mut access = access.map_err(|error| errored(Blame::Suite, error.to_string()))?;
+        let format = external
+            .adapter()
+            .and_then(|a| a.formats().first().copied());
+        if let (Some(model), Some(format)) = (model, format) {
+            access.model = (format != Format::Messages).then(|| SCRIPTED.to_owned());
+            access.endpoint = Some(Endpoint {
+                base: model.base(format),
+                key: "scripted".to_owned(),
+                format,
+            });
+        }
+        Ok(access)
+    }
+}
+
+/// What it means that an agent did not get to its work.
+fn not_begun(error: &WorkError) -> TrialEnded {
+    let blame = match error {
+        WorkError::Unfit(_) => Blame::Suite,
+        WorkError::Start(_) => Blame::Infra,
+    };
+    errored(blame, format!("the agent can't be started: {error}"))
+}

@@ -1,0 +1,125 @@
+//! Where an external agent works: an empty folder, and an empty home.
+//!
+//! Its main type is [`Stage`].
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+/// How often, and after which pauses, a folder is removed that somebody still writes to.
+const ATTEMPTS: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// A folder and a home, which are removed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    root: Option<TempDir>,
+    pub(crate) folder: PathBuf,
+    pub(crate) home: PathBuf,
+}
+
+impl Stage {
+    pub(crate) fn new() -> io::Result<Self> {
+        let root = tempfile::Builder::new()
+            .prefix("proctor-agent-")
+            .tempdir()?;
+        // Programs compare the path that they are told with the one that they find.
+        let path = root.path().canonicalize()?;
+        let (folder, home) = (path.join("work"), path.join("home"));
+        fs::create_dir(&folder)?;
+        fs::create_dir(&home)?;
+        Ok(Self {
+            root: Some(root),
+            folder,
+            home,
+        })
+    }
+
+    /// Copies skills into the folder: a source is one skill, or a folder of them.
+    pub(crate) fn mount(&self, sources: &[PathBuf], at: &str) -> io::Result<()> {
+        let target = self.folder.join(at);
+        for source in sources {
+            match (source.join("SKILL.md").is_file(), source.file_name()) {
+                (true, Some(name)) => copy(source, &target.join(name))?,
+                _ => copy(source, &target)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes everything, and waits until it is gone.
+    pub(crate) async fn clear(mut self) {
+        if let Some(root) = self.root.take() {
+            // A panic in there leaves a folder behind, and nothing else.
+            let _ = tokio::task::spawn_blocking(move || remove(root)).await;
+        }
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if let Some(root) = self.root.take() {
+            remove(root);
+        }
+    }
+}
+
+/// Removes a folder. What was just ended may still be writing there.
+fn remove(root: TempDir) {
+    let root = root.keep();
+    for _ in 0..ATTEMPTS {
+        match fs::remove_dir_all(&root) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => std::thread::sleep(PAUSE),
+            _ => return,
+        }
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if fs::metadata(&from)?.is_dir() {
+            copy(&from, &to)?;
+        } else {
+            fs::copy(&from, &to)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skills_are_mounted_one_by_one_and_by_the_folder() {
+        let sources = tempfile::tempdir().unwrap();
+        let write = |name: &str| {
+            let path = sources.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, name).unwrap();
+        };
+        write("one/SKILL.md");
+        write("one/deep/extra.md");
+        write("many/two/SKILL.md");
+        let stage = Stage::new().unwrap();
+        let paths = [sources.path().join("one"), sources.path().join("many")];
+        stage.mount(&paths, ".x/skills").unwrap();
+        for (name, text) in [
+            ("one/SKILL.md", "one/SKILL.md"),
+            ("one/deep/extra.md", "one/deep/extra.md"),
+            ("two/SKILL.md", "many/two/SKILL.md"),
+        ] {
+            let path = stage.folder.join(".x/skills").join(name);
+            assert_eq!(fs::read_to_string(path).unwrap(), text);
+        }
+        let root = stage.folder.parent().unwrap().to_owned();
+        drop(stage);
+        assert!(!root.exists());
+    }
+}

@@ -1,0 +1,109 @@
+//! What stands between an external agent and the servers of its trial.
+//!
+//! Its main type is [`Taps`].
+
+use proctor_core::suite::Server;
+use proctor_core::suite::server::Transport;
+use rustix::process::Pid;
+
+use crate::external::{Offered, Way};
+use crate::proxy::{Admission, Bridge, ProxyOptions, Relay, ReverseProxy};
+use crate::together::together;
+
+/// The proxies of a trial, one for each server. Dropping them ends every session.
+pub(crate) struct Taps {
+    taps: Vec<Tap>,
+    offered: Vec<Offered>,
+}
+
+enum Tap {
+    Relay(Relay),
+    Reverse(ReverseProxy),
+    Bridge(Bridge),
+}
+
+impl Taps {
+    /// Puts a proxy before every server. With `by_url` each of them is reached by its address alone.
+    pub(crate) async fn open(
+        servers: &[Server],
+        options: &ProxyOptions,
+        by_url: bool,
+    ) -> Result<Self, String> {
+        let mut all = Self {
+            taps: Vec::new(),
+            offered: Vec::new(),
+        };
+        for server in servers {
+            let opened = open(server, options, by_url).await;
+            let (tap, way) = opened.map_err(|reason| {
+                format!("the server `{}` can't be offered: {reason}", server.name)
+            })?;
+            all.taps.push(tap);
+            all.offered.push(Offered {
+                name: server.name.clone(),
+                way,
+                allowed: server.allowed.clone(),
+            });
+        }
+        Ok(all)
+    }
+
+    /// The servers, as an agent is told of them.
+    pub(crate) fn offered(&self) -> &[Offered] {
+        &self.offered
+    }
+
+    /// From here on this process and those below it may use the servers.
+    pub(crate) fn admit(&self, pid: Pid) {
+        for tap in &self.taps {
+            if let Tap::Relay(relay) = tap {
+                relay.admit(pid);
+            }
+        }
+    }
+
+    /// Ends every session, and waits until that is in the record.
+    pub(crate) async fn close(self) {
+        let close = async |tap: Tap| match tap {
+            Tap::Relay(relay) => relay.close().await,
+            Tap::Reverse(proxy) => proxy.close().await,
+            Tap::Bridge(bridge) => bridge.close().await,
+        };
+        together(self.taps.into_iter().map(close)).await;
+    }
+}
+
+async fn open(server: &Server, options: &ProxyOptions, by_url: bool) -> Result<(Tap, Way), String> {
+    // A URL that is all that an agent takes has the token in it.
+    let admission = if by_url {
+        Admission::Path
+    } else {
+        Admission::Header
+    };
+    match &server.transport {
+        Transport::Stdio { .. } if by_url => {
+            let bridge = Bridge::start(server, options, 0, admission).await;
+            let bridge = bridge.map_err(|error| error.to_string())?;
+            let way = Way::Http {
+                url: bridge.url().to_owned(),
+                headers: bridge.headers().to_vec(),
+            };
+            Ok((Tap::Bridge(bridge), way))
+        }
+        Transport::Stdio { .. } => {
+            let relay = Relay::listen(server, options).map_err(|error| error.to_string())?;
+            let (program, args) = relay.command();
+            Ok((Tap::Relay(relay), Way::Stdio { program, args }))
+        }
+        Transport::Http { .. } | Transport::Sse { .. } => {
+            let proxy = ReverseProxy::start(server, options, 0, admission).await;
+            let proxy = proxy.map_err(|error| error.to_string())?;
+            let (url, headers) = (proxy.url().to_owned(), proxy.headers().to_vec());
+            let way = match server.transport {
+                Transport::Sse { .. } => Way::Sse { url, headers },
+                _ => Way::Http { url, headers },
+            };
+            Ok((Tap::Reverse(proxy), way))
+        }
+    }
+}

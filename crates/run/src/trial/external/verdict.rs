@@ -1,0 +1,125 @@
+//! Why the work of an external agent is no work to be graded: what it says, beside what was seen.
+//!
+//! Its main function is [`verdict`].
+
+use std::collections::BTreeMap;
+
+use proctor_core::event::{Blame, TrialEnded};
+use proctor_core::hint::listed;
+use proctor_core::suite::Limits;
+use proctor_core::suite::Server;
+use proctor_core::suite::server::AllowedTools;
+
+use super::super::ending::{errored, failed, timed_out};
+use super::facts::Facts;
+use crate::external::Told;
+
+/// What is known when an agent has ended.
+pub(super) struct Work<'a> {
+    /// What it says.
+    pub(super) told: &'a Told,
+    /// What was seen.
+    pub(super) facts: &'a Facts,
+    /// The servers that it was given.
+    pub(super) servers: &'a [Server],
+    /// The tools of each, where they are known.
+    pub(super) tools: &'a BTreeMap<String, Vec<String>>,
+    /// What its script has no answer to.
+    pub(super) trouble: Option<&'a str>,
+    pub(super) limits: &'a Limits,
+}
+
+/// The end of a trial whose agent's work can't be graded; `None` if it can.
+pub(super) fn verdict(work: &Work<'_>) -> Option<TrialEnded> {
+    let Work { told, facts, .. } = work;
+    if let Some((server, how, has_spoken)) = facts.died.first() {
+        return Some(if *has_spoken {
+            let reason = format!("the server `{server}` failed while the agent worked: {how}");
+            failed(Blame::Server, reason)
+        } else {
+            let reason = format!("the server `{server}` did not get ready for the agent: {how}");
+            errored(Blame::Server, reason)
+        });
+    }
+    if let Some(why) = work.trouble {
+        return Some(errored(Blame::Suite, why));
+    }
+    if told.out_of_turns {
+        return Some(timed_out(out_of_turns(work.limits)));
+    }
+    if let Some(error) = &told.error {
+        let blame = if told.model_lost {
+            Blame::Infra
+        } else {
+            Blame::Agent
+        };
+        let reason = format!("the agent ended with an error: {error}{}", unreached(told));
+        return Some(errored(blame, reason));
+    }
+    if let Some(reason) = forbidden(work) {
+        return Some(failed(Blame::Agent, reason));
+    }
+    if let Some(server) = unlisted(work) {
+        let reason = format!(
+            "the agent never asked `{server}` for its tools{}",
+            unreached(told)
+        );
+        return Some(errored(Blame::Agent, reason));
+    }
+    if told.answer.is_none() {
+        return Some(failed(Blame::Agent, "the agent gave no answer"));
+    }
+    None
+}
+
+fn out_of_turns(limits: &Limits) -> String {
+    match limits.max_turns {
+        Some(turns) => format!("the agent was not done after {turns} turns"),
+        None => "the agent was not done after as many turns as it has".to_owned(),
+    }
+}
+
+/// What an agent wanted to use that it may not, or used all the same.
+fn forbidden(work: &Work<'_>) -> Option<String> {
+    if !work.told.denied.is_empty() {
+        let tools = listed(work.told.denied.iter().map(String::as_str));
+        return Some(format!(
+            "the agent wanted to use {tools}, which is not allowed"
+        ));
+    }
+    for server in work.servers {
+        let AllowedTools::Only(allowed) = &server.allowed else {
+            continue;
+        };
+        let mut called = work.facts.called.get(&server.name).into_iter().flatten();
+        if let Some(tool) = called.find(|tool| !allowed.contains(tool)) {
+            let name = &server.name;
+            return Some(format!(
+                "the agent used `{name}.{tool}`, which is not allowed"
+            ));
+        }
+    }
+    None
+}
+
+/// A server whose tools the agent can't know of.
+fn unlisted<'a>(work: &Work<'a>) -> Option<&'a str> {
+    let has_tools = |server: &&Server| {
+        let tools = work.tools.get(&server.name);
+        tools.is_none_or(|tools| !tools.is_empty())
+    };
+    let names = work.servers.iter().filter(has_tools);
+    let mut names = names.map(|server| server.name.as_str());
+    names.find(|name| !work.facts.listed.contains(*name))
+}
+
+fn unreached(told: &Told) -> String {
+    if told.unreached.is_empty() {
+        return String::new();
+    }
+    let names = listed(told.unreached.iter().map(String::as_str));
+    format!("; it says that it could not reach {names}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+use std::path::PathBuf;
+
+use proctor_core::event::Outcome;
+use proctor_core::suite::server::Transport;
+
+use super::*;
+
+fn server(allowed: AllowedTools) -> Server {
+    Server {
+        name: "ev".to_owned(),
+        transport: Transport::Stdio {
+            command: "ev".to_owned(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            folder: PathBuf::new(),
+        },
+        allowed,
+        written: "ev".to_owned(),
+    }
+}
+
+fn done() -> Told {
+    Told {
+        answer: Some("done".to_owned()),
+        ..Told::default()
+    }
+}
+
+fn seen(tools: &[&str]) -> Facts {
+    let mut facts = Facts::default();
+    facts.listed.insert("ev".to_owned());
+    let called = facts.called.entry("ev".to_owned()).or_default();
+    called.extend(tools.iter().map(|tool| (*tool).to_owned()));
+    facts
+}
+
+fn only(tools: &[&str]) -> AllowedTools {
+    AllowedTools::Only(tools.iter().map(|tool| (*tool).to_owned()).collect())
+}
+
+/// How the work ends: outcome, blame, and a part of the reason; `None` if it can be graded.
+type Expected = Option<(Outcome, Option<Blame>, &'static str)>;
+
+fn check(
+    told: &Told,
+    facts: &Facts,
+    allowed: AllowedTools,
+    trouble: Option<&str>,
+    expected: Expected,
+) {
+    let found = verdict(&Work {
+        told,
+        facts,
+        servers: &[server(allowed)],
+        tools: &BTreeMap::new(),
+        trouble,
+        limits: &Limits {
+            max_turns: Some(3),
+            ..Limits::default()
+        },
+    });
+    match (found, expected) {
+        (None, None) => {}
+        (Some(ended), Some((outcome, blame, part))) => {
+            assert_eq!((ended.outcome, ended.blame), (outcome, blame), "{ended:?}");
+            let reason = ended.reason.unwrap_or_default();
+            assert!(reason.contains(part), "{reason}");
+        }
+        (found, expected) => panic!("{found:?} is not {expected:?}"),
+    }
+}
+
+#[test]
+fn only_work_that_was_done_is_graded() {
+    let all = AllowedTools::All;
+    check(&done(), &seen(&["echo"]), all.clone(), None, None);
+    check(&done(), &seen(&[]), all.clone(), None, None);
+    check(&done(), &seen(&["echo"]), only(&["echo"]), None, None);
+    let silent = Told::default();
+    let expected = Some((Outcome::Failed, Some(Blame::Agent), "no answer"));
+    check(&silent, &seen(&[]), all.clone(), None, expected);
+    let broken = Told {
+        error: Some("API Error".to_owned()),
+        ..done()
+    };
+    let expected = Some((Outcome::Errored, Some(Blame::Agent), "API Error"));
+    check(&broken, &seen(&[]), all.clone(), None, expected);
+    let lost = Told {
+        model_lost: true,
+        ..broken
+    };
+    let expected = Some((Outcome::Errored, Some(Blame::Infra), "API Error"));
+    check(&lost, &seen(&[]), all.clone(), None, expected);
+    let expected = Some((Outcome::Errored, Some(Blame::Suite), "no rule"));
+    check(&lost, &seen(&[]), all.clone(), Some("no rule"), expected);
+    let tired = Told {
+        out_of_turns: true,
+        ..done()
+    };
+    let expected = Some((Outcome::TimedOut, None, "after 3 turns"));
+    check(&tired, &seen(&[]), all, None, expected);
+}
+
+#[test]
+fn what_is_not_allowed_fails_whether_it_was_denied_or_not() {
+    let denied = Told {
+        denied: vec!["mcp__ev__echo".to_owned()],
+        ..done()
+    };
+    let expected = Some((Outcome::Failed, Some(Blame::Agent), "`mcp__ev__echo`"));
+    check(&denied, &seen(&[]), only(&["sum"]), None, expected);
+    let expected = Some((Outcome::Failed, Some(Blame::Agent), "used `ev.echo`"));
+    check(&done(), &seen(&["echo"]), only(&["sum"]), None, expected);
+}
+
+#[test]
+fn an_agent_without_its_tools_was_not_examined() {
+    let expected = Some((Outcome::Errored, Some(Blame::Agent), "never asked `ev`"));
+    check(
+        &done(),
+        &Facts::default(),
+        AllowedTools::All,
+        None,
+        expected,
+    );
+    let told = Told {
+        unreached: vec!["ev".to_owned()],
+        ..done()
+    };
+    let expected = Some((Outcome::Errored, Some(Blame::Agent), "could not reach `ev`"));
+    check(&told, &Facts::default(), AllowedTools::All, None, expected);
+}
+
+#[test]
+fn a_server_that_dies_is_to_blame_whatever_the_agent_says() {
+    let died = |has_spoken: bool| Facts {
+        died: vec![(
+            "ev".to_owned(),
+            "it exited with code 7".to_owned(),
+            has_spoken,
+        )],
+        ..seen(&["echo"])
+    };
+    let expected = Some((Outcome::Failed, Some(Blame::Server), "code 7"));
+    check(&done(), &died(true), AllowedTools::All, None, expected);
+    let broken = Told {
+        error: Some("required MCP servers failed".to_owned()),
+        ..Told::default()
+    };
+    let expected = Some((Outcome::Errored, Some(Blame::Server), "code 7"));
+    check(&broken, &died(false), AllowedTools::All, None, expected);
+}
