@@ -252,3 +252,6 @@ fn based(url: &str, format: Format) -> String {
     };
     url.to_owned()
 }
+
+#[cfg(test)]
+mod tests;
