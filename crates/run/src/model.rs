@@ -29,7 +29,6 @@ use std::time::Duration;
 use proctor_core::model::{Reply, Request};
 
 pub use self::anthropic::Anthropic;
-pub(crate) use self::asker::witness;
 pub use self::asker::{AskError, Asked, Asker, Waiting};
 pub(crate) use self::asks::Asks;
 pub use self::gemini::Gemini;

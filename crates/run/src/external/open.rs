@@ -11,7 +11,8 @@ use proctor_core::suite::agent::{Agent, AgentKind, ModelRef};
 use tokio::sync::OnceCell;
 
 use super::{Access, Acp, Adapter, Cli, Endpoint};
-use crate::model::Format;
+use crate::model::tap::Provider;
+use crate::model::{Format, OpenError, Settings};
 use crate::program::{self, ProgramError};
 
 /// An agent that is a program of its own, and is there.
@@ -59,35 +60,44 @@ pub enum ExternalError {
     /// It can't be told where its model is.
     #[error("the agent `{0}` has its own way to its model, and can't be given another")]
     NoEndpoint(String),
-    /// It comes later.
-    #[error("the model of the agent `{0}` can't be listened to yet: take `modelTap` out")]
-    ModelTap(String),
+    /// Its real model can't be asked.
+    #[error("the model of the agent `{agent}` can't be listened to: {reason}")]
+    ModelTap {
+        /// The agent.
+        agent: String,
+        /// What is missing.
+        reason: String,
+    },
 }
 
 impl External {
     /// Opens an agent; `None` if it is no program of its own. Nothing is started, but everything that can
-    /// be known to be missing is said.
+    /// be known to be missing is said. One whose model is `heard` again needs no key.
     pub fn open(
         agent: &Agent,
         env: &Environment,
         has_skills: bool,
+        is_replayed: bool,
     ) -> Option<Result<Self, ExternalError>> {
         Adapter::of(agent)?;
         let external = Self {
             agent: agent.clone(),
             version: OnceCell::new(),
         };
-        Some(external.check(env, has_skills).map(|()| external))
+        let checked = external.check(env, has_skills, is_replayed);
+        Some(checked.map(|()| external))
     }
 
-    fn check(&self, env: &Environment, has_skills: bool) -> Result<(), ExternalError> {
+    fn check(
+        &self,
+        env: &Environment,
+        has_skills: bool,
+        is_replayed: bool,
+    ) -> Result<(), ExternalError> {
         let name = || self.agent.name.clone();
         let Some(adapter) = self.adapter() else {
             return Ok(());
         };
-        if self.agent.model_tap {
-            return Err(ExternalError::ModelTap(name()));
-        }
         let (program, install) = adapter.program();
         let path = env.get("PATH").map(String::as_str);
         let missing = |error: ProgramError| ExternalError::Missing {
@@ -99,7 +109,73 @@ impl External {
         if has_skills {
             self.skill_folder()?;
         }
+        if (is_replayed || self.is_tapped()) && self.format().is_none() {
+            return Err(ExternalError::NoEndpoint(name()));
+        }
+        if is_replayed || self.scripted().is_some() {
+            return Ok(());
+        }
+        if self.agent.model_tap {
+            let provider = self.provider(&Settings::of(env));
+            return provider.map(drop).map_err(|error| ExternalError::ModelTap {
+                agent: name(),
+                reason: error.to_string(),
+            });
+        }
         self.access(env).map(drop)
+    }
+
+    /// Whether its model is reached through the tap.
+    pub fn is_tapped(&self) -> bool {
+        self.agent.model_tap || self.scripted().is_some()
+    }
+
+    /// In whose words it asks a model that it is told of; `None` if it can't be told.
+    pub(crate) fn format(&self) -> Option<Format> {
+        let formats = self.adapter()?.formats();
+        let provider = self.model().and_then(|model| model.provider);
+        let own = format_of(provider).filter(|own| formats.contains(own));
+        own.or_else(|| formats.first().copied())
+    }
+
+    /// The API that its model is behind, as its file and the environment say.
+    pub(crate) fn provider(&self, settings: &Settings<'_>) -> Result<Provider, OpenError> {
+        let mut settings = *settings;
+        if let AgentKind::Builtin {
+            base_url,
+            api_key_variable,
+            ..
+        } = &self.agent.kind
+        {
+            settings.base_url = base_url.as_deref().or(settings.base_url);
+            settings.api_key_variable = api_key_variable.as_deref().or(settings.api_key_variable);
+        }
+        let format = self.format().unwrap_or(Format::Chat);
+        Provider::open(format, &self.model_name(), &settings)
+    }
+
+    /// Its model, as records and prices call it: `provider:` alone, if the agent chooses it itself.
+    pub(crate) fn model_name(&self) -> String {
+        if let Some(model) = self.scripted() {
+            return model.to_string();
+        }
+        let provider = match self.format() {
+            Some(Format::Messages) => "anthropic",
+            Some(Format::Gemini) => "gemini",
+            Some(Format::Responses) => "openai-responses",
+            Some(Format::Chat) | None => "openai",
+        };
+        let id = self.model().map_or("", |model| model.id.as_str());
+        format!("{provider}:{id}")
+    }
+
+    /// The model that it is told to use, wherever that is.
+    pub(crate) fn named_model(&self) -> Access {
+        Access {
+            model: self.model().map(|model| model.id.clone()),
+            provider: self.model().and_then(|model| model.provider),
+            endpoint: None,
+        }
     }
 
     /// The agent, as the suite has it.
@@ -163,11 +239,7 @@ impl External {
             let value = env.get(name).map(|value| value.trim());
             value.filter(|value| !value.is_empty()).map(str::to_owned)
         };
-        let mut access = Access {
-            model: self.model().map(|model| model.id.clone()),
-            provider: self.model().and_then(|model| model.provider),
-            endpoint: None,
-        };
+        let mut access = self.named_model();
         if self.scripted().is_some() {
             return match adapter.formats() {
                 [] => Err(ExternalError::NoEndpoint(self.agent.name.clone())),

@@ -148,39 +148,6 @@ impl Asker {
     }
 }
 
-/// Writes a question that somebody else asked, and the reply to it or why there is none.
-pub(crate) fn witness(
-    (recorder, meter): (&Recorder, &Meter),
-    (purpose, name): (Purpose, &str),
-    request: &Request,
-    replied: Result<&Reply, &str>,
-) {
-    let ask = recorder.record_ask(|asks| {
-        asks.next(
-            purpose,
-            name,
-            request,
-            &proctor_core::replay::outline(request),
-        )
-    });
-    recorder.record(match replied {
-        Ok(reply) => What::ModelReplied(ModelReplied {
-            ask,
-            turn: Body::Text(text(&reply.turn)),
-            raw: reply.raw.as_deref().map(body),
-            stop: reply.stop.clone(),
-            usage: reply.usage,
-            cost_usd: meter.charge(purpose, name, &reply.usage),
-        }),
-        Err(reason) => What::ModelFailed(ModelFailed {
-            ask,
-            attempt: 1,
-            reason: reason.to_owned(),
-            again_in: None,
-        }),
-    });
-}
-
 pub(super) fn body(bytes: &[u8]) -> Body {
     match str::from_utf8(bytes) {
         Ok(text) => Body::Text(text.to_owned()),

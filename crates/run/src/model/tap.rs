@@ -119,7 +119,8 @@ impl ModelTap {
     }
 
     /// How often the agent asked its model for the task.
-    pub(crate) fn turns(&self) -> u32 {
+    #[cfg(test)]
+    fn turns(&self) -> u32 {
         self.inside.standing.turns()
     }
 }

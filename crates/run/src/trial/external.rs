@@ -4,8 +4,8 @@
 //! Main type: [`Room`], which holds what has to be put away afterwards.
 
 mod facts;
+mod line;
 mod stage;
-mod stand_in;
 mod taps;
 mod verdict;
 
@@ -20,16 +20,14 @@ use proctor_core::suite::server::{AllowedTools, Transport};
 use rustix::process::Pid;
 
 use self::facts::Facts;
+use self::line::Line;
 use self::stage::Stage;
-use self::stand_in::StandIn;
 use self::taps::Taps;
 use self::verdict::{Work, verdict};
 use super::Trial;
 use super::ending::{cancelled, errored, timed_out};
 use crate::environment::agent_environment;
-use crate::external::{
-    Access, Adapter, Assignment, Endpoint, External, Offered, Post, Told, WorkError,
-};
+use crate::external::{Access, Adapter, Assignment, External, Offered, Post, Told, WorkError};
 use crate::model::Format;
 use crate::process;
 use crate::proxy::ProxyOptions;
@@ -124,40 +122,30 @@ impl Trial {
         self.recorder.record(What::Prompted {
             text: Body::Text(self.case().prompt.clone()),
         });
-        let stand_in = self.stand_in(external).await?;
-        let worked = self
-            .work_external(external, room, stand_in.as_ref())
-            .await?;
+        let line = Line::open(self, external).await?;
+        let line_ended = async {
+            match &line {
+                Some(line) => line.ended().await,
+                None => std::future::pending().await,
+            }
+        };
+        let worked = tokio::select! {
+            biased;
+            // An agent may wait much longer for a model that is not there.
+            ended = line_ended => return Err(ended),
+            worked = self.work_external(external, room, line.as_ref()) => worked?,
+        };
         // Before anything is judged, so that the record of the servers is whole.
         room.close().await;
         let told = worked.map_err(|error| not_begun(&error))?;
-        self.charge(external, &told, stand_in.is_some());
-        let trouble = stand_in.and_then(|stand_in| stand_in.trouble());
+        self.charge(external, &told, line.is_some());
+        let trouble = line.and_then(|line| line.trouble());
         self.look_at(&told, trouble.as_deref()).await?;
         let answer = told.answer.unwrap_or_default();
         self.recorder.record(What::AgentAnswered {
             text: Body::Text(answer.clone()),
         });
         Ok(self.context.redactor.text(&answer).into_owned())
-    }
-
-    /// The script that stands in for the agent's model, if one does.
-    async fn stand_in(&self, external: &External) -> Result<Option<StandIn>, TrialEnded> {
-        let Some(model) = external.scripted() else {
-            return Ok(None);
-        };
-        let Some(script) = &model.script else {
-            return Ok(None);
-        };
-        let (recorder, meter) = (self.recorder.clone(), self.context.meter.clone());
-        let started = StandIn::start(script, model.to_string(), recorder, meter).await;
-        match started {
-            Ok(stand_in) => Ok(Some(stand_in)),
-            Err(error) => {
-                let reason = format!("the script can't be served: {error}");
-                Err(errored(Blame::Infra, reason))
-            }
-        }
     }
 
     /// What the agent says it took counts, unless what it asked was seen.
@@ -216,7 +204,7 @@ impl Trial {
         &self,
         external: &External,
         room: &mut Room,
-        model: Option<&StandIn>,
+        line: Option<&Line>,
     ) -> Result<Result<Told, WorkError>, TrialEnded> {
         let context = &self.context;
         let infra = |error: &dyn std::fmt::Display| errored(Blame::Infra, error.to_string());
@@ -238,11 +226,11 @@ impl Trial {
         let assignment = Assignment {
             prompt: self.case().prompt.clone(),
             servers: self.servers_of(adapter, taps.offered()),
-            access: self.access(external, model)?,
+            access: self.access(external, line)?,
             folder: stage.folder.clone(),
             skills,
             home: stage.home.clone(),
-            environment: self.environment_of(adapter, stage, model.is_some()),
+            environment: self.environment_of(adapter, stage, line.is_some()),
             max_turns: self.limits.max_turns,
         };
         let version = external.version(&assignment.environment, &stage.folder, &context.guard);
@@ -296,21 +284,18 @@ impl Trial {
         agent_environment(inherited, &home, &needed)
     }
 
-    /// How the agent reaches its model: the script that stands in for it, or what the user has.
-    fn access(&self, external: &External, model: Option<&StandIn>) -> Result<Access, TrialEnded> {
-        let access = external.access(&self.context.environment);
-        let mut access = access.map_err(|error| errored(Blame::Suite, error.to_string()))?;
-        let format = external
-            .adapter()
-            .and_then(|a| a.formats().first().copied());
-        if let (Some(model), Some(format)) = (model, format) {
-            access.model = (format != Format::Messages).then(|| SCRIPTED.to_owned());
-            access.endpoint = Some(Endpoint {
-                base: model.base(format),
-                key: "scripted".to_owned(),
-                format,
-            });
+    /// How the agent reaches its model: through the tap, or as the user does.
+    fn access(&self, external: &External, line: Option<&Line>) -> Result<Access, TrialEnded> {
+        let Some(line) = line else {
+            let access = external.access(&self.context.environment);
+            return access.map_err(|error| errored(Blame::Suite, error.to_string()));
+        };
+        let endpoint = line.endpoint();
+        let mut access = external.named_model();
+        if external.scripted().is_some() {
+            access.model = (endpoint.format != Format::Messages).then(|| SCRIPTED.to_owned());
         }
+        access.endpoint = Some(endpoint);
         Ok(access)
     }
 }

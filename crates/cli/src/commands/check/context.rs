@@ -85,16 +85,24 @@ pub(in crate::commands) fn context(
 }
 
 /// Every agent of a suite, or what is missing for one.
-fn open_agents(suite: &Suite, env: &Environment) -> anyhow::Result<Vec<Worker>> {
+fn open_agents(
+    suite: &Suite,
+    asked: &PlannedOptions,
+    env: &Environment,
+) -> anyhow::Result<Vec<Worker>> {
+    let is_replayed = asked.replay.is_some();
     let has_skills = !suite.skills.is_empty();
     let open = |agent: &Agent| {
         if agent.kind == AgentKind::Nobody {
             return Ok(Worker::Nobody);
         }
-        if let Some(external) = External::open(agent, env, has_skills) {
+        if let Some(external) = External::open(agent, env, has_skills, is_replayed) {
             return Ok(Worker::External(Arc::new(external?)));
         }
-        let model = Model::open_agent(agent, &Settings::of(env))?;
+        let model = match model_of(agent).filter(|_| is_replayed) {
+            Some(model) => Model::Recorded(model.to_string()),
+            None => Model::open_agent(agent, &Settings::of(env))?,
+        };
         Ok(Worker::Model(Arc::new(model)))
     };
     suite.agents.iter().map(open).collect()
@@ -114,9 +122,13 @@ fn require_known_costs(
         None => return Ok(()),
     };
     for agent in agents {
-        if let Worker::External(external) = agent {
+        if let Worker::External(external) = agent
+            && !external.is_tapped()
+        {
             let name = &external.agent().name;
-            bail!("what the agent `{name}` costs is not known, so {limit} can't be kept");
+            bail!(
+                "what the agent `{name}` costs is not known, so {limit} can't be kept: with `modelTap` it is"
+            );
         }
     }
     Ok(())

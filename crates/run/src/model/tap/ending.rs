@@ -67,10 +67,12 @@ impl Standing {
 
     pub(super) async fn ended(&self) -> TapEnd {
         let mut end = self.end.subscribe();
-        match end.wait_for(Option::is_some).await.as_deref() {
-            Ok(Some(end)) => end.clone(),
+        let why = end.wait_for(Option::is_some).await.ok();
+        let why = why.and_then(|why| why.clone());
+        match why {
+            Some(why) => why,
             // The sender lives as long as this.
-            _ => std::future::pending().await,
+            None => std::future::pending().await,
         }
     }
 
@@ -78,6 +80,7 @@ impl Standing {
         self.end.borrow().clone()
     }
 
+    #[cfg(test)]
     pub(super) fn turns(&self) -> u32 {
         self.lock().turns
     }
