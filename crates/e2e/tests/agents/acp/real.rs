@@ -142,13 +142,15 @@ fn listen() -> Listening {
 
 /// A suite in which an agent is to add two numbers.
 fn suite(agent: &Agent, server: &Value, rules: &str) -> Suite {
-    let suite = Suite::on(rules, &json!({"everything": server}));
     let kind = format!("builtin.{}", agent.name);
+    let agent = json!({"type": kind, "model": "scripted:model.yaml"});
+    suite_of(&agent, server, rules)
+}
+
+fn suite_of(agent: &Value, server: &Value, rules: &str) -> Suite {
+    let suite = Suite::on(rules, &json!({"everything": server}));
     let used = json!({"toolsUsed": [{"server": "everything", "tool": "get-sum"}]});
-    suite.eval(
-        &json!({"agent": {"type": kind, "model": "scripted:model.yaml"}}),
-        &json!({"assertions": used}),
-    );
+    suite.eval(&json!({"agent": agent}), &json!({"assertions": used}));
     suite.task("add", &json!({}));
     suite
 }
@@ -246,15 +248,12 @@ fn has_no_hands_of_its_own(agent: &Agent, seen: &Seen) {
 
 /// A model that is not there is no answer either, and is not waited for.
 fn is_alone(agent: &Agent) {
-    let suite = suite(agent, &stdio(&json!({})), RULES);
+    let file = json!({"type": "file", "path": "agent.yaml"});
+    let suite = suite_of(&file, &stdio(&json!({})), RULES);
     let builtin = json!({"type": agent.name, "model": "m-1", "baseUrl": "http://127.0.0.1:9/v1",
         "apiKey": "SOME_KEY"});
     let file = json!({"kind": "Agent", "metadata": {"name": "alone"}, "builtin": builtin});
     suite.write("agent.yaml", &file.to_string());
-    suite.eval(
-        &json!({"agent": {"type": "file", "path": "agent.yaml"}}),
-        &json!({}),
-    );
     let seen = run(agent, &suite);
     expect(&seen, Outcome::Errored, Some(Blame::Infra), "");
 }
