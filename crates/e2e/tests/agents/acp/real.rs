@@ -194,7 +194,7 @@ fn works(agent: &Agent, server: &Value) {
     let trials = run.trials().expect("they can be listed");
     let events = run.trial(&trials[0]).expect("it can be read");
     let options = proctor_core::fold::FoldOptions::default();
-    let folded = proctor_core::fold::fold(events, &run.blobs(), &options).expect("it folds");
+    let folded = proctor_core::fold::fold(events, run.blobs(), &options).expect("it folds");
     let calls = &folded.transcript.calls;
     assert_eq!(calls.len(), 1, "{calls:?}");
     let Request::Tool {
@@ -319,6 +319,25 @@ fn goose_with_nobody_to_ask_is_an_error() {
 fn claude_codex_and_gemini_with_nobody_to_ask_are_errors() {
     if is_extended() {
         [&CLAUDE, &CODEX, &GEMINI].into_iter().for_each(is_alone);
+    }
+}
+
+/// Tools of a server that is slow to start are there when the model is first asked.
+#[test]
+fn every_agent_waits_for_a_slow_server() {
+    if !is_extended() {
+        return;
+    }
+    let rules = "
+  - when: {results: 0}
+    reply: {calls: [{tool: get-sum, arguments: {a: 20, b: 22}}]}
+  - reply: {text: The sum is 42.}
+";
+    let script = format!("sleep 4; exec {} stdio", everything());
+    let server = json!({"command": "sh", "args": ["-c", script]});
+    for agent in [&GOOSE, &CLAUDE, &CODEX, &GEMINI, &OPENCODE] {
+        let seen = run(agent, &suite(agent, &server, rules));
+        expect(&seen, Outcome::Passed, None, "");
     }
 }
 
