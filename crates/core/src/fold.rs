@@ -25,7 +25,7 @@ use crate::transcript::Transcript;
 use self::calls::Calls;
 use self::findings::Findings;
 use self::pairing::{Cancelled, Found, Pairing};
-use crate::message::{self, Kind, Message, Unparsable};
+use crate::message::{self, Id, Kind, Message, Unparsable};
 
 pub use self::text::Text;
 pub(crate) use self::work::WorkFold;
@@ -278,6 +278,8 @@ impl Fold {
                 return;
             }
             Found::Unwanted => return,
+            // How HTTP refuses what asked for no answer: a GET, or a notification.
+            Found::Never if id == Id::Absent && self.pairing.asks_nothing(place) => return,
             Found::Late => (
                 FindingKind::LateAnswer,
                 format!("{id} was answered after it was cancelled"),

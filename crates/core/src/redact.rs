@@ -150,7 +150,12 @@ impl Redactor {
         match known {
             Cow::Borrowed(bytes) => replace(bytes, |part, at| shapes.find(part, at)),
             Cow::Owned(bytes) => {
-                Cow::Owned(replace(&bytes, |part, at| shapes.find(part, at)).into_owned())
+                let replaced = match replace(&bytes, |part, at| shapes.find(part, at)) {
+                    Cow::Owned(replaced) => Some(replaced),
+                    // To own what it borrows would be one more copy of a large message.
+                    Cow::Borrowed(_) => None,
+                };
+                Cow::Owned(replaced.unwrap_or(bytes))
             }
         }
     }

@@ -63,7 +63,7 @@ fn complete(kind: FileKind) -> Value {
             "rules": [
                 {"when": {"turn": 1, "results": 0, "prompt": "p", "user": "u", "system": "s", "result": "r", "error": true,
                     "tool": "t", "toolPattern": "t", "mustCall": "v"},
-                 "reply": {"text": "x", "thinking": "y", "delay": "1ms", "stop": "length", "usage": {"input": 1, "output": 2},
+                 "reply": {"text": "x", "thinking": "y", "delay": "1ms", "stop": "length", "usage": {"input": 1, "output": 2, "cached": 1, "reasoning": 1},
                     "calls": [{"tool": "t", "arguments": {"a": [1, "{result.x}"]}}, {"tool": "t", "malformed": "{"}]}},
                 {"reply": {"refuse": "no"}},
                 {"reply": {"error": {"kind": "rateLimit", "detail": "d", "retryAfter": "1s"}}},

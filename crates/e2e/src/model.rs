@@ -1,7 +1,7 @@
 //! A model on loopback that says what it is told to, and misbehaves on demand.
 //!
-//! Its main type is [`FixtureModel`]. It serves OpenAI's Chat Completions and Anthropic's Messages on
-//! bytes, in this process, and keeps every question.
+//! Its main type is [`FixtureModel`]. It serves the APIs of OpenAI, Anthropic and Google on bytes, in
+//! this process, and keeps every question.
 
 pub mod says;
 
@@ -146,7 +146,14 @@ impl Told {
             let mut body = vec![0; length.unwrap_or(0)];
             reader.read_exact(&mut body)?;
             let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
-            let is_known = ["/v1/chat/completions", "/v1/messages"].contains(&path.as_str());
+            let is_known = [
+                "/chat/completions",
+                "/responses",
+                "/messages",
+                ":generateContent",
+            ]
+            .iter()
+            .any(|end| path.starts_with("/v1") && path.ends_with(end));
             lock(&self.questions).push(Question {
                 path,
                 head,

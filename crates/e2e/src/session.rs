@@ -11,8 +11,8 @@ use proctor_core::event::{Direction, Event, FindingKind, Frame, Outcome, What};
 use proctor_core::record::RunReader;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Carried by everything that a session starts.
-const MARK: &str = "PROCTOR_E2E_MARK";
+/// A variable that everything carries which a session starts.
+pub const MARK: &str = "PROCTOR_E2E_MARK";
 
 /// What a session is.
 pub struct Session {
@@ -311,7 +311,8 @@ fn watch(child: &mut Child, bound: Duration) -> (Option<i32>, u64) {
     }
 }
 
-fn peak_kib(pid: u32) -> Option<u64> {
+/// The most memory that a process held, in KiB.
+pub fn peak_kib(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
     line.split_whitespace().nth(1)?.parse().ok()
@@ -319,7 +320,7 @@ fn peak_kib(pid: u32) -> Option<u64> {
 
 /// Processes that carry a mark, after a while for those that are just ending: a guard whose Proctor was killed
 /// gives its server two seconds.
-fn survivors(mark: &str) -> Vec<String> {
+pub fn survivors(mark: &str) -> Vec<String> {
     let wanted = format!("{MARK}={mark}");
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {

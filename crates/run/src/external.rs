@@ -18,7 +18,7 @@ use proctor_core::suite::agent::{Agent, AgentKind, Commands};
 pub(crate) use self::assignment::{Access, Assignment, Endpoint, Launch, Offered, Told, Way};
 pub(crate) use self::cli::{Cli, Unfit, last_words};
 pub use self::open::{External, ExternalError};
-pub(crate) use self::program::{Post, StartError, Started, Written};
+pub(crate) use self::program::{Post, StartError, Started};
 use crate::model::Format;
 
 /// How an agent is started and understood.

@@ -8,10 +8,13 @@ mod asker;
 mod asks;
 mod failure;
 mod format;
+mod gemini;
 mod http;
+mod media;
 mod meter;
 mod open;
 mod openai;
+mod openai_responses;
 mod patience;
 mod quirks;
 mod schema;
@@ -29,9 +32,11 @@ pub(crate) use self::asker::witness;
 pub use self::asker::{AskError, Asked, Asker, Waiting};
 pub(crate) use self::asks::Asks;
 pub use self::format::Format;
+pub use self::gemini::Gemini;
 pub use self::meter::{Account, Budget, Meter, Spent};
 pub use self::open::{OpenError, Settings, Timeouts};
 pub use self::openai::OpenAi;
+pub use self::openai_responses::OpenAiResponses;
 pub use self::patience::Patience;
 pub use self::scripted::Scripted;
 
@@ -42,8 +47,12 @@ pub enum Model {
     Scripted(Scripted),
     /// OpenAI's Chat Completions, and every server that speaks it.
     OpenAi(Box<OpenAi>),
+    /// OpenAI's Responses.
+    OpenAiResponses(Box<OpenAiResponses>),
     /// Anthropic's Messages.
     Anthropic(Box<Anthropic>),
+    /// Google's Gemini.
+    Gemini(Box<Gemini>),
 }
 
 /// Why a model gave no reply.
@@ -110,7 +119,9 @@ impl Model {
         match self {
             Self::Scripted(model) => model.name(),
             Self::OpenAi(model) => model.name(),
+            Self::OpenAiResponses(model) => model.name(),
             Self::Anthropic(model) => model.name(),
+            Self::Gemini(model) => model.name(),
         }
     }
 
@@ -119,7 +130,9 @@ impl Model {
         match self {
             Self::Scripted(model) => model.ask(request).await,
             Self::OpenAi(model) => model.ask(request).await,
+            Self::OpenAiResponses(model) => model.ask(request).await,
             Self::Anthropic(model) => model.ask(request).await,
+            Self::Gemini(model) => model.ask(request).await,
         }
     }
 }

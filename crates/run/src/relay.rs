@@ -113,7 +113,11 @@ fn hand_over(control: &UnixStream) -> Result<Option<JoinHandle<()>>, RelayError>
     let null = null.map_err(system("open `/dev/null`"))?;
     let input = copied_in(io::stdin().as_fd()).map_err(system("take stdin"))?;
     let (output, leaving) = copied_out(io::stdout().as_fd()).map_err(system("take stdout"))?;
-    send(control, &[input.as_fd(), output.as_fd()]).map_err(system("hand over the streams"))?;
+    match send(control, &[input.as_fd(), output.as_fd()]) {
+        // Who was turned away before it could speak still hears why.
+        Ok(()) | Err(Errno::PIPE | Errno::CONNRESET) => {}
+        Err(error) => return Err(system("hand over the streams")(error)),
+    }
     dup2_stdin(&null).map_err(system("let go of stdin"))?;
     dup2_stdout(&null).map_err(system("let go of stdout"))?;
     Ok(leaving)

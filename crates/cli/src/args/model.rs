@@ -29,8 +29,8 @@ pub(crate) enum ModelCommand {
   ANTHROPIC_BASE_URL=http://127.0.0.1:8900 ANTHROPIC_API_KEY=any ENABLE_TOOL_SEARCH=false \\
     claude -p 'say hello' --mcp-config mcp.json --allowedTools mcp__ev
 
-It goes on until Ctrl-C. What is not understood, or has no rule, is told on stderr and as an error to
-whoever asked.
+It goes on until Ctrl-C. What is not understood, or has no rule, is told on stderr, and to whoever
+asked as an error.
 
 Exit codes: 0 ended by Ctrl-C or SIGTERM, 2 the script is wrong or the port is taken.")]
 pub(crate) struct ModelServeArgs {

@@ -16,7 +16,10 @@ use super::{OutputArgs, header};
 #[command(after_help = "Examples:
   proctor record -- npx -y @modelcontextprotocol/server-everything
   proctor record --url https://example.com/mcp --header 'Authorization: Bearer …'
-  proctor record --http -- uvx mcp-server-git          a stdio server, at an address
+  proctor record --http -- uvx mcp-server-git      the same for a client that takes only a URL
+
+The address that is printed has a token in it, which is another one each time. For a configuration
+that stays: --port 8931 --no-token.
 
 In Claude Code's .mcp.json:
   {\"mcpServers\": {\"git\": {\"command\": \"proctor\",

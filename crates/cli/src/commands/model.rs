@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::Context;
+use anyhow::anyhow;
 use proctor_core::model::Usage;
 use proctor_core::printable::printable;
 use proctor_core::problem::Problems;
@@ -57,7 +57,7 @@ pub(crate) fn serve(args: &ModelServeArgs) -> anyhow::Result<Exit> {
             }
         })
         .await
-        .with_context(|| format!("port {} can't be used", args.port))?;
+        .map_err(|error| anyhow!("port {} can't be used: {error}", args.port))?;
         announce(args, server.address())?;
         stops.next().await;
         anyhow::Ok(())

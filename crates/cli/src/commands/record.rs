@@ -4,6 +4,7 @@
 //! goes on.
 
 mod kept;
+mod web;
 
 use std::path::Path;
 use std::pin::pin;
@@ -53,7 +54,15 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         pass: Vec::new(),
         guard: std::env::current_exe().context("can't tell where Proctor is")?,
     };
-    let exit = on_stdio(&runtime, &server, &options, stops, kept, &redactor);
+    let exit = if args.url.is_none() && !args.http {
+        on_stdio(&runtime, &server, &options, stops, kept, &redactor)
+    } else if let Some(kept) = kept {
+        let serving = web::serve(&server, &options, args, stops, kept, &redactor);
+        runtime.block_on(serving).map(Into::into)
+    } else {
+        // Here nobody waits for an answer yet.
+        Ok(Exit::Inconclusive.into())
+    };
     runtime.shutdown_timeout(LAST_WORDS);
     exit
 }

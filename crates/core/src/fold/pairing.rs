@@ -122,6 +122,12 @@ impl Pairing {
         }
     }
 
+    /// Whether this is an exchange of HTTP in which nothing waits for an answer.
+    pub(super) fn asks_nothing(&self, place: Place) -> bool {
+        let exchange = place.exchange.map(|exchange| (place.conn, exchange));
+        exchange.is_some_and(|exchange| !self.exchanges.contains_key(&exchange))
+    }
+
     pub(super) fn into_unanswered(self) -> impl Iterator<Item = Asked> {
         self.waiting.into_values().flatten()
     }

@@ -1,4 +1,4 @@
-//! Answers in the words of both providers, as they document them.
+//! Answers in the words of the providers, as they document them.
 
 use serde_json::{Value, json};
 
@@ -65,6 +65,70 @@ pub fn anthropic_blocks(content: &Value, stop_reason: &str) -> Answer {
         },
     });
     Answer::json(200, &body)
+}
+
+/// Responses: a text, and what it took (10 in, 5 out).
+pub fn responses(text: &str) -> Answer {
+    let part = json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []});
+    let message = json!({"type": "message", "id": "msg_1", "status": "completed", "role": "assistant", "content": [part]});
+    responses_items(&json!([message]), "completed")
+}
+
+/// Responses: any output. One that is incomplete has reached its limit.
+pub fn responses_items(output: &Value, status: &str) -> Answer {
+    let why = (status == "incomplete").then(|| json!({"reason": "max_output_tokens"}));
+    let body = json!({
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1_763_000_000,
+        "status": status,
+        "error": null,
+        "incomplete_details": why,
+        "model": "fixture-2026-11-15",
+        "output": output,
+        "parallel_tool_calls": true,
+        "store": false,
+        "usage": {
+            "input_tokens": 10,
+            "input_tokens_details": {"cached_tokens": 4},
+            "output_tokens": 5,
+            "output_tokens_details": {"reasoning_tokens": 3},
+            "total_tokens": 15,
+        },
+    });
+    Answer::json(200, &body)
+}
+
+/// Gemini: a text, and what it took (10 in, 5 out).
+pub fn gemini(text: &str) -> Answer {
+    gemini_parts(&json!([{"text": text}]), "STOP")
+}
+
+/// Gemini: any parts.
+pub fn gemini_parts(parts: &Value, finish_reason: &str) -> Answer {
+    let body = json!({
+        "candidates": [{
+            "content": {"role": "model", "parts": parts},
+            "finishReason": finish_reason,
+            "index": 0,
+        }],
+        "usageMetadata": {
+            "promptTokenCount": 10,
+            "cachedContentTokenCount": 4,
+            "candidatesTokenCount": 2,
+            "thoughtsTokenCount": 3,
+            "totalTokenCount": 15,
+        },
+        "modelVersion": "fixture",
+        "responseId": "r1",
+    });
+    Answer::json(200, &body)
+}
+
+/// What Google says when it refuses.
+pub fn gemini_error(status: u16, word: &str, message: &str, details: &Value) -> Answer {
+    let error = json!({"code": status, "message": message, "status": word, "details": details});
+    Answer::json(status, &json!({"error": error}))
 }
 
 /// What OpenAI says when it refuses.

@@ -1,4 +1,9 @@
 //! Agents that are programs of their own, through the binary.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that can't go on panics, helpers included"
+)]
+
 mod acp;
 mod cli;

@@ -142,23 +142,29 @@ async fn e12_messages_of_every_kind_are_shown_or_said_to_be_impossible() {
             {"type": "text", "text": "and echo it"},
         ]},
     ]});
-    let image = json!({"type": "invocation", "messages": [
-        {"role": "user", "content": {"type": "image", "data": "AAAA", "mimeType": "image/png"}},
-    ]});
+    let image = |role: &str| {
+        json!({"type": "invocation", "messages": [
+            {"role": role, "content": {"type": "image", "data": "AAAA", "mimeType": "image/png"}},
+        ]})
+    };
     let expected = call(Some("echo"), r#"{"text":"3"}"#);
     let evals = json!([
         eval("told", &told, &expected),
-        eval("image", &image, &expected)
+        eval("image", &image("user"), &expected),
+        eval("drawn", &image("assistant"), &expected)
     ]);
     let mut stage = Stage::plain(&evals, &[]);
     stage.model = "
   - when: {results: 1, turn: 2, user: 'and echo it', prompt: 'add\\n1 and 2'}
     reply: {calls: [{tool: echo, arguments: {text: '3'}}]}
+  - when: {results: 0, turn: 1}
+    reply: {calls: [{tool: echo, arguments: {text: '3'}}]}
 ";
     let ran = stage.run().await;
     ran.assert("told", "passed", None);
-    ran.assert("image", "errored", Some(Blame::Suite));
-    assert!(ran.reason("image").contains("an image"));
+    ran.assert("image", "passed", None);
+    ran.assert("drawn", "errored", Some(Blame::Suite));
+    assert!(ran.reason("drawn").contains("an image"));
 }
 
 #[tokio::test]

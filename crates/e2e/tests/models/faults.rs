@@ -4,14 +4,15 @@ use std::time::{Duration, Instant};
 
 use proctor_core::model::{Arguments, Stop};
 use proctor_e2e::model::says::{
-    anthropic_blocks, anthropic_error, openai_calls, openai_error, openai_message,
+    anthropic_blocks, anthropic_error, gemini_error, gemini_parts, openai_calls, openai_error,
+    openai_message, responses_items,
 };
 use proctor_e2e::model::{Answer, FixtureModel};
 use proctor_run::model::{AskError, Budget, ModelError};
 use proctor_run::recorder::Recorder;
 use serde_json::json;
 
-use super::{BOTH, Provider, ask, ask_patiently};
+use super::{ALL, Provider, ask, ask_patiently};
 
 fn kind(error: &ModelError) -> &'static str {
     match error {
@@ -71,6 +72,19 @@ fn passing() -> Vec<(Answer, &'static str)> {
             "unavailable",
         ),
         (Answer::Huge(40 << 20), "malformed"),
+        (
+            gemini_error(
+                429,
+                "RESOURCE_EXHAUSTED",
+                "x",
+                &json!([{"retryDelay": "0.03s"}]),
+            ),
+            "rate-limited",
+        ),
+        (
+            gemini_error(503, "UNAVAILABLE", "The model is overloaded.", &json!([])),
+            "unavailable",
+        ),
     ]
 }
 
@@ -114,12 +128,30 @@ fn lasting() -> Vec<(Answer, &'static str)> {
             Answer::text(307, "").with("location", "http://elsewhere.example/v1"),
             "rejected",
         ),
+        (
+            gemini_error(
+                400,
+                "INVALID_ARGUMENT",
+                "API key not valid. Please pass a valid API key.",
+                &json!([{"reason": "API_KEY_INVALID"}]),
+            ),
+            "key",
+        ),
+        (
+            gemini_error(
+                400,
+                "INVALID_ARGUMENT",
+                "The input token count (9) exceeds the maximum number of tokens allowed (8).",
+                &json!([]),
+            ),
+            "overflow",
+        ),
     ]
 }
 
 #[tokio::test]
 async fn every_fault_has_its_reason() {
-    for provider in BOTH {
+    for provider in ALL {
         for (answer, expected) in passing().into_iter().chain(lasting()) {
             let error = ask(provider, answer.clone()).await.unwrap_err();
             assert_eq!(kind(&error), expected, "{provider:?} {answer:?}: {error}");
@@ -242,6 +274,36 @@ async fn a_models_mistakes_are_replies() {
 }
 
 #[tokio::test]
+async fn a_call_that_gemini_could_not_make_is_asked_for_again() {
+    let answers = vec![
+        gemini_parts(&json!([]), "MALFORMED_FUNCTION_CALL"),
+        Provider::Gemini.says("hi"),
+    ];
+    let (reply, _, questions) = ask_patiently(Provider::Gemini, answers).await;
+    assert_eq!(reply.unwrap().reply.turn.text, "hi");
+    assert_eq!(questions, 2);
+}
+
+#[tokio::test]
+async fn a_provider_that_asks_for_patience_in_its_body_is_given_it() {
+    let details = json!([{"@type": "x"}, {"retryDelay": "0.2s"}]);
+    let limited = gemini_error(429, "RESOURCE_EXHAUSTED", "quota", &details);
+    let answers = vec![limited, Provider::Gemini.says("hi")];
+    let (reply, waited, _) = ask_patiently(Provider::Gemini, answers).await;
+    assert!(reply.is_ok() && waited >= Duration::from_millis(200));
+}
+
+#[tokio::test]
+async fn a_response_that_failed_is_an_error() {
+    let error = json!({"code": "server_error", "message": "oops"});
+    let body = json!({"status": "failed", "error": error, "output": []});
+    let error = ask(Provider::Responses, Answer::json(200, &body))
+        .await
+        .unwrap_err();
+    assert_eq!(kind(&error), "unavailable");
+}
+
+#[tokio::test]
 async fn a_refusal_is_a_reply() {
     let refused = json!({"role": "assistant", "content": null, "refusal": "I can't."});
     let reply = ask(Provider::OpenAi, openai_message(&refused, "stop"))
@@ -263,6 +325,21 @@ async fn a_refusal_is_a_reply() {
         .await
         .unwrap();
     assert_eq!(reply.stop, Stop::Refusal);
+    let refused = json!([{"type": "message", "role": "assistant", "content": [
+        {"type": "refusal", "refusal": "I can't."},
+    ]}]);
+    let reply = ask(Provider::Responses, responses_items(&refused, "completed"))
+        .await
+        .unwrap();
+    assert_eq!(
+        (reply.stop, reply.turn.text.as_str()),
+        (Stop::Refusal, "I can't.")
+    );
+    let blocked = json!({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 7}});
+    let reply = ask(Provider::Gemini, Answer::json(200, &blocked))
+        .await
+        .unwrap();
+    assert_eq!((reply.stop, reply.usage.input), (Stop::Refusal, Some(7)));
 }
 
 #[tokio::test]

@@ -13,6 +13,8 @@ mod recorded;
 mod replies;
 mod requests;
 mod sdk;
+mod served;
+mod shown;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -57,10 +59,17 @@ fn needed<'a>(answers: impl IntoIterator<Item = &'a Answer>) -> Timeouts {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Provider {
     OpenAi,
+    Responses,
     Anthropic,
+    Gemini,
 }
 
-const BOTH: [Provider; 2] = [Provider::OpenAi, Provider::Anthropic];
+const ALL: [Provider; 4] = [
+    Provider::OpenAi,
+    Provider::Responses,
+    Provider::Anthropic,
+    Provider::Gemini,
+];
 
 impl Provider {
     fn model(self, fixture: &FixtureModel) -> Model {
@@ -69,19 +78,21 @@ impl Provider {
 
     fn id(self) -> &'static str {
         match self {
-            Self::OpenAi => "gpt-5",
+            Self::OpenAi | Self::Responses => "gpt-5",
             Self::Anthropic => "claude-opus-5",
+            Self::Gemini => "gemini-3-pro",
         }
     }
 
     fn named(self, fixture: &FixtureModel, id: &str, timeouts: Timeouts) -> Model {
-        let (provider, url) = match self {
-            Self::OpenAi => ("openai", format!("{}/v1", fixture.url())),
-            Self::Anthropic => ("anthropic", fixture.url().to_owned()),
+        let url = match self {
+            Self::OpenAi | Self::Responses => format!("{}/v1", fixture.url()),
+            Self::Anthropic | Self::Gemini => fixture.url().to_owned(),
         };
         let env = BTreeMap::from([
             ("OPENAI_API_KEY".to_owned(), KEY.to_owned()),
             ("ANTHROPIC_API_KEY".to_owned(), KEY.to_owned()),
+            ("GEMINI_API_KEY".to_owned(), KEY.to_owned()),
         ]);
         let settings = Settings {
             base_url: Some(&url),
@@ -89,17 +100,28 @@ impl Provider {
             ..Settings::of(&env)
         };
         let reference = ModelRef {
-            provider: Some(provider),
+            provider: Some(self.word()),
             id: id.to_owned(),
             script: None,
         };
         Model::open(&reference, &settings).unwrap()
     }
 
+    fn word(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Responses => "openai-responses",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+        }
+    }
+
     fn says(self, text: &str) -> Answer {
         match self {
             Self::OpenAi => proctor_e2e::model::says::openai(text),
+            Self::Responses => proctor_e2e::model::says::responses(text),
             Self::Anthropic => proctor_e2e::model::says::anthropic(text),
+            Self::Gemini => proctor_e2e::model::says::gemini(text),
         }
     }
 }

@@ -51,6 +51,18 @@ fn a_missing_key_is_said_with_its_variable() {
         "opened anthropic:m",
     );
     check("openai", &[("MODEL_KEY", "k")], None, "opened openai:m");
+    check("openai-responses", &[], None, openai);
+    check(
+        "openai-responses",
+        &[("OPENAI_API_KEY", "k")],
+        None,
+        "opened openai-responses:m",
+    );
+    let gemini = "the model `m` needs a key: set `GEMINI_API_KEY` or `GOOGLE_API_KEY`";
+    check("gemini", &[], None, gemini);
+    for name in ["GEMINI_API_KEY", "GOOGLE_API_KEY"] {
+        check("gemini", &[(name, "k")], None, "opened gemini:m");
+    }
     let own = "the model `m` needs a key: set `MINE`";
     check("openai", &[("OPENAI_API_KEY", "k")], Some("MINE"), own);
     check(
@@ -83,22 +95,10 @@ fn a_server_of_ones_own_needs_no_key() {
 #[test]
 fn what_can_not_be_opened_says_why() {
     check(
-        "gemini",
-        &[],
-        None,
-        "models of `gemini` are not supported yet; use `openai`, `anthropic` or `scripted`",
-    );
-    check(
-        "openai-responses",
-        &[],
-        None,
-        "models of `openai-responses` are not supported yet; use `openai`, `anthropic` or `scripted`",
-    );
-    check(
         "bogus",
         &[],
         None,
-        "unknown provider `bogus`; use `openai`, `anthropic` or `scripted`",
+        "unknown provider `bogus`; use `openai`, `openai-responses`, `anthropic`, `gemini` or `scripted`",
     );
     for url in ["not a url", "ftp://x/v1", "file:///etc"] {
         let said = format!("`{url}` is not an HTTP address of a model");
@@ -135,19 +135,22 @@ async fn addresses_are_read_as_their_users_write_them() {
             Provider::Anthropic,
             &["", "/", "/v1", "/v1/", "/v1/messages"],
         ),
+        (Provider::Responses, &["/v1", "/v1/", "/v1/responses"]),
+        (Provider::Gemini, &["", "/", "/v1beta", "/v1beta/", "/v1"]),
     ] {
         for end in ends {
             let fixture = FixtureModel::start([provider.says("hi")]);
             let url = format!("{}{end}", fixture.url());
-            let env = env(&[("OPENAI_BASE_URL", &url), ("ANTHROPIC_BASE_URL", &url)]);
-            let name = match provider {
-                Provider::OpenAi => "openai",
-                Provider::Anthropic => "anthropic",
-            };
-            let model = Model::open(&reference(Some(name)), &Settings::of(&env)).unwrap();
+            let env = env(&[
+                ("OPENAI_BASE_URL", &url),
+                ("ANTHROPIC_BASE_URL", &url),
+                ("GOOGLE_GEMINI_BASE_URL", &url),
+            ]);
+            let name = reference(Some(provider.word()));
+            let model = Model::open(&name, &Settings::of(&env)).unwrap();
             assert_eq!(model.ask(&hello()).await.unwrap().turn.text, "hi", "{end}");
             let head = fixture.questions()[0].head.to_lowercase();
-            assert!(!head.contains("authorization") && !head.contains("x-api-key"));
+            assert!(!head.contains("authorization") && !head.contains("api-key"));
         }
     }
 }

@@ -53,6 +53,15 @@ async fn a_temperature_that_is_refused_is_left_out() {
 }
 
 #[tokio::test]
+async fn thoughts_that_can_not_be_had_are_not_asked_for() {
+    let refusal = "Encrypted content is not supported with this model.";
+    let refusal = openai_error(400, "x", refusal);
+    let bodies = bodies(Provider::Responses, &hello(), refusal).await;
+    let given: Vec<bool> = bodies.iter().map(|b| b.get("include").is_some()).collect();
+    assert_eq!(given, [true, false, false]);
+}
+
+#[tokio::test]
 async fn the_limit_of_a_reply_has_two_names() {
     let request = Request {
         max_tokens: Some(77),

@@ -2,24 +2,26 @@
 
 use proctor_core::model::{Arguments, Message, Stop, ToolResult, Usage};
 use proctor_e2e::model::FixtureModel;
-use proctor_e2e::model::says::{anthropic_blocks, openai_calls, openai_message};
+use proctor_e2e::model::says::{
+    anthropic_blocks, gemini_parts, openai_calls, openai_message, responses_items,
+};
 use serde_json::json;
 
-use super::{BOTH, KEY, Provider, ask, hello};
+use super::{ALL, KEY, Provider, ask, hello};
 
 #[tokio::test]
 async fn a_text_comes_with_its_usage_and_its_bytes() {
-    for provider in BOTH {
+    for provider in ALL {
         let reply = ask(provider, provider.says("hi")).await.unwrap();
         assert_eq!(reply.turn.text, "hi");
         assert_eq!(reply.stop, Stop::Done);
-        let is_openai = provider == Provider::OpenAi;
+        let is_anthropic = provider == Provider::Anthropic;
         let expected = Usage {
             input: Some(10),
             output: Some(5),
             cached: Some(4),
-            cache_written: (!is_openai).then_some(3),
-            reasoning: is_openai.then_some(3),
+            cache_written: is_anthropic.then_some(3),
+            reasoning: (!is_anthropic).then_some(3),
         };
         assert_eq!(reply.usage, expected, "{provider:?}");
         let raw = String::from_utf8(reply.raw.unwrap()).unwrap();
@@ -56,6 +58,28 @@ async fn why_a_model_stopped_is_kept() {
             .unwrap();
         assert_eq!(reply.stop, stop);
     }
+    let parts = json!([{"text": "x"}]);
+    for (word, stop) in [
+        ("STOP", Stop::Done),
+        ("MAX_TOKENS", Stop::Length),
+        ("SAFETY", Stop::Refusal),
+        ("PROHIBITED_CONTENT", Stop::Refusal),
+        ("NO_IMAGE", other("NO_IMAGE")),
+    ] {
+        let reply = ask(Provider::Gemini, gemini_parts(&parts, word)).await;
+        assert_eq!(reply.unwrap().stop, stop);
+    }
+    let items = json!([{"type": "message", "role": "assistant", "content": [
+        {"type": "output_text", "text": "x", "annotations": []},
+    ]}]);
+    for (word, stop) in [
+        ("completed", Stop::Done),
+        ("incomplete", Stop::Length),
+        ("cancelled", other("cancelled")),
+    ] {
+        let reply = ask(Provider::Responses, responses_items(&items, word)).await;
+        assert_eq!(reply.unwrap().stop, stop);
+    }
 }
 
 #[tokio::test]
@@ -76,7 +100,25 @@ async fn parallel_calls_have_ids_of_their_own_and_exact_arguments() {
     let anthropic = ask(Provider::Anthropic, anthropic_blocks(&blocks, "tool_use"))
         .await
         .unwrap();
-    for reply in [&openai, &anthropic] {
+    let items = calls.map(|(id, name, arguments)| {
+        json!({"type": "function_call", "call_id": id, "name": name, "arguments": arguments})
+    });
+    let responses = ask(
+        Provider::Responses,
+        responses_items(&json!(items), "completed"),
+    )
+    .await
+    .unwrap();
+    let parts = json!([
+        {"functionCall": {"id": "a", "name": "add", "args": {"n": 1}}},
+        {"functionCall": {"id": "a", "name": "add"}},
+        {"functionCall": {"name": "add", "args": {}}},
+        {"functionCall": {"name": "add", "args": null}},
+    ]);
+    let gemini = ask(Provider::Gemini, gemini_parts(&parts, "STOP"))
+        .await
+        .unwrap();
+    for reply in [&openai, &responses, &anthropic, &gemini] {
         let ids: Vec<&str> = reply
             .turn
             .calls
@@ -156,6 +198,94 @@ async fn thinking_is_kept_apart_and_handed_back_as_it_was() {
 }
 
 #[tokio::test]
+async fn reasoning_items_go_back_where_they_stood() {
+    let reasoning = |id: &str| {
+        json!({"type": "reasoning", "id": id, "summary": [
+            {"type": "summary_text", "text": "hm"},
+        ], "encrypted_content": "c2VjcmV0"})
+    };
+    let mut unknown = reasoning("rs_9");
+    unknown["encrypted_content"] = serde_json::Value::Null;
+    let call = |id: &str| json!({"type": "function_call", "id": "fc", "call_id": id, "name": "add", "arguments": "{}"});
+    let sent_call = |id: &str| json!({"type": "function_call", "call_id": id, "name": "add", "arguments": "{}"});
+    let usual = json!([reasoning("rs_1"), call("c1"), call("c2")]);
+    let mixed = json!([
+        reasoning("rs_1"),
+        call("c1"),
+        unknown,
+        reasoning("rs_2"),
+        call("c2")
+    ]);
+    for (output, expected) in [
+        (
+            usual,
+            json!([reasoning("rs_1"), sent_call("c1"), sent_call("c2")]),
+        ),
+        (
+            mixed,
+            json!([
+                reasoning("rs_1"),
+                sent_call("c1"),
+                reasoning("rs_2"),
+                sent_call("c2")
+            ]),
+        ),
+    ] {
+        let fixture = FixtureModel::start([
+            responses_items(&output, "completed"),
+            Provider::Responses.says("done"),
+        ]);
+        let model = Provider::Responses.model(&fixture);
+        let mut request = hello();
+        let turn = model.ask(&request).await.unwrap().turn;
+        assert_eq!(turn.thinking[0].text, "hm");
+        request.messages.push(Message::Assistant(turn));
+        model.ask(&request).await.unwrap();
+        let sent = &fixture.questions()[1].body;
+        let after: Vec<_> = sent["input"].as_array().unwrap()[1..].to_vec();
+        assert_eq!(json!(after).to_string(), expected.to_string());
+        assert_eq!(sent["store"], false);
+        assert_eq!(sent["include"], json!(["reasoning.encrypted_content"]));
+    }
+}
+
+#[tokio::test]
+async fn signatures_and_ids_of_gemini_go_back_where_they_stood() {
+    let parts = json!([
+        {"text": "hm", "thought": true},
+        {"functionCall": {"id": "f1", "name": "add", "args": {"a": 1}}, "thoughtSignature": "c2ln"},
+        {"functionCall": {"id": "f2", "name": "add", "args": {"a": 2}}},
+    ]);
+    let fixture = FixtureModel::start([gemini_parts(&parts, "STOP"), Provider::Gemini.says("x")]);
+    let model = Provider::Gemini.model(&fixture);
+    let mut request = hello();
+    let turn = model.ask(&request).await.unwrap().turn;
+    assert_eq!(
+        (turn.thinking[0].text.as_str(), turn.text.as_str()),
+        ("hm", "")
+    );
+    let result = |at: usize| ToolResult {
+        id: turn.calls[at].id.clone(),
+        name: "add".to_owned(),
+        text: format!("r{at}"),
+        is_error: at == 1,
+        media: Vec::new(),
+    };
+    let results = vec![result(0), result(1)];
+    request.messages.push(Message::Assistant(turn));
+    request.messages.push(Message::Results(results));
+    model.ask(&request).await.unwrap();
+    let sent = &fixture.questions()[1].body["contents"];
+    assert_eq!(sent[1]["role"], "model");
+    assert_eq!(sent[1]["parts"].to_string(), parts.to_string());
+    let expected = json!([
+        {"functionResponse": {"name": "add", "response": {"output": "r0"}, "id": "f1"}},
+        {"functionResponse": {"name": "add", "response": {"error": "r1"}, "id": "f2"}},
+    ]);
+    assert_eq!(sent[2]["parts"].to_string(), expected.to_string());
+}
+
+#[tokio::test]
 async fn reasoning_of_compatible_servers_goes_back_too() {
     let message = json!({"role": "assistant", "content": "so", "reasoning_content": "hm"});
     let fixture =
@@ -175,7 +305,7 @@ async fn reasoning_of_compatible_servers_goes_back_too() {
 
 #[tokio::test]
 async fn the_key_is_sent_and_in_nothing_that_comes_back() {
-    for provider in BOTH {
+    for provider in ALL {
         let echo = format!("you sent {KEY} to me");
         let fixture = FixtureModel::start([
             provider.says(&echo),
@@ -194,8 +324,9 @@ async fn the_key_is_sent_and_in_nothing_that_comes_back() {
         assert!(!format!("{model:?}").contains(KEY));
         let head = &fixture.questions()[0].head;
         let expected = match provider {
-            Provider::OpenAi => format!("authorization: Bearer {KEY}"),
+            Provider::OpenAi | Provider::Responses => format!("authorization: Bearer {KEY}"),
             Provider::Anthropic => format!("x-api-key: {KEY}"),
+            Provider::Gemini => format!("x-goog-api-key: {KEY}"),
         };
         assert!(head.contains(&expected), "{head}");
     }

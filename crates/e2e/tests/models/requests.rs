@@ -8,7 +8,7 @@ use proctor_e2e::model::FixtureModel;
 use proctor_e2e::model::says::anthropic_blocks;
 use serde_json::{Map, Value, json};
 
-use super::{BOTH, Provider, hello};
+use super::{ALL, Provider, hello};
 
 /// The tools of real servers, by the name of the list.
 pub fn tool_lists() -> Vec<(String, Vec<Tool>)> {
@@ -115,30 +115,65 @@ fn check_schema(schema: &Value, place: &str) {
     assert!(jsonschema::draft202012::meta::is_valid(schema), "{place}");
 }
 
+/// The keywords that Gemini documents, everywhere in a schema.
+fn check_subset(schema: &Value, place: &str) {
+    const TAKEN: &str = " $id $defs $ref $anchor type format title description enum items prefixItems \
+        minItems maxItems minimum maximum anyOf oneOf properties additionalProperties required ";
+    for (key, value) in schema.as_object().unwrap() {
+        assert!(TAKEN.contains(&format!(" {key} ")), "{place}: {key}");
+        match (key.as_str(), value) {
+            ("properties" | "$defs", Value::Object(named)) => {
+                for schema in named.values() {
+                    check_subset(schema, place);
+                }
+            }
+            ("anyOf" | "oneOf" | "prefixItems", Value::Array(several)) => {
+                for schema in several {
+                    check_subset(schema, place);
+                }
+            }
+            ("items" | "additionalProperties", schema @ Value::Object(_)) => {
+                check_subset(schema, place);
+            }
+            _ => {}
+        }
+    }
+}
+
 #[tokio::test]
 async fn every_tool_of_real_servers_is_sent_as_providers_take_it() {
-    for provider in BOTH {
+    for provider in ALL {
         for (list, tools) in tool_lists() {
             let request = Request {
                 tools: tools.clone(),
                 ..hello()
             };
             let body = sent(provider, &request).await;
-            let written = body["tools"].as_array().unwrap();
+            let written = match provider {
+                Provider::Gemini => &body["tools"][0]["functionDeclarations"],
+                _ => &body["tools"],
+            };
+            let written = written.as_array().unwrap();
             assert_eq!(written.len(), tools.len());
             for (tool, written) in tools.iter().zip(written) {
                 let place = format!("{provider:?} {list} {}", tool.name);
                 let (named, schema) = match provider {
                     Provider::OpenAi => (&written["function"], &written["function"]["parameters"]),
+                    Provider::Responses => (written, &written["parameters"]),
                     Provider::Anthropic => (written, &written["input_schema"]),
+                    Provider::Gemini => (written, &written["parametersJsonSchema"]),
                 };
                 assert!(is_name(named["name"].as_str().unwrap()), "{place}");
+                check_schema(schema, &place);
+                if provider == Provider::Gemini {
+                    check_subset(schema, &place);
+                    continue;
+                }
                 assert_eq!(
                     named["description"].as_str(),
                     tool.description.as_deref(),
                     "{place}"
                 );
-                check_schema(schema, &place);
                 // These need no change but one.
                 let mut given = tool.schema.clone();
                 given.as_object_mut().unwrap().remove("$schema");
@@ -203,6 +238,60 @@ async fn a_conversation_is_said_in_anthropics_words() {
 }
 
 #[tokio::test]
+async fn a_conversation_is_said_in_the_words_of_responses() {
+    let body = sent(Provider::Responses, &eventful()).await;
+    let expected = json!([
+        {"role": "user", "content": "add"},
+        {"role": "assistant", "content": "I try."},
+        {"type": "function_call", "call_id": "c1", "name": "add", "arguments": "{\"a\":1}"},
+        {"type": "function_call", "call_id": "c2", "name": "no_such_tool_", "arguments": "{\"malformed\":\"{\\\"a\\\":\"}"},
+        {"type": "function_call_output", "call_id": "c1", "output": "it broke"},
+        {"type": "function_call_output", "call_id": "c2", "output": "error: it broke"},
+        {"type": "function_call", "call_id": "c3", "name": "unknown", "arguments": "{\"a\":1}"},
+        {"type": "function_call_output", "call_id": "c3", "output": "error: it broke"},
+        {"role": "user", "content": "and?"},
+    ]);
+    assert!(equal(&body["input"], &expected), "{}", body["input"]);
+    assert_eq!(body["instructions"], "Be brief.");
+    assert_eq!(body["max_output_tokens"], json!(100));
+    assert_eq!(
+        body["tool_choice"],
+        json!({"type": "function", "name": "add"})
+    );
+    assert_eq!(body["tools"][0]["strict"], false);
+}
+
+#[tokio::test]
+async fn a_conversation_is_said_in_geminis_words() {
+    let body = sent(Provider::Gemini, &eventful()).await;
+    let expected = json!([
+        {"role": "user", "parts": [{"text": "add"}]},
+        {"role": "model", "parts": [
+            {"text": "I try."},
+            {"functionCall": {"name": "add", "args": {"a": 1}}},
+            {"functionCall": {"name": "no_such_tool_", "args": {"malformed": "{\"a\":"}}},
+        ]},
+        {"role": "user", "parts": [
+            {"functionResponse": {"name": "add", "response": {"output": "it broke"}}},
+            {"functionResponse": {"name": "add", "response": {"error": "it broke"}}},
+        ]},
+        {"role": "model", "parts": [{"functionCall": {"name": "unknown", "args": {"a": 1}}}]},
+        {"role": "user", "parts": [
+            {"functionResponse": {"name": "add", "response": {"error": "it broke"}}},
+        ]},
+        {"role": "user", "parts": [{"text": "and?"}]},
+    ]);
+    assert!(equal(&body["contents"], &expected), "{}", body["contents"]);
+    assert_eq!(
+        body["systemInstruction"],
+        json!({"parts": [{"text": "Be brief."}]})
+    );
+    assert_eq!(body["generationConfig"]["maxOutputTokens"], json!(100));
+    let config = json!({"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["add"]}});
+    assert_eq!(body["toolConfig"], config);
+}
+
+#[tokio::test]
 async fn nothing_is_sent_that_was_not_asked_for() {
     let openai = sent(Provider::OpenAi, &hello()).await;
     let keys = |body: &Value| {
@@ -215,6 +304,10 @@ async fn nothing_is_sent_that_was_not_asked_for() {
     assert_eq!(keys(&openai), ["model", "messages"]);
     let anthropic = sent(Provider::Anthropic, &hello()).await;
     assert_eq!(keys(&anthropic), ["model", "max_tokens", "messages"]);
+    let responses = sent(Provider::Responses, &hello()).await;
+    assert_eq!(keys(&responses), ["model", "input", "store", "include"]);
+    let gemini = sent(Provider::Gemini, &hello()).await;
+    assert_eq!(keys(&gemini), ["contents"]);
 }
 
 #[tokio::test]

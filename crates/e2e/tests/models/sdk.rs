@@ -13,7 +13,7 @@ use super::requests::{eventful, sent, tool_lists};
 use super::{Provider, hello};
 
 /// Where the packages are, found as `scripts/install-servers` finds its cache.
-fn packages() -> PathBuf {
+pub fn packages() -> PathBuf {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let cache = variable("PROCTOR_TEST_CACHE").map_or_else(
         || {
@@ -26,7 +26,7 @@ fn packages() -> PathBuf {
     );
     let packages = cache.join("sdk");
     assert!(
-        packages.join("node_modules/openai").is_dir(),
+        packages.join("node_modules/@google/genai").is_dir(),
         "`{}` is missing; run `scripts/install-servers`",
         packages.display()
     );
@@ -34,7 +34,7 @@ fn packages() -> PathBuf {
 }
 
 /// A folder from which the packages can be imported.
-fn folder(files: &[(&str, String)]) -> tempfile::TempDir {
+pub fn folder(files: &[(&str, String)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let modules = packages().join("node_modules");
     std::os::unix::fs::symlink(modules, folder.path().join("node_modules")).unwrap();
@@ -44,7 +44,7 @@ fn folder(files: &[(&str, String)]) -> tempfile::TempDir {
     folder
 }
 
-fn run(folder: &Path, program: &Path, args: &[&str], env: &[(&str, &str)]) -> (bool, String) {
+pub fn run(folder: &Path, program: &Path, args: &[&str], env: &[(&str, &str)]) -> (bool, String) {
     let mut command = Command::new(program);
     let command = command
         .args(args)
@@ -79,30 +79,41 @@ fn type_check(module: &str) -> (bool, String) {
 }
 
 const IMPORTS: &str = "import type { ChatCompletionCreateParamsNonStreaming } from 'openai/resources/chat/completions';
+import type { ResponseCreateParamsNonStreaming } from 'openai/resources/responses/responses';
 import type { MessageCreateParamsNonStreaming } from '@anthropic-ai/sdk/resources/messages';
+import type { Content, FunctionCallingConfig, FunctionDeclaration } from '@google/genai';
+// The package has no type for what goes over the wire, but for all of its parts.
+type GenerateContentRequest = {
+  contents: Content[]; systemInstruction?: Content;
+  tools?: { functionDeclarations: FunctionDeclaration[] }[];
+  toolConfig?: { functionCallingConfig: Omit<FunctionCallingConfig, 'mode'> & { mode: 'ANY' | 'AUTO' } };
+  generationConfig?: { maxOutputTokens?: number; temperature?: number };
+};
 ";
 
 /// A line that compiles only if the body is of the provider's type.
 fn typed(provider: Provider, number: usize, body: &Value) -> String {
     let kind = match provider {
         Provider::OpenAi => "ChatCompletionCreateParamsNonStreaming",
+        Provider::Responses => "ResponseCreateParamsNonStreaming",
         Provider::Anthropic => "MessageCreateParamsNonStreaming",
+        Provider::Gemini => "GenerateContentRequest",
     };
     format!("export const x{number}: {kind} = {body};\n")
 }
 
 #[tokio::test]
 async fn the_vendors_types_accept_what_is_sent() {
-    let mut requests = vec![hello(), eventful()];
+    let mut requests = vec![hello(), eventful(), super::shown::request()];
     requests.extend(
         tool_lists()
             .into_iter()
             .map(|(_, tools)| Request { tools, ..hello() }),
     );
     let mut module = IMPORTS.to_owned();
-    for provider in super::BOTH {
+    for (which, provider) in super::ALL.into_iter().enumerate() {
         for (at, request) in requests.iter().enumerate() {
-            let number = at * 2 + usize::from(provider == Provider::OpenAi);
+            let number = at * super::ALL.len() + which;
             module.push_str(&typed(provider, number, &sent(provider, request).await));
         }
     }
@@ -125,6 +136,14 @@ fn the_vendors_types_refuse_what_is_wrong() {
         (
             Provider::Anthropic,
             json!({"model": "m", "messages": message}),
+        ),
+        (
+            Provider::Responses,
+            json!({"model": "m", "input": [{"type": "function_call_output", "call_id": "c"}]}),
+        ),
+        (
+            Provider::Gemini,
+            json!({"contents": [{"role": "user", "parts": [{"functionResponse": {"title": "x"}}]}]}),
         ),
         (
             Provider::Anthropic,

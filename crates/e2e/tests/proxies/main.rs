@@ -3,6 +3,8 @@
 mod agents;
 mod bridge;
 mod conformance;
+mod record;
 mod relay;
 mod reverse;
 mod sdk;
+mod stdio;

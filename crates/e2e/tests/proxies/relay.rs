@@ -1,1 +1,6 @@
 //! The stdio relay: sessions, attacks, faults.
+
+mod attacks;
+mod faults;
+pub mod stage;
+mod transparency;

@@ -3,6 +3,7 @@
 mod attacks;
 mod bytes;
 mod faults;
+mod listening;
 mod older;
 mod raw;
 mod sessions;

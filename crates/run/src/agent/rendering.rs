@@ -1,11 +1,17 @@
 //! What a model is shown of a result: text, and a word for what is none.
 
+use proctor_core::model::Media;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// How much of a result a model is shown. What would not fit any context is cut, and says so.
 const SHOWN: usize = 512 * 1024;
+
+/// How large a picture or a sound may be, in base64: what providers take.
+const LARGEST_MEDIA: usize = 5 << 20;
+/// How many of them one result may show.
+const MOST_MEDIA: usize = 10;
 
 /// The parts of a result that are shown. Each is understood by itself, so that one that makes no
 /// sense hides no other.
@@ -64,10 +70,40 @@ fn block(raw: &RawValue) -> String {
         Some(kind @ ("image" | "audio")) => {
             let mime = text("mimeType").unwrap_or("unknown type");
             let bytes = text("data").map_or(0, |data| data.len() / 4 * 3);
-            format!("[{kind}, {mime}, about {bytes} bytes, not shown]")
+            let shown = if media(&block).is_some() {
+                ""
+            } else {
+                ", not shown"
+            };
+            format!("[{kind}, {mime}, about {bytes} bytes{shown}]")
         }
         _ => raw.get().to_owned(),
     }
+}
+
+/// The pictures and sounds of a tool's result.
+pub(super) fn tool_media(raw: &RawValue) -> Vec<Media> {
+    let Ok(Value::Object(result)) = serde_json::from_str(raw.get()) else {
+        return Vec::new();
+    };
+    let blocks = result.get("content").and_then(Value::as_array);
+    blocks
+        .into_iter()
+        .flatten()
+        .filter_map(media)
+        .take(MOST_MEDIA)
+        .collect()
+}
+
+/// A picture or a sound that a model can be shown.
+fn media(block: &Value) -> Option<Media> {
+    let text = |key: &str| block.get(key).and_then(Value::as_str);
+    let data = text("data").filter(|data| (1..=LARGEST_MEDIA).contains(&data.len()))?;
+    matches!(text("type"), Some("image" | "audio")).then_some(())?;
+    Some(Media {
+        mime_type: text("mimeType")?.to_owned(),
+        data: data.to_owned(),
+    })
 }
 
 /// The contents of a resource, as text.
@@ -140,7 +176,11 @@ mod tests {
         );
         check(
             r#"{"content":[{"type":"image","mimeType":"image/png","data":"AAAA"}]}"#,
-            "[image, image/png, about 3 bytes, not shown]",
+            "[image, image/png, about 3 bytes]",
+        );
+        check(
+            r#"{"content":[{"type":"audio","data":"AAAA"}]}"#,
+            "[audio, unknown type, about 3 bytes, not shown]",
         );
         check(
             r#"{"content":[{"type":"resource","resource":{"uri":"a:b","text":"hello"}}]}"#,
@@ -156,6 +196,30 @@ mod tests {
         );
         check(r#"{"content":7}"#, "");
         check("[1]", "[1]");
+    }
+
+    #[test]
+    fn pictures_and_sounds_are_kept_as_far_as_models_take_them() {
+        let found = |result: &str| {
+            let raw = RawValue::from_string(result.to_owned()).unwrap();
+            let found = tool_media(&raw).into_iter();
+            found.map(|media| media.mime_type).collect::<Vec<_>>()
+        };
+        let image = r#"{"type":"image","mimeType":"image/png","data":"AAAA"}"#;
+        let audio = r#"{"type":"audio","mimeType":"audio/wav","data":"AAAA"}"#;
+        let text = r#"{"type":"text","text":"x"}"#;
+        assert_eq!(
+            found(&format!("{{\"content\":[{image},{text},{audio}]}}")),
+            ["image/png", "audio/wav"]
+        );
+        let large = image.replace("AAAA", &"A".repeat(LARGEST_MEDIA + 1));
+        assert!(found(&format!("{{\"content\":[{large}]}}")).is_empty());
+        let many = [image; MOST_MEDIA + 1].join(",");
+        assert_eq!(
+            found(&format!("{{\"content\":[{many}]}}")).len(),
+            MOST_MEDIA
+        );
+        assert!(found("[1]").is_empty() && found(r#"{"content":7}"#).is_empty());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use proctor_core::event::FindingKind;
 use proctor_core::hint::{listed, nearest};
-use proctor_core::model::{Arguments, Tool, ToolCall, ToolResult};
+use proctor_core::model::{Arguments, Media, Tool, ToolCall, ToolResult};
 use proctor_core::suite::server::AllowedTools;
 use serde_json::{Map, Value, json};
 
@@ -181,6 +181,7 @@ impl Toolbox {
 
     /// Makes a call. What is wrong with it is told to the model.
     pub async fn call(&self, call: &ToolCall) -> Result<ToolResult, Lost> {
+        let mut shown = Vec::new();
         let outcome = match (self.routes.get(&call.name), &call.arguments) {
             (None, _) => Err(self.unknown(&call.name)),
             (_, Arguments::Malformed { reason, .. }) => Err(format!(
@@ -188,7 +189,7 @@ impl Toolbox {
                 call.name
             )),
             (Some(Route::Tool { server, tool }), Arguments::Object(arguments)) => {
-                self.call_tool(*server, tool, arguments).await?
+                self.call_tool(*server, tool, arguments, &mut shown).await?
             }
             (Some(Route::Helper(helper)), Arguments::Object(arguments)) => {
                 self.help(*helper, arguments).await?
@@ -201,7 +202,7 @@ impl Toolbox {
             name: call.name.clone(),
             text,
             is_error,
-            media: Vec::new(),
+            media: shown,
         })
     }
 
@@ -210,6 +211,7 @@ impl Toolbox {
         server: usize,
         tool: &str,
         arguments: &Map<String, Value>,
+        shown: &mut Vec<Media>,
     ) -> Result<Result<String, String>, Lost> {
         let connected = &self.servers[server];
         if let AllowedTools::Only(allowed) = &connected.allowed
@@ -225,6 +227,7 @@ impl Toolbox {
             connected,
             called.map(|result| {
                 let text = rendering::tool_result(&result.raw);
+                shown.extend(rendering::tool_media(&result.raw));
                 if result.is_error { Err(text) } else { Ok(text) }
             }),
         )

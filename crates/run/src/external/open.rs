@@ -183,13 +183,12 @@ impl External {
             // A command has a way of its own.
             _ => return Ok(access),
         };
-        let keys: Vec<String> = match &own_key {
-            Some(name) => vec![name.clone()],
-            None => {
-                let is_key = |name: &&&str| name.contains("_KEY") || name.contains("_TOKEN");
-                let variables = adapter.variables().iter().filter(is_key);
-                variables.map(|name| (*name).to_owned()).collect()
-            }
+        let is_key = |name: &&&str| name.contains("_KEY") || name.contains("_TOKEN");
+        let usual_keys = adapter.variables().iter().filter(is_key);
+        let usual_keys = usual_keys.map(|name| (*name).to_owned());
+        let keys: Vec<String> = match own_key.clone() {
+            Some(name) => vec![name],
+            None => usual_keys.collect(),
         };
         let key = keys.iter().find_map(|name| set(name));
         let urls = adapter
@@ -253,3 +252,6 @@ fn based(url: &str, format: Format) -> String {
     };
     url.to_owned()
 }
+
+#[cfg(test)]
+mod tests;

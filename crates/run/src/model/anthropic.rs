@@ -2,11 +2,12 @@
 //!
 //! Its main type is [`Anthropic`].
 
-use proctor_core::model::{Arguments, Message, Reply, Request, ToolCall, Turn};
+use proctor_core::model::{Arguments, Media, Message, Reply, Request, ToolCall, ToolResult, Turn};
 use serde_json::{Value, json};
 
 use super::ModelError;
 use super::http::{Answer, Endpoint};
+use super::media;
 use super::quirks::{Quirks, Taken};
 use super::schema::{self, Renamed};
 use super::turns::{legal_name, said_back, told_to_call};
@@ -39,20 +40,14 @@ impl Anthropic {
     }
 
     pub(super) async fn ask(&self, request: &Request) -> Result<Reply, ModelError> {
-        let mut left = Quirks::SORTS;
-        loop {
-            let taken = self.quirks.taken(request);
-            let asked = self.endpoint.post(&self.body(request, taken)).await;
-            match asked {
-                Err(error) if left > 0 && self.quirks.learn(&error, request, taken) => left -= 1,
-                Err(error) => return Err(error),
-                Ok(answer) => return self.reply(answer, request),
-            }
-        }
+        media::check(Format::Messages, request)?;
+        let body = |request: &Request, taken| self.body(request, taken);
+        let answer = self.quirks.ask(&self.endpoint, request, body).await?;
+        self.reply(answer, request)
     }
 
     /// What is sent.
-    pub(super) fn body(&self, request: &Request, taken: Taken) -> Value {
+    fn body(&self, request: &Request, taken: Taken) -> Value {
         let limit = request.max_tokens.unwrap_or(MAX_TOKENS);
         let mut body = json!({
             "model": self.id,
@@ -102,29 +97,43 @@ fn has_temperature(id: &str) -> bool {
 fn message(message: &Message) -> Option<Value> {
     match message {
         Message::User(text) => Some(json!({"role": "user", "content": text})),
-        Message::Media(_) => None,
+        Message::Media(media) => Some(json!({"role": "user", "content": [picture(media)]})),
         Message::Assistant(turn) => {
             let blocks = blocks(turn);
             (!blocks.is_empty()).then(|| json!({"role": "assistant", "content": blocks}))
         }
         Message::Results(results) => {
-            let result = |result: &proctor_core::model::ToolResult| {
-                let text = if result.text.trim().is_empty() {
-                    "(nothing)"
-                } else {
-                    &result.text
-                };
-                json!({
-                    "type": "tool_result",
-                    "tool_use_id": result.id,
-                    "content": text,
-                    "is_error": result.is_error,
-                })
-            };
             let blocks: Vec<Value> = results.iter().map(result).collect();
             (!blocks.is_empty()).then(|| json!({"role": "user", "content": blocks}))
         }
     }
+}
+
+fn result(result: &ToolResult) -> Value {
+    let (text, media) = media::of_result(Format::Messages, result);
+    let text = if text.trim().is_empty() {
+        "(nothing)"
+    } else {
+        text.as_str()
+    };
+    let content = if media.is_empty() {
+        Value::from(text)
+    } else {
+        let mut blocks = vec![json!({"type": "text", "text": text})];
+        blocks.extend(media.into_iter().map(picture));
+        Value::Array(blocks)
+    };
+    json!({
+        "type": "tool_result",
+        "tool_use_id": result.id,
+        "content": content,
+        "is_error": result.is_error,
+    })
+}
+
+fn picture(media: &Media) -> Value {
+    let source = json!({"type": "base64", "media_type": media.mime_type, "data": media.data});
+    json!({"type": "image", "source": source})
 }
 
 fn blocks(turn: &Turn) -> Vec<Value> {

@@ -13,7 +13,7 @@ use super::ModelError;
 const LONGEST: Duration = Duration::from_hours(24);
 
 /// What providers and compatible servers say when a conversation is too long for the model.
-const OVERFLOW: [&str; 10] = [
+const OVERFLOW: [&str; 11] = [
     "context_length_exceeded",
     "context length",
     "context window",
@@ -24,6 +24,7 @@ const OVERFLOW: [&str; 10] = [
     "input is too long",
     "request_too_large",
     "maximum prompt length",
+    "exceeds the maximum number of tokens",
 ];
 
 /// What an answer that is no success means. `shown` makes what was said fit to be shown.
@@ -47,7 +48,8 @@ pub(super) fn of_status(
         let detail = format!("{status} to `{to}`, which is not followed; check the base URL");
         return ModelError::Rejected { detail };
     }
-    meaning(status.as_u16(), &said, detail, retry_after(headers))
+    let wait = retry_after(headers).or(said.retry_after);
+    meaning(status.as_u16(), &said, detail, wait)
 }
 
 /// What an answer that calls itself a success, and holds an error, means.
@@ -66,6 +68,9 @@ pub(super) fn in_success(error: &Value, shown: impl Fn(&str) -> String) -> Model
 fn meaning(status: u16, said: &Said, detail: String, retry_after: Option<Duration>) -> ModelError {
     match status {
         401 | 403 => ModelError::Key { detail },
+        400 if said.has("api_key_invalid") || said.has("api key not valid") => {
+            ModelError::Key { detail }
+        }
         // It does not pass by waiting.
         429 if said.has("insufficient_quota") => ModelError::Key { detail },
         429 => ModelError::RateLimited {
@@ -88,6 +93,8 @@ struct Said {
     /// Everything in which a code can stand, in lower case.
     all: String,
     is_json: bool,
+    /// How long it wants to be left alone, where that is said here and not in a header.
+    retry_after: Option<Duration>,
 }
 
 impl Said {
@@ -98,6 +105,7 @@ impl Said {
                 message: String::new(),
                 all: text.to_lowercase(),
                 is_json: false,
+                retry_after: None,
             };
         };
         let error = value.get("error").unwrap_or(&value);
@@ -115,6 +123,7 @@ impl Said {
             message,
             all: value.to_string().to_lowercase(),
             is_json: true,
+            retry_after: retry_delay(error),
         }
     }
 
@@ -128,6 +137,15 @@ impl Said {
     fn has(&self, word: &str) -> bool {
         self.all.contains(word)
     }
+}
+
+/// Gemini's way to ask for patience: `"details": [{"retryDelay": "34s"}]`.
+fn retry_delay(error: &Value) -> Option<Duration> {
+    let details = error.get("details")?.as_array()?;
+    let delay = details
+        .iter()
+        .find_map(|one| one.get("retryDelay")?.as_str())?;
+    seconds(delay.strip_suffix('s')?, 1.0)
 }
 
 /// How long the provider wants to be left alone, if it says so in any way that makes sense.

@@ -38,6 +38,8 @@ pub(super) enum KeyHeader {
     Bearer,
     /// `x-api-key: KEY`.
     Plain,
+    /// `x-goog-api-key: KEY`.
+    Google,
 }
 
 /// A key, and the variable that it came from.
@@ -99,6 +101,7 @@ impl Endpoint {
             let (name, value) = match how {
                 KeyHeader::Bearer => ("authorization", format!("Bearer {}", key.value)),
                 KeyHeader::Plain => ("x-api-key", key.value.clone()),
+                KeyHeader::Google => ("x-goog-api-key", key.value.clone()),
             };
             let Ok(mut value) = HeaderValue::from_str(&value) else {
                 return Err(OpenError::BadKey(key.variable));

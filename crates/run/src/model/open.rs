@@ -9,8 +9,10 @@ use proctor_core::suite::agent::{Agent, AgentKind, ModelRef};
 use reqwest::Url;
 
 use super::anthropic::Anthropic;
+use super::gemini::Gemini;
 use super::http::{Endpoint, Key, KeyHeader};
 use super::openai::OpenAi;
+use super::openai_responses::OpenAiResponses;
 use super::{Model, Scripted};
 
 const PROVIDERS: [&str; 5] = [
@@ -22,6 +24,7 @@ const PROVIDERS: [&str; 5] = [
 ];
 const OPENAI: &str = "https://api.openai.com/v1";
 const ANTHROPIC: &str = "https://api.anthropic.com/v1";
+const GEMINI: &str = "https://generativelanguage.googleapis.com";
 
 /// What opening a model needs besides its name.
 #[derive(Debug, Clone, Copy)]
@@ -98,11 +101,10 @@ pub enum OpenError {
     /// It does not say whose model it is.
     #[error("`{0}` does not say whose model it is; write `provider:{0}`")]
     NoProvider(String),
-    /// It is known, and comes later.
-    #[error("models of `{0}` are not supported yet; use `openai`, `anthropic` or `scripted`")]
-    NotYet(String),
     /// Nobody is known by that name.
-    #[error("unknown provider `{0}`; use `openai`, `anthropic` or `scripted`")]
+    #[error(
+        "unknown provider `{0}`; use `openai`, `openai-responses`, `anthropic`, `gemini` or `scripted`"
+    )]
     UnknownProvider(String),
     /// A variable that must say something says nothing.
     #[error("the judge's {what} is missing: {}", match .variable { Some(name) => format!("set `{name}`"), None => "name a variable for it in `llmJudge.env`".to_owned() })]
@@ -137,8 +139,13 @@ impl Model {
                 anthropic(id, found, settings)
             }
             Some("scripted") => scripted(reference),
-            Some(provider @ ("openai-responses" | "gemini")) => {
-                Err(OpenError::NotYet(provider.to_owned()))
+            Some("openai-responses") => {
+                let found = usual(id, settings, &OPENAI_VARIABLES)?;
+                openai_responses(id, found, settings)
+            }
+            Some("gemini") => {
+                let found = usual(id, settings, &GEMINI_VARIABLES)?;
+                gemini(id, found, settings)
             }
             Some(other) => Err(OpenError::UnknownProvider(other.to_owned())),
             None => Err(OpenError::NoProvider(id.to_owned())),
@@ -226,6 +233,10 @@ const OPENAI_VARIABLES: [(&str, &str); 2] = [
     ("MODEL_BASE_URL", "MODEL_KEY"),
 ];
 const ANTHROPIC_VARIABLES: [(&str, &str); 1] = [("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY")];
+const GEMINI_VARIABLES: [(&str, &str); 2] = [
+    ("GOOGLE_GEMINI_BASE_URL", "GEMINI_API_KEY"),
+    ("GEMINI_BASE_URL", "GOOGLE_API_KEY"),
+];
 
 struct Found<'a> {
     base_url: Option<&'a str>,
@@ -281,6 +292,33 @@ fn openai(id: &str, found: Found<'_>, settings: &Settings<'_>) -> Result<Model, 
         endpoint,
         is_original,
     ))))
+}
+
+fn openai_responses(
+    id: &str,
+    found: Found<'_>,
+    settings: &Settings<'_>,
+) -> Result<Model, OpenError> {
+    let url = address(found.base_url.unwrap_or(OPENAI), &["responses"])?;
+    let key = found.key.map(|key| (KeyHeader::Bearer, key));
+    let endpoint = Endpoint::new(url, key, settings.timeouts, proxy(settings)?)?;
+    Ok(Model::OpenAiResponses(Box::new(OpenAiResponses::new(
+        id, endpoint,
+    ))))
+}
+
+fn gemini(id: &str, found: Found<'_>, settings: &Settings<'_>) -> Result<Model, OpenError> {
+    let base = found.base_url.unwrap_or(GEMINI).trim_end_matches('/');
+    let verb = format!("{}:generateContent", id.trim_start_matches("models/"));
+    // The usual form of this address has no version in it.
+    let has_version = ["/v1", "/v1beta", "/v1alpha"]
+        .iter()
+        .any(|version| base.ends_with(version));
+    let path = ["v1beta", "models", verb.as_str()];
+    let url = address(base, &path[usize::from(has_version)..])?;
+    let key = found.key.map(|key| (KeyHeader::Google, key));
+    let endpoint = Endpoint::new(url, key, settings.timeouts, proxy(settings)?)?;
+    Ok(Model::Gemini(Box::new(Gemini::new(id, endpoint))))
 }
 
 fn anthropic(id: &str, found: Found<'_>, settings: &Settings<'_>) -> Result<Model, OpenError> {

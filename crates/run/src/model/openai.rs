@@ -2,15 +2,16 @@
 //!
 //! Its main type is [`OpenAi`].
 
-use proctor_core::model::{Message, Reply, Request, ToolCall, ToolResult, Turn};
+use proctor_core::model::{Media, Message, Reply, Request, ToolCall, ToolResult, Turn};
 use serde_json::{Value, json};
 
 use super::ModelError;
-use super::http::{Answer, Endpoint};
+use super::http::Endpoint;
+use super::media;
 use super::quirks::{Quirks, Taken};
 use super::schema;
-use super::turns::{legal_name, said_back, told_to_call};
-use super::wire::{Format, THINKING};
+use super::turns::{legal_name, said_back, told_error, told_to_call};
+use super::wire::{Format, THINKING, media_url};
 
 /// A model behind Chat Completions.
 #[derive(Debug)]
@@ -39,20 +40,14 @@ impl OpenAi {
     }
 
     pub(super) async fn ask(&self, request: &Request) -> Result<Reply, ModelError> {
-        let mut left = Quirks::SORTS;
-        loop {
-            let taken = self.quirks.taken(request);
-            let asked = self.endpoint.post(&self.body(request, taken)).await;
-            match asked {
-                Err(error) if left > 0 && self.quirks.learn(&error, request, taken) => left -= 1,
-                Err(error) => return Err(error),
-                Ok(answer) => return self.reply(answer, request),
-            }
-        }
+        media::check(Format::Chat, request)?;
+        let body = |request: &Request, taken| self.body(request, taken);
+        let answer = self.quirks.ask(&self.endpoint, request, body).await?;
+        answer.read(Format::Chat, request, &self.endpoint)
     }
 
     /// What is sent.
-    pub(super) fn body(&self, request: &Request, taken: Taken) -> Value {
+    fn body(&self, request: &Request, taken: Taken) -> Value {
         let mut body = json!({"model": self.id, "messages": messages(request, taken)});
         if !request.tools.is_empty() {
             body["tools"] = request.tools.iter().map(tool).collect();
@@ -73,10 +68,6 @@ impl OpenAi {
         }
         body
     }
-
-    fn reply(&self, answer: Answer, request: &Request) -> Result<Reply, ModelError> {
-        answer.read(Format::Chat, request, &self.endpoint)
-    }
 }
 
 fn messages(request: &Request, taken: Taken) -> Vec<Value> {
@@ -89,7 +80,7 @@ fn messages(request: &Request, taken: Taken) -> Vec<Value> {
     for message in &request.messages {
         match message {
             Message::User(text) => all.push(json!({"role": "user", "content": text})),
-            Message::Media(_) => {}
+            Message::Media(media) => all.push(shown(media)),
             Message::Assistant(turn) => all.push(assistant(turn)),
             Message::Results(results) => all.extend(results.iter().map(result)),
         }
@@ -127,14 +118,21 @@ fn call(call: &ToolCall) -> Value {
     })
 }
 
-/// Here only the text can say that a call failed.
-fn result(result: &ToolResult) -> Value {
-    let says_so = result.text.trim_start().to_lowercase().starts_with("error");
-    let content = if result.is_error && !says_so {
-        format!("error: {}", result.text)
-    } else {
-        result.text.clone()
+/// A picture or a sound, of those that were checked before.
+fn shown(media: &Media) -> Value {
+    let part = match media::sound(&media.mime_type) {
+        Some(format) => {
+            let sound = json!({"data": media.data, "format": format});
+            json!({"type": "input_audio", "input_audio": sound})
+        }
+        None => json!({"type": "image_url", "image_url": {"url": media_url(media)}}),
     };
+    json!({"role": "user", "content": [part]})
+}
+
+fn result(result: &ToolResult) -> Value {
+    let (text, _) = media::of_result(Format::Chat, result);
+    let content = told_error(&text, result.is_error);
     json!({"role": "tool", "tool_call_id": result.id, "content": content})
 }
 

@@ -3,14 +3,19 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use proctor_core::model::Request;
+use serde_json::Value;
 
 use super::ModelError;
+use super::http::{Answer, Endpoint};
+use super::media;
 
 /// What a model does not take.
 #[derive(Debug, Default)]
 pub(super) struct Quirks {
     no_temperature: AtomicBool,
     no_force: AtomicBool,
+    no_thoughts: AtomicBool,
+    no_media: AtomicBool,
     other_limit: AtomicBool,
     /// The longest reply, in tokens; 0 is unknown.
     longest: AtomicU64,
@@ -18,10 +23,18 @@ pub(super) struct Quirks {
 
 /// What is put into one question.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one thing that some model does not take, and all go together"
+)]
 pub(super) struct Taken {
     pub(super) temperature: Option<f64>,
     /// Whether a tool can be forced.
     pub(super) force: bool,
+    /// Whether what the model thinks can be had to be sent back.
+    pub(super) thoughts: bool,
+    /// Whether tools can show something.
+    pub(super) media: bool,
     /// Whether the limit of the reply goes by its other name.
     pub(super) other_limit: bool,
     pub(super) longest: Option<u64>,
@@ -29,31 +42,62 @@ pub(super) struct Taken {
 
 impl Quirks {
     /// How many there can be, and so how often one question is put otherwise.
-    pub(super) const SORTS: u32 = 4;
+    const SORTS: u32 = 6;
+
+    /// Asks, otherwise where the model turns out not to take something.
+    pub(super) async fn ask(
+        &self,
+        endpoint: &Endpoint,
+        request: &Request,
+        body: impl Fn(&Request, Taken) -> Value,
+    ) -> Result<Answer, ModelError> {
+        let mut left = Self::SORTS;
+        loop {
+            let taken = self.taken(request);
+            let body = if taken.media {
+                body(request, taken)
+            } else {
+                body(&media::without(request), taken)
+            };
+            match endpoint.post(&body).await {
+                Err(error) if left > 0 && self.learn(&error, request, taken) => left -= 1,
+                answered => return answered,
+            }
+        }
+    }
 
     /// What the model takes of a request, as far as is known.
-    pub(super) fn taken(&self, request: &Request) -> Taken {
+    fn taken(&self, request: &Request) -> Taken {
         let longest = self.longest.load(Ordering::Relaxed);
         Taken {
             temperature: request
                 .temperature
                 .filter(|_| !self.no_temperature.load(Ordering::Relaxed)),
             force: !self.no_force.load(Ordering::Relaxed),
+            thoughts: !self.no_thoughts.load(Ordering::Relaxed),
+            media: !self.no_media.load(Ordering::Relaxed),
             other_limit: self.other_limit.load(Ordering::Relaxed),
             longest: (longest > 0).then_some(longest),
         }
     }
 
     /// Learns from a refusal; says whether it is worth asking again.
-    pub(super) fn learn(&self, error: &ModelError, request: &Request, sent: Taken) -> bool {
+    fn learn(&self, error: &ModelError, request: &Request, sent: Taken) -> bool {
         let ModelError::Rejected { detail } = error else {
             return false;
         };
         let detail = detail.to_lowercase();
         if sent.temperature.is_some() && detail.contains("temperature") {
             self.no_temperature.store(true, Ordering::Relaxed);
-        } else if sent.force && request.must_call.is_some() && detail.contains("tool_choice") {
+        } else if sent.thoughts && detail.contains("encrypted") {
+            self.no_thoughts.store(true, Ordering::Relaxed);
+        } else if sent.force
+            && request.must_call.is_some()
+            && (detail.contains("tool_choice") || detail.contains("function_calling_config"))
+        {
             self.no_force.store(true, Ordering::Relaxed);
+        } else if sent.media && media::is_shown(request) && media::is_meant(&detail) {
+            self.no_media.store(true, Ordering::Relaxed);
         } else if let Some(longest) = stated_maximum(&detail) {
             self.longest.store(longest, Ordering::Relaxed);
         } else if request.max_tokens.is_some()

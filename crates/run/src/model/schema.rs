@@ -5,6 +5,7 @@
 //! but `$schema`, which says nothing to a model.
 
 mod renamed;
+mod subset;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,7 @@ use proctor_core::model::Tool;
 use serde_json::{Map, Value};
 
 pub(super) use self::renamed::Renamed;
+pub(super) use self::subset::fit_subset;
 
 /// Not accepted at the top of a schema.
 const NOT_AT_TOP: [&str; 5] = ["anyOf", "oneOf", "allOf", "enum", "not"];
@@ -117,7 +119,11 @@ fn modernise(schema: &mut Map<String, Value>) {
     if let Some(Value::Array(_)) = schema.get("items") {
         let positions = schema.remove("items").unwrap_or_default();
         schema.insert("prefixItems".to_owned(), positions);
-        if let Some(rest) = schema.remove("additionalItems") {
+        // A list would be taken for positions again.
+        let is_schema = |rest: &Value| rest.is_object() || rest.is_boolean();
+        if schema.get("additionalItems").is_some_and(is_schema)
+            && let Some(rest) = schema.remove("additionalItems")
+        {
             schema.insert("items".to_owned(), rest);
         }
     }

@@ -88,6 +88,16 @@ pub(super) fn stopped(stop: Stop, calls: &[ToolCall]) -> Stop {
     }
 }
 
+/// What came of a call, where only its text can say that it failed.
+pub(super) fn told_error(text: &str, is_error: bool) -> String {
+    let says_so = text.trim_start().to_lowercase().starts_with("error");
+    if is_error && !says_so {
+        format!("error: {text}")
+    } else {
+        text.to_owned()
+    }
+}
+
 /// What a model is told where its provider can't force it.
 pub(super) fn told_to_call(system: Option<&str>, tool: &str) -> String {
     let order = format!("You must answer by calling the tool `{tool}`.");

@@ -19,6 +19,7 @@ use proctor_core::model::{Reply, Request};
 use serde_json::Value;
 
 pub(super) use self::chat::THINKING;
+pub(super) use self::conversation::{media_url, says_error};
 pub use self::error::{ErrorKind, error_body};
 pub use self::gather::Gathered;
 pub use self::side::is_side_call;

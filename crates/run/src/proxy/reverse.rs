@@ -45,7 +45,7 @@ pub enum ProxyError {
     /// It has no address.
     #[error("the server `{0}` is started, not reached by an address")]
     NoAddress(String),
-    /// It is to be started, and can't be.
+    /// It can't be started.
     #[error(transparent)]
     Start(#[from] StartError),
     /// The port can't be listened on.

@@ -233,3 +233,28 @@ impl Drop for Session {
         self.errors.abort();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_record_tells_who_ended_a_server() {
+        for (cause, expected) in [
+            (Cause::Server, true),
+            (Cause::Closed, false),
+            (Cause::ClientLeft, false),
+            (Cause::Stopped, false),
+        ] {
+            for how in [Ended::Exited(0), Ended::Exited(7), Ended::Signalled(9)] {
+                let end = SessionEnd {
+                    how,
+                    cause,
+                    to_server: 0,
+                    to_client: 0,
+                };
+                assert_eq!(ended_by_itself(&end.to_string()), expected, "{end}");
+            }
+        }
+    }
+}

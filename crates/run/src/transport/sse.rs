@@ -25,7 +25,12 @@ pub(crate) struct Events {
     limit: usize,
     /// A carriage return ended the last line, so that a line feed right after it is part of it.
     after_return: bool,
+    /// How much of a byte order mark has come, or all of it once something else has.
+    mark: usize,
 }
+
+/// What a stream may start with, and what is no part of its first line.
+const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A field name and its colon are short; anything longer is no field that means something.
 const MAX_FIELD: usize = 64 << 10;
@@ -40,13 +45,14 @@ impl Events {
             data: None,
             limit,
             after_return: false,
+            mark: 0,
         }
     }
 
     /// Takes in a chunk, and gives the events that it completes.
     pub(crate) fn take(&mut self, chunk: &[u8]) -> Vec<SseEvent> {
         let mut found = Vec::new();
-        let mut rest = chunk;
+        let mut rest = self.without_mark(chunk);
         while !rest.is_empty() {
             if std::mem::take(&mut self.after_return) && rest[0] == b'\n' {
                 rest = &rest[1..];
@@ -60,6 +66,20 @@ impl Events {
             found.extend(self.line_end());
         }
         found
+    }
+
+    fn without_mark<'a>(&mut self, chunk: &'a [u8]) -> &'a [u8] {
+        let mut rest = chunk;
+        while let (Some(expected), Some(byte)) = (MARK.get(self.mark), rest.first()) {
+            if byte != expected {
+                self.line.extend_from_slice(&MARK[..self.mark]);
+                self.mark = MARK.len();
+                break;
+            }
+            self.mark += 1;
+            rest = &rest[1..];
+        }
+        rest
     }
 
     /// What came after the last whole event.
@@ -167,6 +187,35 @@ mod tests {
         );
         assert_eq!(events(&["event: x\n\ndata: y\n\n"], 99), [message("y")]);
         assert_eq!(events(&["data: unfinished\n"], 99), []);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_line() {
+        let text = "\u{feff}data: a\n\n\u{feff}data: b\n\n";
+        assert_eq!(events(&[text], 99), [message("a")]);
+        let cut = |text: &str| {
+            let mut events = Events::new(99);
+            let all = text.as_bytes().chunks(1);
+            all.flat_map(|byte| events.take(byte)).count()
+        };
+        assert_eq!(cut(text), 1);
+        let mut half = Events::new(99);
+        assert_eq!(half.take(b"\xef\xbbdata: a\n\n"), []);
+        assert_eq!(half.take(b"data: a\n\n").len(), 1);
+    }
+
+    #[test]
+    fn what_is_left_at_the_end_is_told() {
+        let rest = |text: &str| {
+            let mut events = Events::new(5);
+            events.take(text.as_bytes());
+            events.end().map(|rest| rest.map_err(|cut| cut.bytes))
+        };
+        assert_eq!(rest("data: a\n\n"), None);
+        assert_eq!(rest("data: a\n"), Some(Ok(b"a".to_vec())));
+        assert_eq!(rest("data: a\ndata: b"), Some(Ok(b"a\nb".to_vec())));
+        assert_eq!(rest("data: abcdef"), Some(Err(6)));
+        assert_eq!(rest("even"), Some(Ok(b"even".to_vec())));
     }
 
     #[test]

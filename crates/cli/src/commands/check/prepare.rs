@@ -78,6 +78,7 @@ pub(super) fn prepare(args: &CheckArgs) -> anyhow::Result<Result<Prepared, Exit>
         Ok(not_run) => not_run,
         Err(exit) => return Ok(Err(exit)),
     };
+    refuse_programs_for_models_work(&suite)?;
     let (planned, trials) = match earlier {
         Some(earlier) => plan_again(&suite, earlier)?,
         None => match plan(
@@ -201,7 +202,6 @@ fn refuse_what_can_t_be_run(suite: &Suite) -> anyhow::Result<()> {
         let names = listed(suite.unfetched.iter().map(|source| source.name.as_str()));
         bail!("the checkout of {names} is needed: give it with `--source NAME=DIR`");
     }
-    let is_external = |agent: &Agent| model_of(agent).is_none() && agent.kind != AgentKind::Nobody;
     let shares = suite.isolation == Isolation::Run;
     let on_stdio = |server: &Server| matches!(server.transport, Transport::Stdio { .. });
     if let (true, Some(agent), Some(server)) = (
@@ -217,6 +217,29 @@ fn refuse_what_can_t_be_run(suite: &Suite) -> anyhow::Result<()> {
         );
     }
     Ok(())
+}
+
+/// Evals that servers ship are for models; those that only call a tool are for nobody.
+fn refuse_programs_for_models_work(suite: &Suite) -> anyhow::Result<()> {
+    let is_for_model = |case: &&Case| {
+        let shipped = case.shipped.as_ref();
+        shipped.is_some_and(|shipped| shipped.eval.input.kind() != "execution")
+    };
+    let program = suite.agents.iter().find(|agent| is_external(agent));
+    if let (Some(agent), Some(case)) = (program, suite.cases.iter().find(is_for_model)) {
+        bail!(
+            "the agent `{}` is a program of its own, and `{}`, which a server ships, is for a model: \
+             give one with `--model MODEL`",
+            agent.name,
+            case.name
+        );
+    }
+    Ok(())
+}
+
+/// Whether an agent is a program of its own.
+fn is_external(agent: &Agent) -> bool {
+    model_of(agent).is_none() && agent.kind != AgentKind::Nobody
 }
 
 /// The model of an agent that is Proctor's own loop.
@@ -388,9 +411,13 @@ fn limits_of(planned: &PlannedLimits) -> Limits {
 }
 
 fn planned_agent(agent: &Agent) -> PlannedAgent {
+    let model = match &agent.kind {
+        AgentKind::Builtin { model, .. } => model.as_ref(),
+        _ => None,
+    };
     PlannedAgent {
         name: agent.name.clone(),
-        model: model_of(agent).map(ToString::to_string),
+        model: model.map(ToString::to_string),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use proctor_core::event::{
-    Outcome, RECORD_VERSION, RunEnded, RunStarted, TrialEnded, TrialStarted,
+    Blame, Outcome, RECORD_VERSION, RunEnded, RunStarted, TrialEnded, TrialStarted,
 };
 use proctor_core::record::{RecordError, RunWriter};
 use proctor_core::redact::Redactor;
@@ -68,15 +68,24 @@ impl Kept {
 
     /// Ends the recording, or says that it is not whole.
     pub(super) fn end(self, ended: TrialEnded, exit: u8) -> Result<(), RecordError> {
-        if let Some(error) = self.recorder.take_error() {
-            return Err(error);
-        }
+        let error = self.recorder.take_error();
+        let ended = match &error {
+            None => ended,
+            // What came before is whole, and says so; it is only not all.
+            Some(full @ RecordError::TrialTooLarge { .. }) => TrialEnded {
+                outcome: Outcome::Errored,
+                reason: Some(full.to_string()),
+                blame: Some(Blame::Infra),
+            },
+            Some(error) => return Err(error.clone()),
+        };
         let at = self.recorder.at();
         if let Some(trial) = self.recorder.take_trial() {
             trial.end(at, ended)?;
         }
         let reason = None;
-        self.run.end(at, RunEnded { exit, reason })
+        self.run.end(at, RunEnded { exit, reason })?;
+        error.map_or(Ok(()), Err)
     }
 }
 

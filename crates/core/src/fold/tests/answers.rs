@@ -160,6 +160,12 @@ fn http_pairs_by_exchange_first() {
         .folded();
     assert_eq!(brief(&folded), ["a=A", "b!-32020"]);
     assert_eq!(kinds(&folded), []);
+    // An error in an exchange that asked nothing refuses the exchange; on stdio it answers nobody.
+    let refused = r#"{"id":null,"error":{"code":-32000,"message":"no GET"}}"#;
+    let folded = Trial::http().replies(1, refused).folded();
+    assert_eq!(kinds(&folded), []);
+    let folded = Trial::stdio().gets(refused).folded();
+    assert_eq!(kinds(&folded), [FindingKind::UnknownId]);
     // Not in doubt who answers: nobody.
     let folded = Trial::http()
         .posts(1, &call("1", "a"))

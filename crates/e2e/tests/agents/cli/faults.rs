@@ -50,6 +50,20 @@ fn too_many_turns_are_a_time_out() {
     expect(&seen, Outcome::TimedOut, None, "after 2 turns");
 }
 
+#[test]
+fn an_agent_that_takes_too_long_is_timed_out() {
+    let rules = "  - reply: {text: late, delay: 5m}\n";
+    let suite = suite(&scripted("claude-code"), &fixture(&[]), rules);
+    suite.task("say-hello", &json!({"limits": {"timeout": "4s"}}));
+    let seen = run(suite.check(&[]), &path_with("claude-code"));
+    expect(
+        &seen,
+        Outcome::TimedOut,
+        None,
+        "within 4s: it was in the drive phase",
+    );
+}
+
 /// Whatever can be known before is said before, and nothing is started.
 fn is_refused(agent: &Value, config: &Value, words: &[&str]) {
     let suite = suite(agent, &fixture(&[]), RULES);

@@ -16,7 +16,7 @@ async fn attack(admission: Admission, request: &str) {
         Admission::Path => path(stage.proxy.url())
             .split('/')
             .nth(1)
-            .unwrap()
+            .expect("it has one")
             .to_owned(),
         Admission::Open => "none".to_owned(),
     };
@@ -26,7 +26,8 @@ async fn attack(admission: Admission, request: &str) {
         .replace("UPSTREAM", &upstream.address)
         .replace("TOKEN", &token)
         .replace('\n', "\r\n");
-    let got = ask(&address, format!("{sent}\r\n\r\n")).await.unwrap();
+    let got = ask(&address, format!("{sent}\r\n\r\n")).await;
+    let got = got.expect("an answer");
     assert_eq!(got.status(), "403", "{request}: {}", got.head);
     assert!(got.text().starts_with("refused by Proctor: "));
     assert!(!got.text().contains(&token));
@@ -99,7 +100,7 @@ async fn the_token_stays_at_the_door() {
         let headers = stage.proxy.headers().to_vec();
         let shown: String = headers
             .iter()
-            .map(|(n, v)| format!("{n}: {v}\r\n"))
+            .flat_map(|(name, value)| [name, ": ", value, "\r\n"])
             .collect();
         let token = headers.first().map_or_else(
             || place.split('/').nth(1).unwrap().to_owned(),

@@ -1,1 +1,367 @@
-//! Faults.
+//! Servers that misbehave, and clients that go away: the proxy does as a direct connection would,
+//! and the record tells.
+
+use std::time::Duration;
+
+use proctor_core::event::Direction::{ToClient, ToServer};
+use proctor_e2e::Fixture;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::raw::{
+    PATIENCE, RawServer, answer, ask, chunk, chunked, receive, receive_chunk, receive_head,
+    request, send,
+};
+use super::stage::{Record, Stage, http, sse};
+
+const CALL: &str = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"text":"x"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+
+/// A call in the stateless era.
+fn call(address: &str) -> String {
+    let headers = [
+        "Accept: application/json, text/event-stream",
+        "MCP-Protocol-Version: 2026-07-28",
+        "Mcp-Method: tools/call",
+        "Mcp-Name: echo",
+    ];
+    request("POST /mcp", address, &headers, CALL)
+}
+
+fn details(record: &Record) -> Vec<String> {
+    let findings = record.findings().into_iter();
+    findings.map(|finding| finding.detail.clone()).collect()
+}
+
+/// What a server says to one call before it is as dead as it can be; the client gets no answer, or
+/// not all of it. Gives the finding.
+async fn breaks(url: &str) -> String {
+    let stage = Stage::open(&http(url)).await;
+    let address = stage.address();
+    assert!(ask(&address, call(&address)).await.is_none());
+    let record = stage.end().await;
+    assert_eq!(record.said(ToServer), [CALL]);
+    assert_eq!(record.said(ToClient), Vec::<String>::new());
+    let details = details(&record);
+    assert_eq!(details.len(), 1, "{details:?}");
+    details[0].clone()
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_told_of_in_the_record_only() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let stage = Stage::open(&http(&format!("http://{address}/mcp"))).await;
+    let own = stage.address();
+    let mut stream = send(&own, call(&own)).await;
+    let mut got = Vec::new();
+    // Closed without a word, as a connection to nobody is.
+    let read = timeout(PATIENCE, stream.read_to_end(&mut got))
+        .await
+        .unwrap();
+    assert!(got.is_empty(), "{read:?} {got:?}");
+    let record = stage.end().await;
+    let details = details(&record);
+    assert_eq!(details.len(), 1, "{details:?}");
+    assert!(
+        details[0].starts_with("the server did not answer: "),
+        "{details:?}"
+    );
+    assert!(details[0].contains("refused"), "{details:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_dies_in_a_call_breaks_the_connection() {
+    let fixture = Fixture::http(&["--mode", "kill-in-call"]);
+    assert!(
+        breaks(fixture.url())
+            .await
+            .starts_with("the server did not answer: ")
+    );
+    let fixture = Fixture::http(&["--mode", "truncated-body"]);
+    assert!(breaks(fixture.url()).await.starts_with("broke off: "));
+    let fixture = Fixture::http(&["--mode", "endless-headers"]);
+    assert!(
+        breaks(fixture.url())
+            .await
+            .starts_with("the server did not answer: ")
+    );
+    let nonsense = RawServer::start(|_| vec![b"nonsense\r\n\r\n".to_vec(), Vec::new()]).await;
+    assert!(
+        breaks(&nonsense.url())
+            .await
+            .starts_with("the server did not answer: ")
+    );
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_keeps_what_came_before() {
+    let upstream = RawServer::start(|_| {
+        let head = chunked(&["Content-Type: text/event-stream"]);
+        vec![head, chunk(b"data: {}\n\ndata: [1,"), Vec::new()]
+    })
+    .await;
+    let stage = Stage::open(&http(&upstream.url())).await;
+    let address = stage.address();
+    let mut stream = send(&address, call(&address)).await;
+    receive_head(&mut stream).await.unwrap();
+    assert_eq!(
+        receive_chunk(&mut stream).await.unwrap(),
+        b"data: {}\n\ndata: [1,"
+    );
+    assert!(receive_chunk(&mut stream).await.is_none());
+    let record = stage.end().await;
+    assert_eq!(record.said(ToClient), ["{}"]);
+    let broke = record.lines().pop().unwrap().to_owned();
+    assert!(
+        broke.starts_with("broke off: ") && broke.ends_with("(3 bytes): [1,"),
+        "{broke}"
+    );
+    assert_eq!(details(&record).len(), 1);
+}
+
+/// A server that says something to the first request, and then waits for its client to go away.
+async fn waiting(says: Vec<u8>) -> (String, oneshot::Receiver<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
+    let (tell, told) = oneshot::channel();
+    tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.expect("a client");
+        let mut stream = tokio::io::BufReader::new(stream);
+        receive(&mut stream).await.expect("a request");
+        stream.write_all(&says).await.expect("it reads");
+        let _ = stream.read(&mut [0]).await;
+        let _ = tell.send(());
+    });
+    (url, told)
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_takes_its_request_with_it() {
+    let stream = [
+        chunked(&["Content-Type: text/event-stream"]),
+        chunk(b"data: {}\n\n"),
+    ]
+    .concat();
+    for (says, told) in [
+        (Vec::new(), "the client did not wait for the answer"),
+        (stream, "the client did not wait for the rest"),
+    ] {
+        let is_silent = says.is_empty();
+        let (url, gone) = waiting(says).await;
+        let stage = Stage::open(&http(&url)).await;
+        let address = stage.address();
+        let mut client = send(&address, call(&address)).await;
+        if is_silent {
+            // It has come that far when it is in the record.
+            let deadline = tokio::time::Instant::now() + PATIENCE;
+            while !stage.kept().contains("tools/call") {
+                assert!(tokio::time::Instant::now() < deadline, "it never came");
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        } else {
+            receive_head(&mut client).await.unwrap();
+            receive_chunk(&mut client).await.unwrap();
+        }
+        drop(client);
+        timeout(PATIENCE, gone)
+            .await
+            .expect("the server is told")
+            .unwrap();
+        let record = stage.end().await;
+        assert_eq!(record.lines().last(), Some(&told));
+        assert_eq!(details(&record), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn an_end_of_the_proxy_ends_what_hangs() {
+    let (url, gone) = waiting(Vec::new()).await;
+    let stage = Stage::open(&sse(&url)).await;
+    let address = stage.address();
+    let mut client = send(&address, request("GET /mcp", &address, &[], "")).await;
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while !stage.kept().contains("GET http") {
+        assert!(tokio::time::Instant::now() < deadline, "it never came");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let record = timeout(PATIENCE, stage.end()).await.unwrap();
+    timeout(PATIENCE, gone).await.unwrap().unwrap();
+    assert!(receive_head(&mut client).await.is_none());
+    assert_eq!(record.closed().len(), 1);
+    assert_eq!(
+        record.closed()[0].reason,
+        "the client did not wait for the answer"
+    );
+}
+
+#[tokio::test]
+async fn what_is_slow_or_silent_passes_as_it_comes() {
+    let fixture = Fixture::http(&["--mode", "slow-loris=1"]);
+    let stage = Stage::open(&http(fixture.url())).await;
+    let address = stage.address();
+    let got = ask(&address, call(&address)).await.unwrap();
+    assert!(got.text().contains("\"id\":7"), "{}", got.text());
+    assert_eq!(stage.end().await.said(ToClient), [got.text()]);
+
+    let fixture = Fixture::http(&["--mode", "silent-sse"]);
+    let stage = Stage::open(&http(fixture.url())).await;
+    let address = stage.address();
+    let mut client = send(&address, call(&address)).await;
+    let head = timeout(PATIENCE, receive_head(&mut client)).await.unwrap();
+    assert!(head.unwrap().contains("text/event-stream"));
+    let nothing = timeout(Duration::from_millis(50), client.read_u8()).await;
+    assert!(nothing.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_events_is_kept_and_passed_on() {
+    const EVENTS: usize = 100_000;
+    let all: Vec<u8> = (0..EVENTS)
+        .flat_map(|n| format!("id: {n}\ndata: [{n}]\n\n").into_bytes())
+        .collect();
+    let sent = all.clone();
+    let upstream = RawServer::start(move |_| {
+        let mut parts = vec![chunked(&["Content-Type: text/event-stream"])];
+        parts.extend(sent.chunks(100_003).map(chunk));
+        parts.push(chunk(b""));
+        parts
+    })
+    .await;
+    // The older HTTP looks at every line of it.
+    let stage = Stage::open(&sse(&upstream.url())).await;
+    let address = stage.address();
+    let mut stream = send(&address, request("GET /mcp", &address, &[], "")).await;
+    let got = timeout(PATIENCE * 4, receive(&mut stream))
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(got.body == all, "the stream is not the same");
+    let said = stage.end().await.said(ToClient);
+    assert_eq!(said.len(), EVENTS);
+    assert_eq!(said.last(), Some(&format!("[{}]", EVENTS - 1)));
+}
+
+#[tokio::test]
+async fn a_record_that_is_full_stops_nobody() {
+    let upstream = RawServer::start(|came| vec![answer("200 OK", &[], &came.body)]).await;
+    let stage = Stage::with_room(&http(&upstream.url()), 50_000).await;
+    let address = stage.address();
+    let body = format!("[\"{}\"]", "x".repeat(20_000));
+    for _ in 0..4 {
+        let got = ask(&address, request("POST /mcp", &address, &[], &body)).await;
+        assert_eq!(got.unwrap().text(), body);
+    }
+    assert_eq!(upstream.seen().len(), 4);
+    assert!(stage.recorder().take_error().is_some());
+}
+
+/// Says that it has a gigabyte, and says it.
+async fn gigabyte() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let mut stream = tokio::io::BufReader::new(stream);
+            let head = receive_head(&mut stream).await.expect("a head");
+            let length = head.to_ascii_lowercase();
+            let length = length.split("content-length: ").nth(1).unwrap_or("0\r");
+            let length = length.split('\r').next().expect("a line");
+            let length: u64 = length.parse().expect("a number");
+            let mut body = (&mut stream).take(length);
+            let taken = tokio::io::copy(&mut body, &mut tokio::io::sink()).await;
+            assert_eq!(taken.expect("all of it"), length);
+            let is_stream = head.contains("X-Stream");
+            let kind = if is_stream {
+                "text/event-stream"
+            } else {
+                "application/json"
+            };
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {GIGABYTE}\r\n\r\ndata: "
+            );
+            stream.write_all(head.as_bytes()).await.expect("it reads");
+            let part = vec![b'x'; 1 << 20];
+            let mut left = GIGABYTE - 6;
+            while left > 0 {
+                let now = left.min(part.len());
+                stream.write_all(&part[..now]).await.expect("it reads");
+                left -= now;
+            }
+        }
+    });
+    url
+}
+
+const GIGABYTE: usize = 1 << 30;
+
+#[tokio::test]
+#[ignore = "needs a process of its own, which the next test gives it"]
+async fn a_gigabyte_alone() {
+    let url = gigabyte().await;
+    for (server, line, parts, is_stream) in [
+        (http(&url), "POST /mcp", 100, false),
+        (http(&url), "POST /mcp", 0, true),
+        // The older HTTP looks at every line of it.
+        (sse(&url), "GET /mcp", 0, true),
+    ] {
+        let stage = Stage::open(&server).await;
+        let address = stage.address();
+        let part = vec![b'y'; 1 << 20];
+        let kind = if is_stream { "X-Stream: 1\r\n" } else { "" };
+        let length = parts * part.len();
+        let head =
+            format!("{line} HTTP/1.1\r\nHost: {address}\r\n{kind}Content-Length: {length}\r\n\r\n");
+        let mut stream = send(&address, head).await;
+        for _ in 0..parts {
+            stream.write_all(&part).await.unwrap();
+        }
+        receive_head(&mut stream).await.unwrap();
+        let mut sink = tokio::io::sink();
+        let copied = if line.starts_with("GET") {
+            let mut copied = 0;
+            while copied < GIGABYTE {
+                copied += receive_chunk(&mut stream).await.unwrap().len();
+            }
+            copied as u64
+        } else {
+            let mut all = (&mut stream).take(GIGABYTE as u64);
+            tokio::io::copy(&mut all, &mut sink).await.unwrap()
+        };
+        assert_eq!(copied, GIGABYTE as u64);
+        drop(stream);
+        let record = stage.end().await;
+        if is_stream {
+            let rest = format!("({} bytes)", GIGABYTE - 6);
+            assert!(record.lines().pop().unwrap().contains(&rest));
+        } else {
+            assert_eq!(record.said(ToServer), [format!("cut {length}")]);
+            assert_eq!(record.said(ToClient), [format!("cut {GIGABYTE}")]);
+        }
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status
+        .split("VmHWM:")
+        .nth(1)
+        .unwrap()
+        .trim()
+        .split(' ')
+        .next()
+        .unwrap();
+    let peak: usize = peak.parse().unwrap();
+    assert!(peak < 150 << 10, "{peak} KiB at the most");
+}
+
+#[test]
+fn a_gigabyte_passes_in_little_memory() {
+    let name = "reverse::faults::a_gigabyte_alone";
+    let own = std::env::current_exe().unwrap();
+    let run = std::process::Command::new(own)
+        .args(["--exact", name, "--ignored"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success() && said.contains("1 passed"), "{said}");
+}

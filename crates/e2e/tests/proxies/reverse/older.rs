@@ -14,7 +14,7 @@ use super::stage::{Stage, http, path, sse};
 async fn announcing(endpoint: &'static str) -> RawServer {
     RawServer::start(move |came: &Came| {
         if came.head.starts_with("GET ") {
-            let host = came.header("host").unwrap();
+            let host = came.header("host").expect("a host");
             let endpoint = endpoint.replace("SELF", host);
             let event = format!("event: endpoint\ndata: {endpoint}\n\n");
             return vec![
@@ -41,9 +41,11 @@ async fn open(stage: &Stage) -> (BufReader<TcpStream>, String) {
         "",
     );
     let mut stream = send(&address, sent).await;
-    receive_head(&mut stream).await.unwrap();
-    let event = String::from_utf8(receive_chunk(&mut stream).await.unwrap()).unwrap();
-    let told = event.strip_prefix("event: endpoint\ndata: ").unwrap();
+    receive_head(&mut stream).await.expect("a head");
+    let event = receive_chunk(&mut stream).await.expect("an event");
+    let event = String::from_utf8(event).expect("text");
+    let told = event.strip_prefix("event: endpoint\ndata: ");
+    let told = told.expect("an address");
     (stream, told.trim_end().to_owned())
 }
 
@@ -96,6 +98,38 @@ async fn an_announced_address_leads_through_the_proxy() {
             );
         }
     }
+}
+
+#[tokio::test]
+async fn no_stream_is_an_answer_too() {
+    let refusal = br#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"no GET"},"id":null}"#;
+    let upstream = RawServer::start(move |came: &Came| {
+        if came.head.starts_with("POST ") {
+            return vec![answer("200 OK", &["Content-Type: application/json"], b"{}")];
+        }
+        let headers = ["Content-Type: application/json"];
+        vec![answer("405 Method Not Allowed", &headers, refusal)]
+    })
+    .await;
+    let stage = Stage::open(&http(&upstream.url())).await;
+    let address = stage.address();
+    let get = || ask(&address, request("GET /mcp", &address, &[], ""));
+    assert_eq!(get().await.unwrap().body, refusal);
+    let call = r#"{"jsonrpc":"2.0","method":"notifications/x"}"#;
+    let posted = ask(&address, request("POST /mcp", &address, &[], call)).await;
+    assert_eq!(posted.unwrap().status(), "200");
+    assert_eq!(get().await.unwrap().body, refusal);
+    let record = stage.end().await;
+    let wires: Vec<Wire> = record.opened().iter().map(|o| o.transport).collect();
+    assert_eq!(wires, [Wire::Sse, Wire::Http]);
+    assert_eq!(
+        record.closed()[0].reason,
+        "the server answered with no stream"
+    );
+    assert_eq!(record.said(Direction::ToClient).len(), 3);
+    let kinds: Vec<_> = record.folded.findings.iter().map(|f| f.kind).collect();
+    // The answer `{}` to the notification, and no other.
+    assert_eq!(kinds, [proctor_core::event::FindingKind::Malformed]);
 }
 
 #[tokio::test]

@@ -157,14 +157,14 @@ pub async fn ask(address: &str, bytes: impl AsRef<[u8]>) -> Option<Came> {
 
 /// A request with a body, and header lines.
 pub fn request(line: &str, address: &str, headers: &[&str], body: &str) -> String {
-    let headers: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
+    let headers = lines(headers);
     let length = body.len();
     format!("{line} HTTP/1.1\r\nHost: {address}\r\n{headers}Content-Length: {length}\r\n\r\n{body}")
 }
 
 /// An answer with a body, and header lines.
 pub fn answer(status: &str, headers: &[&str], body: &[u8]) -> Vec<u8> {
-    let headers: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
+    let headers = lines(headers);
     let length = body.len();
     let head = format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {length}\r\n\r\n");
     [head.as_bytes(), body].concat()
@@ -172,10 +172,14 @@ pub fn answer(status: &str, headers: &[&str], body: &[u8]) -> Vec<u8> {
 
 /// The head of an answer in chunks.
 pub fn chunked(headers: &[&str]) -> Vec<u8> {
-    let headers: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
+    let headers = lines(headers);
     format!("HTTP/1.1 200 OK\r\n{headers}Transfer-Encoding: chunked\r\n\r\n").into_bytes()
 }
 
 pub fn chunk(bytes: &[u8]) -> Vec<u8> {
     [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat()
+}
+
+fn lines(headers: &[&str]) -> String {
+    headers.iter().flat_map(|line| [line, "\r\n"]).collect()
 }

@@ -1,1 +1,249 @@
-//! Sessions.
+//! Whole sessions, of clients that do not know of the proxy.
+
+use proctor_core::event::Actor;
+use proctor_core::event::Direction::{ToClient, ToServer};
+use proctor_core::suite::Server;
+use proctor_e2e::Fixture;
+use proctor_run::client::answers::Answers;
+use proctor_run::client::{Caps, Client, ConnectOptions, Era, Timeouts};
+use proctor_run::proxy::Admission;
+use proctor_run::recorder::Recorder;
+use serde_json::{Map, Value, json};
+
+use super::listening::Everything;
+use super::raw::{ask, request};
+use super::stage::{Kept, Record, Stage, http, sse};
+
+const ADMISSIONS: [Admission; 3] = [Admission::Header, Admission::Path, Admission::Open];
+
+fn arguments(value: &Value) -> Map<String, Value> {
+    value.as_object().cloned().unwrap_or_default()
+}
+
+/// For servers that are not started, so without what starts them.
+fn options(recorder: Recorder) -> ConnectOptions {
+    ConnectOptions {
+        actor: Actor::Loop,
+        recorder,
+        inherited: std::env::vars().collect(),
+        pass: Vec::new(),
+        guard: std::path::PathBuf::from("not needed"),
+        timeouts: Timeouts::default(),
+        answers: Answers::default(),
+        era: Some(Era::Handshake),
+    }
+}
+
+/// Calls tools of a server, and gives what the client itself kept of that.
+async fn session(server: &Server, era: Era, calls: &[(&str, Value)]) -> Record {
+    let kept = Kept::new();
+    let mut options = options(kept.recorder.clone());
+    options.era = Some(era);
+    options.answers.roots = vec!["file:///somewhere".to_owned()];
+    options.answers.elicitation = Some(json!({"action": "accept", "content": {"name": "me"}}));
+    options.answers.sampling = Some(json!({
+        "role": "assistant", "content": {"type": "text", "text": "hm"}, "model": "m",
+    }));
+    let client = Client::connect(server, &options)
+        .await
+        .expect("it connects");
+    client.list_tools(&Caps::default()).await.expect("tools");
+    for (tool, given) in calls {
+        let called = client.call_tool(tool, arguments(given)).await;
+        assert!(called.is_ok(), "{tool}: {called:?}");
+    }
+    assert_eq!(client.findings(), []);
+    client.close().await;
+    kept.end()
+}
+
+/// Has the same session without and with the proxy: all three records hold the same messages.
+async fn compare(server: &Server, era: Era, calls: &[(&str, Value)]) {
+    let direct = session(server, era, calls).await;
+    for admission in ADMISSIONS {
+        let stage = Stage::new(server, admission).await;
+        let proxied = session(&stage.offered(server), era, calls).await;
+        let record = stage.end().await;
+        for way in [ToServer, ToClient] {
+            assert_eq!(sorted(&proxied, way), sorted(&direct, way), "{admission:?}");
+            assert_eq!(sorted(&record, way), sorted(&direct, way), "{admission:?}");
+        }
+        assert_eq!(record.folded.findings, []);
+        let called = |record: &Record| format!("{:?}", answers(record));
+        assert_eq!(called(&record), called(&direct));
+        assert_eq!(record.folded.transcript.calls.len(), calls.len());
+    }
+}
+
+/// What was said one way. Streams race, so their order is not told.
+fn sorted(record: &Record, way: proctor_core::event::Direction) -> Vec<String> {
+    let mut said = record.said(way);
+    said.sort();
+    said
+}
+
+fn answers(record: &Record) -> Vec<&proctor_core::transcript::Answer> {
+    let calls = record.folded.transcript.calls.iter();
+    calls.map(|call| &call.answer).collect()
+}
+
+fn fixture_calls() -> Vec<(&'static str, Value)> {
+    vec![
+        ("echo", json!({"text": "héllo"})),
+        ("fail", json!({})),
+        ("big", json!({"bytes": 300_000})),
+        ("progress", json!({"steps": 3, "ms": 1})),
+        ("ask", json!({"kind": "elicitation"})),
+        ("ask", json!({"kind": "sampling"})),
+        ("ask", json!({"kind": "roots"})),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_handshake_era_is_the_same_with_and_without() {
+    for mode in [
+        &["--era", "handshake"][..],
+        &["--era", "handshake", "--mode", "sse-responses"],
+    ] {
+        let fixture = Fixture::http(mode);
+        compare(&http(fixture.url()), Era::Handshake, &fixture_calls()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_stateless_era_is_the_same_with_and_without() {
+    for mode in [
+        &["--era", "stateless"][..],
+        &["--era", "stateless", "--mode", "sse-responses"],
+    ] {
+        let fixture = Fixture::http(mode);
+        compare(&http(fixture.url()), Era::Stateless, &fixture_calls()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_older_http_is_the_same_with_and_without() {
+    let fixture = Fixture::sse(&[]);
+    compare(&sse(fixture.url()), Era::Handshake, &fixture_calls()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn server_everything_is_the_same_with_and_without() {
+    let calls = [
+        ("echo", json!({"message": "hi"})),
+        ("get-sum", json!({"a": 2, "b": 40})),
+        (
+            "trigger-sampling-request",
+            json!({"prompt": "x", "maxTokens": 5}),
+        ),
+        ("trigger-elicitation-request", json!({})),
+        (
+            "trigger-long-running-operation",
+            json!({"duration": 0.1, "steps": 2}),
+        ),
+    ];
+    for (mode, is_older) in [("streamableHttp", false), ("sse", true)] {
+        let everything = Everything::start(mode);
+        let server = if is_older {
+            sse(&everything.url)
+        } else {
+            http(&everything.url)
+        };
+        for admission in ADMISSIONS {
+            let stage = Stage::new(&server, admission).await;
+            let client = session(&stage.offered(&server), Era::Handshake, &calls).await;
+            let record = stage.end().await;
+            for way in [ToServer, ToClient] {
+                assert_eq!(
+                    sorted(&record, way),
+                    sorted(&client, way),
+                    "{mode} {admission:?}"
+                );
+            }
+            assert_eq!(record.folded.findings, [], "{mode} {admission:?}");
+            assert_eq!(record.folded.transcript.calls.len(), calls.len());
+            let said = record.said(ToClient).concat();
+            assert!(said.contains("The sum of 2 and 40 is 42."));
+            assert!(said.contains("sampling/createMessage") && said.contains("elicitation/create"));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_knows_is_answered_the_same() {
+    let fixture = Fixture::http(&[]);
+    let stage = Stage::open(&http(fixture.url())).await;
+    let proxied = stage.address();
+    let stateless = r#"{"jsonrpc":"2.0","id":7,"method":"METHOD","params":{"x":1e400,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}},"odd":[]}"#;
+    let accept = "Accept: application/json, text/event-stream";
+    for (line, method, body) in [
+        ("POST /mcp", "x/unknown", stateless),
+        ("POST /mcp", "server/discover", stateless),
+        ("POST /mcp", "tools/list", "{not json"),
+        ("POST /mcp", "tools/list", ""),
+        ("GET /mcp", "", ""),
+        ("DELETE /mcp", "", ""),
+        ("PUT /mcp", "x", "?"),
+        ("BREW /mcp", "x", "tea"),
+        ("OPTIONS /mcp", "", ""),
+        ("HEAD /mcp?x=%20", "", ""),
+    ] {
+        let body = body.replace("METHOD", method);
+        let method = format!("Mcp-Method: {method}");
+        let headers = [
+            accept,
+            "MCP-Protocol-Version: 2026-07-28",
+            "X-Unknown: 1",
+            &method,
+        ];
+        let mut both = Vec::new();
+        for address in [fixture.address(), &proxied] {
+            let got = ask(address, request(line, address, &headers, &body)).await;
+            both.push(got.map(|got| {
+                let mut head: Vec<String> = got.head.lines().map(str::to_owned).collect();
+                head.retain(|line| !line.to_ascii_lowercase().starts_with("connection:"));
+                head.sort();
+                (head, got.body)
+            }));
+        }
+        assert_eq!(both[0], both[1], "{line} {method}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fifty_sessions_at_once_do_not_meet() {
+    let fixture = Fixture::http(&["--era", "handshake"]);
+    let stage = Stage::open(&http(fixture.url())).await;
+    let mut sessions = tokio::task::JoinSet::new();
+    for who in 0..50 {
+        let server = http(stage.proxy.url());
+        sessions.spawn(async move {
+            let options = options(Recorder::nothing());
+            let client = Client::connect(&server, &options);
+            let client = client.await.expect("it connects");
+            for turn in 0..4 {
+                let text = format!("{who}.{turn}");
+                let called = client
+                    .call_tool("echo", arguments(&json!({"text": text})))
+                    .await;
+                assert!(called.expect("an answer").raw.get().contains(&text));
+            }
+            client.close().await;
+        });
+    }
+    while let Some(done) = sessions.join_next().await {
+        done.expect("the session went well");
+    }
+    let record = stage.end().await;
+    assert_eq!(record.folded.transcript.calls.len(), 200);
+    for call in &record.folded.transcript.calls {
+        let text = format!("{call:?}");
+        let asked = text
+            .split("\"text\": String(\"")
+            .nth(1)
+            .expect("an argument");
+        let asked = asked.split('"').next().expect("a text");
+        assert!(text.matches(asked).count() > 1, "{text}");
+    }
+    assert_eq!(record.folded.findings, []);
+}

@@ -9,7 +9,7 @@ use proctor_core::event::{
     RECORD_VERSION, RunEnded, RunStarted, TrialEnded, TrialStarted, What,
 };
 use proctor_core::fold::{FoldOptions, Folded, fold_trial};
-use proctor_core::record::{RunReader, RunWriter};
+use proctor_core::record::{RecordOptions, RunReader, RunWriter};
 use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::{AllowedTools, Transport};
@@ -17,11 +17,16 @@ use proctor_run::proxy::{Admission, ProxyOptions, ReverseProxy};
 use proctor_run::recorder::Recorder;
 use tempfile::TempDir;
 
-/// A proxy for one server.
-pub struct Stage {
+/// A record that is being written.
+pub struct Kept {
     folder: TempDir,
     run: RunWriter,
-    recorder: Recorder,
+    pub recorder: Recorder,
+}
+
+/// A proxy for one server.
+pub struct Stage {
+    kept: Kept,
     pub proxy: ReverseProxy,
 }
 
@@ -48,8 +53,12 @@ pub fn server(transport: Transport) -> Server {
     }
 }
 
-impl Stage {
-    pub async fn new(server: &Server, admission: Admission) -> Self {
+impl Kept {
+    pub fn new() -> Self {
+        Self::with(RecordOptions::default())
+    }
+
+    fn with(options: RecordOptions) -> Self {
         let folder = TempDir::new().expect("there is room");
         let started = RunStarted {
             record: RECORD_VERSION,
@@ -59,7 +68,8 @@ impl Stage {
             command: Vec::new(),
         };
         let path = folder.path().join("run");
-        let run = RunWriter::create(&path, Redactor::default(), started).expect("a run");
+        let run = RunWriter::create_with(&path, Redactor::default(), started, options);
+        let run = run.expect("a run");
         let started = TrialStarted {
             case: "session".to_owned(),
             agent: None,
@@ -67,46 +77,15 @@ impl Stage {
             attempt: 1,
         };
         let trial = run.trial(0, "session", started).expect("a trial");
-        let recorder = Recorder::new(trial, Instant::now());
-        let options = ProxyOptions {
-            recorder: recorder.clone(),
-            actor: Actor::Agent,
-            inherited: std::env::vars().collect(),
-            pass: Vec::new(),
-            guard: PathBuf::from("not needed"),
-        };
-        let proxy = ReverseProxy::start(server, &options, 0, admission)
-            .await
-            .expect("the proxy starts");
         Self {
             folder,
             run,
-            recorder,
-            proxy,
+            recorder: Recorder::new(trial, Instant::now()),
         }
     }
 
-    /// A proxy that lets everybody in.
-    pub async fn open(server: &Server) -> Self {
-        Self::new(server, Admission::Open).await
-    }
-
-    /// `127.0.0.1:PORT`
-    pub fn address(&self) -> String {
-        address(self.proxy.url()).to_owned()
-    }
-
-    /// The record as it is on disk now.
-    pub fn kept(&self) -> String {
-        let trials = self.folder.path().join("run/trials");
-        let trial = std::fs::read_dir(trials).expect("trials").next();
-        let path = trial.expect("a trial").expect("a file").path();
-        std::fs::read_to_string(path).expect("text")
-    }
-
-    /// Closes the proxy, and reads the record.
-    pub async fn end(self) -> Record {
-        self.proxy.close().await;
+    /// Ends the record, and reads it.
+    pub fn end(self) -> Record {
         assert!(self.recorder.take_error().is_none());
         let ended = TrialEnded {
             outcome: Outcome::Passed,
@@ -121,6 +100,74 @@ impl Stage {
         };
         self.run.end(0, ended).expect("an end");
         Record::read(self.folder)
+    }
+}
+
+impl Stage {
+    pub async fn new(server: &Server, admission: Admission) -> Self {
+        Self::keeping(Kept::new(), server, admission).await
+    }
+
+    /// A proxy whose record has room for so many bytes.
+    pub async fn with_room(server: &Server, bytes: u64) -> Self {
+        let kept = Kept::with(RecordOptions {
+            max_trial: bytes,
+            ..RecordOptions::default()
+        });
+        Self::keeping(kept, server, Admission::Open).await
+    }
+
+    async fn keeping(kept: Kept, server: &Server, admission: Admission) -> Self {
+        let options = ProxyOptions {
+            recorder: kept.recorder.clone(),
+            actor: Actor::Agent,
+            inherited: std::env::vars().collect(),
+            pass: Vec::new(),
+            guard: PathBuf::from("not needed"),
+        };
+        let proxy = ReverseProxy::start(server, &options, 0, admission)
+            .await
+            .expect("the proxy starts");
+        Self { kept, proxy }
+    }
+
+    /// A proxy that lets everybody in.
+    pub async fn open(server: &Server) -> Self {
+        Self::new(server, Admission::Open).await
+    }
+
+    /// `127.0.0.1:PORT`
+    pub fn address(&self) -> String {
+        address(self.proxy.url()).to_owned()
+    }
+
+    /// The server, as a client is told of it.
+    pub fn offered(&self, server: &Server) -> Server {
+        let url = self.proxy.url().to_owned();
+        let headers = self.proxy.headers().iter().cloned().collect();
+        let transport = match server.transport {
+            Transport::Sse { .. } => Transport::Sse { url, headers },
+            _ => Transport::Http { url, headers },
+        };
+        self::server(transport)
+    }
+
+    pub fn recorder(&self) -> &Recorder {
+        &self.kept.recorder
+    }
+
+    /// The record as it is on disk now.
+    pub fn kept(&self) -> String {
+        let trials = self.kept.folder.path().join("run/trials");
+        let trial = std::fs::read_dir(trials).expect("trials").next();
+        let path = trial.expect("a trial").expect("a file").path();
+        std::fs::read_to_string(path).expect("text")
+    }
+
+    /// Closes the proxy, and reads the record.
+    pub async fn end(self) -> Record {
+        self.proxy.close().await;
+        self.kept.end()
     }
 }
 
@@ -145,14 +192,14 @@ pub struct Record {
 }
 
 impl Record {
-    fn read(folder: TempDir) -> Self {
-        let reader = RunReader::open(&folder.path().join("run")).expect("a run");
+    fn read(kept: TempDir) -> Self {
+        let reader = RunReader::open(&kept.path().join("run")).expect("a run");
         let trial = reader.trials().expect("trials").remove(0);
         let folded = fold_trial(&reader, &trial, &FoldOptions::default()).expect("it folds");
         let events = reader.trial(&trial).expect("a trial");
         let events = events.collect::<Result<_, _>>().expect("events");
         Self {
-            folder,
+            folder: kept,
             events,
             folded,
             reader,

@@ -120,12 +120,15 @@ impl Scanner {
             return behind;
         }
         match (self.frame.quote, c) {
-            (Quote::Single, '\'') => self.frame.quote = Quote::None,
+            (Quote::Single, '\'') | (Quote::Double, '"') => self.frame.quote = Quote::None,
             (Quote::Single, _) => self.word(c),
             (_, '\\') => {
                 let escaped = behind.chars().next();
-                escaped.into_iter().for_each(|c| self.word(c));
-                return &behind[escaped.map_or(0, char::len_utf8)..];
+                let Some(escaped) = escaped else {
+                    return behind;
+                };
+                self.word(escaped);
+                return &behind[escaped.len_utf8()..];
             }
             (_, '`') if self.frame.close == Close::Backtick => self.leave(),
             (_, '`') => self.enter(Close::Backtick),
@@ -133,7 +136,6 @@ impl Scanner {
                 self.enter(Close::Parenthesis);
                 return &behind[1..];
             }
-            (Quote::Double, '"') => self.frame.quote = Quote::None,
             (Quote::Double, _) => self.word(c),
             (Quote::None, _) => return self.unquoted(c, behind),
         }

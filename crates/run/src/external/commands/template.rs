@@ -47,6 +47,7 @@ fn next(text: &str) -> Option<(&str, &str, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use super::Part::{Field, Text};
     use super::*;
 
     #[test]
@@ -55,7 +56,6 @@ mod tests {
             let found: Vec<Part<'_>> = parts(template).collect();
             assert_eq!(found, expected, "{template}");
         };
-        use Part::{Field, Text};
         check("", &[]);
         check("ls", &[Text("ls")]);
         check("{{ .Prompt }}", &[Text(""), Field("Prompt")]);

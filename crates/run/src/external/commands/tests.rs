@@ -178,7 +178,9 @@ fn what_can_t_be_passed_is_said() {
 fn what_a_command_writes_is_its_answer() {
     let read = |lines: &[&str]| {
         let mut reader = Reader::default();
-        lines.iter().for_each(|line| reader.line(line.as_bytes()));
+        for line in lines {
+            reader.line(line.as_bytes());
+        }
         reader.end().answer
     };
     assert_eq!(

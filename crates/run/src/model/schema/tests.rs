@@ -162,6 +162,46 @@ proptest! {
 }
 
 #[test]
+fn what_is_no_schema_for_further_items_stays_what_it_is() {
+    let odd = json!({"type": "object", "properties": {}, "prefixItems": [], "additionalItems": []});
+    let given = json!({"items": [], "additionalItems": []});
+    check(given, &odd, None);
+}
+
+fn subset(schema: Value) -> Fitted {
+    fit_subset(&Tool {
+        name: "t".to_owned(),
+        description: Some("does it".to_owned()),
+        schema,
+    })
+}
+
+#[test]
+fn what_gemini_does_not_take_goes_into_descriptions() {
+    let fitted = subset(
+        json!({"type": "object", "minProperties": 1, "definitions": {"d": {"type": "string"}}, "properties": {
+        "n": {"type": "integer", "default": 5, "exclusiveMinimum": 0, "description": "how many"},
+        "c": {"const": "x"},
+        "b": {"enum": [true, null]},
+        "r": {"$ref": "#/definitions/d", "description": "gone"},
+        "a": {"type": "array", "items": {"pattern": "^a", "$comment": "x"}},
+        "any": true,
+    }, "additionalProperties": false}),
+    );
+    let expected = json!({"type": "object", "$defs": {"d": {"type": "string"}}, "properties": {
+        "n": {"type": "integer", "description": "how many (JSON Schema: {\"default\":5,\"exclusiveMinimum\":0})"},
+        "c": {"enum": ["x"]},
+        "b": {"description": "(JSON Schema: {\"enum\":[true,null]})"},
+        "r": {"$ref": "#/$defs/d"},
+        "a": {"type": "array", "items": {"description": "(JSON Schema: {\"pattern\":\"^a\"})"}},
+        "any": {},
+    }, "additionalProperties": false});
+    assert!(json::equal(&fitted.schema, &expected), "{}", fitted.schema);
+    let note = "does it\n\nThe arguments must also satisfy this JSON Schema: {\"minProperties\":1}";
+    assert_eq!(fitted.description.as_deref(), Some(note));
+}
+
+#[test]
 fn older_drafts_are_rewritten() {
     check(
         json!({"$schema": "http://json-schema.org/draft-04/schema#", "type": "object", "properties": {

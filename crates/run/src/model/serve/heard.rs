@@ -1,30 +1,76 @@
-//! What a script hears of a question: what the user and the tools said, without what agents wrap
-//! around it.
+//! What a script hears of a question: what the user and the tools said, without what agents put
+//! around it. One script then does for all of them.
 
 use proctor_core::model::{Message, Request};
 
-/// The question without what agents put in by themselves: texts beside the user's that are nothing
-/// but an element, such as `<environment_context>…</environment_context>`.
+use crate::model::wire::says_error;
+
+/// What agents put before or behind what somebody said.
+const PUT_IN: [&str; 8] = [
+    "current_datetime",
+    "environment_context",
+    "reminder",
+    "session_context",
+    "system-reminder",
+    "total_tokens",
+    "turn-context",
+    "user_instructions",
+];
+
+/// The question without what agents put in by themselves. Texts beside the user's that are nothing but
+/// an element are theirs too, whatever it is called.
 pub(super) fn heard(request: &Request) -> Request {
-    let is_said = |message: &Message| !matches!(message, Message::User(text) if is_element(text));
     let mut heard = request.clone();
-    let is_user = |message: &&Message| matches!(message, Message::User(_));
-    if request.messages.iter().filter(is_user).any(is_said) {
-        heard.messages.retain(is_said);
-    }
     for message in &mut heard.messages {
-        if let Message::Results(results) = message {
-            for result in results {
-                result.text = unwrapped(&result.text).to_owned();
+        match message {
+            Message::User(text) => *text = stripped(text).to_owned(),
+            Message::Results(results) => {
+                for result in results {
+                    result.text = unwrapped(&result.text).to_owned();
+                    result.is_error |= says_error(&result.text);
+                }
             }
+            Message::Media(_) | Message::Assistant(_) => {}
         }
+    }
+    let is_said = |message: &Message| !matches!(message, Message::User(text) if is_element(text));
+    let is_user = |message: &&Message| matches!(message, Message::User(_));
+    if heard.messages.iter().filter(is_user).any(is_said) {
+        heard.messages.retain(is_said);
     }
     heard
 }
 
+/// A text without elements that agents put before or behind it, unless it is nothing else.
+fn stripped(text: &str) -> &str {
+    let mut left = text;
+    loop {
+        let before = left;
+        let trimmed = left.trim_start();
+        if let Some((tag, _, rest)) = element(trimmed)
+            && PUT_IN.contains(&tag)
+            && !rest.trim().is_empty()
+        {
+            left = rest.trim_start();
+        }
+        let trimmed = left.trim_end();
+        let open = PUT_IN.iter().find_map(|tag| {
+            trimmed
+                .strip_suffix(&format!("</{tag}>"))?
+                .rfind(&format!("<{tag}>"))
+        });
+        if let Some(open) = open.filter(|open| !left[..*open].trim().is_empty()) {
+            left = left[..open].trim_end();
+        }
+        if left.len() == before.len() {
+            return left;
+        }
+    }
+}
+
 /// Whether a text is one element and nothing else.
 fn is_element(text: &str) -> bool {
-    element(text.trim()).is_some_and(|(_, _, rest)| rest.is_empty())
+    element(text.trim()).is_some_and(|(_, _, rest)| rest.trim().is_empty())
 }
 
 /// `<tag>inside</tag>rest`, taken apart.
@@ -37,8 +83,8 @@ fn element(text: &str) -> Option<(&str, &str, &str)> {
     if !is_name || open.ends_with('/') {
         return None;
     }
-    let (inside, rest) = after.rsplit_once(&format!("</{tag}>"))?;
-    Some((tag, inside, rest.trim()))
+    let (inside, rest) = after.split_once(&format!("</{tag}>"))?;
+    Some((tag, inside, rest))
 }
 
 /// What a tool gave, without what an agent says around it.
@@ -50,46 +96,61 @@ fn unwrapped(text: &str) -> &str {
     {
         text = output;
     }
-    // Gemini CLI says where it comes from.
-    if let Some(("untrusted_context", inside, "")) = element(text.trim()) {
+    // Gemini CLI says that it is not to be trusted.
+    if let Some(("untrusted_context", inside, rest)) = element(text.trim())
+        && rest.trim().is_empty()
+    {
         text = inside.trim_matches('\n');
     }
-    // Claude Code says how much room is left.
-    if let Some((before, after)) = text.split_once("<system-reminder>")
-        && after.trim_end().ends_with("</system-reminder>")
-        && !before.trim().is_empty()
-    {
-        text = before.trim_end();
-    }
-    text
+    stripped(text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn said(texts: &[&str]) -> Vec<String> {
+        let user = |text: &&str| Message::User((*text).to_owned());
+        let request = Request {
+            messages: texts.iter().map(user).collect(),
+            ..Request::default()
+        };
+        let text = |message| match message {
+            Message::User(text) => text,
+            other => panic!("{other:?}"),
+        };
+        heard(&request).messages.into_iter().map(text).collect()
+    }
+
     #[test]
     fn what_an_agent_puts_in_is_not_heard() {
-        let said = |texts: &[&str]| {
-            let user = |text: &&str| Message::User((*text).to_owned());
-            let request = Request {
-                messages: texts.iter().map(user).collect(),
-                ..Request::default()
-            };
-            let heard = heard(&request).messages.into_iter();
-            let text = |message| match message {
-                Message::User(text) => text,
-                other => panic!("{other:?}"),
-            };
-            heard.map(text).collect::<Vec<_>>()
-        };
         let reminder = "<system-reminder>\nbe nice\n</system-reminder>\n";
         let context = "<environment_context>\n  <cwd>/</cwd>\n</environment_context>";
+        let time = "<current_datetime>2026-11-15</current_datetime>\n\nhello";
+        let turn = "hello\n<turn-context>\n<a>b</a>\n</turn-context>";
+        let both = format!("{reminder}{turn}\n{reminder}");
         assert_eq!(said(&[reminder, "hello", reminder]), ["hello"]);
         assert_eq!(said(&[context, "hello"]), ["hello"]);
+        assert_eq!(said(&["<anything>x</anything>", "hello"]), ["hello"]);
+        for text in [time, turn, &both] {
+            assert_eq!(said(&[text]), ["hello"]);
+        }
+    }
+
+    #[test]
+    fn what_a_user_writes_is_heard() {
         // The user may write XML too.
         assert_eq!(said(&["<a>b</a>"]), ["<a>b</a>"]);
-        for plain in ["a < b > c", "<a>b</a> and more", "<br/>", "<>", "<a b", ""] {
+        for plain in [
+            "a < b > c",
+            "<a>b</a> and more",
+            "<b>x</b> and <b>y</b>",
+            "<br/>",
+            "<>",
+            "<a b",
+            "",
+            "  indented\n",
+        ] {
             assert_eq!(said(&[plain, "x"]), [plain, "x"]);
         }
     }

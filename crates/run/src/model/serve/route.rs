@@ -62,7 +62,7 @@ impl Route {
             })
         };
         match (method, &steps[..]) {
-            (&Method::GET | &Method::HEAD, []) => Self::Greeting,
+            (&Method::HEAD, _) | (&Method::GET, []) => Self::Greeting,
             (&Method::GET, [.., "models"]) => Self::Models(guess),
             (&Method::GET, [.., "models", id]) => Self::Model(guess, (*id).to_owned()),
             (&Method::POST, [.., "chat", "completions"]) => asks(Format::Chat),
@@ -154,6 +154,7 @@ mod tests {
                 Route::Model(Format::Chat, "m".to_owned()),
             ),
             ("HEAD /", Route::Greeting),
+            ("HEAD /api/hello", Route::Greeting),
             ("GET /", Route::Greeting),
             ("GET /v1/chat/completions", Route::Unknown(Format::Chat)),
             ("POST /v1/embeddings", Route::Unknown(Format::Chat)),

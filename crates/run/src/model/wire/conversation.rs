@@ -70,9 +70,11 @@ impl Building {
 }
 
 /// Whether a result says that its call failed, where only its text can say so.
-pub(super) fn says_error(text: &str) -> bool {
-    let start: String = text.trim_start().chars().take(5).collect();
-    start.eq_ignore_ascii_case("error")
+pub(in super::super) fn says_error(text: &str) -> bool {
+    let start: String = text.trim_start().chars().take(80).collect();
+    let start = start.to_ascii_lowercase();
+    // Agents put the name of the server before the second.
+    start.starts_with("error") || start.contains("mcp error -32")
 }
 
 /// What `data:TYPE;base64,DATA` holds.

@@ -67,7 +67,7 @@ impl Asked {
             return Content::events();
         }
         // A POST asks for a message, whatever is said of what comes.
-        let wants_message = self.method == Method::POST && self.exchange.is_paired();
+        let wants_message = self.method == Method::POST && self.exchange.is_newer();
         if wants_message || kind.starts_with("application/json") {
             return Content::message();
         }

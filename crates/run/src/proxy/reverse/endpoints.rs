@@ -13,6 +13,10 @@ use super::addresses::Addresses;
 const LONGEST: usize = 16 << 10;
 
 /// Changes the addresses in the `endpoint` events of a stream.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is where the stream is in one respect"
+)]
 pub(super) struct Endpoints {
     addresses: Arc<Addresses>,
     /// What is held back: a line that has not ended, and an event with data that has not.
@@ -28,6 +32,8 @@ pub(super) struct Endpoints {
     data_lines: usize,
     /// A carriage return ended the last line, so that a line feed right after it is part of it.
     after_return: bool,
+    /// Whether the first line of the stream has not ended.
+    is_first: bool,
 }
 
 impl Endpoints {
@@ -42,6 +48,7 @@ impl Endpoints {
             data: None,
             data_lines: 0,
             after_return: false,
+            is_first: true,
         }
     }
 
@@ -82,6 +89,7 @@ impl Endpoints {
 
     fn line_end(&mut self, end: u8, out: &mut Vec<u8>) {
         if std::mem::take(&mut self.line_length) == 0 {
+            self.is_first = false;
             self.event_end();
             out.append(&mut self.held);
             out.push(end);
@@ -113,6 +121,9 @@ impl Endpoints {
 
     fn field(&mut self) {
         let line = &self.held[self.line_start..];
+        let mark = b"\xef\xbb\xbf";
+        let is_first = std::mem::take(&mut self.is_first);
+        let line = line.strip_prefix(mark).filter(|_| is_first).unwrap_or(line);
         let (name, value) = match memchr::memchr(b':', line) {
             Some(colon) => (&line[..colon], &line[colon + 1..]),
             None => (line, &[][..]),

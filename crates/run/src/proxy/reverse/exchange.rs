@@ -16,40 +16,51 @@ const ASIDE: usize = 500;
 pub(super) struct Exchange {
     pub(super) tap: Arc<Tap>,
     number: u64,
-    /// Whether its answers come with it, so that they are found by its number.
-    is_paired: bool,
+    kind: Kind,
+}
+
+/// How answers are found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// They come back in the same exchange.
+    Newer,
+    /// A message of the older HTTP: they come on the stream.
+    Posted,
+    /// That stream: what comes on it answers what was posted.
+    Stream,
 }
 
 impl Exchange {
-    /// One whose answers come back with it.
-    pub(super) fn paired(tap: Arc<Tap>, number: u64) -> Self {
-        Self {
-            tap,
-            number,
-            is_paired: true,
-        }
+    pub(super) fn new(tap: Arc<Tap>, number: u64, kind: Kind) -> Self {
+        Self { tap, number, kind }
     }
 
-    /// One of the older HTTP, whose answers come over another.
-    pub(super) fn unpaired(tap: Arc<Tap>, number: u64) -> Self {
-        Self {
-            tap,
-            number,
-            is_paired: false,
-        }
-    }
-
-    pub(super) fn is_paired(&self) -> bool {
-        self.is_paired
+    pub(super) fn is_newer(&self) -> bool {
+        self.kind == Kind::Newer
     }
 
     pub(super) fn head(&self, direction: Direction, line: String, headers: &HeaderMap) {
         self.tap.http(self.number, direction, line, headers);
     }
 
-    /// Keeps a message, or what is known of one that was too large.
-    pub(super) fn frame(&self, direction: Direction, message: Result<Vec<u8>, Oversized>) {
-        let number = self.is_paired.then_some(self.number);
+    /// Keeps a message of a stream, or what is known of one that was too large.
+    pub(super) fn event(&self, direction: Direction, message: Result<Vec<u8>, Oversized>) {
+        let number = (self.kind == Kind::Newer).then_some(self.number);
+        self.frame(number, direction, message);
+    }
+
+    /// Keeps a message that is a body.
+    pub(super) fn body(&self, direction: Direction, message: Result<Vec<u8>, Oversized>) {
+        let number = (self.kind != Kind::Posted).then_some(self.number);
+        self.frame(number, direction, message);
+    }
+
+    fn frame(
+        &self,
+        number: Option<u64>,
+        direction: Direction,
+        message: Result<Vec<u8>, Oversized>,
+    ) {
         match message {
             Ok(bytes) if bytes.is_empty() => {}
             Ok(bytes) => self.tap.frame(number, direction, &bytes),

@@ -14,7 +14,7 @@ use proctor_core::suite::Server;
 
 use super::addresses::{Addresses, Announced};
 use super::asked::Asked;
-use super::exchange::Exchange;
+use super::exchange::{Exchange, Kind};
 use super::passing::{Content, Passing};
 use super::stream::Stream;
 use crate::proxy::ProxyOptions;
@@ -115,7 +115,7 @@ impl Inside {
             let detail = format!("a redirect, which leads around the proxy, to `{location}`");
             asked.exchange.finding(detail);
         }
-        if asked.method == Method::POST && status.is_success() && asked.exchange.is_paired() {
+        if asked.method == Method::POST && status.is_success() && asked.exchange.is_newer() {
             self.has_posted.store(true, Ordering::Relaxed);
         }
         let content = asked.content(headers);
@@ -143,7 +143,7 @@ impl Inside {
             let tap = stream.upgrade().unwrap_or_else(|| self.tap().clone());
             return Some(Route {
                 target: asked.to_owned(),
-                exchange: Exchange::unpaired(tap, number),
+                exchange: Exchange::new(tap, number, Kind::Posted),
                 stream: None,
             });
         }
@@ -156,7 +156,7 @@ impl Inside {
             let tap = self.connection(Wire::Sse);
             return Some(Route {
                 target,
-                exchange: Exchange::unpaired(tap.clone(), number),
+                exchange: Exchange::new(tap.clone(), number, Kind::Stream),
                 stream: Some(Stream {
                     addresses: self.addresses.get()?.clone(),
                     announced: self.announced.clone(),
@@ -166,7 +166,7 @@ impl Inside {
         }
         Some(Route {
             target,
-            exchange: Exchange::paired(self.tap().clone(), number),
+            exchange: Exchange::new(self.tap().clone(), number, Kind::Newer),
             stream: None,
         })
     }

@@ -109,7 +109,7 @@ impl Passing {
                         Some(stream) if event.name == "endpoint" => {
                             stream.announce(&self.exchange, &event.data);
                         }
-                        _ => self.exchange.frame(self.direction, event.data),
+                        _ => self.exchange.event(self.direction, event.data),
                     }
                 }
             }
@@ -125,7 +125,7 @@ impl Passing {
     fn end(&mut self) {
         let why = match self.content.take() {
             Some(Content::Message(body)) => {
-                self.exchange.frame(self.direction, body.end());
+                self.exchange.body(self.direction, body.end());
                 "the server answered with no stream"
             }
             Some(Content::Other(body)) => {

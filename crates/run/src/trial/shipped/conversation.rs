@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use mcp_evals::{Content, Role};
-use proctor_core::model::{Arguments, Message, ToolCall, ToolResult, Turn};
+use proctor_core::model::{Arguments, Media, Message, ToolCall, ToolResult, Turn};
 use serde_json::Value;
 
 use crate::agent::Toolbox;
@@ -29,6 +29,7 @@ fn read_as(
     let mut names: HashMap<&str, String> = HashMap::new();
     for message in messages {
         let (mut text, mut calls, mut results) = (Vec::new(), Vec::new(), Vec::new());
+        let mut shown = Vec::new();
         for block in message.content.blocks() {
             match block {
                 Content::Text(block) => text.push(block.text.as_str()),
@@ -49,11 +50,17 @@ fn read_as(
                         .unwrap_or_default(),
                     text: blocks_text(&result.content),
                     is_error: result.is_error.unwrap_or(false),
-                    media: Vec::new(),
+                    media: result.content.iter().filter_map(media_of).collect(),
                 }),
+                Content::Image(media) | Content::Audio(media) if message.role == Role::User => {
+                    shown.push(Message::Media(Media {
+                        mime_type: media.mime_type.clone(),
+                        data: media.data.clone(),
+                    }));
+                }
                 other => {
                     return Err(format!(
-                        "a message of the eval holds {}, which can't be shown to a model yet",
+                        "a message of the eval holds {}, which can't be said to a model",
                         kind(other)
                     ));
                 }
@@ -72,6 +79,7 @@ fn read_as(
             Role::User if !text.is_empty() => read.push(Message::User(text)),
             Role::User => {}
         }
+        read.extend(shown);
     }
     Ok(read)
 }
@@ -85,11 +93,23 @@ fn kind(content: &Content) -> String {
 }
 
 fn blocks_text(blocks: &[Value]) -> String {
-    let text = |block: &Value| match block.get("text").and_then(Value::as_str) {
-        Some(text) => text.to_owned(),
-        None => block.to_string(),
+    let text = |block: &Value| match (block.get("text").and_then(Value::as_str), media_of(block)) {
+        (Some(text), _) => text.to_owned(),
+        (None, Some(media)) => format!("[{}]", media.mime_type),
+        (None, None) => block.to_string(),
     };
     blocks.iter().map(text).collect::<Vec<_>>().join("\n")
+}
+
+/// A picture or a sound in a result.
+fn media_of(block: &Value) -> Option<Media> {
+    let text = |key: &str| block.get(key).and_then(Value::as_str).map(str::to_owned);
+    let is_media = ["image", "audio"].contains(&block.get("type")?.as_str()?);
+    is_media.then_some(())?;
+    Some(Media {
+        mime_type: text("mimeType")?,
+        data: text("data")?,
+    })
 }
 
 /// A conversation, to be read by people and judges.
@@ -168,12 +188,13 @@ mod tests {
     }
 
     #[test]
-    fn e12_what_no_model_is_shown_yet_is_an_error_that_says_so() {
+    fn e12_a_user_can_show_something_and_a_model_can_not() {
         let image = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
-        let wrong = read_as(
-            &messages(json!([{"role": "user", "content": image}])),
-            str::to_owned,
-        );
-        assert!(wrong.unwrap_err().contains("holds an image"));
+        let read = |role: &str| {
+            let messages = messages(json!([{"role": role, "content": image}]));
+            read_as(&messages, str::to_owned)
+        };
+        assert_eq!(text(&read("user").unwrap()), "user: [image/png]");
+        assert!(read("assistant").unwrap_err().contains("holds an image"));
     }
 }

@@ -71,7 +71,8 @@ impl Gather {
                 self.body.extend(message.cloned().unwrap_or_default());
             }
             "content_block_start" => {
-                self.blocks.push(event["content_block"].clone());
+                let block = event["content_block"].as_object();
+                self.blocks.push(block.cloned().unwrap_or_default().into());
                 self.inputs.push(String::new());
             }
             "content_block_delta" => {
@@ -109,11 +110,11 @@ impl Gather {
             self.body.insert(key.clone(), value.clone());
         }
         let usage = self.body.entry("usage").or_insert_with(|| json!({}));
-        for (key, value) in event["usage"].as_object().into_iter().flatten() {
-            if !value.is_null() {
-                usage[key] = value.clone();
-            }
-        }
+        let (Value::Object(usage), Some(more)) = (usage, event["usage"].as_object()) else {
+            return;
+        };
+        let known = more.iter().filter(|(_, value)| !value.is_null());
+        usage.extend(known.map(|(key, value)| (key.clone(), value.clone())));
     }
 
     /// The reply as it would have come whole; without content if it did not begin.

@@ -69,6 +69,7 @@ fn only_endpoint_events_are_changed() {
         format!("data: {url}\n\n"),
         format!("event: message\ndata: {url}\n\n"),
         format!("event: endpoints\ndata: {url}\n\n"),
+        format!("\n\u{feff}event: endpoint\ndata: {url}\n\n"),
         format!("event: endpoint\nevent: message\ndata: {url}\n\n"),
         format!("event: endpoint\n\ndata: {url}\n\n"),
         format!("event: endpoint\ndata: {url}\ndata: more\n\n"),
@@ -83,6 +84,10 @@ fn only_endpoint_events_are_changed() {
         (
             "data: URL\nevent: endpoint\n\n",
             "data: URL\nevent: endpoint\n\n",
+        ),
+        (
+            "\u{feff}event: endpoint\ndata: URL\n\n",
+            "\u{feff}event: endpoint\ndata: URL\n\n",
         ),
         (
             "event:endpoint\r\ndata:URL\r\n\r\n",

@@ -1,0 +1,128 @@
+//! A recording at an address: of a server that has one, or of one that is started.
+
+use std::collections::BTreeMap;
+
+use proctor_core::event::{Blame, Outcome, TrialEnded};
+use proctor_core::redact::Redactor;
+use proctor_core::suite::Server;
+use proctor_core::suite::server::Transport;
+use proctor_run::proxy::{Admission, Bridge, ProxyError, ProxyOptions, ReverseProxy};
+use serde_json::json;
+
+use super::kept::{Kept, well};
+use super::say;
+use crate::args::{Format, RecordArgs};
+use crate::commands::stops::Stops;
+use crate::exit::Exit;
+use crate::output;
+
+/// What stands at the address.
+enum Offer {
+    Proxy(ReverseProxy),
+    Bridge(Bridge),
+}
+
+impl Offer {
+    async fn start(
+        server: &Server,
+        options: &ProxyOptions,
+        args: &RecordArgs,
+    ) -> Result<Self, ProxyError> {
+        // Most clients take an address and nothing else.
+        let admission = if args.no_token {
+            Admission::Open
+        } else {
+            Admission::Path
+        };
+        Ok(match server.transport {
+            Transport::Stdio { .. } => {
+                Self::Bridge(Bridge::start(server, options, args.port, admission).await?)
+            }
+            Transport::Http { .. } | Transport::Sse { .. } => {
+                Self::Proxy(ReverseProxy::start(server, options, args.port, admission).await?)
+            }
+        })
+    }
+
+    fn url(&self) -> &str {
+        match self {
+            Self::Proxy(proxy) => proxy.url(),
+            Self::Bridge(bridge) => bridge.url(),
+        }
+    }
+
+    fn headers(&self) -> &[(String, String)] {
+        match self {
+            Self::Proxy(proxy) => proxy.headers(),
+            Self::Bridge(bridge) => bridge.headers(),
+        }
+    }
+
+    async fn close(self) {
+        match self {
+            Self::Proxy(proxy) => proxy.close().await,
+            Self::Bridge(bridge) => bridge.close().await,
+        }
+    }
+}
+
+/// Offers a server at an address until somebody stops it.
+pub(super) async fn serve(
+    server: &Server,
+    options: &ProxyOptions,
+    args: &RecordArgs,
+    mut stops: Stops,
+    kept: Kept,
+    redactor: &Redactor,
+) -> anyhow::Result<Exit> {
+    let folder = kept.folder().display().to_string();
+    let offer = match Offer::start(server, options, args).await {
+        Ok(offer) => offer,
+        Err(error) => {
+            let ended = TrialEnded {
+                outcome: Outcome::Errored,
+                reason: Some(error.to_string()),
+                blame: Some(Blame::Infra),
+            };
+            output::error(&error.into(), redactor);
+            return Ok(end(kept, ended, Exit::Inconclusive, redactor));
+        }
+    };
+    let printed = print(&offer, &folder, args);
+    if printed.is_ok() {
+        stops.next().await;
+    }
+    tokio::select! {
+        () = offer.close() => {}
+        () = stops.next() => Exit::Interrupted.at_once(),
+    }
+    let exit = end(kept, well(), Exit::Ok, redactor);
+    printed?;
+    say(
+        &format!("stopped; see it with `proctor result view {folder}`"),
+        redactor,
+    );
+    Ok(exit)
+}
+
+fn print(offer: &Offer, folder: &str, args: &RecordArgs) -> anyhow::Result<()> {
+    match args.output.output {
+        Format::Text => output::result(&format!("{}\n", offer.url())),
+        Format::Json => {
+            let headers: BTreeMap<_, _> = offer.headers().iter().cloned().collect();
+            let document = json!({"url": offer.url(), "headers": headers, "run": folder});
+            output::json(&document)
+        }
+    }
+}
+
+fn end(kept: Kept, ended: TrialEnded, exit: Exit, redactor: &Redactor) -> Exit {
+    match kept.end(ended, exit.code()) {
+        Ok(()) => exit,
+        Err(error) => {
+            let error = anyhow::Error::new(error).context("the record is not complete");
+            output::error(&error, redactor);
+            Exit::Inconclusive
+        }
+    }
+}

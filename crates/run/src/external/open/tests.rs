@@ -1,0 +1,128 @@
+use std::os::unix::fs::PermissionsExt;
+
+use proctor_core::suite::agent::SkillMount;
+
+use super::*;
+
+/// An agent, as a suite has it.
+fn agent(builtin: &'static str, base_url: Option<&str>, key: Option<&str>) -> Agent {
+    Agent {
+        name: "the-agent".to_owned(),
+        kind: AgentKind::Builtin {
+            builtin,
+            model: Some(ModelRef::parse("openai:gpt-9").unwrap()),
+            base_url: base_url.map(str::to_owned),
+            api_key_variable: key.map(str::to_owned),
+        },
+        model_tap: false,
+        skills: None,
+    }
+}
+
+fn environment(pairs: &[(&str, &str)]) -> Environment {
+    let pairs = pairs.iter();
+    pairs
+        .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+        .collect()
+}
+
+fn access(agent: &Agent, env: &[(&str, &str)]) -> Result<Access, ExternalError> {
+    let external = External {
+        agent: agent.clone(),
+        version: OnceCell::new(),
+    };
+    external.access(&environment(env))
+}
+
+/// The place and the key that an agent is told.
+fn told(agent: &Agent, env: &[(&str, &str)]) -> Option<(String, String)> {
+    let access = access(agent, env).unwrap();
+    assert_eq!(access.model.as_deref(), Some("gpt-9"));
+    access
+        .endpoint
+        .map(|endpoint| (endpoint.base, endpoint.key))
+}
+
+#[test]
+fn an_agent_reaches_its_model_as_its_file_or_its_user_says() {
+    let pair = |base: &str, key: &str| Some((base.to_owned(), key.to_owned()));
+    let claude = agent("claude-code", None, None);
+    // It reads its own variables.
+    assert_eq!(told(&claude, &[("ANTHROPIC_API_KEY", "k")]), None);
+    assert_eq!(told(&claude, &[("CLAUDE_CODE_OAUTH_TOKEN", "k")]), None);
+    // A server of one's own may need no key.
+    let own = [("ANTHROPIC_BASE_URL", "http://h/v1/")];
+    assert_eq!(told(&claude, &own), pair("http://h", "none"));
+    let other = agent("claude-code", Some("http://o"), Some("MY_KEY"));
+    let keys = [("MY_KEY", "m"), ("ANTHROPIC_API_KEY", "k")];
+    assert_eq!(told(&other, &keys), pair("http://o", "m"));
+    // Codex reads nothing but its configuration.
+    let codex = agent("codex", None, None);
+    let usual = pair("https://api.openai.com/v1", "k");
+    assert_eq!(told(&codex, &[("OPENAI_API_KEY", "k")]), usual);
+    let own = [("OPENAI_API_KEY", "k"), ("OPENAI_BASE_URL", "http://h/v1")];
+    assert_eq!(told(&codex, &own), pair("http://h/v1", "k"));
+}
+
+#[test]
+fn a_missing_key_is_an_error_that_names_its_variables() {
+    let claude = agent("claude-code", None, None);
+    for env in [
+        &[][..],
+        &[("ANTHROPIC_API_KEY", "  ")],
+        &[("OPENAI_API_KEY", "k")],
+    ] {
+        let error = access(&claude, env).unwrap_err().to_string();
+        assert!(error.contains("`ANTHROPIC_API_KEY`"), "{error}");
+        assert!(!error.contains("BASE_URL"), "{error}");
+    }
+    let own = agent("claude-code", None, Some("MY_KEY"));
+    let error = access(&own, &[("ANTHROPIC_API_KEY", "k")]).unwrap_err();
+    assert!(error.to_string().contains("`MY_KEY`"), "{error}");
+}
+
+#[test]
+fn what_is_missing_is_said_before_anything_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |agent: &Agent, has_skills: bool| {
+        let path = folder.path().display().to_string();
+        let env = environment(&[("PATH", &path), ("OPENAI_API_KEY", "k")]);
+        External::open(agent, &env, has_skills).unwrap().map(drop)
+    };
+    let codex = agent("codex", None, None);
+    let error = open(&codex, false).unwrap_err().to_string();
+    assert!(
+        error.ends_with("install it with `npm install -g @openai/codex`"),
+        "{error}"
+    );
+    let program = folder.path().join("codex");
+    std::fs::write(&program, "").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(open(&codex, false), Ok(()));
+    let error = open(&codex, true).unwrap_err();
+    assert_eq!(error, ExternalError::NoSkills("the-agent".to_owned()));
+    let mounted = |path: &str| Agent {
+        skills: Some(SkillMount {
+            mount_path: Some(path.to_owned()),
+            tool_name: None,
+        }),
+        ..codex.clone()
+    };
+    assert_eq!(open(&mounted("./my/skills"), true), Ok(()));
+    for outside in ["/etc", "../x", "a/../../x"] {
+        let error = open(&mounted(outside), true).unwrap_err();
+        assert!(
+            matches!(error, ExternalError::SkillsOutside { .. }),
+            "{error}"
+        );
+    }
+    let tapped = Agent {
+        model_tap: true,
+        ..codex
+    };
+    assert!(matches!(
+        open(&tapped, false),
+        Err(ExternalError::ModelTap(_))
+    ));
+    assert!(External::open(&Agent::nobody(), &environment(&[]), false).is_none());
+}

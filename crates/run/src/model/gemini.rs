@@ -1,0 +1,162 @@
+//! Google's Gemini.
+//!
+//! Its main type is [`Gemini`].
+
+use proctor_core::model::{Arguments, Media, Message, Reply, Request, ToolCall, ToolResult, Turn};
+use serde_json::{Value, json};
+
+use super::ModelError;
+use super::http::Endpoint;
+use super::media;
+use super::quirks::{Quirks, Taken};
+use super::schema;
+use super::turns::{legal_name, said_back, told_to_call};
+use super::wire::Format;
+
+/// A model behind Gemini.
+#[derive(Debug)]
+pub struct Gemini {
+    name: String,
+    endpoint: Endpoint,
+    quirks: Quirks,
+}
+
+impl Gemini {
+    /// The address names the model.
+    pub(super) fn new(id: &str, endpoint: Endpoint) -> Self {
+        Self {
+            name: format!("gemini:{id}"),
+            endpoint,
+            quirks: Quirks::default(),
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) async fn ask(&self, request: &Request) -> Result<Reply, ModelError> {
+        media::check(Format::Gemini, request)?;
+        let answer = self.quirks.ask(&self.endpoint, request, body).await?;
+        answer.read(Format::Gemini, request, &self.endpoint)
+    }
+}
+
+fn body(request: &Request, taken: Taken) -> Value {
+    let mut body = json!({"contents": contents(&request.messages)});
+    let system = match (&request.must_call, taken.force) {
+        (Some(tool), false) => Some(told_to_call(request.system.as_deref(), tool)),
+        _ => request.system.clone(),
+    };
+    if let Some(system) = system.filter(|system| !system.is_empty()) {
+        body["systemInstruction"] = json!({"parts": [{"text": system}]});
+    }
+    if !request.tools.is_empty() {
+        let tools: Vec<Value> = request.tools.iter().map(tool).collect();
+        body["tools"] = json!([{"functionDeclarations": tools}]);
+    }
+    if let (Some(name), true) = (&request.must_call, taken.force) {
+        let config = json!({"mode": "ANY", "allowedFunctionNames": [name]});
+        body["toolConfig"] = json!({"functionCallingConfig": config});
+    }
+    if let Some(limit) = request.max_tokens {
+        let limit = limit.min(taken.longest.unwrap_or(limit));
+        body["generationConfig"]["maxOutputTokens"] = limit.into();
+    }
+    if let Some(temperature) = taken.temperature {
+        body["generationConfig"]["temperature"] = json!(temperature);
+    }
+    body
+}
+
+/// The conversation, without turns in which nothing is said: the API takes no empty ones.
+fn contents(messages: &[Message]) -> Vec<Value> {
+    let mut contents = Vec::new();
+    let mut latest: Option<&Turn> = None;
+    for message in messages {
+        let (role, parts) = match message {
+            Message::User(text) => ("user", vec![json!({"text": text})]),
+            Message::Media(media) => ("user", vec![inline(media)]),
+            Message::Assistant(turn) => {
+                latest = Some(turn);
+                ("model", parts(turn))
+            }
+            Message::Results(results) => {
+                let ids = latest.map(ids).unwrap_or_default();
+                (
+                    "user",
+                    results.iter().flat_map(|r| result(r, &ids)).collect(),
+                )
+            }
+        };
+        if !parts.is_empty() {
+            contents.push(json!({"role": role, "parts": parts}));
+        }
+    }
+    contents
+}
+
+fn inline(media: &Media) -> Value {
+    json!({"inlineData": {"mimeType": media.mime_type, "data": media.data}})
+}
+
+fn parts(turn: &Turn) -> Vec<Value> {
+    if let Some(all) = whole(turn) {
+        return all.clone();
+    }
+    let mut parts = Vec::new();
+    if !turn.text.is_empty() {
+        parts.push(json!({"text": turn.text}));
+    }
+    parts.extend(turn.calls.iter().map(|call| {
+        let args = said_back(&call.arguments);
+        json!({"functionCall": {"name": legal_name(&call.name), "args": args}})
+    }));
+    parts
+}
+
+/// The parts as they came, with their signatures, as long as the calls are still those that the model
+/// made.
+fn whole(turn: &Turn) -> Option<&Vec<Value>> {
+    let all = turn.thinking.first()?.raw.as_ref()?.as_array()?;
+    let names = all
+        .iter()
+        .filter_map(|part| part["functionCall"]["name"].as_str());
+    let is_sound = |call: &ToolCall| matches!(call.arguments, Arguments::Object(_));
+    let are_same = names.eq(turn.calls.iter().map(|call| call.name.as_str()));
+    (are_same && turn.calls.iter().all(is_sound)).then_some(all)
+}
+
+/// The ids that the provider gave to calls, beside ours.
+fn ids(turn: &Turn) -> Vec<(&str, &str)> {
+    let parts = whole(turn).into_iter().flatten();
+    let given = parts
+        .filter_map(|part| part.get("functionCall"))
+        .map(|call| call["id"].as_str());
+    let ours = turn.calls.iter().map(|call| call.id.as_str());
+    ours.zip(given)
+        .filter_map(|(ours, given)| Some((ours, given?)))
+        .collect()
+}
+
+/// What came of a call; pictures and sounds stand beside it.
+fn result(result: &ToolResult, ids: &[(&str, &str)]) -> Vec<Value> {
+    let (text, media) = media::of_result(Format::Gemini, result);
+    let key = if result.is_error { "error" } else { "output" };
+    let mut response = json!({"name": legal_name(&result.name), "response": {key: text}});
+    if let Some((_, given)) = ids.iter().find(|(ours, _)| *ours == result.id) {
+        response["id"] = (*given).into();
+    }
+    let mut parts = vec![json!({"functionResponse": response})];
+    parts.extend(media.into_iter().map(inline));
+    parts
+}
+
+fn tool(tool: &proctor_core::model::Tool) -> Value {
+    let fitted = schema::fit_subset(tool);
+    let mut declared = json!({"name": tool.name, "parametersJsonSchema": fitted.schema});
+    if let Some(description) = fitted.description {
+        declared["description"] = description.into();
+    }
+    declared
+}

@@ -1,0 +1,93 @@
+//! Which pictures and sounds a wire format takes, and where.
+
+use proctor_core::model::{Media, Message, Request, ToolResult};
+
+use super::ModelError;
+use super::wire::Format;
+
+/// Who shows something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    User,
+    Tool,
+}
+
+/// Refuses a question that shows what can't be sent.
+pub(super) fn check(format: Format, request: &Request) -> Result<(), ModelError> {
+    for message in &request.messages {
+        if let Message::Media(media) = message
+            && !is_taken(format, By::User, &media.mime_type)
+        {
+            let detail = format!("`{}` can't be sent over this API", media.mime_type);
+            return Err(ModelError::Rejected { detail });
+        }
+    }
+    Ok(())
+}
+
+/// What of a tool's result can be sent, and its text, which says what can't.
+pub(super) fn of_result(format: Format, result: &ToolResult) -> (String, Vec<&Media>) {
+    let (taken, left): (Vec<&Media>, Vec<&Media>) = result
+        .media
+        .iter()
+        .partition(|media| is_taken(format, By::Tool, &media.mime_type));
+    let mut text = result.text.clone();
+    for media in left {
+        text.push_str(&not_shown(media));
+    }
+    (text.trim_start().to_owned(), taken)
+}
+
+/// Whether tools show something.
+pub(super) fn is_shown(request: &Request) -> bool {
+    request.messages.iter().any(|message| match message {
+        Message::Results(results) => results.iter().any(|result| !result.media.is_empty()),
+        _ => false,
+    })
+}
+
+/// Whether a refusal is about pictures or sounds.
+pub(super) fn is_meant(detail: &str) -> bool {
+    ["image", "audio", "multimodal", "media"]
+        .iter()
+        .any(|word| detail.contains(word))
+}
+
+/// The question without what tools show, for a model that sees and hears nothing.
+pub(super) fn without(request: &Request) -> Request {
+    let mut request = request.clone();
+    for message in &mut request.messages {
+        if let Message::Results(results) = message {
+            for result in results {
+                for media in std::mem::take(&mut result.media) {
+                    result.text.push_str(&not_shown(&media));
+                }
+            }
+        }
+    }
+    request
+}
+
+fn not_shown(media: &Media) -> String {
+    format!("\n[{} is not shown: it is not taken here]", media.mime_type)
+}
+
+fn is_taken(format: Format, by: By, mime_type: &str) -> bool {
+    const PICTURES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
+    let is_picture = PICTURES.contains(&mime_type);
+    match (format, by) {
+        (Format::Chat, By::User) => is_picture || sound(mime_type).is_some(),
+        (Format::Chat, By::Tool) => false,
+        (Format::Responses | Format::Messages, _) => is_picture,
+        (Format::Gemini, _) => mime_type.starts_with("image/") || mime_type.starts_with("audio/"),
+    }
+}
+
+/// The word of Chat Completions for a kind of sound that it takes.
+pub(super) fn sound(mime_type: &str) -> Option<&'static str> {
+    match mime_type {
+        "audio/wav" | "audio/x-wav" | "audio/wave" => Some("wav"),
+        "audio/mpeg" | "audio/mp3" => Some("mp3"),
+        _ => None,
+    }
+}

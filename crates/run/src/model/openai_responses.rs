@@ -1,0 +1,181 @@
+//! OpenAI's Responses.
+//!
+//! Its main type is [`OpenAiResponses`]. Nothing is kept at the provider: the whole conversation is sent
+//! each time, with what the model thought in encrypted form.
+
+use proctor_core::model::{Message, Reply, Request, ToolCall, ToolResult, Turn};
+use serde_json::{Value, json};
+
+use super::ModelError;
+use super::http::Endpoint;
+use super::media;
+use super::quirks::{Quirks, Taken};
+use super::schema;
+use super::turns::{legal_name, said_back, told_error, told_to_call};
+use super::wire::{Format, media_url};
+
+/// A model behind Responses.
+#[derive(Debug)]
+pub struct OpenAiResponses {
+    name: String,
+    id: String,
+    endpoint: Endpoint,
+    quirks: Quirks,
+}
+
+impl OpenAiResponses {
+    pub(super) fn new(id: &str, endpoint: Endpoint) -> Self {
+        Self {
+            name: format!("openai-responses:{id}"),
+            id: id.to_owned(),
+            endpoint,
+            quirks: Quirks::default(),
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) async fn ask(&self, request: &Request) -> Result<Reply, ModelError> {
+        media::check(Format::Responses, request)?;
+        let body = |request: &Request, taken| self.body(request, taken);
+        let answer = self.quirks.ask(&self.endpoint, request, body).await?;
+        answer.read(Format::Responses, request, &self.endpoint)
+    }
+
+    fn body(&self, request: &Request, taken: Taken) -> Value {
+        let mut body = json!({"model": self.id, "input": input(request), "store": false});
+        if taken.thoughts {
+            body["include"] = json!(["reasoning.encrypted_content"]);
+        }
+        let system = match (&request.must_call, taken.force) {
+            (Some(tool), false) => Some(told_to_call(request.system.as_deref(), tool)),
+            _ => request.system.clone(),
+        };
+        if let Some(system) = system {
+            body["instructions"] = system.into();
+        }
+        if !request.tools.is_empty() {
+            body["tools"] = request.tools.iter().map(tool).collect();
+        }
+        if let (Some(name), true) = (&request.must_call, taken.force) {
+            body["tool_choice"] = json!({"type": "function", "name": name});
+        }
+        if let Some(limit) = request.max_tokens {
+            body["max_output_tokens"] = limit.min(taken.longest.unwrap_or(limit)).into();
+        }
+        if let Some(temperature) = taken.temperature {
+            body["temperature"] = json!(temperature);
+        }
+        body
+    }
+}
+
+fn input(request: &Request) -> Vec<Value> {
+    let mut all = Vec::new();
+    for message in &request.messages {
+        match message {
+            Message::User(text) => all.push(json!({"role": "user", "content": text})),
+            Message::Media(media) => {
+                let picture = json!({
+                    "type": "input_image",
+                    "image_url": media_url(media),
+                    "detail": "auto",
+                });
+                all.push(json!({"role": "user", "content": [picture]}));
+            }
+            Message::Assistant(turn) => all.extend(items(turn)),
+            Message::Results(results) => all.extend(results.iter().map(result)),
+        }
+    }
+    all
+}
+
+/// What the model said, in the order in which it did where that is known.
+fn items(turn: &Turn) -> Vec<Value> {
+    let said = |text: &str| json!({"role": "assistant", "content": text});
+    let Some(all) = whole(turn) else {
+        let mut items: Vec<Value> = thoughts(turn).cloned().collect();
+        if !turn.text.is_empty() {
+            items.push(said(&turn.text));
+        }
+        items.extend(turn.calls.iter().map(call));
+        return items;
+    };
+    let mut calls = turn.calls.iter();
+    let item = |item: &Value| match item["type"].as_str() {
+        Some("reasoning") => can_go_back(item).then(|| item.clone()),
+        Some("function_call") => calls.next().map(call),
+        Some("message") => {
+            let parts = item["content"].as_array().into_iter().flatten();
+            let text: String = parts.filter_map(|p| p["text"].as_str()).collect();
+            (!text.is_empty()).then(|| said(&text))
+        }
+        _ => None,
+    };
+    all.iter().filter_map(item).collect()
+}
+
+/// All items, if what was thought stood between others and the calls are still those.
+fn whole(turn: &Turn) -> Option<&Vec<Value>> {
+    let all = turn.thinking.first()?.raw.as_ref()?.as_array()?;
+    let ids = all.iter().filter(|item| item["type"] == "function_call");
+    let ids = ids.map(|item| item["call_id"].as_str().unwrap_or_default());
+    ids.eq(turn.calls.iter().map(|call| call.id.as_str()))
+        .then_some(all)
+}
+
+fn thoughts(turn: &Turn) -> impl Iterator<Item = &Value> {
+    let raw = turn
+        .thinking
+        .iter()
+        .filter_map(|thought| thought.raw.as_ref());
+    raw.filter(|item| item["type"] == "reasoning" && can_go_back(item))
+}
+
+/// What was thought is known by its encrypted form alone, since nothing is kept at the provider.
+fn can_go_back(item: &Value) -> bool {
+    item["encrypted_content"].is_string()
+}
+
+fn call(call: &ToolCall) -> Value {
+    json!({
+        "type": "function_call",
+        "call_id": call.id,
+        "name": legal_name(&call.name),
+        "arguments": said_back(&call.arguments).to_string(),
+    })
+}
+
+fn result(result: &ToolResult) -> Value {
+    let (text, media) = media::of_result(Format::Responses, result);
+    let text = told_error(&text, result.is_error);
+    let output = if media.is_empty() {
+        Value::from(text)
+    } else {
+        let mut parts = vec![json!({"type": "input_text", "text": text})];
+        parts.extend(
+            media
+                .into_iter()
+                .map(|media| json!({"type": "input_image", "image_url": media_url(media)})),
+        );
+        Value::Array(parts)
+    };
+    json!({"type": "function_call_output", "call_id": result.id, "output": output})
+}
+
+fn tool(tool: &proctor_core::model::Tool) -> Value {
+    let fitted = schema::fit(tool);
+    // Unless told otherwise, this API makes schemas strict, which most are not.
+    let mut function = json!({
+        "type": "function",
+        "name": tool.name,
+        "parameters": fitted.schema,
+        "strict": false,
+    });
+    if let Some(description) = fitted.description {
+        function["description"] = description.into();
+    }
+    function
+}
