@@ -1,6 +1,7 @@
 //! How tests find and start the fixtures: servers that misbehave on demand.
 //!
-//! The programs are `fixture-server`, `fixture-kubernetes` and `fixture-tee`; the crate's README lists what they can do.
+//! The programs are `fixture-server`, `fixture-agent`, `fixture-kubernetes` and `fixture-tee`; the crate's README lists
+//! what they can do.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

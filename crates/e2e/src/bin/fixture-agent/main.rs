@@ -126,7 +126,7 @@ impl Agent {
                 return self.idle();
             }
             Mode::Garbage => {
-                write_raw(b"thinking...\n{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":{}}\n[]\n7\n")?
+                write_raw(b"thinking...\n{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":{}}\n[]\n7\n")?;
             }
             Mode::LongLine => {
                 let line = vec![b'x'; 64 << 20];

@@ -142,13 +142,15 @@ fn listen() -> Listening {
 
 /// A suite in which an agent is to add two numbers.
 fn suite(agent: &Agent, server: &Value, rules: &str) -> Suite {
-    let suite = Suite::on(rules, &json!({"everything": server}));
     let kind = format!("builtin.{}", agent.name);
+    let agent = json!({"type": kind, "model": "scripted:model.yaml"});
+    suite_of(&agent, server, rules)
+}
+
+fn suite_of(agent: &Value, server: &Value, rules: &str) -> Suite {
+    let suite = Suite::on(rules, &json!({"everything": server}));
     let used = json!({"toolsUsed": [{"server": "everything", "tool": "get-sum"}]});
-    suite.eval(
-        &json!({"agent": {"type": kind, "model": "scripted:model.yaml"}}),
-        &json!({"assertions": used}),
-    );
+    suite.eval(&json!({"agent": agent}), &json!({"assertions": used}));
     suite.task("add", &json!({}));
     suite
 }
@@ -192,7 +194,7 @@ fn works(agent: &Agent, server: &Value) {
     let trials = run.trials().expect("they can be listed");
     let events = run.trial(&trials[0]).expect("it can be read");
     let options = proctor_core::fold::FoldOptions::default();
-    let folded = proctor_core::fold::fold(events, &run.blobs(), &options).expect("it folds");
+    let folded = proctor_core::fold::fold(events, run.blobs(), &options).expect("it folds");
     let calls = &folded.transcript.calls;
     assert_eq!(calls.len(), 1, "{calls:?}");
     let Request::Tool {
@@ -246,15 +248,12 @@ fn has_no_hands_of_its_own(agent: &Agent, seen: &Seen) {
 
 /// A model that is not there is no answer either, and is not waited for.
 fn is_alone(agent: &Agent) {
-    let suite = suite(agent, &stdio(&json!({})), RULES);
+    let file = json!({"type": "file", "path": "agent.yaml"});
+    let suite = suite_of(&file, &stdio(&json!({})), RULES);
     let builtin = json!({"type": agent.name, "model": "m-1", "baseUrl": "http://127.0.0.1:9/v1",
         "apiKey": "SOME_KEY"});
     let file = json!({"kind": "Agent", "metadata": {"name": "alone"}, "builtin": builtin});
     suite.write("agent.yaml", &file.to_string());
-    suite.eval(
-        &json!({"agent": {"type": "file", "path": "agent.yaml"}}),
-        &json!({}),
-    );
     let seen = run(agent, &suite);
     expect(&seen, Outcome::Errored, Some(Blame::Infra), "");
 }
@@ -320,6 +319,25 @@ fn goose_with_nobody_to_ask_is_an_error() {
 fn claude_codex_and_gemini_with_nobody_to_ask_are_errors() {
     if is_extended() {
         [&CLAUDE, &CODEX, &GEMINI].into_iter().for_each(is_alone);
+    }
+}
+
+/// Tools of a server that is slow to start are there when the model is first asked.
+#[test]
+fn every_agent_waits_for_a_slow_server() {
+    if !is_extended() {
+        return;
+    }
+    let rules = "
+  - when: {results: 0}
+    reply: {calls: [{tool: get-sum, arguments: {a: 20, b: 22}}]}
+  - reply: {text: The sum is 42.}
+";
+    let script = format!("sleep 4; exec {} stdio", everything());
+    let server = json!({"command": "sh", "args": ["-c", script]});
+    for agent in [&GOOSE, &CLAUDE, &CODEX, &GEMINI, &OPENCODE] {
+        let seen = run(agent, &suite(agent, &server, rules));
+        expect(&seen, Outcome::Passed, None, "");
     }
 }
 
