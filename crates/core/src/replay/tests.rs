@@ -88,7 +88,7 @@ fn recorded(events: impl IntoIterator<Item = What>) -> (tempfile::TempDir, Casse
 
 fn heard(tape: &mut Tape, purpose: Purpose, request: &Request) -> Result<(String, bool), String> {
     match tape.next(purpose, request, &digest(request)) {
-        Ok((take, drifts)) => Ok((take.turn.text, drifts)),
+        Ok((reply, drifts)) => Ok((reply.turn.text, drifts)),
         Err(missing) => Err(missing.to_string()),
     }
 }

@@ -211,14 +211,14 @@ impl Inside {
         let asked = self.record(ask, purpose, &question);
         if let Some(replay) = &self.replay {
             let digest = outline(&question.request);
-            let heard = replay.next(
+            let recorded = replay.next(
                 asked.ask,
                 purpose,
                 &question.request,
                 &digest,
                 &self.recorder,
             );
-            return Ok(self.hear(ask, &question, asked, heard));
+            return Ok(self.hear(ask, &question, &asked, recorded));
         }
         let Some((upstream, provider)) = &self.upstream else {
             return Err(Broken("there is no provider".to_owned()));
@@ -305,13 +305,13 @@ impl Inside {
         &self,
         ask: &Ask,
         question: &wire::Question,
-        asked: Pending,
+        asked: &Pending,
         heard: Result<Take, ModelError>,
     ) -> Response {
         let take = match heard {
             Ok(take) => take,
             Err(error) => {
-                self.failed(&asked, &error);
+                self.failed(asked, &error);
                 return refusal(ask.format, ErrorKind::Invalid, &error.to_string());
             }
         };
@@ -321,7 +321,7 @@ impl Inside {
             .clone()
             .filter(|raw| is_stream(raw) == question.stream);
         let reply = super::replay::reply(take);
-        let body = raw.unwrap_or_else(|| rendered(ask.format, question, &asked, &reply));
+        let body = raw.unwrap_or_else(|| rendered(ask.format, question, asked, &reply));
         let kind = if question.stream {
             "text/event-stream"
         } else {

@@ -18,7 +18,7 @@ use crate::agent::LoopLimits;
 const PATIENCE: Duration = Duration::from_secs(6);
 
 /// How long one is waited for that asks for patience.
-const LONG_PATIENCE: Duration = Duration::from_secs(60);
+const LONG_PATIENCE: Duration = Duration::from_mins(1);
 
 /// Why the tap ends a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]

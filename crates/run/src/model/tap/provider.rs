@@ -93,9 +93,10 @@ impl Provider {
             .flat_map(|query| query.split('&'))
             .filter(|pair| !pair.starts_with("key=") && !pair.is_empty())
             .collect();
-        let query = match kept.is_empty() {
-            true => String::new(),
-            false => format!("?{}", kept.join("&")),
+        let query = if kept.is_empty() {
+            String::new()
+        } else {
+            format!("?{}", kept.join("&"))
         };
         Some(format!("{base}{version}{rest}{query}"))
     }
