@@ -13,7 +13,7 @@ use crate::agent::LoopLimits;
 use crate::external::{Endpoint, External};
 use crate::model::serve::{ModelServer, Said, Served};
 use crate::model::tap::{ModelTap, Provider, TapEnd, TapOptions};
-use crate::model::{Format, Settings};
+use crate::model::{Format, Settings, Timeouts};
 
 /// A line that is open until this is dropped.
 pub(super) struct Line {
@@ -72,6 +72,8 @@ impl Line {
                 cost_usd: limits.max_cost_usd,
             },
             meter: trial.context.meter.clone(),
+            timeouts: Timeouts::default(),
+            waiting: trial.waiting.clone(),
             recorder: trial.recorder.clone(),
             replay: trial.replay.clone(),
         })
