@@ -14,7 +14,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::{BodyExt, Full, Limited};
 use proctor_core::event::{Body as Kept, ModelFailed, Purpose, What};
@@ -304,7 +304,13 @@ impl Inside {
         let shown = |text: &str| redactor.shown(text.as_bytes(), SHOWN);
         let error = failure::of_status(head.status, &head.headers, &said, shown);
         self.failed(&asked, &error);
-        let body = Full::new(said)
+        let told = match &self.upstream {
+            Some((_, provider)) => provider.without_key(said),
+            None => said,
+        };
+        let mut head = head;
+        head.headers.remove(CONTENT_LENGTH);
+        let body = Full::new(told)
             .map_err(|never| match never {})
             .boxed_unsync();
         Ok(http::Response::from_parts(head, body))

@@ -28,13 +28,15 @@ pub(crate) enum TapEnd {
     Limit(String),
     /// The run's budget is spent.
     Budget(String),
+    /// A limit on what the trial costs can't be kept.
+    Unpriced(String),
     /// The model is not there, or not for this key, or the record has no reply.
     Dead(String),
 }
 
 impl fmt::Display for TapEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Limit(why) | Self::Budget(why) | Self::Dead(why)) = self;
+        let (Self::Limit(why) | Self::Budget(why) | Self::Unpriced(why) | Self::Dead(why)) = self;
         f.write_str(why)
     }
 }
@@ -140,7 +142,7 @@ impl Standing {
             taken.turns += 1;
         }
         drop(taken);
-        self.overdrawn()
+        self.beyond(|used, limit| used >= limit)
     }
 
     /// Counts a reply, and gives what it cost.
@@ -150,6 +152,14 @@ impl Standing {
         taken.failing = None;
         taken.tokens += reply.usage.total();
         taken.cost_usd += cost.unwrap_or(0.0);
+        drop(taken);
+        if let (Some(limit), None) = (self.limits.cost_usd, cost) {
+            self.end(TapEnd::Unpriced(format!(
+                "a limit of ${limit} can't be kept: what `{model}` costs is unknown"
+            )));
+        }
+        // Even what is done can be too much.
+        self.beyond(|used, limit| used > limit);
         cost
     }
 
@@ -206,20 +216,22 @@ impl Standing {
         });
     }
 
-    /// What was taken beyond the trial's limits.
-    fn overdrawn(&self) -> Option<TapEnd> {
-        let taken = self.lock();
-        let tokens = self.limits.tokens.filter(|limit| taken.tokens >= *limit);
-        let cost = self
-            .limits
-            .cost_usd
-            .filter(|limit| taken.cost_usd >= *limit);
-        let why = match (tokens, cost) {
-            (Some(limit), _) => format!("{} tokens of {limit} are used", taken.tokens),
-            (_, Some(limit)) => format!("${:.4} of ${limit} are spent", taken.cost_usd),
+    /// What was taken beyond the trial's limits, in the words of the built-in loop.
+    fn beyond(&self, is_beyond: fn(f64, f64) -> bool) -> Option<TapEnd> {
+        #[expect(clippy::cast_precision_loss, reason = "nobody uses 2^53 tokens")]
+        let count = |tokens: u64| tokens as f64;
+        let (used, cost) = {
+            let taken = self.lock();
+            (taken.tokens, taken.cost_usd)
+        };
+        let tokens = self.limits.tokens;
+        let tokens = tokens.filter(|limit| is_beyond(count(used), count(*limit)));
+        let dollars = self.limits.cost_usd;
+        let why = match (tokens, dollars.filter(|limit| is_beyond(cost, *limit))) {
+            (Some(limit), _) => format!("the agent used {used} tokens of {limit}"),
+            (_, Some(limit)) => format!("the agent cost ${cost:.4} of ${limit}"),
             (None, None) => return None,
         };
-        drop(taken);
         Some(self.end(TapEnd::Limit(why)))
     }
 

@@ -104,6 +104,7 @@ impl Line {
         match self.tap.ended().await {
             TapEnd::Limit(why) => timed_out(why),
             TapEnd::Budget(why) => cancelled(why),
+            TapEnd::Unpriced(why) => errored(Blame::Suite, why),
             TapEnd::Dead(why) => errored(Blame::Infra, why),
         }
     }
