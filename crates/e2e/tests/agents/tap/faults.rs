@@ -1,0 +1,3 @@
+//! Providers that are not there, say no, or say nothing.
+
+use super::*;

@@ -1,0 +1,3 @@
+//! Runs of agents that are heard again, without anybody to ask.
+
+use super::*;
