@@ -9,7 +9,6 @@ mod replay;
 mod secrets;
 mod works;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use proctor_core::event::{Actor, Blame, Outcome, What};
@@ -21,7 +20,7 @@ use serde_json::{Value, json};
 
 use self::provider::{KEY, Served};
 use self::secrets::{Found, Search};
-use crate::cli::{answer, cache, ended, expect, is_extended, path_with};
+use crate::cli::{answer, cache, expect, is_extended, path_with};
 
 /// How long a trial with a real agent may take; the slowest takes ten seconds on an idle machine.
 const BOUND: Duration = Duration::from_mins(3);
@@ -45,10 +44,11 @@ struct Tapped {
 }
 
 const CLAUDE_CODE: Tapped = tapped("claude-code", None);
-const CODEX: Tapped = tapped("codex", None);
+// It has other tools for models that it knows: one that runs programs, and through that the servers'.
+const CODEX: Tapped = tapped("codex", Some("openai-responses:gpt-x"));
 const COPILOT: Tapped = tapped("copilot", Some("openai:gpt-x"));
 const CLAUDE_ACP: Tapped = tapped("claude-acp", None);
-const CODEX_ACP: Tapped = tapped("codex-acp", None);
+const CODEX_ACP: Tapped = tapped("codex-acp", Some("openai-responses:gpt-x"));
 const GEMINI: Tapped = tapped("gemini", None);
 const OPENCODE: Tapped = tapped("opencode", Some("openai:gpt-x"));
 const GOOSE: Tapped = tapped("goose", Some("anthropic:claude-x"));

@@ -126,6 +126,11 @@ impl ModelTap {
         self.inside.standing.ended().await
     }
 
+    /// Why the provider gave no answer, if it gave none in the end.
+    pub(crate) fn lost(&self) -> Option<String> {
+        self.inside.standing.lost()
+    }
+
     /// How often the agent asked its model for the task.
     #[cfg(test)]
     fn turns(&self) -> u32 {

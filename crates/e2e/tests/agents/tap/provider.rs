@@ -49,8 +49,21 @@ impl Served {
         let mut stdout = BufReader::new(stdout);
         stdout.read_line(&mut line).expect("it says where it is");
         let (_, address) = line.trim().rsplit_once("http://").expect("an address");
-        let gate = Gate::before(address.to_owned());
+        let gate = Gate::before(address.to_owned(), None);
         Self { child, gate }
+    }
+
+    /// The same, but its first question is put off for so many seconds.
+    pub(crate) fn busy(folder: &Path, rules: &str, seconds: u32) -> Self {
+        let mut served = Self::start(folder, rules);
+        let address = served.url().trim_start_matches("http://").to_owned();
+        let body = r#"{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}"#;
+        let length = body.len();
+        let first = format!(
+            "HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\nretry-after: {seconds}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+        );
+        served.gate = Gate::before(address, Some(first));
+        served
     }
 
     /// Where it is: `http://127.0.0.1:PORT`.
@@ -106,14 +119,22 @@ struct Gate {
 }
 
 impl Gate {
-    fn before(address: String) -> Self {
+    fn before(address: String, mut first: Option<String>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         let own = listener.local_addr().expect("it has an address");
         let heard: Arc<Mutex<Vec<u8>>> = Arc::default();
         let keeping = heard.clone();
         // It ends with the test's process.
         thread::spawn(move || {
-            for client in listener.incoming().flatten() {
+            for mut client in listener.incoming().flatten() {
+                if let Some(answer) = first.take() {
+                    // All of a short question; the rest of a long one need not be read.
+                    let _ = client.read(&mut [0; 64 * 1024]);
+                    let _ = client.write_all(answer.as_bytes());
+                    let _ = client.shutdown(Shutdown::Write);
+                    thread::spawn(move || std::io::copy(&mut client, &mut std::io::sink()));
+                    continue;
+                }
                 let Ok(server) = TcpStream::connect(&address) else {
                     continue;
                 };

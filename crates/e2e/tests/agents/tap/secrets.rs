@@ -48,9 +48,15 @@ impl Search {
 
 impl Found {
     fn look_at_processes(&mut self, root: u32, secret: &str) {
+        let of =
+            |pid: u32, file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let own = of(root, "cmdline");
         for pid in descendants(root) {
-            let read =
-                |file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            let read = |file: &str| of(pid, file);
+            // Proctor itself, on its way to become another program.
+            if read("cmdline") == own {
+                continue;
+            }
             let line = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
             for file in ["environ", "cmdline"] {
                 if String::from_utf8_lossy(&read(file)).contains(secret) {

@@ -58,6 +58,8 @@ struct Taken {
     cost_usd: f64,
     /// Since nothing but failures came.
     failing: Option<Failing>,
+    /// What the latest of them was.
+    reason: Option<String>,
 }
 
 /// A row of failures.
@@ -119,6 +121,12 @@ impl Standing {
 
     pub(super) fn is_over(&self) -> Option<TapEnd> {
         self.end.borrow().clone()
+    }
+
+    /// What the provider's last word was, if it was a failure.
+    pub(super) fn lost(&self) -> Option<String> {
+        let taken = self.lock();
+        taken.failing.and(taken.reason.clone())
     }
 
     #[cfg(test)]
@@ -186,6 +194,7 @@ impl Standing {
         } else if patience.is_zero() {
             self.end(TapEnd::Dead(why));
         } else {
+            self.lock().reason = Some(why.clone());
             let failing = self.put_off(wait.unwrap_or_default(), longest, patience);
             self.give_up(failing, TapEnd::Dead(why));
         }

@@ -209,7 +209,9 @@ async fn limits_end_the_trial() {
     let stage = Stage::new(tokens, None).await;
     assert_eq!(stage.say("go", 0, true).await.0, 200);
     assert_eq!(stage.say("go", 1, true).await.0, 400);
-    assert!(matches!(stage.tap.ended().await, TapEnd::Limit(why) if why.contains("107 tokens of 107")));
+    assert!(
+        matches!(stage.tap.ended().await, TapEnd::Limit(why) if why.contains("107 tokens of 107"))
+    );
     let fewer = LoopLimits {
         tokens: Some(106),
         ..LoopLimits::default()
@@ -217,7 +219,11 @@ async fn limits_end_the_trial() {
     let stage = Stage::new(fewer, None).await;
     assert_eq!(stage.say("go", 0, true).await.0, 200);
     let why = "the agent used 107 tokens of 106".to_owned();
-    assert_eq!(stage.tap.ended().await, TapEnd::Limit(why), "it need not ask again");
+    assert_eq!(
+        stage.tap.ended().await,
+        TapEnd::Limit(why),
+        "it need not ask again"
+    );
 }
 
 #[tokio::test]

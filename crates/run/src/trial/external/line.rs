@@ -10,7 +10,7 @@ use proctor_core::event::{Blame, TrialEnded};
 use super::super::Trial;
 use super::super::ending::{cancelled, errored, timed_out};
 use crate::agent::LoopLimits;
-use crate::external::{Endpoint, External};
+use crate::external::{Endpoint, External, Told};
 use crate::model::serve::{ModelServer, Said, Served};
 use crate::model::tap::{ModelTap, Provider, TapEnd, TapOptions};
 use crate::model::{Format, Settings, Timeouts};
@@ -106,6 +106,14 @@ impl Line {
             TapEnd::Budget(why) => cancelled(why),
             TapEnd::Unpriced(why) => errored(Blame::Suite, why),
             TapEnd::Dead(why) => errored(Blame::Infra, why),
+        }
+    }
+
+    /// Adds what the provider said to what the agent makes of it.
+    pub(super) fn explain(&self, told: &mut Told) {
+        if let (Some(error), Some(lost)) = (&mut told.error, self.tap.lost()) {
+            error.push_str(&format!("; {lost}"));
+            told.model_lost = true;
         }
     }
 
