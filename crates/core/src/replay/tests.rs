@@ -143,6 +143,18 @@ fn replies_are_found_by_how_far_the_work_has_come() {
 }
 
 #[test]
+fn a_trial_in_which_nobody_was_listened_to_says_so() {
+    let (_folder, cassette) = recorded([]);
+    let mut tape = cassette.tape("case", "agent", 1).unwrap().unwrap();
+    for purpose in [Purpose::Agent, Purpose::Side] {
+        let heard = heard(&mut tape, purpose, &request(0, "do"));
+        assert!(heard.unwrap_err().contains("only with `modelTap`"));
+    }
+    let judged = heard(&mut tape, Purpose::Judge, &request(0, "do"));
+    assert!(judged.unwrap_err().contains("no question to the judge"));
+}
+
+#[test]
 fn a_trial_that_is_not_there_is_none() {
     let (_folder, cassette) = recorded([]);
     assert!(cassette.tape("case", "agent", 1).unwrap().is_some());

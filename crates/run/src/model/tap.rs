@@ -12,8 +12,9 @@ mod tests;
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
-use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::{BodyExt, Full, Limited};
 use proctor_core::event::{Body as Kept, ModelFailed, Purpose, What};
@@ -28,7 +29,7 @@ pub(crate) use self::provider::Provider;
 use super::replay::Replay;
 use super::serve::{Ask, Route, refusal};
 use super::wire::{self, Envelope, ErrorKind, Format, is_side_call};
-use super::{Meter, ModelError, failure};
+use super::{Meter, ModelError, Timeouts, Waiting, failure};
 use crate::agent::LoopLimits;
 use crate::proxy::{Token, Upstream, passed};
 use crate::recorder::Recorder;
@@ -55,6 +56,10 @@ pub(crate) struct TapOptions {
     pub(crate) limits: LoopLimits,
     /// What the run may.
     pub(crate) meter: Arc<Meter>,
+    /// How long an answer is waited for.
+    pub(crate) timeouts: Timeouts,
+    /// The time that the trial spends waiting for its turn.
+    pub(crate) waiting: Waiting,
     /// Where it is kept.
     pub(crate) recorder: Recorder,
     /// What is heard again instead of asking.
@@ -72,6 +77,8 @@ struct Inside {
     token: Token,
     upstream: Option<(Upstream, Provider)>,
     name: String,
+    /// The longest silence of a provider that has a question to answer.
+    silence: Duration,
     recorder: Recorder,
     replay: Option<Replay>,
     standing: Standing,
@@ -92,7 +99,8 @@ impl ModelTap {
             name: options.name,
             recorder: options.recorder,
             replay: options.replay,
-            standing: Standing::new(options.limits, options.meter),
+            silence: options.timeouts.first_byte,
+            standing: Standing::new(options.limits, options.meter, options.waiting),
         });
         let serving = inside.clone();
         let web = Web::start(0, move |request| {
@@ -116,6 +124,11 @@ impl ModelTap {
     /// Waits until the tap has a reason to end the trial.
     pub(crate) async fn ended(&self) -> TapEnd {
         self.inside.standing.ended().await
+    }
+
+    /// Why the provider gave no answer, if it gave none in the end.
+    pub(crate) fn lost(&self) -> Option<String> {
+        self.inside.standing.lost()
     }
 
     /// How often the agent asked its model for the task.
@@ -229,21 +242,20 @@ impl Inside {
         let sent: Body = Full::new(body)
             .map_err(|never| match never {})
             .boxed_unsync();
-        match upstream
-            .send(http::Request::from_parts(head, sent), &path)
-            .await
-        {
-            Ok(response) => self.answered(response, asked).await,
-            Err(error) => {
-                let error = ModelError::Unavailable {
-                    retry_after: None,
-                    detail: error.to_string(),
-                };
-                self.failed(&asked, &error);
-                // As if the agent had asked there itself.
-                Err(Broken(error.to_string()))
-            }
-        }
+        let sent = upstream.send(http::Request::from_parts(head, sent), &path);
+        let error = match tokio::time::timeout(self.silence, sent).await {
+            Ok(Ok(response)) => return self.answered(response, asked).await,
+            Ok(Err(error)) => ModelError::Unavailable {
+                retry_after: None,
+                detail: error.to_string(),
+            },
+            Err(_) => ModelError::TimedOut {
+                after: self.silence,
+            },
+        };
+        self.failed(&asked, &error);
+        // As if the agent had asked there itself.
+        Err(Broken(error.to_string()))
     }
 
     /// Writes a question, and gives what its reply needs.
@@ -288,13 +300,22 @@ impl Inside {
             let body = Listening::new(body, asked, is_stream).boxed_unsync();
             return Ok(http::Response::from_parts(head, body));
         }
-        let said = Limited::new(body, MAX_MESSAGE).collect().await;
+        let said = Limited::new(body, MAX_MESSAGE).collect();
+        let Ok(said) = tokio::time::timeout(self.silence, said).await else {
+            return Err(Broken(asked.fell_silent()));
+        };
         let said = said.map_err(|error| Broken(error.to_string()))?.to_bytes();
         let redactor = &self.recorder;
         let shown = |text: &str| redactor.shown(text.as_bytes(), SHOWN);
         let error = failure::of_status(head.status, &head.headers, &said, shown);
         self.failed(&asked, &error);
-        let body = Full::new(said)
+        let told = match &self.upstream {
+            Some((_, provider)) => provider.without_key(said),
+            None => said,
+        };
+        let mut head = head;
+        head.headers.remove(CONTENT_LENGTH);
+        let body = Full::new(told)
             .map_err(|never| match never {})
             .boxed_unsync();
         Ok(http::Response::from_parts(head, body))
@@ -394,6 +415,14 @@ impl Pending {
     /// Notes that a reply made no sense, or broke off.
     fn broke(&self, detail: String) {
         self.inside.failed(self, &ModelError::Malformed { detail });
+    }
+
+    /// Notes that nothing more of a reply came, and gives what that means.
+    fn fell_silent(&self) -> String {
+        let after = self.inside.silence;
+        let error = ModelError::TimedOut { after };
+        self.inside.failed(self, &error);
+        error.to_string()
     }
 }
 

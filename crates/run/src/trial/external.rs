@@ -137,7 +137,10 @@ impl Trial {
         };
         // Before anything is judged, so that the record of the servers is whole.
         room.close().await;
-        let told = worked.map_err(|error| not_begun(&error))?;
+        let mut told = worked.map_err(|error| not_begun(&error))?;
+        if let Some(line) = &line {
+            line.explain(&mut told);
+        }
         self.charge(external, &told, line.is_some());
         let trouble = line.and_then(|line| line.trouble());
         self.look_at(&told, trouble.as_deref()).await?;
