@@ -118,6 +118,17 @@ impl ModelTap {
         self.inside.standing.ended().await
     }
 
+    /// Why the agent's last question for the task has no reply, if it has none: what it says then may be
+    /// anything, but is no answer of its model's.
+    pub(crate) fn lost(&self) -> Option<ModelError> {
+        self.inside.standing.lost()
+    }
+
+    /// Whether any question had a reply.
+    pub(crate) fn has_replies(&self) -> bool {
+        self.inside.standing.has_replies()
+    }
+
     /// How often the agent asked its model for the task.
     #[cfg(test)]
     fn turns(&self) -> u32 {
@@ -173,6 +184,10 @@ impl Inside {
             return Ok(refusal(route.format(), ErrorKind::NotFound, why));
         };
         let Some(path) = provider.path(route, request.uri().query()) else {
+            if *route != Route::Greeting {
+                let why = "the model tap does not pass this on";
+                return Ok(refusal(route.format(), ErrorKind::NotFound, why));
+            }
             return Ok(whole(
                 http::StatusCode::OK,
                 "text/plain",
@@ -288,8 +303,21 @@ impl Inside {
             let body = Listening::new(body, asked, is_stream).boxed_unsync();
             return Ok(http::Response::from_parts(head, body));
         }
-        let said = Limited::new(body, MAX_MESSAGE).collect().await;
-        let said = said.map_err(|error| Broken(error.to_string()))?.to_bytes();
+        let said = match Limited::new(body, MAX_MESSAGE).collect().await {
+            Ok(said) => said.to_bytes(),
+            Err(error) => {
+                let detail = format!("it broke off: {error}");
+                let retry_after = None;
+                self.failed(
+                    &asked,
+                    &ModelError::Unavailable {
+                        retry_after,
+                        detail: detail.clone(),
+                    },
+                );
+                return Err(Broken(detail));
+            }
+        };
         let redactor = &self.recorder;
         let shown = |text: &str| redactor.shown(text.as_bytes(), SHOWN);
         let error = failure::of_status(head.status, &head.headers, &said, shown);
@@ -394,6 +422,13 @@ impl Pending {
     /// Notes that a reply made no sense, or broke off.
     fn broke(&self, detail: String) {
         self.inside.failed(self, &ModelError::Malformed { detail });
+    }
+
+    /// Notes that a reply calls itself a success, and is an error.
+    fn refused(&self, error: &Value) {
+        let redactor = &self.inside.recorder;
+        let shown = |text: &str| redactor.shown(text.as_bytes(), SHOWN);
+        self.inside.failed(self, &failure::in_success(error, shown));
     }
 }
 

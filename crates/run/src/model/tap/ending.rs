@@ -51,8 +51,12 @@ struct Taken {
     turns: u32,
     tokens: u64,
     cost_usd: f64,
+    /// How many replies came, whatever they were for.
+    replies: u32,
     /// Since when nothing but failures came.
     failing: Option<Instant>,
+    /// Why the last question of the task has no reply, if it has none.
+    lost: Option<ModelError>,
 }
 
 impl Standing {
@@ -78,6 +82,16 @@ impl Standing {
 
     pub(super) fn is_over(&self) -> Option<TapEnd> {
         self.end.borrow().clone()
+    }
+
+    /// Why the last question of the task has no reply, if it has none.
+    pub(super) fn lost(&self) -> Option<ModelError> {
+        self.lock().lost.clone()
+    }
+
+    /// Whether any question had a reply.
+    pub(super) fn has_replies(&self) -> bool {
+        self.lock().replies > 0
     }
 
     #[cfg(test)]
@@ -109,6 +123,10 @@ impl Standing {
         let cost = self.meter.charge(purpose, model, &reply.usage);
         let mut taken = self.lock();
         taken.failing = None;
+        taken.replies += 1;
+        if purpose == Purpose::Agent {
+            taken.lost = None;
+        }
         taken.tokens += reply.usage.total();
         taken.cost_usd += cost.unwrap_or(0.0);
         cost
@@ -116,6 +134,12 @@ impl Standing {
 
     /// Counts a failure. One that does not pass by waiting ends the trial; others do when they last.
     pub(super) fn failed(&self, purpose: Purpose, error: &ModelError) {
+        if purpose == Purpose::Agent {
+            let mut taken = self.lock();
+            // What passes by waiting is asked again, and that is the same turn.
+            taken.turns -= u32::from(passes(error) && taken.turns > 0);
+            taken.lost = Some(error.clone());
+        }
         let patience = match error {
             ModelError::Key { .. } => Duration::ZERO,
             ModelError::Replay { .. } if purpose == Purpose::Agent => Duration::ZERO,
@@ -169,6 +193,17 @@ impl Standing {
     fn lock(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether a failure is none of the question's.
+fn passes(error: &ModelError) -> bool {
+    matches!(
+        error,
+        ModelError::RateLimited { .. }
+            | ModelError::Unavailable { .. }
+            | ModelError::TimedOut { .. }
+            | ModelError::Malformed { .. }
+    )
 }
 
 /// Gives a reason, unless there is one.

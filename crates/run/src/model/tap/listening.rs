@@ -12,7 +12,7 @@ use proctor_core::record::MAX_FRAME;
 use serde_json::Value;
 
 use super::Pending;
-use crate::model::wire::{self, Gathered};
+use crate::model::wire::{self, Gathered, Unread};
 use crate::proxy::causes;
 use crate::transport::frames::Bounded;
 use crate::web::Broken;
@@ -82,6 +82,7 @@ impl Heard {
         };
         match wire::reply(asked.format, &body, &asked.request) {
             Ok(reply) => asked.replied(&reply, raw.as_deref()),
+            Err(Unread::Error(error)) => asked.refused(&error),
             Err(why) => asked.broke(why.to_string()),
         }
     }
