@@ -41,6 +41,16 @@ pub(crate) enum Unfit {
     /// It has no model that it would take by itself, and none was named.
     #[error("{0} must be told which model to use: name one in `model`")]
     NoModel(&'static str),
+    /// It would not take the prompt for one.
+    #[error(
+        "{agent} would take the prompt for a command of its own, since it starts with `{word}`"
+    )]
+    Command {
+        /// The agent.
+        agent: &'static str,
+        /// The prompt's first word.
+        word: String,
+    },
     /// A text has a character that no argument can have.
     #[error("{0} has a NUL character, which can't be passed to a program")]
     Nul(&'static str),
@@ -120,10 +130,18 @@ impl Cli {
 
     /// What is started for an assignment.
     pub(crate) fn prepare(self, assignment: &Assignment) -> Result<Launch, Unfit> {
+        let mut assignment = assignment.clone();
+        if assignment.access.endpoint.is_some() {
+            // Whoever says where the model is, says with which key: no other goes there.
+            let is_key = |name: &&&str| name.contains("_KEY") || name.contains("_TOKEN");
+            for name in self.variables().iter().filter(is_key) {
+                assignment.environment.remove(*name);
+            }
+        }
         match self {
-            Self::ClaudeCode => Ok(claude_code::prepare(assignment)),
-            Self::Codex => codex::prepare(assignment),
-            Self::Copilot => Ok(copilot::prepare(assignment)),
+            Self::ClaudeCode => Ok(claude_code::prepare(&assignment)),
+            Self::Codex => codex::prepare(&assignment),
+            Self::Copilot => copilot::prepare(&assignment),
         }
     }
 
@@ -213,11 +231,23 @@ pub(crate) fn last_words(stderr: &str) -> String {
     }
 }
 
-/// Names that every agent takes, one for each server.
+/// The longest name of a server: behind it, the tool's has to find room in what a model takes.
+const LONGEST_ALIAS: usize = 32;
+
+/// Names that every agent takes, one for each server. Most put two underscores between a server and its
+/// tool, and look for the first two: a name has none in a row, and none at its ends.
 pub(super) fn aliases(servers: &[Offered]) -> Vec<String> {
     let mut taken: Vec<String> = Vec::new();
     for server in servers {
         let plain = plain(&server.name);
+        let words: Vec<&str> = plain.split('_').filter(|word| !word.is_empty()).collect();
+        let plain = match words.join("_") {
+            name if name.is_empty() => "server".to_owned(),
+            mut name => {
+                name.truncate(LONGEST_ALIAS);
+                name.trim_end_matches('_').to_owned()
+            }
+        };
         let mut alias = plain.clone();
         let mut number = 2;
         while taken.contains(&alias) {
@@ -232,14 +262,25 @@ pub(super) fn aliases(servers: &[Offered]) -> Vec<String> {
 /// A name with letters, digits, `_` and `-` alone, as agents write names of servers and tools.
 fn plain(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let name: String = name
-        .chars()
+    name.chars()
         .map(|c| if is_plain(c) { c } else { '_' })
-        .collect();
-    if name.is_empty() {
-        "server".to_owned()
+        .collect()
+}
+
+/// The word with which a prompt looks like a command of an agent's own: `/help`, and no path.
+pub(super) fn command(prompt: &str) -> Option<&str> {
+    let word = prompt.split_whitespace().next()?;
+    let name = word.strip_prefix('/')?;
+    (!name.is_empty() && !name.contains('/')).then_some(word)
+}
+
+/// A prompt that Claude takes for one, whatever it starts with: it looks for commands of its own at the
+/// very start, and nowhere else.
+pub(super) fn never_a_command(prompt: &str) -> String {
+    if prompt.starts_with('/') {
+        format!("\n{prompt}")
     } else {
-        name
+        prompt.to_owned()
     }
 }
 

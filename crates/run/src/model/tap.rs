@@ -126,9 +126,15 @@ impl ModelTap {
         self.inside.standing.ended().await
     }
 
-    /// Why the provider gave no answer, if it gave none in the end.
-    pub(crate) fn lost(&self) -> Option<String> {
+    /// Why the agent's last question for the task has no reply, if it has none: what it says then may be
+    /// anything, but is no answer of its model's.
+    pub(crate) fn lost(&self) -> Option<ModelError> {
         self.inside.standing.lost()
+    }
+
+    /// Whether any question had a reply.
+    pub(crate) fn has_replies(&self) -> bool {
+        self.inside.standing.has_replies()
     }
 
     /// How often the agent asked its model for the task.
@@ -186,6 +192,10 @@ impl Inside {
             return Ok(refusal(route.format(), ErrorKind::NotFound, why));
         };
         let Some(path) = provider.path(route, request.uri().query()) else {
+            if *route != Route::Greeting {
+                let why = "the model tap does not pass this on";
+                return Ok(refusal(route.format(), ErrorKind::NotFound, why));
+            }
             return Ok(whole(
                 http::StatusCode::OK,
                 "text/plain",
@@ -301,10 +311,19 @@ impl Inside {
             return Ok(http::Response::from_parts(head, body));
         }
         let said = Limited::new(body, MAX_MESSAGE).collect();
-        let Ok(said) = tokio::time::timeout(self.silence, said).await else {
-            return Err(Broken(asked.fell_silent()));
+        let said = match tokio::time::timeout(self.silence, said).await {
+            Ok(Ok(said)) => said.to_bytes(),
+            Ok(Err(error)) => {
+                let detail = format!("it broke off: {error}");
+                let error = ModelError::Unavailable {
+                    retry_after: None,
+                    detail: detail.clone(),
+                };
+                self.failed(&asked, &error);
+                return Err(Broken(detail));
+            }
+            Err(_) => return Err(Broken(asked.fell_silent())),
         };
-        let said = said.map_err(|error| Broken(error.to_string()))?.to_bytes();
         let redactor = &self.recorder;
         let shown = |text: &str| redactor.shown(text.as_bytes(), SHOWN);
         let error = failure::of_status(head.status, &head.headers, &said, shown);
@@ -423,6 +442,13 @@ impl Pending {
         let error = ModelError::TimedOut { after };
         self.inside.failed(self, &error);
         error.to_string()
+    }
+
+    /// Notes that a reply calls itself a success, and is an error.
+    fn refused(&self, error: &Value) {
+        let redactor = &self.inside.recorder;
+        let shown = |text: &str| redactor.shown(text.as_bytes(), SHOWN);
+        self.inside.failed(self, &failure::in_success(error, shown));
     }
 }
 

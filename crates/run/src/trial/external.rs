@@ -142,8 +142,9 @@ impl Trial {
             line.explain(&mut told);
         }
         self.charge(external, &told, line.is_some());
-        let trouble = line.and_then(|line| line.trouble());
-        self.look_at(&told, trouble.as_deref()).await?;
+        let trouble = line.as_ref().and_then(Line::trouble);
+        let lost = line.as_ref().and_then(Line::lost);
+        self.look_at(&told, trouble.as_deref(), lost).await?;
         let answer = told.answer.unwrap_or_default();
         self.recorder.record(What::AgentAnswered {
             text: Body::Text(answer.clone()),
@@ -160,7 +161,12 @@ impl Trial {
     }
 
     /// Why the work can't be graded, if it can't.
-    async fn look_at(&self, told: &Told, trouble: Option<&str>) -> Result<(), TrialEnded> {
+    async fn look_at(
+        &self,
+        told: &Told,
+        trouble: Option<&str>,
+        lost: Option<(Blame, String)>,
+    ) -> Result<(), TrialEnded> {
         let recorder = self.recorder.clone();
         let reading = tokio::task::spawn_blocking(move || {
             let facts = match recorder.written()? {
@@ -186,6 +192,7 @@ impl Trial {
             servers: &self.context.suite.servers,
             tools: &self.context.tools,
             trouble,
+            lost,
             limits: &self.limits,
         };
         if let Some(ended) = verdict(&work) {

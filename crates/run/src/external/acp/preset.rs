@@ -10,6 +10,7 @@ mod goose;
 mod opencode;
 
 use super::{Dialect, Plan};
+use crate::external::cli::command;
 use crate::external::{Assignment, Unfit};
 use crate::model::Format;
 
@@ -32,6 +33,9 @@ pub(super) struct Preset {
     pub(super) skills: Option<(&'static str, &'static str)>,
     /// What its words mean.
     pub(super) dialect: Dialect,
+    /// What people call it, if it takes a prompt that starts with `/` for a command of its own, and can't
+    /// be told otherwise.
+    pub(super) commands: Option<&'static str>,
     /// Whether it ends when its stdin is closed.
     pub(super) leaves: bool,
     /// Its arguments.
@@ -58,6 +62,10 @@ impl Preset {
 
     /// Adds what it needs for an assignment.
     pub(super) fn configure(&self, assignment: &Assignment, plan: &mut Plan) -> Result<(), Unfit> {
+        if let (Some(agent), Some(word)) = (self.commands, command(&assignment.prompt)) {
+            let word = word.to_owned();
+            return Err(Unfit::Command { agent, word });
+        }
         if assignment.access.endpoint.is_some() {
             // Whoever says where the model is, says with which key.
             for name in self.variables {

@@ -8,7 +8,7 @@ use proctor_core::model::Usage;
 use proctor_core::suite::server::AllowedTools;
 use serde_json::{Map, Value, json};
 
-use super::{aliases, body, plain, said, text};
+use super::{aliases, body, never_a_command, plain, said, text};
 use crate::external::{Assignment, Launch, Told, Way};
 
 /// How often a question to the model is repeated: without a limit, an outage takes minutes.
@@ -24,6 +24,8 @@ pub(super) fn prepare(assignment: &Assignment) -> Launch {
     };
     set("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
     set("CLAUDE_CODE_MAX_RETRIES", RETRIES);
+    // Else `@/etc/passwd` in a prompt would be read, and sent to the model.
+    set("CLAUDE_CODE_DISABLE_FILE_MENTIONS", "1");
     set("ENABLE_TOOL_SEARCH", "false");
     set("MCP_CONNECTION_NONBLOCKING", "0");
     if let Some(endpoint) = &access.endpoint {
@@ -60,7 +62,7 @@ pub(super) fn prepare(assignment: &Assignment) -> Launch {
             (servers, config(assignment).to_string()),
             (settings, permissions(assignment).to_string()),
         ],
-        stdin: Some(assignment.prompt.clone()),
+        stdin: Some(never_a_command(&assignment.prompt)),
     }
 }
 
@@ -200,6 +202,11 @@ impl Reader {
         let said_last = text(line, "result").and_then(said);
         // The subtype of an outage is `success`.
         if line["is_error"] != Value::Bool(true) {
+            // What it says without its model is no work: a command of its own that it found in the prompt.
+            if turns == Some(0) {
+                let words = said_last.as_deref().unwrap_or("nothing");
+                self.told.error = Some(format!("it never asked its model, and says: {words}"));
+            }
             self.told.answer = said_last;
         } else if subtype == Some("error_max_turns") {
             self.told.out_of_turns = true;

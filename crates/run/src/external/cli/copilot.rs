@@ -9,8 +9,8 @@ use proctor_core::model::Usage;
 use proctor_core::suite::server::AllowedTools;
 use serde_json::{Map, Value, json};
 
-use super::{aliases, body, said, text};
-use crate::external::{Assignment, Launch, Told, Way};
+use super::{Unfit, aliases, body, command, said, text};
+use crate::external::{Assignment, Launch, Offered, Told, Way};
 
 /// After how many attempts nobody waits for its model any more: it takes its time with the next.
 const ATTEMPTS: u64 = 2;
@@ -20,7 +20,11 @@ fn usage_file(assignment: &Assignment) -> PathBuf {
     assignment.home.join("usage.json")
 }
 
-pub(super) fn prepare(assignment: &Assignment) -> Launch {
+pub(super) fn prepare(assignment: &Assignment) -> Result<Launch, Unfit> {
+    if let Some(word) = command(&assignment.prompt) {
+        let (agent, word) = ("Copilot", word.to_owned());
+        return Err(Unfit::Command { agent, word });
+    }
     let access = &assignment.access;
     let servers = assignment.home.join("mcp.json");
     let mut env = assignment.environment.clone();
@@ -57,19 +61,66 @@ pub(super) fn prepare(assignment: &Assignment) -> Launch {
     if let (Some(model), None) = (&access.model, &access.endpoint) {
         args.push(format!("--model={model}"));
     }
-    Launch {
+    Ok(Launch {
         program: "copilot".to_owned(),
         args,
         env,
         files: vec![(servers, config(assignment).to_string())],
         stdin: Some(assignment.prompt.clone()),
-    }
+    })
+}
+
+/// What its own tools and permissions are called. A server of that name would bring them along.
+const OWN: [&str; 34] = [
+    "all",
+    "apply_patch",
+    "ask_user",
+    "bash",
+    "create",
+    "edit",
+    "exit_plan_mode",
+    "glob",
+    "grep",
+    "list_agents",
+    "list_bash",
+    "list_powershell",
+    "memory",
+    "none",
+    "powershell",
+    "read",
+    "read_agent",
+    "read_bash",
+    "read_powershell",
+    "report_intent",
+    "rg",
+    "shell",
+    "skill",
+    "sql",
+    "stop_bash",
+    "stop_powershell",
+    "store_memory",
+    "task",
+    "update_todo",
+    "url",
+    "view",
+    "web_fetch",
+    "web_search",
+    "write",
+];
+
+/// The names of the servers, none of which means anything else to it.
+fn names(servers: &[Offered]) -> Vec<String> {
+    let own = |alias: String| match OWN.contains(&alias.to_ascii_lowercase().as_str()) {
+        true => format!("{alias}-server"),
+        false => alias,
+    };
+    aliases(servers).into_iter().map(own).collect()
 }
 
 /// The servers' tools are there and no others, and those may be used that are allowed.
 fn permissions(assignment: &Assignment) -> Vec<String> {
     let mut words = Vec::new();
-    for (server, alias) in assignment.servers.iter().zip(aliases(&assignment.servers)) {
+    for (server, alias) in assignment.servers.iter().zip(names(&assignment.servers)) {
         words.push(format!("--available-tools={alias}"));
         match &server.allowed {
             AllowedTools::All => words.push(format!("--allow-tool={alias}")),
@@ -91,7 +142,7 @@ fn permissions(assignment: &Assignment) -> Vec<String> {
 
 fn config(assignment: &Assignment) -> Value {
     let mut servers = Map::new();
-    for (server, alias) in assignment.servers.iter().zip(aliases(&assignment.servers)) {
+    for (server, alias) in assignment.servers.iter().zip(names(&assignment.servers)) {
         let headers = |headers: &[(String, String)]| -> Map<String, Value> {
             let pairs = headers.iter();
             pairs.map(|(k, v)| (k.clone(), v.as_str().into())).collect()

@@ -204,9 +204,74 @@ fn names_stay_apart() {
         aliases(&servers)
     };
     assert_eq!(
-        names(&["a b", "a.b", "a_b", "é", ""]),
-        ["a_b", "a_b_2", "a_b_3", "_", "server"]
+        names(&["a b", "a.b", "a_b", "é", "", "-x"]),
+        ["a_b", "a_b_2", "a_b_3", "server", "server_2", "-x"]
     );
+    // Claude Code reads `mcp__k8s__prod___echo` as a tool of `k8s`, and denies it.
+    assert_eq!(
+        names(&["k8s (prod)", "my__srv", "_a_"]),
+        ["k8s_prod", "my_srv", "a"]
+    );
+    let long = "n".repeat(100);
+    assert_eq!(names(&[&long, &long])[1], format!("{}_2", "n".repeat(32)));
+}
+
+#[test]
+fn a_server_does_not_bring_tools_of_copilot_along() {
+    let servers = vec![offered("bash", stdio(), AllowedTools::All)];
+    let launch = prepared(Cli::Copilot, &assignment(servers));
+    let args = launch.args.join(" ");
+    assert!(
+        args.contains("--available-tools=bash-server --allow-tool=bash-server"),
+        "{args}"
+    );
+    assert!(launch.files[0].1.contains(r#"{"bash-server":{"#));
+}
+
+#[test]
+fn a_prompt_is_no_command_of_the_agent() {
+    let asked = |prompt: &str| Assignment {
+        prompt: prompt.to_owned(),
+        ..usual()
+    };
+    for (prompt, word) in [
+        ("/help", Some("/help")),
+        (" \n/compact now", Some("/compact")),
+        ("/tmp/x is full", None),
+        ("/ is full", None),
+        ("what is /help", None),
+        ("", None),
+    ] {
+        assert_eq!(command(prompt), word, "{prompt}");
+        let refused = Cli::Copilot.prepare(&asked(prompt)).err();
+        let expected = word.map(|word| Unfit::Command {
+            agent: "Copilot",
+            word: word.to_owned(),
+        });
+        assert_eq!(refused, expected, "{prompt}");
+    }
+    let launch = Cli::ClaudeCode.prepare(&asked("/help")).unwrap();
+    assert_eq!(launch.stdin.as_deref(), Some("\n/help"));
+    assert_eq!(launch.env["CLAUDE_CODE_DISABLE_FILE_MENTIONS"], "1");
+}
+
+#[test]
+fn a_place_that_the_suite_names_gets_no_other_key() {
+    for cli in [Cli::ClaudeCode, Cli::Codex, Cli::Copilot] {
+        let mut given = usual();
+        for name in cli.variables() {
+            given
+                .environment
+                .insert((*name).to_owned(), "mine".to_owned());
+        }
+        let launch = prepared(cli, &given);
+        let keys = |(name, value): (&String, &String)| {
+            let is_key = name.contains("_KEY") || name.contains("_TOKEN");
+            (is_key && value == "mine").then(|| name.clone())
+        };
+        let left: Vec<String> = launch.env.iter().filter_map(keys).collect();
+        assert!(left.is_empty(), "{cli:?}: {left:?}");
+    }
 }
 
 /// What a reader makes of lines, with the claims on the way.
@@ -264,6 +329,10 @@ fn claude_codes_answer_usage_and_calls_are_read() {
 #[test]
 fn claude_codes_failures_are_no_answers() {
     // Its outage calls itself a success.
+    let own = r#"{"type":"result","subtype":"success","is_error":false,"num_turns":0,"result":"Unknown command: /x","usage":{"input_tokens":0,"output_tokens":0}}"#;
+    let (told, _) = read(Cli::ClaudeCode, own, Ended::Exited(0), "");
+    let error = told.error.unwrap_or_default();
+    assert!(error.contains("never asked its model"), "{error}");
     let lost = r#"{"type":"result","subtype":"success","is_error":true,"terminal_reason":"api_error","num_turns":1,"result":"API Error: Connection refused","usage":{"input_tokens":0,"output_tokens":0},"permission_denials":[]}"#;
     let (told, _) = read(Cli::ClaudeCode, lost, Ended::Exited(1), "");
     assert_eq!(told.error.as_deref(), Some("API Error: Connection refused"));

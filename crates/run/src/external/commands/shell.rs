@@ -16,8 +16,10 @@ pub(super) enum Value {
     Prompt(String),
 }
 
-/// The shells that run what they are given as text.
-const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "ash"];
+/// The shells that run what they are given as text, and those that hand it to one.
+const SHELLS: [&str; 9] = [
+    "sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "su", "runuser",
+];
 
 /// The command, with its references.
 pub(super) fn render(values: &[Value]) -> Result<String, Unfit> {
@@ -65,6 +67,8 @@ struct Frame {
     /// The words of the simple command so far, without their quotes; the last one is not over.
     words: Vec<String>,
     in_word: bool,
+    /// It reads a word of its own as if that were a file.
+    has_here_string: bool,
 }
 
 /// Text that a command reads, up to a line of its own.
@@ -149,7 +153,10 @@ impl Scanner {
             '#' if !self.frame.in_word => self.is_comment = true,
             '(' => self.enter(Close::Parenthesis),
             ')' if self.frame.close == Close::Parenthesis => self.leave(),
-            '<' if behind.starts_with("<<") => return &behind[2..],
+            '<' if behind.starts_with("<<") => {
+                self.frame.has_here_string = true;
+                return &behind[2..];
+            }
             '<' if behind.starts_with('<') => return self.announce(&behind[1..]),
             '\n' => {
                 self.is_comment = false;
@@ -185,6 +192,7 @@ impl Scanner {
     fn end_command(&mut self) {
         self.frame.words.clear();
         self.frame.in_word = false;
+        self.frame.has_here_string = false;
     }
 
     fn enter(&mut self, close: Close) {
@@ -253,8 +261,10 @@ impl Scanner {
         let runs_text = |frame: &Frame| {
             let before = &frame.words[..frame.words.len() - usize::from(frame.in_word)];
             let is_option = |word: &String| word.starts_with('-') && word.contains('c');
+            let mut options = before.iter().rev().take_while(|word| word.starts_with('-'));
+            let reads_text = options.any(is_option) || frame.has_here_string;
             before.iter().any(|word| word == "eval")
-                || (before.last().is_some_and(is_option) && before.iter().any(|w| is_shell(w)))
+                || (reads_text && before.iter().any(|word| is_shell(word)))
         };
         let is_for_shell = |(document, _): &(Document, String)| document.is_for_shell;
         if frames.into_iter().any(runs_text) || self.document.as_ref().is_some_and(is_for_shell) {

@@ -56,10 +56,12 @@ struct Taken {
     turns: u32,
     tokens: u64,
     cost_usd: f64,
+    /// How many replies came, whatever they were for.
+    replies: u32,
     /// Since nothing but failures came.
     failing: Option<Failing>,
-    /// What the latest of them was.
-    reason: Option<String>,
+    /// Why the last question of the task has no reply, if it has none.
+    lost: Option<ModelError>,
 }
 
 /// A row of failures.
@@ -123,10 +125,14 @@ impl Standing {
         self.end.borrow().clone()
     }
 
-    /// What the provider's last word was, if it was a failure.
-    pub(super) fn lost(&self) -> Option<String> {
-        let taken = self.lock();
-        taken.failing.and(taken.reason.clone())
+    /// Why the last question of the task has no reply, if it has none.
+    pub(super) fn lost(&self) -> Option<ModelError> {
+        self.lock().lost.clone()
+    }
+
+    /// Whether any question had a reply.
+    pub(super) fn has_replies(&self) -> bool {
+        self.lock().replies > 0
     }
 
     #[cfg(test)]
@@ -158,6 +164,10 @@ impl Standing {
         let cost = self.meter.charge(purpose, model, &reply.usage);
         let mut taken = self.lock();
         taken.failing = None;
+        taken.replies += 1;
+        if purpose == Purpose::Agent {
+            taken.lost = None;
+        }
         taken.tokens += reply.usage.total();
         taken.cost_usd += cost.unwrap_or(0.0);
         drop(taken);
@@ -173,6 +183,12 @@ impl Standing {
 
     /// Counts a failure. One that does not pass by waiting ends the trial; others do when they last.
     pub(super) fn failed(&self, purpose: Purpose, error: &ModelError) {
+        if purpose == Purpose::Agent {
+            let mut taken = self.lock();
+            // What passes by waiting is asked again, and that is the same turn.
+            taken.turns -= u32::from(passes(error) && taken.turns > 0);
+            taken.lost = Some(error.clone());
+        }
         let longest = self.meter.patience().longest_asked;
         let (patience, wait) = match error {
             ModelError::Key { .. } | ModelError::Replay { .. } if purpose == Purpose::Agent => {
@@ -194,7 +210,6 @@ impl Standing {
         } else if patience.is_zero() {
             self.end(TapEnd::Dead(why));
         } else {
-            self.lock().reason = Some(why.clone());
             let failing = self.put_off(wait.unwrap_or_default(), longest, patience);
             self.give_up(failing, TapEnd::Dead(why));
         }
@@ -253,6 +268,17 @@ impl Standing {
     fn lock(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether a failure is none of the question's.
+fn passes(error: &ModelError) -> bool {
+    matches!(
+        error,
+        ModelError::RateLimited { .. }
+            | ModelError::Unavailable { .. }
+            | ModelError::TimedOut { .. }
+            | ModelError::Malformed { .. }
+    )
 }
 
 /// Gives a reason, unless there is one.

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::Pending;
-use crate::model::wire::{self, Gathered};
+use crate::model::wire::{self, Gathered, Unread};
 use crate::proxy::causes;
 use crate::transport::frames::Bounded;
 use crate::web::Broken;
@@ -99,6 +99,7 @@ impl Heard {
         };
         match wire::reply(asked.format, &body, &asked.request) {
             Ok(reply) => asked.replied(&reply, raw.as_deref()),
+            Err(Unread::Error(error)) => asked.refused(&error),
             Err(why) => asked.broke(why.to_string()),
         }
     }

@@ -245,6 +245,36 @@ async fn a_provider_that_is_not_there_ends_the_trial() {
 }
 
 #[tokio::test]
+async fn a_question_that_is_asked_again_is_one_turn() {
+    let turns = LoopLimits {
+        turns: Some(2),
+        ..LoopLimits::default()
+    };
+    let stage = Stage::new(turns, None).await;
+    assert!(!stage.tap.has_replies());
+    assert_eq!(stage.say("down", 0, false).await.0, 503);
+    assert!(matches!(
+        stage.tap.lost(),
+        Some(ModelError::Unavailable { .. })
+    ));
+    assert_eq!(stage.say("go", 0, false).await.0, 200);
+    assert_eq!((stage.tap.turns(), stage.tap.lost()), (1, None));
+    assert_eq!(stage.say("go", 1, false).await.0, 200);
+    assert_eq!(stage.say("go", 2, false).await.0, 400, "there are two");
+    assert!(stage.tap.has_replies());
+}
+
+#[tokio::test]
+async fn what_is_not_passed_on_is_not_answered_either() {
+    let stage = Stage::new(LoopLimits::default(), None).await;
+    let client = crate::transport::http::client().expect("a client");
+    let url = format!("{}/v1beta/models/m:countTokens", stage.tap.base());
+    let asked = client.post(url).header("x-goog-api-key", stage.tap.key());
+    let response = asked.body("{}").send().await.expect("the tap answers");
+    assert_eq!(response.status().as_u16(), 404);
+}
+
+#[tokio::test]
 async fn what_was_recorded_is_heard_again_byte_for_byte() {
     let first = Stage::new(LoopLimits::default(), None).await;
     let whole = first.say("go", 0, false).await;

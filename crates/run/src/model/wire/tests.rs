@@ -449,3 +449,19 @@ fn agents_ask_some_questions_for_themselves() {
         assert_eq!(is_side_call(&request), expected, "{said}");
     }
 }
+
+#[test]
+fn a_stream_without_its_end_does_not_tell_how_much_was_said() {
+    let start = json!({"type": "message_start", "message": {"content": [], "stop_reason": null,
+        "usage": {"input_tokens": 7, "output_tokens": 1}}});
+    let end = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"},
+        "usage": {"output_tokens": 40}});
+    for (events, output) in [(vec![&start], None), (vec![&start, &end], Some(40))] {
+        let mut gathered = Gathered::new(Format::Messages);
+        for event in events {
+            gathered.take(format!("data: {event}\n\n").as_bytes());
+        }
+        let read = reply(Format::Messages, &gathered.end(), &Request::default()).unwrap();
+        assert_eq!((read.usage.input, read.usage.output), (Some(7), output));
+    }
+}

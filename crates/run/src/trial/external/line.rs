@@ -13,7 +13,7 @@ use crate::agent::LoopLimits;
 use crate::external::{Endpoint, External, Told};
 use crate::model::serve::{ModelServer, Said, Served};
 use crate::model::tap::{ModelTap, Provider, TapEnd, TapOptions};
-use crate::model::{Format, Settings, Timeouts};
+use crate::model::{Format, ModelError, Settings, Timeouts};
 
 /// A line that is open until this is dropped.
 pub(super) struct Line {
@@ -114,6 +114,21 @@ impl Line {
         if let (Some(error), Some(lost)) = (&mut told.error, self.tap.lost()) {
             error.push_str(&format!("; {lost}"));
             told.model_lost = true;
+        }
+    }
+
+    /// Why what the agent says is not its model's answer, and who is to blame, if it is not.
+    pub(super) fn lost(&self) -> Option<(Blame, String)> {
+        match self.tap.lost() {
+            // What was asked is the agent's affair.
+            Some(error @ (ModelError::Rejected { .. } | ModelError::ContextOverflow { .. })) => {
+                Some((Blame::Agent, error.to_string()))
+            }
+            Some(error) => Some((Blame::Infra, error.to_string())),
+            None if !self.tap.has_replies() => {
+                Some((Blame::Agent, "it never asked its model".to_owned()))
+            }
+            None => None,
         }
     }
 

@@ -26,6 +26,8 @@ pub(super) struct Work<'a> {
     pub(super) tools: &'a BTreeMap<String, Vec<String>>,
     /// What its script has no answer to.
     pub(super) trouble: Option<&'a str>,
+    /// Why the last that it asked its model has no reply, and whose fault that is, where that is seen.
+    pub(super) lost: Option<(Blame, String)>,
     pub(super) limits: &'a Limits,
 }
 
@@ -48,13 +50,17 @@ pub(super) fn verdict(work: &Work<'_>) -> Option<TrialEnded> {
         return Some(timed_out(out_of_turns(work.limits)));
     }
     if let Some(error) = &told.error {
-        let blame = if told.model_lost {
-            Blame::Infra
-        } else {
-            Blame::Agent
+        let seen = work.lost.as_ref().map(|(blame, _)| *blame);
+        let blame = match (told.model_lost, seen) {
+            (true, _) => Blame::Infra,
+            (false, seen) => seen.unwrap_or(Blame::Agent),
         };
         let reason = format!("the agent ended with an error: {error}{}", unreached(told));
         return Some(errored(blame, reason));
+    }
+    if let Some((blame, why)) = &work.lost {
+        let reason = format!("what the agent says is no answer of its model's: {why}");
+        return Some(errored(*blame, reason));
     }
     if let Some(reason) = forbidden(work) {
         return Some(failed(Blame::Agent, reason));

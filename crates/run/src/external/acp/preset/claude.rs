@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::Preset;
 use crate::external::acp::{Dialect, Plan};
+use crate::external::cli::never_a_command;
 use crate::external::{Assignment, Unfit};
 use crate::model::Format;
 
@@ -25,12 +26,15 @@ pub(super) static PRESET: Preset = Preset {
     ],
     skills: Some((".claude/skills", "Skill")),
     dialect: Dialect::Claude,
+    commands: None,
     leaves: true,
     args: &[],
     env: &[
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
         // Without a limit, an outage takes minutes.
         ("CLAUDE_CODE_MAX_RETRIES", "2"),
+        // Else `@/etc/passwd` in a prompt could be read, and sent to the model.
+        ("CLAUDE_CODE_DISABLE_FILE_MENTIONS", "1"),
         ("ENABLE_TOOL_SEARCH", "false"),
         ("MCP_CONNECTION_NONBLOCKING", "0"),
         ("DISABLE_AUTOUPDATER", "1"),
@@ -59,6 +63,7 @@ fn configure(assignment: &Assignment, plan: &mut Plan) -> Result<(), Unfit> {
     if let Some(turns) = assignment.max_turns {
         options["maxTurns"] = turns.into();
     }
+    plan.opening.prompt = never_a_command(&assignment.prompt);
     plan.opening.meta = Some(json!({"claudeCode": {"options": options}}));
     Ok(())
 }

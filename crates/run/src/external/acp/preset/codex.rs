@@ -22,6 +22,7 @@ pub(super) static PRESET: Preset = Preset {
     variables: &["OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_API_KEY"],
     skills: None,
     dialect: Dialect::Codex,
+    commands: Some("Codex"),
     leaves: true,
     args: &[],
     env: &[],

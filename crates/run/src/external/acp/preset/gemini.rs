@@ -20,6 +20,7 @@ pub(super) static PRESET: Preset = Preset {
     variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL"],
     skills: Some((".gemini/skills", "activate_skill")),
     dialect: Dialect::Gemini,
+    commands: Some("Gemini CLI"),
     leaves: false,
     args: &["--acp", "--skip-trust"],
     env: &[

@@ -30,6 +30,7 @@ pub(super) static PRESET: Preset = Preset {
     ],
     skills: Some((".goose/skills", "load_skill")),
     dialect: Dialect::Goose,
+    commands: Some("goose"),
     leaves: true,
     args: &["acp"],
     env: &[

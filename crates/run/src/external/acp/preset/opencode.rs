@@ -31,6 +31,7 @@ pub(super) static PRESET: Preset = Preset {
     ],
     skills: Some((".opencode/skills", "skill")),
     dialect: Dialect::Opencode,
+    commands: Some("opencode"),
     leaves: true,
     args: &["acp"],
     env: &[

@@ -46,6 +46,21 @@ fn every_name_of_a_suite_has_its_preset() {
 }
 
 #[test]
+fn a_prompt_is_no_command_of_the_agent() {
+    let assignment = Assignment {
+        prompt: "/compact".to_owned(),
+        ..assignment(vec![server("a", AllowedTools::All)])
+    };
+    for name in PRESETS {
+        let prepared = Acp::Preset(name).prepare(&assignment);
+        match name {
+            "claude-acp" => assert_eq!(prepared.unwrap().opening.prompt, "\n/compact"),
+            _ => assert!(matches!(prepared, Err(Unfit::Command { .. })), "{name}"),
+        }
+    }
+}
+
+#[test]
 fn servers_are_told_of_as_the_protocol_has_it() {
     let mut sse = http("c");
     sse.way = Way::Sse {

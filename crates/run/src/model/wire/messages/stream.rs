@@ -123,6 +123,12 @@ impl Gather {
             self.body.remove("content");
             return Value::Object(self.body);
         }
+        // How much was said is told at the end. Without one, what the start says is a guess.
+        if self.body.get("stop_reason").is_none_or(Value::is_null)
+            && let Some(Value::Object(usage)) = self.body.get_mut("usage")
+        {
+            usage.remove("output_tokens");
+        }
         for (block, input) in self.blocks.iter_mut().zip(self.inputs) {
             if !input.is_empty() {
                 block["input"] = match serde_json::from_str(&input) {

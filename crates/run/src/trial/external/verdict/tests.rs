@@ -54,6 +54,7 @@ fn check(
         servers: &[server(allowed)],
         tools: &BTreeMap::new(),
         trouble,
+        lost: None,
         limits: &Limits {
             max_turns: Some(3),
             ..Limits::default()
@@ -149,4 +150,33 @@ fn a_server_that_dies_is_to_blame_whatever_the_agent_says() {
     };
     let expected = Some((Outcome::Errored, Some(Blame::Server), "code 7"));
     check(&broken, &died(false), AllowedTools::All, None, expected);
+}
+
+#[test]
+fn what_is_said_without_a_model_is_no_answer() {
+    let facts = seen(&["echo"]);
+    let ended = |told: &Told, blame: Blame| {
+        let work = Work {
+            told,
+            facts: &facts,
+            servers: &[server(AllowedTools::All)],
+            tools: &BTreeMap::new(),
+            trouble: None,
+            lost: Some((blame, "nobody there".to_owned())),
+            limits: &Limits::default(),
+        };
+        let ended = verdict(&work).expect("it can't be graded");
+        assert_eq!(ended.outcome, Outcome::Errored);
+        (ended.blame, ended.reason.unwrap_or_default())
+    };
+    for blame in [Blame::Infra, Blame::Agent] {
+        let (found, reason) = ended(&done(), blame);
+        assert_eq!(found, Some(blame));
+        assert!(reason.contains("nobody there"), "{reason}");
+    }
+    let broken = Told {
+        error: Some("exit 1".to_owned()),
+        ..Told::default()
+    };
+    assert_eq!(ended(&broken, Blame::Infra).0, Some(Blame::Infra));
 }
