@@ -91,11 +91,7 @@ impl Redactor {
             What::AgentAnswered { text } => What::AgentAnswered {
                 text: self.body(text),
             },
-            What::AgentStarted(started) => What::AgentStarted(AgentStarted {
-                command: self.command(started.command),
-                version: self.optional(started.version),
-                skill_tool: self.optional(started.skill_tool),
-            }),
+            What::AgentStarted(started) => What::AgentStarted(self.started(started)),
             What::AgentWrote { line } => What::AgentWrote {
                 line: self.body(line),
             },
@@ -216,6 +212,15 @@ impl Redactor {
                 Err(_) => self.owned(text),
             }),
             other @ (Body::Blob { .. } | Body::Cut { .. }) => other,
+        }
+    }
+
+    fn started(&self, started: AgentStarted) -> AgentStarted {
+        AgentStarted {
+            command: self.command(started.command),
+            version: self.optional(started.version),
+            skill_tool: self.optional(started.skill_tool),
+            purpose: started.purpose,
         }
     }
 
