@@ -7,3 +7,6 @@
 
 mod acp;
 mod cli;
+mod compared;
+mod judges;
+mod surveyed;

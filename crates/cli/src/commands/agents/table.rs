@@ -107,9 +107,11 @@ fn table(surveys: &[Survey], width: usize) -> String {
     let mut out = String::new();
     for (style, row) in &rows {
         let gap = |at: usize| " ".repeat(widths[at] - row[at].width() + 2);
-        let rest: String = (1..columns)
-            .map(|at| format!("{}{}", row[at], gap(at)))
-            .collect();
+        let mut rest = String::new();
+        for (at, cell) in row.iter().enumerate().take(columns).skip(1) {
+            rest.push_str(cell);
+            rest.push_str(&gap(at));
+        }
         let rest = cut(rest.trim_end(), width.saturating_sub(widths[0] + 2));
         let line = format!("{style}{}{style:#}{}{rest}", row[0], gap(0));
         out.push_str(line.trim_end());
