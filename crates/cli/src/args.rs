@@ -1,5 +1,6 @@
 //! The arguments of every command.
 
+mod agents;
 mod check;
 mod evals;
 mod model;
@@ -16,6 +17,7 @@ use proctor_core::plan::{LabelSelector, PlanOptions, Selection};
 use proctor_core::suite::LimitFlags;
 use proctor_run::client::Timeouts;
 
+pub(crate) use self::agents::AgentsArgs;
 pub(crate) use self::check::{CheckArgs, RunArgs};
 pub(crate) use self::evals::{
     EvalServersArgs, EvalsCommand, EvalsInitArgs, EvalsListArgs, EvalsRunArgs, EvalsServeArgs,
@@ -51,6 +53,7 @@ pub(crate) enum Command {
     Tools(ToolsArgs),
     Call(CallArgs),
     Record(RecordArgs),
+    Agents(AgentsArgs),
     #[command(subcommand)]
     Result(ResultCommand),
     #[command(subcommand)]

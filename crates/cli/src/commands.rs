@@ -1,5 +1,6 @@
 //! One module for each command.
 
+pub(crate) mod agents;
 pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod evals;

@@ -61,6 +61,7 @@ fn main() -> std::process::ExitCode {
             Err(error) => Err(error),
         },
         Command::Result(ResultCommand::View(args)) => commands::view::run(&args),
+        Command::Agents(args) => commands::agents::run(&args),
         Command::Evals(command) => commands::evals::run(&command),
         Command::Model(ModelCommand::Serve(args)) => commands::model::serve(&args),
         Command::Schema(args) => commands::schema::run(&args),

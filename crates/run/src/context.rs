@@ -36,6 +36,15 @@ impl Worker {
             Self::Nobody | Self::External(_) => None,
         }
     }
+
+    /// Its model, as `provider:id`; the agent's name, if only the agent knows.
+    pub fn model_name(&self) -> Option<String> {
+        match self {
+            Self::Nobody => None,
+            Self::Model(model) => Some(model.name().to_owned()),
+            Self::External(external) => Some(external.asked_model()),
+        }
+    }
 }
 
 /// What all trials of a run share.

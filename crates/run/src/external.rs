@@ -9,16 +9,24 @@ mod acp;
 mod assignment;
 mod cli;
 mod commands;
+mod judge;
+mod line;
 mod open;
 mod program;
+mod stage;
+mod survey;
 mod version;
 
 use proctor_core::suite::agent::{Agent, AgentKind, Commands};
 
 pub(crate) use self::assignment::{Access, Assignment, Endpoint, Launch, Offered, Told, Way};
 pub(crate) use self::cli::{Cli, Unfit, last_words};
+pub use self::judge::JudgeProgram;
+pub(crate) use self::line::{Line, LineError, LineOptions};
 pub use self::open::{External, ExternalError};
 pub(crate) use self::program::{Post, StartError, Started};
+pub(crate) use self::stage::Stage;
+pub use self::survey::{Key, Program, Survey, ask_versions, survey, survey_known};
 use crate::model::Format;
 
 /// How an agent is started and understood.

@@ -28,11 +28,15 @@ use std::time::Duration;
 
 use proctor_core::model::{Reply, Request};
 
+use crate::external::JudgeProgram;
+use crate::recorder::Recorder;
+
 pub use self::anthropic::Anthropic;
 pub use self::asker::{AskError, Asked, Asker, Waiting};
 pub(crate) use self::asks::Asks;
 pub use self::gemini::Gemini;
 pub use self::meter::{Account, Budget, Meter, Spent};
+pub(crate) use self::open::key_variable;
 pub use self::open::{OpenError, Settings, Timeouts};
 pub use self::openai::OpenAi;
 pub use self::openai_responses::OpenAiResponses;
@@ -56,6 +60,8 @@ pub enum Model {
     Recorded(String),
     /// Google's Gemini.
     Gemini(Box<Gemini>),
+    /// A program that is given the question as a prompt. It judges, and does nothing else.
+    Program(Box<JudgeProgram>),
 }
 
 /// Why a model gave no reply.
@@ -132,6 +138,7 @@ impl Model {
             Self::Anthropic(model) => model.name(),
             Self::Recorded(name) => name,
             Self::Gemini(model) => model.name(),
+            Self::Program(program) => program.name(),
         }
     }
 
@@ -146,6 +153,19 @@ impl Model {
                 detail: "its models are not there to be asked".to_owned(),
             }),
             Self::Gemini(model) => model.ask(request).await,
+            Self::Program(program) => program.ask(request, &Recorder::nothing()).await,
+        }
+    }
+
+    /// Asks once, for a trial: what a program does then is in its record.
+    pub(crate) async fn ask_for(
+        &self,
+        request: &Request,
+        recorder: &Recorder,
+    ) -> Result<Reply, ModelError> {
+        match self {
+            Self::Program(program) => program.ask(request, recorder).await,
+            model => model.ask(request).await,
         }
     }
 }

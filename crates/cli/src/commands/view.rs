@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proctor_core::duration;
-use proctor_core::event::{Body, Direction, Event, What};
+use proctor_core::event::{Body, Direction, Event, Purpose, What};
 use proctor_core::printable::printable;
 use proctor_core::record::{EventReader, RecordError, RunReader, TrialFile};
 use proctor_core::verdict::Verdict;
@@ -237,7 +237,11 @@ impl View<'_> {
             }
             What::AgentStarted(started) => {
                 let version = after(", version ", started.version.as_deref().unwrap_or_default());
-                format!("agent started: {}{version}", started.command.join(" "))
+                let who = match started.purpose {
+                    Purpose::Judge => "judge",
+                    Purpose::Agent | Purpose::Side => "agent",
+                };
+                format!("{who} started: {}{version}", started.command.join(" "))
             }
             What::AgentWrote { line } => format!("agent wrote: {}", self.body(line)?),
             What::AgentClaimed(claim) => {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Body;
+use super::{Body, Purpose};
 use crate::model::Usage;
 
 /// An external agent was started.
@@ -17,6 +17,17 @@ pub struct AgentStarted {
     /// Its tool that loads skills, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill_tool: Option<String>,
+    /// What for: to do the task, or to judge it. All that it writes up to its end is for that too.
+    #[serde(default, skip_serializing_if = "is_for_the_task")]
+    pub purpose: Purpose,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes by reference"
+)]
+fn is_for_the_task(purpose: &Purpose) -> bool {
+    *purpose == Purpose::Agent
 }
 
 /// A call that an external agent says it made, or wanted to make.

@@ -9,10 +9,11 @@ use crate::model::{Stop, Usage};
 use crate::verdict::Verdict;
 
 /// For whom a model is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Purpose {
     /// To do the task.
+    #[default]
     Agent,
     /// By an agent, beside the task: a title, a guess at the next prompt.
     Side,

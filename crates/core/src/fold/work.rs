@@ -190,6 +190,8 @@ pub(crate) struct WorkFold {
     /// When the phase that the trial is in started.
     phase_at: Option<u64>,
     last_at: Option<u64>,
+    /// The program that runs is a judge.
+    is_judging: bool,
     /// For whom the questions are that have no reply yet.
     purposes: HashMap<u64, Purpose>,
 }
@@ -210,6 +212,7 @@ impl WorkFold {
             text_bytes,
             phase_at: None,
             last_at: None,
+            is_judging: false,
             purposes: HashMap::new(),
         }
     }
@@ -254,6 +257,10 @@ impl WorkFold {
                 self.purposes.remove(&replied.ask);
             }
             What::AgentStarted(started) => {
+                self.is_judging = started.purpose == Purpose::Judge;
+                if self.is_judging {
+                    return Ok(());
+                }
                 self.work.external = Some(External {
                     started: started.clone(),
                     claims: Vec::new(),
@@ -261,6 +268,8 @@ impl WorkFold {
                     skills: started.skill_tool.is_some().then(Vec::new),
                 });
             }
+            // What a judge does that is a program is not the agent's doing.
+            What::AgentClaimed(_) | What::AgentEnded(_) if self.is_judging => {}
             What::AgentClaimed(claim) => self.claimed(event.seq, claim, blobs)?,
             What::AgentEnded(ended) => {
                 if let Some(external) = &mut self.work.external {

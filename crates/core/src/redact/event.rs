@@ -116,11 +116,7 @@ impl Redactor {
     /// What an external agent did or said.
     fn of_agent(&self, what: What) -> What {
         match what {
-            What::AgentStarted(started) => What::AgentStarted(AgentStarted {
-                command: self.command(started.command),
-                version: self.optional(started.version),
-                skill_tool: self.optional(started.skill_tool),
-            }),
+            What::AgentStarted(started) => What::AgentStarted(self.started(started)),
             What::AgentWrote { line } => What::AgentWrote {
                 line: self.body(line),
             },
@@ -227,6 +223,15 @@ impl Redactor {
                 Err(_) => self.owned(text),
             }),
             other @ (Body::Blob { .. } | Body::Cut { .. }) => other,
+        }
+    }
+
+    fn started(&self, started: AgentStarted) -> AgentStarted {
+        AgentStarted {
+            command: self.command(started.command),
+            version: self.optional(started.version),
+            skill_tool: self.optional(started.skill_tool),
+            purpose: started.purpose,
         }
     }
 

@@ -111,9 +111,6 @@ const PROVIDERS: [(&str, &str); 6] = [
     ("scripted", "scripted"),
 ];
 
-/// The providers whose models can be run so far; suites may name the others.
-const RUNNABLE: [&str; 3] = ["openai", "anthropic", "scripted"];
-
 impl Loader<'_> {
     /// Resolves a reference to an agent.
     pub(super) fn agent(&self, file: &Located<AgentRefFile>, cx: &Context<'_>) -> Option<Agent> {
@@ -299,11 +296,9 @@ impl ModelRef {
         let known = || PROVIDERS.iter().map(|(word, _)| *word);
         let wrong = |message: String, hint: Option<String>| Err(ModelRefError { message, hint });
         let Some((word, id)) = text.split_once(':') else {
-            let can_run = |word: &&str| RUNNABLE.contains(word);
             let hint = format!(
-                "write `provider:model-id`; providers: {}; not to be run yet: {}",
-                crate::hint::listed(known().filter(can_run)),
-                crate::hint::listed(known().filter(|word| !can_run(word)))
+                "write `provider:model-id`; providers: {}",
+                crate::hint::listed(known())
             );
             return wrong(format!("`{text}` does not name a provider"), Some(hint));
         };

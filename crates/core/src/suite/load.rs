@@ -136,6 +136,22 @@ pub fn load_agent(text: &str, model: Option<&str>, problems: &mut Problems) -> O
     if let Some(model) = own.or(model) {
         reference.insert("model".to_owned(), model.into());
     }
+    resolve_reference(reference, problems)
+}
+
+/// Loads an agent file.
+pub fn load_agent_file(path: &Path, problems: &mut Problems) -> Option<Agent> {
+    let mut reference = serde_json::Map::new();
+    reference.insert("type".to_owned(), "file".into());
+    reference.insert("path".to_owned(), path.display().to_string().into());
+    resolve_reference(reference, problems)
+}
+
+/// Resolves a reference to an agent that no file has.
+fn resolve_reference(
+    reference: serde_json::Map<String, serde_json::Value>,
+    problems: &mut Problems,
+) -> Option<Agent> {
     let written = serde_json::Value::Object(reference).to_string();
     with_loader(&Inputs::none(), problems, |loader| {
         // Read as if a file in the working folder named it.

@@ -1,6 +1,6 @@
 //! Agents with a command line: the real ones on a script, and any command.
 
-mod commands;
+pub(crate) mod commands;
 mod faults;
 mod real;
 mod seeds;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 const BOUND: Duration = Duration::from_mins(3);
 
 /// A model that says hello through the server.
-const RULES: &str = r"
+pub(crate) const RULES: &str = r"
   - when: {results: 0}
     reply: {calls: [{tool: echo, arguments: {text: hello, message: hello}}], usage: {input: 1000, output: 10}}
   - reply: {text: It said hello., usage: {input: 2000, output: 20}}
@@ -65,17 +65,17 @@ fn suite(agent: &Value, server: &Value, rules: &str) -> Suite {
 }
 
 /// An agent that Proctor knows, on the suite's script.
-fn scripted(agent: &str) -> Value {
+pub(crate) fn scripted(agent: &str) -> Value {
     json!({"type": format!("builtin.{agent}"), "model": "scripted:model.yaml"})
 }
 
 /// The fixture server with these words.
-fn fixture(words: &[&str]) -> Value {
+pub(crate) fn fixture(words: &[&str]) -> Value {
     json!({"command": proctor_e2e::fixture(), "args": words})
 }
 
 /// Runs it, and checks that nothing is left: no process, and no folder.
-fn run(session: Session, path: &str) -> Seen {
+pub(crate) fn run(session: Session, path: &str) -> Seen {
     let temporary = tempfile::tempdir().expect("a folder can be made");
     let folder = temporary.path().display().to_string();
     let session = session.env("PATH", path).env("TMPDIR", &folder);
@@ -125,7 +125,7 @@ pub(crate) fn answer(seen: &Seen) -> Option<&str> {
 }
 
 /// What the agent did, as checks see it.
-fn folded(seen: &Seen) -> Folded {
+pub(crate) fn folded(seen: &Seen) -> Folded {
     let run = RunReader::open(&seen.record).expect("it can be read");
     let trials = run.trials().expect("they can be listed");
     let options = FoldOptions {

@@ -7,4 +7,7 @@
 
 mod acp;
 mod cli;
+mod compared;
+mod judges;
+mod surveyed;
 mod tap;

@@ -5,7 +5,7 @@ use proctor_core::printable::printable;
 use proctor_core::summary::{AgentSummary, Summary};
 use unicode_width::UnicodeWidthStr;
 
-use super::lines::{Page, cut};
+use super::lines::Page;
 use crate::words;
 
 /// How many cases are named in which an agent stands alone.
@@ -22,7 +22,7 @@ const COLUMNS: [(&str, usize); 7] = [
     ("median", 7),
 ];
 
-/// The column that is left out where there is little room.
+/// The column that is left out where names would not fit.
 const TURNS: usize = 3;
 
 /// A table with a line for each agent, and where they differ. Nothing for a single agent.
@@ -31,15 +31,25 @@ pub(super) fn render(page: &mut Page, summary: &Summary) {
     if agents.len() < 2 {
         return;
     }
-    let columns: Vec<usize> = (0..COLUMNS.len())
-        .filter(|column| *column != TURNS || page.width() >= 100)
-        .collect();
-    let numbers: usize = columns.iter().map(|column| COLUMNS[*column].1 + 2).sum();
+    let width_of = |columns: &[usize]| -> usize {
+        let widths = columns.iter().map(|column| COLUMNS[*column].1 + 2);
+        widths.sum()
+    };
     let longest = agents.iter().map(|agent| printable(agent.name).width());
-    let room = page.width().saturating_sub(numbers).max(8);
-    let room = room.min(longest.max().unwrap_or(0).max(8));
+    let longest = longest.max().unwrap_or(0).max(8);
+    let mut columns: Vec<usize> = (0..COLUMNS.len()).collect();
+    if longest + width_of(&columns) > page.width() {
+        columns.retain(|column| *column != TURNS);
+    }
+    let room = page.width().saturating_sub(width_of(&columns)).max(8);
+    let room = room.min(longest);
     let line = |page: &mut Page, name: &str, cells: [String; 7]| {
-        let name = cut(name, room);
+        let mut name = name;
+        if name.width() > room {
+            // Cut, the names of two agents could look the same.
+            page.cut(0, name, None);
+            name = "";
+        }
         let gap = " ".repeat(room - name.width().min(room));
         let cells = columns.iter().map(|column| {
             let (cell, width) = (&cells[*column], COLUMNS[*column].1);

@@ -11,6 +11,7 @@ use proctor_core::suite::agent::{Agent, AgentKind, ModelRef};
 use tokio::sync::OnceCell;
 
 use super::{Access, Acp, Adapter, Cli, Endpoint};
+use crate::environment::agent_environment;
 use crate::model::tap::Provider;
 use crate::model::{Format, OpenError, Settings};
 use crate::program::{self, ProgramError};
@@ -80,12 +81,17 @@ impl External {
         is_replayed: bool,
     ) -> Option<Result<Self, ExternalError>> {
         Adapter::of(agent)?;
-        let external = Self {
-            agent: agent.clone(),
-            version: OnceCell::new(),
-        };
+        let external = Self::unchecked(agent);
         let checked = external.check(env, has_skills, is_replayed);
         Some(checked.map(|()| external))
+    }
+
+    /// An agent of which nobody knows whether it is there.
+    pub(super) fn unchecked(agent: &Agent) -> Self {
+        Self {
+            agent: agent.clone(),
+            version: OnceCell::new(),
+        }
     }
 
     fn check(
@@ -169,6 +175,14 @@ impl External {
         format!("{provider}:{id}")
     }
 
+    /// The model that it is told to use, as `provider:id`; its own name, if it chooses that itself.
+    pub(crate) fn asked_model(&self) -> String {
+        match self.model() {
+            Some(_) => self.model_name(),
+            None => self.agent.name.clone(),
+        }
+    }
+
     /// The model that it is told to use, wherever that is.
     pub(crate) fn named_model(&self) -> Access {
         Access {
@@ -229,6 +243,56 @@ impl External {
         Ok(path)
     }
 
+    /// The complete environment of its program. One that `has_model` is told where that is, and gets none
+    /// of the user's keys.
+    pub(crate) fn environment(
+        &self,
+        inherited: &Environment,
+        pass: &[String],
+        home: &Path,
+        has_model: bool,
+    ) -> Environment {
+        let mut needed: Vec<&str> = Vec::new();
+        let adapter = self.adapter();
+        if let (Some(adapter), false) = (adapter, has_model) {
+            needed.extend(adapter.variables());
+        }
+        if let Some(Adapter::Commands(_)) = adapter {
+            // Nobody else could tell what it needs.
+            needed.extend(pass.iter().map(String::as_str));
+        }
+        let is_at_home = adapter.is_some_and(|adapter| adapter.is_at_home());
+        let own = inherited.get("HOME").filter(|_| is_at_home).cloned();
+        let home = own.unwrap_or_else(|| home.to_string_lossy().into_owned());
+        agent_environment(inherited, &home, &needed)
+    }
+
+    /// The variables of which one has to hold its key.
+    pub(crate) fn key_variables(&self) -> Vec<String> {
+        if let AgentKind::Builtin {
+            api_key_variable: Some(name),
+            ..
+        } = &self.agent.kind
+        {
+            return vec![name.clone()];
+        }
+        let variables = self
+            .adapter()
+            .map_or(&[][..], |adapter| adapter.variables());
+        let is_key = |name: &&&str| name.contains("_KEY") || name.contains("_TOKEN");
+        let keys = variables.iter().filter(is_key);
+        keys.map(|name| (*name).to_owned()).collect()
+    }
+
+    /// The variables of which one may say where its model is.
+    pub(crate) fn url_variables(&self) -> impl Iterator<Item = &'static str> {
+        let variables = self
+            .adapter()
+            .map_or(&[][..], |adapter| adapter.variables());
+        let variables = variables.iter().copied();
+        variables.filter(|name| name.ends_with("_URL"))
+    }
+
     /// How it reaches its model, unless a script stands in for that: what its file says, or what the
     /// user's environment does.
     pub(crate) fn access(&self, env: &Environment) -> Result<Access, ExternalError> {
@@ -255,19 +319,11 @@ impl External {
             // A command has a way of its own.
             _ => return Ok(access),
         };
-        let is_key = |name: &&&str| name.contains("_KEY") || name.contains("_TOKEN");
-        let usual_keys = adapter.variables().iter().filter(is_key);
-        let usual_keys = usual_keys.map(|name| (*name).to_owned());
-        let keys: Vec<String> = match own_key.clone() {
-            Some(name) => vec![name],
-            None => usual_keys.collect(),
-        };
+        let keys = self.key_variables();
         let key = keys.iter().find_map(|name| set(name));
-        let urls = adapter
-            .variables()
-            .iter()
-            .filter(|name| name.ends_with("_URL"));
-        let url = own_url.clone().or_else(|| urls.copied().find_map(set));
+        let url = own_url
+            .clone()
+            .or_else(|| self.url_variables().find_map(set));
         if key.is_none() && url.is_none() {
             return Err(ExternalError::NoKey {
                 agent: self.agent.name.clone(),
@@ -296,7 +352,7 @@ impl External {
 }
 
 /// What is spoken to the models of a provider.
-fn format_of(provider: Option<&str>) -> Option<Format> {
+pub(super) fn format_of(provider: Option<&str>) -> Option<Format> {
     match provider? {
         "anthropic" => Some(Format::Messages),
         "openai" => Some(Format::Chat),

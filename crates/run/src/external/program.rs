@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use data_encoding::BASE64;
-use proctor_core::event::{AgentClaimed, AgentEnded, AgentStarted, Body, What};
+use proctor_core::event::{AgentClaimed, AgentEnded, AgentStarted, Body, Purpose, What};
 use rustix::process::Pid;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, ChildStdout};
@@ -39,6 +39,8 @@ const STDERR: usize = 16 << 10;
 pub(crate) struct Post<'a> {
     /// The trial's record.
     pub(crate) recorder: &'a Recorder,
+    /// What it works for.
+    pub(crate) purpose: Purpose,
     /// The `proctor` binary, which the guard is a part of.
     pub(crate) guard: &'a Path,
     /// The agent's working folder.
@@ -114,6 +116,7 @@ impl Started {
             command: command.cloned().collect(),
             version: post.version.map(str::to_owned),
             skill_tool: post.skill_tool.map(str::to_owned),
+            purpose: post.purpose,
         }));
         let mut process = Spawn {
             program: launch.program.clone().into(),

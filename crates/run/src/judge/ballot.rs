@@ -94,7 +94,7 @@ pub(super) fn read(reply: &Reply) -> Read {
 
 /// A verdict that was written out instead: the JSON object alone, or alone in a code block.
 fn from_text(text: &str) -> Result<Ballot, &'static str> {
-    const WRONG: &str = "the tool `verdict` was not called";
+    const WRONG: &str = "it was neither a call of `verdict` nor its JSON object alone";
     /// Says no to a key that is there twice, which a map does not.
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]

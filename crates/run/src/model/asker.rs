@@ -120,7 +120,7 @@ impl Asker {
     async fn wait_for(&self, ask: u64, request: &Request) -> Result<Reply, AskError> {
         let mut attempt = 1;
         loop {
-            let error = match self.model.ask(request).await {
+            let error = match self.model.ask_for(request, &self.recorder).await {
                 Ok(reply) => return Ok(reply),
                 Err(error) => error,
             };

@@ -15,6 +15,7 @@ use super::openai::OpenAi;
 use super::openai_responses::OpenAiResponses;
 use super::wire::Format;
 use super::{Model, Scripted};
+use crate::external::Adapter;
 
 const PROVIDERS: [&str; 5] = [
     "openai",
@@ -165,6 +166,10 @@ impl Model {
         else {
             return Err(OpenError::NotAModel(agent.name.clone()));
         };
+        if Adapter::of(agent).is_some() {
+            // A program asks its model with words and tools of its own.
+            return Err(OpenError::NotAModel(agent.name.clone()));
+        }
         let settings = Settings {
             base_url: base_url.as_deref().or(settings.base_url),
             api_key_variable: api_key_variable.as_deref().or(settings.api_key_variable),
@@ -245,14 +250,29 @@ pub(super) fn address_and_key(
     model: &str,
     settings: &Settings<'_>,
 ) -> Result<(String, Option<String>), OpenError> {
-    let (variables, original): (&Variables, _) = match format {
-        Format::Chat | Format::Responses => (&OPENAI_VARIABLES, OPENAI),
-        Format::Messages => (&ANTHROPIC_VARIABLES, ANTHROPIC),
-        Format::Gemini => (&GEMINI_VARIABLES, GEMINI),
-    };
+    let (variables, original) = variables_of(format);
     let found = usual(model, settings, variables)?;
     let base = found.base_url.unwrap_or(original).to_owned();
     Ok((base, found.key.map(|key| key.value)))
+}
+
+/// The variable that the key of whoever speaks a format comes from; `None` if a server of one's own
+/// needs none.
+pub(crate) fn key_variable(
+    format: Format,
+    model: &str,
+    settings: &Settings<'_>,
+) -> Result<Option<String>, OpenError> {
+    let found = usual(model, settings, variables_of(format).0)?;
+    Ok(found.key.map(|key| key.variable))
+}
+
+fn variables_of(format: Format) -> (&'static Variables, &'static str) {
+    match format {
+        Format::Chat | Format::Responses => (&OPENAI_VARIABLES, OPENAI),
+        Format::Messages => (&ANTHROPIC_VARIABLES, ANTHROPIC),
+        Format::Gemini => (&GEMINI_VARIABLES, GEMINI),
+    }
 }
 
 struct Found<'a> {

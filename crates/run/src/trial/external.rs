@@ -4,12 +4,9 @@
 //! Main type: [`Room`], which holds what has to be put away afterwards.
 
 mod facts;
-mod line;
-mod stage;
 mod taps;
 mod verdict;
 
-use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -20,23 +17,21 @@ use proctor_core::suite::server::{AllowedTools, Transport};
 use rustix::process::Pid;
 
 use self::facts::Facts;
-use self::line::Line;
-use self::stage::Stage;
 use self::taps::Taps;
 use self::verdict::{Work, verdict};
 use super::Trial;
 use super::ending::{cancelled, errored, timed_out};
-use crate::environment::agent_environment;
-use crate::external::{Access, Adapter, Assignment, External, Offered, Post, Told, WorkError};
-use crate::model::Format;
+use crate::agent::LoopLimits;
+use crate::external::{
+    Access, Adapter, Assignment, External, Line, LineError, LineOptions, Offered, Post, Stage,
+    Told, WorkError,
+};
+use crate::model::tap::TapEnd;
 use crate::process;
 use crate::proxy::ProxyOptions;
 
 /// How long an agent may take to end: its grace, and then some.
 const LAST_WORDS: Duration = Duration::from_secs(8);
-
-/// What a script that stands in for a model is called there.
-const SCRIPTED: &str = "scripted-1";
 
 /// What an external agent works in and with. Whatever ends the trial, this is put away in order.
 #[derive(Default)]
@@ -122,17 +117,11 @@ impl Trial {
         self.recorder.record(What::Prompted {
             text: Body::Text(self.case().prompt.clone()),
         });
-        let line = Line::open(self, external).await?;
-        let line_ended = async {
-            match &line {
-                Some(line) => line.ended().await,
-                None => std::future::pending().await,
-            }
-        };
+        let line = self.line(external).await?;
         let worked = tokio::select! {
             biased;
             // An agent may wait much longer for a model that is not there.
-            ended = line_ended => return Err(ended),
+            ended = line_ended(line.as_ref()) => return Err(ended),
             worked = self.work_external(external, room, line.as_ref()) => worked?,
         };
         // Before anything is judged, so that the record of the servers is whole.
@@ -240,12 +229,18 @@ impl Trial {
             folder: stage.folder.clone(),
             skills,
             home: stage.home.clone(),
-            environment: self.environment_of(adapter, stage, line.is_some()),
+            environment: external.environment(
+                &context.environment,
+                &context.pass,
+                &stage.home,
+                line.is_some(),
+            ),
             max_turns: self.limits.max_turns,
         };
         let version = external.version(&assignment.environment, &stage.folder, &context.guard);
         let post = Post {
             recorder: &self.recorder,
+            purpose: Purpose::Agent,
             guard: &context.guard,
             folder: &stage.folder,
             admit: &|pid| {
@@ -273,40 +268,48 @@ impl Trial {
         servers
     }
 
-    fn environment_of(
-        &self,
-        adapter: Adapter<'_>,
-        stage: &Stage,
-        has_model: bool,
-    ) -> BTreeMap<String, String> {
-        let inherited = &self.context.environment;
-        let mut needed: Vec<&str> = Vec::new();
-        if !has_model {
-            needed.extend(adapter.variables());
-        }
-        if matches!(adapter, Adapter::Commands(_)) {
-            // Nobody else could tell what it needs.
-            needed.extend(self.context.pass.iter().map(String::as_str));
-        }
-        let own = inherited.get("HOME").filter(|_| adapter.is_at_home());
-        let home = own.cloned();
-        let home = home.unwrap_or_else(|| stage.home.to_string_lossy().into_owned());
-        agent_environment(inherited, &home, &needed)
-    }
-
     /// How the agent reaches its model: through the tap, or as the user does.
     fn access(&self, external: &External, line: Option<&Line>) -> Result<Access, TrialEnded> {
         let Some(line) = line else {
             let access = external.access(&self.context.environment);
             return access.map_err(|error| errored(Blame::Suite, error.to_string()));
         };
-        let endpoint = line.endpoint();
-        let mut access = external.named_model();
-        if external.scripted().is_some() {
-            access.model = (endpoint.format != Format::Messages).then(|| SCRIPTED.to_owned());
-        }
-        access.endpoint = Some(endpoint);
-        Ok(access)
+        Ok(line.access(external))
+    }
+
+    /// The agent's line to its model, if that is ours.
+    async fn line(&self, external: &External) -> Result<Option<Line>, TrialEnded> {
+        let limits = &self.limits;
+        let options = LineOptions {
+            environment: &self.context.environment,
+            limits: LoopLimits {
+                turns: limits.max_turns,
+                tokens: limits.max_tokens,
+                cost_usd: limits.max_cost_usd,
+            },
+            meter: self.context.meter.clone(),
+            recorder: self.recorder.clone(),
+            replay: self.replay.clone(),
+            waiting: self.waiting.clone(),
+        };
+        let opened = Line::open(external, options).await;
+        opened.map_err(|error| match error {
+            LineError::Unfit(reason) => errored(Blame::Suite, reason),
+            LineError::System(error) => errored(Blame::Infra, error.to_string()),
+        })
+    }
+}
+
+/// How a trial ends whose line to a model has.
+async fn line_ended(line: Option<&Line>) -> TrialEnded {
+    let Some(line) = line else {
+        return std::future::pending().await;
+    };
+    match line.ended().await {
+        TapEnd::Limit(why) => timed_out(why),
+        TapEnd::Budget(why) => cancelled(why),
+        TapEnd::Unpriced(why) => errored(Blame::Suite, why),
+        TapEnd::Dead(why) => errored(Blame::Infra, why),
     }
 }
 

@@ -12,10 +12,10 @@ use proctor_core::redact::{Redactor, secrets_of};
 use proctor_core::replay::Cassette;
 use proctor_core::suite::agent::AgentKind;
 use proctor_core::suite::step::Action;
-use proctor_core::suite::{Agent, Environment, JudgeModel, Suite};
+use proctor_core::suite::{Agent, Environment, Judge, JudgeModel, Suite};
 use proctor_run::client::Timeouts;
 use proctor_run::context::{RunContext, Worker};
-use proctor_run::external::External;
+use proctor_run::external::{External, JudgeProgram};
 use proctor_run::model::{Budget, Meter, Model, Settings};
 use proctor_run::runner::TrialSpec;
 
@@ -49,7 +49,7 @@ pub(in crate::commands) fn context(
     };
     require_prices(flags, &suite, trials, &prices, &models, &judges)?;
     require_known_costs(flags, &suite, trials, &agents)?;
-    warn_of_own_judge(&models, &judges)?;
+    warn_of_own_judge(&agents, &judges)?;
     warn_of_sent_keys(&suite, &env)?;
     let withheld = key_variables(&suite);
     let keys = withheld
@@ -70,7 +70,7 @@ pub(in crate::commands) fn context(
         )),
         pass: asked.pass_env.clone(),
         withheld,
-        guard: std::env::current_exe().context("can't tell where Proctor is")?,
+        guard: own_program()?,
         cache: cache_folder(&env),
         timeouts: Timeouts::default(),
         redactor,
@@ -171,8 +171,38 @@ fn open_judges(
     if asked.replay.is_some() {
         return Ok(vec![Arc::new(Model::Recorded(judge_name(judge)))]);
     }
-    let model = Model::open_judge(&judge.model, &Settings::of(env));
+    let model = match open_judge_program(judge, asked, env)? {
+        Some(program) => Ok(Model::Program(Box::new(program))),
+        None => Model::open_judge(&judge.model, &Settings::of(env)),
+    };
     Ok(vec![Arc::new(model.context("the judge can't be used")?)])
+}
+
+/// The judge, if it is a program of its own.
+fn open_judge_program(
+    judge: &Judge,
+    asked: &PlannedOptions,
+    env: &Environment,
+) -> anyhow::Result<Option<JudgeProgram>> {
+    let JudgeModel::Agent(agent) = &judge.model else {
+        return Ok(None);
+    };
+    let Some(external) = External::open(agent, env, false, false) else {
+        return Ok(None);
+    };
+    let external = external.context("the judge can't be used")?;
+    let pass = asked.pass_env.clone();
+    Ok(Some(JudgeProgram::new(
+        external,
+        env.clone(),
+        pass,
+        own_program()?,
+    )))
+}
+
+/// The program that contains processes: this one.
+fn own_program() -> anyhow::Result<PathBuf> {
+    std::env::current_exe().context("can't tell where Proctor is")
 }
 
 /// Money can be limited only where it is known what things cost.
@@ -238,11 +268,11 @@ fn warn_of_sent_keys(suite: &Suite, env: &Environment) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn warn_of_own_judge(agents: &[Arc<Model>], judges: &[Arc<Model>]) -> anyhow::Result<()> {
-    let own = judges.iter().find(|judge| {
-        let same = |agent: &Arc<Model>| agent.name() == judge.name();
-        agents.iter().any(same)
-    });
+fn warn_of_own_judge(agents: &[Worker], judges: &[Arc<Model>]) -> anyhow::Result<()> {
+    let names: Vec<String> = agents.iter().filter_map(Worker::model_name).collect();
+    let own = judges
+        .iter()
+        .find(|judge| names.iter().any(|name| name == judge.name()));
     match own {
         Some(model) => say(&format!(
             "warning: `{}` judges its own work; a judge of another kind is more impartial",

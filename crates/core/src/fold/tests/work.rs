@@ -188,6 +188,7 @@ fn external(skill_tool: Option<&str>) -> Trial {
         command: vec!["agent".to_owned()],
         version: None,
         skill_tool: skill_tool.map(str::to_owned),
+        purpose: Purpose::Agent,
     }))
 }
 
@@ -246,4 +247,27 @@ fn skills_are_what_the_skill_tool_was_called_with() {
     assert_eq!(names(&external(Some("Skill")).folded()), Some(Vec::new()));
     assert_eq!(names(&external(None).folded()), None, "nobody knows");
     assert_eq!(names(&Trial::empty().folded()), None);
+}
+
+#[test]
+fn a_judge_that_is_a_program_is_not_the_agent() {
+    let said = Usage {
+        input: Some(10),
+        output: Some(5),
+        ..Usage::default()
+    };
+    let judge = What::AgentStarted(AgentStarted {
+        command: vec!["judge".to_owned()],
+        version: None,
+        skill_tool: Some("Skill".to_owned()),
+        purpose: Purpose::Judge,
+    });
+    let trial = ends(external(Some("Skill")), Some(said)).event(judge.clone());
+    let trial = ends(claims(trial, "Skill", r#"{"skill":"pdf"}"#), None);
+    let work = trial.folded().work;
+    let external = work.external.unwrap();
+    assert_eq!(external.started.command, ["agent"]);
+    assert_eq!(external.ended.unwrap().usage, Some(said));
+    assert_eq!((external.claims.len(), work.agent.usage), (0, said));
+    assert_eq!(Trial::empty().event(judge).folded().work.external, None);
 }

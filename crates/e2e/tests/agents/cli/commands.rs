@@ -7,7 +7,7 @@ use super::*;
 
 /// Says on its stdout what it was asked, after it has told the server. Its first argument is a file or an
 /// address, its second the prompt.
-const AGENT: &str = r#"
+pub(crate) const AGENT: &str = r#"
 import json, os, subprocess, sys, urllib.request
 where, prompt = sys.argv[1], sys.argv[2]
 messages = [

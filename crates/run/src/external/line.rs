@@ -1,26 +1,56 @@
-//! An external agent's line to its model, for one trial: through the model tap.
+//! An external agent's line to its model, for one assignment: through the model tap.
 //!
 //! Its main type is [`Line`]. What the agent asks is in the record, and so is what it took; its key
 //! opens the tap and nothing else.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use proctor_core::event::{Blame, TrialEnded};
+use proctor_core::event::Blame;
+use proctor_core::suite::Environment;
 
-use super::super::Trial;
-use super::super::ending::{cancelled, errored, timed_out};
+use super::{Access, Endpoint, External, Told};
 use crate::agent::LoopLimits;
-use crate::external::{Endpoint, External, Told};
 use crate::model::serve::{ModelServer, Said, Served};
 use crate::model::tap::{ModelTap, Provider, TapEnd, TapOptions};
-use crate::model::{Format, ModelError, Settings, Timeouts};
+use crate::model::{Format, Meter, ModelError, Replay, Settings, Timeouts, Waiting};
+use crate::recorder::Recorder;
+
+/// What a script that stands in for a model is called there.
+const SCRIPTED: &str = "scripted-1";
 
 /// A line that is open until this is dropped.
-pub(super) struct Line {
+pub(crate) struct Line {
     tap: ModelTap,
     format: Format,
     /// The script at its other end, if it is one.
     script: Option<(ModelServer, Trouble)>,
+}
+
+/// What a line is opened with.
+pub(crate) struct LineOptions<'a> {
+    /// The user's environment, which has the real key.
+    pub(crate) environment: &'a Environment,
+    /// What the agent may take.
+    pub(crate) limits: LoopLimits,
+    /// Counts what is asked.
+    pub(crate) meter: Arc<Meter>,
+    /// Keeps what is asked.
+    pub(crate) recorder: Recorder,
+    /// What is heard again instead of asking.
+    pub(crate) replay: Option<Replay>,
+    /// The time that is spent waiting for the provider.
+    pub(crate) waiting: Waiting,
+}
+
+/// Why there is no line.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LineError {
+    /// The agent has no place for it, or its model can't be asked.
+    #[error("{0}")]
+    Unfit(String),
+    /// The system does not let us.
+    #[error(transparent)]
+    System(#[from] std::io::Error),
 }
 
 /// The first thing that was asked and a script has no answer to.
@@ -28,21 +58,19 @@ type Trouble = Arc<Mutex<Option<String>>>;
 
 impl Line {
     /// Opens a line; `None` if the agent has a way of its own to its model.
-    pub(super) async fn open(
-        trial: &Trial,
+    pub(crate) async fn open(
         external: &External,
-    ) -> Result<Option<Self>, TrialEnded> {
-        let is_replayed = trial.replay.is_some();
+        options: LineOptions<'_>,
+    ) -> Result<Option<Self>, LineError> {
+        let is_replayed = options.replay.is_some();
         if !external.is_tapped() && !is_replayed {
             return Ok(None);
         }
-        let suite = |reason: String| errored(Blame::Suite, reason);
         let Some(format) = external.format() else {
             let name = &external.agent().name;
             let reason = format!("the agent `{name}` can't be told where its model is");
-            return Err(suite(reason));
+            return Err(LineError::Unfit(reason));
         };
-        let infra = |error: std::io::Error| errored(Blame::Infra, error.to_string());
         let mut script = None;
         let provider = match external.scripted().and_then(|model| model.script.as_ref()) {
             _ if is_replayed => None,
@@ -50,35 +78,27 @@ impl Line {
                 let trouble = Trouble::default();
                 let noted = trouble.clone();
                 let watch = move |served: &Served| note(served, &noted);
-                let server = ModelServer::watched(rules.as_ref().clone(), 0, watch).await;
-                let server = server.map_err(infra)?;
+                let server = ModelServer::watched(rules.as_ref().clone(), 0, watch).await?;
                 let provider = Provider::own(server.address(), format);
                 script = Some((server, trouble));
                 Some(provider)
             }
             None => {
-                let settings = Settings::of(&trial.context.environment);
-                let provider = external.provider(&settings);
-                Some(provider.map_err(|error| suite(error.to_string()))?)
+                let provider = external.provider(&Settings::of(options.environment));
+                Some(provider.map_err(|error| LineError::Unfit(error.to_string()))?)
             }
         };
-        let limits = &trial.limits;
         let tap = ModelTap::start(TapOptions {
             provider,
             name: external.model_name(),
-            limits: LoopLimits {
-                turns: limits.max_turns,
-                tokens: limits.max_tokens,
-                cost_usd: limits.max_cost_usd,
-            },
-            meter: trial.context.meter.clone(),
+            limits: options.limits,
+            meter: options.meter,
             timeouts: Timeouts::default(),
-            waiting: trial.waiting.clone(),
-            recorder: trial.recorder.clone(),
-            replay: trial.replay.clone(),
-        })
-        .await
-        .map_err(infra)?;
+            waiting: options.waiting,
+            recorder: options.recorder,
+            replay: options.replay,
+        });
+        let tap = tap.await?;
         Ok(Some(Self {
             tap,
             format,
@@ -86,8 +106,19 @@ impl Line {
         }))
     }
 
+    /// How the agent reaches its model over it.
+    pub(crate) fn access(&self, external: &External) -> Access {
+        let endpoint = self.endpoint();
+        let mut access = external.named_model();
+        if external.scripted().is_some() {
+            access.model = (endpoint.format != Format::Messages).then(|| SCRIPTED.to_owned());
+        }
+        access.endpoint = Some(endpoint);
+        access
+    }
+
     /// Where the agent finds it, and with which key.
-    pub(super) fn endpoint(&self) -> Endpoint {
+    fn endpoint(&self) -> Endpoint {
         let base = self.tap.base();
         Endpoint {
             base: match self.format {
@@ -99,18 +130,13 @@ impl Line {
         }
     }
 
-    /// Waits until the line is a reason to end the trial, and says how it ends.
-    pub(super) async fn ended(&self) -> TrialEnded {
-        match self.tap.ended().await {
-            TapEnd::Limit(why) => timed_out(why),
-            TapEnd::Budget(why) => cancelled(why),
-            TapEnd::Unpriced(why) => errored(Blame::Suite, why),
-            TapEnd::Dead(why) => errored(Blame::Infra, why),
-        }
+    /// Waits until the line is a reason to end the agent.
+    pub(crate) async fn ended(&self) -> TapEnd {
+        self.tap.ended().await
     }
 
     /// Adds what the provider said to what the agent makes of it.
-    pub(super) fn explain(&self, told: &mut Told) {
+    pub(crate) fn explain(&self, told: &mut Told) {
         if let (Some(error), Some(lost)) = (&mut told.error, self.tap.lost()) {
             error.push_str(&format!("; {lost}"));
             told.model_lost = true;
@@ -118,7 +144,7 @@ impl Line {
     }
 
     /// Why what the agent says is not its model's answer, and who is to blame, if it is not.
-    pub(super) fn lost(&self) -> Option<(Blame, String)> {
+    pub(crate) fn lost(&self) -> Option<(Blame, String)> {
         match self.tap.lost() {
             // What was asked is the agent's affair.
             Some(error @ (ModelError::Rejected { .. } | ModelError::ContextOverflow { .. })) => {
@@ -133,7 +159,7 @@ impl Line {
     }
 
     /// What was asked that the script has no answer to.
-    pub(super) fn trouble(&self) -> Option<String> {
+    pub(crate) fn trouble(&self) -> Option<String> {
         let (_, trouble) = self.script.as_ref()?;
         trouble
             .lock()

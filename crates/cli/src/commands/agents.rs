@@ -1,0 +1,86 @@
+//! `proctor agents`: who can be run here and now, and what the others lack.
+
+use anyhow::Context;
+use proctor_core::problem::Problems;
+use proctor_core::suite::{Agent, load_agent, load_agent_file};
+use proctor_run::external::{Key, Survey, ask_versions, survey, survey_known};
+use serde_json::{Value, json};
+
+use super::{drawn, environment};
+use crate::args::{AgentsArgs, Format};
+use crate::exit::Exit;
+use crate::output;
+
+mod table;
+
+pub(crate) fn run(args: &AgentsArgs) -> anyhow::Result<Exit> {
+    let env = environment();
+    let mut problems = Problems::default();
+    let agents = named(args, &mut problems);
+    output::message(&drawn(&problems))?;
+    if problems.has_errors() {
+        return Ok(Exit::Usage);
+    }
+    let mut surveys = match &agents[..] {
+        [] => survey_known(&env),
+        agents => agents.iter().map(|agent| survey(agent, &env)).collect(),
+    };
+    if !args.no_versions {
+        let guard = std::env::current_exe().context("can't tell where Proctor is")?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()?;
+        runtime.block_on(ask_versions(&mut surveys, &env, &guard))?;
+    }
+    match args.output.output {
+        Format::Json => output::json(&document(&surveys))?,
+        Format::Text => output::result(&table::render(&surveys))?,
+    }
+    let is_asked = !args.agents.is_empty();
+    if is_asked && !surveys.iter().all(Survey::is_usable) {
+        return Ok(Exit::Failed);
+    }
+    Ok(Exit::Ok)
+}
+
+/// The agents that the command line names.
+fn named(args: &AgentsArgs, problems: &mut Problems) -> Vec<Agent> {
+    let mut agents = Vec::new();
+    for file in &args.files {
+        agents.extend(load_agent_file(file, problems));
+    }
+    for text in &args.agents {
+        agents.extend(load_agent(text, None, problems));
+    }
+    agents
+}
+
+/// For scripts.
+fn document(surveys: &[Survey]) -> Value {
+    let agents = surveys.iter().map(|survey| {
+        let program = survey.program.as_ref().map(|program| {
+            json!({
+                "name": program.name,
+                "path": program.path,
+                "version": program.version,
+                "install": program.install,
+            })
+        });
+        let (found, wanted) = match &survey.key {
+            Key::Found(variable) => (Some(variable), &[][..]),
+            Key::Wanted(variables) => (None, &variables[..]),
+            Key::NotNeeded | Key::Own => (None, &[][..]),
+        };
+        json!({
+            "name": survey.name,
+            "usable": survey.is_usable(),
+            "dryRuns": survey.runs_scripts(),
+            "modelTap": survey.can_be_told,
+            "program": program,
+            "key": {"found": found, "wanted": wanted},
+            "problem": survey.problem,
+        })
+    });
+    json!({"agents": agents.collect::<Vec<_>>()})
+}

@@ -1,0 +1,308 @@
+//! A program that judges: it is asked what a model would be asked, as one prompt.
+//!
+//! Its main type is [`JudgeProgram`]. Every question is a session of its own, in an empty folder with an
+//! empty home, without any server; the program's last words are the reply. A program that goes wrong
+//! gives no verdict.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use proctor_core::event::Purpose;
+use proctor_core::model::{Message, Reply, Request, Stop, Turn, Usage};
+use proctor_core::price::Prices;
+use proctor_core::suite::Environment;
+use rustix::process::Pid;
+
+use super::{Assignment, External, Line, LineOptions, Post, Stage, Told};
+use crate::agent::LoopLimits;
+use crate::model::{Budget, Meter, ModelError};
+use crate::process;
+use crate::recorder::Recorder;
+
+/// How long a verdict may take.
+const PATIENCE: Duration = Duration::from_mins(10);
+
+/// How long a program may take to end: its grace, and then some.
+const LAST_WORDS: Duration = Duration::from_secs(8);
+
+/// An external agent as a judge.
+pub struct JudgeProgram {
+    external: External,
+    name: String,
+    environment: Environment,
+    pass: Vec<String>,
+    guard: PathBuf,
+}
+
+impl std::fmt::Debug for JudgeProgram {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The environment has keys.
+        write!(f, "JudgeProgram({})", self.name)
+    }
+}
+
+impl JudgeProgram {
+    /// Lets an agent judge. `environment` is the user's, of which it gets what the agent would get, and
+    /// `pass` names what commands get besides; `guard` is the `proctor` binary.
+    pub fn new(
+        external: External,
+        environment: Environment,
+        pass: Vec<String>,
+        guard: PathBuf,
+    ) -> Self {
+        Self {
+            name: external.asked_model(),
+            external,
+            environment,
+            pass,
+            guard,
+        }
+    }
+
+    /// The model that it is told to use, as `provider:id`; the agent's name, if that chooses it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Asks once. What the program does is in the record, as a judge's doing.
+    pub(crate) async fn ask(
+        &self,
+        request: &Request,
+        recorder: &Recorder,
+    ) -> Result<Reply, ModelError> {
+        let meter = Arc::new(Meter::new(Prices::default(), Budget::default()));
+        let options = LineOptions {
+            environment: &self.environment,
+            limits: LoopLimits::default(),
+            meter: meter.clone(),
+            // The question itself is in the record already.
+            recorder: Recorder::nothing(),
+            replay: None,
+            waiting: crate::model::Waiting::default(),
+        };
+        let line = match Line::open(&self.external, options).await {
+            Ok(line) => line,
+            Err(error) => return Ok(no_verdict(&error.to_string(), Usage::default())),
+        };
+        let worked = tokio::time::timeout(PATIENCE, self.session(request, line.as_ref(), recorder));
+        let worked = Box::pin(worked).await;
+        if let Some(detail) = line.as_ref().and_then(Line::trouble) {
+            return Err(ModelError::Script { detail });
+        }
+        let seen = line.is_some().then(|| meter.spent().total().usage);
+        Ok(match worked {
+            Ok(Ok(told)) => {
+                let usage = seen.or(told.usage).unwrap_or_default();
+                reply(told, usage)
+            }
+            Ok(Err(why)) => no_verdict(&why, seen.unwrap_or_default()),
+            Err(_) => {
+                let after = proctor_core::duration::brief(PATIENCE);
+                let why = format!("it gave no verdict within {after}");
+                no_verdict(&why, seen.unwrap_or_default())
+            }
+        })
+    }
+
+    /// One session of the program, and what is left of it put away.
+    async fn session(
+        &self,
+        request: &Request,
+        line: Option<&Line>,
+        recorder: &Recorder,
+    ) -> Result<Told, String> {
+        let stage = Stage::new().map_err(|error| error.to_string())?;
+        let guard = OnceLock::new();
+        let line_ended = async {
+            match line {
+                Some(line) => line.ended().await,
+                None => std::future::pending().await,
+            }
+        };
+        let told = tokio::select! {
+            biased;
+            // A program may wait much longer for a model that is not there.
+            ended = line_ended => Err(ended.to_string()),
+            told = self.work(request, line, recorder, &stage, &guard) => told,
+        };
+        if let Some(guard) = guard.into_inner() {
+            // A program that is being ended still writes to its home.
+            let waiting = tokio::task::spawn_blocking(move || process::wait_for(guard, LAST_WORDS));
+            let _ = waiting.await;
+        }
+        stage.clear().await;
+        told
+    }
+
+    async fn work(
+        &self,
+        request: &Request,
+        line: Option<&Line>,
+        recorder: &Recorder,
+        stage: &Stage,
+        guard: &OnceLock<Pid>,
+    ) -> Result<Told, String> {
+        let external = &self.external;
+        let adapter = external.adapter().ok_or("there is no program")?;
+        let access = match line {
+            Some(line) => line.access(external),
+            None => external
+                .access(&self.environment)
+                .map_err(|error| error.to_string())?,
+        };
+        let assignment = Assignment {
+            prompt: prompt(request),
+            servers: Vec::new(),
+            access,
+            folder: stage.folder.clone(),
+            skills: None,
+            home: stage.home.clone(),
+            environment: external.environment(
+                &self.environment,
+                &self.pass,
+                &stage.home,
+                line.is_some(),
+            ),
+            max_turns: None,
+        };
+        let version = external.version(&assignment.environment, &stage.folder, &self.guard);
+        let post = Post {
+            recorder,
+            purpose: Purpose::Judge,
+            guard: &self.guard,
+            folder: &stage.folder,
+            admit: &|pid| {
+                let _ = guard.set(pid);
+            },
+            version: version.await,
+            skill_tool: None,
+            watch: &|_| {},
+        };
+        let worked = adapter.work(&assignment, &post).await;
+        worked.map_err(|error| format!("it can't be started: {error}"))
+    }
+}
+
+/// A question to a model, as a program is asked it: one that must call a tool writes out what it would
+/// call it with.
+fn prompt(request: &Request) -> String {
+    let mut text = String::new();
+    if let Some(system) = &request.system {
+        text.push_str(system);
+        text.push_str("\n\n");
+    }
+    for message in &request.messages {
+        if let Message::User(said) = message {
+            text.push_str(said);
+            text.push_str("\n\n");
+        }
+    }
+    for tool in &request.tools {
+        let (name, schema) = (&tool.name, &tool.schema);
+        text.push_str(&format!(
+            "There is no tool `{name}` here to be called. Instead, your whole reply must be what it would be \
+             called with: one JSON object that fits the schema below, alone or in one code block, with not a word \
+             before or after it. Use no other tools either, and look at no files.\n\n{schema}\n"
+        ));
+    }
+    text
+}
+
+/// What a program said, as a model's reply.
+fn reply(told: Told, usage: Usage) -> Reply {
+    let trouble = match &told {
+        Told {
+            error: Some(error), ..
+        } => Some(format!("it ended with an error: {error}")),
+        Told {
+            out_of_turns: true, ..
+        } => Some("it ran out of turns".to_owned()),
+        Told { denied, .. } if !denied.is_empty() => {
+            let tools = proctor_core::hint::listed(denied.iter().map(String::as_str));
+            Some(format!("it wanted to use {tools}, which a judge may not"))
+        }
+        _ => None,
+    };
+    match (trouble, told.answer) {
+        (Some(why), _) => no_verdict(&why, usage),
+        (None, None) => no_verdict("it said nothing", usage),
+        (None, Some(text)) => Reply {
+            turn: Turn {
+                text,
+                ..Turn::default()
+            },
+            stop: Stop::Done,
+            usage,
+            raw: None,
+        },
+    }
+}
+
+/// A reply that can't be taken for a verdict.
+fn no_verdict(why: &str, usage: Usage) -> Reply {
+    Reply {
+        turn: Turn::default(),
+        stop: Stop::Other(why.to_owned()),
+        usage,
+        raw: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_asked_for_the_object_that_a_model_would_call_the_tool_with() {
+        let request = Request {
+            system: Some("Be strict.".to_owned()),
+            messages: vec![Message::User("Is it so?".to_owned())],
+            tools: vec![proctor_core::model::Tool {
+                name: "verdict".to_owned(),
+                description: None,
+                schema: serde_json::json!({"required": ["reason"]}),
+            }],
+            ..Request::default()
+        };
+        let prompt = prompt(&request);
+        let (rules, rest) = prompt.split_once("Is it so?").unwrap();
+        assert_eq!(rules, "Be strict.\n\n");
+        assert!(rest.contains("one JSON object"), "{rest}");
+        assert!(rest.ends_with("{\"required\":[\"reason\"]}\n"), "{rest}");
+    }
+
+    #[test]
+    fn what_goes_wrong_is_no_verdict() {
+        let pass = || Some("{\"verdict\": \"pass\"}".to_owned());
+        let check = |told: Told, why: Option<&str>| {
+            let reply = reply(told, Usage::default());
+            match (&reply.stop, why) {
+                (Stop::Done, None) => assert_eq!(Some(reply.turn.text), pass()),
+                (Stop::Other(said), Some(why)) => {
+                    assert!(said.contains(why), "{said}");
+                    assert_eq!(reply.turn, Turn::default());
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        let told = || Told {
+            answer: pass(),
+            ..Told::default()
+        };
+        check(told(), None);
+        check(Told::default(), Some("it said nothing"));
+        let error = Some("no credit".to_owned());
+        check(Told { error, ..told() }, Some("no credit"));
+        let denied = vec!["Bash".to_owned()];
+        check(Told { denied, ..told() }, Some("`Bash`"));
+        let out_of_turns = true;
+        check(
+            Told {
+                out_of_turns,
+                ..told()
+            },
+            Some("out of turns"),
+        );
+    }
+}

@@ -1,0 +1,324 @@
+//! Which agents can be used here and now, and what the others lack.
+//!
+//! Its main type is [`Survey`]. No model is asked and no key is shown; only versions are asked for, and
+//! only by [`ask_versions`].
+
+use std::path::{Path, PathBuf};
+
+use proctor_core::suite::Environment;
+use proctor_core::suite::agent::{Agent, AgentKind, ModelRef};
+use tokio::task::JoinSet;
+
+use super::{Adapter, External, Stage};
+use crate::model::{Format, Model, OpenError, Settings, key_variable};
+use crate::program;
+
+/// The agents that are programs, as suites name them, in the order in which they are shown.
+const PROGRAMS: [&str; 8] = [
+    "claude-code",
+    "codex",
+    "copilot",
+    "claude-acp",
+    "codex-acp",
+    "gemini",
+    "opencode",
+    "goose",
+];
+
+/// The providers of models for Proctor's own loop.
+const PROVIDERS: [&str; 5] = [
+    "openai",
+    "openai-responses",
+    "anthropic",
+    "gemini",
+    "scripted",
+];
+
+/// What there is of an agent, and what it lacks.
+#[derive(Debug)]
+pub struct Survey {
+    /// Its name.
+    pub name: String,
+    /// Its program; `None` for Proctor's own loop.
+    pub program: Option<Program>,
+    /// What lets it ask its model.
+    pub key: Key,
+    /// Whether it can be told where its model is: then `scripted:FILE` and the model tap work with it.
+    pub can_be_told: bool,
+    /// Why it can't be run as it is, if it can't.
+    pub problem: Option<String>,
+    external: Option<External>,
+}
+
+/// The program of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// As it is called.
+    pub name: String,
+    /// Where it is, if it is there.
+    pub path: Option<PathBuf>,
+    /// The version that it gives itself, if it was asked and gave one.
+    pub version: Option<String>,
+    /// How it is installed, if that is known.
+    pub install: Option<&'static str>,
+}
+
+/// What lets an agent ask its model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Key {
+    /// It needs none: its model is a script.
+    NotNeeded,
+    /// This variable, or this setting of its file, has a key or the address of a server of one's own.
+    Found(String),
+    /// One of these variables has to hold it.
+    Wanted(Vec<String>),
+    /// Only the agent knows.
+    Own,
+}
+
+impl Survey {
+    /// Whether it can be run as it is.
+    pub fn is_usable(&self) -> bool {
+        self.problem.is_none()
+    }
+
+    /// Whether it can be run with a script for its model.
+    pub fn runs_scripts(&self) -> bool {
+        let is_there = |program: &Program| program.path.is_some();
+        self.can_be_told && self.program.as_ref().is_none_or(is_there)
+    }
+}
+
+/// Looks at every agent that Proctor knows, and at every provider for its own loop.
+pub fn survey_known(env: &Environment) -> Vec<Survey> {
+    let own = PROVIDERS.into_iter().map(|provider| {
+        let mut agent = Agent::on_model(ModelRef {
+            provider: Some(provider),
+            id: String::new(),
+            script: None,
+        });
+        agent.name = format!("llm-agent ({provider})");
+        survey(&agent, env)
+    });
+    let programs = PROGRAMS.into_iter().map(|builtin| {
+        let kind = AgentKind::Builtin {
+            builtin,
+            model: None,
+            base_url: None,
+            api_key_variable: None,
+        };
+        let agent = Agent {
+            name: builtin.to_owned(),
+            kind,
+            ..Agent::nobody()
+        };
+        survey(&agent, env)
+    });
+    own.chain(programs).collect()
+}
+
+/// Looks at an agent.
+pub fn survey(agent: &Agent, env: &Environment) -> Survey {
+    let Some(adapter) = Adapter::of(agent) else {
+        return survey_own(agent, env);
+    };
+    let (name, install) = adapter.program();
+    let path = env.get("PATH").map(String::as_str);
+    let program = Program {
+        name: name.to_owned(),
+        path: program::resolve(name.as_ref(), Path::new("."), path).ok(),
+        version: None,
+        install,
+    };
+    let opened = External::open(agent, env, false, false);
+    let (external, problem) = match opened {
+        Some(Ok(external)) => (external, None),
+        Some(Err(error)) => (External::unchecked(agent), Some(error.to_string())),
+        None => (External::unchecked(agent), None),
+    };
+    Survey {
+        name: agent.name.clone(),
+        key: key(&external, env),
+        can_be_told: !adapter.formats().is_empty(),
+        program: Some(program),
+        problem,
+        external: Some(external),
+    }
+}
+
+/// Proctor's own loop, on a model. A model without a name is any of its provider's.
+fn survey_own(agent: &Agent, env: &Environment) -> Survey {
+    let model = match &agent.kind {
+        AgentKind::Builtin { model, .. } => model.as_ref(),
+        _ => None,
+    };
+    let is_any_script = model.is_some_and(|model| model.to_string() == "scripted:");
+    let opened = if is_any_script {
+        Ok(())
+    } else {
+        Model::open_agent(agent, &Settings::of(env)).map(drop)
+    };
+    let format = model.and_then(|model| super::open::format_of(model.provider));
+    Survey {
+        name: agent.name.clone(),
+        program: None,
+        key: format.map_or(Key::NotNeeded, |format| found(format, agent, env)),
+        can_be_told: true,
+        problem: opened.err().map(|error| match error {
+            OpenError::MissingKey { .. } => "its models need a key".to_owned(),
+            other => other.to_string(),
+        }),
+        external: None,
+    }
+}
+
+/// What lets a program ask its model.
+fn key(external: &External, env: &Environment) -> Key {
+    if external.scripted().is_some() {
+        return Key::NotNeeded;
+    }
+    let AgentKind::Builtin { base_url, .. } = &external.agent().kind else {
+        return Key::Own;
+    };
+    if let (true, Some(format)) = (external.is_tapped(), external.format()) {
+        return found(format, external.agent(), env);
+    }
+    let is_set = |name: &&str| env.get(*name).is_some_and(|value| !value.trim().is_empty());
+    let keys = external.key_variables();
+    if let Some(name) = keys.iter().map(String::as_str).find(is_set) {
+        return Key::Found(name.to_owned());
+    }
+    let url = external.url_variables().find(is_set);
+    match (base_url, url) {
+        (Some(_), _) => Key::Found("baseUrl".to_owned()),
+        (None, Some(name)) => Key::Found(name.to_owned()),
+        (None, None) => Key::Wanted(keys),
+    }
+}
+
+/// What lets somebody ask a provider who speaks this.
+fn found(format: Format, agent: &Agent, env: &Environment) -> Key {
+    let mut settings = Settings::of(env);
+    if let AgentKind::Builtin {
+        base_url,
+        api_key_variable,
+        ..
+    } = &agent.kind
+    {
+        settings.base_url = base_url.as_deref();
+        settings.api_key_variable = api_key_variable.as_deref();
+    }
+    match key_variable(format, &agent.name, &settings) {
+        Ok(variable) => Key::Found(variable.unwrap_or_else(|| "its address".to_owned())),
+        Err(OpenError::MissingKey { variables, .. }) => Key::Wanted(variables),
+        Err(_) => Key::Own,
+    }
+}
+
+/// Asks the programs that are there for their versions, all at once and each in an empty home. `guard` is
+/// the `proctor` binary. Whoever does not answer in time has none.
+pub async fn ask_versions(
+    surveys: &mut [Survey],
+    env: &Environment,
+    guard: &Path,
+) -> std::io::Result<()> {
+    let mut asking = JoinSet::new();
+    for (at, survey) in surveys.iter_mut().enumerate() {
+        let is_there = survey
+            .program
+            .as_ref()
+            .is_some_and(|program| program.path.is_some());
+        if let (true, Some(external)) = (is_there, survey.external.take()) {
+            let stage = Stage::new()?;
+            let env = external.environment(env, &[], &stage.home, true);
+            let guard = guard.to_owned();
+            asking.spawn(async move {
+                let version = external.version(&env, &stage.folder, &guard).await;
+                let version = version.map(str::to_owned);
+                stage.clear().await;
+                (at, version)
+            });
+        }
+    }
+    while let Some(asked) = asking.join_next().await {
+        if let Ok((at, version)) = asked
+            && let Some(program) = &mut surveys[at].program
+        {
+            program.version = version;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn environment(pairs: &[(&str, &str)]) -> Environment {
+        let pairs = pairs.iter();
+        pairs
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect()
+    }
+
+    fn named<'a>(all: &'a [Survey], name: &str) -> &'a Survey {
+        all.iter().find(|one| one.name == name).unwrap()
+    }
+
+    #[test]
+    fn every_agent_that_suites_can_name_is_looked_at() {
+        let all = survey_known(&Environment::new());
+        for name in proctor_core::suite::BUILTIN_AGENTS {
+            let is_known = all.iter().any(|one| one.name.starts_with(name));
+            // Others' words for Proctor's own loop.
+            let is_alias = ["openai-agent", "openai-acp"].contains(&name);
+            assert!(is_known != is_alias, "{name}");
+        }
+        for one in &all {
+            assert_eq!(one.is_usable(), one.name.contains("scripted"), "{one:?}");
+            assert!(one.can_be_told, "{}", one.name);
+            match &one.program {
+                Some(program) => assert!(program.install.is_some(), "{}", one.name),
+                None => assert!(one.runs_scripts(), "{}", one.name),
+            }
+        }
+    }
+
+    #[test]
+    fn keys_are_told_by_their_variables() {
+        let env = environment(&[
+            ("ANTHROPIC_API_KEY", "sk-1"),
+            ("OPENAI_BASE_URL", "http://h/v1"),
+            ("GEMINI_API_KEY", " "),
+        ]);
+        let all = survey_known(&env);
+        let check = |name: &str, key: Key| assert_eq!(named(&all, name).key, key, "{name}");
+        let found = |name: &str| Key::Found(name.to_owned());
+        check("llm-agent (anthropic)", found("ANTHROPIC_API_KEY"));
+        check("llm-agent (openai)", found("its address"));
+        check("llm-agent (scripted)", Key::NotNeeded);
+        check("claude-code", found("ANTHROPIC_API_KEY"));
+        check("codex", found("OPENAI_BASE_URL"));
+        check("goose", found("ANTHROPIC_API_KEY"));
+        let wanted = ["GEMINI_API_KEY", "GOOGLE_API_KEY"].map(str::to_owned);
+        check("gemini", Key::Wanted(wanted.to_vec()));
+        assert!(!format!("{all:?}").contains("sk-1"));
+    }
+
+    #[test]
+    fn a_program_has_to_be_there() {
+        let bin = tempfile::tempdir().unwrap();
+        let claude = bin.path().join("claude");
+        std::fs::write(&claude, "#!/bin/sh\n").unwrap();
+        std::fs::set_permissions(&claude, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let path = bin.path().display().to_string();
+        let all = survey_known(&environment(&[("PATH", &path)]));
+        let claude_code = named(&all, "claude-code");
+        let found = claude_code.program.as_ref().and_then(|p| p.path.clone());
+        assert_eq!(found, Some(claude));
+        assert!(!claude_code.is_usable() && claude_code.runs_scripts());
+        assert!(!named(&all, "codex").runs_scripts());
+    }
+}
