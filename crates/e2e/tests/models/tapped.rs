@@ -35,7 +35,10 @@ fn every_vendors_package_hears_the_same_through_the_tap() {
 
     let suite = Suite::new("  - reply: {text: nobody asks this}\n", &[]);
     let agent = json!({"type": "builtin.claude-code", "modelTap": true});
-    suite.eval(&json!({"agent": agent}), &json!({"assertions": {"minToolCalls": 1}}));
+    suite.eval(
+        &json!({"agent": agent}),
+        &json!({"assertions": {"minToolCalls": 1}}),
+    );
     suite.task("ask", &json!({}));
     let (folder, path) = (packages.path().display(), std::env::var("PATH").unwrap());
     let seen = suite
