@@ -210,6 +210,57 @@ fn closed(trial: &[Event]) -> usize {
 
 const ALL: &[&str] = &["everything", "files", "git", "memory"];
 
+/// Every trial's end and every call with its arguments, in the order of the plan.
+fn done(document: &Value) -> Vec<Value> {
+    let results = document["results"].as_array().unwrap();
+    let one = |trial: &Value| {
+        let calls = trial["callHistory"]["ToolCalls"].as_array();
+        let calls = calls.into_iter().flatten();
+        let calls = calls.map(|call| json!([call["serverName"], call["name"], call["request"]]));
+        let checks = trial["proctor"]["checks"].as_array();
+        let checks = checks.into_iter().flatten();
+        let checks = checks.map(|check| json!([check["check"], check["verdict"]]));
+        let own = &trial["proctor"];
+        json!([
+            trial["taskName"],
+            own["outcome"],
+            own["blame"],
+            calls.collect::<Vec<_>>(),
+            checks.collect::<Vec<_>>()
+        ])
+    };
+    results.iter().map(one).collect()
+}
+
+/// Tasks on `everything` and `memory`, and one of which a trial fails.
+const REPLAYED: &str = "^(add-numbers|mend-a-mistake|fetch-a-picture|read-the-forecast|remember-a-person|recall-a-person|forget-a-person)$";
+
+/// On the same servers, from the record alone: neither script is there any more.
+#[test]
+fn the_example_replays_without_its_models() {
+    let example = Example::new();
+    let is_replayed = |(name, ..): &&Expected| REPLAYED.contains(name);
+    let expected: Vec<Expected> = PASSING.iter().filter(is_replayed).copied().collect();
+    let words = ["--run", REPLAYED, "--parallel", "4"];
+    let first = example.check("eval.yaml", ALL, &words).run();
+    let then = as_meant(&first, &expected);
+    let gone = "kind: Script\nrules: [{reply: {error: {kind: key, detail: gone}}}]\n";
+    for script in ["model.yaml", "judge.yaml"] {
+        fs::write(example.path(script), gone).unwrap();
+    }
+    let record = first.record.to_str().unwrap();
+    let words = [&words[..], &["--replay", record]].concat();
+    let again = example.check("eval.yaml", ALL, &words).run();
+    let now = as_meant(&again, &expected);
+    assert_eq!(done(&then), done(&now));
+    assert_eq!(example.litter(), Vec::<String>::new());
+    let asked = |event: &&Event| matches!(event.event, What::ModelAsked(_));
+    let heard = |event: &&Event| matches!(event.event, What::Replayed { .. });
+    let count = |of: fn(&&Event) -> bool| again.events.iter().filter(of).count();
+    assert_eq!(count(asked), count(heard));
+    assert!(count(heard) > expected.len());
+}
+
 fn passes(words: &[&str]) {
     let example = Example::new();
     let seen = example.check("eval.yaml", ALL, words).run();

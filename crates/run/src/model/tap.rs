@@ -14,6 +14,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::{BodyExt, Full, Limited};
@@ -206,7 +207,13 @@ impl Inside {
         without_keys(request.headers_mut());
         let sent = upstream.send(request, &path).await;
         let response = sent.map_err(|error| Broken(error.to_string()))?;
-        Ok(response.map(passed))
+        if response.status().is_success() {
+            return Ok(response.map(passed));
+        }
+        let (head, body) = response.into_parts();
+        let said = Limited::new(body, MAX_MESSAGE).collect().await;
+        let said = said.map_err(|error| Broken(error.to_string()))?.to_bytes();
+        Ok(without_length(head, provider.without_key(said)))
     }
 
     async fn ask(self: &Arc<Self>, ask: &Ask, request: Request) -> Result<Response, Broken> {
@@ -332,12 +339,7 @@ impl Inside {
             Some((_, provider)) => provider.without_key(said),
             None => said,
         };
-        let mut head = head;
-        head.headers.remove(CONTENT_LENGTH);
-        let body = Full::new(told)
-            .map_err(|never| match never {})
-            .boxed_unsync();
-        Ok(http::Response::from_parts(head, body))
+        Ok(without_length(head, told))
     }
 
     /// Says again what was said when the run was recorded.
@@ -380,6 +382,15 @@ impl Inside {
         }));
         self.standing.failed(asked.purpose, error);
     }
+}
+
+/// A response with a body that may be longer or shorter than it came.
+fn without_length(mut head: http::response::Parts, body: Bytes) -> Response {
+    head.headers.remove(CONTENT_LENGTH);
+    let body = Full::new(body)
+        .map_err(|never| match never {})
+        .boxed_unsync();
+    http::Response::from_parts(head, body)
 }
 
 /// A reply in the words of a format, where what came over the wire was not kept.

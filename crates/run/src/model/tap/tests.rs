@@ -46,10 +46,16 @@ struct Stage {
 
 impl Stage {
     async fn new(limits: LoopLimits, replay: Option<Replay>) -> Self {
-        Self::with(limits, replay, Timeouts::default()).await
+        Self::with(limits, replay, Timeouts::default(), None).await
     }
 
-    async fn with(limits: LoopLimits, replay: Option<Replay>, timeouts: Timeouts) -> Self {
+    /// The provider is elsewhere, or the scripted model.
+    async fn with(
+        limits: LoopLimits,
+        replay: Option<Replay>,
+        timeouts: Timeouts,
+        address: Option<std::net::SocketAddr>,
+    ) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let script = folder.path().join("model.yaml");
         std::fs::write(&script, RULES).expect("a script");
@@ -76,7 +82,8 @@ impl Stage {
         let is_replayed = replay.is_some();
         let waiting = Waiting::default();
         let tap = ModelTap::start(TapOptions {
-            provider: (!is_replayed).then(|| Provider::own(model.address(), Format::Messages)),
+            provider: (!is_replayed)
+                .then(|| Provider::own(address.unwrap_or(model.address()), Format::Messages)),
             name: "scripted:model.yaml".to_owned(),
             limits,
             meter: Arc::new(Meter::new(
@@ -312,21 +319,51 @@ async fn time_that_a_provider_asks_for_is_no_working_time() {
     assert_eq!(stage.tap.ended().await, TapEnd::Dead(why.to_owned()));
 }
 
-#[tokio::test]
-async fn a_provider_that_says_nothing_is_given_up() {
-    let timeouts = Timeouts {
-        first_byte: Duration::from_millis(100),
-        ..Timeouts::default()
-    };
-    let stage = Stage::with(LoopLimits::default(), None, timeouts).await;
+const BRIEF: Timeouts = Timeouts {
+    connect: Duration::from_secs(10),
+    first_byte: Duration::from_millis(100),
+    idle: Duration::from_secs(10),
+    total: Duration::from_secs(10),
+};
+
+/// Checks that a question comes to nothing, and that this ends the trial.
+async fn is_given_up(stage: &Stage, prompt: &str) {
     let client = crate::transport::http::client().expect("a client");
     let asked = client
         .post(format!("{}/v1/messages", stage.tap.base()))
         .header("x-api-key", stage.tap.key())
-        .body(body("mute", 0, false).to_string())
+        .body(body(prompt, 0, true).to_string())
         .send();
-    assert!(asked.await.is_err(), "there is nothing to say");
+    let heard = match asked.await {
+        Ok(response) => response.text().await,
+        Err(error) => Err(error),
+    };
+    assert!(heard.is_err(), "{heard:?}");
     let end = tokio::time::timeout(Duration::from_secs(30), stage.tap.ended()).await;
     let why = "no reply from the model within 100ms".to_owned();
     assert_eq!(end.expect("it ends"), TapEnd::Dead(why));
+    assert_eq!(stage.folded().work.agent.failures, 1);
+}
+
+#[tokio::test]
+async fn a_provider_that_says_nothing_is_given_up() {
+    let stage = Stage::with(LoopLimits::default(), None, BRIEF, None).await;
+    is_given_up(&stage, "mute").await;
+}
+
+#[tokio::test]
+async fn a_provider_that_falls_silent_is_given_up() {
+    use tokio::io::AsyncWriteExt;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+    let listener = listener.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.expect("a question");
+        let begun = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\nevent: ping\n";
+        stream.write_all(begun).await.expect("it can be written");
+        // It keeps the connection, and says no more.
+        std::future::pending::<()>().await;
+    });
+    let stage = Stage::with(LoopLimits::default(), None, BRIEF, Some(address)).await;
+    is_given_up(&stage, "go").await;
 }
