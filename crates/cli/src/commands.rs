@@ -4,6 +4,7 @@ pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod evals;
 pub(crate) mod init;
+mod kept;
 pub(crate) mod list;
 pub(crate) mod model;
 pub(crate) mod record;

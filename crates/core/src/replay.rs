@@ -63,6 +63,11 @@ pub enum Missing {
     /// There is no such trial.
     #[error("the record has no trial of this case by this agent that ended")]
     Trial,
+    /// Nobody was listened to.
+    #[error(
+        "the record of this trial has no reply of a model: what an external agent asks is recorded only with `modelTap`"
+    )]
+    Silence,
     /// There is no such question.
     #[error(
         "the record has no {} after {results} tool results{}", asker(*.purpose),
@@ -197,6 +202,10 @@ impl Tape {
     }
 
     fn missing(&self, purpose: Purpose, results: usize) -> Missing {
+        let is_of_agent = |(known, _): &(Purpose, usize)| *known != Purpose::Judge;
+        if purpose != Purpose::Judge && !self.takes.keys().any(is_of_agent) {
+            return Missing::Silence;
+        }
         let places = self.takes.keys().filter(|(known, _)| *known == purpose);
         let mut known: Vec<usize> = places.map(|(_, results)| *results).collect();
         known.sort_unstable();

@@ -165,6 +165,11 @@ impl Session {
 }
 
 impl Running {
+    /// Proctor's process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Where the record is.
     pub fn record(&self) -> &Path {
         &self.record

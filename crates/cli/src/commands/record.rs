@@ -3,7 +3,6 @@
 //! On stdio, stdout carries the protocol and nothing else. Whatever becomes of the record, the session
 //! goes on.
 
-mod kept;
 mod web;
 
 use std::path::Path;
@@ -22,7 +21,7 @@ use proctor_run::recorder::Recorder;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
-use self::kept::Kept;
+use super::kept::Kept;
 use super::stops::Stops;
 use super::{environment, secrets, session};
 use crate::args::RecordArgs;
@@ -230,7 +229,7 @@ fn trial_ended(end: &SessionEnd) -> TrialEnded {
             reason: Some(format!("the server {end}")),
             blame: Some(Blame::Server),
         },
-        _ => kept::well(),
+        _ => super::kept::well(),
     }
 }
 

@@ -4,15 +4,11 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Instant;
 
 use anyhow::{Context, bail};
-use proctor_core::event::{
-    Actor, Outcome, RECORD_VERSION, RunEnded, RunStarted, TrialEnded, TrialStarted,
-};
+use proctor_core::event::{Actor, Outcome, TrialEnded};
 use proctor_core::hint::listed;
 use proctor_core::problem::Problems;
-use proctor_core::record::{RecordError, RunWriter};
 use proctor_core::redact::{Redactor, secrets_of};
 use proctor_core::suite::server::{AllowedTools, Transport, command_line};
 use proctor_core::suite::{Inputs, Loaded, Server, load_any};
@@ -20,6 +16,7 @@ use proctor_run::client::answers::Answers;
 use proctor_run::client::{Client, ConnectOptions};
 use proctor_run::recorder::Recorder;
 
+use super::kept::Kept;
 use super::stops::Stops;
 use super::{drawn, environment, secrets, tally};
 use crate::args::ServerArgs;
@@ -73,7 +70,7 @@ where
         Stops::listen().context("can't listen for signals")?
     };
     let record = match &args.record {
-        Some(folder) => Some(Record::start(folder, name, &redactor)?),
+        Some(folder) => Some(Kept::at(folder, name, &redactor)?),
         None => None,
     };
     let recorder = record
@@ -105,7 +102,7 @@ where
 /// Ends the record, says what went wrong, and gives the exit code.
 fn conclude(
     done: anyhow::Result<Done>,
-    record: Option<Record>,
+    record: Option<Kept>,
     redactor: &Redactor,
 ) -> anyhow::Result<Exit> {
     let (done, error) = match done {
@@ -123,7 +120,7 @@ fn conclude(
             .map(|reason| redactor.head(reason.as_bytes(), REASON)),
         ..done
     };
-    let kept = record.map_or(Ok(()), |record| record.end(&done));
+    let kept = record.map_or(Ok(()), |record| record.end(ending(&done), done.exit.code()));
     if let Some(error) = error {
         return Err(error);
     }
@@ -272,73 +269,16 @@ pub(super) fn named(servers: &[Server], name: &str, config: &Path) -> anyhow::Re
     })
 }
 
-/// The run folder of one connection.
-struct Record {
-    run: RunWriter,
-    recorder: Recorder,
-}
-
-impl Record {
-    fn start(folder: &Path, name: &str, redactor: &Redactor) -> anyhow::Result<Self> {
-        let started = Instant::now();
-        let run = RunWriter::create(
-            folder,
-            redactor.clone(),
-            RunStarted {
-                record: RECORD_VERSION,
-                proctor: env!("CARGO_PKG_VERSION").to_owned(),
-                started: jiff::Timestamp::now().to_string(),
-                name: name.to_owned(),
-                command: std::env::args_os()
-                    .map(|arg| arg.to_string_lossy().into_owned())
-                    .collect(),
-            },
-        )?;
-        let trial = run.trial(
-            0,
-            name,
-            TrialStarted {
-                case: name.to_owned(),
-                agent: None,
-                repeat: 1,
-                attempt: 1,
-            },
-        )?;
-        Ok(Self {
-            run,
-            recorder: Recorder::new(trial, started),
-        })
-    }
-
-    /// Ends the record, or says that it is not whole.
-    fn end(self, done: &Done) -> Result<(), RecordError> {
-        if let Some(error) = self.recorder.take_error() {
-            return Err(error);
-        }
-        let at = self.recorder.at();
-        let outcome = match done.exit {
+/// How the one trial of a command ended.
+fn ending(done: &Done) -> TrialEnded {
+    TrialEnded {
+        outcome: match done.exit {
             Exit::Ok => Outcome::Passed,
             Exit::Failed => Outcome::Failed,
             Exit::Interrupted => Outcome::Cancelled,
             _ => Outcome::Errored,
-        };
-        if let Some(trial) = self.recorder.take_trial() {
-            trial.end(
-                at,
-                TrialEnded {
-                    outcome,
-                    reason: done.reason.clone(),
-                    blame: None,
-                },
-            )?;
-        }
-        self.run.end(
-            at,
-            RunEnded {
-                exit: done.exit.code(),
-                reason: None,
-            },
-        )?;
-        Ok(())
+        },
+        reason: done.reason.clone(),
+        blame: None,
     }
 }

@@ -91,6 +91,31 @@ impl Redactor {
             What::AgentAnswered { text } => What::AgentAnswered {
                 text: self.body(text),
             },
+            agent @ (What::AgentStarted(_)
+            | What::AgentWrote { .. }
+            | What::AgentClaimed(_)
+            | What::AgentEnded(_)) => self.of_agent(agent),
+            What::StepEnded(step) => What::StepEnded(StepEnded {
+                id: self.owned(step.id),
+                kind: self.owned(step.kind),
+                verdict: self.verdict(step.verdict),
+                output: step.output.map(|output| self.body(output)),
+                outputs: self.table(step.outputs),
+                ..step
+            }),
+            What::Graded(graded) => What::Graded(Graded {
+                check: self.owned(graded.check),
+                details: self.list(graded.details),
+                verdict: self.verdict(graded.verdict),
+                evidence: graded.evidence,
+                notes: self.list(graded.notes),
+            }),
+        }
+    }
+
+    /// What an external agent did or said.
+    fn of_agent(&self, what: What) -> What {
+        match what {
             What::AgentStarted(started) => What::AgentStarted(AgentStarted {
                 command: self.command(started.command),
                 version: self.optional(started.version),
@@ -110,21 +135,7 @@ impl Redactor {
                 stderr: self.optional(ended.stderr),
                 ..ended
             }),
-            What::StepEnded(step) => What::StepEnded(StepEnded {
-                id: self.owned(step.id),
-                kind: self.owned(step.kind),
-                verdict: self.verdict(step.verdict),
-                output: step.output.map(|output| self.body(output)),
-                outputs: self.table(step.outputs),
-                ..step
-            }),
-            What::Graded(graded) => What::Graded(Graded {
-                check: self.owned(graded.check),
-                details: self.list(graded.details),
-                verdict: self.verdict(graded.verdict),
-                evidence: graded.evidence,
-                notes: self.list(graded.notes),
-            }),
+            other => other,
         }
     }
 

@@ -88,7 +88,7 @@ fn recorded(events: impl IntoIterator<Item = What>) -> (tempfile::TempDir, Casse
 
 fn heard(tape: &mut Tape, purpose: Purpose, request: &Request) -> Result<(String, bool), String> {
     match tape.next(purpose, request, &digest(request)) {
-        Ok((take, drifts)) => Ok((take.turn.text, drifts)),
+        Ok((reply, drifts)) => Ok((reply.turn.text, drifts)),
         Err(missing) => Err(missing.to_string()),
     }
 }
@@ -140,6 +140,18 @@ fn replies_are_found_by_how_far_the_work_has_come() {
         heard(&mut tape, Purpose::Agent, &request(2, "do")),
         Err(missing.to_owned())
     );
+}
+
+#[test]
+fn a_trial_in_which_nobody_was_listened_to_says_so() {
+    let (_folder, cassette) = recorded([]);
+    let mut tape = cassette.tape("case", "agent", 1).unwrap().unwrap();
+    for purpose in [Purpose::Agent, Purpose::Side] {
+        let heard = heard(&mut tape, purpose, &request(0, "do"));
+        assert!(heard.unwrap_err().contains("only with `modelTap`"));
+    }
+    let judged = heard(&mut tape, Purpose::Judge, &request(0, "do"));
+    assert!(judged.unwrap_err().contains("no question to the judge"));
 }
 
 #[test]

@@ -26,7 +26,7 @@ const RULES: &str = r"
 ";
 
 /// Where `scripts/install-servers` puts things.
-fn cache() -> PathBuf {
+pub(crate) fn cache() -> PathBuf {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let cache = variable("PROCTOR_TEST_CACHE").unwrap_or_else(|| {
         let home = || variable("HOME").expect("there is a home").join(".cache");
@@ -38,7 +38,7 @@ fn cache() -> PathBuf {
 }
 
 /// A PATH on which the program of an agent is. Codex comes with its ACP adapter.
-fn path_with(agent: &str) -> String {
+pub(crate) fn path_with(agent: &str) -> String {
     let folder = match agent {
         "codex" => "codex-acp",
         other => other,
@@ -90,7 +90,7 @@ fn run(session: Session, path: &str) -> Seen {
     seen
 }
 
-fn ended(seen: &Seen) -> &TrialEnded {
+pub(crate) fn ended(seen: &Seen) -> &TrialEnded {
     match seen.events.last().map(|event| &event.event) {
         Some(What::TrialEnded(ended)) => ended,
         other => panic!("no end: {other:?}\n{}\n{}", seen.stdout, seen.stderr),
@@ -98,7 +98,7 @@ fn ended(seen: &Seen) -> &TrialEnded {
 }
 
 /// Checks how a trial ended, who is blamed, and that the reason says this.
-fn expect(seen: &Seen, outcome: Outcome, blame: Option<Blame>, reason: &str) {
+pub(crate) fn expect(seen: &Seen, outcome: Outcome, blame: Option<Blame>, reason: &str) {
     let ended = ended(seen);
     let said = ended.reason.as_deref().unwrap_or_default();
     let place = format!("{said}\n{}\n{}", seen.stdout, seen.stderr);
@@ -115,7 +115,7 @@ fn started(seen: &Seen) -> &AgentStarted {
     started.expect("the agent was started")
 }
 
-fn answer(seen: &Seen) -> Option<&str> {
+pub(crate) fn answer(seen: &Seen) -> Option<&str> {
     seen.events.iter().find_map(|event| match &event.event {
         What::AgentAnswered {
             text: Body::Text(text),
@@ -135,6 +135,6 @@ fn folded(seen: &Seen) -> Folded {
     proctor_core::fold::fold_trial(&run, &trials[0], &options).expect("it folds")
 }
 
-fn is_extended() -> bool {
+pub(crate) fn is_extended() -> bool {
     std::env::var_os("PROCTOR_EXTENDED").is_some_and(|value| value == "1")
 }

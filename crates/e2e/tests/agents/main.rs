@@ -7,3 +7,4 @@
 
 mod acp;
 mod cli;
+mod tap;

@@ -12,11 +12,11 @@ const RULES: &str = r"
   - reply: {text: all done}
 ";
 
-const JUDGE: &str = r#"
+const JUDGE: &str = r"
 kind: Script
 rules:
   - reply: {calls: [{tool: verdict, arguments: {reason: it says so, evidence: [all done], verdict: pass}}]}
-"#;
+";
 
 fn suite() -> Suite {
     let suite = Suite::new(RULES, &[]);

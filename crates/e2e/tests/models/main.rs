@@ -15,6 +15,7 @@ mod requests;
 mod sdk;
 mod served;
 mod shown;
+mod tapped;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::sdk::{folder, run};
 use super::{ALL, Provider, QUICK, SLOW, hello};
 
-const SCRIPT: &str = "
+pub const SCRIPT: &str = "
 kind: Script
 rules:
   - when: {results: 0, prompt: 'add (\\d+) and (\\d+)'}
@@ -46,14 +46,14 @@ fn script(text: &str) -> Script {
 }
 
 /// `proctor model serve`, as a user runs it.
-struct Running {
+pub struct Running {
     child: Child,
-    address: String,
+    pub address: String,
     _folder: tempfile::TempDir,
 }
 
 impl Running {
-    fn start(script: &str) -> Self {
+    pub fn start(script: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("model.yaml"), script).unwrap();
         let mut child = Command::new(proctor_e2e::proctor())
@@ -82,7 +82,7 @@ impl Running {
     }
 
     /// Ends it with Ctrl-C; gives what it said on stderr.
-    fn end(mut self) -> String {
+    pub fn end(mut self) -> String {
         let id = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
         let stderr = self.child.stderr.take().unwrap();
@@ -100,14 +100,15 @@ impl Drop for Running {
 }
 
 /// Runs the same conversation through every package, and prints what each made of it.
-const CLIENTS: &str = r"
+pub const CLIENTS: &str = r"
 import OpenAI from 'openai';
 import Anthropic from '@anthropic-ai/sdk';
 import { GoogleGenAI } from '@google/genai';
 const url = process.env.MODEL;
-const openai = new OpenAI({ apiKey: 'k', baseURL: url + '/v1', maxRetries: 0 });
-const anthropic = new Anthropic({ apiKey: 'k', baseURL: url, maxRetries: 0 });
-const google = new GoogleGenAI({ apiKey: 'k', httpOptions: { baseUrl: url } });
+const apiKey = process.env.KEY ?? 'k';
+const openai = new OpenAI({ apiKey, baseURL: url + '/v1', maxRetries: 0 });
+const anthropic = new Anthropic({ apiKey, baseURL: url, maxRetries: 0 });
+const google = new GoogleGenAI({ apiKey, httpOptions: { baseUrl: url } });
 const schema = { type: 'object', properties: {} };
 const names = ['mcp__calc__add', 'mcp__calc__get-sum'];
 const result = (name, args) => name.split('__')[2] + ' of ' + JSON.stringify(args);

@@ -38,12 +38,15 @@ impl Replay {
         digest: &str,
         recorder: &Recorder,
     ) -> Result<Take, ModelError> {
-        let mut tape = self.tape.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = match tape.as_mut() {
+        let found = match self
+            .tape
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_mut()
+        {
             Some(tape) => tape.next(purpose, request, digest),
             None => Err(Missing::Trial),
         };
-        drop(tape);
         let (take, drifted) = found.map_err(|missing| ModelError::Replay {
             detail: missing.to_string(),
         })?;

@@ -12,8 +12,9 @@ mod tests;
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
-use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::{BodyExt, Full, Limited};
 use proctor_core::event::{Body as Kept, ModelFailed, Purpose, What};
@@ -28,7 +29,7 @@ pub(crate) use self::provider::Provider;
 use super::replay::Replay;
 use super::serve::{Ask, Route, refusal};
 use super::wire::{self, Envelope, ErrorKind, Format, is_side_call};
-use super::{Meter, ModelError, failure};
+use super::{Meter, ModelError, Timeouts, Waiting, failure};
 use crate::agent::LoopLimits;
 use crate::proxy::{Token, Upstream, passed};
 use crate::recorder::Recorder;
@@ -55,6 +56,10 @@ pub(crate) struct TapOptions {
     pub(crate) limits: LoopLimits,
     /// What the run may.
     pub(crate) meter: Arc<Meter>,
+    /// How long an answer is waited for.
+    pub(crate) timeouts: Timeouts,
+    /// The time that the trial spends waiting for its turn.
+    pub(crate) waiting: Waiting,
     /// Where it is kept.
     pub(crate) recorder: Recorder,
     /// What is heard again instead of asking.
@@ -72,6 +77,8 @@ struct Inside {
     token: Token,
     upstream: Option<(Upstream, Provider)>,
     name: String,
+    /// The longest silence of a provider that has a question to answer.
+    silence: Duration,
     recorder: Recorder,
     replay: Option<Replay>,
     standing: Standing,
@@ -92,7 +99,8 @@ impl ModelTap {
             name: options.name,
             recorder: options.recorder,
             replay: options.replay,
-            standing: Standing::new(options.limits, options.meter),
+            silence: options.timeouts.first_byte,
+            standing: Standing::new(options.limits, options.meter, options.waiting),
         });
         let serving = inside.clone();
         let web = Web::start(0, move |request| {
@@ -120,13 +128,18 @@ impl ModelTap {
 
     /// Why the agent's last question for the task has no reply, if it has none: what it says then may be
     /// anything, but is no answer of its model's.
-    pub(crate) fn lost(&self) -> Option<ModelError> {
-        self.inside.standing.lost()
+    pub(crate) fn unanswered(&self) -> Option<ModelError> {
+        self.inside.standing.unanswered()
     }
 
     /// Whether any question had a reply.
     pub(crate) fn has_replies(&self) -> bool {
         self.inside.standing.has_replies()
+    }
+
+    /// Why the provider gave no answer, if it gave none in the end.
+    pub(crate) fn lost(&self) -> Option<String> {
+        self.inside.standing.lost()
     }
 
     /// How often the agent asked its model for the task.
@@ -226,14 +239,14 @@ impl Inside {
         let asked = self.record(ask, purpose, &question);
         if let Some(replay) = &self.replay {
             let digest = outline(&question.request);
-            let heard = replay.next(
+            let recorded = replay.next(
                 asked.ask,
                 purpose,
                 &question.request,
                 &digest,
                 &self.recorder,
             );
-            return Ok(self.hear(ask, &question, asked, heard));
+            return Ok(self.hear(ask, &question, &asked, recorded));
         }
         let Some((upstream, provider)) = &self.upstream else {
             return Err(Broken("there is no provider".to_owned()));
@@ -244,21 +257,20 @@ impl Inside {
         let sent: Body = Full::new(body)
             .map_err(|never| match never {})
             .boxed_unsync();
-        match upstream
-            .send(http::Request::from_parts(head, sent), &path)
-            .await
-        {
-            Ok(response) => self.answered(response, asked).await,
-            Err(error) => {
-                let error = ModelError::Unavailable {
-                    retry_after: None,
-                    detail: error.to_string(),
-                };
-                self.failed(&asked, &error);
-                // As if the agent had asked there itself.
-                Err(Broken(error.to_string()))
-            }
-        }
+        let sent = upstream.send(http::Request::from_parts(head, sent), &path);
+        let error = match tokio::time::timeout(self.silence, sent).await {
+            Ok(Ok(response)) => return self.answered(response, asked).await,
+            Ok(Err(error)) => ModelError::Unavailable {
+                retry_after: None,
+                detail: error.to_string(),
+            },
+            Err(_) => ModelError::TimedOut {
+                after: self.silence,
+            },
+        };
+        self.failed(&asked, &error);
+        // As if the agent had asked there itself.
+        Err(Broken(error.to_string()))
     }
 
     /// Writes a question, and gives what its reply needs.
@@ -303,26 +315,32 @@ impl Inside {
             let body = Listening::new(body, asked, is_stream).boxed_unsync();
             return Ok(http::Response::from_parts(head, body));
         }
-        let said = match Limited::new(body, MAX_MESSAGE).collect().await {
+        let said = Limited::new(body, MAX_MESSAGE).collect();
+        let Ok(said) = tokio::time::timeout(self.silence, said).await else {
+            return Err(Broken(asked.fell_silent()));
+        };
+        let said = match said {
             Ok(said) => said.to_bytes(),
             Err(error) => {
-                let detail = format!("it broke off: {error}");
-                let retry_after = None;
-                self.failed(
-                    &asked,
-                    &ModelError::Unavailable {
-                        retry_after,
-                        detail: detail.clone(),
-                    },
-                );
-                return Err(Broken(detail));
+                let error = ModelError::Unavailable {
+                    retry_after: None,
+                    detail: format!("it broke off: {error}"),
+                };
+                self.failed(&asked, &error);
+                return Err(Broken(error.to_string()));
             }
         };
         let redactor = &self.recorder;
         let shown = |text: &str| redactor.shown(text.as_bytes(), SHOWN);
         let error = failure::of_status(head.status, &head.headers, &said, shown);
         self.failed(&asked, &error);
-        let body = Full::new(said)
+        let told = match &self.upstream {
+            Some((_, provider)) => provider.without_key(said),
+            None => said,
+        };
+        let mut head = head;
+        head.headers.remove(CONTENT_LENGTH);
+        let body = Full::new(told)
             .map_err(|never| match never {})
             .boxed_unsync();
         Ok(http::Response::from_parts(head, body))
@@ -333,13 +351,13 @@ impl Inside {
         &self,
         ask: &Ask,
         question: &wire::Question,
-        asked: Pending,
+        asked: &Pending,
         heard: Result<Take, ModelError>,
     ) -> Response {
         let take = match heard {
             Ok(take) => take,
             Err(error) => {
-                self.failed(&asked, &error);
+                self.failed(asked, &error);
                 return refusal(ask.format, ErrorKind::Invalid, &error.to_string());
             }
         };
@@ -349,7 +367,7 @@ impl Inside {
             .clone()
             .filter(|raw| is_stream(raw) == question.stream);
         let reply = super::replay::reply(take);
-        let body = raw.unwrap_or_else(|| rendered(ask.format, question, &asked, &reply));
+        let body = raw.unwrap_or_else(|| rendered(ask.format, question, asked, &reply));
         let kind = if question.stream {
             "text/event-stream"
         } else {
@@ -429,6 +447,14 @@ impl Pending {
         let redactor = &self.inside.recorder;
         let shown = |text: &str| redactor.shown(text.as_bytes(), SHOWN);
         self.inside.failed(self, &failure::in_success(error, shown));
+    }
+
+    /// Notes that nothing more of a reply came, and gives what that means.
+    fn fell_silent(&self) -> String {
+        let after = self.inside.silence;
+        let error = ModelError::TimedOut { after };
+        self.inside.failed(self, &error);
+        error.to_string()
     }
 }
 

@@ -137,10 +137,13 @@ impl Trial {
         };
         // Before anything is judged, so that the record of the servers is whole.
         room.close().await;
-        let told = worked.map_err(|error| not_begun(&error))?;
+        let mut told = worked.map_err(|error| not_begun(&error))?;
+        if let Some(line) = &line {
+            line.explain(&mut told);
+        }
         self.charge(external, &told, line.is_some());
         let trouble = line.as_ref().and_then(Line::trouble);
-        let lost = line.as_ref().and_then(Line::lost);
+        let lost = line.as_ref().and_then(Line::unanswered);
         self.look_at(&told, trouble.as_deref(), lost).await?;
         let answer = told.answer.unwrap_or_default();
         self.recorder.record(What::AgentAnswered {
@@ -288,7 +291,10 @@ impl Trial {
         let own = inherited.get("HOME").filter(|_| adapter.is_at_home());
         let home = own.cloned();
         let home = home.unwrap_or_else(|| stage.home.to_string_lossy().into_owned());
-        agent_environment(inherited, &home, &needed)
+        let mut all = agent_environment(inherited, &home, &needed);
+        let temporary = stage.temporary.to_string_lossy().into_owned();
+        all.insert("TMPDIR".to_owned(), temporary);
+        all
     }
 
     /// How the agent reaches its model: through the tap, or as the user does.

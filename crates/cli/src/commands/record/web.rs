@@ -9,9 +9,9 @@ use proctor_core::suite::server::Transport;
 use proctor_run::proxy::{Admission, Bridge, ProxyError, ProxyOptions, ReverseProxy};
 use serde_json::json;
 
-use super::kept::{Kept, well};
 use super::say;
 use crate::args::{Format, RecordArgs};
+use crate::commands::kept::{Kept, well};
 use crate::commands::stops::Stops;
 use crate::exit::Exit;
 use crate::output;

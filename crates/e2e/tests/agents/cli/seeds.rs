@@ -41,7 +41,8 @@ impl Drop for Provider {
     }
 }
 
-fn passes(example: &str) {
+/// Runs an example, which has so many trials.
+fn passes(example: &str, trials: usize) {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let eval = here.join(format!("../../examples/kubernetes/{example}.yaml"));
     let provider = Provider::start(&here.join("tests/check/seeds/careful.yaml"));
@@ -68,20 +69,41 @@ fn passes(example: &str) {
         .env("HOME", &home.display().to_string())
         .env("ENABLE_TOOL_SEARCH", "false")
         .env("ANTHROPIC_BASE_URL", &provider.url)
-        .env("ANTHROPIC_API_KEY", "any");
+        .env("ANTHROPIC_API_KEY", "any")
+        .env("OPENAI_BASE_URL", &format!("{}/v1", provider.url))
+        .env("OPENAI_API_KEY", "any");
     let path = format!("{}:{}", folder.path().display(), path_with("claude-code"));
     let seen = run(session, &path);
-    expect(&seen, Outcome::Passed, None, "");
-    assert_eq!(seen.code, Some(0), "{}", seen.stderr);
+    assert_eq!(seen.code, Some(0), "{}\n{}", seen.stdout, seen.stderr);
+    let ends = seen.events.iter().filter_map(|event| match &event.event {
+        What::TrialEnded(ended) => Some(ended.outcome),
+        _ => None,
+    });
+    assert_eq!(ends.collect::<Vec<_>>(), vec![Outcome::Passed; trials]);
     assert_eq!(std::fs::read_to_string(&cluster).unwrap(), "{}");
 }
 
 #[test]
 fn the_example_with_claude_code_runs_as_it_is_written() {
-    passes("basic-builtin");
+    passes("basic-builtin", 1);
+}
+
+#[test]
+fn the_example_with_the_openai_agent_runs_as_it_is_written() {
+    passes("flexible", 1);
+}
+
+#[test]
+fn the_example_of_safe_operations_runs_as_it_is_written() {
+    passes("safe-operations", 8);
+}
+
+#[test]
+fn the_comprehensive_example_runs_as_it_is_written() {
+    passes("comprehensive", 6);
 }
 
 #[test]
 fn the_example_with_an_agent_file_runs_as_it_is_written() {
-    passes("basic-agent-file");
+    passes("basic-agent-file", 1);
 }

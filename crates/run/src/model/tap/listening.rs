@@ -3,13 +3,14 @@
 //! Its main type is [`Listening`].
 
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use proctor_core::record::MAX_FRAME;
 use serde_json::Value;
+use tokio::time::{Instant, Sleep, sleep};
 
 use super::Pending;
 use crate::model::wire::{self, Gathered, Unread};
@@ -22,6 +23,8 @@ pub(super) struct Listening {
     inner: Incoming,
     /// Nothing, once it has ended.
     heard: Option<Heard>,
+    /// Ends what has become silent.
+    silence: Pin<Box<Sleep>>,
 }
 
 struct Heard {
@@ -34,6 +37,7 @@ struct Heard {
 impl Listening {
     pub(super) fn new(inner: Incoming, asked: Pending, is_stream: bool) -> Self {
         let gathered = is_stream.then(|| Gathered::new(asked.format));
+        let silence = Box::pin(sleep(asked.inside.silence));
         let heard = Heard {
             asked,
             raw: Bounded::new(MAX_FRAME),
@@ -42,6 +46,7 @@ impl Listening {
         let mut listening = Self {
             inner,
             heard: Some(heard),
+            silence,
         };
         // Nobody asks a body that is empty.
         if listening.inner.is_end_stream() {
@@ -54,6 +59,18 @@ impl Listening {
         if let Some(heard) = self.heard.take() {
             heard.end();
         }
+    }
+
+    /// Waits for more, but not for ever.
+    fn wait(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        if self.silence.as_mut().poll(cx).is_pending() {
+            return Poll::Pending;
+        }
+        let why = match self.heard.take() {
+            Some(heard) => heard.asked.fell_silent(),
+            None => "it fell silent".to_owned(),
+        };
+        Poll::Ready(Some(Err(Broken(why))))
     }
 }
 
@@ -97,10 +114,14 @@ impl Body for Listening {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         let this = self.get_mut();
-        let frame = ready!(Pin::new(&mut this.inner).poll_frame(cx));
+        let Poll::Ready(frame) = Pin::new(&mut this.inner).poll_frame(cx) else {
+            return this.wait(cx);
+        };
         match frame {
             Some(Ok(frame)) => {
                 if let (Some(part), Some(heard)) = (frame.data_ref(), &mut this.heard) {
+                    let silence = heard.asked.inside.silence;
+                    this.silence.as_mut().reset(Instant::now() + silence);
                     heard.take(part);
                 }
                 // Kept before its end leaves: the agent may go on, or away, right after it.

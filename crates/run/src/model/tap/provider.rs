@@ -2,7 +2,11 @@
 //!
 //! Its main type is [`Provider`].
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use proctor_core::redact::Redactor;
 
 use super::super::serve::Route;
 use super::super::wire::Format;
@@ -18,6 +22,8 @@ pub(crate) struct Provider {
     base: String,
     /// The header with the key.
     headers: BTreeMap<String, String>,
+    /// Knows the key where a provider says it again.
+    redactor: Redactor,
 }
 
 impl Provider {
@@ -35,9 +41,11 @@ impl Provider {
             Format::Messages => ("x-api-key".to_owned(), value),
             Format::Gemini => ("x-goog-api-key".to_owned(), value),
         };
+        let secret = key.clone().map(|key| ("key".to_owned(), key));
         Ok(Self {
             format,
             base: without_version(&base, format),
+            redactor: Redactor::new(secret),
             headers: key.map(header).into_iter().collect(),
         })
     }
@@ -48,6 +56,15 @@ impl Provider {
             format,
             base: format!("http://{address}"),
             headers: BTreeMap::new(),
+            redactor: Redactor::default(),
+        }
+    }
+
+    /// What a provider says of an error, without the key: some repeat what they were given.
+    pub(super) fn without_key(&self, said: Bytes) -> Bytes {
+        match self.redactor.bytes(&said) {
+            Cow::Owned(redacted) => redacted.into(),
+            Cow::Borrowed(_) => said,
         }
     }
 
@@ -93,9 +110,10 @@ impl Provider {
             .flat_map(|query| query.split('&'))
             .filter(|pair| !pair.starts_with("key=") && !pair.is_empty())
             .collect();
-        let query = match kept.is_empty() {
-            true => String::new(),
-            false => format!("?{}", kept.join("&")),
+        let query = if kept.is_empty() {
+            String::new()
+        } else {
+            format!("?{}", kept.join("&"))
         };
         Some(format!("{base}{version}{rest}{query}"))
     }
@@ -126,6 +144,7 @@ mod tests {
                 format,
                 base: without_version(base, format),
                 headers: BTreeMap::new(),
+                redactor: Redactor::default(),
             };
             let (method, uri) = line.split_once(' ').unwrap();
             let uri: http::Uri = uri.parse().unwrap();

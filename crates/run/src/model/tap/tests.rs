@@ -23,6 +23,12 @@ rules:
     reply: {error: {kind: unavailable, detail: gone}}
   - when: {prompt: locked}
     reply: {error: {kind: key, detail: no such key}}
+  - when: {prompt: busy}
+    reply: {error: {kind: rateLimit, detail: slow down, retryAfter: 20s}}
+  - when: {prompt: closed}
+    reply: {error: {kind: rateLimit, detail: come back later, retryAfter: 1h}}
+  - when: {prompt: mute}
+    reply: {text: never, delay: 1h}
   - when: {results: 0}
     reply: {calls: [{tool: echo, arguments: {text: hi}}], usage: {input: 100, output: 7}}
   - reply: {text: done, usage: {input: 200, output: 3}}
@@ -35,10 +41,15 @@ struct Stage {
     recorder: Recorder,
     _model: ModelServer,
     tap: ModelTap,
+    waiting: Waiting,
 }
 
 impl Stage {
     async fn new(limits: LoopLimits, replay: Option<Replay>) -> Self {
+        Self::with(limits, replay, Timeouts::default()).await
+    }
+
+    async fn with(limits: LoopLimits, replay: Option<Replay>, timeouts: Timeouts) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let script = folder.path().join("model.yaml");
         std::fs::write(&script, RULES).expect("a script");
@@ -63,6 +74,7 @@ impl Stage {
         let trial = run.trial(0, "case:agent:1", trial).expect("a trial");
         let recorder = Recorder::new(trial, Instant::now());
         let is_replayed = replay.is_some();
+        let waiting = Waiting::default();
         let tap = ModelTap::start(TapOptions {
             provider: (!is_replayed).then(|| Provider::own(model.address(), Format::Messages)),
             name: "scripted:model.yaml".to_owned(),
@@ -71,6 +83,8 @@ impl Stage {
                 proctor_core::price::Prices::default(),
                 Budget::default(),
             )),
+            timeouts,
+            waiting: waiting.clone(),
             recorder: recorder.clone(),
             replay,
         })
@@ -82,6 +96,7 @@ impl Stage {
             recorder,
             _model: model,
             tap,
+            waiting,
         }
     }
 
@@ -194,7 +209,21 @@ async fn limits_end_the_trial() {
     let stage = Stage::new(tokens, None).await;
     assert_eq!(stage.say("go", 0, true).await.0, 200);
     assert_eq!(stage.say("go", 1, true).await.0, 400);
-    assert!(matches!(stage.tap.ended().await, TapEnd::Limit(why) if why.contains("107 tokens")));
+    assert!(
+        matches!(stage.tap.ended().await, TapEnd::Limit(why) if why.contains("107 tokens of 107"))
+    );
+    let fewer = LoopLimits {
+        tokens: Some(106),
+        ..LoopLimits::default()
+    };
+    let stage = Stage::new(fewer, None).await;
+    assert_eq!(stage.say("go", 0, true).await.0, 200);
+    let why = "the agent used 107 tokens of 106".to_owned();
+    assert_eq!(
+        stage.tap.ended().await,
+        TapEnd::Limit(why),
+        "it need not ask again"
+    );
 }
 
 #[tokio::test]
@@ -225,11 +254,11 @@ async fn a_question_that_is_asked_again_is_one_turn() {
     assert!(!stage.tap.has_replies());
     assert_eq!(stage.say("down", 0, false).await.0, 503);
     assert!(matches!(
-        stage.tap.lost(),
+        stage.tap.unanswered(),
         Some(ModelError::Unavailable { .. })
     ));
     assert_eq!(stage.say("go", 0, false).await.0, 200);
-    assert_eq!((stage.tap.turns(), stage.tap.lost()), (1, None));
+    assert_eq!((stage.tap.turns(), stage.tap.unanswered()), (1, None));
     assert_eq!(stage.say("go", 1, false).await.0, 200);
     assert_eq!(stage.say("go", 2, false).await.0, 400, "there are two");
     assert!(stage.tap.has_replies());
@@ -266,4 +295,38 @@ async fn what_was_recorded_is_heard_again_byte_for_byte() {
         "{text}"
     );
     assert!(matches!(again.tap.ended().await, TapEnd::Dead(_)));
+}
+
+#[tokio::test]
+async fn time_that_a_provider_asks_for_is_no_working_time() {
+    let stage = Stage::new(LoopLimits::default(), None).await;
+    assert_eq!(stage.say("busy", 0, false).await.0, 429);
+    let waited = stage.waiting.total();
+    assert_eq!(waited, Duration::from_secs(20));
+    // One that is put off meanwhile waits no longer than that, give or take what the question took.
+    assert_eq!(stage.say("busy", 0, false).await.0, 429);
+    let more = stage.waiting.total().checked_sub(waited).expect("it grows");
+    assert!(more < Duration::from_secs(15), "{more:?}");
+    assert_eq!(stage.say("closed", 0, false).await.0, 429);
+    let why = "the model's provider asks for patience: come back later (asks for 1h; no more than 2m is waited)";
+    assert_eq!(stage.tap.ended().await, TapEnd::Dead(why.to_owned()));
+}
+
+#[tokio::test]
+async fn a_provider_that_says_nothing_is_given_up() {
+    let timeouts = Timeouts {
+        first_byte: Duration::from_millis(100),
+        ..Timeouts::default()
+    };
+    let stage = Stage::with(LoopLimits::default(), None, timeouts).await;
+    let client = crate::transport::http::client().expect("a client");
+    let asked = client
+        .post(format!("{}/v1/messages", stage.tap.base()))
+        .header("x-api-key", stage.tap.key())
+        .body(body("mute", 0, false).to_string())
+        .send();
+    assert!(asked.await.is_err(), "there is nothing to say");
+    let end = tokio::time::timeout(Duration::from_secs(30), stage.tap.ended()).await;
+    let why = "no reply from the model within 100ms".to_owned();
+    assert_eq!(end.expect("it ends"), TapEnd::Dead(why));
 }

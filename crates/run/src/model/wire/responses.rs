@@ -5,7 +5,7 @@
 mod reply;
 mod stream;
 
-use proctor_core::model::{Media, Request, Thinking, Tool, ToolCall, ToolResult};
+use proctor_core::model::{Arguments, Media, Request, Thinking, Tool, ToolCall, ToolResult};
 use serde_json::Value;
 
 pub(super) use self::reply::{render, reply};
@@ -23,18 +23,25 @@ pub(super) fn question(body: &Value) -> Result<Question, Unread> {
     }
     let mut building = Building::default();
     building.system(body["instructions"].as_str().unwrap_or_default());
+    let (mut tools, mut namespaces) = (Vec::new(), Vec::new());
+    let mut hear_tools = |of: &Value| {
+        for tool in of["tools"].as_array().into_iter().flatten() {
+            hear_tool(tool, &mut tools, &mut namespaces);
+        }
+    };
+    hear_tools(body);
     match &body["input"] {
         Value::String(text) => building.user(text),
         Value::Array(items) => {
             for item in items {
                 hear(item, &mut building)?;
+                // Codex has them here for models that it knows.
+                if item["type"] == "additional_tools" {
+                    hear_tools(item);
+                }
             }
         }
         _ => return Err(Unread::odd("`input` is neither a text nor a list")),
-    }
-    let (mut tools, mut namespaces) = (Vec::new(), Vec::new());
-    for tool in body["tools"].as_array().into_iter().flatten() {
-        hear_tool(tool, &mut tools, &mut namespaces);
     }
     let format = &body["text"]["format"];
     Ok(Question {
@@ -57,7 +64,7 @@ pub(super) fn question(body: &Value) -> Result<Question, Unread> {
 fn hear_tool(tool: &Value, tools: &mut Vec<Tool>, namespaces: &mut Vec<Namespaced>) {
     let name = tool["name"].as_str();
     match (tool["type"].as_str().unwrap_or_default(), name) {
-        ("function", Some(name)) => tools.push(function(tool, name)),
+        ("function" | "custom", Some(name)) => tools.push(function(tool, name)),
         ("namespace", Some(namespace)) => {
             for inner in tool["tools"].as_array().into_iter().flatten() {
                 let Some(name) = inner["name"].as_str() else {
@@ -92,7 +99,7 @@ fn join(namespace: &str, name: &str) -> String {
 fn hear(item: &Value, building: &mut Building) -> Result<(), Unread> {
     match item["type"].as_str().unwrap_or("message") {
         "message" => return hear_message(item, building),
-        "function_call" => {
+        "function_call" | "custom_tool_call" => {
             let call = call(item);
             building.turn().calls.push(call);
         }
@@ -100,7 +107,7 @@ fn hear(item: &Value, building: &mut Building) -> Result<(), Unread> {
             let thought = thought(item);
             building.turn().thinking.push(thought);
         }
-        "function_call_output" => {
+        "function_call_output" | "custom_tool_call_output" => {
             let output = &item["output"];
             let text = text_of(output);
             building.result(ToolResult {
@@ -171,7 +178,15 @@ fn call(item: &Value) -> ToolCall {
             Some(namespace) if !namespace.is_empty() => join(namespace, name),
             _ => name.to_owned(),
         },
-        arguments: arguments_of_text(item["arguments"].as_str().unwrap_or_default()),
+        arguments: match item["input"].as_str() {
+            // A tool that takes a text and no object.
+            Some(_) => Arguments::Object(
+                [("input".to_owned(), item["input"].clone())]
+                    .into_iter()
+                    .collect(),
+            ),
+            None => arguments_of_text(item["arguments"].as_str().unwrap_or_default()),
+        },
     }
 }
 

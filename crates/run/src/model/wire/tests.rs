@@ -269,6 +269,36 @@ fn a_tool_in_a_namespace_is_called_by_both_names() {
     assert_eq!(read.turn.calls[0].name, "mcp__ev__get_sum");
 }
 
+/// As Codex does it with models that it knows.
+#[test]
+fn tools_that_stand_in_the_input_are_tools() {
+    let body = json!({"model": "m", "input": [
+        {"type": "additional_tools", "role": "developer", "tools": [
+            {"type": "namespace", "name": "functions", "tools": [
+                {"type": "custom", "name": "exec", "format": {"type": "grammar"}},
+                {"type": "function", "name": "wait", "parameters": {}},
+            ]},
+            {"type": "custom", "name": "apply"},
+        ]},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]},
+        {"type": "custom_tool_call", "call_id": "c", "name": "exec", "input": "tools.echo()"},
+        {"type": "custom_tool_call_output", "call_id": "c", "output": "hello"},
+    ]});
+    let question = question(Format::Responses, &body).unwrap();
+    let tools = question.request.tools.iter();
+    let names: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["functions__exec", "functions__wait", "apply"]);
+    assert!(!is_side_call(&question.request));
+    assert_eq!(proctor_core::replay::results(&question.request), 1);
+    let body = json!({"status": "completed", "output": [
+        {"type": "custom_tool_call", "call_id": "d", "name": "exec", "input": "text(1)"},
+    ]});
+    let read = reply(Format::Responses, &body, &question.request).unwrap();
+    assert_eq!(read.stop, Stop::Calls);
+    let expected = arguments_of_text(r#"{"input": "text(1)"}"#);
+    assert_eq!(read.turn.calls[0].arguments, expected);
+}
+
 #[test]
 fn a_call_that_gemini_can_not_make_is_a_reply_that_makes_no_sense() {
     let said = Reply {

@@ -10,10 +10,10 @@ use proctor_core::event::{Blame, TrialEnded};
 use super::super::Trial;
 use super::super::ending::{cancelled, errored, timed_out};
 use crate::agent::LoopLimits;
-use crate::external::{Endpoint, External};
+use crate::external::{Endpoint, External, Told};
 use crate::model::serve::{ModelServer, Said, Served};
 use crate::model::tap::{ModelTap, Provider, TapEnd, TapOptions};
-use crate::model::{Format, ModelError, Settings};
+use crate::model::{Format, ModelError, Settings, Timeouts};
 
 /// A line that is open until this is dropped.
 pub(super) struct Line {
@@ -72,6 +72,8 @@ impl Line {
                 cost_usd: limits.max_cost_usd,
             },
             meter: trial.context.meter.clone(),
+            timeouts: Timeouts::default(),
+            waiting: trial.waiting.clone(),
             recorder: trial.recorder.clone(),
             replay: trial.replay.clone(),
         })
@@ -102,13 +104,14 @@ impl Line {
         match self.tap.ended().await {
             TapEnd::Limit(why) => timed_out(why),
             TapEnd::Budget(why) => cancelled(why),
+            TapEnd::Unpriced(why) => errored(Blame::Suite, why),
             TapEnd::Dead(why) => errored(Blame::Infra, why),
         }
     }
 
     /// Why what the agent says is not its model's answer, and who is to blame, if it is not.
-    pub(super) fn lost(&self) -> Option<(Blame, String)> {
-        match self.tap.lost() {
+    pub(super) fn unanswered(&self) -> Option<(Blame, String)> {
+        match self.tap.unanswered() {
             // What was asked is the agent's affair.
             Some(error @ (ModelError::Rejected { .. } | ModelError::ContextOverflow { .. })) => {
                 Some((Blame::Agent, error.to_string()))
@@ -118,6 +121,14 @@ impl Line {
                 Some((Blame::Agent, "it never asked its model".to_owned()))
             }
             None => None,
+        }
+    }
+
+    /// Adds what the provider said to what the agent makes of it.
+    pub(super) fn explain(&self, told: &mut Told) {
+        if let (Some(error), Some(lost)) = (&mut told.error, self.tap.lost()) {
+            error.push_str(&format!("; {lost}"));
+            told.model_lost = true;
         }
     }
 

@@ -40,7 +40,7 @@ fn turn(items: &[Value], asked: &Request) -> Turn {
         match item["type"].as_str().unwrap_or_default() {
             "message" => turn.text.push_str(&said(&item["content"])),
             "reasoning" => turn.thinking.push(thought(item)),
-            "function_call" => {
+            "function_call" | "custom_tool_call" => {
                 let mut call = call(item);
                 call.id = ids.unique(&call.id);
                 turn.calls.push(call);

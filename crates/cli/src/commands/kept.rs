@@ -1,4 +1,6 @@
-//! The run folder of one recording.
+//! The run folder of one session, for commands that run no suite.
+//!
+//! Its main type is [`Kept`].
 
 use std::path::Path;
 use std::time::Instant;
@@ -10,17 +12,17 @@ use proctor_core::record::{RecordError, RunWriter};
 use proctor_core::redact::Redactor;
 use proctor_run::recorder::Recorder;
 
-use super::super::runs;
+use super::runs;
 
 /// A run of one trial, which is a session.
-pub(super) struct Kept {
+pub(in crate::commands) struct Kept {
     run: RunWriter,
-    pub(super) recorder: Recorder,
+    pub(in crate::commands) recorder: Recorder,
 }
 
 impl Kept {
     /// Starts a recording in a folder of its own. Others may start one in the same second.
-    pub(super) fn start(
+    pub(in crate::commands) fn start(
         out: Option<&Path>,
         name: &str,
         redactor: &Redactor,
@@ -45,16 +47,33 @@ impl Kept {
                 return Err(taken);
             }
         };
-        let trial = run.trial(
-            0,
-            name,
-            TrialStarted {
-                case: name.to_owned(),
-                agent: None,
-                repeat: 1,
-                attempt: 1,
-            },
-        )?;
+        Self::within(run, name, redactor, started)
+    }
+
+    /// Starts a recording in this folder, which must not hold one yet.
+    pub(in crate::commands) fn at(
+        folder: &Path,
+        name: &str,
+        redactor: &Redactor,
+    ) -> Result<Self, RecordError> {
+        let started = Instant::now();
+        let run = RunWriter::create(folder, redactor.clone(), run_started(name))?;
+        Self::within(run, name, redactor, started)
+    }
+
+    fn within(
+        run: RunWriter,
+        name: &str,
+        redactor: &Redactor,
+        started: Instant,
+    ) -> Result<Self, RecordError> {
+        let trial = TrialStarted {
+            case: name.to_owned(),
+            agent: None,
+            repeat: 1,
+            attempt: 1,
+        };
+        let trial = run.trial(0, name, trial)?;
         Ok(Self {
             run,
             recorder: Recorder::new(trial, started).redacting(redactor),
@@ -62,12 +81,12 @@ impl Kept {
     }
 
     /// Where it is.
-    pub(super) fn folder(&self) -> &Path {
+    pub(in crate::commands) fn folder(&self) -> &Path {
         self.run.folder()
     }
 
     /// Ends the recording, or says that it is not whole.
-    pub(super) fn end(self, ended: TrialEnded, exit: u8) -> Result<(), RecordError> {
+    pub(in crate::commands) fn end(self, ended: TrialEnded, exit: u8) -> Result<(), RecordError> {
         let error = self.recorder.take_error();
         let ended = match &error {
             None => ended,
@@ -90,7 +109,7 @@ impl Kept {
 }
 
 /// An end without anything to complain of.
-pub(super) fn well() -> TrialEnded {
+pub(in crate::commands) fn well() -> TrialEnded {
     TrialEnded {
         outcome: Outcome::Passed,
         reason: None,

@@ -1,0 +1,141 @@
+//! Agents whose model is reached through Proctor: what the provider gave is counted exactly, its key is
+//! nowhere near the agent, and limits and outages end the trial. Claude Code and goose are run every time,
+//! the others where `PROCTOR_EXTENDED` is 1.
+
+mod faults;
+mod limits;
+mod provider;
+mod replay;
+mod secrets;
+mod works;
+
+use std::time::Duration;
+
+use proctor_core::event::{Actor, Blame, Outcome, What};
+use proctor_core::fold::{FoldOptions, Folded};
+use proctor_core::record::RunReader;
+use proctor_e2e::session::{Seen, Session};
+use proctor_e2e::suite::Suite;
+use serde_json::{Value, json};
+
+use self::provider::{KEY, Served};
+use self::secrets::{Found, Search};
+use crate::cli::{answer, cache, expect, is_extended, path_with};
+
+/// How long a trial with a real agent may take; the slowest takes ten seconds on an idle machine.
+const BOUND: Duration = Duration::from_mins(3);
+
+/// How long one may take whose model is not there: ten seconds on an idle machine.
+const SHORT: Duration = Duration::from_mins(1);
+
+/// A model that says hello through the server. It thinks for a while, so that the agent can be looked at.
+const RULES: &str = r"
+  - when: {results: 0}
+    reply: {calls: [{tool: echo, arguments: {message: hello}}], usage: {input: 1000, output: 10}, delay: 500ms}
+  - reply: {text: It said hello., usage: {input: 2000, output: 20}}
+";
+
+/// An agent that is tapped.
+#[derive(Debug, Clone, Copy)]
+struct Tapped {
+    name: &'static str,
+    /// The model that it has to be told.
+    model: Option<&'static str>,
+}
+
+const CLAUDE_CODE: Tapped = tapped("claude-code", None);
+// It has other tools for models that it knows: one that runs programs, and through that the servers'.
+const CODEX: Tapped = tapped("codex", Some("openai-responses:gpt-x"));
+const COPILOT: Tapped = tapped("copilot", Some("openai:gpt-x"));
+const CLAUDE_ACP: Tapped = tapped("claude-acp", None);
+const CODEX_ACP: Tapped = tapped("codex-acp", Some("openai-responses:gpt-x"));
+const GEMINI: Tapped = tapped("gemini", None);
+const OPENCODE: Tapped = tapped("opencode", Some("openai:gpt-x"));
+const GOOSE: Tapped = tapped("goose", Some("anthropic:claude-x"));
+
+const fn tapped(name: &'static str, model: Option<&'static str>) -> Tapped {
+    Tapped { name, model }
+}
+
+impl Tapped {
+    fn agent(self) -> Value {
+        let mut agent = json!({"type": format!("builtin.{}", self.name), "modelTap": true});
+        if let Some(model) = self.model {
+            agent["model"] = json!(model);
+        }
+        agent
+    }
+
+    /// A suite in which it has to use `echo` of `server-everything`.
+    fn suite(self) -> Suite {
+        let suite = Suite::on(
+            "  - reply: {text: nobody asks this}\n",
+            &json!({"ev": everything(&json!({}))}),
+        );
+        self.eval(&suite);
+        suite.task("say-hello", &json!({}));
+        suite
+    }
+
+    fn eval(self, suite: &Suite) {
+        let used = json!({"toolsUsed": [{"server": "ev", "tool": "echo"}]});
+        suite.eval(
+            &json!({"agent": self.agent()}),
+            &json!({"assertions": used}),
+        );
+    }
+
+    /// A session on a provider, with the user's key.
+    fn on(self, session: Session, provider: &str) -> Session {
+        let session = session.env("PATH", &path_with(self.name));
+        let versioned = format!("{provider}/v1");
+        [
+            ("ANTHROPIC_BASE_URL", provider),
+            ("ANTHROPIC_API_KEY", KEY),
+            ("OPENAI_BASE_URL", &versioned),
+            ("OPENAI_API_KEY", KEY),
+            ("GOOGLE_GEMINI_BASE_URL", provider),
+            ("GEMINI_API_KEY", KEY),
+        ]
+        .into_iter()
+        .fold(session, |session, (name, value)| session.env(name, value))
+    }
+}
+
+fn everything(more: &Value) -> Value {
+    let program = cache().join("node/node_modules/.bin/mcp-server-everything");
+    let mut server = json!({"command": program, "args": ["stdio"]});
+    for (key, value) in more.as_object().into_iter().flatten() {
+        server[key] = value.clone();
+    }
+    server
+}
+
+/// Runs it, and checks that nothing is left and that the key was nowhere near the agent.
+fn run(session: Session) -> (Seen, Found) {
+    let temporary = tempfile::tempdir().expect("a folder can be made");
+    let folder = temporary.path().display().to_string();
+    let running = session.env("TMPDIR", &folder).start();
+    let search = Search::start(running.id(), temporary.path(), KEY);
+    let seen = running.finish();
+    let mut found = search.end();
+    found.look_at_files(&seen.record, KEY);
+    assert!(found.leaks.is_empty(), "{:?}", found.leaks);
+    assert_eq!(crate::acp::processes_with(&folder), [], "{}", seen.stderr);
+    let left = std::fs::read_dir(temporary.path()).expect("it can be read");
+    let names = left.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let left: Vec<String> = names.filter(|name| name.starts_with("proctor-")).collect();
+    assert!(left.is_empty(), "folders are left: {left:?}");
+    (seen, found)
+}
+
+/// What the agent did, as checks see it.
+fn folded(seen: &Seen) -> Folded {
+    let run = RunReader::open(&seen.record).expect("it can be read");
+    let trials = run.trials().expect("they can be listed");
+    let options = FoldOptions {
+        actors: vec![Actor::Agent],
+        ..FoldOptions::default()
+    };
+    proctor_core::fold::fold_trial(&run, &trials[0], &options).expect("it folds")
+}
