@@ -19,6 +19,8 @@ pub(crate) struct Stage {
     root: Option<TempDir>,
     pub(crate) folder: PathBuf,
     pub(crate) home: PathBuf,
+    /// For what is in nobody's way: some agents leave things in the user's.
+    pub(crate) temporary: PathBuf,
 }
 
 impl Stage {
@@ -31,10 +33,13 @@ impl Stage {
         let (folder, home) = (path.join("work"), path.join("home"));
         fs::create_dir(&folder)?;
         fs::create_dir(&home)?;
+        let temporary = path.join("tmp");
+        fs::create_dir(&temporary)?;
         Ok(Self {
             root: Some(root),
             folder,
             home,
+            temporary,
         })
     }
 

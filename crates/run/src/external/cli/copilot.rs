@@ -110,9 +110,12 @@ const OWN: [&str; 34] = [
 
 /// The names of the servers, none of which means anything else to it.
 fn names(servers: &[Offered]) -> Vec<String> {
-    let own = |alias: String| match OWN.contains(&alias.to_ascii_lowercase().as_str()) {
-        true => format!("{alias}-server"),
-        false => alias,
+    let own = |alias: String| {
+        if OWN.contains(&alias.to_ascii_lowercase().as_str()) {
+            format!("{alias}-server")
+        } else {
+            alias
+        }
     };
     aliases(servers).into_iter().map(own).collect()
 }

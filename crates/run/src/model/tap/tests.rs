@@ -261,11 +261,11 @@ async fn a_question_that_is_asked_again_is_one_turn() {
     assert!(!stage.tap.has_replies());
     assert_eq!(stage.say("down", 0, false).await.0, 503);
     assert!(matches!(
-        stage.tap.lost(),
+        stage.tap.unanswered(),
         Some(ModelError::Unavailable { .. })
     ));
     assert_eq!(stage.say("go", 0, false).await.0, 200);
-    assert_eq!((stage.tap.turns(), stage.tap.lost()), (1, None));
+    assert_eq!((stage.tap.turns(), stage.tap.unanswered()), (1, None));
     assert_eq!(stage.say("go", 1, false).await.0, 200);
     assert_eq!(stage.say("go", 2, false).await.0, 400, "there are two");
     assert!(stage.tap.has_replies());
