@@ -19,7 +19,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::thread::JoinHandle;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::stdio::{dup2_stdin, dup2_stdout};
@@ -33,6 +33,9 @@ use crate::proxy::{copied_in, copied_out};
 
 /// The first argument that turns the binary into a relay.
 pub const COMMAND: &str = "__relay";
+
+/// A pipe that takes anything takes as much as this.
+const PIPE_BUF: usize = 4096;
 
 /// Stands for the server of the run that listens on a socket, which is the one argument. If there is
 /// none it says so in one line on stderr, and ends with 1.
@@ -145,21 +148,20 @@ fn send(control: &UnixStream, streams: &[BorrowedFd<'_>]) -> rustix::io::Result<
 }
 
 /// Does what the run says until it says how the server ended.
-fn attend(mut control: UnixStream, asked: &[OwnedFd]) -> Result<Ended, RelayError> {
+fn attend(control: UnixStream, asked: &[OwnedFd]) -> Result<Ended, RelayError> {
     let mut body = vec![0; MAX_BODY];
+    let mut run = Run {
+        control,
+        asked,
+        is_leaving: false,
+    };
     loop {
-        if was_asked(&control, asked)? {
-            let leave = message::render(Kind::Leave, &[]);
-            // A run that is gone is noticed below.
-            let _ = control.write_all(&leave);
+        if !run.wait_for_message()? {
             continue;
         }
-        let (kind, body) = receive(&mut control, &mut body)?;
+        let (kind, body) = receive(&mut run.control, &mut body)?;
         match kind {
-            Kind::Errors => {
-                // Nobody may be left to read it.
-                let _ = io::stderr().write_all(body);
-            }
+            Kind::Errors => run.write_errors(body)?,
             Kind::Exited | Kind::Signalled => {
                 let number = message::number(body).ok_or(RelayError::Nonsense)?;
                 return Ok(match kind {
@@ -176,22 +178,80 @@ fn attend(mut control: UnixStream, asked: &[OwnedFd]) -> Result<Ended, RelayErro
     }
 }
 
-/// Waits for a message, or until this process is asked to end, which is `true`.
-fn was_asked(control: &UnixStream, asked: &[OwnedFd]) -> Result<bool, RelayError> {
+/// The run, and those who may ask this process to end.
+struct Run<'a> {
+    control: UnixStream,
+    asked: &'a [OwnedFd],
+    /// Whether the run was told that this process was asked to end.
+    is_leaving: bool,
+}
+
+impl Run<'_> {
+    /// Whether there is a message; else this process was asked to end, and the run was told.
+    fn wait_for_message(&mut self) -> Result<bool, RelayError> {
+        wait(self.control.as_fd(), PollFlags::IN, self.asked, None)?;
+        Ok(!self.tell_if_asked())
+    }
+
+    /// Writes to stderr, where nobody may be left to read. Nobody may ever read there either, which
+    /// must not keep this process from being ended: then the rest is lost.
+    fn write_errors(&mut self, mut bytes: &[u8]) -> Result<(), RelayError> {
+        let errors = io::stderr();
+        while !bytes.is_empty() {
+            let patience = self.is_leaving.then(Timespec::default);
+            let may_write = wait(
+                errors.as_fd(),
+                PollFlags::OUT,
+                self.asked,
+                patience.as_ref(),
+            )?;
+            self.tell_if_asked();
+            if may_write {
+                match rustix::io::write(&errors, &bytes[..bytes.len().min(PIPE_BUF)]) {
+                    Ok(written) => bytes = &bytes[written..],
+                    Err(Errno::INTR | Errno::AGAIN) => {}
+                    Err(_) => return Ok(()),
+                }
+            } else if patience.is_some() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_if_asked(&mut self) -> bool {
+        let taken = self.asked.iter().map(take_signals);
+        let was_asked = taken.fold(false, |any, taken| any | taken);
+        if was_asked {
+            self.is_leaving = true;
+            let leave = message::render(Kind::Leave, &[]);
+            // A run that is gone is noticed when it is read from.
+            let _ = self.control.write_all(&leave);
+        }
+        was_asked
+    }
+}
+
+/// Waits until a stream is ready, which is `true`; or until this process is asked to end, or it has
+/// taken too long.
+fn wait(
+    stream: BorrowedFd<'_>,
+    ready: PollFlags,
+    asked: &[OwnedFd],
+    patience: Option<&Timespec>,
+) -> Result<bool, RelayError> {
     loop {
-        let signals = asked.iter().map(AsFd::as_fd);
-        let mut sources: Vec<PollFd<'_>> = std::iter::once(control.as_fd())
+        let signals = asked.iter().map(|signal| (signal.as_fd(), PollFlags::IN));
+        let mut sources: Vec<PollFd<'_>> = std::iter::once((stream, ready))
             .chain(signals)
-            .map(|source| PollFd::from_borrowed_fd(source, PollFlags::IN))
+            .map(|(source, flags)| PollFd::from_borrowed_fd(source, flags))
             .collect();
-        match poll(&mut sources, None) {
-            Ok(_) => break,
+        match poll(&mut sources, patience) {
+            Ok(_) => return Ok(sources.first().is_some_and(|s| !s.revents().is_empty())),
             Err(Errno::INTR) => {}
             Err(error) => return Err(system("wait for the run")(error)),
         }
     }
-    let taken = asked.iter().map(take_signals);
-    Ok(taken.fold(false, |any, taken| any | taken))
 }
 
 fn receive<'a>(

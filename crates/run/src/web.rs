@@ -1,7 +1,9 @@
 //! An HTTP server on loopback, for what stands between an agent and the world.
 //!
 //! Its main type is [`Web`]. It ends with its handle, and every exchange with it. A handler that is
-//! still at work when its client goes away is dropped at its next await.
+//! still at work when its client goes away is dropped at its next await; it has begun in any case.
+
+mod begun;
 
 use std::future::Future;
 use std::io;
@@ -17,6 +19,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
+
+use self::begun::Begun;
 
 /// How long the head of a request may take.
 const HEAD: Duration = Duration::from_secs(30);
@@ -114,7 +118,10 @@ where
         .preserve_header_case(true)
         // What is passed on has the server's own, or none.
         .auto_date_header(false)
-        .serve_connection(TokioIo::new(stream), service_fn(serve));
+        .serve_connection(
+            TokioIo::new(stream),
+            service_fn(move |request| Begun::new(serve(request))),
+        );
     // How it ended is its client's own doing, or the handler's, which has told whom it concerns.
     let _ = connection.await;
 }

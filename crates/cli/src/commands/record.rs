@@ -108,7 +108,7 @@ fn begin(out: Option<&Path>, name: &str, redactor: &Redactor) -> Option<Kept> {
         }
         Err(error) => {
             let error = anyhow::Error::new(error).context("the session is not recorded");
-            output::error(&error, redactor);
+            complain(error, redactor);
             None
         }
     }
@@ -117,9 +117,28 @@ fn begin(out: Option<&Path>, name: &str, redactor: &Redactor) -> Option<Kept> {
 /// A line that is no part of the server's own stderr.
 fn say(line: &str, redactor: &Redactor) {
     let line = redactor.text(line);
-    let line = proctor_core::printable::printable(&line);
+    let line = proctor_core::printable::printable(&line).into_owned();
+    let say = move || drop(output::message(&format!("proctor record: {line}\n")));
+    within_bounds(say);
+}
+
+/// Why the record is not what it should be.
+fn complain(error: anyhow::Error, redactor: &Redactor) {
+    let redactor = redactor.clone();
+    within_bounds(move || output::error(&error, &redactor));
+}
+
+/// Writes to stderr, but does not wait for ever: a client that does not read its server's stderr must
+/// not keep the session from ending.
+fn within_bounds(write: impl FnOnce() + Send + 'static) {
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        write();
+        // Nobody waits any more if it took too long.
+        let _ = done.send(());
+    });
     // There is nowhere left to say that even this failed.
-    let _ = output::message(&format!("proctor record: {line}\n"));
+    let _ = is_done.recv_timeout(LAST_WORDS);
 }
 
 fn on_stdio(
@@ -206,7 +225,7 @@ fn conclude(
         Ok(()) => exit.into(),
         Err(error) => {
             let error = anyhow::Error::new(error).context("the record is not complete");
-            output::error(&error, redactor);
+            complain(error, redactor);
             Exit::Inconclusive.into()
         }
     }

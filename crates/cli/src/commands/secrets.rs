@@ -3,6 +3,7 @@
 //! The values are hidden wherever they turn up, also where a server repeats them.
 
 use data_encoding::BASE64;
+use percent_encoding::percent_decode_str;
 use proctor_core::redact::{is_secret_name, secrets_of};
 use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
@@ -44,22 +45,30 @@ fn of_words(words: &[String]) -> Vec<(String, String)> {
     joined.chain(apart).collect()
 }
 
-/// The password and the secret parameters of an address, as they are written.
+/// The password and the secret parameters of an address, as they are written; the password also as it
+/// is meant, and as the header has it that carries it.
 fn of_address(url: &str) -> Vec<(String, String)> {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let rest = rest.split_once('#').map_or(rest, |(rest, _)| rest);
     let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
     let host = place.split_once('/').map_or(place, |(host, _)| host);
-    let password = host
+    let pair = host
         .rsplit_once('@')
-        .and_then(|(user, _)| user.split_once(':'))
-        .map(|(_, password)| ("password".to_owned(), password.to_owned()));
+        .and_then(|(pair, _)| pair.split_once(':'));
+    let passwords = pair.into_iter().flat_map(|(user, password)| {
+        let meant = percent_decode_str(password).decode_utf8_lossy();
+        let user: Vec<u8> = percent_decode_str(user).collect();
+        let header = BASE64.encode(&[&user[..], b":", meant.as_bytes()].concat());
+        let mut all = vec![password.to_owned(), header];
+        all.extend((meant != password).then(|| meant.into_owned()));
+        all.into_iter().map(|value| ("password".to_owned(), value))
+    });
     let parameters = query
         .split('&')
         .filter_map(|parameter| parameter.split_once('='))
         .filter(|(name, _)| is_secret_name(name))
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
-    password.into_iter().chain(parameters).collect()
+    passwords.chain(parameters).collect()
 }
 
 /// The value of a header that carries a secret, and its parts: a server that repeats a cookie or a token
@@ -125,8 +134,10 @@ mod tests {
         check("http://h:80/mcp", &[]);
         check(
             "https://u:p@h/mcp?page=2&api_key=k&token=t#f",
-            &["p", "k", "t"],
+            &["p", "dTpw", "k", "t"],
         );
+        check("http://a%20b:p%40w@h", &["p%40w", "YSBiOnBAdw==", "p@w"]);
+        check("http://token@h", &[]);
         check("https://h/a:b@c?x=1", &[]);
     }
 

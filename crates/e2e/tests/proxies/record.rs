@@ -12,10 +12,10 @@ use proctor_core::event::{Body, Direction, FindingKind, Outcome, What};
 use proctor_core::record::RunReader;
 use proctor_e2e::session::{MARK, peak_kib, survivors};
 use proctor_e2e::{fixture, proctor};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::relay::stage::Recorded;
-use crate::stdio::{BOUND, Ends, Talk, ended};
+use crate::stdio::{BOUND, Ends, Talk, ended, full};
 
 const PING: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}\n";
 const CALL: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"echo\",\"arguments\":{\"text\":\"hi\"}}}\n";
@@ -381,4 +381,34 @@ fn a_help_text_has_a_configuration_to_copy() {
     let help = String::from_utf8(help.unwrap().stdout).unwrap();
     assert!(help.contains(r#""args": ["record", "--out""#), "{help}");
     assert!(!Path::new(".proctor/runs").exists());
+}
+
+#[test]
+fn a_client_that_does_not_read_stderr_can_still_end_a_session() {
+    let place = Place::new();
+    let mut command = place.record(&["sh", "-c", "head -c 1000000 /dev/zero >&2; sleep 100"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut session = command.stderr(Stdio::piped()).spawn().unwrap();
+    full(session.stderr.as_ref().unwrap());
+    kill_process(Pid::from_child(&session), Signal::TERM).unwrap();
+    assert_eq!(ended(&mut session).code(), Some(143));
+    assert_eq!(outcome(&place.recorded()), Some(Outcome::Passed));
+}
+
+#[test]
+fn a_flood_of_short_lines_does_not_keep_a_session_from_ending() {
+    let place = Place::new();
+    let mut command = place.record(&["yes", ""]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut session = command.stderr(Stdio::null()).spawn().unwrap();
+    let mut stdout = session.stdout.take().unwrap();
+    stdout.read_exact(&mut [0; 100]).unwrap();
+    drop(stdout);
+    ended(&mut session);
+    let recorded = place.recorded();
+    let ends = recorded.ends();
+    assert!(
+        ends[0].starts_with("was ended since its client left"),
+        "{ends:?}"
+    );
 }

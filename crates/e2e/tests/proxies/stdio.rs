@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
@@ -153,6 +153,16 @@ pub fn ended(child: &mut Child) -> std::process::ExitStatus {
             return status;
         }
         assert!(Instant::now() < deadline, "it does not end");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Waits until nothing more goes into a pipe that nobody reads.
+pub fn full(pipe: impl AsFd) {
+    let deadline = Instant::now() + BOUND;
+    // Not every page of it is full.
+    while rustix::io::ioctl_fionread(&pipe).expect("a pipe") < 60 << 10 {
+        assert!(Instant::now() < deadline, "the pipe is not filled");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

@@ -80,6 +80,7 @@ impl ReverseProxy {
 
     /// Ends every exchange, and waits until that is in the record.
     pub async fn close(self) {
+        self.inside.upstream.closing();
         self.door.close().await;
         self.inside.close();
     }

@@ -3,11 +3,15 @@
 //! Its main type is [`Upstream`]. It sends what it is given to that server and to no other, and adds
 //! nothing but what the user configured. Redirects are not followed. Knows nothing of records.
 
+mod sending;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, HOST, HeaderName, HeaderValue, ORIGIN,
-    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, HeaderName, HeaderValue,
+    ORIGIN, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, Uri, Version};
 use http_body_util::BodyExt;
@@ -16,9 +20,12 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use rustls::{ClientConfig, RootCertStore};
+use tokio::sync::Notify;
 
+use self::sending::{Sending, Told};
 use crate::transport::http::{AddressError, parse_headers, parse_url};
 use crate::web::{Body, Broken};
 
@@ -46,6 +53,7 @@ pub(crate) struct Upstream {
     host: HeaderValue,
     headers: HeaderMap,
     client: Client<HttpsConnector<HttpConnector>, Body>,
+    is_closing: Arc<AtomicBool>,
 }
 
 /// Why there is no answer.
@@ -84,7 +92,13 @@ impl Upstream {
             host: HeaderValue::try_from(host).map_err(|_| not_an_address())?,
             headers: all,
             url: parsed,
+            is_closing: Arc::default(),
         })
+    }
+
+    /// From here on a request whose client goes away does not leave any more.
+    pub(crate) fn closing(&self) {
+        self.is_closing.store(true, Ordering::Relaxed);
     }
 
     /// Its address. A name and password may be in it.
@@ -137,12 +151,18 @@ impl Upstream {
         Ok(())
     }
 
-    /// Sends a request that was prepared.
+    /// Sends a request that was prepared. It leaves also if nobody waits for its answer.
     pub(crate) async fn exchange(
         &self,
         request: http::Request<Body>,
     ) -> Result<http::Response<Incoming>, UpstreamError> {
-        let sent = self.client.request(request).await;
+        let said = Arc::new(Notify::new());
+        let request = request.map(|inner| {
+            let said = said.clone();
+            Told { inner, said }.boxed_unsync()
+        });
+        let answer = self.client.request(request);
+        let sent = Sending::new(answer, said, &self.is_closing).await;
         let mut response = sent.map_err(|error| UpstreamError::Broken(causes(&error)))?;
         *response.version_mut() = Version::HTTP_11;
         remove_hops(response.headers_mut());
@@ -167,6 +187,10 @@ pub(crate) fn causes(error: &dyn std::error::Error) -> String {
 }
 
 fn remove_hops(headers: &mut HeaderMap) {
+    // The coding wins over a length, which is none of what comes out of it.
+    if headers.contains_key(TRANSFER_ENCODING) {
+        headers.remove(CONTENT_LENGTH);
+    }
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
         .iter()
@@ -184,30 +208,13 @@ fn credentials(url: &Url) -> Option<HeaderValue> {
     if url.username().is_empty() && url.password().is_none() {
         return None;
     }
-    let mut both = percent_decoded(url.username());
+    let mut both: Vec<u8> = percent_decode_str(url.username()).collect();
     both.push(b':');
-    both.extend(percent_decoded(url.password().unwrap_or_default()));
+    both.extend(percent_decode_str(url.password().unwrap_or_default()));
     let value = format!("Basic {}", data_encoding::BASE64.encode(&both));
     let mut value = HeaderValue::try_from(value).ok()?;
     value.set_sensitive(true);
     Some(value)
-}
-
-fn percent_decoded(text: &str) -> Vec<u8> {
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let digits = after.get(..2).filter(|_| first == b'%');
-        let byte = digits.and_then(|digits| {
-            data_encoding::HEXLOWER_PERMISSIVE
-                .decode(digits)
-                .ok()?
-                .pop()
-        });
-        decoded.push(byte.unwrap_or(first));
-        rest = if byte.is_some() { &after[2..] } else { after };
-    }
-    decoded
 }
 
 fn client(is_secure: bool) -> Result<Client<HttpsConnector<HttpConnector>, Body>, AddressError> {

@@ -49,10 +49,13 @@ impl LegacyLink {
         peer: &Arc<Peer>,
     ) -> Result<Arc<Self>, OpenError> {
         let client = client()?;
-        let url = parse_url(url)?;
-        let headers = parse_headers(headers)?;
-        let mut request = Request::new(Method::GET, url.clone());
-        request.headers_mut().extend(headers.clone());
+        let mut request = Request::new(Method::GET, parse_url(url)?);
+        // A name and password in the address become a header, which every message carries.
+        if let Ok(built) = client.get(request.url().clone()).build() {
+            request = built;
+        }
+        request.headers_mut().extend(parse_headers(headers)?);
+        let (url, headers) = (request.url().clone(), request.headers().clone());
         request
             .headers_mut()
             .insert(ACCEPT, HeaderValue::from_static("text/event-stream"));

@@ -14,6 +14,7 @@ use tokio::sync::Mutex;
 use tokio::sync::watch::{Receiver, channel};
 
 use crate::args::{EvalsServeArgs, Format};
+use crate::commands::evals::servers::redactor;
 use crate::commands::session::at_url;
 use crate::commands::stops::Stops;
 use crate::commands::{counted, drawn, environment, tally};
@@ -75,7 +76,11 @@ async fn at(
             output::message(&format!("error: {error}\n"))?;
             return Ok(Exit::Inconclusive);
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => {
+            // The address may be in it, with a password.
+            output::error(&error.into(), &redactor(std::slice::from_ref(&server)));
+            return Ok(Exit::Usage);
+        }
     };
     match args.output.output {
         Format::Text => output::result(&format!("{}\n", open.url()))?,

@@ -10,7 +10,7 @@ use proctor_run::process::Spawn;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::stage::Stage;
-use crate::stdio::{Ends, Talk};
+use crate::stdio::{Ends, Talk, ended, full};
 
 const PING: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}\n";
 const CALL: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"echo\",\"arguments\":{\"text\":\"hi\"}}}\n";
@@ -67,6 +67,23 @@ fn a_relay_that_is_asked_to_end_waits_for_its_server() {
         let expected = "was ended since its client left, and exited with code 0";
         assert_eq!(recorded.ends(), [expected]);
     }
+}
+
+#[test]
+fn an_agent_that_does_not_read_stderr_can_still_end_a_relay() {
+    let stage = Stage::new(&["sh", "-c", "head -c 1000000 /dev/zero >&2; sleep 100"]);
+    let mut command = stage.command();
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut relay = command.stderr(Stdio::piped()).spawn().unwrap();
+    full(relay.stderr.as_ref().unwrap());
+    kill_process(Pid::from_child(&relay), Signal::TERM).unwrap();
+    ended(&mut relay);
+    let recorded = stage.finish();
+    let ends = recorded.ends();
+    assert!(
+        ends[0].starts_with("was ended since its client left"),
+        "{ends:?}"
+    );
 }
 
 #[test]

@@ -114,6 +114,44 @@ async fn bodies_in_chunks_pass_as_they_come() {
 }
 
 #[tokio::test]
+async fn who_comes_back_to_a_session_is_not_taken_for_the_older_http() {
+    let upstream = RawServer::start(|_| {
+        vec![
+            chunked(&["Content-Type: text/event-stream"]),
+            chunk(b"data: {\"a\":1}\n\n"),
+            chunk(b""),
+        ]
+    })
+    .await;
+    for (header, wire) in [("Mcp-Session-Id: s", Wire::Http), ("X: y", Wire::Sse)] {
+        let stage = Stage::open(&http(&upstream.url())).await;
+        let address = stage.address();
+        let headers = [header, "Accept: text/event-stream"];
+        let got = ask(&address, request("GET /mcp", &address, &headers, "")).await;
+        assert!(got.is_some());
+        let record = stage.end().await;
+        let wires: Vec<Wire> = record.opened().iter().map(|o| o.transport).collect();
+        assert_eq!(wires, [wire], "{header}");
+        assert_eq!(record.said(Direction::ToClient), [r#"{"a":1}"#]);
+    }
+}
+
+#[tokio::test]
+async fn a_length_beside_chunks_cuts_nothing() {
+    let upstream = RawServer::start(|_| {
+        let headers = ["Content-Type: application/json", "Content-Length: 2"];
+        vec![chunked(&headers), chunk(ODD), chunk(b"")]
+    })
+    .await;
+    let stage = Stage::open(&http(&upstream.url())).await;
+    let address = stage.address();
+    let got = ask(&address, request("POST /mcp", &address, &[], "{}")).await;
+    assert_eq!(got.unwrap().body, ODD);
+    let record = stage.end().await;
+    assert_eq!(record.frames(Direction::ToClient), [(1, Ok(ODD.to_vec()))]);
+}
+
+#[tokio::test]
 async fn a_stream_passes_with_everything_that_is_in_it() {
     let stream = ": hello\n\nid: 1\nretry: 10\ndata:\n\nid: 2\nodd: field\ndata: {\"a\":1}\n\n\
         event: message\r\ndata: {\"b\":\r\ndata: 2}\r\n\r\nevent: endpoint\ndata: http://elsewhere/\n\n\

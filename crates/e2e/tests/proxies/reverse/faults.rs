@@ -365,3 +365,26 @@ fn a_gigabyte_passes_in_little_memory() {
     let said = String::from_utf8_lossy(&run.stdout);
     assert!(run.status.success() && said.contains("1 passed"), "{said}");
 }
+
+#[tokio::test]
+async fn what_a_client_says_arrives_though_it_is_gone_at_once() {
+    let upstream = RawServer::start(|_| vec![answer("202 Accepted", &[], b"")]).await;
+    let stage = Stage::open(&http(&upstream.url())).await;
+    let address = stage.address();
+    let body = r#"{"jsonrpc":"2.0","method":"notifications/x"}"#;
+    for line in ["POST /mcp", "DELETE /mcp"] {
+        let before = upstream.seen().len();
+        drop(send(&address, request(line, &address, &[], body)).await);
+        let arrived = async {
+            while upstream.seen().len() == before {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        let arrived = tokio::time::timeout(PATIENCE, arrived).await;
+        arrived.expect("it arrives");
+        assert_eq!(upstream.seen()[before].text(), body);
+    }
+    let record = stage.end().await;
+    let said = record.said(ToServer);
+    assert_eq!(said, [body, body]);
+}

@@ -1,5 +1,7 @@
 //! Whole sessions, of clients that do not know of the proxy.
 
+use std::time::{Duration, Instant};
+
 use proctor_core::event::Actor;
 use proctor_core::event::Direction::{ToClient, ToServer};
 use proctor_core::suite::Server;
@@ -11,7 +13,7 @@ use proctor_run::recorder::Recorder;
 use serde_json::{Map, Value, json};
 
 use super::listening::Everything;
-use super::raw::{ask, request};
+use super::raw::{PATIENCE, ask, request};
 use super::stage::{Kept, Record, Stage, http, sse};
 
 const ADMISSIONS: [Admission; 3] = [Admission::Header, Admission::Path, Admission::Open];
@@ -36,6 +38,17 @@ fn options(recorder: Recorder) -> ConnectOptions {
 
 /// Calls tools of a server, and gives what the client itself kept of that.
 async fn session(server: &Server, era: Era, calls: &[(&str, Value)]) -> Record {
+    session_until(server, era, calls, None).await
+}
+
+/// The same, and does not close before the server has said this unasked: what it says to somebody
+/// who goes may be in one record and not in the other.
+async fn session_until(
+    server: &Server,
+    era: Era,
+    calls: &[(&str, Value)],
+    last: Option<&str>,
+) -> Record {
     let kept = Kept::new();
     let mut options = options(kept.recorder.clone());
     options.era = Some(era);
@@ -51,6 +64,11 @@ async fn session(server: &Server, era: Era, calls: &[(&str, Value)]) -> Record {
     for (tool, given) in calls {
         let called = client.call_tool(tool, arguments(given)).await;
         assert!(called.is_ok(), "{tool}: {called:?}");
+    }
+    let deadline = Instant::now() + PATIENCE;
+    while last.is_some_and(|last| !kept.text().contains(last)) {
+        assert!(Instant::now() < deadline, "{last:?} was not said");
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(client.findings(), []);
     client.close().await;
@@ -128,6 +146,24 @@ async fn the_older_http_is_the_same_with_and_without() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_name_and_password_in_the_address_are_a_header_and_no_more() {
+    let (newer, older) = (Fixture::http(&["--era", "handshake"]), Fixture::sse(&[]));
+    let secret = |url: &str| url.replace("http://", "http://me:hunter2-%40@");
+    for server in [http(&secret(newer.url())), sse(&secret(older.url()))] {
+        let calls = [("echo", json!({"text": "hi"}))];
+        let record = session(&server, Era::Handshake, &calls).await;
+        let mut heads = record.http();
+        heads.retain(|head| head.direction == ToServer);
+        assert!(heads.len() > 3);
+        for head in heads {
+            assert!(head.headers.contains_key("authorization"), "{head:?}");
+        }
+        let text = String::from_utf8_lossy(&record.bytes()).into_owned();
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn server_everything_is_the_same_with_and_without() {
     let calls = [
         ("echo", json!({"message": "hi"})),
@@ -151,7 +187,10 @@ async fn server_everything_is_the_same_with_and_without() {
         };
         for admission in ADMISSIONS {
             let stage = Stage::new(&server, admission).await;
-            let client = session(&stage.offered(&server), Era::Handshake, &calls).await;
+            // It asks for roots some time after the handshake, and says when it has them.
+            let last = Some("Roots updated: 1 root(s)");
+            let offered = stage.offered(&server);
+            let client = session_until(&offered, Era::Handshake, &calls, last).await;
             let record = stage.end().await;
             for way in [ToServer, ToClient] {
                 assert_eq!(

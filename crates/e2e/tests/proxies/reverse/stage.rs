@@ -84,6 +84,14 @@ impl Kept {
         }
     }
 
+    /// What is on disk now.
+    pub fn text(&self) -> String {
+        let trials = self.folder.path().join("run/trials");
+        let trial = std::fs::read_dir(trials).expect("trials").next();
+        let path = trial.expect("a trial").expect("a file").path();
+        std::fs::read_to_string(path).expect("text")
+    }
+
     /// Ends the record, and reads it.
     pub fn end(self) -> Record {
         assert!(self.recorder.take_error().is_none());
@@ -158,10 +166,7 @@ impl Stage {
 
     /// The record as it is on disk now.
     pub fn kept(&self) -> String {
-        let trials = self.kept.folder.path().join("run/trials");
-        let trial = std::fs::read_dir(trials).expect("trials").next();
-        let path = trial.expect("a trial").expect("a file").path();
-        std::fs::read_to_string(path).expect("text")
+        self.kept.text()
     }
 
     /// Closes the proxy, and reads the record.

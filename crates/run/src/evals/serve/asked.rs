@@ -8,6 +8,8 @@ use proctor_core::message::{Id, Kind, Message};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::talk::BOM;
+
 /// The first version in which every request stands alone.
 const STATELESS: &str = "2026-07-28";
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -55,6 +57,7 @@ impl ListRequest<'_> {
 
 /// Reads a message of a client.
 pub(super) fn read(message: &[u8]) -> Asked<'_> {
+    let message = message.strip_prefix(BOM).unwrap_or(message);
     let Ok(message) = serde_json::from_slice::<Message<'_>>(message) else {
         return Asked::Other;
     };
@@ -143,6 +146,10 @@ mod tests {
         check(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#, "other");
         check(
             r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#,
+            "id `1` true",
+        );
+        check(
+            "\u{feff}{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"}",
             "id `1` true",
         );
         check(

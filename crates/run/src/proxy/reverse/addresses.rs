@@ -37,16 +37,32 @@ impl Addresses {
         })
     }
 
-    /// The address in the client's terms, if it must be another one to lead here.
+    /// The address in the client's terms, if it must be another one to lead here. As much of it as can
+    /// stays as it is.
     pub(crate) fn changed(&self, written: &str) -> Option<String> {
         let Self { door, prefix, .. } = self;
         let path = self.path(written)?;
-        let text = written.trim_matches(|c: char| c <= ' ');
-        let is_slash = |at: usize| matches!(text.as_bytes().get(at), Some(b'/' | b'\\'));
-        if Url::parse(text).is_ok() || (is_slash(0) && is_slash(1)) {
-            return Some(format!("{door}{prefix}{path}"));
+        let mut base = Url::parse(&format!("{door}{prefix}{}", self.server.path())).ok()?;
+        // The client does not have it, and must not be told: it is added to what asks for this path.
+        base.set_query(self.server.query());
+        let wanted = Url::parse(&format!("{door}{prefix}{path}")).ok()?;
+        let leads_here = |address: &str| {
+            let leads = base.join(address).ok();
+            leads.is_some_and(|mut leads| {
+                leads.set_fragment(None);
+                leads == wanted
+            })
+        };
+        if leads_here(written) {
+            return None;
         }
-        (is_slash(0) && !prefix.is_empty()).then(|| format!("{prefix}{text}"))
+        let text = written.trim_matches(|c: char| c <= ' ');
+        let nearest = format!("{prefix}{text}");
+        Some(if text.starts_with('/') && leads_here(&nearest) {
+            nearest
+        } else {
+            wanted.into()
+        })
     }
 }
 

@@ -23,6 +23,8 @@ use crate::proxy::upstream::Upstream;
 use crate::recorder::Tap;
 use crate::web::{Broken, Request, Response, whole};
 
+const SESSION: &str = "mcp-session-id";
+
 /// What all exchanges share.
 pub(super) struct Inside {
     pub(super) upstream: Upstream,
@@ -151,7 +153,9 @@ impl Inside {
             return None;
         }
         let target = with_queries(uri.path(), [self.upstream.url().query(), uri.query()]);
-        let is_newer = self.has_posted.load(Ordering::Relaxed);
+        // Who names a session comes back to one: the older HTTP has none.
+        let is_newer =
+            self.has_posted.load(Ordering::Relaxed) || request.headers().contains_key(SESSION);
         if *request.method() == Method::GET && (self.is_older || !is_newer) {
             let tap = self.connection(Wire::Sse);
             return Some(Route {

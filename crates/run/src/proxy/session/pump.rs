@@ -108,6 +108,7 @@ where
                 Ok(read @ 1..) => {
                     self.kept.take(&self.chunk[..read]);
                     self.left = 0..read;
+                    breathe(read).await;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // A stream that fails has ended.
@@ -127,8 +128,17 @@ where
         if let Some((from, _)) = &mut self.ends {
             while let Ok(read @ 1..) = from.read(&mut self.chunk).await {
                 self.kept.take(&self.chunk[..read]);
+                breathe(read).await;
             }
         }
+    }
+}
+
+/// Lets others go on after much has come at once: it may be many lines, each of which takes its time
+/// to be kept, and a flood of them must not keep a signal from being heard.
+async fn breathe(read: usize) {
+    if read == CHUNK {
+        tokio::task::yield_now().await;
     }
 }
 

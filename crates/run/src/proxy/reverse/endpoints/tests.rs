@@ -45,6 +45,16 @@ fn addresses_that_lead_around_the_proxy_are_changed() {
     let (header, path) = both("/");
     check("http://server:8000", &header, &path);
     check("/m?s=1", "/m?s=1", "/tok/m?s=1");
+    check("/m?s=1#x", "/m?s=1#x", "/tok/m?s=1#x");
+    // A client would leave the token behind.
+    let (_, path) = both("/m");
+    for above in ["/../m", "/%2e%2E/m", "/./../m", "../../m", "../../../m"] {
+        check(above, above, &path);
+    }
+    check("/a/../m", "/a/../m", "/tok/a/../m");
+    // White space within makes it an address with the server's name.
+    let (header, path) = both("/m");
+    check("/\t/server:8000/m", &header, &path);
     // Relative to where the client is already, or to lead elsewhere.
     for other in [
         "m?s=1",

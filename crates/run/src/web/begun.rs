@@ -1,0 +1,99 @@
+//! A handler that begins, whatever becomes of its client.
+//!
+//! Its main type is [`Begun`].
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::runtime::Handle;
+
+/// The work of a handler. A client that sends a request and is gone at once may be missed before the
+/// work has begun: then it begins all the same, and is dropped at its first await, as it is if the
+/// client goes later.
+pub(super) struct Begun<F>(Work<F>)
+where
+    F: Future + Send + 'static;
+
+enum Work<F> {
+    New(F),
+    Going(Pin<Box<F>>),
+    /// Only while it changes, and at the end.
+    Gone,
+}
+
+impl<F: Future + Send + 'static> Begun<F> {
+    pub(super) fn new(work: F) -> Self {
+        Self(Work::New(work))
+    }
+}
+
+// Work is moved only as long as it is new, and pinned in its box from then on.
+impl<F: Future + Send + 'static> Unpin for Begun<F> {}
+
+impl<F: Future + Send + 'static> Future for Begun<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        self.0 = match std::mem::replace(&mut self.0, Work::Gone) {
+            Work::New(work) => Work::Going(Box::pin(work)),
+            work => work,
+        };
+        match &mut self.0 {
+            Work::Going(work) => work.as_mut().poll(context),
+            Work::New(_) | Work::Gone => Poll::Pending,
+        }
+    }
+}
+
+impl<F: Future + Send + 'static> Drop for Begun<F> {
+    fn drop(&mut self) {
+        let Work::New(work) = std::mem::replace(&mut self.0, Work::Gone) else {
+            return;
+        };
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move {
+                let mut work = Box::pin(work);
+                std::future::poll_fn(|context| {
+                    // Nobody is left to hear what comes of it.
+                    let _ = work.as_mut().poll(context);
+                    Poll::Ready(())
+                })
+                .await;
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn work_begins_once_and_goes_no_further_than_its_first_await() {
+        let count = Arc::new(AtomicU32::new(0));
+        let work = || {
+            let count = count.clone();
+            Begun::new(async move {
+                count.fetch_add(1, Ordering::Relaxed);
+                std::future::pending::<()>().await;
+                count.fetch_add(100, Ordering::Relaxed);
+            })
+        };
+        drop(work());
+        tokio::task::yield_now().await;
+        assert_eq!(count.load(Ordering::Relaxed), 1);
+        let mut going = work();
+        assert!(polled(&mut going).await.is_pending());
+        drop(going);
+        tokio::task::yield_now().await;
+        assert_eq!(count.load(Ordering::Relaxed), 2);
+    }
+
+    async fn polled<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+        std::future::poll_fn(|context| Poll::Ready(Pin::new(&mut *future).poll(context))).await
+    }
+}
