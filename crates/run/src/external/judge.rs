@@ -158,12 +158,7 @@ impl JudgeProgram {
             folder: stage.folder.clone(),
             skills: None,
             home: stage.home.clone(),
-            environment: external.environment(
-                &self.environment,
-                &self.pass,
-                &stage.home,
-                line.is_some(),
-            ),
+            environment: external.environment(&self.environment, &self.pass, stage, line.is_some()),
             max_turns: None,
         };
         let version = external.version(&assignment.environment, &stage.folder, &self.guard);

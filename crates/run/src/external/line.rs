@@ -137,15 +137,16 @@ impl Line {
 
     /// Adds what the provider said to what the agent makes of it.
     pub(crate) fn explain(&self, told: &mut Told) {
-        if let (Some(error), Some(lost)) = (&mut told.error, self.tap.lost()) {
+        // What the agent asked wrongly is told by itself.
+        if let (Some(error), Some((Blame::Infra, lost))) = (&mut told.error, self.unanswered()) {
             error.push_str(&format!("; {lost}"));
             told.model_lost = true;
         }
     }
 
     /// Why what the agent says is not its model's answer, and who is to blame, if it is not.
-    pub(crate) fn lost(&self) -> Option<(Blame, String)> {
-        match self.tap.lost() {
+    pub(crate) fn unanswered(&self) -> Option<(Blame, String)> {
+        match self.tap.unanswered() {
             // What was asked is the agent's affair.
             Some(error @ (ModelError::Rejected { .. } | ModelError::ContextOverflow { .. })) => {
                 Some((Blame::Agent, error.to_string()))

@@ -10,7 +10,7 @@ use proctor_core::suite::Environment;
 use proctor_core::suite::agent::{Agent, AgentKind, ModelRef};
 use tokio::sync::OnceCell;
 
-use super::{Access, Acp, Adapter, Cli, Endpoint};
+use super::{Access, Acp, Adapter, Cli, Endpoint, Stage};
 use crate::environment::agent_environment;
 use crate::model::tap::Provider;
 use crate::model::{Format, OpenError, Settings};
@@ -249,7 +249,7 @@ impl External {
         &self,
         inherited: &Environment,
         pass: &[String],
-        home: &Path,
+        stage: &Stage,
         has_model: bool,
     ) -> Environment {
         let mut needed: Vec<&str> = Vec::new();
@@ -263,8 +263,11 @@ impl External {
         }
         let is_at_home = adapter.is_some_and(|adapter| adapter.is_at_home());
         let own = inherited.get("HOME").filter(|_| is_at_home).cloned();
-        let home = own.unwrap_or_else(|| home.to_string_lossy().into_owned());
-        agent_environment(inherited, &home, &needed)
+        let home = own.unwrap_or_else(|| stage.home.to_string_lossy().into_owned());
+        let mut all = agent_environment(inherited, &home, &needed);
+        let temporary = stage.temporary.to_string_lossy().into_owned();
+        all.insert("TMPDIR".to_owned(), temporary);
+        all
     }
 
     /// The variables of which one has to hold its key.

@@ -129,8 +129,8 @@ impl ModelTap {
 
     /// Why the agent's last question for the task has no reply, if it has none: what it says then may be
     /// anything, but is no answer of its model's.
-    pub(crate) fn lost(&self) -> Option<ModelError> {
-        self.inside.standing.lost()
+    pub(crate) fn unanswered(&self) -> Option<ModelError> {
+        self.inside.standing.unanswered()
     }
 
     /// Whether any question had a reply.

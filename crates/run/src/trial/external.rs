@@ -132,7 +132,7 @@ impl Trial {
         }
         self.charge(external, &told, line.is_some());
         let trouble = line.as_ref().and_then(Line::trouble);
-        let lost = line.as_ref().and_then(Line::lost);
+        let lost = line.as_ref().and_then(Line::unanswered);
         self.look_at(&told, trouble.as_deref(), lost).await?;
         let answer = told.answer.unwrap_or_default();
         self.recorder.record(What::AgentAnswered {
@@ -232,7 +232,7 @@ impl Trial {
             environment: external.environment(
                 &context.environment,
                 &context.pass,
-                &stage.home,
+                stage,
                 line.is_some(),
             ),
             max_turns: self.limits.max_turns,

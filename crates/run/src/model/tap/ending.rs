@@ -126,7 +126,7 @@ impl Standing {
     }
 
     /// Why the last question of the task has no reply, if it has none.
-    pub(super) fn lost(&self) -> Option<ModelError> {
+    pub(super) fn unanswered(&self) -> Option<ModelError> {
         self.lock().lost.clone()
     }
 
