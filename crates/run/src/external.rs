@@ -152,6 +152,15 @@ impl<'a> Adapter<'a> {
         matches!(self, Self::Commands(commands) if !commands.virtual_home)
     }
 
+    /// Whether it can be given an assignment.
+    fn fits(&self, assignment: &Assignment) -> Result<(), Unfit> {
+        match self {
+            Self::Cli(cli) => cli.prepare(assignment).map(drop),
+            Self::Commands(templates) => commands::prepare(templates, assignment).map(drop),
+            Self::Acp(acp) => acp.fits(assignment),
+        }
+    }
+
     /// Lets the agent work until it ends. Whoever drops this ends it.
     pub(crate) async fn work(
         &self,

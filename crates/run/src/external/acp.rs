@@ -107,6 +107,11 @@ impl Acp<'_> {
         self.preset().and_then(|preset| preset.skills)
     }
 
+    /// Whether it can be given an assignment.
+    pub(crate) fn fits(self, assignment: &Assignment) -> Result<(), Unfit> {
+        self.prepare(assignment).map(drop)
+    }
+
     fn prepare(self, assignment: &Assignment) -> Result<Plan, Unfit> {
         let (program, args) = match self {
             Self::Preset(name) => (

@@ -10,7 +10,7 @@ use proctor_core::suite::Environment;
 use proctor_core::suite::agent::{Agent, AgentKind, ModelRef};
 use tokio::sync::OnceCell;
 
-use super::{Access, Acp, Adapter, Cli, Endpoint, Stage};
+use super::{Access, Acp, Adapter, Assignment, Cli, Endpoint, Stage};
 use crate::environment::agent_environment;
 use crate::model::tap::Provider;
 use crate::model::{Format, OpenError, Settings};
@@ -61,6 +61,14 @@ pub enum ExternalError {
     /// It can't be told where its model is.
     #[error("the agent `{0}` has its own way to its model, and can't be given another")]
     NoEndpoint(String),
+    /// It lacks something that only it needs.
+    #[error("the agent `{agent}` can't be run: {reason}")]
+    Unfit {
+        /// The agent.
+        agent: String,
+        /// What it lacks.
+        reason: String,
+    },
     /// Its real model can't be asked.
     #[error("the model of the agent `{agent}` can't be listened to: {reason}")]
     ModelTap {
@@ -128,7 +136,27 @@ impl External {
                 reason: error.to_string(),
             });
         }
-        self.access(env).map(drop)
+        self.fits(self.access(env)?, env)
+    }
+
+    /// Whether what it is told of its model is enough for it.
+    fn fits(&self, access: Access, env: &Environment) -> Result<(), ExternalError> {
+        let nowhere = Path::new("/");
+        let assignment = Assignment {
+            prompt: String::new(),
+            servers: Vec::new(),
+            access,
+            folder: nowhere.to_owned(),
+            skills: None,
+            home: nowhere.to_owned(),
+            environment: self.environment(env, &[], nowhere, false),
+            max_turns: None,
+        };
+        let fits = self.adapter().map_or(Ok(()), |it| it.fits(&assignment));
+        fits.map_err(|unfit| ExternalError::Unfit {
+            agent: self.agent.name.clone(),
+            reason: unfit.to_string(),
+        })
     }
 
     /// Whether its model is reached through the tap.

@@ -321,4 +321,19 @@ mod tests {
         assert!(!claude_code.is_usable() && claude_code.runs_scripts());
         assert!(!named(&all, "codex").runs_scripts());
     }
+
+    #[test]
+    fn what_only_one_agent_needs_is_told() {
+        let bin = tempfile::tempdir().unwrap();
+        let goose = bin.path().join("goose");
+        std::fs::write(&goose, "#!/bin/sh\n").unwrap();
+        std::fs::set_permissions(&goose, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let path = bin.path().display().to_string();
+        let mut env = environment(&[("PATH", &path), ("OPENAI_API_KEY", "k")]);
+        let problem = named(&survey_known(&env), "goose").problem.clone();
+        let problem = problem.unwrap();
+        assert!(problem.contains("must be told which model"), "{problem}");
+        env.insert("GOOSE_MODEL".to_owned(), "gpt-5".to_owned());
+        assert!(named(&survey_known(&env), "goose").is_usable());
+    }
 }
