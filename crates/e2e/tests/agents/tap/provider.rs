@@ -129,7 +129,7 @@ impl Gate {
             for mut client in listener.incoming().flatten() {
                 if let Some(answer) = first.take() {
                     // All of a short question; the rest of a long one need not be read.
-                    let _ = client.read(&mut [0; 64 * 1024]);
+                    let _ = client.read(&mut vec![0; 64 * 1024]);
                     let _ = client.write_all(answer.as_bytes());
                     let _ = client.shutdown(Shutdown::Write);
                     thread::spawn(move || std::io::copy(&mut client, &mut std::io::sink()));
