@@ -158,7 +158,12 @@ impl JudgeProgram {
             folder: stage.folder.clone(),
             skills: None,
             home: stage.home.clone(),
-            environment: external.environment(&self.environment, &self.pass, stage, line.is_some()),
+            environment: external.environment(
+                &self.environment,
+                &self.pass,
+                stage.homes(),
+                line.is_some(),
+            ),
             max_turns: None,
         };
         let version = external.version(&assignment.environment, &stage.folder, &self.guard);

@@ -10,7 +10,7 @@ use proctor_core::suite::Environment;
 use proctor_core::suite::agent::{Agent, AgentKind, ModelRef};
 use tokio::sync::OnceCell;
 
-use super::{Access, Acp, Adapter, Assignment, Cli, Endpoint, Stage};
+use super::{Access, Acp, Adapter, Assignment, Cli, Endpoint};
 use crate::environment::agent_environment;
 use crate::model::tap::Provider;
 use crate::model::{Format, OpenError, Settings};
@@ -149,7 +149,7 @@ impl External {
             folder: nowhere.to_owned(),
             skills: None,
             home: nowhere.to_owned(),
-            environment: self.environment(env, &[], nowhere, false),
+            environment: self.environment(env, &[], (nowhere, nowhere), false),
             max_turns: None,
         };
         let fits = self.adapter().map_or(Ok(()), |it| it.fits(&assignment));
@@ -277,7 +277,7 @@ impl External {
         &self,
         inherited: &Environment,
         pass: &[String],
-        stage: &Stage,
+        (home, temporary): (&Path, &Path),
         has_model: bool,
     ) -> Environment {
         let mut needed: Vec<&str> = Vec::new();
@@ -291,9 +291,9 @@ impl External {
         }
         let is_at_home = adapter.is_some_and(|adapter| adapter.is_at_home());
         let own = inherited.get("HOME").filter(|_| is_at_home).cloned();
-        let home = own.unwrap_or_else(|| stage.home.to_string_lossy().into_owned());
+        let home = own.unwrap_or_else(|| home.to_string_lossy().into_owned());
         let mut all = agent_environment(inherited, &home, &needed);
-        let temporary = stage.temporary.to_string_lossy().into_owned();
+        let temporary = temporary.to_string_lossy().into_owned();
         all.insert("TMPDIR".to_owned(), temporary);
         all
     }

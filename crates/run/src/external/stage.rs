@@ -43,6 +43,11 @@ impl Stage {
         })
     }
 
+    /// The home, and the folder for what is temporary.
+    pub(crate) fn homes(&self) -> (&Path, &Path) {
+        (&self.home, &self.temporary)
+    }
+
     /// Copies skills into the folder: a source is one skill, or a folder of them.
     pub(crate) fn mount(&self, sources: &[PathBuf], at: &str) -> io::Result<()> {
         let target = self.folder.join(at);

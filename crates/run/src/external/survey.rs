@@ -230,7 +230,7 @@ pub async fn ask_versions(
             .is_some_and(|program| program.path.is_some());
         if let (true, Some(external)) = (is_there, survey.external.take()) {
             let stage = Stage::new()?;
-            let env = external.environment(env, &[], &stage, true);
+            let env = external.environment(env, &[], stage.homes(), true);
             let guard = guard.to_owned();
             asking.spawn(async move {
                 let version = external.version(&env, &stage.folder, &guard).await;

@@ -232,7 +232,7 @@ impl Trial {
             environment: external.environment(
                 &context.environment,
                 &context.pass,
-                stage,
+                stage.homes(),
                 line.is_some(),
             ),
             max_turns: self.limits.max_turns,
