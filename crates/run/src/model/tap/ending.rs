@@ -16,7 +16,7 @@ use super::super::{Meter, ModelError, Waiting};
 use crate::agent::LoopLimits;
 
 /// How long a provider that can't be reached, or is not well, is waited for.
-const PATIENCE: Duration = Duration::from_secs(6);
+const PATIENCE: Duration = Duration::from_secs(4);
 
 /// How long one is waited for that asks for patience.
 const LONG_PATIENCE: Duration = Duration::from_mins(1);
