@@ -129,6 +129,11 @@ pub fn load_agent(text: &str, model: Option<&str>, problems: &mut Problems) -> O
         reference.insert("type".to_owned(), named.into());
     } else if BUILTIN_AGENTS.contains(&named) {
         reference.insert("type".to_owned(), format!("builtin.{named}").into());
+    } else if !Path::new(named).exists() {
+        let message = format!("`{named}` is neither an agent that Proctor knows nor a file");
+        let problem = Problem::error(Code::Reference, message);
+        problems.push(problem.maybe_hint(nearest_hint(named, BUILTIN_AGENTS)));
+        return None;
     } else {
         reference.insert("type".to_owned(), "file".into());
         reference.insert("path".to_owned(), named.into());
@@ -386,7 +391,10 @@ mod tests {
         );
         for (text, wrong) in [
             ("builtin.claud-code", "is not a type of agent"),
-            ("no-such-file.yaml", "no-such-file.yaml"),
+            (
+                "no-such-file.yaml",
+                "neither an agent that Proctor knows nor a file",
+            ),
             ("llm-agent", "`model` is missing"),
         ] {
             let said = loaded(text, None).unwrap_err();
