@@ -183,6 +183,23 @@ impl Http {
         write_chunk(&mut lock(&self.stream), &event.then(end), delivery)
     }
 
+    /// Sends several answers as events, all at once, and ends the stream.
+    pub fn finish_with(&self, messages: &[Payload]) -> io::Result<()> {
+        self.open()?;
+        self.finished.store(true, Ordering::SeqCst);
+        let mut events = Vec::new();
+        for message in messages {
+            self.witness.sent(message);
+            events.extend(format!("event: message{}data: ", self.newline).into_bytes());
+            message.write_to(&mut events)?;
+            events.extend(self.newline.repeat(2).into_bytes());
+        }
+        let mut chunk = format!("{:x}\r\n", events.len()).into_bytes();
+        chunk.extend(events);
+        chunk.extend(b"\r\n0\r\n\r\n");
+        lock(&self.stream).write_all(&chunk)
+    }
+
     /// Sends the answer as the body, or as the last event.
     pub fn finish(&self, status: u16, message: &Payload, delivery: Delivery) -> io::Result<()> {
         self.finished.store(true, Ordering::SeqCst);

@@ -226,11 +226,17 @@ impl Exchange {
             None => (message, self.delivery()),
         };
         let message = if self.has(Mode::DuplicateAnswer) {
+            let again = Reply::error(-32000, "said twice").member(self.era);
+            let again = answer(&self.request.id, again);
+            if let (Channel::Response(http), false) =
+                (&self.channel, self.server.has(Mode::JsonResponses))
+            {
+                // At once, or the client may have gone before the second.
+                let _ = http.finish_with(&[message, again]);
+                return;
+            }
             self.send(&message);
-            answer(
-                &self.request.id,
-                Reply::error(-32000, "said twice").member(self.era),
-            )
+            again
         } else {
             message
         };
