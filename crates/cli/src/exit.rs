@@ -17,7 +17,7 @@ pub(crate) enum Exit {
     Inconclusive,
     /// The selection matches nothing.
     NothingSelected,
-    /// Somebody pressed Ctrl-C, or sent SIGTERM.
+    /// Somebody pressed Ctrl-C or closed the terminal, or sent SIGTERM.
     Interrupted,
     /// A server that it stood for ended with this code.
     AsTheServer(u8),

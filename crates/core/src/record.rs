@@ -22,6 +22,7 @@ mod reader;
 mod shared;
 #[cfg(test)]
 mod tests;
+mod unused;
 mod writer;
 
 pub use self::blobs::Blobs;
@@ -30,6 +31,7 @@ pub use self::events::{EventReader, Torn};
 pub use self::index::IndexEntry;
 pub use self::name::trial_stem;
 pub use self::reader::{RunReader, TrialFile};
+pub use self::unused::is_unused;
 pub use self::writer::{RecordOptions, RunWriter, TrialWriter};
 
 /// A body longer than this is a file of its own.

@@ -32,21 +32,7 @@ impl Kept {
         }
         let out = out.unwrap_or(Path::new(runs::RUNS));
         let started = Instant::now();
-        let mut folders = runs::folders(out, &redactor.text(name));
-        let run = loop {
-            let folder = folders.next().unwrap_or_else(|| out.to_owned());
-            let taken = match RunWriter::create(&folder, redactor.clone(), run_started(name)) {
-                Ok(run) => break run,
-                Err(error) => error,
-            };
-            let is_taken = matches!(
-                taken,
-                RecordError::HoldsARun { .. } | RecordError::Locked { .. }
-            );
-            if !is_taken {
-                return Err(taken);
-            }
-        };
+        let run = runs::create(out, redactor, &run_started(name))?;
         Self::within(run, name, redactor, started)
     }
 

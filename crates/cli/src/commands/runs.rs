@@ -5,6 +5,10 @@ use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use proctor_core::event::RunStarted;
+use proctor_core::record::{RecordError, RunWriter};
+use proctor_core::redact::Redactor;
+
 /// Where runs are kept, unless somebody says.
 pub(super) const RUNS: &str = ".proctor/runs";
 
@@ -25,8 +29,30 @@ pub(super) fn ignore() {
         .and_then(|mut file| file.write_all(b"*\n"));
 }
 
+/// Starts a run in a folder of its own below `runs`, however many start there in the same second.
+pub(super) fn create(
+    runs: &Path,
+    redactor: &Redactor,
+    started: &RunStarted,
+) -> Result<RunWriter, RecordError> {
+    let mut taken = None;
+    for folder in folders(runs, &redactor.text(&started.name)) {
+        // Only the attempt itself tells whether a folder is free: others look at the same time.
+        match RunWriter::create(&folder, redactor.clone(), started.clone()) {
+            Err(error @ (RecordError::HoldsARun { .. } | RecordError::Locked { .. })) => {
+                taken = Some(error);
+            }
+            done => return done,
+        }
+    }
+    // After four billion folders.
+    Err(taken.unwrap_or_else(|| RecordError::HoldsARun {
+        path: runs.to_owned(),
+    }))
+}
+
 /// Folders for a run, the best first: the time and a name, and then a number too.
-pub(super) fn folders(runs: &Path, name: &str) -> impl Iterator<Item = PathBuf> + use<> {
+fn folders(runs: &Path, name: &str) -> impl Iterator<Item = PathBuf> + use<> {
     let time = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string();
     let word: String = name
         .chars()

@@ -8,24 +8,48 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub(super) struct Stops {
     interrupt: Signal,
     terminate: Signal,
+    /// Nothing for a command that `nohup` started, which outlives its terminal.
+    hangup: Option<Signal>,
     /// A file that grows beyond a limit is an error of its write, as long as somebody listens.
     _too_large: Signal,
 }
 
 impl Stops {
     pub(super) fn listen() -> io::Result<Self> {
+        let hangup = if ignores_hangup() {
+            None
+        } else {
+            Some(signal(SignalKind::hangup())?)
+        };
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
+            hangup,
             _too_large: signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?,
         })
     }
 
-    /// Waits for Ctrl-C or SIGTERM.
+    /// Waits for Ctrl-C, SIGTERM, or the end of the terminal.
     pub(super) async fn next(&mut self) {
+        let hangup = async {
+            match &mut self.hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+            _ = hangup => {}
         }
     }
+}
+
+/// Whether this process was started with SIGHUP ignored. To listen would undo that.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // The lowest bit is that of the first signal, which is SIGHUP.
+    mask.is_some_and(|mask| mask & 1 == 1)
 }

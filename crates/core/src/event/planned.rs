@@ -26,6 +26,12 @@ pub struct RunPlanned {
     /// The SHA-256 of the servers and of the scripts of models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surroundings: Option<String>,
+    /// The SHA-256 of what each server is started or reached with, by its name and without secrets.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub server_settings: BTreeMap<String, String>,
+    /// The SHA-256 of what each agent is, by its name and without secrets.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub agent_settings: BTreeMap<String, String>,
     /// What the command line asked for, and still holds when the run is gone on with.
     #[serde(default)]
     pub asked: PlannedOptions,

@@ -20,6 +20,7 @@ use super::log::{Log, sync_folder};
 use super::name::trial_stem;
 use super::reader::RunReader;
 use super::shared::{Shared, blob_bytes, lock, make_folder};
+use super::unused::is_unused;
 use super::{ENDED, MAX_FRAME, MAX_TRIAL, PART, RUN, RecordError, TRIALS};
 
 /// How a run is written.
@@ -60,7 +61,8 @@ pub struct TrialWriter {
 }
 
 impl RunWriter {
-    /// Starts a run in a folder that holds none. Its first event is at time zero.
+    /// Starts a run in a folder that holds none, or one that was killed before it had a plan or a
+    /// trial. Its first event is at time zero.
     pub fn create(
         folder: &Path,
         redactor: Redactor,
@@ -79,6 +81,9 @@ impl RunWriter {
         make_folder(folder)?;
         let lock = lock(folder)?;
         let path = folder.join(RUN);
+        if is_unused(folder)? {
+            fs::remove_file(&path).map_err(RecordError::io("remove", &path))?;
+        }
         if path.exists() {
             return Err(RecordError::HoldsARun {
                 path: folder.to_owned(),

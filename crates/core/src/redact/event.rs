@@ -158,6 +158,8 @@ impl Redactor {
             cases: planned.cases.into_iter().map(case).collect(),
             agents: planned.agents.into_iter().map(agent).collect(),
             judge: self.optional(planned.judge),
+            server_settings: self.named(planned.server_settings),
+            agent_settings: self.named(planned.agent_settings),
             asked: PlannedOptions {
                 agents: self.list(planned.asked.agents),
                 model: self.optional(planned.asked.model),
@@ -174,6 +176,14 @@ impl Redactor {
             Verdict::Fail { reason } => Verdict::fail(self.owned(reason)),
             Verdict::Unknown { reason } => Verdict::unknown(self.owned(reason)),
         }
+    }
+
+    /// Hashes, by names that may be anything.
+    fn named(&self, hashes: BTreeMap<String, String>) -> BTreeMap<String, String> {
+        let hashes = hashes.into_iter();
+        hashes
+            .map(|(name, hash)| (self.owned(name), hash))
+            .collect()
     }
 
     fn list(&self, texts: Vec<String>) -> Vec<String> {

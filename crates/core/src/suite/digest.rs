@@ -17,6 +17,7 @@ use super::server::Transport;
 use super::step::{Action, Script, ScriptSource};
 use super::{Agent, Case, Isolation, JudgeModel, Server, Step, Suite};
 use crate::json::canonical;
+use crate::redact::{Redactor, is_secret_name};
 
 /// The SHA-256 of a case. Fails if a file that the case names can't be read.
 pub fn digest(case: &Case) -> io::Result<String> {
@@ -71,6 +72,48 @@ pub fn surroundings(suite: &Suite) -> String {
     sha256(canonical(&content).as_bytes())
 }
 
+/// The SHA-256 of what each server of a suite is started or reached with, by its name. Secrets are taken
+/// out first: their hashes could be guessed, and a key that was renewed makes no other server.
+pub fn server_settings(suite: &Suite, redactor: &Redactor) -> io::Result<BTreeMap<String, String>> {
+    let servers = suite.servers.iter();
+    let hashed = servers.map(|server| Ok((server.name.clone(), settings(server, redactor)?)));
+    hashed.collect()
+}
+
+/// The same for the agents.
+pub fn agent_settings(suite: &Suite, redactor: &Redactor) -> io::Result<BTreeMap<String, String>> {
+    let agents = suite.agents.iter();
+    let hashed = agents.map(|agent| Ok((agent.name.clone(), settings(&agent.kind, redactor)?)));
+    hashed.collect()
+}
+
+fn settings(part: &impl Serialize, redactor: &Redactor) -> io::Result<String> {
+    let mut all = value(part)?;
+    take_out_secrets(&mut all, redactor);
+    Ok(sha256(canonical(&all).as_bytes()))
+}
+
+fn take_out_secrets(value: &mut Value, redactor: &Redactor) {
+    match value {
+        Value::String(text) => *text = redactor.text(text).into_owned(),
+        Value::Array(items) => {
+            for item in items {
+                take_out_secrets(item, redactor);
+            }
+        }
+        Value::Object(members) => {
+            for (name, member) in members {
+                if is_secret_name(name) {
+                    *member = Value::Null;
+                } else {
+                    take_out_secrets(member, redactor);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 fn step(step: &Step) -> io::Result<Value> {
     let Action::Script(script) = &step.action else {
         return value(step);
@@ -115,6 +158,7 @@ mod tests {
 
     use super::*;
     use crate::check::Check;
+    use crate::suite::server::AllowedTools;
     use crate::suite::{CaseId, Limits};
 
     fn case(source: ScriptSource) -> Case {
@@ -166,6 +210,39 @@ mod tests {
         let mut stricter = inline("true");
         stricter.checks = vec![Arc::new(Check::MinToolCalls(2))];
         assert_ne!(digest(&stricter).unwrap(), original);
+    }
+
+    #[test]
+    fn settings_are_what_a_server_is_given_but_for_its_secrets() {
+        let hash = |args: &[&str], env: &[(&str, &str)]| {
+            let server = Server {
+                name: "s".to_owned(),
+                transport: Transport::Stdio {
+                    command: "serve".to_owned(),
+                    args: args.iter().map(ToString::to_string).collect(),
+                    env: env
+                        .iter()
+                        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                        .collect(),
+                    folder: "/somewhere".into(),
+                },
+                allowed: AllowedTools::All,
+                written: "serve".to_owned(),
+            };
+            let known = ["first-key", "other-key"].map(|key| ("KEY".to_owned(), key.to_owned()));
+            settings(&server, &Redactor::new(known)).unwrap()
+        };
+        let original = hash(&["-v"], &[("MODE", "a"), ("API_KEY", "short")]);
+        let check = |args: &[&str], env: &[(&str, &str)], same: bool| {
+            assert_eq!(hash(args, env) == original, same, "{args:?} {env:?}");
+        };
+        check(&["-v"], &[("MODE", "a"), ("API_KEY", "renewed")], true);
+        check(&["-v"], &[("MODE", "b"), ("API_KEY", "short")], false);
+        check(&["-v"], &[("MODE", "a")], false);
+        check(&[], &[("MODE", "a"), ("API_KEY", "short")], false);
+        let with_key = |key: &str| hash(&["--auth", key], &[]);
+        assert_eq!(with_key("first-key"), with_key("other-key"));
+        assert_ne!(with_key("first-key"), with_key("no-key"));
     }
 
     #[test]

@@ -63,6 +63,8 @@ impl Run {
             judge: None,
             shared_servers: false,
             surroundings: None,
+            server_settings: BTreeMap::new(),
+            agent_settings: BTreeMap::new(),
             asked: crate::event::PlannedOptions::default(),
         };
         writer.append(1, What::RunPlanned(plan)).expect("a plan");

@@ -175,6 +175,29 @@ fn a_run_without_a_plan_says_that_it_can_t_be_gone_on_with() {
 }
 
 #[test]
+fn the_folder_of_a_run_that_was_killed_before_its_plan_is_used_again() {
+    let suite = suite();
+    let seen = suite.check(&[]).run();
+    let expected = outcomes(&seen.record);
+    let run = fs::read(seen.record.join("run.jsonl")).unwrap();
+    let first = run.iter().position(|b| *b == b'\n').unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for cut in [0, 10, first + 1, first + 20] {
+        let record = folder.path().join(cut.to_string());
+        fs::create_dir_all(record.join("trials")).unwrap();
+        fs::write(record.join("run.jsonl"), &run[..cut]).unwrap();
+        let resumed = proctor_e2e::session::Session::new(&["check"])
+            .resume(&record)
+            .run();
+        assert_eq!(resumed.code, Some(2), "{}", resumed.stderr);
+        assert!(resumed.stderr.contains("--record"), "{}", resumed.stderr);
+        let again = suite.check(&[]).record_in(&record).run();
+        assert_eq!(again.code, Some(1), "{}", again.stderr);
+        assert_eq!(outcomes(&record), expected);
+    }
+}
+
+#[test]
 fn twenty_kills_at_any_moment_lose_nothing_and_double_nothing() {
     let suite = suite();
     let undisturbed = suite.check(&["-n", "3"]).run();

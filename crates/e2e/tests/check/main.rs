@@ -8,6 +8,7 @@
 
 mod assertions;
 mod exits;
+mod folders;
 mod kills;
 mod output;
 mod records;

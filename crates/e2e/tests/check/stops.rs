@@ -55,6 +55,41 @@ fn an_interrupted_trial_is_cleaned_up_and_cancelled() {
 }
 
 #[test]
+fn a_closed_terminal_ends_a_run_as_an_interrupt_does() {
+    let touched = tempfile::tempdir().unwrap();
+    let mark = touched.path().join("cleaned");
+    let cleanup = json!([{"script": {"inline": format!("touch {}", mark.display())}}]);
+    let suite = suite("slow", &json!({"cleanup": cleanup}));
+    let running = suite.check(&[]).start();
+    running.wait_for("tools/call");
+    running.signal(Signal::HUP);
+    let seen = running.finish();
+    assert_eq!(seen.code, Some(130), "{}", seen.stderr);
+    assert_eq!(
+        ends(&seen),
+        [(Outcome::Cancelled, "interrupted".to_owned())]
+    );
+    assert!(mark.exists());
+    let run = std::fs::read_to_string(seen.record.join("run.jsonl")).unwrap();
+    assert!(run.contains("runEnded"), "{run}");
+}
+
+#[test]
+fn a_run_under_nohup_outlives_its_terminal() {
+    let suite = suite("slow", &json!({}));
+    let running = suite.check(&[]).under(&["nohup"]).start();
+    running.wait_for("tools/call");
+    running.signal(Signal::HUP);
+    std::thread::sleep(Duration::from_millis(300));
+    running.signal(Signal::INT);
+    // A second stop would have been the first to be heard.
+    running.wait_for("interrupted");
+    let seen = running.finish();
+    assert_eq!(seen.code, Some(130), "{}", seen.stderr);
+    assert_eq!(seen.stderr.matches("stopping").count(), 1);
+}
+
+#[test]
 fn a_second_interrupt_does_not_wait_for_the_cleanup() {
     let cleanup = json!([{"script": {"inline": "sleep 600"}}]);
     let suite = suite("slow", &json!({"cleanup": cleanup}));
@@ -125,6 +160,33 @@ fn a_run_that_is_gone_on_with_is_the_same_run() {
     refused(&[], "have changed");
     suite.write("mcp.json", &servers);
     assert_eq!(resumed(&seen.record, &[]).code, Some(0));
+}
+
+#[test]
+fn a_run_is_not_resumed_with_other_settings_of_its_server() {
+    let fixture = proctor_e2e::fixture().display().to_string();
+    let suite = suite("quick", &json!({}));
+    let servers = |env: &serde_json::Value| {
+        let server = json!({"command": fixture, "args": [], "env": env});
+        let servers = json!({"mcpServers": {"fixture": server}});
+        suite.write("mcp.json", &servers.to_string());
+    };
+    servers(&json!({"STAGE": "test", "API_KEY": "canary-before", "FROM": "${STAGE_OF_TEST:-x}"}));
+    let seen = suite.check(&["-n", "3", "--budget-tokens", "250"]).run();
+    assert_eq!(seen.code, Some(3), "{}", seen.stderr);
+    let refused = |env: serde_json::Value| {
+        servers(&env);
+        let again = resumed(&seen.record, &[]);
+        assert_eq!(again.code, Some(2), "{env}: {}", again.stderr);
+        let why = "the server `fixture` has changed since the run started";
+        assert!(again.stderr.contains(why), "{env}: {}", again.stderr);
+    };
+    refused(json!({"STAGE": "live", "API_KEY": "canary-before", "FROM": "x"}));
+    refused(json!({"STAGE": "test", "API_KEY": "canary-before", "FROM": "y"}));
+    // A key that was renewed is another secret of the same server.
+    servers(&json!({"STAGE": "test", "API_KEY": "canary-behind", "FROM": "x"}));
+    let again = resumed(&seen.record, &[]);
+    assert_eq!(again.code, Some(0), "{}", again.stderr);
 }
 
 #[test]

@@ -166,6 +166,8 @@ fn planned(cases: Vec<PlannedCase>, agents: &[&str]) -> What {
         judge: Some("openai:gpt".to_owned()),
         shared_servers: false,
         surroundings: None,
+        server_settings: BTreeMap::new(),
+        agent_settings: BTreeMap::new(),
         asked: proctor_core::event::PlannedOptions::default(),
     })
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use proctor_core::event::{
     Outcome, Purpose, RECORD_VERSION, RunPlanned, RunStarted, ServerSeen, What,
 };
-use proctor_core::record::{RecordOptions, RunReader, RunWriter, trial_stem};
+use proctor_core::record::{self, RecordOptions, RunReader, RunWriter, trial_stem};
 use proctor_core::summary::Summary;
 use proctor_report::evals::NotRun;
 use proctor_run::context::RunContext;
@@ -61,6 +61,13 @@ impl Run {
 
 /// The plan of a run that is to be gone on with.
 pub(super) fn plan_of(folder: &Path) -> anyhow::Result<RunPlanned> {
+    if record::is_unused(folder)? {
+        bail!(
+            "the run in `{0}` was stopped before its plan was written, so there is nothing to \
+             resume; start it again with `proctor check FILE --record {0}`",
+            folder.display()
+        );
+    }
     let run = RunReader::open(folder)?;
     for event in run.events()? {
         if let What::RunPlanned(planned) = event?.event {
@@ -98,30 +105,24 @@ fn create(
     planned: RunPlanned,
     trials: Vec<TrialSpec>,
 ) -> anyhow::Result<Run> {
-    let folder = if let Some(folder) = folder {
-        folder.to_owned()
-    } else {
-        runs::ignore();
-        let name = context.redactor.text(&context.suite.name);
-        let mut folders = runs::folders(Path::new(RUNS), &name);
-        folders
-            .find(|folder| !folder.exists())
-            .context("there is no folder left for the run")?
+    let run_started = RunStarted {
+        record: RECORD_VERSION,
+        proctor: env!("CARGO_PKG_VERSION").to_owned(),
+        started: jiff::Timestamp::now().to_string(),
+        name: context.suite.name.clone(),
+        command: std::env::args_os()
+            .map(|arg| arg.to_string_lossy().into_owned())
+            .collect(),
     };
+    let redactor = &context.redactor;
     let started = Instant::now();
-    let mut writer = RunWriter::create(
-        &folder,
-        context.redactor.clone(),
-        RunStarted {
-            record: RECORD_VERSION,
-            proctor: env!("CARGO_PKG_VERSION").to_owned(),
-            started: jiff::Timestamp::now().to_string(),
-            name: context.suite.name.clone(),
-            command: std::env::args_os()
-                .map(|arg| arg.to_string_lossy().into_owned())
-                .collect(),
-        },
-    )?;
+    let mut writer = match folder {
+        Some(folder) => RunWriter::create(folder, redactor.clone(), run_started)?,
+        None => {
+            runs::ignore();
+            runs::create(Path::new(RUNS), redactor, &run_started)?
+        }
+    };
     writer.append(0, What::RunPlanned(planned))?;
     writer.sync(0)?;
     Ok(Run {

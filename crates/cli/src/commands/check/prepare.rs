@@ -1,7 +1,7 @@
 //! Everything that can be known before anything is started: the suite, its plan, its models, and
 //! what is missing.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +13,12 @@ use proctor_core::event::{
 use proctor_core::hint::listed;
 use proctor_core::plan::{Plan, PlanOptions};
 use proctor_core::problem::{Code, Problems};
+use proctor_core::redact::{Redactor, secrets_of};
 use proctor_core::suite::agent::{AgentKind, ModelRef};
 use proctor_core::suite::server::Transport;
 use proctor_core::suite::{
-    Agent, Case, Environment, Inputs, Isolation, Judge, JudgeModel, Limits, Server, Suite, digest,
-    load, load_agent, load_script, surroundings,
+    Agent, Case, Environment, Inputs, Isolation, Judge, JudgeModel, Limits, Server, Suite,
+    agent_settings, digest, load, load_agent, load_script, server_settings, surroundings,
 };
 use proctor_report::evals::NotRun;
 use proctor_run::context::RunContext;
@@ -28,7 +29,7 @@ use super::folder::plan_of;
 use super::{say, shipped};
 use crate::args::CheckArgs;
 use crate::commands::list::nothing_selected;
-use crate::commands::{drawn, environment, tally};
+use crate::commands::{drawn, environment, secrets, tally};
 use crate::exit::Exit;
 use crate::output;
 
@@ -336,6 +337,7 @@ pub(in crate::commands) fn plan(
         cases.push(planned_case(planned.case, planned.runs, &planned.limits)?);
         trials.extend(specs(suite, at, planned.runs, planned.limits));
     }
+    let redactor = redactor_of(suite);
     let planned = RunPlanned {
         suite: named.suite,
         mcp_config: named.mcp_config,
@@ -344,6 +346,8 @@ pub(in crate::commands) fn plan(
         judge: suite.judge.as_ref().map(judge_name),
         shared_servers: suite.isolation == Isolation::Run,
         surroundings: Some(surroundings(suite)),
+        server_settings: server_settings(suite, &redactor)?,
+        agent_settings: agent_settings(suite, &redactor)?,
         asked: asked.clone(),
     };
     Ok(Some((planned, trials)))
@@ -387,6 +391,7 @@ fn plan_again(suite: &Suite, planned: RunPlanned) -> anyhow::Result<(RunPlanned,
              new one"
         );
     }
+    refuse_other_settings(suite, &planned)?;
     let mut trials = Vec::new();
     let places = places(suite);
     for case in &planned.cases {
@@ -406,6 +411,34 @@ fn plan_again(suite: &Suite, planned: RunPlanned) -> anyhow::Result<(RunPlanned,
         trials.extend(specs(suite, at, case.runs, limits));
     }
     Ok((planned, trials))
+}
+
+/// Records of older versions don't tell what servers and agents were given.
+fn refuse_other_settings(suite: &Suite, planned: &RunPlanned) -> anyhow::Result<()> {
+    let redactor = redactor_of(suite);
+    let changed = |then: &BTreeMap<String, String>, now: &BTreeMap<String, String>| {
+        let mut then = then.iter();
+        let changed = then.find(|(name, hash)| now.get(*name) != Some(*hash));
+        changed.map(|(name, _)| name.clone())
+    };
+    let servers = server_settings(suite, &redactor)?;
+    if let Some(name) = changed(&planned.server_settings, &servers) {
+        bail!(
+            "the server `{name}` has changed since the run started (its command, arguments, folder, \
+             environment, URL or headers); start a new run"
+        );
+    }
+    let agents = agent_settings(suite, &redactor)?;
+    if let Some(name) = changed(&planned.agent_settings, &agents) {
+        bail!("the agent `{name}` has changed since the run started; start a new run");
+    }
+    Ok(())
+}
+
+/// What takes out the secrets that are known before anything is opened.
+fn redactor_of(suite: &Suite) -> Redactor {
+    let of_servers = suite.servers.iter().flat_map(secrets::of_server);
+    Redactor::new(secrets_of(&environment()).into_iter().chain(of_servers))
 }
 
 /// Where each case is in its suite, by id.

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM, heard at any moment of a run and after it.
+//! Ctrl-C, SIGTERM and SIGHUP, heard at any moment of a run and after it.
 //!
 //! Its main type is [`Signals`]. It has a thread of its own, so that whoever does not read what we write
 //! can't keep a signal from being heard.

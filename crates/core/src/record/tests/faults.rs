@@ -113,6 +113,28 @@ fn a_folder_has_one_writer_and_one_run() {
 }
 
 #[test]
+fn a_folder_whose_run_has_neither_plan_nor_trial_is_used_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(RUN);
+    drop(create(folder.path()));
+    let started = fs::read(&path).unwrap();
+    let torn = [&started[..], br#"{"seq":2,"at":0,"event":{"runPl"#].concat();
+    for left in [&b""[..], &started[..1], &started[..80], &started, &torn] {
+        fs::write(&path, left).unwrap();
+        assert!(is_unused(folder.path()).unwrap());
+        drop(create(folder.path()));
+        assert_eq!(fs::read(&path).unwrap(), started);
+    }
+    let planned = [&started[..], b"{\"seq\":2,\"at\":0,\"event\":{}}\n"].concat();
+    for left in [&b"somebody's own"[..], b"somebody's own\n", &planned] {
+        fs::write(&path, left).unwrap();
+        let error = RunWriter::create(folder.path(), redactor(), run_started()).unwrap_err();
+        assert!(matches!(error, RecordError::HoldsARun { .. }), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), left);
+    }
+}
+
+#[test]
 fn after_a_failed_write_nothing_is_written_and_nothing_ends() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = create(folder.path());

@@ -1,0 +1,55 @@
+//! Folders of runs that were killed before anything of them was worth keeping.
+//!
+//! Its main function is [`is_unused`]. Such a folder can be used again: nothing is lost with it.
+
+use std::fs::{self, File};
+use std::io::{BufReader, Read};
+use std::path::Path;
+
+use crate::event::{Event, What};
+
+use super::lines::{Lines, Next};
+use super::{MAX_LINE, RUN, RecordError, TRIALS};
+
+/// How the first line of a run starts.
+const START: &[u8] = br#"{"seq":1,"at":0,"event":{"runStarted":{"#;
+
+/// Whether a folder holds a run that has neither a plan nor a trial: its file says at most that the run
+/// was started. A file of somebody else is not taken for one of ours.
+pub fn is_unused(folder: &Path) -> Result<bool, RecordError> {
+    let path = folder.join(RUN);
+    if !path.is_file() || has_trials(&folder.join(TRIALS)) {
+        return Ok(false);
+    }
+    let read = RecordError::io("read", &path);
+    says_no_more_than_its_start(&path).map_err(read)
+}
+
+fn has_trials(folder: &Path) -> bool {
+    fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+fn says_no_more_than_its_start(path: &Path) -> std::io::Result<bool> {
+    let mut lines = Lines::new(BufReader::new(File::open(path)?), MAX_LINE);
+    match lines.next()? {
+        Next::End => return Ok(true),
+        Next::Torn(_) => return is_torn_start(path),
+        Next::TooLong => return Ok(false),
+        Next::Line(line) => {
+            let first = serde_json::from_slice::<Event>(line);
+            if !first.is_ok_and(|first| matches!(first.event, What::RunStarted(_))) {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(matches!(lines.next()?, Next::End | Next::Torn(_)))
+}
+
+/// Whether a file is the start of a first line, as far as it goes.
+fn is_torn_start(path: &Path) -> std::io::Result<bool> {
+    let mut head = Vec::new();
+    File::open(path)?
+        .take(START.len() as u64)
+        .read_to_end(&mut head)?;
+    Ok(START.starts_with(&head))
+}
