@@ -6,6 +6,7 @@ mod demo;
 mod exit;
 mod output;
 mod snippet;
+mod threads;
 
 use clap::Parser;
 use proctor_run::{guard, relay};
@@ -40,6 +41,17 @@ fn main() -> std::process::ExitCode {
         }
         .into();
     }
+    match threads::main_thread(run) {
+        Ok(exit) => exit,
+        Err(error) => {
+            output::error(&error, &commands::known_secrets());
+            Exit::Usage.into()
+        }
+    }
+}
+
+/// Runs the command that the arguments name.
+fn run() -> std::process::ExitCode {
     std::panic::set_hook(Box::new(|panic| {
         let text = output::bug(&panic.to_string(), &commands::known_secrets());
         // There is nowhere left to say that even this failed.

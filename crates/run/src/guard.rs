@@ -13,10 +13,11 @@
 //!   program that signals its group misses the guard. There is no terminal to ask for passwords on.
 //! - Told to linger, it outlives the program until Proctor asks: what the program left running goes on.
 //!   How the program ended it then writes to its own stdin, which is a socket.
+//! - A program that stops or kills its guard is killed by Proctor, which watches its guards.
 //! - Standard streams are inherited by the program; the guard lets go of its input and output, so
 //!   that their ends are the program's to close.
 //!
-//! Not covered: SIGKILL of the guard itself; what a program asks others to start (`docker run`,
+//! Not covered: what left the guard's session, once a program has killed its guard; what a program asks others to start (`docker run`,
 //! `systemd-run`, `at`); processes of another user, which are reported on stderr. Linux only.
 
 mod descendants;
@@ -41,7 +42,7 @@ use rustix::process::{
 use rustix::stdio::{dup2_stdin, dup2_stdout};
 use thiserror::Error;
 
-pub(crate) use self::descendants::is_below;
+pub(crate) use self::descendants::{is_below, kill_below, kill_session};
 pub(crate) use self::order::Order;
 use self::signals::Signals;
 pub(crate) use self::signals::{piped as signal_pipe, take as take_signals};

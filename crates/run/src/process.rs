@@ -1,6 +1,7 @@
 //! Starts processes: the only place that does. Each one runs under a [`guard`](crate::guard), with an
 //! environment that is complete as given, and leaves nothing behind when its [`Process`] ends.
 
+mod attack;
 mod lingering;
 
 use std::collections::BTreeMap;
@@ -200,6 +201,9 @@ impl Process {
             .cloned()
             .collect();
         let stream = guard.stderr.take();
+        if let Some(pid) = pid_of(&guard) {
+            attack::watch(pid, tails.clone());
+        }
         Self {
             stdin: guard.stdin.take(),
             stdout: guard.stdout.take(),
@@ -223,13 +227,16 @@ impl Process {
     /// Waits until the process has ended and nothing that it started is left. Does not end it. May be
     /// dropped and called again.
     pub async fn wait(&mut self) -> Ended {
+        let guard = self.guard_pid();
         let status = self.guard.wait().await;
+        let ended = status.map_or(Ended::Unknown, Ended::from);
+        attack::clear_after(guard, ended, &self.stderr).await;
         if let Some(draining) = &mut self.draining {
             // Only a process that even the guard could not end still holds the stream.
             let _ = timeout(SLACK, draining).await;
             self.draining = None;
         }
-        status.map_or(Ended::Unknown, Ended::from)
+        ended
     }
 
     /// Asks the guard to end the process and all it has started, without waiting for that. Asking
@@ -237,13 +244,14 @@ impl Process {
     pub fn end(&self) {
         if let Some(pid) = self.guard_pid() {
             let _ = kill_process(pid, Signal::TERM);
+            // One that is stopped hears nothing else.
+            let _ = kill_process(pid, Signal::CONT);
         }
     }
 
     /// The guard, unless it has been waited for. All that the process starts is below it.
     pub fn guard_pid(&self) -> Option<Pid> {
-        let id = i32::try_from(self.guard.id()?).ok()?;
-        Pid::from_raw(id)
+        pid_of(&self.guard)
     }
 
     /// Closes stdin, gives the process `patience` to end by itself, then has it ended. Returns in
@@ -267,7 +275,13 @@ impl Process {
         if let Ok(ended) = timeout(limit, self.wait()).await {
             return ended;
         }
-        // A guard that does not end is stopped, or starved.
+        // A guard that does not end is stopped again and again, or starved.
+        if let Some(pid) = self.guard_pid() {
+            attack::release(pid).await;
+        }
+        if let Ok(ended) = timeout(SLACK, self.wait()).await {
+            return ended;
+        }
         let _ = self.guard.start_kill();
         self.wait().await
     }
@@ -286,6 +300,10 @@ impl Drop for Process {
             runtime.spawn_blocking(move || wait_for(guard, limit));
         }
     }
+}
+
+fn pid_of(guard: &Child) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(guard.id()?).ok()?)
 }
 
 /// Waits until a process has ended, or for as long as that may take.

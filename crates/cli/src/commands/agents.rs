@@ -10,6 +10,7 @@ use super::{drawn, environment};
 use crate::args::{AgentsArgs, Format};
 use crate::exit::Exit;
 use crate::output;
+use crate::threads;
 
 mod table;
 
@@ -27,10 +28,7 @@ pub(crate) fn run(args: &AgentsArgs) -> anyhow::Result<Exit> {
     };
     if !args.no_versions {
         let guard = std::env::current_exe().context("can't tell where Proctor is")?;
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()?;
+        let runtime = threads::many_workers(Some(2))?;
         runtime.block_on(ask_versions(&mut surveys, &env, &guard))?;
     }
     match args.output.output {

@@ -37,6 +37,7 @@ use self::target::Targets;
 use crate::args::{CheckArgs, RunArgs};
 use crate::exit::Exit;
 use crate::output;
+use crate::threads;
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     let mut prepared = match prepare::prepare(args)? {
@@ -77,9 +78,7 @@ pub(super) fn run_prepared(
     for text in said {
         say(&text)?;
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
+    let runtime = threads::many_workers(None)?;
     // Before the first byte is written: a limit on the size of files must be an error, not the end.
     let (signals, mut heard) = Signals::listen().context("can't listen for signals")?;
     let (context, not_run, mut run) = folder::open(flags, prepared, resumed)?;

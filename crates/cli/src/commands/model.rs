@@ -17,6 +17,7 @@ use super::{counted, drawn};
 use crate::args::{Format, ModelServeArgs};
 use crate::exit::Exit;
 use crate::output;
+use crate::threads;
 
 /// How much of a text a line shows.
 const SHOWN: usize = 80;
@@ -40,10 +41,7 @@ pub(crate) fn serve(args: &ModelServeArgs) -> anyhow::Result<Exit> {
     let Some(script) = script.filter(|_| !problems.has_errors()) else {
         return Ok(Exit::Usage);
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
+    let runtime = threads::many_workers(Some(2))?;
     let totals = Arc::new(Mutex::new(Totals::default()));
     let (watched, verbose) = (totals.clone(), args.verbose);
     runtime.block_on(async {

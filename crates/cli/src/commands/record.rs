@@ -27,6 +27,7 @@ use super::{environment, secrets, session};
 use crate::args::RecordArgs;
 use crate::exit::Exit;
 use crate::output;
+use crate::threads;
 
 /// How long what was written to stderr last may take to leave.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -36,9 +37,7 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     let server = server_of(args, &name)?;
     let known = secrets_of(&environment()).into_iter();
     let redactor = Redactor::new(known.chain(secrets::of_server(&server)));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = threads::one_worker()?;
     let stops = {
         let _inside = runtime.enter();
         Stops::listen().context("can't listen for signals")?
@@ -132,7 +131,8 @@ fn complain(error: anyhow::Error, redactor: &Redactor) {
 /// not keep the session from ending.
 fn within_bounds(write: impl FnOnce() + Send + 'static) {
     let (done, is_done) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
+    // Without a thread it is not said: the session matters more.
+    let _ = std::thread::Builder::new().spawn(move || {
         write();
         // Nobody waits any more if it took too long.
         let _ = done.send(());

@@ -64,3 +64,37 @@ fn folders(runs: &Path, name: &str) -> impl Iterator<Item = PathBuf> + use<> {
     let numbered = (2_u32..).map(move |number| runs.join(format!("{time}-{word}-{number}")));
     std::iter::once(base).chain(numbered)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Barrier;
+
+    use proctor_core::event::RECORD_VERSION;
+
+    use super::*;
+
+    #[test]
+    fn runs_of_the_same_second_have_a_folder_each() {
+        const STARTS: usize = 32;
+        let runs = tempfile::tempdir().unwrap();
+        let started = RunStarted {
+            record: RECORD_VERSION,
+            proctor: String::new(),
+            started: String::new(),
+            name: "suite".to_owned(),
+            command: Vec::new(),
+        };
+        let together = Barrier::new(STARTS);
+        let create = || {
+            together.wait();
+            super::create(runs.path(), &Redactor::default(), &started).unwrap()
+        };
+        let writers: Vec<RunWriter> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..STARTS).map(|_| scope.spawn(create)).collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect()
+        });
+        let folders: BTreeSet<&Path> = writers.iter().map(RunWriter::folder).collect();
+        assert_eq!(folders.len(), STARTS);
+    }
+}

@@ -22,6 +22,7 @@ use super::{drawn, environment, secrets, tally};
 use crate::args::ServerArgs;
 use crate::exit::Exit;
 use crate::output;
+use crate::threads;
 
 /// How much of a reason is kept and shown: the end of a server's stderr, and a bit.
 const REASON: usize = 80 << 10;
@@ -61,9 +62,7 @@ where
     // One for the record and for what is shown.
     let known = secrets_of(&environment()).into_iter();
     let redactor = Redactor::new(known.chain(secrets::of_server(&server)));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = threads::one_worker()?;
     // Before the first byte is written: a limit on the size of files must be an error, not the end.
     let mut stops = {
         let _inside = runtime.enter();

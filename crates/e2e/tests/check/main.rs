@@ -9,6 +9,7 @@
 mod assertions;
 mod exits;
 mod folders;
+mod guards;
 mod kills;
 mod output;
 mod records;

@@ -191,7 +191,7 @@ fn sessions_that_start_together_do_not_collide() {
 
 #[test]
 fn signals_end_the_server_and_the_record() {
-    for signal in [Signal::TERM, Signal::INT] {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
         let place = Place::new();
         let talk = talk(place.fixture(&["--mode", "ignores-stdin-close"]));
         talk.signal(signal);

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
@@ -12,6 +13,10 @@ use rustix::process::{Pid, Signal, getpid, kill_process};
 pub struct Descendant {
     pid: Pid,
     parent: Pid,
+    /// Its session, by the pid of its leader.
+    session: i32,
+    /// Whether it has ended, and only waits for its parent to notice.
+    is_zombie: bool,
     /// In ticks since boot: together with the pid, which process it is.
     started: u64,
     name: String,
@@ -47,11 +52,82 @@ impl Descendant {
 
 /// All living processes below the guard.
 pub fn find() -> Vec<Descendant> {
+    let mut below = by_parent();
+    let children = below.remove(&getpid()).unwrap_or_default();
+    with_descendants(children, below)
+}
+
+/// How long it takes at most to kill what others may start faster than it is found.
+const KILLING: Duration = Duration::from_secs(5);
+/// How often what is still there is looked for.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Kills everything below a guard that can't do so itself, since it is stopped.
+pub(crate) fn kill_below(guard: Pid) {
+    let look = || {
+        let mut below = by_parent();
+        let children = below.remove(&guard).unwrap_or_default();
+        with_descendants(children, below)
+    };
+    kill_until_none_is_left(look, || {});
+}
+
+/// Kills what a guard that was killed has left: the processes of its session, and all below them. If
+/// there are any, that is `told` first.
+pub(crate) fn kill_session(guard: Pid, told: impl FnOnce()) {
+    let look = || {
+        let mut below = by_parent();
+        let all = || below.values().flatten();
+        // A living process with its pid is another one, and so is the session that it leads.
+        if all().any(|process| process.pid == guard && !process.is_zombie) {
+            return Vec::new();
+        }
+        let is_left =
+            |process: &&Descendant| process.session == guard.as_raw_pid() && process.pid != guard;
+        let left: Vec<Descendant> = all().filter(is_left).cloned().collect();
+        for process in &left {
+            if let Some(siblings) = below.get_mut(&process.parent) {
+                siblings.retain(|sibling| sibling.pid != process.pid);
+            }
+        }
+        with_descendants(left, below)
+    };
+    kill_until_none_is_left(look, told);
+}
+
+fn kill_until_none_is_left(look: impl Fn() -> Vec<Descendant>, told: impl FnOnce()) {
+    let end = Instant::now() + KILLING;
+    let mut told = Some(told);
+    loop {
+        let left = look();
+        let are_gone = left.iter().all(|process| process.is_zombie);
+        if let Some(told) = told.take_if(|_| !are_gone) {
+            told();
+        }
+        for process in &left {
+            // Also one that seems to have ended: its first thread may have, and others not.
+            process.signal(Signal::KILL);
+        }
+        if are_gone || Instant::now() > end {
+            return;
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Every process, by its parent.
+fn by_parent() -> HashMap<Pid, Vec<Descendant>> {
     let mut below: HashMap<Pid, Vec<Descendant>> = HashMap::new();
     for process in pids().filter_map(read) {
         below.entry(process.parent).or_default().push(process);
     }
-    let mut found = below.remove(&getpid()).unwrap_or_default();
+    below
+}
+
+fn with_descendants(
+    mut found: Vec<Descendant>,
+    mut below: HashMap<Pid, Vec<Descendant>>,
+) -> Vec<Descendant> {
     let mut next = 0;
     while let Some(process) = found.get(next) {
         let children = below.remove(&process.pid).unwrap_or_default();
@@ -111,6 +187,8 @@ fn parse_stat(pid: Pid, stat: &str) -> Option<Descendant> {
     Some(Descendant {
         pid,
         parent: parse_pid(fields.get(1)?)?,
+        session: fields.get(3)?.parse().ok()?,
+        is_zombie: matches!(*fields.first()?, "Z" | "X"),
         started: fields.get(19)?.parse().ok()?,
         name: name.to_owned(),
     })
@@ -128,6 +206,8 @@ mod tests {
             let expected = Descendant {
                 pid: pid(12),
                 parent: pid(3),
+                session: 5,
+                is_zombie: false,
                 started: 987,
                 name: name.to_owned(),
             };

@@ -96,7 +96,7 @@ pub(crate) fn copied_in(descriptor: BorrowedFd<'_>) -> io::Result<OwnedFd> {
         return Ok(original);
     }
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
-    copy(original, writer);
+    copy(original, writer)?;
     Ok(reader)
 }
 
@@ -109,11 +109,11 @@ pub(crate) fn copied_out(
         return Ok((original, None));
     }
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
-    Ok((writer, Some(copy(reader, original))))
+    Ok((writer, Some(copy(reader, original)?)))
 }
 
-fn copy(from: OwnedFd, to: OwnedFd) -> JoinHandle<()> {
-    std::thread::spawn(move || {
+fn copy(from: OwnedFd, to: OwnedFd) -> io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().spawn(move || {
         // Whoever is at the other end sees that it ended; why is known to nobody.
         let _ = io::copy(&mut File::from(from), &mut File::from(to));
     })

@@ -23,6 +23,7 @@ use crate::commands::evals::servers::redactor;
 use crate::commands::stops::Stops;
 use crate::exit::Exit;
 use crate::output;
+use crate::threads;
 
 /// Puts the evals that the suite names among its cases, once somebody has agreed to it. Gives those
 /// that are listed and can't be run, or the exit code.
@@ -33,9 +34,7 @@ pub(super) fn fill(
     if suite.shipped.is_empty() {
         return Ok(Ok(Vec::new()));
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = threads::one_worker()?;
     let filled = runtime.block_on(async {
         let mut stops = Stops::listen().context("can't listen for signals")?;
         tokio::select! {

@@ -290,12 +290,12 @@ async fn ask(purpose: Purpose) -> anyhow::Result<bool> {
     })?;
     let (answer, answered) = tokio::sync::oneshot::channel();
     // A thread of its own, so that nobody waits for a line that never comes when Ctrl-C is pressed.
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         let mut line = String::new();
         let read = std::io::stdin().lock().take(ANSWER).read_line(&mut line);
         // Whoever asked may be gone.
         let _ = answer.send(read.map(|_| line));
-    });
+    })?;
     let line = answered.await.context("nobody answered")??;
     let line = line.trim();
     Ok(["y", "yes"]

@@ -27,6 +27,7 @@ use crate::commands::stops::Stops;
 use crate::commands::{drawn, environment};
 use crate::exit::Exit;
 use crate::output;
+use crate::threads;
 
 pub(super) fn run(args: &EvalsRunArgs) -> anyhow::Result<Exit> {
     let servers = match servers::servers(&args.servers)? {
@@ -162,9 +163,7 @@ fn agree(
         choice: &choice,
         own,
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = threads::one_worker()?;
     let agreed = runtime.block_on(async {
         let mut stops = Stops::listen().context("can't listen for signals")?;
         tokio::select! {

@@ -20,6 +20,7 @@ use crate::commands::stops::Stops;
 use crate::commands::{counted, drawn, environment, tally};
 use crate::exit::Exit;
 use crate::output;
+use crate::threads;
 
 pub(super) fn run(args: &EvalsServeArgs) -> anyhow::Result<Exit> {
     let path = args.evals.clone();
@@ -33,9 +34,7 @@ pub(super) fn run(args: &EvalsServeArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Usage);
     };
     let desk = Arc::new(Desk::new(suite, Box::new(teller(&path))));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = threads::one_worker()?;
     let (tell, told) = channel(());
     let done = runtime.block_on(async {
         let stops = Mutex::new(Stops::listen().context("can't listen for signals")?);

@@ -16,6 +16,7 @@ use crate::commands::stops::Stops;
 use crate::commands::{environment, secrets};
 use crate::exit::Exit;
 use crate::output;
+use crate::threads;
 
 /// The servers that are meant; the exit code, if what is wrong was said already.
 pub(crate) fn servers(args: &EvalServersArgs) -> anyhow::Result<Result<Vec<Server>, Exit>> {
@@ -89,9 +90,7 @@ where
     };
     let redactor = redactor(&servers);
     let options = connect_options(args, Recorder::nothing(), &redactor)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = threads::one_worker()?;
     let done = runtime.block_on(async {
         let mut stops = Stops::listen().context("can't listen for signals")?;
         let visit = Visit {

@@ -1,0 +1,56 @@
+//! Servers that attack the process which guards them.
+
+use std::time::Duration;
+
+use proctor_core::event::{Blame, Outcome, What};
+use proctor_e2e::session::Seen;
+use proctor_e2e::suite::Suite;
+use serde_json::json;
+
+const RULES: &str = r"
+  - when: {results: 0}
+    reply: {calls: [{tool: sleep, arguments: {ms: 1500}}]}
+  - reply: {text: done}
+";
+
+/// A run on a server that does `attack` while a call is under way, from the second start on: the first
+/// is to see what the server offers.
+fn attacked(attack: &str) -> Seen {
+    let fixture = proctor_e2e::fixture().display().to_string();
+    let program = format!(
+        "if [ -e seen ]; then (sleep 0.5; {attack}) & fi; touch seen; \
+         exec '{fixture}' --mode ignores-stdin-close --mode ignores-sigterm"
+    );
+    let servers = json!({"fixture": {"command": "sh", "args": ["-c", program]}});
+    let suite = Suite::on(RULES, &servers);
+    let assertions = json!({"toolsUsed": [{"server": "fixture", "tool": "sleep"}]});
+    suite.eval(&json!({}), &json!({"assertions": assertions}));
+    suite.task("attack", &json!({}));
+    // That nothing is left is checked wherever a session ends.
+    suite.check(&[]).within(Duration::from_mins(2)).run()
+}
+
+fn fails(attack: &str, told: &str) {
+    let seen = attacked(attack);
+    assert_eq!(seen.code, Some(1), "{}\n{}", seen.stdout, seen.stderr);
+    let ended = seen.events.iter().find_map(|event| match &event.event {
+        What::TrialEnded(ended) => Some(ended),
+        _ => None,
+    });
+    let ended = ended.unwrap();
+    assert_eq!(ended.outcome, Outcome::Failed, "{ended:?}");
+    assert_eq!(ended.blame, Some(Blame::Server), "{ended:?}");
+    let reason = ended.reason.as_deref().unwrap_or_default();
+    assert!(reason.contains(told), "{reason}");
+}
+
+#[test]
+fn a_server_that_stops_its_guard_fails_and_leaves_nothing() {
+    fails("kill -STOP $PPID", "it stopped its guard");
+    fails("while kill -STOP $PPID; do :; done", "it stopped its guard");
+}
+
+#[test]
+fn a_server_that_kills_its_guard_fails_and_leaves_nothing() {
+    fails("kill -KILL $PPID", "it killed its guard");
+}
