@@ -35,6 +35,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::process::{
     DumpableBehavior, Pid, PidfdFlags, Resource, Rlimit, WaitStatus, getpgid, getpid, getppid,
     pidfd_open, set_child_subreaper, set_dumpable_behavior, setpgid, setrlimit, setsid,
@@ -144,7 +145,7 @@ fn guard(order: &Order) -> Result<Ending, GuardError> {
         program: order.program.to_string_lossy().into_owned(),
     };
     let parent = pidfd_open(order.parent, PidfdFlags::empty()).map_err(|error| match error {
-        rustix::io::Errno::SRCH => gone(),
+        Errno::SRCH => gone(),
         error => system("watch the parent process")(error),
     })?;
     // Still our parent, so it was alive when the pidfd was opened, and no other process has its pid.
@@ -208,11 +209,20 @@ fn start(order: &Order) -> Result<Pid, GuardError> {
                 GuardError::NotFound { program: program() }
             })
         }
+        // What the system has too little of says nothing of the program.
+        Err(error) if is_shortage(&error) => Err(system("start a process")(error)),
         Err(source) => Err(GuardError::NotExecutable {
             program: program(),
             source,
         }),
     }
+}
+
+fn is_shortage(error: &io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE)
+    )
 }
 
 /// Tells Proctor how the program ended, in one message that [`read_told`] reads.

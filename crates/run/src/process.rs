@@ -62,12 +62,12 @@ pub enum SpawnError {
     #[error(transparent)]
     Program(#[from] ProgramError),
     /// The system refused to start the guard.
-    #[error("could not start `{guard}` as a guard")]
+    #[error("could not start `{guard}` as a guard: {reason}")]
     Guard {
         /// The binary that was to be the guard.
         guard: PathBuf,
         /// What the system said.
-        source: io::Error,
+        reason: io::Error,
     },
 }
 
@@ -133,10 +133,10 @@ impl Spawn {
         Ok(Lingering::watch(child, self.grace, told))
     }
 
-    fn refused(&self, source: io::Error) -> SpawnError {
+    fn refused(&self, reason: io::Error) -> SpawnError {
         SpawnError::Guard {
             guard: self.guard.clone(),
-            source,
+            reason,
         }
     }
 

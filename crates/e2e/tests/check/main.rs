@@ -11,6 +11,7 @@ mod exits;
 mod folders;
 mod guards;
 mod kills;
+mod limits;
 mod output;
 mod records;
 mod replay;

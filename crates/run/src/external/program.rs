@@ -81,8 +81,8 @@ pub(crate) enum StartError {
 impl From<SpawnError> for StartError {
     fn from(error: SpawnError) -> Self {
         match error {
-            SpawnError::Guard { source, .. }
-                if source.kind() == std::io::ErrorKind::ArgumentListTooLong =>
+            SpawnError::Guard { reason, .. }
+                if reason.kind() == std::io::ErrorKind::ArgumentListTooLong =>
             {
                 Self::TooLong
             }

@@ -231,9 +231,7 @@ fn outputs(process: &Lingering, ended: Ended) -> BTreeMap<String, String> {
 /// A program that could not be started is the suite's, unless the guard could not.
 pub(super) fn not_started(error: &SpawnError) -> Done {
     match error {
-        SpawnError::Guard { source, .. } => {
-            Done::unknown(&format!("{error}: {source}"), Blame::Infra)
-        }
+        SpawnError::Guard { .. } => Done::unknown(&error, Blame::Infra),
         SpawnError::NoFolder(_) | SpawnError::Program(_) => Done::unknown(&error, Blame::Suite),
     }
 }
