@@ -1,8 +1,9 @@
 //! What happened, as it is written to the record: owned, versioned, one JSON object a line.
 //!
 //! Its main type is [`Event`]. A later version of Proctor reads every earlier one, so a variant is
-//! never removed and a field never changes its meaning; new ones are optional. Enums are tagged
-//! from outside: other tagging buffers numbers, which loses digits.
+//! never removed and a field never changes its meaning; new ones are optional. An earlier version
+//! reads what it knows of a later one, and skips the rest. Enums are tagged from outside: other tagging
+//! buffers numbers, which loses digits.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +11,18 @@ use serde::{Deserialize, Serialize};
 
 mod agent;
 mod planned;
+mod unknown;
 mod work;
 
 pub use self::agent::{AgentClaimed, AgentEnded, AgentStarted, Claim};
 pub use self::planned::{
     PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions, RunPlanned, ServerSeen,
 };
+pub use self::unknown::UnknownEvent;
 pub use self::work::{Graded, ModelAsked, ModelFailed, ModelReplied, Purpose, StepEnded};
 
-/// The version of the record that this program writes.
+/// The version of the record that this program writes. It is raised only for what an earlier version
+/// must not read at all; whatever is added is known by the version of Proctor that wrote it.
 pub const RECORD_VERSION: u32 = 1;
 
 /// One thing that happened.
@@ -29,6 +33,7 @@ pub struct Event {
     /// When: microseconds of a monotonic clock since the run started.
     pub at: u64,
     /// What.
+    #[serde(serialize_with = "unknown::serialize")]
     pub event: What,
 }
 
@@ -106,6 +111,9 @@ pub enum What {
     StepEnded(StepEnded),
     /// A check was evaluated.
     Graded(Graded),
+    /// Something that only a newer version knows.
+    #[serde(skip)]
+    Unknown(UnknownEvent),
 }
 
 impl What {
@@ -138,7 +146,8 @@ impl What {
             | Self::Replayed { .. }
             | Self::AgentStarted(_)
             | Self::AgentEnded(_)
-            | Self::Graded(_) => Vec::new(),
+            | Self::Graded(_)
+            | Self::Unknown(_) => Vec::new(),
         }
     }
 }

@@ -44,6 +44,8 @@ pub struct Summary {
     pub judge: Asked,
     /// The records of trials that the plan does not name.
     pub unplanned: u32,
+    /// How many events only a newer version knows; nothing of them is in here.
+    pub unknown_events: u64,
     /// How the run ended, the last time it did; `None` if it never did.
     pub ended: Option<RunEnded>,
     /// From the run's start to its last event.
@@ -209,7 +211,7 @@ impl Summary {
         let mut planned = None;
         let mut servers: Vec<ServerSeen> = Vec::new();
         let mut ended = None;
-        let mut last = 0;
+        let (mut last, mut unknown_events) = (0, 0);
         for event in run.events()? {
             let Event { at, event, .. } = event?;
             last = last.max(at);
@@ -220,6 +222,7 @@ impl Summary {
                     servers.push(seen);
                 }
                 What::RunEnded(end) => ended = Some(end),
+                What::Unknown(_) => unknown_events += 1,
                 _ => {}
             }
         }
@@ -237,6 +240,7 @@ impl Summary {
             agent: Asked::default(),
             judge: Asked::default(),
             unplanned: 0,
+            unknown_events,
             ended,
             duration: Duration::from_micros(last),
         })
@@ -255,6 +259,7 @@ impl Summary {
     /// Takes in an attempt at a trial.
     fn take(&mut self, read: trial::Read, slots: &Slots) {
         self.duration = self.duration.max(read.last_at);
+        self.unknown_events += read.unknown_events;
         self.agent.add(&read.agent);
         self.judge.add(&read.judge);
         self.transports.extend(read.transports);

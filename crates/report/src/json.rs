@@ -97,6 +97,7 @@ fn ours(report: &Report<'_>) -> Value {
             "ended": summary.ended,
             "sharedServers": summary.plan.shared_servers,
             "unplannedTrials": summary.unplanned,
+            "unknownEvents": summary.unknown_events,
         },
         "versions": { "proctor": summary.started.proctor, "record": summary.started.record },
         "gate": gate(report.gate),

@@ -78,7 +78,7 @@ impl View<'_> {
     fn events(&self, mut events: EventReader) -> anyhow::Result<()> {
         for event in events.by_ref() {
             let event = event?;
-            if self.args.findings && !matches!(event.event, What::Finding(_)) {
+            if self.args.findings && !is_finding(&event.event) {
                 continue;
             }
             match self.args.output {
@@ -263,6 +263,11 @@ impl View<'_> {
                 let notes = after("; ", &graded.notes.join("; "));
                 format!("check {} {}{notes}", graded.check, answer(&graded.verdict))
             }
+            What::Unknown(unknown) => {
+                let content = Body::Text(unknown.content.clone().unwrap_or_default());
+                let content = after(": ", &self.body(&content)?);
+                format!("unknown event {} of a newer Proctor{content}", unknown.name)
+            }
             _ => String::new(),
         })
     }
@@ -281,6 +286,15 @@ impl View<'_> {
             }
             (None, _) => "(not in the record)".to_owned(),
         })
+    }
+}
+
+/// Also one of a kind that only a newer version knows.
+fn is_finding(what: &What) -> bool {
+    match what {
+        What::Finding(_) => true,
+        What::Unknown(unknown) => unknown.name == "finding",
+        _ => false,
     }
 }
 

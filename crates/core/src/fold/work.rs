@@ -56,6 +56,8 @@ pub struct Work {
     pub closed: Vec<ConnectionClosed>,
     /// What was recorded as wrong; what only the messages show is not among it.
     pub findings: Vec<Finding>,
+    /// How many events only a newer version knows.
+    pub unknown: u64,
 }
 
 /// An agent that is a program of its own, and what it says of itself.
@@ -218,10 +220,7 @@ impl WorkFold {
     }
 
     pub(crate) fn push(&mut self, event: &Event, blobs: &Blobs) -> Result<(), RecordError> {
-        if self.last_at.is_none() {
-            self.work.began_at = event.at;
-        }
-        self.last_at = Some(event.at);
+        self.pass(event.at);
         match &event.event {
             What::TrialStarted(started) => self.work.started = Some(started.clone()),
             What::TrialEnded(ended) => {
@@ -283,6 +282,7 @@ impl WorkFold {
             }
             What::StepEnded(step) => self.step(step, blobs)?,
             What::Graded(graded) => self.graded(graded),
+            What::Unknown(_) => self.work.unknown += 1,
             What::RunStarted(_)
             | What::RunEnded(_)
             | What::Frame(_)
@@ -293,6 +293,14 @@ impl WorkFold {
             | What::ToolsOffered { .. } => {}
         }
         Ok(())
+    }
+
+    /// Passes over an event that changes nothing.
+    pub(crate) fn pass(&mut self, at: u64) {
+        if self.last_at.is_none() {
+            self.work.began_at = at;
+        }
+        self.last_at = Some(at);
     }
 
     /// The work, whose last phase lasts until the last event.

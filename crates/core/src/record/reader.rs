@@ -20,6 +20,8 @@ pub struct RunReader {
     folder: PathBuf,
     started: RunStarted,
     blobs: Blobs,
+    /// Whether a newer Proctor wrote it.
+    newer: bool,
 }
 
 /// The record of one attempt at a trial.
@@ -57,6 +59,7 @@ impl RunReader {
         };
         Ok(Self {
             folder: folder.to_owned(),
+            newer: is_newer(&started.proctor, env!("CARGO_PKG_VERSION")),
             started,
             blobs: Blobs::of_run(folder),
         })
@@ -72,9 +75,14 @@ impl RunReader {
         &self.started
     }
 
+    /// Whether a newer Proctor started the run: it may hold what this one does not know.
+    pub fn is_newer(&self) -> bool {
+        self.newer
+    }
+
     /// The run's own events.
     pub fn events(&self) -> Result<EventReader, RecordError> {
-        EventReader::open(&self.folder.join(RUN))
+        self.read(&self.folder.join(RUN))
     }
 
     /// The records of all trials, ended or not, by name and attempt.
@@ -110,7 +118,11 @@ impl RunReader {
 
     /// The events of a trial.
     pub fn trial(&self, trial: &TrialFile) -> Result<EventReader, RecordError> {
-        EventReader::open(&trial.path)
+        self.read(&trial.path)
+    }
+
+    fn read(&self, file: &Path) -> Result<EventReader, RecordError> {
+        Ok(EventReader::open(file)?.by_newer(self.newer))
     }
 
     /// The run's blobs.
@@ -139,7 +151,7 @@ impl RunReader {
         }
         let mut entries = Vec::with_capacity(ended.len());
         for trial in &ended {
-            entries.extend(entry_of(trial)?);
+            entries.extend(entry_of(trial, self.trial(trial)?)?);
         }
         entries.sort_by(|a: &IndexEntry, b| a.file.cmp(&b.file));
         Ok(entries)
@@ -177,10 +189,10 @@ impl TrialFile {
 }
 
 /// The index line of an ended trial; none if its file does not say how it ended.
-fn entry_of(trial: &TrialFile) -> Result<Option<IndexEntry>, RecordError> {
+fn entry_of(trial: &TrialFile, events: EventReader) -> Result<Option<IndexEntry>, RecordError> {
     let mut first = None;
     let mut last = None;
-    for event in EventReader::open(&trial.path)? {
+    for event in events {
         let event = event?;
         if first.is_none() {
             first = Some(event);
@@ -212,6 +224,18 @@ fn entry_of(trial: &TrialFile) -> Result<Option<IndexEntry>, RecordError> {
         }),
         _ => None,
     })
+}
+
+/// Whether one version of Proctor comes after another. One that can't be read does not.
+fn is_newer(version: &str, than: &str) -> bool {
+    let numbers = |version: &str| -> Option<Vec<u64>> {
+        let release = version.split(['-', '+']).next()?;
+        release.split('.').map(|part| part.parse().ok()).collect()
+    };
+    match (numbers(version), numbers(than)) {
+        (Some(version), Some(than)) => version > than,
+        _ => false,
+    }
 }
 
 /// Says that a newer Proctor wrote the run before its new events look like broken ones.

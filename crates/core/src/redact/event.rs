@@ -8,7 +8,7 @@ use crate::event::{
     AgentClaimed, AgentEnded, AgentStarted, Body, ConnectionClosed, ConnectionOpened, Event,
     Finding, Frame, Graded, Http, ModelAsked, ModelFailed, ModelReplied, PlannedAgent, PlannedCase,
     PlannedEval, PlannedOptions, RunEnded, RunPlanned, RunStarted, ServerSeen, StepEnded,
-    TrialEnded, TrialStarted, What,
+    TrialEnded, TrialStarted, UnknownEvent, What,
 };
 use crate::verdict::Verdict;
 
@@ -110,6 +110,10 @@ impl Redactor {
                 evidence: graded.evidence,
                 notes: self.list(graded.notes),
             }),
+            What::Unknown(event) => What::Unknown(UnknownEvent {
+                name: self.owned(event.name),
+                content: event.content.map(|content| self.json(&content)),
+            }),
         }
     }
 
@@ -133,6 +137,11 @@ impl Redactor {
             }),
             other => other,
         }
+    }
+
+    /// A text that is JSON, and stays it.
+    fn json(&self, text: &str) -> String {
+        String::from_utf8_lossy(&self.bytes(text.as_bytes())).into_owned()
     }
 
     fn planned(&self, planned: RunPlanned) -> RunPlanned {

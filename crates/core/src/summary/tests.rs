@@ -269,3 +269,33 @@ fn a_run_without_a_plan_says_so() {
     check(&path);
     check(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records/v1"));
 }
+
+#[test]
+fn events_of_a_newer_version_are_counted_and_skipped() {
+    let run = Run::planned(&["bot"], vec![case("a", 1, None)]);
+    let mut trial = run.trial("a", "bot", 1, 1);
+    let phase = crate::event::Phase::Setup;
+    trial.append(11, What::PhaseStarted { phase }).unwrap();
+    end(trial, Outcome::Passed);
+    let before = run.summary();
+    assert_eq!((before.counts().passed, before.unknown_events), (1, 0));
+    let folder = run.path().join("trials");
+    let file = std::fs::read_dir(folder).unwrap().next().unwrap().unwrap();
+    let text = std::fs::read_to_string(file.path()).unwrap();
+    let newer = text.replace("phaseStarted", "phasePaused");
+    std::fs::write(file.path(), newer).unwrap();
+    let summary = run.summary();
+    assert_eq!((summary.counts().passed, summary.unknown_events), (1, 1));
+    // The end in a form that is not known is no end, and of this version it is damage.
+    let newer = text.replace(r#""outcome":"passed""#, r#""outcome":"pardoned""#);
+    std::fs::write(file.path(), newer).unwrap();
+    let reader = RunReader::open(&run.path()).unwrap();
+    assert!(Summary::of_run(&reader).is_err());
+    let own = run.path().join("run.jsonl");
+    let text = std::fs::read_to_string(&own).unwrap();
+    let version = started().proctor;
+    let newer = text.replace(&format!("\"{version}\""), "\"99.0.0\"");
+    std::fs::write(&own, newer).unwrap();
+    let summary = run.summary();
+    assert_eq!((summary.counts().passed, summary.unknown_events), (0, 1));
+}

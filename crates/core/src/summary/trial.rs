@@ -141,13 +141,21 @@ pub(super) struct Read {
     pub(super) transports: BTreeMap<String, Wire>,
     /// When its last event was, since the run started.
     pub(super) last_at: Duration,
+    pub(super) unknown_events: u64,
 }
+
+/// What the fold of a summary has no use for, and what a record has most of.
+const PASSED: [&str; 4] = ["frame", "http", "agentWrote", "toolsOffered"];
 
 /// Reads an attempt, and no message or blob of it.
 pub(super) fn read(run: &RunReader, file: &TrialFile) -> Result<Read, RecordError> {
     let mut fold = WorkFold::new(0);
-    for event in run.trial(file)? {
-        fold.push(&event?, run.blobs())?;
+    let mut events = run.trial(file)?;
+    while let Some(next) = events.next_but(&PASSED) {
+        match next? {
+            (_, Some(event)) => fold.push(&event, run.blobs())?,
+            (at, None) => fold.pass(at),
+        }
     }
     let work = fold.finish();
     let mut findings: BTreeMap<String, Found> = BTreeMap::new();
@@ -172,6 +180,7 @@ pub(super) fn read(run: &RunReader, file: &TrialFile) -> Result<Read, RecordErro
         findings,
         transports: transports.collect(),
         last_at: Duration::from_micros(work.began_at) + work.duration,
+        unknown_events: work.unknown,
         started: work.started,
         agent: work.agent,
         judge: work.judge,

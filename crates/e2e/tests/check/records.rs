@@ -61,3 +61,53 @@ fn a_record_is_shown_in_part_or_whole() {
     assert!(lines[1].contains("finding noise: "), "{findings}");
     assert_eq!(view(&["--trial", "no-such-trial"]).0, Some(4));
 }
+
+#[test]
+fn an_event_of_a_newer_version_is_shown_as_such_and_skipped() {
+    let suite = suite(&[]);
+    let (code, shown) = said(
+        &suite,
+        &["check", "eval.yaml", "--record", "run", "-n", "2"],
+    );
+    assert_eq!(code, Some(0), "{shown}");
+    let edit = |name: &str, from: &str, to: &str| {
+        let path = suite.path(name);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{text}");
+        std::fs::write(path, text.replacen(from, to, 1)).unwrap();
+    };
+    let trials = std::fs::read_dir(suite.path("run/trials")).unwrap();
+    let names = trials.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    let first = format!("run/trials/{}", names[0]);
+    let phase = r#"{"phaseStarted":{"phase":"setup"}}"#;
+    let paused = r#"{"trialPaused":{"for":1.50,"why":"\u001b[31m"}}"#;
+    edit(&first, phase, paused);
+    edit("run/run.jsonl", "\"serverSeen\"", "\"serverHeard\"");
+    let (code, shown) = said(&suite, &["result", "view", "run"]);
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(
+        shown.contains("unknown event trialPaused of a newer Proctor: {\"for\":1.50,"),
+        "{shown}"
+    );
+    assert!(shown.contains("unknown event serverHeard"), "{shown}");
+    let (_, json) = said(&suite, &["result", "view", "run", "-o", "json"]);
+    assert!(json.contains(paused), "{json}");
+    // Summed up, resumed (nothing is left to run) and replayed, it is not in the way.
+    let (code, shown) = said(&suite, &["check", "--resume", "run"]);
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("2 events skipped"), "{shown}");
+    let (code, shown) = said(&suite, &["check", "--replay", "run", "--record", "again"]);
+    assert_eq!(code, Some(0), "{shown}");
+    // A newer Proctor may also have other words for known events, and only it resumes its runs.
+    let version = format!("\"proctor\":\"{}\"", env!("CARGO_PKG_VERSION"));
+    edit("run/run.jsonl", &version, "\"proctor\":\"99.1.0\"");
+    edit(&first, "\"phase\":\"serve\"", "\"phase\":\"hover\"");
+    let (code, shown) = said(&suite, &["result", "view", "run"]);
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("unknown event phaseStarted"), "{shown}");
+    assert_eq!(said(&suite, &["check", "--resume", "run"]).0, Some(2));
+    let (code, _) = said(&suite, &["check", "--replay", "run", "--record", "third"]);
+    assert_eq!(code, Some(0));
+}

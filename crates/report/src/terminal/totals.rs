@@ -78,6 +78,13 @@ fn trials(page: &mut Page, summary: &Summary, counts: Counts) {
         let records = words::count(u64::from(summary.unplanned), "record");
         page.more(&format!("{records} of trials that the plan does not name"));
     }
+    if summary.unknown_events > 0 {
+        let events = words::count(summary.unknown_events, "event");
+        let version = printable(&summary.started.proctor);
+        page.more(&format!(
+            "{events} skipped that Proctor {version} wrote and this version does not know"
+        ));
+    }
 }
 
 /// ` (blame: infra 2, judge 1)`.

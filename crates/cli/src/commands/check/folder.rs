@@ -141,6 +141,16 @@ fn resume(
 ) -> anyhow::Result<Run> {
     let redactor = &context.redactor;
     let reader = RunReader::open(folder)?;
+    if reader.is_newer() {
+        // What it does not know of the run it can't keep.
+        bail!(
+            "the run in `{}` was started by Proctor {}, and this is {}: resume it with that version \
+             or a later one",
+            folder.display(),
+            reader.started().proctor,
+            env!("CARGO_PKG_VERSION")
+        );
+    }
     let (mut last, mut seen) = (0, Vec::new());
     for event in reader.events()? {
         let event = event?;
