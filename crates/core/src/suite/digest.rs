@@ -89,6 +89,10 @@ pub fn agent_settings(suite: &Suite, redactor: &Redactor) -> io::Result<BTreeMap
 
 fn settings(part: &impl Serialize, redactor: &Redactor) -> io::Result<String> {
     let mut all = value(part)?;
+    if let Some(members) = all.as_object_mut() {
+        // That of its file, which is relative to where somebody stood.
+        members.remove("folder");
+    }
     take_out_secrets(&mut all, redactor);
     Ok(sha256(canonical(&all).as_bytes()))
 }

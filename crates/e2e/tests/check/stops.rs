@@ -172,7 +172,11 @@ fn a_run_is_not_resumed_with_other_settings_of_its_server() {
         suite.write("mcp.json", &servers.to_string());
     };
     servers(&json!({"STAGE": "test", "API_KEY": "canary-before", "FROM": "${STAGE_OF_TEST:-x}"}));
-    let seen = suite.check(&["-n", "3", "--budget-tokens", "250"]).run();
+    // From the suite's own folder: where somebody stands makes no other server.
+    let limited = ["-n", "3", "--budget-tokens", "250"];
+    let there = format!("cd '{}' && exec \"$@\"", suite.folder().display());
+    let here = [&["check", "eval.yaml"][..], &limited].concat();
+    let seen = Session::new(&here).under(&["sh", "-c", &there, "sh"]).run();
     assert_eq!(seen.code, Some(3), "{}", seen.stderr);
     let refused = |env: serde_json::Value| {
         servers(&env);

@@ -424,7 +424,7 @@ fn refuse_other_settings(suite: &Suite, planned: &RunPlanned) -> anyhow::Result<
     let servers = server_settings(suite, &redactor)?;
     if let Some(name) = changed(&planned.server_settings, &servers) {
         bail!(
-            "the server `{name}` has changed since the run started (its command, arguments, folder, \
+            "the server `{name}` has changed since the run started (its command, arguments, \
              environment, URL or headers); start a new run"
         );
     }
