@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use proctor_core::event::{Actor, Blame, Graded, Outcome, Phase};
 use proctor_core::fold::{Folded, StepDone, Text};
 use proctor_core::printable::printable;
-use proctor_core::summary::TrialResult;
+use proctor_core::summary::{Decisive, TrialResult};
 use proctor_core::transcript::Call;
 use proctor_core::verdict::Verdict;
 
@@ -63,6 +63,22 @@ pub(crate) fn lines(result: &TrialResult, folded: &Folded) -> Vec<Line> {
             out.cut(1, &format!("answer: {}", first_line(answer)));
         }
     }
+    out.0
+}
+
+/// What explains the end of a trial without reading it again.
+pub(crate) fn brief(result: &TrialResult) -> Vec<Line> {
+    let mut out = Lines(Vec::new());
+    if let Some(reason) = &result.reason {
+        out.wrapped(1, reason);
+    }
+    if let Some(Decisive { check, verdict }) = result.decisive.as_deref()
+        && let Verdict::Fail { reason } | Verdict::Unknown { reason } = verdict
+        && result.reason.as_ref() != Some(reason)
+    {
+        out.wrapped(1, &format!("{check}: {reason}"));
+    }
+    out.cut(1, "more evidence is in the record, which is large");
     out.0
 }
 

@@ -35,6 +35,9 @@ pub struct Report<'a> {
     pub note: Option<&'a str>,
     /// Whether the run can be gone on with.
     pub resumable: bool,
+    /// Whether the text leaves out the evidence for which trials would have to be read again: somebody
+    /// waits for the end of a large run.
+    pub brief: bool,
     /// Of servers' own evals: those that are listed and not run.
     pub listed: &'a [evals::NotRun],
 }
@@ -61,6 +64,7 @@ impl<'a> Report<'a> {
             exit: gate.exit(),
             note: None,
             resumable: true,
+            brief: false,
             listed: &[],
         }
     }

@@ -121,8 +121,14 @@ fn detail(page: &mut Page, report: &Report<'_>, shown: &Shown<'_>) -> Result<(),
         facts.push("the case keeps its rule".to_owned());
     }
     page.labelled(label, style, &name(case), &facts.join(", "));
-    if let Some(folded) = report.fold(result)? {
-        for line in evidence::lines(result, &folded) {
+    let lines = if report.brief {
+        Some(evidence::brief(result))
+    } else {
+        let folded = report.fold(result)?;
+        folded.map(|folded| evidence::lines(result, &folded))
+    };
+    if let Some(lines) = lines {
+        for line in lines {
             let indent = line.depth * 2;
             if line.wraps {
                 page.wrapped(indent, &line.text);

@@ -12,7 +12,7 @@ use crate::event::{Body, Event, RECORD_VERSION, RunStarted, What};
 use super::blobs::Blobs;
 use super::events::EventReader;
 use super::index::{self, IndexEntry};
-use super::{ENDED, INDEX, PART, RUN, RecordError, TRIALS};
+use super::{BLOBS, ENDED, INDEX, PART, RUN, RecordError, TRIALS};
 
 /// A run's folder, to be read.
 #[derive(Debug, Clone)]
@@ -133,6 +133,14 @@ impl RunReader {
     /// The bytes of a body; `None` if the record does not hold them.
     pub fn body_bytes<'a>(&self, body: &'a Body) -> Result<Option<Cow<'a, [u8]>>, RecordError> {
         self.blobs.body_bytes(body)
+    }
+
+    /// How long the records of all trials are, blobs included, as far as that can be told.
+    pub fn bytes(&self) -> u64 {
+        let entries = [TRIALS, BLOBS].map(|name| fs::read_dir(self.folder.join(name)));
+        let entries = entries.into_iter().flatten().flatten().flatten();
+        let lengths = entries.filter_map(|entry| Some(entry.metadata().ok()?.len()));
+        lengths.sum()
     }
 
     /// What the index says of the ended trials, or would say if it were up to date.

@@ -89,3 +89,22 @@ fn several_agents_are_told_apart() {
 fn a_run_without_trials_is_not_green() {
     insta::assert_snapshot!(shown(&Sample::without_trials(), 80, false));
 }
+
+#[test]
+fn a_brief_report_reads_no_trial_again_and_still_says_why() {
+    let sample = Sample::new();
+    // Without its trials nothing can be read again.
+    std::fs::remove_dir_all(sample.run.folder().join("trials")).unwrap();
+    let report = Report {
+        brief: true,
+        ..sample.report()
+    };
+    let look = Look {
+        width: 80,
+        colour: false,
+    };
+    let text = render(&report, look).unwrap();
+    assert!(text.contains("FAIL "), "{text}");
+    assert!(text.contains("more evidence is in the record"), "{text}");
+    assert!(render(&sample.report(), look).is_err());
+}

@@ -26,6 +26,9 @@ use crate::output;
 /// How wide a report is where nobody says.
 const WIDTH: usize = 100;
 
+/// Above this many bytes of trials, whoever interrupts a run does not wait until they are read again.
+const LARGE: u64 = 64 << 20;
+
 /// How a run was over.
 pub(super) enum Over {
     /// It ran, to its end or until it was stopped.
@@ -180,6 +183,7 @@ impl Recorded {
             listed,
             // There is no file that says what servers ship.
             resumable: shape == Shape::Suite,
+            brief: self.exit == Exit::Interrupted && self.reader.bytes() > LARGE,
             exit: self.exit.code(),
             note: self.reason.as_deref(),
             ..Report::new(&self.reader, &self.summary, &self.gate)
