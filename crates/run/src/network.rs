@@ -13,7 +13,7 @@ use proctor_core::printable::printable;
 use reqwest::Url;
 use rustls::CertificateError;
 
-use self::page::page_text;
+pub(crate) use self::page::page_text;
 use crate::recorder::Tap;
 
 /// How much of a message about a failure is kept.

@@ -10,7 +10,7 @@ const MAX_TEXT: usize = 8 << 10;
 const MAX_START: usize = 1 << 10;
 
 /// What a page says, without its markup; anything else as it is.
-pub(super) fn page_text(body: &[u8]) -> Cow<'_, [u8]> {
+pub(crate) fn page_text(body: &[u8]) -> Cow<'_, [u8]> {
     if !is_page(body) {
         return Cow::Borrowed(body);
     }

@@ -14,7 +14,7 @@ use reqwest::{Client, Method, Request, StatusCode, Url};
 use tokio::time::timeout;
 
 use super::{Done, STEP_TIMEOUT, Steps};
-use crate::network::reason;
+use crate::network::{page_text, reason};
 use crate::transport::http::{AddressError, parse_headers, parse_url};
 
 /// How much of a body is taken in.
@@ -162,7 +162,10 @@ impl Steps {
                 format!(", to `{to}`")
             }
             _ if response.body.trim_ascii().is_empty() => String::new(),
-            _ => format!(": `{}`", self.options.redactor.head(&response.body, SHOWN)),
+            _ => {
+                let text = page_text(&response.body);
+                format!(": `{}`", self.options.redactor.head(&text, SHOWN))
+            }
         };
         format!("the status should be {wanted}, and is {status}{said}")
     }
