@@ -23,7 +23,7 @@ pub struct TypedArguments {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArgumentError {
     /// The schema has no such argument.
-    #[error("the tool has no argument `{name}`{}", after_semicolon(.hint))]
+    #[error("the tool has no argument `{name}`{}", after_semicolon(.hint.as_deref()))]
     Unknown {
         /// The argument.
         name: String,
@@ -38,9 +38,8 @@ pub enum ArgumentError {
     Repeated(String),
 }
 
-fn after_semicolon(hint: &Option<String>) -> String {
-    hint.as_ref()
-        .map_or(String::new(), |hint| format!("; {hint}"))
+fn after_semicolon(hint: Option<&str>) -> String {
+    hint.map_or(String::new(), |hint| format!("; {hint}"))
 }
 
 /// Gives typed values their meaning, by the schema of the tool's arguments if it is known.
@@ -66,15 +65,16 @@ pub fn resolve(
             return Err(ArgumentError::Repeated(name.clone()));
         }
     }
-    let missing = schema.map(|schema| required(schema)).unwrap_or_default();
+    let missing = schema.map(required).unwrap_or_default();
     let missing: Vec<String> = missing
         .into_iter()
         .filter(|(name, _)| !resolved.arguments.contains_key(*name))
         .map(|(_, shown)| shown)
         .collect();
-    match missing.is_empty() {
-        true => Ok(resolved),
-        false => Err(ArgumentError::Missing(missing)),
+    if missing.is_empty() {
+        Ok(resolved)
+    } else {
+        Err(ArgumentError::Missing(missing))
     }
 }
 

@@ -9,6 +9,11 @@ const MAX_TEXT: usize = 8 << 10;
 /// How far into a body a page is recognised.
 const MAX_START: usize = 1 << 10;
 
+/// What is in every page, near its start.
+const MARKS: [&str; 5] = ["<!doctype html", "<html", "<body", "<title", "<h1"];
+/// The longest name of a character that is known, with what stands around it.
+const MAX_NAME: usize = 12;
+
 /// What a page says, without its markup; anything else as it is.
 pub(crate) fn page_text(body: &[u8]) -> Cow<'_, [u8]> {
     if !is_page(body) {
@@ -35,7 +40,6 @@ pub(crate) fn page_text(body: &[u8]) -> Cow<'_, [u8]> {
 fn is_page(body: &[u8]) -> bool {
     let start = String::from_utf8_lossy(&body[..body.len().min(MAX_START)]).to_ascii_lowercase();
     let start = start.trim_start_matches('\u{feff}').trim_start();
-    const MARKS: [&str; 5] = ["<!doctype html", "<html", "<body", "<title", "<h1"];
     start.starts_with('<') && MARKS.iter().any(|mark| start.contains(mark))
 }
 
@@ -82,17 +86,11 @@ fn unescaped(text: &str) -> String {
     while let Some(at) = rest.find('&') {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
-        let name = rest[1..].split_once(';').map(|(name, _)| name);
-        match name.and_then(|name| Some((name, character(name)?))) {
-            Some((name, c)) => {
-                out.push(c);
-                rest = &rest[name.len() + 2..];
-            }
-            None => {
-                out.push('&');
-                rest = &rest[1..];
-            }
-        }
+        let end = rest.bytes().take(MAX_NAME).position(|byte| byte == b';');
+        let named = end.and_then(|end| Some((character(&rest[1..end])?, end + 1)));
+        let (c, length) = named.unwrap_or(('&', 1));
+        out.push(c);
+        rest = &rest[length..];
     }
     out.push_str(rest);
     out

@@ -165,9 +165,10 @@ impl Upstream {
         let sent = Sending::new(answer, said, &self.is_closing).await;
         let mut response = sent.map_err(|error| {
             let (address, reason) = (shown_address(&self.url), reason(&error));
-            UpstreamError::Broken(match error.is_connect() {
-                true => format!("could not connect to {address}: {reason}"),
-                false => format!("no answer from {address}: {reason}"),
+            UpstreamError::Broken(if error.is_connect() {
+                format!("could not connect to {address}: {reason}")
+            } else {
+                format!("no answer from {address}: {reason}")
             })
         })?;
         *response.version_mut() = Version::HTTP_11;

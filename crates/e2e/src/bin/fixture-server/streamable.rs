@@ -173,9 +173,10 @@ impl Endpoint {
             match self.session(http) {
                 Ok(session) => (session, response),
                 Err((status, code, message)) => {
-                    let header = match stray {
-                        true => "Mcp-Session-Id: stray\r\n".to_owned(),
-                        false => String::new(),
+                    let header = if stray {
+                        "Mcp-Session-Id: stray\r\n".to_owned()
+                    } else {
+                        String::new()
                     };
                     let response = self.response(stream, header)?;
                     refuse(&response, status, code, message)?;
