@@ -1,6 +1,7 @@
 //! The arguments of every command.
 
 mod agents;
+mod call;
 mod check;
 mod evals;
 mod model;
@@ -18,6 +19,7 @@ use proctor_core::suite::LimitFlags;
 use proctor_run::client::Timeouts;
 
 pub(crate) use self::agents::AgentsArgs;
+pub(crate) use self::call::{JsonArguments, Source, ToolArgument, json_object};
 pub(crate) use self::check::{CheckArgs, RunArgs};
 pub(crate) use self::evals::{
     EvalServersArgs, EvalsCommand, EvalsInitArgs, EvalsListArgs, EvalsRunArgs, EvalsServeArgs,
@@ -190,8 +192,14 @@ pub(crate) struct ToolsArgs {
 /// Call one tool of a server, and show its result.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  proctor call echo --args '{\"message\": \"hi\"}' -- npx -y @modelcontextprotocol/server-everything
-  proctor call get-sum --args '{\"a\": 1, \"b\": 2}' --record .proctor/runs/sum --config mcp.yaml
+  proctor call get-sum a=2 b=40 -- npx -y @modelcontextprotocol/server-everything
+  proctor call echo message='hello there' --url http://localhost:8080/mcp
+  proctor call write_file path=notes.txt content=@draft.txt --config mcp.yaml --server files
+  proctor call get-sum --args '{\"a\": 2, \"b\": 40}' --record .proctor/runs/sum --config mcp.yaml
+  jq .input call.json | proctor call get-sum - --config mcp.yaml
+
+A VALUE is JSON where it parses and the tool's schema agrees, and text otherwise: `a=2` is a number
+for a tool that wants numbers, and `id=2` the text \"2\" for one that wants text.
 
 Exit codes: 0 the tool answered, 1 it said that it failed, 2 usage, 3 it could not be called
 or recorded.")]
@@ -199,23 +207,20 @@ pub(crate) struct CallArgs {
     /// The tool
     pub(crate) tool: String,
 
-    /// Its arguments, as a JSON object
-    #[arg(long, value_name = "JSON", default_value = "{}", value_parser = json_object)]
-    pub(crate) args: serde_json::Map<String, serde_json::Value>,
+    /// Its arguments, as NAME=VALUE, or NAME=@FILE for what a file holds (@- for stdin); or all of
+    /// them as a JSON object from a file, @FILE, or from stdin, -
+    #[arg(value_name = "NAME=VALUE", value_parser = call::tool_argument)]
+    pub(crate) arguments: Vec<ToolArgument>,
+
+    /// Its arguments, as a JSON object; @FILE reads it from a file, - from stdin
+    #[arg(long, value_name = "JSON", value_parser = call::json_arguments)]
+    pub(crate) args: Option<JsonArguments>,
 
     #[command(flatten)]
     pub(crate) server: ServerArgs,
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
-}
-
-fn json_object(text: &str) -> Result<serde_json::Map<String, serde_json::Value>, String> {
-    match serde_json::from_str(text) {
-        Ok(serde_json::Value::Object(map)) => Ok(map),
-        Ok(_) => Err("arguments are a JSON object, such as {\"path\": \"/tmp\"}".to_owned()),
-        Err(error) => Err(error.to_string()),
-    }
 }
 
 /// Which server, and how it is reached.

@@ -31,4 +31,5 @@ pub mod statistics;
 pub mod suite;
 pub mod summary;
 pub mod transcript;
+pub mod typed_arguments;
 pub mod verdict;

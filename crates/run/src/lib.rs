@@ -12,6 +12,7 @@ pub mod external;
 pub mod guard;
 pub mod judge;
 pub mod model;
+mod network;
 pub mod preflight;
 pub mod process;
 pub mod program;

@@ -41,6 +41,8 @@ pub(crate) struct Labels {
     pub(crate) tap: Arc<Tap>,
     /// The request that fails when the message can't be sent.
     pub(crate) id: Option<u64>,
+    /// The method of that request.
+    pub(crate) method: Option<String>,
     /// On HTTP, what the headers of the stateless era repeat.
     pub(crate) headers: Vec<(String, String)>,
 }
@@ -51,6 +53,7 @@ impl Labels {
         Self {
             tap: tap.clone(),
             id: None,
+            method: None,
             headers: Vec::new(),
         }
     }

@@ -1,28 +1,47 @@
 //! `proctor call`: one call of one tool.
 
+mod arguments;
+
 use std::time::Instant;
 
 use proctor_core::duration;
 use proctor_core::hint::{listed, nearest};
 use proctor_core::redact::Redactor;
+use proctor_core::typed_arguments::required;
 use proctor_run::client::{CallError, CallResult, Caps, Client, Era};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use self::arguments::Arguments;
 use super::session::{Done, with_client};
 use crate::args::{CallArgs, Format};
 use crate::exit::Exit;
 use crate::output;
 
 pub(crate) fn run(args: &CallArgs) -> anyhow::Result<Exit> {
+    let typed = Arguments::read(args)?;
     with_client(&args.server, &args.tool, async |client, redactor| {
-        // What the stateless era repeats in headers stands in the list.
-        if client.identity().era == Era::Stateless {
-            let _ = client.list_tools(&Caps::default()).await;
+        let mut schema = None;
+        // What the stateless era repeats in headers stands in the list, as does what typed values mean.
+        if client.identity().era == Era::Stateless || matches!(typed, Arguments::Typed(_)) {
+            // A server that does not list its tools may still have them.
+            let tools = listed_tools(client).await.unwrap_or_default();
+            schema = schema_of(&tools, &args.tool).cloned();
         }
+        let meant = match typed.resolve(schema.as_ref()) {
+            Ok(meant) => meant,
+            Err(error) => return Ok(Done::because(Exit::Usage, error.to_string())),
+        };
+        for unfit in &meant.unfit {
+            let warning =
+                format!("warning: sent as text, which the tool's schema does not allow: {unfit}\n");
+            output::message(&output::printable_lines(&redactor.text(&warning)))?;
+        }
+        let given = meant.arguments;
+        let is_bare = given.is_empty();
         let started = Instant::now();
-        let result = client.call_tool(&args.tool, args.args.clone()).await;
+        let result = client.call_tool(&args.tool, given).await;
         let taken = duration::brief(started.elapsed());
         match result {
             Ok(result) => {
@@ -32,36 +51,53 @@ pub(crate) fn run(args: &CallArgs) -> anyhow::Result<Exit> {
                     return Ok(Done::ok());
                 }
                 let reason = format!("the tool `{}` says that it failed", args.tool);
-                Ok(explain(client, &args.tool, reason).await)
+                Ok(explain(client, &args.tool, is_bare, reason).await)
             }
             Err(error @ CallError::Rpc(_)) => {
-                Ok(explain(client, &args.tool, error.to_string()).await)
+                Ok(explain(client, &args.tool, is_bare, error.to_string()).await)
             }
             Err(error) => Ok(Done::because(Exit::Inconclusive, error.to_string())),
         }
     })
 }
 
-/// Adds, where that is so, that the server has no such tool: that explains most refusals.
-async fn explain(client: &Client, tool: &str, reason: String) -> Done {
-    let Ok(tools) = client.list_tools(&Caps::default()).await else {
+/// The tools that a server lists.
+async fn listed_tools(client: &Client) -> Option<Vec<Value>> {
+    let listed = client.list_tools(&Caps::default()).await.ok()?;
+    let tools = listed.items.iter();
+    Some(
+        tools
+            .filter_map(|raw| serde_json::from_str(raw.get()).ok())
+            .collect(),
+    )
+}
+
+fn name(tool: &Value) -> Option<&str> {
+    tool.get("name")?.as_str()
+}
+
+fn schema_of<'a>(tools: &'a [Value], wanted: &str) -> Option<&'a Value> {
+    let tool = tools.iter().find(|tool| name(tool) == Some(wanted))?;
+    tool.get("inputSchema")
+}
+
+/// Adds what explains most refusals, where that is so: that the server has no such tool, or that it
+/// was called without the arguments that it requires.
+async fn explain(client: &Client, tool: &str, is_bare: bool, reason: String) -> Done {
+    let Some(tools) = listed_tools(client).await else {
         return Done::because(Exit::Failed, reason);
     };
-    let names: Vec<String> = tools
-        .items
-        .iter()
-        .filter_map(|raw| {
-            serde_json::from_str::<Value>(raw.get())
-                .ok()?
-                .get("name")?
-                .as_str()
-                .map(str::to_owned)
-        })
-        .collect();
-    if names.iter().any(|name| name == tool) {
-        return Done::because(Exit::Failed, reason);
+    let known = || tools.iter().filter_map(name);
+    if known().any(|name| name == tool) {
+        let wanted = schema_of(&tools, tool).map(required).unwrap_or_default();
+        if !is_bare || wanted.is_empty() {
+            return Done::because(Exit::Failed, reason);
+        }
+        let shown: Vec<String> = wanted.into_iter().map(|(_, shown)| shown).collect();
+        let wanted = shown.join(", ");
+        let hint = format!("`{tool}` requires {wanted}; write them as NAME=VALUE");
+        return Done::because(Exit::Failed, format!("{reason}; {hint}"));
     }
-    let known = || names.iter().map(String::as_str);
     let hint = match nearest(tool, known()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("its tools: {}", listed(known())),

@@ -254,6 +254,29 @@ fn init_writes_a_suite_that_validates_and_never_overwrites() {
 }
 
 #[test]
+fn the_help_of_call_teaches_how_arguments_are_typed() {
+    assert_snapshot!(run(&["call", "--help"]));
+}
+
+#[test]
+fn arguments_of_a_call_that_can_not_be_read_are_wrong_usage() {
+    let wrong: [&[&str]; 7] = [
+        &["text"],
+        &["=x"],
+        &["text=@"],
+        &["text=@no-such-file"],
+        &["text=x", "--args", "{}"],
+        &["@eval.yaml"],
+        &["--args", "[]"],
+    ];
+    let shown = wrong.map(|words| {
+        let args = [&["call", "echo"], words, &["--", "false"]].concat();
+        format!("$ proctor {}\n{}", args.join(" "), run(&args))
+    });
+    assert_snapshot!(shown.join("\n"));
+}
+
+#[test]
 fn wrong_usage_ends_with_2() {
     for args in [
         &["frobnicate"][..],

@@ -3,9 +3,11 @@
 //! Every session is watched (`proctor_e2e::session`): it ends within its bound, its record parses, and
 //! no process of it is left. What differs from row to row is in the tables.
 
+mod connecting;
 mod http;
 mod lists;
 mod processes;
+mod resumed;
 mod stdio;
 
 use proctor_core::event::FindingKind;

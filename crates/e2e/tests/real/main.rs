@@ -6,10 +6,12 @@
     reason = "a test that can't go on panics, helpers included"
 )]
 
+mod arguments;
 mod canary;
 mod disk;
 mod init;
 mod offers;
+mod sdks;
 mod servers;
 mod stops;
 mod suite;

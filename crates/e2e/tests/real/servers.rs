@@ -161,21 +161,24 @@ pub fn time() -> Real {
 impl Listening {
     /// Over `streamableHttp` or `sse`.
     pub fn everything(transport: &str) -> Self {
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
+        let port = free_port();
         let program = "node/node_modules/@modelcontextprotocol/server-everything/dist/index.js";
-        let child = Command::new("node")
+        let path = if transport == "sse" { "sse" } else { "mcp" };
+        let mut command = Command::new("node");
+        command
             .args([&installed(program), transport])
-            .env("PORT", port.to_string())
+            .env("PORT", port.to_string());
+        Self::start(&mut command, port, path)
+    }
+
+    /// What a command starts at a port.
+    pub fn start(command: &mut Command, port: u16, path: &str) -> Self {
+        let child = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let path = if transport == "sse" { "sse" } else { "mcp" };
         // Made before the wait, so that a server that never listens is killed too.
         let server = Self {
             child,
@@ -197,6 +200,12 @@ impl Drop for Listening {
     }
 }
 
+/// A port that is free, for now.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
+
 pub fn node(name: &str) -> String {
     installed(&format!("node/node_modules/.bin/{name}"))
 }
@@ -206,7 +215,7 @@ pub fn python(name: &str) -> String {
 }
 
 /// A file of the cache, found as `scripts/install-servers` finds the cache.
-fn installed(file: &str) -> String {
+pub fn installed(file: &str) -> String {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let cache = variable("PROCTOR_TEST_CACHE").map_or_else(
         || {

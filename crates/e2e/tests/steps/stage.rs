@@ -16,6 +16,7 @@ use proctor_core::suite::template::{Template, TemplateValue};
 use proctor_core::suite::{Extension, Server};
 use proctor_core::verdict::Verdict;
 use proctor_e2e::client;
+use proctor_run::client::ConnectOptions;
 use proctor_run::recorder::Recorder;
 use proctor_run::steps::{StepResult, Steps, StepsOptions};
 use serde_json::Value;
@@ -42,6 +43,15 @@ impl Stage {
     }
 
     pub fn with(servers: Vec<Server>, extensions: Vec<Extension>) -> Self {
+        Self::connecting(servers, extensions, |_| {})
+    }
+
+    /// With other options for connections.
+    pub fn connecting(
+        servers: Vec<Server>,
+        extensions: Vec<Extension>,
+        options: impl FnOnce(&mut ConnectOptions),
+    ) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let mark = format!(
             "{}-{}",
@@ -60,6 +70,7 @@ impl Stage {
         }
         connect.pass.push(MARK.to_owned());
         connect.timeouts.request = Duration::from_secs(2);
+        options(&mut connect);
         let steps = Steps::new(StepsOptions {
             connect,
             withheld: vec!["OTHER_KEY".to_owned()],

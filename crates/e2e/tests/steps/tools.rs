@@ -166,3 +166,18 @@ async fn a_dropped_call_leaves_the_connection_as_it_was() {
     passes(&stage.run(Phase::Cleanup, "cleanup_0", echo).await);
     stage.close().await;
 }
+
+#[tokio::test]
+async fn a_late_answer_to_our_probe_is_not_held_against_the_server() {
+    let impatient = |connect: &mut proctor_run::client::ConnectOptions| {
+        connect.era = None;
+        connect.timeouts.probe = Duration::from_millis(100);
+    };
+    let slow = stdio_server(&["--mode", "slow-start=600"]);
+    let mut stage = Stage::connecting(vec![slow], Vec::new(), impatient);
+    let echo = Action::CallTool(call("echo", &json!({"text": "hi"})));
+    passes(&stage.setup(echo).await);
+    let found = |event: &What| matches!(event, What::Finding(_));
+    assert!(!stage.events().iter().any(found), "{:?}", stage.events());
+    stage.close().await;
+}

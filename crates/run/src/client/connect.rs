@@ -127,7 +127,7 @@ impl Client {
             match line.introduce(*era, left.min(*patience)).await {
                 Ok(identity) => return Ok(line.into_client(identity, options.timeouts)),
                 Err(error) => {
-                    was_slow |= at == 0 && matches!(error, IntroductionError::TimedOut(_));
+                    was_slow |= at == 0 && matches!(error, IntroductionError::TimedOut);
                     // The first refusal that names versions says more than those after it.
                     if !matches!(reason, IntroductionError::OtherVersion(_)) {
                         reason = error;
@@ -138,7 +138,7 @@ impl Client {
                 }
             }
         }
-        let (reason, stderr) = line.farewell(reason).await;
+        let (reason, stderr) = line.farewell(reason, options.timeouts.connect).await;
         line.close().await;
         Err(ConnectError::NotUp {
             server: server.name.clone(),

@@ -113,6 +113,11 @@ impl Peer {
         }
     }
 
+    /// Whether a request still waits for its answer.
+    pub(crate) fn is_waiting(&self, id: u64) -> bool {
+        self.lock().pending.contains_key(&id)
+    }
+
     /// Stops to wait for an answer that takes too long.
     pub(crate) fn give_up(&self, id: u64) {
         self.lock().take(id, Past::GivenUp);
@@ -121,6 +126,14 @@ impl Peer {
     /// Stops to wait for an answer that nobody wants any more.
     pub(crate) fn abandon(&self, id: u64) {
         self.lock().take(id, Past::Unwanted);
+    }
+
+    /// Stops to wait for the answer to a question for the era, which may come late.
+    pub(crate) fn abandon_probe(&self, id: u64) {
+        let mut state = self.lock();
+        if state.take(id, Past::Unwanted).is_some() {
+            state.late_probe = Some(id);
+        }
     }
 
     /// Ends a request without an answer, unless it has one already.
@@ -240,6 +253,7 @@ impl Peer {
             return;
         }
         let past = number.and_then(|n| state.past(n));
+        state.late_probe = state.late_probe.filter(|probe| number != Some(*probe));
         drop(state);
         let (kind, what) = match past {
             // It was under way when it was cancelled.

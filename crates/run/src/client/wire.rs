@@ -17,6 +17,9 @@ use crate::recorder::Tap;
 use crate::rpc;
 use crate::transport::{Labels, Link};
 
+/// What a server is asked for its era.
+pub(super) const PROBE: &str = "server/discover";
+
 /// What is needed to make a request, before there is a client and after.
 pub(super) struct Wire<'a> {
     pub(super) peer: &'a Arc<Peer>,
@@ -62,6 +65,7 @@ impl Wire<'_> {
         let labels = Labels {
             tap: self.tap.clone(),
             id: Some(id),
+            method: Some(method.to_owned()),
             headers,
         };
         let mut flight = Flight {
@@ -69,8 +73,9 @@ impl Wire<'_> {
             id,
             exchange: None,
             // A request that opens a connection can't be cancelled.
-            cancellable: !["initialize", "server/discover"].contains(&method),
+            cancellable: !["initialize", PROBE].contains(&method),
             timed_out: false,
+            is_probe: method == PROBE,
         };
         match self.link.send(self.peer, message, &labels).await {
             Ok(exchange) => flight.exchange = exchange,
@@ -106,7 +111,9 @@ async fn wait(
                 idle = *waiting.progress.borrow() + patience;
             }
             () = tokio::time::sleep_until(idle.min(started + total)) => {
-                return Err(WireError::TimedOut(started.elapsed()));
+                // The time that was set, unless progress has extended it.
+                let set = [total, patience].into_iter().find(|set| idle.min(started + total) == started + *set);
+                return Err(WireError::TimedOut(set.unwrap_or_else(|| started.elapsed())));
             }
         }
     }
@@ -120,12 +127,18 @@ struct Flight<'a> {
     cancellable: bool,
     /// Whether the server took too long; else whoever asked has gone, or has what was asked for.
     timed_out: bool,
+    /// Whether it only asks for the era. Servers that are slow to start answer it late, and that is
+    /// our doing.
+    is_probe: bool,
 }
 
 impl Drop for Flight<'_> {
     fn drop(&mut self) {
         let Self { wire, id, .. } = *self;
         let reason = if self.timed_out {
+            if self.is_probe {
+                wire.peer.abandon_probe(id);
+            }
             wire.peer.give_up(id);
             "no answer in time"
         } else {

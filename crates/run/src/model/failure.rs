@@ -8,6 +8,7 @@ use reqwest::header::{DATE, HeaderMap, LOCATION, RETRY_AFTER};
 use serde_json::Value;
 
 use super::ModelError;
+use crate::network::page_text;
 
 /// The longest wait that is believed; whoever asks for more is given up anyway.
 const LONGEST: Duration = Duration::from_hours(24);
@@ -129,7 +130,8 @@ impl Said {
 
     fn text(&self, body: &[u8]) -> String {
         if self.message.is_empty() {
-            return String::from_utf8_lossy(&body[..body.len().min(10_000)]).into_owned();
+            return String::from_utf8_lossy(&page_text(&body[..body.len().min(10_000)]))
+                .into_owned();
         }
         self.message.clone()
     }

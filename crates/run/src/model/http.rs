@@ -189,10 +189,7 @@ impl Endpoint {
         if error.is_timeout() {
             return timed_out(started);
         }
-        let mut cause: &dyn std::error::Error = error;
-        while let Some(next) = cause.source() {
-            cause = next;
-        }
+        let cause = crate::network::reason(error);
         let what = if error.is_connect() {
             "no connection to"
         } else {

@@ -26,6 +26,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::sync::Notify;
 
 use self::sending::{Sending, Told};
+use crate::network::{reason, shown_address};
 use crate::transport::http::{AddressError, parse_headers, parse_url};
 use crate::web::{Body, Broken};
 
@@ -62,8 +63,7 @@ pub(crate) enum UpstreamError {
     /// What was asked for is no path.
     #[error("`{0}` is no path")]
     Target(String),
-    /// The server could not be reached, or broke off. The address, which may hold a secret, is not in
-    /// it.
+    /// The server could not be reached, or broke off.
     #[error("{0}")]
     Broken(String),
 }
@@ -163,7 +163,14 @@ impl Upstream {
         });
         let answer = self.client.request(request);
         let sent = Sending::new(answer, said, &self.is_closing).await;
-        let mut response = sent.map_err(|error| UpstreamError::Broken(causes(&error)))?;
+        let mut response = sent.map_err(|error| {
+            let (address, reason) = (shown_address(&self.url), reason(&error));
+            UpstreamError::Broken(if error.is_connect() {
+                format!("could not connect to {address}: {reason}")
+            } else {
+                format!("no answer from {address}: {reason}")
+            })
+        })?;
         *response.version_mut() = Version::HTTP_11;
         remove_hops(response.headers_mut());
         Ok(response)
@@ -175,15 +182,9 @@ pub(crate) fn passed(body: Incoming) -> Body {
     body.map_err(|error| Broken(causes(&error))).boxed_unsync()
 }
 
-/// An error with its causes.
-pub(crate) fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
+/// Why the network failed.
+pub(crate) fn causes(error: &(dyn std::error::Error + 'static)) -> String {
+    reason(error)
 }
 
 fn remove_hops(headers: &mut HeaderMap) {

@@ -14,7 +14,8 @@ use reqwest::{Client, Method, Request, StatusCode, Url};
 use tokio::time::timeout;
 
 use super::{Done, STEP_TIMEOUT, Steps};
-use crate::transport::http::{AddressError, causes, parse_headers, parse_url};
+use crate::network::{page_text, reason};
+use crate::transport::http::{AddressError, parse_headers, parse_url};
 
 /// How much of a body is taken in.
 const MAX_BODY: usize = 8 << 20;
@@ -54,14 +55,14 @@ impl Steps {
         };
         let web = match self.web() {
             Ok(web) => web.clone(),
-            Err(error) => return Done::unknown(&causes(error), Blame::Infra),
+            Err(error) => return Done::unknown(&reason(&error), Blame::Infra),
         };
         let origin = request.url().origin().ascii_serialization();
         let limit = http.timeout.unwrap_or(STEP_TIMEOUT);
         let response = match timeout(limit, exchange(&web, request)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => {
-                let reason = format!("no response from {origin}: {}", causes(error));
+                let reason = format!("no response from {origin}: {}", reason(&error));
                 return Done::new(Verdict::fail(reason));
             }
             Err(_) => {
@@ -161,7 +162,10 @@ impl Steps {
                 format!(", to `{to}`")
             }
             _ if response.body.trim_ascii().is_empty() => String::new(),
-            _ => format!(": `{}`", self.options.redactor.head(&response.body, SHOWN)),
+            _ => {
+                let text = page_text(&response.body);
+                format!(": `{}`", self.options.redactor.head(&text, SHOWN))
+            }
         };
         format!("the status should be {wanted}, and is {status}{said}")
     }

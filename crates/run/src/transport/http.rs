@@ -1,7 +1,10 @@
 //! Streamable HTTP, of both eras.
 //!
 //! Its main type is [`HttpLink`]. Every message is an exchange of its own; what comes back in it goes
-//! to the peer. Redirects are not followed: they would take headers to another server.
+//! to the peer. Redirects are not followed: they would take headers to another server. A session id
+//! counts only from an `initialize` that succeeded.
+
+mod resume;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,10 +18,12 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use super::frames::Bounded;
-use super::sse::Events;
 use super::{GOODBYE, Labels, Leaving, MAX_MESSAGE};
 use crate::client::peer::{Failure, Peer, Source};
+use crate::network;
 use crate::recorder::Tap;
+
+use self::resume::Cursor;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// For messages that nobody waits for.
@@ -46,6 +51,8 @@ pub(crate) struct HttpLink {
 
 #[derive(Default)]
 struct Session {
+    /// What the response to `initialize` offered, which counts once the answer in it is a result.
+    offered: Option<HeaderValue>,
     id: Option<HeaderValue>,
     version: Option<HeaderValue>,
     listening: Option<JoinHandle<()>>,
@@ -81,9 +88,16 @@ impl HttpLink {
         })
     }
 
-    /// The version that later requests name.
-    pub(crate) fn set_version(&self, version: &str) {
-        self.lock().version = HeaderValue::from_str(version).ok();
+    /// Begins the session that `initialize` has agreed on, and that later requests name.
+    pub(crate) fn begin_session(&self, version: &str) {
+        let mut session = self.lock();
+        session.version = HeaderValue::from_str(version).ok();
+        session.id = session.offered.take();
+    }
+
+    /// The address, as it may be shown.
+    pub(crate) fn address(&self) -> String {
+        network::shown_address(&self.url)
     }
 
     /// Sends a message. What comes back goes to the peer, as does a failure.
@@ -128,15 +142,17 @@ impl HttpLink {
         );
         tap.frame(Some(exchange), Direction::ToServer, &message);
         *request.body_mut() = Some(message.into());
-        let response = self.client.execute(request).await.map_err(broken)?;
+        let response = self.client.execute(request).await;
+        let response = response.map_err(|error| self.broken(&error, labels))?;
         tap.http(
             exchange,
             Direction::ToClient,
             response.status().to_string(),
             response.headers(),
         );
-        if let Some(id) = response.headers().get(SESSION) {
-            self.lock().id = Some(id.clone());
+        if labels.method.as_deref() == Some("initialize") {
+            let id = response.headers().get(SESSION).cloned();
+            self.lock().offered = id.filter(|_| response.status().is_success());
         }
         let what = described(&response);
         let from = Source {
@@ -144,7 +160,7 @@ impl HttpLink {
             exchange: Some(exchange),
             own: labels.id,
         };
-        self.take_response(peer, response, &from).await?;
+        self.take_response(peer, response, &from, labels).await?;
         Err(Failure::NoAnswer { what: Some(what) })
     }
 
@@ -153,16 +169,19 @@ impl HttpLink {
         peer: &Arc<Peer>,
         response: Response,
         from: &Source<'_>,
+        labels: &Labels,
     ) -> Result<(), Failure> {
         let status = response.status();
         if status.is_success() && is_stream(&response) {
-            return self.take_stream(peer, response, from).await;
+            let cursor = Cursor::of_answer();
+            return self.take_stream(peer, response, from, labels, cursor).await;
         }
         // It has no body, and a server that does not say so must not be waited for.
         if status == StatusCode::ACCEPTED && response.content_length().is_none() {
             return Ok(());
         }
-        let body = match read_body(response).await? {
+        let body = read_body(response).await;
+        let body = match body.map_err(|error| self.broken(&error, labels))? {
             Ok(body) => body,
             Err(cut) => {
                 from.tap.cut_frame(from.exchange, Direction::ToClient, &cut);
@@ -181,29 +200,6 @@ impl HttpLink {
             return Ok(());
         }
         Err(refusal(status, &body, from.tap))
-    }
-
-    async fn take_stream(
-        self: &Arc<Self>,
-        peer: &Arc<Peer>,
-        mut response: Response,
-        from: &Source<'_>,
-    ) -> Result<(), Failure> {
-        let mut events = Events::new(MAX_MESSAGE);
-        while let Some(chunk) = response.chunk().await.map_err(broken)? {
-            for event in events.take(&chunk) {
-                match event.data {
-                    // A server may open a stream with an empty event, to have it resumed.
-                    Ok(data) if data.is_empty() => {}
-                    Ok(data) => {
-                        peer.record(&data, from);
-                        self.receive(peer, &data, from);
-                    }
-                    Err(cut) => peer.oversized(&cut, from),
-                }
-            }
-        }
-        Ok(())
     }
 
     fn receive(self: &Arc<Self>, peer: &Arc<Peer>, message: &[u8], from: &Source<'_>) {
@@ -246,13 +242,16 @@ impl HttpLink {
                 response.headers(),
             );
             if status.is_success() && is_stream(&response) {
-                // Its end is no error: the server has nothing to say unasked.
+                // Its end is no error: the server has nothing more to say unasked.
                 let from = Source {
                     tap,
                     exchange: Some(exchange),
                     own: None,
                 };
-                let _ = link.take_stream(&listener, response, &from).await;
+                let (labels, cursor) = (Labels::unasked(tap), Cursor::of_listener());
+                let _ = link
+                    .take_stream(&listener, response, &from, &labels, cursor)
+                    .await;
             }
         });
         self.lock().listening = Some(task);
@@ -326,6 +325,12 @@ impl HttpLink {
         request
     }
 
+    /// An error of the network, in the words of a request.
+    fn broken(&self, error: &reqwest::Error, labels: &Labels) -> Failure {
+        let method = labels.method.as_deref();
+        Failure::Broken(network::failed(error, &self.url, method, &labels.tap))
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Session> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -383,9 +388,9 @@ pub(super) fn is_stream(response: &Response) -> bool {
 
 async fn read_body(
     mut response: Response,
-) -> Result<Result<Vec<u8>, crate::recorder::Oversized>, Failure> {
+) -> Result<Result<Vec<u8>, crate::recorder::Oversized>, reqwest::Error> {
     let mut body = Bounded::new(MAX_MESSAGE);
-    while let Some(chunk) = response.chunk().await.map_err(broken)? {
+    while let Some(chunk) = response.chunk().await? {
         body.take(&chunk);
     }
     Ok(body.end())
@@ -413,23 +418,6 @@ fn refusal(status: StatusCode, body: &[u8], tap: &Tap) -> Failure {
     }
     Failure::Http {
         status: status.as_u16(),
-        body: tap.head(body, 500),
+        body: network::shown_body(body, tap),
     }
-}
-
-/// An error of the network, with its causes. The address, which may hold a secret, is not in it.
-pub(super) fn broken(error: reqwest::Error) -> Failure {
-    Failure::Broken(causes(error))
-}
-
-/// What went wrong on the network, without the address.
-pub(crate) fn causes(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(&error);
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }

@@ -11,11 +11,11 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Method, Request, Response, Url};
 use tokio::task::JoinHandle;
 
-use super::http::{AddressError, broken, client, is_stream, line, parse_headers, parse_url};
+use super::http::{AddressError, client, is_stream, line, parse_headers, parse_url};
 use super::sse::Events;
 use super::{Labels, Leaving, MAX_MESSAGE};
 use crate::client::peer::{Ended, Failure, Peer, Source};
-use crate::recorder::Tap;
+use crate::network::{self, shown_address};
 
 const POST_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -64,7 +64,7 @@ impl LegacyLink {
         let response = client
             .execute(request)
             .await
-            .map_err(|error| OpenError::Refused(broken(error).to_string()))?;
+            .map_err(|error| OpenError::Refused(network::failed(&error, &url, None, tap)))?;
         let status = response.status();
         tap.http(
             1,
@@ -74,7 +74,8 @@ impl LegacyLink {
         );
         if !status.is_success() || !is_stream(&response) {
             return Err(OpenError::Refused(format!(
-                "the server answered {status} and no stream"
+                "{} answered with {status} and without an event stream",
+                shown_address(&url)
             )));
         }
         let mut stream = Stream {
@@ -82,7 +83,7 @@ impl LegacyLink {
             events: Events::new(MAX_MESSAGE),
             ready: Vec::new(),
         };
-        let endpoint = stream.endpoint(&url).await?;
+        let endpoint = stream.endpoint(&url, peer).await?;
         let (answer_to, answers) = tokio::sync::mpsc::channel(64);
         let reading = tokio::spawn(stream.read(peer.clone(), answer_to));
         let link = Arc::new(Self {
@@ -107,7 +108,7 @@ impl LegacyLink {
         let (link, peer, labels) = (self.clone(), peer.clone(), labels.clone());
         tokio::spawn(async move {
             let exchange = link.exchanges.fetch_add(1, Ordering::Relaxed) + 1;
-            let sending = link.send(&labels.tap, message, exchange);
+            let sending = link.send(&labels, message, exchange);
             let sent = tokio::time::timeout(POST_TIMEOUT, sending).await;
             let failure = match sent {
                 Ok(Ok(())) => return,
@@ -120,7 +121,8 @@ impl LegacyLink {
         })
     }
 
-    async fn send(&self, tap: &Tap, message: Vec<u8>, exchange: u64) -> Result<(), Failure> {
+    async fn send(&self, labels: &Labels, message: Vec<u8>, exchange: u64) -> Result<(), Failure> {
+        let tap = &labels.tap;
         let mut request = Request::new(Method::POST, self.endpoint.clone());
         request.headers_mut().extend(self.headers.clone());
         request
@@ -134,7 +136,10 @@ impl LegacyLink {
         );
         tap.frame(None, Direction::ToServer, &message);
         *request.body_mut() = Some(message.into());
-        let response = self.client.execute(request).await.map_err(broken)?;
+        let response = self.client.execute(request).await.map_err(|error| {
+            let method = labels.method.as_deref();
+            Failure::Broken(network::failed(&error, &self.endpoint, method, tap))
+        })?;
         let status = response.status();
         tap.http(
             exchange,
@@ -184,13 +189,14 @@ struct Stream {
 }
 
 impl Stream {
-    async fn endpoint(&mut self, url: &Url) -> Result<Url, OpenError> {
+    async fn endpoint(&mut self, url: &Url, peer: &Peer) -> Result<Url, OpenError> {
         loop {
             let chunk = self
                 .response
                 .chunk()
                 .await
-                .map_err(|error| OpenError::Refused(broken(error).to_string()))?;
+                .map_err(|error| network::failed(&error, url, None, peer.tap()))
+                .map_err(OpenError::Refused)?;
             let Some(chunk) = chunk else {
                 return Err(OpenError::Refused(
                     "the stream ended before it named an endpoint".to_owned(),
@@ -242,7 +248,7 @@ impl Stream {
             match self.response.chunk().await {
                 Ok(Some(chunk)) => self.ready = self.events.take(&chunk),
                 Ok(None) => return peer.end(Ended::Closed),
-                Err(error) => return peer.end(Ended::Broken(broken(error).to_string())),
+                Err(error) => return peer.end(Ended::Broken(network::reason(&error))),
             }
         }
     }

@@ -2,6 +2,8 @@
 //!
 //! Its main type is [`Events`].
 
+use std::time::Duration;
+
 use super::frames::Bounded;
 use crate::recorder::Oversized;
 
@@ -10,6 +12,8 @@ use crate::recorder::Oversized;
 pub(crate) struct SseEvent {
     /// Its name, `message` if it has none.
     pub(crate) name: String,
+    /// The id that it has itself.
+    pub(crate) id: Option<Vec<u8>>,
     /// Its data, or what is known of it if it was too large.
     pub(crate) data: Result<Vec<u8>, Oversized>,
 }
@@ -21,7 +25,11 @@ pub(crate) struct Events {
     /// Whether the line is data that is handed on as it comes, since it may be very long.
     in_data: bool,
     name: String,
+    id: Option<Vec<u8>>,
     data: Option<Bounded>,
+    /// The id of the last whole event that has one, from which a stream can be resumed.
+    last_id: Option<Vec<u8>>,
+    retry: Option<Duration>,
     limit: usize,
     /// A carriage return ended the last line, so that a line feed right after it is part of it.
     after_return: bool,
@@ -42,7 +50,10 @@ impl Events {
             line: Vec::new(),
             in_data: false,
             name: String::new(),
+            id: None,
             data: None,
+            last_id: None,
+            retry: None,
             limit,
             after_return: false,
             mark: 0,
@@ -80,6 +91,16 @@ impl Events {
             rest = &rest[1..];
         }
         rest
+    }
+
+    /// The id from which the stream can be resumed: that of the last whole event, with or without data.
+    pub(crate) fn last_id(&self) -> Option<&[u8]> {
+        self.last_id.as_deref()
+    }
+
+    /// How long to wait before the stream is resumed, if the server says so.
+    pub(crate) fn retry(&self) -> Option<Duration> {
+        self.retry
     }
 
     /// What came after the last whole event.
@@ -130,13 +151,18 @@ impl Events {
         let line = std::mem::take(&mut self.line);
         if line.is_empty() {
             let name = std::mem::take(&mut self.name);
+            let id = self.id.take();
+            if let Some(id) = &id {
+                // An empty id takes back the one before it.
+                self.last_id = Some(id.clone()).filter(|id| !id.is_empty());
+            }
             let data = self.data.take()?.end();
             let name = if name.is_empty() {
                 "message".to_owned()
             } else {
                 name
             };
-            return Some(SseEvent { name, data });
+            return Some(SseEvent { name, id, data });
         }
         if line == b"data" || line == b"data:" {
             self.begin_data();
@@ -145,8 +171,25 @@ impl Events {
             String::from_utf8_lossy(name)
                 .trim()
                 .clone_into(&mut self.name);
+        } else if let Some(id) = field(&line, b"id") {
+            // One with a NUL is none.
+            self.id = Some(id.to_vec()).filter(|id| !id.contains(&0));
+        } else if let Some(time) = field(&line, b"retry") {
+            let digits = std::str::from_utf8(time).ok();
+            let digits = digits.filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
+            let time = digits.and_then(|text| text.parse().ok());
+            self.retry = time.map(Duration::from_millis).or(self.retry);
         }
         None
+    }
+}
+
+/// The value of a field, if the line is one of this name.
+fn field<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    match line.strip_prefix(name)? {
+        [] => Some(&[]),
+        [b':', b' ', value @ ..] | [b':', value @ ..] => Some(value),
+        _ => None,
     }
 }
 
@@ -202,6 +245,27 @@ mod tests {
         let mut half = Events::new(99);
         assert_eq!(half.take(b"\xef\xbbdata: a\n\n"), []);
         assert_eq!(half.take(b"data: a\n\n").len(), 1);
+    }
+
+    #[test]
+    fn ids_and_times_to_resume_are_kept() {
+        let after = |text: &str| {
+            let mut events = Events::new(99);
+            events.take(text.as_bytes());
+            let id = events
+                .last_id()
+                .map(|id| String::from_utf8(id.to_vec()).unwrap());
+            (id, events.retry().map(|time| time.as_millis()))
+        };
+        let id = |id: &str| Some(id.to_owned());
+        assert_eq!(after("data: a\n\n"), (None, None));
+        assert_eq!(after("id: 7\nretry: 250\ndata: \n\n"), (id("7"), Some(250)));
+        assert_eq!(after("id:7\n\n"), (id("7"), None));
+        // An event that did not come whole may have to come again.
+        assert_eq!(after("id: 1\ndata: a\n\nid: 2\ndata: b\n"), (id("1"), None));
+        assert_eq!(after("id: 1\n\nid\ndata: a\n\n"), (None, None));
+        assert_eq!(after("id: 1\n\ndata: a\n\n"), (id("1"), None));
+        assert_eq!(after("id: a\0b\nretry: soon\n\nidle: 1\n\n"), (None, None));
     }
 
     #[test]

@@ -170,6 +170,19 @@ impl Http {
         write_chunk(&mut lock(&self.stream), &event.into(), Delivery::Whole)
     }
 
+    /// Sends the fields of an event as they are written here, with LF for every line end.
+    pub fn fields(&self, fields: &str) -> io::Result<()> {
+        self.open()?;
+        let event = format!("{fields}\n\n").replace('\n', self.newline);
+        write_chunk(&mut lock(&self.stream), &event.into(), Delivery::Whole)
+    }
+
+    /// Ends an event stream.
+    pub fn end(&self) -> io::Result<()> {
+        self.finished.store(true, Ordering::SeqCst);
+        lock(&self.stream).write_all(b"0\r\n\r\n")
+    }
+
     fn event(&self, message: &Payload, delivery: Delivery) -> io::Result<()> {
         self.open()?;
         self.witness.sent(message);

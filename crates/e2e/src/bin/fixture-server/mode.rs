@@ -75,6 +75,10 @@ modes! {
     JsonResponses "json-responses" "" "HTTP: never answer with an event stream";
     NoSession "no-session" "" "HTTP, handshake era: give out no session id";
     NoGet "no-get" "" "HTTP, handshake era: answer GET with 405";
+    StraySession "stray-session" "" "HTTP, handshake era: name a session in every refusal, and answer `initialize` that names one with 404";
+    ClosesStream "closes-stream" "[=N]" "HTTP: close the event stream N times (1) before the answer, which comes when it is resumed";
+    RepeatsEvents "repeats-events" "" "HTTP: with `closes-stream`, send a notification, and again when the stream is resumed";
+    ClosesGet "closes-get" "" "HTTP, handshake era: close the GET stream; when it is resumed, say on it that the tools have changed";
 
     Pages "pages" "=N" "N pages for every list";
     EndlessPages "endless-pages" "" "every page of a list names a next one";
@@ -133,7 +137,7 @@ impl Form {
 }
 
 /// Modes that mean something on HTTP only.
-pub const HTTP_ONLY: [Mode; 10] = [
+pub const HTTP_ONLY: [Mode; 14] = [
     Mode::EndlessHeaders,
     Mode::SilentSse,
     Mode::EndlessChunks,
@@ -144,6 +148,10 @@ pub const HTTP_ONLY: [Mode; 10] = [
     Mode::JsonResponses,
     Mode::NoSession,
     Mode::NoGet,
+    Mode::StraySession,
+    Mode::ClosesStream,
+    Mode::RepeatsEvents,
+    Mode::ClosesGet,
 ];
 
 /// Modes that mean something on stdio only.

@@ -19,7 +19,7 @@ use crate::message::{
 use crate::mode::Mode;
 use crate::options::Eras;
 use crate::server::{Server, apparent_era};
-use crate::session::Session;
+use crate::session::{Change, Session};
 use crate::spoilt_http;
 use crate::witness::base64;
 
@@ -27,10 +27,23 @@ use crate::witness::base64;
 const BAD_REQUEST: i64 = -32000;
 const SESSION_NOT_FOUND: i64 = -32001;
 
+/// The event from which the GET stream is resumed.
+const STANDING: &str = "standing";
+
+/// An event that is sent on every stream of a request.
+fn repeated() -> String {
+    let params = r#"{"level":"info","data":"said once"}"#;
+    let message =
+        format!(r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{params}}}"#);
+    format!("id: repeated\ndata: {message}")
+}
+
 struct Endpoint {
     server: Arc<Server>,
     sessions: Mutex<HashMap<String, Arc<Session>>>,
     opened: AtomicU64,
+    /// Requests whose stream was closed, by the id from which it is resumed, and how often still.
+    closed: Mutex<HashMap<String, (Exchange, u64)>>,
     /// What is shared by requests that belong to no session.
     common: Arc<Session>,
 }
@@ -41,6 +54,7 @@ pub fn serve(server: &Arc<Server>, port: u16) -> io::Result<()> {
         server: server.clone(),
         sessions: Mutex::default(),
         opened: AtomicU64::new(0),
+        closed: Mutex::default(),
         common: server.open_session(),
     };
     listen(port, "/mcp", endpoint, handle)
@@ -147,6 +161,11 @@ impl Endpoint {
             Eras::Both => apparent_era(&request),
         };
         let opens = era == Era::Handshake && request.method == "initialize";
+        let stray = self.server.has(Mode::StraySession);
+        if opens && stray && http.header("mcp-session-id").is_some() {
+            refuse(&response, 404, SESSION_NOT_FOUND, "session not found")?;
+            return Ok(Connection::Reusable);
+        }
         let (session, response) = if opens {
             let (session, headers) = self.open();
             (session, self.response(stream, headers)?)
@@ -154,6 +173,12 @@ impl Endpoint {
             match self.session(http) {
                 Ok(session) => (session, response),
                 Err((status, code, message)) => {
+                    let header = if stray {
+                        "Mcp-Session-Id: stray\r\n".to_owned()
+                    } else {
+                        String::new()
+                    };
+                    let response = self.response(stream, header)?;
                     refuse(&response, status, code, message)?;
                     return Ok(Connection::Reusable);
                 }
@@ -176,6 +201,9 @@ impl Endpoint {
         let exchange = Exchange::new(&self.server, &session, channel, request, era);
         if spoilt_http::answers(&exchange, &response)? {
             return Ok(Connection::Done);
+        }
+        if let Some(times) = exchange.number(Mode::ClosesStream, 1) {
+            return self.close_early(exchange, times, &response);
         }
         self.server.serve(exchange);
         if !response.is_finished() {
@@ -209,6 +237,24 @@ impl Endpoint {
             return Ok(Connection::Reusable);
         }
         match self.session(http) {
+            Ok(_)
+                if http
+                    .header("last-event-id")
+                    .is_some_and(|id| id != STANDING) =>
+            {
+                self.resume(http, stream, response)
+            }
+            Ok(_) if self.server.has(Mode::ClosesGet) && http.header("last-event-id").is_none() => {
+                response.fields(&format!("id: {STANDING}\nretry: 50\ndata: "))?;
+                response.end()?;
+                Ok(Connection::Reusable)
+            }
+            Ok(session) if self.server.has(Mode::ClosesGet) => {
+                session.add_outlet(Channel::Stream(response.clone()), None, || response.open())?;
+                session.announce(Change::Tools);
+                wait_for_close(stream);
+                Ok(Connection::Done)
+            }
             Ok(session) => {
                 session.add_outlet(Channel::Stream(response.clone()), None, || response.open())?;
                 wait_for_close(stream);
@@ -219,6 +265,53 @@ impl Endpoint {
                 Ok(Connection::Reusable)
             }
         }
+    }
+
+    /// Closes a stream whose answer is still to come.
+    fn close_early(
+        &self,
+        exchange: Exchange,
+        times: u64,
+        response: &Http,
+    ) -> io::Result<Connection> {
+        let id = format!("{}-{times}", exchange.request.id);
+        if exchange.has(Mode::RepeatsEvents) {
+            response.fields(&repeated())?;
+        }
+        response.fields(&format!("id: {id}\nretry: 50\ndata: "))?;
+        lock(&self.closed).insert(id, (exchange, times));
+        response.end()?;
+        Ok(Connection::Reusable)
+    }
+
+    /// Goes on with a stream that was closed.
+    fn resume(
+        &self,
+        http: &HttpRequest,
+        stream: &TcpStream,
+        response: &Arc<Http>,
+    ) -> io::Result<Connection> {
+        let id = http.header("last-event-id").unwrap_or_default();
+        let found = lock(&self.closed).remove(id);
+        match found {
+            None => refuse(response, 400, BAD_REQUEST, "unknown event")?,
+            Some((exchange, times)) if times > 1 => {
+                return self.close_early(exchange, times - 1, response);
+            }
+            Some((mut exchange, _)) => {
+                response.open()?;
+                if exchange.has(Mode::RepeatsEvents) {
+                    response.fields(&repeated())?;
+                }
+                exchange.channel = Channel::Response(response.clone());
+                self.server.serve(exchange);
+                if !response.is_finished() {
+                    wait_for_close(stream);
+                    return Ok(Connection::Done);
+                }
+            }
+        }
+        Ok(Connection::Reusable)
     }
 
     fn delete(&self, http: &HttpRequest, response: &Http) -> io::Result<Connection> {

@@ -16,7 +16,7 @@ fn is_lost(agent: Tapped) {
         &seen,
         Outcome::Errored,
         Some(Blame::Infra),
-        "Connection refused",
+        "connection refused",
     );
     assert_eq!(seen.code, Some(3), "{}", seen.stderr);
     let ill = refusing(

@@ -13,8 +13,8 @@ use tokio::time::Instant;
 use super::{ConnectError, ConnectOptions};
 use crate::client::connection::{Connection, GOODBYE, close, farewell};
 use crate::client::meta::{self, HANDSHAKE_VERSION, STATELESS_VERSION};
-use crate::client::peer::{Failure, Peer};
-use crate::client::wire::{Patience, Wire, WireError};
+use crate::client::peer::{Failure, Peer, shown_body};
+use crate::client::wire::{PROBE, Patience, Wire, WireError};
 use crate::client::{Client, Era, Identity, Timeouts};
 use crate::process::{Process, Spawn};
 use crate::rpc::{self, RpcError};
@@ -40,7 +40,7 @@ pub(super) enum IntroductionError {
     /// It speaks the stateless era in a version that we do not.
     OtherVersion(String),
     /// It said nothing in time.
-    TimedOut(Duration),
+    TimedOut,
     /// It is not there any more.
     Gone,
 }
@@ -85,7 +85,11 @@ impl Line {
                     Ok(Ok(link)) => Link::Legacy(link),
                     Ok(Err(OpenError::Address(error))) => return Err(error.into()),
                     Ok(Err(error)) => return Err(not_up(server, &error.to_string())),
-                    Err(_) => return Err(not_up(server, "its stream did not open in time")),
+                    Err(_) => {
+                        let set = proctor_core::duration::brief(options.timeouts.connect);
+                        let reason = format!("its event stream did not open within {set}");
+                        return Err(not_up(server, &reason));
+                    }
                 }
             }
         };
@@ -116,15 +120,9 @@ impl Line {
         if matches!(self.link, Link::Legacy(_)) {
             return Err(IntroductionError::Refused("the older transport".to_owned()));
         }
-        let headers = meta::headers("server/discover", &Map::new(), &[]);
+        let headers = meta::headers(PROBE, &Map::new(), &[]);
         let raw = self
-            .ask(
-                "server/discover",
-                Map::new(),
-                headers,
-                Era::Stateless,
-                patience,
-            )
+            .ask(PROBE, Map::new(), headers, Era::Stateless, patience)
             .await?;
         let result: Value = serde_json::from_str(raw.get())
             .map_err(|_| IntroductionError::Refused("an answer that makes no sense".to_owned()))?;
@@ -170,7 +168,7 @@ impl Line {
         };
         let version = version.to_owned();
         if let Link::Http(link) = &self.link {
-            link.set_version(&version);
+            link.begin_session(&version);
         }
         let unasked = Labels::unasked(self.peer.tap());
         let ready = rpc::notification("notifications/initialized", None);
@@ -215,26 +213,45 @@ impl Line {
                         _ => IntroductionError::Refused(reason),
                     }
                 }
+                WireError::Failed(Failure::Http { status, body }) => {
+                    IntroductionError::Refused(self.refused(method, status, &body))
+                }
                 WireError::Failed(failure) => IntroductionError::Refused(failure.to_string()),
-                WireError::TimedOut(after) => IntroductionError::TimedOut(after),
+                WireError::TimedOut(_) => IntroductionError::TimedOut,
                 WireError::Gone => IntroductionError::Gone,
             })
     }
 
-    pub(super) async fn farewell(&mut self, reason: IntroductionError) -> (String, String) {
+    /// Why there is no connection, after all the time that was set for it, and the end of the stderr.
+    pub(super) async fn farewell(
+        &mut self,
+        reason: IntroductionError,
+        set: Duration,
+    ) -> (String, String) {
         match reason {
             IntroductionError::Refused(reason) | IntroductionError::OtherVersion(reason) => {
                 (reason, self.stderr())
             }
-            IntroductionError::TimedOut(after) => {
-                let after = proctor_core::duration::brief(after);
-                (format!("no answer within {after}"), self.stderr())
+            IntroductionError::TimedOut => {
+                let set = proctor_core::duration::brief(set);
+                (format!("no answer within {set}"), self.stderr())
             }
             IntroductionError::Gone => {
                 let deadline = Instant::now() + GOODBYE;
                 farewell(self.process.as_mut(), &self.peer, deadline).await
             }
         }
+    }
+
+    fn refused(&self, method: &str, status: u16, body: &str) -> String {
+        let from = match &self.link {
+            Link::Http(link) => format!("{} answered", link.address()),
+            _ => "the server answered".to_owned(),
+        };
+        format!(
+            "{from} `{method}` with HTTP status {status}{}",
+            shown_body(body)
+        )
     }
 
     fn stderr(&self) -> String {

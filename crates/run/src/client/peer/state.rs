@@ -19,6 +19,8 @@ pub(super) struct State {
     pub(super) pending: BTreeMap<u64, Pending>,
     /// Ids that were answered, or given up. They keep no record open.
     past: BTreeMap<u64, (Past, Weak<Tap>)>,
+    /// A question for the era that was given up, and has no answer yet.
+    pub(super) late_probe: Option<u64>,
 }
 
 pub(super) struct Pending {
@@ -71,7 +73,7 @@ impl State {
         match id {
             Id::Value(id) => id.parse().ok(),
             // A server that could not read a request can't name it. Only one can be meant.
-            Id::Absent => own.or_else(|| self.only_pending()),
+            Id::Absent => own.or(self.late_probe).or_else(|| self.only_pending()),
         }
     }
 

@@ -87,6 +87,29 @@ fn an_answer_that_nobody_wants_any_more_is_no_finding() {
 }
 
 #[test]
+fn a_late_answer_to_the_probe_is_no_finding_and_answers_nobody_else() {
+    for answer in [
+        r#"{"id":1,"result":{}}"#,
+        r#"{"id":1,"error":{"code":-32601,"message":"x"}}"#,
+        r#"{"id":null,"error":{"code":-32601,"message":"x"}}"#,
+    ] {
+        let peer = peer();
+        let probe = expect(&peer);
+        peer.abandon_probe(probe.id);
+        let mut next = expect(&peer);
+        receive(&peer, answer);
+        assert_eq!(kinds(&peer), [], "{answer}");
+        assert!(matches!(next.answer.try_recv(), Err(TryRecvError::Empty)));
+        // Only one answer is owed.
+        receive(
+            &peer,
+            r#"{"id":null,"error":{"code":-32601,"message":"x"}}"#,
+        );
+        assert!(matches!(next.answer.try_recv(), Ok(Err(Failure::Rpc(_)))));
+    }
+}
+
+#[test]
 fn nonsense_is_noted_and_never_answered() {
     let peer = peer();
     for nonsense in [

@@ -1,0 +1,82 @@
+//! The arguments of a tool on the command line: `NAME=VALUE`, or all of them as JSON.
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value};
+
+/// Where a text comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// `-` or `@-`
+    Stdin,
+    /// `@FILE`
+    File(PathBuf),
+}
+
+/// One word after the tool's name.
+#[derive(Debug, Clone)]
+pub(crate) enum ToolArgument {
+    /// `NAME=VALUE`
+    Typed { name: String, value: String },
+    /// `NAME=@FILE`
+    Read { name: String, from: Source },
+    /// `@FILE` or `-`: all arguments
+    All(Source),
+}
+
+/// What follows `--args`.
+#[derive(Debug, Clone)]
+pub(crate) enum JsonArguments {
+    Given(Map<String, Value>),
+    Read(Source),
+}
+
+/// Reads a word after the tool's name.
+pub(super) fn tool_argument(word: &str) -> Result<ToolArgument, String> {
+    if let Some(from) = source(word)? {
+        return Ok(ToolArgument::All(from));
+    }
+    let (name, value) = match word.split_once('=') {
+        Some((name, value)) if !name.is_empty() => (name.to_owned(), value),
+        _ => {
+            let hint = "write an argument as NAME=VALUE, and `--` before the server's command";
+            return Err(hint.to_owned());
+        }
+    };
+    // A dash alone is a value that tools may want.
+    let from = if value == "-" { None } else { source(value)? };
+    Ok(match from {
+        Some(from) => ToolArgument::Read { name, from },
+        None => ToolArgument::Typed {
+            name,
+            value: value.to_owned(),
+        },
+    })
+}
+
+/// Reads what follows `--args`.
+pub(super) fn json_arguments(text: &str) -> Result<JsonArguments, String> {
+    match source(text)? {
+        Some(from) => Ok(JsonArguments::Read(from)),
+        None => json_object(text).map(JsonArguments::Given),
+    }
+}
+
+/// Reads a JSON object.
+pub(crate) fn json_object(text: &str) -> Result<Map<String, Value>, String> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(map)) => Ok(map),
+        Ok(_) => Err("arguments are a JSON object, such as {\"path\": \"/tmp\"}".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn source(text: &str) -> Result<Option<Source>, String> {
+    match text.strip_prefix('@') {
+        _ if text == "-" => Ok(Some(Source::Stdin)),
+        None => Ok(None),
+        Some("-") => Ok(Some(Source::Stdin)),
+        Some("") => Err("name a file after `@`, such as @args.json".to_owned()),
+        Some(path) => Ok(Some(Source::File(path.into()))),
+    }
+}

@@ -1,0 +1,106 @@
+//! Where the arguments of a call come from: words, JSON, files and stdin.
+
+use std::fs::File;
+use std::io::{Read, stdin};
+
+use anyhow::{Context, bail};
+use proctor_core::typed_arguments::{self, ArgumentError, TypedArguments};
+use serde_json::{Map, Value};
+
+use crate::args::{CallArgs, JsonArguments, Source, ToolArgument, json_object};
+
+/// The most that is read as arguments: no server is sent more.
+const MAX_BYTES: u64 = 32 << 20;
+
+/// The arguments of a call.
+pub(super) enum Arguments {
+    /// All, as JSON.
+    Json(Map<String, Value>),
+    /// Names and texts, whose meaning depends on the tool's schema.
+    Typed(Vec<(String, String)>),
+}
+
+impl Arguments {
+    /// Reads what the command line names.
+    pub(super) fn read(args: &CallArgs) -> anyhow::Result<Self> {
+        let mut typed = Vec::new();
+        let mut whole = None;
+        let mut reader = Reader::default();
+        for argument in &args.arguments {
+            match argument {
+                ToolArgument::Typed { name, value } => typed.push((name.clone(), value.clone())),
+                ToolArgument::Read { name, from } => typed.push((name.clone(), reader.read(from)?)),
+                ToolArgument::All(from) if whole.is_none() => whole = Some(reader.object(from)?),
+                ToolArgument::All(_) => bail!("give one `@FILE` or `-` with all arguments"),
+            }
+        }
+        match &args.args {
+            None => {}
+            Some(_) if whole.is_some() => bail!("give either `--args` or `@FILE`, not both"),
+            Some(JsonArguments::Given(map)) => whole = Some(map.clone()),
+            Some(JsonArguments::Read(from)) => whole = Some(reader.object(from)?),
+        }
+        match (whole, typed.is_empty()) {
+            (Some(whole), true) => Ok(Self::Json(whole)),
+            (None, false) => Ok(Self::Typed(typed)),
+            (None, true) => Ok(Self::Json(Map::new())),
+            (Some(_), false) => {
+                bail!("give either `NAME=VALUE` or all arguments as JSON, not both")
+            }
+        }
+    }
+
+    /// The arguments for a tool whose schema is known, or not.
+    pub(super) fn resolve(&self, schema: Option<&Value>) -> Result<TypedArguments, ArgumentError> {
+        match self {
+            Self::Json(map) => Ok(TypedArguments {
+                arguments: map.clone(),
+                unfit: Vec::new(),
+            }),
+            Self::Typed(typed) => typed_arguments::resolve(typed, schema),
+        }
+    }
+}
+
+/// Reads files, and stdin once.
+#[derive(Default)]
+struct Reader {
+    has_read_stdin: bool,
+}
+
+impl Reader {
+    fn read(&mut self, from: &Source) -> anyhow::Result<String> {
+        match from {
+            Source::Stdin if self.has_read_stdin => bail!("stdin can be read once only"),
+            Source::Stdin => {
+                self.has_read_stdin = true;
+                text(stdin().lock()).context("can't read arguments from stdin")
+            }
+            Source::File(path) => {
+                let file = File::open(path).map_err(anyhow::Error::new).and_then(text);
+                file.with_context(|| {
+                    let path = path.display();
+                    format!("can't read the file `{path}`; write a text that starts with `@` as '\"@…\"'")
+                })
+            }
+        }
+    }
+
+    fn object(&mut self, from: &Source) -> anyhow::Result<Map<String, Value>> {
+        let name = match from {
+            Source::Stdin => "stdin".to_owned(),
+            Source::File(path) => format!("`{}`", path.display()),
+        };
+        let text = self.read(from)?;
+        json_object(&text).map_err(|error| anyhow::anyhow!("{name}: {error}"))
+    }
+}
+
+fn text(from: impl Read) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    from.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        bail!("it is larger than {} MiB", MAX_BYTES >> 20);
+    }
+    String::from_utf8(bytes).context("it is not UTF-8 text")
+}
