@@ -17,6 +17,9 @@ mod stage;
 mod survey;
 mod version;
 
+use std::collections::BTreeMap;
+
+use proctor_core::hint::listed;
 use proctor_core::suite::agent::{Agent, AgentKind, Commands};
 
 pub(crate) use self::assignment::{Access, Assignment, Endpoint, Launch, Offered, Told, Way};
@@ -137,6 +140,12 @@ impl<'a> Adapter<'a> {
         }
     }
 
+    /// Whether it is a program that somebody wrote and an agent file describes: Proctor knows nothing of
+    /// its habits.
+    pub(crate) fn is_from_file(&self) -> bool {
+        matches!(self, Self::Commands(_) | Self::Acp(Acp::Program { .. }))
+    }
+
     /// Whether it takes servers by their address and in no other way.
     pub(crate) fn wants_url(&self) -> bool {
         matches!(self, Self::Commands(commands) if commands::wants_url(commands))
@@ -167,6 +176,14 @@ impl<'a> Adapter<'a> {
         assignment: &Assignment,
         post: &Post<'_>,
     ) -> Result<Told, WorkError> {
+        let mut told = self.worked(assignment, post).await?;
+        if let (true, true, Some(error)) = (self.is_from_file(), told.is_broken, &mut told.error) {
+            error.push_str(&environment_note(&assignment.environment));
+        }
+        Ok(told)
+    }
+
+    async fn worked(&self, assignment: &Assignment, post: &Post<'_>) -> Result<Told, WorkError> {
         let (launch, reader) = match self {
             Self::Cli(cli) => (cli.prepare(assignment)?, cli.reader(assignment)),
             Self::Commands(templates) => {
@@ -177,4 +194,12 @@ impl<'a> Adapter<'a> {
         };
         Ok(program::run(&launch, reader, post).await?)
     }
+}
+
+/// Which variables a program had that ended with an error, and how to give it more. Values are not told.
+fn environment_note(environment: &BTreeMap<String, String>) -> String {
+    let names = listed(environment.keys().map(String::as_str));
+    format!(
+        "\nits environment had {names}; add to it with `env:` in the agent file, or with `--pass-env NAME`"
+    )
 }

@@ -11,6 +11,7 @@ mod client;
 mod policy;
 mod preset;
 mod tells;
+mod titles;
 mod work;
 
 use serde_json::{Map, Value, json};

@@ -207,6 +207,7 @@ impl Reader {
         let is_said = told.is_some();
         let mut told = told.unwrap_or_default();
         if told.error.is_none() && !told.out_of_turns {
+            told.is_broken = ended != Ended::Exited(0);
             told.error = match ended {
                 Ended::Exited(0) if is_said => None,
                 Ended::Exited(0) => Some("it ended without saying what came of it".to_owned()),

@@ -27,6 +27,9 @@ const NO_METHOD: i64 = -32601;
 /// The code for "you have to log in first".
 const AUTHENTICATION: i64 = -32000;
 
+/// How many refused permissions are told.
+const REFUSED: usize = 3;
+
 /// How a session with an agent stands.
 #[derive(Debug)]
 pub(super) struct Client {
@@ -126,6 +129,7 @@ impl Client {
                 _ => "before it took its task",
             };
             let words = last_words(stderr);
+            self.told.is_broken = true;
             self.told.error = Some(format!("it {ended} {when}{words}"));
         }
         (std::mem::take(&mut self.told), self.calls.rest())
@@ -185,6 +189,13 @@ impl Client {
         };
         if ruling == Ruling::Allowed && !policy::can_allow(options) {
             ruling = Ruling::Denied;
+        }
+        if let (true, Some(call)) = (ruling != Ruling::Allowed, call)
+            && let Some(why) = self.policy.why(call)
+            && self.told.refused.len() < REFUSED
+            && !self.told.refused.contains(&why)
+        {
+            self.told.refused.push(why);
         }
         if ruling == Ruling::Denied && !self.told.denied.contains(&name) {
             self.told.denied.push(name);
@@ -309,6 +320,7 @@ impl Client {
     fn failed(&mut self, error: &Value, reply: &mut Reply) {
         let code = error["code"].as_i64().unwrap_or_default();
         let message = error["message"].as_str().unwrap_or_default();
+        self.told.is_broken = true;
         if self.state == State::NewSession && code == AUTHENTICATION {
             return self.log_in(message, reply);
         }
@@ -339,6 +351,7 @@ impl Client {
         match by_key.filter(|id| self.logins.iter().any(|login| login == id)) {
             Some(id) if !self.has_logged_in => {
                 self.has_logged_in = true;
+                self.told.is_broken = false;
                 let params = json!({"methodId": id});
                 reply
                     .send
