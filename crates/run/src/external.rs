@@ -29,7 +29,7 @@ pub(crate) use self::line::{Line, LineError, LineOptions};
 pub use self::open::{External, ExternalError};
 pub(crate) use self::program::{Post, StartError, Started};
 pub(crate) use self::stage::Stage;
-pub use self::survey::{Key, Program, Survey, ask_versions, survey, survey_known};
+pub use self::survey::{Key, Program, Survey, survey, survey_known, try_programs};
 use crate::model::Format;
 
 /// How an agent is started and understood.

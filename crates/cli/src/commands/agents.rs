@@ -3,7 +3,7 @@
 use anyhow::Context;
 use proctor_core::problem::Problems;
 use proctor_core::suite::{Agent, load_agent, load_agent_file};
-use proctor_run::external::{Key, Survey, ask_versions, survey, survey_known};
+use proctor_run::external::{Key, Survey, survey, survey_known, try_programs};
 use serde_json::{Value, json};
 
 use super::{drawn, environment};
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &AgentsArgs) -> anyhow::Result<Exit> {
             .worker_threads(2)
             .enable_all()
             .build()?;
-        runtime.block_on(ask_versions(&mut surveys, &env, &guard))?;
+        runtime.block_on(try_programs(&mut surveys, &env, &args.pass_env, &guard))?;
     }
     match args.output.output {
         Format::Json => output::json(&document(&surveys))?,
@@ -75,11 +75,12 @@ fn document(surveys: &[Survey]) -> Value {
         json!({
             "name": survey.name,
             "usable": survey.is_usable(),
+            "tried": survey.is_tried,
             "dryRuns": survey.runs_scripts(),
             "modelTap": survey.can_be_told,
             "program": program,
             "key": {"found": found, "wanted": wanted},
-            "problem": survey.problem,
+            "problem": survey.problem.as_ref().or(survey.broken.as_ref()),
         })
     });
     json!({"agents": agents.collect::<Vec<_>>()})

@@ -8,6 +8,7 @@
 mod answer;
 mod calls;
 mod client;
+mod greet;
 mod policy;
 mod preset;
 mod tells;
@@ -16,10 +17,11 @@ mod work;
 
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::greet::greet;
 use self::preset::Preset;
 pub(crate) use self::work::work;
 use super::cli::aliases;
-use super::{Acp, Assignment, Launch, Unfit, Way};
+use super::{Access, Acp, Assignment, Launch, Unfit, Way};
 use crate::model::Format;
 
 /// What an agent's words mean, where the protocol leaves that open.

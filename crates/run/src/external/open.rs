@@ -10,6 +10,7 @@ use proctor_core::suite::Environment;
 use proctor_core::suite::agent::{Agent, AgentKind, ModelRef};
 use tokio::sync::OnceCell;
 
+use super::version::Version;
 use super::{Access, Acp, Adapter, Assignment, Cli, Endpoint};
 use crate::environment::agent_environment;
 use crate::model::tap::Provider;
@@ -21,7 +22,7 @@ use crate::program::{self, ProgramError};
 pub struct External {
     agent: Agent,
     /// Asked for once.
-    pub(super) version: OnceCell<Option<String>>,
+    pub(super) version: OnceCell<Version>,
 }
 
 /// Why an agent can't be given work.

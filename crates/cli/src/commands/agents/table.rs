@@ -38,13 +38,20 @@ fn render_for(surveys: &[Survey], width: usize) -> String {
     for survey in missing {
         out.push_str(&format!("  {}\n", printable(&survey.name)));
         for line in lacks(survey) {
-            push_wrapped(&printable(&line), width, &mut out);
+            for line in line.lines() {
+                push_wrapped(&printable(line), width, &mut out);
+            }
         }
     }
-    let usable = surveys.iter().filter(|survey| survey.is_usable()).count();
+    let count = |wanted: State| surveys.iter().filter(|one| state(one) == wanted).count();
+    let ready = count(State::Ready);
     let all = counted(surveys.len(), "agent");
-    let is = if usable == 1 { "is" } else { "are" };
-    out.push_str(&format!("\n{usable} of {all} {is} ready.\n"));
+    let is = if ready == 1 { "is" } else { "are" };
+    let untried = match count(State::Untried) {
+        0 => String::new(),
+        untried => format!(", {untried} not tried"),
+    };
+    out.push_str(&format!("\n{ready} of {all} {is} ready{untried}.\n"));
     let untold: Vec<&str> = surveys
         .iter()
         .filter(|survey| !survey.can_be_told)
@@ -65,15 +72,20 @@ fn render_for(surveys: &[Survey], width: usize) -> String {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Ready,
+    /// Nothing is known to be missing, but its program was not started.
+    Untried,
     NoKey,
     NoProgram,
+    Broken,
     Unfit,
 }
 
 fn state(survey: &Survey) -> State {
     match &survey.program {
-        _ if survey.is_usable() => State::Ready,
+        _ if survey.is_usable() && survey.is_tried => State::Ready,
+        _ if survey.is_usable() => State::Untried,
         Some(program) if program.path.is_none() => State::NoProgram,
+        _ if survey.broken.is_some() => State::Broken,
         _ if matches!(survey.key, Key::Wanted(_)) => State::NoKey,
         _ => State::Unfit,
     }
@@ -83,8 +95,10 @@ impl State {
     fn word(self) -> &'static str {
         match self {
             Self::Ready => "ready",
+            Self::Untried => "untried",
             Self::NoKey => "no key",
             Self::NoProgram => "missing",
+            Self::Broken => "broken",
             Self::Unfit => "unfit",
         }
     }
@@ -92,8 +106,8 @@ impl State {
     fn style(self) -> Style {
         match self {
             Self::Ready => GOOD,
-            Self::NoKey => DOUBTFUL,
-            Self::NoProgram | Self::Unfit => BAD,
+            Self::NoKey | Self::Untried => DOUBTFUL,
+            Self::NoProgram | Self::Broken | Self::Unfit => BAD,
         }
     }
 }
@@ -178,6 +192,7 @@ fn lacks(survey: &Survey) -> Vec<String> {
             None => format!("`{}` is not there", program.name),
         });
     }
+    lines.extend(survey.broken.clone());
     if let Key::Wanted(variables) = &survey.key {
         lines.push(format!("set {}", variables.join(" or ")));
     }
@@ -263,7 +278,7 @@ mod tests {
                 assert!(line.width() <= width, "{width}: {line}");
             }
             assert_eq!(width == 200, table.contains("/claude"), "{text}");
-            assert!(table.contains("ready    claude-code"), "{text}");
+            assert!(table.contains("untried  claude-code"), "{text}");
             assert!(table.contains("missing  codex"), "{text}");
             assert!(!rest.contains("claude-code\n"), "{rest}");
             assert!(rest.contains("@openai/codex"), "{rest}");

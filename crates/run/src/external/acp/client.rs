@@ -114,6 +114,11 @@ impl Client {
         self.state == State::Done
     }
 
+    /// Whether the agent has answered its greeting, and is fit for work.
+    pub(super) fn is_greeted(&self) -> bool {
+        !matches!(self.state, State::Initialize | State::Done)
+    }
+
     /// What tells the agent to stop what it does, if it does something.
     pub(super) fn cancel(&self) -> Option<Vec<u8>> {
         let session = self.session.as_ref()?;
