@@ -54,6 +54,8 @@ pub struct Survey {
     pub problem: Option<String>,
     /// Whether its program was started, or has none.
     pub is_tried: bool,
+    /// Whether its program can't be started without work, since its file does not say how.
+    pub is_silent: bool,
     /// What its program did wrong when it was started without work.
     pub broken: Option<String>,
     external: Option<External>,
@@ -152,6 +154,7 @@ pub fn survey(agent: &Agent, env: &Environment) -> Survey {
         program: Some(program),
         problem,
         is_tried: false,
+        is_silent: !external.can_be_tried(),
         broken: None,
         external: Some(external),
     }
@@ -180,6 +183,7 @@ fn survey_own(agent: &Agent, env: &Environment) -> Survey {
             other => other.to_string(),
         }),
         is_tried: true,
+        is_silent: false,
         broken: None,
         external: None,
     }

@@ -52,13 +52,11 @@ impl Room {
         }
     }
 
-    /// Puts the permissions that the agent was refused before the reason of a trial that did not pass:
-    /// they are why a call is missing.
+    /// Gives the permissions that the agent was refused as the reason of a trial that failed its checks:
+    /// they are why a call is missing. What the checks say is beside it in the record.
     pub(super) fn explain(&self, mut ended: TrialEnded) -> TrialEnded {
-        if let (Outcome::Failed | Outcome::Errored, false, Some(reason)) =
-            (ended.outcome, self.refused.is_empty(), &mut ended.reason)
-        {
-            *reason = format!("{}; {reason}", self.refused.join("; "));
+        if ended.outcome == Outcome::Failed && !self.refused.is_empty() {
+            ended.reason = Some(self.refused.join("; "));
         }
         ended
     }

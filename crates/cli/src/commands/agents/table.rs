@@ -52,6 +52,13 @@ fn render_for(surveys: &[Survey], width: usize) -> String {
         untried => format!(", {untried} not tried"),
     };
     out.push_str(&format!("\n{ready} of {all} {is} ready{untried}.\n"));
+    let silent = |survey: &&Survey| state(survey) == State::Untried && survey.is_silent;
+    for survey in surveys.iter().filter(silent) {
+        let name = printable(&survey.name).into_owned();
+        out.push_str(&format!(
+            "`{name}` can't be tried without work: give `getVersion` in its file.\n"
+        ));
+    }
     let untold: Vec<&str> = surveys
         .iter()
         .filter(|survey| !survey.can_be_told)

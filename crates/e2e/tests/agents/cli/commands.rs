@@ -121,13 +121,13 @@ fn a_command_that_fails_is_an_error_with_its_last_words() {
 }
 
 #[test]
-fn a_command_that_never_asks_for_tools_was_not_examined() {
+fn a_command_that_reaches_no_server_was_not_examined() {
     let seen = plainly("echo {{ .Prompt }}");
     expect(
         &seen,
         Outcome::Errored,
         Some(Blame::Agent),
-        "never asked `ev` for its tools",
+        "reached none of its servers, `ev`",
     );
 }
 
