@@ -5,22 +5,25 @@ import { createInterface } from "node:readline";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 
-const greeting = process.env.AGENT_GREETING;
-if (!greeting) throw new Error("AGENT_GREETING is not set");
+function greeting() {
+  if (!process.env.AGENT_GREETING) throw new Error("AGENT_GREETING is not set");
+  return process.env.AGENT_GREETING;
+}
 
-async function echo(url) {
+async function echo(url, text) {
   const client = new Client({ name: "agent.mjs", version: "1" });
   await client.connect(new StreamableHTTPClientTransport(new URL(url)));
-  const result = await client.callTool({ name: "echo", arguments: { text: greeting } });
+  const result = await client.callTool({ name: "echo", arguments: { text } });
   await client.close();
   return result.content[0].text;
 }
 
 async function work(prompt, urls, allowed = async () => true) {
   const [word, server] = prompt.split(" ");
-  if (word !== "use") return "no server was needed";
+  if (word !== "use" && word !== "greet") return "no server was needed";
+  const text = word === "greet" ? greeting() : "hello";
   if (!(await allowed())) return "it was not allowed";
-  return `echo said ${await echo(urls[server])}, token ${process.env.AGENT_TOKEN}`;
+  return `echo said ${await echo(urls[server], text)}, token ${process.env.AGENT_TOKEN}`;
 }
 
 async function command(files, prompt) {

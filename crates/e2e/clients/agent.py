@@ -2,7 +2,8 @@
 without listing any, connects only when it needs a server, and needs a variable of its user's.
 
 `agent.py CONFIG… PROMPT` is a command; `agent.py acp` speaks the Agent Client Protocol. What it does is in the prompt:
-`use SERVER` calls `echo` there, anything else is answered without a call."""
+`use SERVER` calls `echo` there, `greet SERVER` does so with the user's greeting, anything else is answered without a
+call."""
 
 import asyncio
 import json
@@ -14,23 +15,22 @@ import mcp_types as types
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-GREETING = os.environ["AGENT_GREETING"]
 
-
-async def echo(url):
+async def echo(url, text):
     async with Client(streamable_http_client(url)) as client:
-        params = types.CallToolRequestParams(name="echo", arguments={"text": GREETING})
+        params = types.CallToolRequestParams(name="echo", arguments={"text": text})
         result = await client.session.send_request(types.CallToolRequest(params=params), types.CallToolResult)
         return result.content[0].text
 
 
 async def work(prompt, urls, allowed=lambda: True):
     word, _, server = prompt.partition(" ")
-    if word != "use":
+    if word not in ("use", "greet"):
         return "no server was needed"
+    text = os.environ["AGENT_GREETING"] if word == "greet" else "hello"
     if not allowed():
         return "it was not allowed"
-    return f"echo said {await echo(urls[server])}, token {os.environ.get('AGENT_TOKEN')}"
+    return f"echo said {await echo(urls[server], text)}, token {os.environ.get('AGENT_TOKEN')}"
 
 
 def command(files, prompt):

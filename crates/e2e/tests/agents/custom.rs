@@ -30,11 +30,6 @@ enum Kind {
 const LANGUAGES: [Language; 2] = [Language::Python, Language::TypeScript];
 const KINDS: [Kind; 2] = [Kind::Commands, Kind::Acp];
 
-/// What the file of an agent says besides.
-fn greeting() -> Value {
-    json!({"AGENT_GREETING": "hello", "AGENT_TOKEN": "tk-{env.NUMBER_OF_USER}"})
-}
-
 /// A suite whose agent is one of the clients, on these servers.
 struct Bench {
     suite: Suite,
@@ -103,7 +98,9 @@ impl Bench {
     fn run(&self, words: &[&str]) -> Seen {
         self.suite.write("agent.yaml", &self.agent.to_string());
         let session = self.suite.check(words);
-        let session = session.env("NUMBER_OF_USER", "31415926535");
+        let session = session
+            .env("NUMBER_OF_USER", "31415926535")
+            .env("TIME_OF_DAY", "evening");
         let session = session.env("AGENT_GREETING", "from outside");
         run(session, &std::env::var("PATH").unwrap())
     }
@@ -127,19 +124,13 @@ fn an_agent_that_reads_only_the_url_and_lists_nothing_passes() {
     let server = Fixture::http(&[]);
     let servers = json!({"ev": {"type": "http", "url": server.url()}});
     all(|language, kind| {
-        let bench = Bench::new(language, kind, &servers).used("use ev");
-        let seen = bench.says("env", greeting()).run(&[]);
+        let seen = Bench::new(language, kind, &servers).used("use ev").run(&[]);
         expect(&seen, Outcome::Passed, None, "");
         let sent = sent(&seen);
         assert!(
             !sent.contains("tools/list"),
             "{language:?} {kind:?}: {sent}"
         );
-        // What the file gives wins over nothing, and its secret is in no record.
-        let said = answer(&seen).unwrap_or_default();
-        assert!(said.starts_with("echo said hello, token "), "{said}");
-        assert!(!said.contains("31415926535"), "{said}");
-        assert!(said.contains("AGENT_TOKEN"), "{said}");
     });
 }
 
@@ -147,27 +138,52 @@ fn an_agent_that_reads_only_the_url_and_lists_nothing_passes() {
 fn a_server_on_stdio_is_reached_by_an_address_alone() {
     for language in LANGUAGES {
         let bench = Bench::new(language, Kind::Address, &json!({"ev": fixture(&[])}));
-        let seen = bench.used("use ev").says("env", greeting()).run(&[]);
-        expect(&seen, Outcome::Passed, None, "");
+        expect(&bench.used("use ev").run(&[]), Outcome::Passed, None, "");
     }
 }
 
 #[test]
-fn one_of_several_servers_is_enough_and_none_is_if_the_file_says_so() {
+fn one_of_several_servers_is_enough() {
     let (one, two) = (Fixture::http(&[]), Fixture::http(&[]));
     let servers = json!({"ev": {"type": "http", "url": one.url()}, "other": {"type": "http", "url": two.url()}});
+    all(|language, kind| {
+        let bench = Bench::new(language, kind, &servers).used("use ev");
+        expect(&bench.run(&[]), Outcome::Passed, None, "");
+    });
+}
+
+#[test]
+fn no_server_is_enough_only_if_the_file_says_so_and_the_checks_still_decide() {
+    let server = Fixture::http(&[]);
+    let servers = json!({"ev": {"type": "http", "url": server.url()}});
     let unused = json!({"toolsNotUsed": [{"server": "ev", "tool": "sleep"}]});
     all(|language, kind| {
-        let bench = || Bench::new(language, kind, &servers).says("env", greeting());
-        expect(&bench().used("use ev").run(&[]), Outcome::Passed, None, "");
-        let none = bench().asks("nothing", &unused);
+        let none = Bench::new(language, kind, &servers).asks("nothing", &unused);
         let reason = "set `connects: onUse` in its agent file";
         expect(&none.run(&[]), Outcome::Errored, Some(Blame::Agent), reason);
         let none = none.says("connects", json!("onUse"));
         expect(&none.run(&[]), Outcome::Passed, None, "");
-        // The checks still decide.
-        let missing = bench().used("nothing").says("connects", json!("onUse"));
-        assert_eq!(missing.run(&[]).outcome(), Some(Outcome::Failed));
+        let seen = none.used("nothing").run(&[]);
+        expect(&seen, Outcome::Failed, Some(Blame::Agent), "toolsUsed");
+    });
+}
+
+#[test]
+fn the_file_of_an_agent_adds_to_its_environment_and_its_secrets_are_not_recorded() {
+    let server = Fixture::http(&[]);
+    let servers = json!({"ev": {"type": "http", "url": server.url()}});
+    let env = json!({"AGENT_GREETING": "good {env.TIME_OF_DAY}", "AGENT_TOKEN": "tk-{env.NUMBER_OF_USER}"});
+    all(|language, kind| {
+        let bench = Bench::new(language, kind, &servers).used("greet ev");
+        let seen = bench.says("env", env.clone()).run(&[]);
+        expect(&seen, Outcome::Passed, None, "");
+        let said = answer(&seen).unwrap_or_default();
+        assert!(said.starts_with("echo said good evening, token "), "{said}");
+        assert!(
+            said.contains("AGENT_TOKEN"),
+            "it is redacted by its name: {said}"
+        );
+        assert!(!said.contains("31415926535"), "{said}");
     });
 }
 
@@ -176,11 +192,11 @@ fn an_agent_that_lacks_a_variable_is_told_how_to_get_it() {
     let server = Fixture::http(&[]);
     let servers = json!({"ev": {"type": "http", "url": server.url()}});
     all(|language, kind| {
-        let bench = Bench::new(language, kind, &servers).used("use ev");
+        let bench = Bench::new(language, kind, &servers).used("greet ev");
         let seen = bench.run(&[]);
         for reason in [
             "AGENT_GREETING",
-            "`HOME`, ",
+            "its environment had `HOME`, ",
             "`PATH`",
             "`env:` in the agent file",
             "`--pass-env NAME`",
@@ -189,13 +205,25 @@ fn an_agent_that_lacks_a_variable_is_told_how_to_get_it() {
         }
         let passed = bench.run(&["--pass-env", "AGENT_GREETING"]);
         expect(&passed, Outcome::Passed, None, "");
-        let said = answer(&passed).unwrap_or_default().to_owned();
+        let said = answer(&passed).unwrap_or_default();
         assert!(said.starts_with("echo said from outside"), "{said}");
-        // What is not set is said before anything starts.
-        let seen = bench
-            .says("env", json!({"AGENT_GREETING": "{env.NOBODY_SET_THIS}"}))
-            .run(&[]);
-        assert_eq!(seen.code, Some(2), "{}", seen.stderr);
-        assert!(seen.stderr.contains("`NOBODY_SET_THIS`"), "{}", seen.stderr);
     });
+}
+
+#[test]
+fn a_variable_of_the_user_that_is_not_set_is_known_before_anything_starts() {
+    let server = Fixture::http(&[]);
+    let servers = json!({"ev": {"type": "http", "url": server.url()}});
+    let env = json!({"AGENT_GREETING": "{env.NOBODY_SET_THIS}"});
+    for kind in KINDS {
+        let bench = Bench::new(Language::TypeScript, kind, &servers).used("greet ev");
+        let seen = bench.says("env", env.clone()).run(&[]);
+        assert_eq!(seen.code, Some(2), "{}", seen.stderr);
+        assert!(
+            seen.stderr.contains("needs `NOBODY_SET_THIS`"),
+            "{}",
+            seen.stderr
+        );
+        assert!(!seen.record.exists());
+    }
 }
