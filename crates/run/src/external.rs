@@ -29,7 +29,7 @@ pub(crate) use self::line::{Line, LineError, LineOptions};
 pub use self::open::{External, ExternalError};
 pub(crate) use self::program::{Post, StartError, Started};
 pub(crate) use self::stage::Stage;
-pub use self::survey::{Key, Program, Survey, survey, survey_known, try_programs};
+pub use self::survey::{Key, Program, Survey, check_programs, survey, survey_known};
 use crate::model::Format;
 
 /// How an agent is started and understood.
@@ -200,6 +200,6 @@ impl<'a> Adapter<'a> {
 fn environment_note(environment: &BTreeMap<String, String>) -> String {
     let names = listed(environment.keys().map(String::as_str));
     format!(
-        "\nits environment had {names}; add to it with `env:` in the agent file, or with `--pass-env NAME`"
+        "\nits environment variables: {names}; add more with `env:` in the agent file or `--pass-env NAME`"
     )
 }

@@ -12,7 +12,7 @@ use super::OutputArgs;
 /// and the programs that it can drive. Programs are looked for in PATH and started without work: asked for
 /// their versions, or greeted if they speak ACP. Variables are looked at, and never shown; no model is asked.
 ///
-/// `ready` can be run; `untried` too, as far as is known without starting its program; `broken` was started, and
+/// `ready` can be run; `unchecked` has a program that was not started; `broken` was started, and
 /// crashed, hung or printed no version; `no key` can be run on a script, with `--agent NAME=scripted:FILE`; of `missing`, the
 /// program is not there. Wide terminals show where programs are, and as TAP whether the agent can be told
 /// where its model is: then scripts and `--model-tap` work with it.
@@ -34,7 +34,7 @@ pub(crate) struct AgentsArgs {
     #[arg(long = "agent", value_name = "AGENT[=MODEL]", conflicts_with = "files")]
     pub(crate) agents: Vec<String>,
 
-    /// An environment variable that agents by `acp` or `commands` get besides their own
+    /// An environment variable that `acp` and `commands` agents get besides PATH, HOME and the like
     #[arg(long = "pass-env", value_name = "NAME")]
     pub(crate) pass_env: Vec<String>,
 

@@ -2,8 +2,9 @@
 
 use anyhow::Context;
 use proctor_core::problem::Problems;
-use proctor_core::suite::{Agent, load_agent, load_agent_file};
-use proctor_run::external::{Key, Survey, survey, survey_known, try_programs};
+use proctor_core::redact::{Redactor, secrets_of};
+use proctor_core::suite::{Agent, Environment, load_agent, load_agent_file};
+use proctor_run::external::{Key, Survey, check_programs, survey, survey_known};
 use serde_json::{Value, json};
 
 use super::{drawn, environment};
@@ -31,8 +32,9 @@ pub(crate) fn run(args: &AgentsArgs) -> anyhow::Result<Exit> {
             .worker_threads(2)
             .enable_all()
             .build()?;
-        runtime.block_on(try_programs(&mut surveys, &env, &args.pass_env, &guard))?;
+        runtime.block_on(check_programs(&mut surveys, &env, &args.pass_env, &guard))?;
     }
+    hide_secrets(&mut surveys, &agents, &env);
     match args.output.output {
         Format::Json => output::json(&document(&surveys))?,
         Format::Text => output::result(&table::render(&surveys))?,
@@ -42,6 +44,23 @@ pub(crate) fn run(args: &AgentsArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Failed);
     }
     Ok(Exit::Ok)
+}
+
+/// Takes out what programs printed that nobody must read: agents from files have keys.
+fn hide_secrets(surveys: &mut [Survey], agents: &[Agent], env: &Environment) {
+    let own = agents
+        .iter()
+        .flat_map(|agent| secrets_of(&agent.env.filled(env)));
+    let redactor = Redactor::new(secrets_of(env).into_iter().chain(own));
+    for survey in surveys {
+        let version = survey
+            .program
+            .as_mut()
+            .and_then(|program| program.version.as_mut());
+        for text in survey.broken.iter_mut().chain(version) {
+            *text = redactor.text(text).into_owned();
+        }
+    }
 }
 
 /// The agents that the command line names.
@@ -75,7 +94,7 @@ fn document(surveys: &[Survey]) -> Value {
         json!({
             "name": survey.name,
             "usable": survey.is_usable(),
-            "tried": survey.is_tried,
+            "checked": survey.is_checked,
             "dryRuns": survey.runs_scripts(),
             "modelTap": survey.can_be_told,
             "program": program,

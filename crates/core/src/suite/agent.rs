@@ -389,12 +389,12 @@ impl Agent {
     }
 }
 
-/// Reports keys that only agents by `acp` or `commands` have: Proctor knows what its own need.
+/// Reports keys that are for programs that users wrote: Proctor knows what built-in agents need.
 fn refuse_for_builtin(file: &AgentFile, cx: &Context<'_>) {
     let env = file.env.iter().next().map(|(name, _)| ("env", name.span));
     let connects = file.connects.as_ref().map(|word| ("connects", word.span));
     for (key, span) in env.into_iter().chain(connects) {
-        let message = format!("`{key}` is only for agents by `acp` or `commands`");
+        let message = format!("`{key}` works only with `acp` or `commands`");
         cx.report(span, Problem::error(Code::Conflict, message));
     }
 }

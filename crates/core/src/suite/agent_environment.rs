@@ -22,7 +22,7 @@ impl OwnEnvironment {
         let mut all = BTreeMap::new();
         for (name, text) in file.iter() {
             if name.value.is_empty() || name.value.contains(['=', '\0']) {
-                let message = format!("`{}` can't be the name of a variable", name.value);
+                let message = format!("invalid variable name `{}`", name.value);
                 cx.report(name.span, Problem::error(Code::Value, message));
             }
             if text.value.0.contains('\0') {
@@ -30,7 +30,7 @@ impl OwnEnvironment {
                 cx.report(text.span, Problem::error(Code::Value, message));
             }
             if let Some(variable) = shell_variable(&text.value.0) {
-                let message = format!("`${{{variable}}}` is text here");
+                let message = format!("`${{{variable}}}` is not expanded here");
                 let hint = format!("write `{{env.{variable}}}`");
                 cx.report(text.span, Problem::warning(Code::Value, message).hint(hint));
             }
@@ -38,7 +38,7 @@ impl OwnEnvironment {
                 Ok(template) => {
                     let is_env = |one: &Reference| matches!(one, Reference::Env(_));
                     if !template.references().all(is_env) {
-                        let message = "only `{env.NAME}` is known in the `env` of an agent";
+                        let message = "only `{env.NAME}` works in the `env` of an agent";
                         cx.report(text.span, Problem::error(Code::Reference, message));
                     }
                     all.insert(name.value.clone(), template);

@@ -35,10 +35,10 @@ record! {
         "skills" => skills: Option<SkillMountFile>,
         /// Whether the agent reaches its model through Proctor. Proctor's own.
         "modelTap" => model_tap: Option<bool>,
-        /// Variables for an agent by `acp` or `commands`, beside what every agent gets; `{env.NAME}` is expanded.
-        /// Proctor's own.
+        /// Environment variables that an `acp` or `commands` agent gets besides the usual ones; `{env.NAME}` is
+        /// expanded. Proctor's own.
         "env" => env: Table<Located<Text>>,
-        /// When an agent by `acp` or `commands` connects to its servers. Proctor's own.
+        /// When an `acp` or `commands` agent connects to its servers. Proctor's own.
         "connects" => connects: Option<Located<ConnectsWord>>,
     }
 }
@@ -46,7 +46,7 @@ record! {
 words! {
     /// When an agent connects to its servers.
     pub enum ConnectsWord {
-        /// When it needs one: a trial in which it reaches no server is graded too.
+        /// When it needs one. A trial in which it connects to no server is graded too.
         "onUse" => OnUse,
     }
 }

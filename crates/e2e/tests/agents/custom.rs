@@ -196,7 +196,7 @@ fn an_agent_that_lacks_a_variable_is_told_how_to_get_it() {
         let seen = bench.run(&[]);
         for reason in [
             "AGENT_GREETING",
-            "its environment had `HOME`, ",
+            "its environment variables: `HOME`, ",
             "`PATH`",
             "`env:` in the agent file",
             "`--pass-env NAME`",
@@ -220,7 +220,7 @@ fn a_variable_of_the_user_that_is_not_set_is_known_before_anything_starts() {
         let seen = bench.says("env", env.clone()).run(&[]);
         assert_eq!(seen.code, Some(2), "{}", seen.stderr);
         assert!(
-            seen.stderr.contains("needs `NOBODY_SET_THIS`"),
+            seen.stderr.contains("`NOBODY_SET_THIS`, which is not set"),
             "{}",
             seen.stderr
         );

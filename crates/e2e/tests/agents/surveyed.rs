@@ -185,7 +185,7 @@ fn a_program_that_crashes_hangs_or_prints_garbage_is_not_ready() {
     for (agent, _, _, part) in broken {
         let found = named(&document, agent);
         assert_eq!(
-            (&found["usable"], &found["dryRuns"], &found["tried"]),
+            (&found["usable"], &found["dryRuns"], &found["checked"]),
             (&json!(false), &json!(false), &json!(true)),
             "{found}"
         );
@@ -194,7 +194,7 @@ fn a_program_that_crashes_hangs_or_prints_garbage_is_not_ready() {
     }
     let goose = named(&document, "goose");
     assert_eq!(
-        (&goose["usable"], &goose["tried"]),
+        (&goose["usable"], &goose["checked"]),
         (&json!(true), &json!(true))
     );
     assert_eq!(goose["program"]["version"], "1.50.0");
@@ -222,7 +222,14 @@ fn what_a_broken_program_said_is_shown_and_makes_its_agent_unusable() {
     let output = agents(&["--agent", "claude-code", "--no-versions"], &path, &KEYS);
     assert_eq!(output.status.code(), Some(0));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(text.contains("untried  claude-code"), "{text}");
+    assert!(text.contains("unchecked  claude-code"), "{text}");
+}
+
+/// Agents from files have keys, and may print them.
+fn check_secrets(text: &str) {
+    for secret in ["31415926535", "sk-very-secret"] {
+        assert!(!text.contains(secret), "{text}");
+    }
 }
 
 #[test]
@@ -238,10 +245,16 @@ fn an_agent_from_a_file_is_greeted_and_has_the_variables_of_its_file() {
         path.display().to_string()
     };
     let shell = json!({"cmd": "sh", "args": ["-c", needing, &fixture]});
+    let telling = json!({"cmd": "sh", "args": ["-c", "echo $TOKEN $OPENAI_API_KEY >&2; exit 1"]});
     let files = [
         write("given", shell.clone(), json!({"NEEDED": "{env.OF_USER}"})),
         write("lacking", shell.clone(), json!({})),
         write("unset", shell, json!({"NEEDED": "{env.NOT_SET}"})),
+        write(
+            "telling",
+            telling,
+            json!({"TOKEN": "tk-{env.OF_USER}-31415926535"}),
+        ),
         write(
             "newer",
             json!({"cmd": fixture, "args": ["newer"]}),
@@ -251,8 +264,13 @@ fn an_agent_from_a_file_is_greeted_and_has_the_variables_of_its_file() {
     ];
     let mut words: Vec<&str> = files.iter().map(String::as_str).collect();
     words.extend(["-o", "json"]);
-    let user = [("OF_USER", "x"), ("NEEDED", "y")];
+    let user = [
+        ("OF_USER", "x"),
+        ("NEEDED", "y"),
+        ("OPENAI_API_KEY", "sk-very-secret"),
+    ];
     let all = document(&agents(&words, "/usr/bin:/bin", &user));
+    check_secrets(&all.to_string());
     let check = |all: &Value, name: &str, problem: Option<&str>| {
         let found = named(all, name);
         assert_eq!(found["usable"], problem.is_none(), "{found}");
@@ -262,7 +280,8 @@ fn an_agent_from_a_file_is_greeted_and_has_the_variables_of_its_file() {
     check(&all, "given", None);
     check(&all, "lacking", Some("NEEDED is not set"));
     check(&all, "lacking", Some("`--pass-env NAME`"));
-    check(&all, "unset", Some("needs `NOT_SET`"));
+    check(&all, "unset", Some("`NOT_SET`, which is not set"));
+    check(&all, "telling", Some("exited with code 1"));
     check(&all, "newer", Some("version 2 of ACP"));
     check(&all, "deaf", Some("did not answer `initialize` within 15s"));
     let words = [files[1].as_str(), "--pass-env", "NEEDED", "-o", "json"];
@@ -274,7 +293,7 @@ fn an_agent_from_a_file_is_greeted_and_has_the_variables_of_its_file() {
 }
 
 #[test]
-fn a_command_that_can_t_be_tried_is_not_called_ready() {
+fn a_command_that_can_t_be_checked_is_not_called_ready() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("any.yaml");
     let write = |commands: Value| {
@@ -285,8 +304,8 @@ fn a_command_that_can_t_be_tried_is_not_called_ready() {
     };
     let text = write(json!({"runPrompt": "x {{ .Prompt }}"}));
     for part in [
-        "untried  any",
-        "0 of 1 agent are ready, 1 not tried",
+        "unchecked  any",
+        "0 of 1 agent are ready, 1 unchecked",
         "`getVersion`",
     ] {
         assert!(text.contains(part), "{part}: {text}");

@@ -63,7 +63,7 @@ pub enum ExternalError {
     #[error("the agent `{0}` has its own way to its model, and can't be given another")]
     NoEndpoint(String),
     /// Its file names variables of the user's that are not set.
-    #[error("the agent `{agent}` needs {} for the `env` of its file: not set", listed(variables.iter().map(String::as_str)))]
+    #[error("the `env` of the agent `{agent}` refers to {}, which is not set", listed(variables.iter().map(String::as_str)))]
     Unset {
         /// The agent.
         agent: String,

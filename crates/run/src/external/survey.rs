@@ -1,7 +1,7 @@
 //! Which agents can be used here and now, and what the others lack.
 //!
 //! Its main type is [`Survey`]. No model is asked and no key is shown; programs are started only by
-//! [`try_programs`], without work.
+//! [`check_programs`], without work.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub struct Survey {
     /// Why it can't be run as it is, if it can't.
     pub problem: Option<String>,
     /// Whether its program was started, or has none.
-    pub is_tried: bool,
+    pub is_checked: bool,
     /// Whether its program can't be started without work, since its file does not say how.
     pub is_silent: bool,
     /// What its program did wrong when it was started without work.
@@ -153,8 +153,8 @@ pub fn survey(agent: &Agent, env: &Environment) -> Survey {
         can_be_told: !adapter.formats().is_empty(),
         program: Some(program),
         problem,
-        is_tried: false,
-        is_silent: !external.can_be_tried(),
+        is_checked: false,
+        is_silent: !external.can_be_checked(),
         broken: None,
         external: Some(external),
     }
@@ -182,7 +182,7 @@ fn survey_own(agent: &Agent, env: &Environment) -> Survey {
             OpenError::MissingKey { .. } => "its models need a key".to_owned(),
             other => other.to_string(),
         }),
-        is_tried: true,
+        is_checked: true,
         is_silent: false,
         broken: None,
         external: None,
@@ -235,18 +235,18 @@ fn found(format: Format, agent: &Agent, env: &Environment) -> Key {
 /// Starts the programs that are there without giving them work, a few at once and each in an empty home:
 /// they tell their versions, or what is wrong with them. `pass` names variables that agents from files get;
 /// `guard` is the `proctor` binary.
-pub async fn try_programs(
+pub async fn check_programs(
     surveys: &mut [Survey],
     env: &Environment,
     pass: &[String],
     guard: &Path,
 ) -> std::io::Result<()> {
-    let mut trying = JoinSet::new();
+    let mut checking = JoinSet::new();
     let room = Arc::new(Semaphore::new(AT_ONCE));
     for (at, survey) in surveys.iter_mut().enumerate() {
         let is_there = |program: &Program| program.path.is_some();
         let is_there = survey.program.as_ref().is_some_and(is_there);
-        let Some(external) = survey.external.take().filter(|it| it.can_be_tried()) else {
+        let Some(external) = survey.external.take().filter(|it| it.can_be_checked()) else {
             continue;
         };
         if !is_there {
@@ -257,18 +257,18 @@ pub async fn try_programs(
         let is_known = external.adapter().is_some_and(|it| !it.is_from_file());
         let env = external.environment(env, pass, stage.homes(), is_known);
         let (guard, room) = (guard.to_owned(), room.clone());
-        trying.spawn(async move {
+        checking.spawn(async move {
             let _room = room.acquire().await;
-            let tried = external.tried(&env, &stage.folder, &guard).await.clone();
+            let checked = external.checked(&env, &stage.folder, &guard).await.clone();
             stage.clear().await;
-            (at, tried)
+            (at, checked)
         });
     }
-    while let Some(tried) = trying.join_next().await {
-        let Ok((at, tried)) = tried else { continue };
+    while let Some(checked) = checking.join_next().await {
+        let Ok((at, checked)) = checked else { continue };
         let survey = &mut surveys[at];
-        survey.is_tried = true;
-        match (tried, &mut survey.program) {
+        survey.is_checked = true;
+        match (checked, &mut survey.program) {
             (Ok(version), Some(program)) => program.version = version,
             (Ok(_), None) => {}
             (Err(why), _) => survey.broken = Some(why),

@@ -40,12 +40,12 @@ impl External {
     }
 
     /// Whether the program can be started without giving it work.
-    pub(super) fn can_be_tried(&self) -> bool {
+    pub(super) fn can_be_checked(&self) -> bool {
         self.question().is_some() || self.custom_acp().is_some()
     }
 
     /// Starts the program without giving it work: its version, or why it does not work.
-    pub(super) async fn tried(
+    pub(super) async fn checked(
         &self,
         env: &Environment,
         folder: &Path,

@@ -47,16 +47,16 @@ fn render_for(surveys: &[Survey], width: usize) -> String {
     let ready = count(State::Ready);
     let all = counted(surveys.len(), "agent");
     let is = if ready == 1 { "is" } else { "are" };
-    let untried = match count(State::Untried) {
+    let unchecked = match count(State::Unchecked) {
         0 => String::new(),
-        untried => format!(", {untried} not tried"),
+        unchecked => format!(", {unchecked} unchecked"),
     };
-    out.push_str(&format!("\n{ready} of {all} {is} ready{untried}.\n"));
-    let silent = |survey: &&Survey| state(survey) == State::Untried && survey.is_silent;
+    out.push_str(&format!("\n{ready} of {all} {is} ready{unchecked}.\n"));
+    let silent = |survey: &&Survey| state(survey) == State::Unchecked && survey.is_silent;
     for survey in surveys.iter().filter(silent) {
         let name = printable(&survey.name).into_owned();
         out.push_str(&format!(
-            "`{name}` can't be tried without work: give `getVersion` in its file.\n"
+            "`{name}` was not started: set `getVersion` in its file to have it checked.\n"
         ));
     }
     let untold: Vec<&str> = surveys
@@ -80,7 +80,7 @@ fn render_for(surveys: &[Survey], width: usize) -> String {
 enum State {
     Ready,
     /// Nothing is known to be missing, but its program was not started.
-    Untried,
+    Unchecked,
     NoKey,
     NoProgram,
     Broken,
@@ -89,8 +89,8 @@ enum State {
 
 fn state(survey: &Survey) -> State {
     match &survey.program {
-        _ if survey.is_usable() && survey.is_tried => State::Ready,
-        _ if survey.is_usable() => State::Untried,
+        _ if survey.is_usable() && survey.is_checked => State::Ready,
+        _ if survey.is_usable() => State::Unchecked,
         Some(program) if program.path.is_none() => State::NoProgram,
         _ if survey.broken.is_some() => State::Broken,
         _ if matches!(survey.key, Key::Wanted(_)) => State::NoKey,
@@ -102,7 +102,7 @@ impl State {
     fn word(self) -> &'static str {
         match self {
             Self::Ready => "ready",
-            Self::Untried => "untried",
+            Self::Unchecked => "unchecked",
             Self::NoKey => "no key",
             Self::NoProgram => "missing",
             Self::Broken => "broken",
@@ -113,7 +113,7 @@ impl State {
     fn style(self) -> Style {
         match self {
             Self::Ready => GOOD,
-            Self::NoKey | Self::Untried => DOUBTFUL,
+            Self::NoKey | Self::Unchecked => DOUBTFUL,
             Self::NoProgram | Self::Broken | Self::Unfit => BAD,
         }
     }
@@ -285,7 +285,7 @@ mod tests {
                 assert!(line.width() <= width, "{width}: {line}");
             }
             assert_eq!(width == 200, table.contains("/claude"), "{text}");
-            assert!(table.contains("untried  claude-code"), "{text}");
+            assert!(table.contains("unchecked  claude-code"), "{text}");
             assert!(table.contains("missing  codex"), "{text}");
             assert!(!rest.contains("claude-code\n"), "{rest}");
             assert!(rest.contains("@openai/codex"), "{rest}");

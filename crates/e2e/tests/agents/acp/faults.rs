@@ -78,7 +78,7 @@ fn a_refused_permission_is_the_reason_of_the_failed_trial() {
     let title = "Now I will echo";
     let seen = suite(&["--title", title]).check(&[]).run();
     for reason in [
-        "the agent was refused permission for `Now I will echo`",
+        "Proctor denied permission for `Now I will echo`",
         "`fixture/add`",
     ] {
         expect(&seen, Outcome::Failed, Some(Blame::Agent), reason);
@@ -165,8 +165,8 @@ fn an_agent_that_does_not_do_its_work_is_told_apart_from_one_that_does_it_badly(
         "forgetful",
         Outcome::Errored,
         agent,
-        "the agent reached none of its servers, `fixture`; if it connects only when it needs one, set \
-         `connects: onUse` in its agent file",
+        "the agent did not connect to any of its servers (`fixture`); if it connects only when it needs \
+         a server, set `connects: onUse` in its agent file",
     );
     check(
         "wordless",

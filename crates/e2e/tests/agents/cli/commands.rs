@@ -127,7 +127,7 @@ fn a_command_that_reaches_no_server_was_not_examined() {
         &seen,
         Outcome::Errored,
         Some(Blame::Agent),
-        "reached none of its servers, `ev`",
+        "did not connect to any of its servers (`ev`)",
     );
 }
 

@@ -77,44 +77,48 @@ impl Titles {
     /// Why a call is not allowed, and what would have been.
     pub(super) fn why(&self, call: &Call) -> String {
         let end = call.title.floor_char_boundary(SHOWN);
-        let title = format!(
-            "the agent was refused permission for `{}`",
-            &call.title[..end]
-        );
-        let name = |(server, tool): &(&Server, &str)| format!("{}/{tool}", server.alias);
-        match self.meaning(call) {
-            Meaning::Tools(tools) => {
-                let is_denied = |(server, tool): &&(&Server, &str)| !server.allows(tool);
-                let denied: Vec<String> = tools.iter().filter(is_denied).map(name).collect();
-                let all: Vec<String> = tools.iter().map(name).collect();
-                let all = listed(all.iter().map(String::as_str));
-                match denied.len() {
-                    0 => format!("{title}: it gave no option to allow it"),
-                    count if count == tools.len() => {
-                        format!(
-                            "{title}: it means {all}, which is not allowed; {}",
-                            self.accepted()
-                        )
-                    }
-                    _ => {
-                        let denied = listed(denied.iter().map(String::as_str));
-                        format!(
-                            "{title}: it may mean any of {all}, and {denied} is not allowed; name the server in \
-                             the title"
-                        )
-                    }
-                }
-            }
+        let denied = format!("Proctor denied permission for `{}`", &call.title[..end]);
+        let why = match self.meaning(call) {
+            Meaning::Tools(tools) => self.why_not(&tools),
             Meaning::Unheard(_) | Meaning::Nothing => {
-                format!(
-                    "{title}: it is not the title of an allowed tool; {}",
-                    self.accepted()
-                )
+                let accepted = self.accepted();
+                format!("the title does not match an allowed tool; {accepted}")
             }
             Meaning::Own(kind) => format!(
-                "{title}: its kind `{kind}` is that of the agent's own tools; ask for a server's tool with \
-                 the kind `other`"
+                "the kind `{kind}` stands for the agent's own tools; ask for MCP tools with the kind `other`"
             ),
+        };
+        format!("{denied}: {why}")
+    }
+
+    /// Why a call is not allowed that means one of these tools.
+    fn why_not(&self, tools: &[(&Server, &str)]) -> String {
+        let names = |tools: &[(&Server, &str)]| {
+            let names = tools.iter().map(|(server, tool)| server.title(tool));
+            let names: Vec<String> = names.collect();
+            listed(names.iter().map(String::as_str))
+        };
+        let (allowed, denied): (Vec<_>, Vec<_>) =
+            tools.iter().partition(|(server, tool)| server.allows(tool));
+        match (allowed.first(), denied.is_empty()) {
+            (_, true) => "the request has no option to allow it".to_owned(),
+            (None, false) => {
+                let accepted = self.accepted();
+                format!(
+                    "this means {}, which is not allowed; {accepted}",
+                    names(tools)
+                )
+            }
+            (Some((server, tool)), false) => {
+                // Naming the server does not help where one has two tools that are written alike.
+                let is_same = tools.iter().all(|(other, _)| other.alias == server.alias);
+                let hint = match is_same {
+                    true => String::new(),
+                    false => format!("; name the server in it, as in `{}`", server.title(tool)),
+                };
+                let (all, denied) = (names(tools), names(&denied));
+                format!("the title is ambiguous between {all}, and {denied} is not allowed{hint}")
+            }
         }
     }
 
@@ -133,8 +137,8 @@ impl Titles {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let alias = &server.alias;
-        format!("accepted are {names}{more}, alone or with the server, as in `{alias}/{first}`")
+        let example = server.title(first);
+        format!("accepted titles: {names}{more}, alone or with the server, as in `{example}`")
     }
 
     fn meaning<'a>(&'a self, call: &'a Call) -> Meaning<'a> {
@@ -170,6 +174,11 @@ impl Titles {
 }
 
 impl Server {
+    /// A title that names a tool and its server.
+    fn title(&self, tool: &str) -> String {
+        format!("{}/{tool}", self.alias)
+    }
+
     fn allows(&self, tool: &str) -> bool {
         match &self.allowed {
             AllowedTools::All => true,

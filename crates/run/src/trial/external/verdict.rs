@@ -156,8 +156,8 @@ fn out_of_reach(work: &Work<'_>) -> Option<String> {
                 .map(|(server, why)| format!("; Proctor refused its requests to `{server}`: {why}"))
                 .collect();
             Some(format!(
-                "the agent reached none of its servers, {}{refused}; if it connects only when it needs one, \
-                 set `connects: onUse` in its agent file",
+                "the agent did not connect to any of its servers ({}){refused}; if it connects only when it needs \
+                 a server, set `connects: onUse` in its agent file",
                 listed(names)
             ))
         }

@@ -74,14 +74,10 @@ fn no_part_of_a_title_grants_another_tool() {
             &servers,
             title,
             "other",
-            &["not allowed", "accepted are `delete`"],
+            &["not allowed", "accepted titles: `delete`"],
         );
     }
-    let parts = [
-        "not the title of an allowed tool",
-        "`delete`",
-        "`ev/delete`",
-    ];
+    let parts = ["does not match an allowed tool", "`delete`", "`ev/delete`"];
     for title in [
         "please delete",
         "delete everything",
@@ -109,9 +105,9 @@ fn a_title_that_may_mean_tools_of_two_servers_needs_both_allowed() {
     allowed(&one, "a/echo");
     allowed(&one, "sum");
     let parts = [
-        "any of `a/echo`, `b/echo`",
+        "ambiguous between `a/echo`, `b/echo`",
         "`b/echo` is not allowed",
-        "name the server",
+        "as in `a/echo`",
     ];
     refused(&one, "echo", "other", &parts);
 }
@@ -145,7 +141,7 @@ fn a_server_whose_name_begins_with_another_s_is_not_that_server() {
 fn a_command_is_not_a_tool_whatever_its_title() {
     let servers = [listing("ev", &["echo"], AllowedTools::All)];
     for kind in ["execute", "edit", "delete", "move", "switch_mode"] {
-        let own = format!("its kind `{kind}`");
+        let own = format!("the kind `{kind}`");
         refused(&servers, "echo", kind, &[&own, "kind `other`"]);
     }
     for kind in ["read", "search", "think", "fetch", "other"] {
