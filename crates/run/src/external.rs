@@ -176,18 +176,11 @@ impl<'a> Adapter<'a> {
         assignment: &Assignment,
         post: &Post<'_>,
     ) -> Result<Told, WorkError> {
-        let mut told = self.worked(assignment, post).await?;
-        if let (true, true, Some(error)) = (self.is_from_file(), told.is_broken, &mut told.error) {
-            error.push_str(&environment_note(&assignment.environment));
-        }
-        Ok(told)
-    }
-
-    async fn worked(&self, assignment: &Assignment, post: &Post<'_>) -> Result<Told, WorkError> {
         let (launch, reader) = match self {
             Self::Cli(cli) => (cli.prepare(assignment)?, cli.reader(assignment)),
             Self::Commands(templates) => {
-                let reader = cli::Reader::Plain(commands::Reader::default());
+                let note = environment_note(&assignment.environment);
+                let reader = cli::Reader::Plain(commands::Reader::noting(note));
                 (commands::prepare(templates, assignment)?, reader)
             }
             Self::Acp(acp) => return acp::work(*acp, assignment, post).await,
@@ -200,6 +193,6 @@ impl<'a> Adapter<'a> {
 fn environment_note(environment: &BTreeMap<String, String>) -> String {
     let names = listed(environment.keys().map(String::as_str));
     format!(
-        "\nits environment variables: {names}; add more with `env:` in the agent file or `--pass-env NAME`"
+        "; its environment variables: {names}; add more with `env:` in the agent file or `--pass-env NAME`"
     )
 }

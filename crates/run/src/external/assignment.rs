@@ -127,8 +127,6 @@ pub(crate) struct Told {
     pub(crate) turns: Option<u32>,
     /// That it could not do its work, in its words: the answer is none.
     pub(crate) error: Option<String>,
-    /// Whether that is since it exited early or answered with an error: something it needs may be missing.
-    pub(crate) is_broken: bool,
     /// The tools that it wanted and was not allowed to use.
     pub(crate) denied: Vec<String>,
     /// The permissions that it was refused, in words, where nobody can tell which tools were meant.

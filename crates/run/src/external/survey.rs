@@ -246,7 +246,7 @@ pub async fn check_programs(
     for (at, survey) in surveys.iter_mut().enumerate() {
         let is_there = |program: &Program| program.path.is_some();
         let is_there = survey.program.as_ref().is_some_and(is_there);
-        let Some(external) = survey.external.take().filter(|it| it.can_be_checked()) else {
+        let Some(external) = survey.external.take().filter(External::can_be_checked) else {
             continue;
         };
         if !is_there {

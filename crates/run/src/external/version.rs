@@ -9,7 +9,7 @@ use proctor_core::duration::brief;
 use proctor_core::suite::Environment;
 use tokio::io::AsyncReadExt;
 
-use super::{Acp, Adapter, External, acp, environment_note, last_words};
+use super::{Acp, Adapter, External, acp, last_words};
 use crate::process::{Ended, GRACE, Spawn};
 
 /// How long an answer may take: nothing waits for one for long.
@@ -55,13 +55,12 @@ impl External {
             let greeting = self.version.get_or_init(async || {
                 let greeted = acp::greet(acp, env, folder, guard);
                 let greeted = tokio::time::timeout(PATIENCE, greeted).await;
-                let greeted = greeted.unwrap_or_else(|_| {
+                greeted.unwrap_or_else(|_| {
                     Err(format!(
                         "it did not answer `initialize` within {}",
                         brief(PATIENCE)
                     ))
-                });
-                greeted.map_err(|why| format!("{why}{}", environment_note(env)))
+                })
             });
             return greeting.await;
         }

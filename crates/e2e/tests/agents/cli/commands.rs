@@ -116,8 +116,13 @@ fn plainly(run_prompt: &str) -> Seen {
 #[test]
 fn a_command_that_fails_is_an_error_with_its_last_words() {
     let seen = plainly("echo {{ .Prompt }}; echo 'no licence' >&2; exit 4");
-    let reason = "it exited with code 4; the end of its stderr:\nno licence";
-    expect(&seen, Outcome::Errored, Some(Blame::Agent), reason);
+    for reason in [
+        "it exited with code 4; its environment variables: ",
+        "`--pass-env NAME`; the end of its stderr:\nno licence",
+    ] {
+        expect(&seen, Outcome::Errored, Some(Blame::Agent), reason);
+    }
+    assert!(seen.stdout.contains("`--pass-env NAME`"), "{}", seen.stdout);
 }
 
 #[test]

@@ -134,8 +134,8 @@ impl Client {
                 _ => "before it took its task",
             };
             let words = last_words(stderr);
-            self.told.is_broken = true;
-            self.told.error = Some(format!("it {ended} {when}{words}"));
+            let note = &self.opening.note;
+            self.told.error = Some(format!("it {ended} {when}{note}{words}"));
         }
         (std::mem::take(&mut self.told), self.calls.rest())
     }
@@ -325,7 +325,6 @@ impl Client {
     fn failed(&mut self, error: &Value, reply: &mut Reply) {
         let code = error["code"].as_i64().unwrap_or_default();
         let message = error["message"].as_str().unwrap_or_default();
-        self.told.is_broken = true;
         if self.state == State::NewSession && code == AUTHENTICATION {
             return self.log_in(message, reply);
         }
@@ -336,11 +335,12 @@ impl Client {
             State::SetMode => "its mode could not be set: ",
             State::Prompt | State::Done => "",
         };
+        let note = &self.opening.note;
         let more = error["data"]["details"].as_str();
         let more = more.map_or(String::new(), |more| format!(": {more}"));
         let trouble = match tells::failed(self.dialect, code, &format!("{message}{more}")) {
-            Trouble::Model(why) => Trouble::Model(format!("{doing}{why}")),
-            Trouble::Other(why) => Trouble::Other(format!("{doing}{why}")),
+            Trouble::Model(why) => Trouble::Model(format!("{doing}{why}{note}")),
+            Trouble::Other(why) => Trouble::Other(format!("{doing}{why}{note}")),
             Trouble::OutOfTurns => Trouble::OutOfTurns,
         };
         self.give_up(trouble);
@@ -356,14 +356,14 @@ impl Client {
         match by_key.filter(|id| self.logins.iter().any(|login| login == id)) {
             Some(id) if !self.has_logged_in => {
                 self.has_logged_in = true;
-                self.told.is_broken = false;
                 let params = json!({"methodId": id});
                 reply
                     .send
                     .push(self.ask(State::Authenticate, "authenticate", &params));
             }
             _ => self.give_up(Trouble::Model(format!(
-                "it wants to be logged in, and has no key: {message}"
+                "it wants to be logged in, and has no key: {message}{}",
+                self.opening.note
             ))),
         }
     }

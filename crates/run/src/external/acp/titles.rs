@@ -112,9 +112,10 @@ impl Titles {
             (Some((server, tool)), false) => {
                 // Naming the server does not help where one has two tools that are written alike.
                 let is_same = tools.iter().all(|(other, _)| other.alias == server.alias);
-                let hint = match is_same {
-                    true => String::new(),
-                    false => format!("; name the server in it, as in `{}`", server.title(tool)),
+                let hint = if is_same {
+                    String::new()
+                } else {
+                    format!("; name the server in it, as in `{}`", server.title(tool))
                 };
                 let (all, denied) = (names(tools), names(&denied));
                 format!("the title is ambiguous between {all}, and {denied} is not allowed{hint}")

@@ -151,10 +151,10 @@ fn out_of_reach(work: &Work<'_>) -> Option<String> {
             if names.is_empty() || !work.facts.reached.is_empty() {
                 return None;
             }
-            let refused = work.facts.refused.iter();
-            let refused: String = refused
-                .map(|(server, why)| format!("; Proctor refused its requests to `{server}`: {why}"))
-                .collect();
+            let refused = work.facts.refused.first_key_value();
+            let refused = refused.map_or(String::new(), |(server, why)| {
+                format!("; Proctor refused its requests to `{server}`: {why}")
+            });
             Some(format!(
                 "the agent did not connect to any of its servers ({}){refused}; if it connects only when it needs \
                  a server, set `connects: onUse` in its agent file",
