@@ -16,6 +16,7 @@ use serde_json::Value;
 use crate::check::Check;
 
 pub mod agent;
+pub mod agent_environment;
 pub mod agent_file;
 pub mod assertion_file;
 mod digest;

@@ -17,6 +17,9 @@ mod stage;
 mod survey;
 mod version;
 
+use std::collections::BTreeMap;
+
+use proctor_core::hint::listed;
 use proctor_core::suite::agent::{Agent, AgentKind, Commands};
 
 pub(crate) use self::assignment::{Access, Assignment, Endpoint, Launch, Offered, Told, Way};
@@ -26,7 +29,7 @@ pub(crate) use self::line::{Line, LineError, LineOptions};
 pub use self::open::{External, ExternalError};
 pub(crate) use self::program::{Post, StartError, Started};
 pub(crate) use self::stage::Stage;
-pub use self::survey::{Key, Program, Survey, ask_versions, survey, survey_known};
+pub use self::survey::{Key, Program, Survey, check_programs, survey, survey_known};
 use crate::model::Format;
 
 /// How an agent is started and understood.
@@ -137,6 +140,12 @@ impl<'a> Adapter<'a> {
         }
     }
 
+    /// Whether it is a program that somebody wrote and an agent file describes: Proctor knows nothing of
+    /// its habits.
+    pub(crate) fn is_from_file(&self) -> bool {
+        matches!(self, Self::Commands(_) | Self::Acp(Acp::Program { .. }))
+    }
+
     /// Whether it takes servers by their address and in no other way.
     pub(crate) fn wants_url(&self) -> bool {
         matches!(self, Self::Commands(commands) if commands::wants_url(commands))
@@ -170,11 +179,20 @@ impl<'a> Adapter<'a> {
         let (launch, reader) = match self {
             Self::Cli(cli) => (cli.prepare(assignment)?, cli.reader(assignment)),
             Self::Commands(templates) => {
-                let reader = cli::Reader::Plain(commands::Reader::default());
+                let note = environment_note(&assignment.environment);
+                let reader = cli::Reader::Plain(commands::Reader::noting(note));
                 (commands::prepare(templates, assignment)?, reader)
             }
             Self::Acp(acp) => return acp::work(*acp, assignment, post).await,
         };
         Ok(program::run(&launch, reader, post).await?)
     }
+}
+
+/// Which variables a program had that ended with an error, and how to give it more. Values are not told.
+fn environment_note(environment: &BTreeMap<String, String>) -> String {
+    let names = listed(environment.keys().map(String::as_str));
+    format!(
+        "; its environment variables: {names}; add more with `env:` in the agent file or `--pass-env NAME`"
+    )
 }

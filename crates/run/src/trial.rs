@@ -153,7 +153,8 @@ impl Trial {
         };
         self.phase(Phase::Grade);
         steps.agent_answered(answer.clone());
-        self.grade(steps, &answer).await
+        let graded = self.grade(steps, &answer).await;
+        room.explain(graded)
     }
 
     /// Lets the built-in agent do the task, on servers that it is connected to.

@@ -9,10 +9,11 @@ use super::OutputArgs;
 /// Show which agents can be run here and now, and what the others lack.
 ///
 /// Without FILE, every agent that Proctor knows: its own loop (`llm-agent`) on each provider of models,
-/// and the programs that it can drive. Programs are looked for in PATH and asked for their versions;
-/// variables are looked at, and never shown; no model is asked.
+/// and the programs that it can drive. Programs are looked for in PATH and started without work: asked for
+/// their versions, or greeted if they speak ACP. Variables are looked at, and never shown; no model is asked.
 ///
-/// `ready` can be run; `no key` can be run on a script, with `--agent NAME=scripted:FILE`; of `missing`, the
+/// `ready` can be run; `unchecked` has a program that was not started; `broken` was started, and
+/// crashed, hung or printed no version; `no key` can be run on a script, with `--agent NAME=scripted:FILE`; of `missing`, the
 /// program is not there. Wide terminals show where programs are, and as TAP whether the agent can be told
 /// where its model is: then scripts and `--model-tap` work with it.
 #[derive(Debug, Args)]
@@ -32,6 +33,10 @@ pub(crate) struct AgentsArgs {
     /// `=`. May be repeated
     #[arg(long = "agent", value_name = "AGENT[=MODEL]", conflicts_with = "files")]
     pub(crate) agents: Vec<String>,
+
+    /// An environment variable that `acp` and `commands` agents get besides PATH, HOME and the like
+    #[arg(long = "pass-env", value_name = "NAME")]
+    pub(crate) pass_env: Vec<String>,
 
     /// Start nothing: don't ask programs for their versions
     #[arg(long)]

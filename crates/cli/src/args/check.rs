@@ -65,7 +65,7 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "MODEL")]
     pub(crate) judge: Option<String>,
 
-    /// An environment variable that servers get besides PATH, HOME and the like
+    /// An environment variable that servers, and agents with `acp` or `commands`, get besides PATH, HOME and the like
     #[arg(long = "pass-env", value_name = "NAME")]
     pub(crate) pass_env: Vec<String>,
 

@@ -2,8 +2,9 @@
 
 use anyhow::Context;
 use proctor_core::problem::Problems;
-use proctor_core::suite::{Agent, load_agent, load_agent_file};
-use proctor_run::external::{Key, Survey, ask_versions, survey, survey_known};
+use proctor_core::redact::{Redactor, secrets_of};
+use proctor_core::suite::{Agent, Environment, load_agent, load_agent_file};
+use proctor_run::external::{Key, Survey, check_programs, survey, survey_known};
 use serde_json::{Value, json};
 
 use super::{drawn, environment};
@@ -29,8 +30,9 @@ pub(crate) fn run(args: &AgentsArgs) -> anyhow::Result<Exit> {
     if !args.no_versions {
         let guard = std::env::current_exe().context("can't tell where Proctor is")?;
         let runtime = threads::many_workers(Some(2))?;
-        runtime.block_on(ask_versions(&mut surveys, &env, &guard))?;
+        runtime.block_on(check_programs(&mut surveys, &env, &args.pass_env, &guard))?;
     }
+    hide_secrets(&mut surveys, &agents, &env);
     match args.output.output {
         Format::Json => output::json(&document(&surveys))?,
         Format::Text => output::result(&table::render(&surveys))?,
@@ -40,6 +42,23 @@ pub(crate) fn run(args: &AgentsArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Failed);
     }
     Ok(Exit::Ok)
+}
+
+/// Takes out what programs printed that nobody must read: agents from files have keys.
+fn hide_secrets(surveys: &mut [Survey], agents: &[Agent], env: &Environment) {
+    let own = agents
+        .iter()
+        .flat_map(|agent| secrets_of(&agent.env.filled(env)));
+    let redactor = Redactor::new(secrets_of(env).into_iter().chain(own));
+    for survey in surveys {
+        let version = survey
+            .program
+            .as_mut()
+            .and_then(|program| program.version.as_mut());
+        for text in survey.broken.iter_mut().chain(version) {
+            *text = redactor.text(text).into_owned();
+        }
+    }
 }
 
 /// The agents that the command line names.
@@ -73,11 +92,12 @@ fn document(surveys: &[Survey]) -> Value {
         json!({
             "name": survey.name,
             "usable": survey.is_usable(),
+            "checked": survey.is_checked,
             "dryRuns": survey.runs_scripts(),
             "modelTap": survey.can_be_told,
             "program": program,
             "key": {"found": found, "wanted": wanted},
-            "problem": survey.problem,
+            "problem": survey.problem.as_ref().or(survey.broken.as_ref()),
         })
     });
     json!({"agents": agents.collect::<Vec<_>>()})

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::agent_environment::OwnEnvironment;
 use super::agent_file::{AgentFile, CommandsFile};
 use super::eval_file::{AgentRefFile, AgentType, BUILTIN_AGENTS};
 use super::load::Loader;
@@ -28,6 +29,10 @@ pub struct Agent {
     pub model_tap: bool,
     /// Where it looks for skills.
     pub skills: Option<SkillMount>,
+    /// What its file adds to its environment.
+    pub env: OwnEnvironment,
+    /// Whether it connects to a server only when it needs one, so that it may reach none.
+    pub connects_on_use: bool,
 }
 
 /// What an agent is.
@@ -158,6 +163,8 @@ impl Loader<'_> {
                     },
                     model_tap: file.model_tap.unwrap_or(false),
                     skills: None,
+                    env: OwnEnvironment::default(),
+                    connects_on_use: false,
                 })
             }
         }
@@ -198,9 +205,14 @@ impl Loader<'_> {
             let message = "`commands` is not used beside `acp` or `builtin`";
             cx.report(commands.span, Problem::warning(Code::Conflict, message));
         }
+        if matches!(kind, AgentKind::Builtin { .. }) {
+            refuse_for_builtin(file, cx);
+        }
         Some(Agent {
             name: file.metadata.get()?.name.get()?.value.0.clone(),
             kind,
+            env: OwnEnvironment::resolve(&file.env, cx),
+            connects_on_use: file.connects.is_some(),
             model_tap: file.model_tap.unwrap_or(false),
             skills: file.skills.as_ref().map(|skills| SkillMount {
                 mount_path: skills.mount_path.clone(),
@@ -354,6 +366,8 @@ impl Agent {
             kind: AgentKind::Nobody,
             model_tap: false,
             skills: None,
+            env: OwnEnvironment::default(),
+            connects_on_use: false,
         }
     }
 
@@ -369,7 +383,19 @@ impl Agent {
             },
             model_tap: false,
             skills: None,
+            env: OwnEnvironment::default(),
+            connects_on_use: false,
         }
+    }
+}
+
+/// Reports keys that are for programs that users wrote: Proctor knows what built-in agents need.
+fn refuse_for_builtin(file: &AgentFile, cx: &Context<'_>) {
+    let env = file.env.iter().next().map(|(name, _)| ("env", name.span));
+    let connects = file.connects.as_ref().map(|word| ("connects", word.span));
+    for (key, span) in env.into_iter().chain(connects) {
+        let message = format!("`{key}` works only with `acp` or `commands`");
+        cx.report(span, Problem::error(Code::Conflict, message));
     }
 }
 

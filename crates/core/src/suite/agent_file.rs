@@ -3,7 +3,7 @@
 //! Its main type is [`AgentFile`].
 
 use super::eval_file::ApiVersion;
-use crate::decode::{Required, Text, record, words};
+use crate::decode::{Required, Table, Text, record, words};
 use crate::document::Node;
 use crate::problem::Located;
 
@@ -35,6 +35,19 @@ record! {
         "skills" => skills: Option<SkillMountFile>,
         /// Whether the agent reaches its model through Proctor. Proctor's own.
         "modelTap" => model_tap: Option<bool>,
+        /// Environment variables that an `acp` or `commands` agent gets besides the usual ones; `{env.NAME}` is
+        /// expanded. Proctor's own.
+        "env" => env: Table<Located<Text>>,
+        /// When an `acp` or `commands` agent connects to its servers. Proctor's own.
+        "connects" => connects: Option<Located<ConnectsWord>>,
+    }
+}
+
+words! {
+    /// When an agent connects to its servers.
+    pub enum ConnectsWord {
+        /// When it needs one. A trial in which it connects to no server is graded too.
+        "onUse" => OnUse,
     }
 }
 

@@ -41,8 +41,8 @@ pub fn digest(case: &Case) -> io::Result<String> {
     Ok(sha256(canonical(&content).as_bytes()))
 }
 
-/// The SHA-256 of what surrounds the cases of a suite: its servers, and the scripts of its models. What
-/// comes from the environment is not in it.
+/// The SHA-256 of what surrounds the cases of a suite: its servers, the scripts of its models, and what
+/// agent files say of environments. What comes from the environment is not in it.
 pub fn surroundings(suite: &Suite) -> String {
     let server = |server: &Server| {
         let names = |table: &BTreeMap<String, String>| table.keys().cloned().collect::<Vec<_>>();
@@ -62,13 +62,27 @@ pub fn surroundings(suite: &Suite) -> String {
         JudgeModel::Agent(agent) => script(agent),
         JudgeModel::Environment { .. } => None,
     });
-    let content = json!({
+    let mut content = json!({
         "servers": suite.servers.iter().map(server).collect::<Vec<_>>(),
         "agents": suite.agents.iter().map(script).collect::<Vec<_>>(),
         "judge": judge,
         "votes": suite.judge.as_ref().map(|judge| judge.votes),
         "shared": suite.isolation == Isolation::Run,
     });
+    // Only where a file says something: the digests of earlier runs stay what they are.
+    let nothing = Agent::nobody();
+    let own = |agent: &&Agent| {
+        agent.env != nothing.env || agent.connects_on_use != nothing.connects_on_use
+    };
+    let own: Vec<Value> = suite
+        .agents
+        .iter()
+        .filter(own)
+        .map(|agent| json!([agent.name, agent.env, agent.connects_on_use]))
+        .collect();
+    if !own.is_empty() {
+        content["agentFiles"] = own.into();
+    }
     sha256(canonical(&content).as_bytes())
 }
 

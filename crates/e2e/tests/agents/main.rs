@@ -8,6 +8,7 @@
 mod acp;
 mod cli;
 mod compared;
+mod custom;
 mod judges;
 mod surveyed;
 mod tap;

@@ -8,17 +8,20 @@
 mod answer;
 mod calls;
 mod client;
+mod greet;
 mod policy;
 mod preset;
 mod tells;
+mod titles;
 mod work;
 
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::greet::greet;
 use self::preset::Preset;
 pub(crate) use self::work::work;
 use super::cli::aliases;
-use super::{Acp, Assignment, Launch, Unfit, Way};
+use super::{Access, Acp, Assignment, Launch, Unfit, Way, environment_note};
 use crate::model::Format;
 
 /// What an agent's words mean, where the protocol leaves that open.
@@ -59,6 +62,8 @@ struct Opening {
     mode: Option<&'static str>,
     /// The task.
     prompt: String,
+    /// What is said beside an error, of an agent that Proctor does not know.
+    note: String,
 }
 
 impl Acp<'_> {
@@ -133,6 +138,10 @@ impl Acp<'_> {
                 folder: assignment.folder.to_string_lossy().into_owned(),
                 servers: names.zip(ways).collect(),
                 prompt: assignment.prompt.clone(),
+                note: match self {
+                    Self::Preset(_) => String::new(),
+                    Self::Program { .. } => environment_note(&assignment.environment),
+                },
                 ..Opening::default()
             },
         };

@@ -40,6 +40,8 @@ pub(crate) struct Offered {
     pub(crate) way: Way,
     /// The tools that the agent may use. Everything else is denied.
     pub(crate) allowed: AllowedTools,
+    /// The tools that the server listed before the run, to tell which one a permission is asked for.
+    pub(crate) tools: Vec<String>,
 }
 
 /// How an agent reaches a server.
@@ -127,6 +129,8 @@ pub(crate) struct Told {
     pub(crate) error: Option<String>,
     /// The tools that it wanted and was not allowed to use.
     pub(crate) denied: Vec<String>,
+    /// The permissions that it was refused, in words, where nobody can tell which tools were meant.
+    pub(crate) refused: Vec<String>,
     /// The servers that it could not reach, by its own account.
     pub(crate) unreached: Vec<String>,
     /// Whether that is because its model could not be asked.

@@ -198,11 +198,15 @@ impl Reader {
 
     /// Says what it all came to. A program that ended badly has done nothing.
     pub(crate) fn end(self, ended: Ended, stderr: &str) -> Told {
+        let mut note = String::new();
         let told = match self {
             Self::ClaudeCode(reader) => reader.end(),
             Self::Codex(reader) => reader.end(),
             Self::Copilot(reader) => reader.end(),
-            Self::Plain(reader) => Some(reader.end()),
+            Self::Plain(mut reader) => {
+                note = std::mem::take(&mut reader.note);
+                Some(reader.end())
+            }
         };
         let is_said = told.is_some();
         let mut told = told.unwrap_or_default();
@@ -210,7 +214,7 @@ impl Reader {
             told.error = match ended {
                 Ended::Exited(0) if is_said => None,
                 Ended::Exited(0) => Some("it ended without saying what came of it".to_owned()),
-                _ => Some(format!("it {ended}{}", last_words(stderr))),
+                _ => Some(format!("it {ended}{note}{}", last_words(stderr))),
             };
         }
         told

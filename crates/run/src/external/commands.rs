@@ -175,9 +175,19 @@ fn config(way: &Way) -> Value {
 pub(crate) struct Reader {
     lines: std::collections::VecDeque<String>,
     bytes: usize,
+    /// What is said beside an error that the command ends with.
+    pub(super) note: String,
 }
 
 impl Reader {
+    /// One that says this beside an error.
+    pub(super) fn noting(note: String) -> Self {
+        Self {
+            note,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn line(&mut self, line: &[u8]) {
         let line = String::from_utf8_lossy(line).into_owned();
         self.bytes += line.len() + 1;

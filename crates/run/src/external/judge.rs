@@ -44,7 +44,7 @@ impl std::fmt::Debug for JudgeProgram {
 
 impl JudgeProgram {
     /// Lets an agent judge. `environment` is the user's, of which it gets what the agent would get, and
-    /// `pass` names what commands get besides; `guard` is the `proctor` binary.
+    /// `pass` names what agents from files get besides; `guard` is the `proctor` binary.
     pub fn new(
         external: External,
         environment: Environment,

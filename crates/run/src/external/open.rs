@@ -10,6 +10,7 @@ use proctor_core::suite::Environment;
 use proctor_core::suite::agent::{Agent, AgentKind, ModelRef};
 use tokio::sync::OnceCell;
 
+use super::version::Version;
 use super::{Access, Acp, Adapter, Assignment, Cli, Endpoint};
 use crate::environment::agent_environment;
 use crate::model::tap::Provider;
@@ -21,7 +22,7 @@ use crate::program::{self, ProgramError};
 pub struct External {
     agent: Agent,
     /// Asked for once.
-    pub(super) version: OnceCell<Option<String>>,
+    pub(super) version: OnceCell<Version>,
 }
 
 /// Why an agent can't be given work.
@@ -61,6 +62,14 @@ pub enum ExternalError {
     /// It can't be told where its model is.
     #[error("the agent `{0}` has its own way to its model, and can't be given another")]
     NoEndpoint(String),
+    /// Its file names variables of the user's that are not set.
+    #[error("the `env` of the agent `{agent}` refers to {}, which is not set", listed(variables.iter().map(String::as_str)))]
+    Unset {
+        /// The agent.
+        agent: String,
+        /// The variables.
+        variables: Vec<String>,
+    },
     /// It lacks something that only it needs.
     #[error("the agent `{agent}` can't be run: {reason}")]
     Unfit {
@@ -112,8 +121,17 @@ impl External {
         let Some(adapter) = self.adapter() else {
             return Ok(());
         };
+        let unset = self.agent.env.unset(env);
+        if !unset.is_empty() {
+            return Err(ExternalError::Unset {
+                agent: name(),
+                variables: unset.into_iter().map(str::to_owned).collect(),
+            });
+        }
         let (program, install) = adapter.program();
-        let path = env.get("PATH").map(String::as_str);
+        let own = self.agent.env.filled(env);
+        let path = own.get("PATH").or_else(|| env.get("PATH"));
+        let path = path.map(String::as_str);
         let missing = |error: ProgramError| ExternalError::Missing {
             agent: name(),
             reason: error.to_string(),
@@ -285,7 +303,7 @@ impl External {
         if let (Some(adapter), false) = (adapter, has_model) {
             needed.extend(adapter.variables());
         }
-        if let Some(Adapter::Commands(_)) = adapter {
+        if adapter.is_some_and(|adapter| adapter.is_from_file()) {
             // Nobody else could tell what it needs.
             needed.extend(pass.iter().map(String::as_str));
         }
@@ -295,6 +313,7 @@ impl External {
         let mut all = agent_environment(inherited, &home, &needed);
         let temporary = temporary.to_string_lossy().into_owned();
         all.insert("TMPDIR".to_owned(), temporary);
+        all.extend(self.agent.env.filled(inherited));
         all
     }
 

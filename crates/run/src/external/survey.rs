@@ -1,12 +1,14 @@
 //! Which agents can be used here and now, and what the others lack.
 //!
-//! Its main type is [`Survey`]. No model is asked and no key is shown; only versions are asked for, and
-//! only by [`ask_versions`].
+//! Its main type is [`Survey`]. No model is asked and no key is shown; programs are started only by
+//! [`check_programs`], without work.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use proctor_core::suite::Environment;
 use proctor_core::suite::agent::{Agent, AgentKind, ModelRef};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::{Adapter, External, Stage};
@@ -34,6 +36,9 @@ const PROVIDERS: [&str; 5] = [
     "scripted",
 ];
 
+/// How many programs are started at once.
+const AT_ONCE: usize = 4;
+
 /// What there is of an agent, and what it lacks.
 #[derive(Debug)]
 pub struct Survey {
@@ -47,6 +52,12 @@ pub struct Survey {
     pub can_be_told: bool,
     /// Why it can't be run as it is, if it can't.
     pub problem: Option<String>,
+    /// Whether its program was started, or has none.
+    pub is_checked: bool,
+    /// Whether its program can't be started without work, since its file does not say how.
+    pub is_silent: bool,
+    /// What its program did wrong when it was started without work.
+    pub broken: Option<String>,
     external: Option<External>,
 }
 
@@ -79,13 +90,13 @@ pub enum Key {
 impl Survey {
     /// Whether it can be run as it is.
     pub fn is_usable(&self) -> bool {
-        self.problem.is_none()
+        self.problem.is_none() && self.broken.is_none()
     }
 
     /// Whether it can be run with a script for its model.
     pub fn runs_scripts(&self) -> bool {
         let is_there = |program: &Program| program.path.is_some();
-        self.can_be_told && self.program.as_ref().is_none_or(is_there)
+        self.can_be_told && self.broken.is_none() && self.program.as_ref().is_none_or(is_there)
     }
 }
 
@@ -142,6 +153,9 @@ pub fn survey(agent: &Agent, env: &Environment) -> Survey {
         can_be_told: !adapter.formats().is_empty(),
         program: Some(program),
         problem,
+        is_checked: false,
+        is_silent: !external.can_be_checked(),
+        broken: None,
         external: Some(external),
     }
 }
@@ -168,6 +182,9 @@ fn survey_own(agent: &Agent, env: &Environment) -> Survey {
             OpenError::MissingKey { .. } => "its models need a key".to_owned(),
             other => other.to_string(),
         }),
+        is_checked: true,
+        is_silent: false,
+        broken: None,
         external: None,
     }
 }
@@ -215,36 +232,46 @@ fn found(format: Format, agent: &Agent, env: &Environment) -> Key {
     }
 }
 
-/// Asks the programs that are there for their versions, all at once and each in an empty home. `guard` is
-/// the `proctor` binary. Whoever does not answer in time has none.
-pub async fn ask_versions(
+/// Starts the programs that are there without giving them work, a few at once and each in an empty home:
+/// they tell their versions, or what is wrong with them. `pass` names variables that agents from files get;
+/// `guard` is the `proctor` binary.
+pub async fn check_programs(
     surveys: &mut [Survey],
     env: &Environment,
+    pass: &[String],
     guard: &Path,
 ) -> std::io::Result<()> {
-    let mut asking = JoinSet::new();
+    let mut checking = JoinSet::new();
+    let room = Arc::new(Semaphore::new(AT_ONCE));
     for (at, survey) in surveys.iter_mut().enumerate() {
-        let is_there = survey
-            .program
-            .as_ref()
-            .is_some_and(|program| program.path.is_some());
-        if let (true, Some(external)) = (is_there, survey.external.take()) {
-            let stage = Stage::new()?;
-            let env = external.environment(env, &[], stage.homes(), true);
-            let guard = guard.to_owned();
-            asking.spawn(async move {
-                let version = external.version(&env, &stage.folder, &guard).await;
-                let version = version.map(str::to_owned);
-                stage.clear().await;
-                (at, version)
-            });
+        let is_there = |program: &Program| program.path.is_some();
+        let is_there = survey.program.as_ref().is_some_and(is_there);
+        let Some(external) = survey.external.take().filter(External::can_be_checked) else {
+            continue;
+        };
+        if !is_there {
+            continue;
         }
+        let stage = Stage::new()?;
+        // Programs that Proctor knows need no key to tell their version.
+        let is_known = external.adapter().is_some_and(|it| !it.is_from_file());
+        let env = external.environment(env, pass, stage.homes(), is_known);
+        let (guard, room) = (guard.to_owned(), room.clone());
+        checking.spawn(async move {
+            let _room = room.acquire().await;
+            let checked = external.checked(&env, &stage.folder, &guard).await.clone();
+            stage.clear().await;
+            (at, checked)
+        });
     }
-    while let Some(asked) = asking.join_next().await {
-        if let Ok((at, version)) = asked
-            && let Some(program) = &mut surveys[at].program
-        {
-            program.version = version;
+    while let Some(checked) = checking.join_next().await {
+        let Ok((at, checked)) = checked else { continue };
+        let survey = &mut surveys[at];
+        survey.is_checked = true;
+        match (checked, &mut survey.program) {
+            (Ok(version), Some(program)) => program.version = version,
+            (Ok(_), None) => {}
+            (Err(why), _) => survey.broken = Some(why),
         }
     }
     Ok(())

@@ -1,19 +1,26 @@
-//! Asks an agent's program for its version, once.
+//! Asks an agent's program for its version, once: one that can't tell it does not work.
+//!
+//! Programs of agent files that speak ACP are greeted instead, for nobody knows how they print theirs.
 
 use std::path::Path;
 use std::time::Duration;
 
+use proctor_core::duration::brief;
 use proctor_core::suite::Environment;
 use tokio::io::AsyncReadExt;
 
-use super::{Adapter, External};
-use crate::process::{GRACE, Spawn};
+use super::{Acp, Adapter, External, acp, last_words};
+use crate::process::{Ended, GRACE, Spawn};
 
 /// How long an answer may take: nothing waits for one for long.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// The longest version.
 const LONGEST: usize = 200;
+
+/// What a program says of its version: `None` if it can't be asked, or does not tell; or why it does not
+/// work.
+pub(super) type Version = Result<Option<String>, String>;
 
 impl External {
     /// The version that the agent gives itself, if it gives one.
@@ -24,46 +31,216 @@ impl External {
         guard: &Path,
     ) -> Option<&str> {
         let asking = self.version.get_or_init(async || {
-            let (program, args) = self.question()?;
-            let spawn = Spawn {
-                program: program.into(),
-                args: args.iter().map(Into::into).collect(),
-                env: env.clone(),
-                folder: folder.to_owned(),
-                guard: guard.to_owned(),
-                grace: GRACE,
+            let Some(question) = self.question() else {
+                return Ok(None);
             };
-            tokio::time::timeout(PATIENCE, ask(spawn)).await.ok()?
+            ask(question, env, folder, guard, PATIENCE).await.map(Some)
         });
-        asking.await.as_deref()
+        asking.await.as_ref().ok()?.as_deref()
+    }
+
+    /// Whether the program can be started without giving it work.
+    pub(super) fn can_be_checked(&self) -> bool {
+        self.question().is_some() || self.custom_acp().is_some()
+    }
+
+    /// Starts the program without giving it work: its version, or why it does not work.
+    pub(super) async fn checked(
+        &self,
+        env: &Environment,
+        folder: &Path,
+        guard: &Path,
+    ) -> &Result<Option<String>, String> {
+        if let Some(acp) = self.custom_acp() {
+            let greeting = self.version.get_or_init(async || {
+                let greeted = acp::greet(acp, env, folder, guard);
+                let greeted = tokio::time::timeout(PATIENCE, greeted).await;
+                greeted.unwrap_or_else(|_| {
+                    Err(format!(
+                        "it did not answer `initialize` within {}",
+                        brief(PATIENCE)
+                    ))
+                })
+            });
+            return greeting.await;
+        }
+        self.version(env, folder, guard).await;
+        self.version.get().unwrap_or(&Ok(None))
+    }
+
+    fn custom_acp(&self) -> Option<Acp<'_>> {
+        match self.adapter()? {
+            Adapter::Acp(acp @ Acp::Program { .. }) => Some(acp),
+            _ => None,
+        }
     }
 
     /// The command that prints it.
-    fn question(&self) -> Option<(String, Vec<String>)> {
+    fn question(&self) -> Option<Question> {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-        match self.adapter()? {
-            Adapter::Cli(cli) => Some((cli.program().to_owned(), words(&["--version"]))),
-            Adapter::Acp(acp) => Some((acp.program().to_owned(), words(acp.version()?))),
+        let (program, args, is_free) = match self.adapter()? {
+            Adapter::Cli(cli) => (cli.program().to_owned(), words(&["--version"]), false),
+            Adapter::Acp(acp) => (acp.program().to_owned(), words(acp.version()?), false),
             Adapter::Commands(commands) => {
                 let command = commands.version.as_deref()?;
-                Some(("sh".to_owned(), words(&["-c", command])))
+                ("sh".to_owned(), words(&["-c", command]), true)
             }
+        };
+        Some(Question {
+            program,
+            args,
+            is_free,
+        })
+    }
+}
+
+/// A command that prints a version.
+struct Question {
+    program: String,
+    args: Vec<String>,
+    /// Whether any words will do: `getVersion` of an agent file may say `nightly`.
+    is_free: bool,
+}
+
+impl Question {
+    /// As people would type it.
+    fn shown(&self) -> String {
+        match (&self.args[..], self.is_free) {
+            ([_, command], true) => format!("`{command}`"),
+            (args, _) => format!("`{} {}`", self.program, args.join(" ")),
         }
     }
 }
 
-/// The first line that a program prints.
-async fn ask(spawn: Spawn) -> Option<String> {
-    let mut process = spawn.start().ok()?;
+/// Runs a program to its end, and finds the version in what it prints.
+async fn ask(
+    question: Question,
+    env: &Environment,
+    folder: &Path,
+    guard: &Path,
+    patience: Duration,
+) -> Result<String, String> {
+    let shown = question.shown();
+    let spawn = Spawn {
+        program: question.program.into(),
+        args: question.args.iter().map(Into::into).collect(),
+        env: env.clone(),
+        folder: folder.to_owned(),
+        guard: guard.to_owned(),
+        grace: GRACE,
+    };
+    let run = tokio::time::timeout(patience, run(spawn)).await;
+    let hung = |_| Err(format!("{shown} did not end within {}", brief(patience)));
+    let (ended, printed, stderr) = run.unwrap_or_else(hung)?;
+    if ended != Ended::Exited(0) {
+        return Err(format!("{shown} {ended}{}", last_words(&stderr)));
+    }
+    found(&printed, question.is_free).map_err(|why| format!("{shown} {why}"))
+}
+
+/// How a program ended, the start of what it printed, and its stderr.
+async fn run(spawn: Spawn) -> Result<(Ended, Vec<u8>, String), String> {
+    let mut process = spawn.start().map_err(|error| error.to_string())?;
     process.stdin = None;
-    let mut stdout = process.stdout.take()?;
+    let stdout = process.stdout.take();
     let mut printed = Vec::new();
-    let mut limited = (&mut stdout).take(LONGEST as u64 * 4);
-    limited.read_to_end(&mut printed).await.ok()?;
-    let printed = String::from_utf8_lossy(&printed);
-    let line = printed
-        .lines()
-        .map(str::trim)
-        .find(|line| !line.is_empty())?;
-    Some(line[..line.floor_char_boundary(LONGEST)].to_owned())
+    let reading = async {
+        let mut stdout = stdout?;
+        let mut start = (&mut stdout).take(LONGEST as u64 * 20);
+        start.read_to_end(&mut printed).await.ok()?;
+        // One that prints without end must not be kept from ending.
+        tokio::io::copy(&mut stdout, &mut tokio::io::sink())
+            .await
+            .ok()
+    };
+    let (_, ended) = tokio::join!(reading, process.wait());
+    let stderr = process.stderr_tail();
+    Ok((ended, printed, stderr))
+}
+
+/// The line with the version; or why there is none.
+fn found(printed: &[u8], is_free: bool) -> Result<String, &'static str> {
+    let end = printed.len().min(LONGEST * 19);
+    let text = match str::from_utf8(&printed[..end]) {
+        Ok(text) => text,
+        // The start of a longer text may be cut within a character.
+        Err(error) if error.error_len().is_none() => {
+            str::from_utf8(&printed[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(_) => return Err("printed bytes that are not text"),
+    };
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let is_version = |line: &&str| is_free || has_number(line);
+    let none = match lines.clone().next() {
+        None => "printed nothing",
+        Some(_) => "printed no version",
+    };
+    let line = lines.find(is_version).ok_or(none)?;
+    if line.chars().any(char::is_control) {
+        return Err("printed control characters");
+    }
+    Ok(line[..line.floor_char_boundary(LONGEST)].to_owned())
+}
+
+/// Whether a text has a number such as `1.2` in it.
+fn has_number(text: &str) -> bool {
+    let is_number =
+        |three: &[u8]| three[0].is_ascii_digit() && three[1] == b'.' && three[2].is_ascii_digit();
+    text.as_bytes().windows(3).any(is_number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_found_and_garbage_is_none() {
+        let check = |printed: &[u8], is_free: bool, expected: Result<&str, &'static str>| {
+            let found = found(printed, is_free);
+            assert_eq!(
+                found.as_deref().map_err(|why| *why),
+                expected,
+                "{printed:?}"
+            );
+        };
+        check(
+            b"\n 2.1.325 (Claude Code)\n",
+            false,
+            Ok("2.1.325 (Claude Code)"),
+        );
+        check(
+            b"Updating\ncodex-cli 0.166.0\n",
+            false,
+            Ok("codex-cli 0.166.0"),
+        );
+        check(b"nightly\n", true, Ok("nightly"));
+        check(b"nightly\n", false, Err("printed no version"));
+        check(
+            b"Usage: claude [OPTIONS]\n",
+            false,
+            Err("printed no version"),
+        );
+        check(b" \n\n", false, Err("printed nothing"));
+        check(b"", true, Err("printed nothing"));
+        check(
+            b"\x7fELF\x02\x01\xff\xfe 1.2.3",
+            false,
+            Err("printed bytes that are not text"),
+        );
+        check(
+            b"\x1b[31m1.2.3\x1b[0m",
+            false,
+            Err("printed control characters"),
+        );
+        check(
+            "1.2 ".repeat(5_000).as_bytes(),
+            true,
+            Ok("1.2 ".repeat(50).as_str()),
+        );
+        check(
+            "\u{e4}1.2".repeat(5_000).as_bytes(),
+            true,
+            Ok("\u{e4}1.2".repeat(40).as_str()),
+        );
+    }
 }

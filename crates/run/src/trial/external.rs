@@ -10,7 +10,7 @@ mod verdict;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use proctor_core::event::{Actor, Blame, Body, Phase, Purpose, TrialEnded, What};
+use proctor_core::event::{Actor, Blame, Body, Outcome, Phase, Purpose, TrialEnded, What};
 use proctor_core::fold::FoldOptions;
 use proctor_core::suite::Isolation;
 use proctor_core::suite::server::{AllowedTools, Transport};
@@ -18,7 +18,7 @@ use rustix::process::Pid;
 
 use self::facts::Facts;
 use self::taps::Taps;
-use self::verdict::{Work, verdict};
+use self::verdict::{Reach, Work, verdict};
 use super::Trial;
 use super::ending::{cancelled, errored, timed_out};
 use crate::agent::LoopLimits;
@@ -40,6 +40,8 @@ pub(super) struct Room {
     stage: Option<Stage>,
     /// What the agent lives under.
     guard: OnceLock<Pid>,
+    /// The permissions that the agent was refused.
+    refused: Vec<String>,
 }
 
 impl Room {
@@ -48,6 +50,15 @@ impl Room {
         if let Some(taps) = self.taps.take() {
             taps.close().await;
         }
+    }
+
+    /// Gives the permissions that the agent was refused as the reason of a trial that failed its checks:
+    /// they are why a call is missing. What the checks say is beside it in the record.
+    pub(super) fn explain(&self, mut ended: TrialEnded) -> TrialEnded {
+        if ended.outcome == Outcome::Failed && !self.refused.is_empty() {
+            ended.reason = Some(self.refused.join("; "));
+        }
+        ended
     }
 
     /// Puts everything away.
@@ -96,10 +107,10 @@ impl Trial {
             pass: context.pass.clone(),
             guard: context.guard.clone(),
         };
-        let by_url = external
-            .adapter()
-            .is_some_and(|adapter| adapter.wants_url());
-        let taps = Taps::open(servers, &options, by_url).await;
+        let Some(adapter) = external.adapter() else {
+            return Err(errored(Blame::Infra, "there is no agent"));
+        };
+        let taps = Taps::open(servers, &options, adapter).await;
         room.taps = Some(taps.map_err(|reason| errored(Blame::Infra, reason))?);
         Ok(())
     }
@@ -133,7 +144,9 @@ impl Trial {
         self.charge(external, &told, line.is_some());
         let trouble = line.as_ref().and_then(Line::trouble);
         let lost = line.as_ref().and_then(Line::unanswered);
-        self.look_at(&told, trouble.as_deref(), lost).await?;
+        self.look_at(external, &told, trouble.as_deref(), lost)
+            .await?;
+        room.refused = std::mem::take(&mut told.refused);
         let answer = told.answer.unwrap_or_default();
         self.recorder.record(What::AgentAnswered {
             text: Body::Text(answer.clone()),
@@ -152,6 +165,7 @@ impl Trial {
     /// Why the work can't be graded, if it can't.
     async fn look_at(
         &self,
+        external: &External,
         told: &Told,
         trouble: Option<&str>,
         lost: Option<(Blame, String)>,
@@ -180,6 +194,7 @@ impl Trial {
             facts: &facts,
             servers: &self.context.suite.servers,
             tools: &self.context.tools,
+            reach: Reach::of(external),
             trouble,
             lost,
             limits: &self.limits,
@@ -257,12 +272,11 @@ impl Trial {
     /// The servers, as this agent has to be told of them.
     fn servers_of(&self, adapter: Adapter<'_>, offered: &[Offered]) -> Vec<Offered> {
         let mut servers = offered.to_vec();
-        if adapter.wants_tool_names() {
-            for server in &mut servers {
-                if server.allowed == AllowedTools::All {
-                    let tools = self.context.tools.get(&server.name).cloned();
-                    server.allowed = AllowedTools::Only(tools.unwrap_or_default());
-                }
+        for server in &mut servers {
+            let tools = self.context.tools.get(&server.name);
+            server.tools = tools.cloned().unwrap_or_default();
+            if adapter.wants_tool_names() && server.allowed == AllowedTools::All {
+                server.allowed = AllowedTools::Only(server.tools.clone());
             }
         }
         servers

@@ -38,13 +38,27 @@ fn render_for(surveys: &[Survey], width: usize) -> String {
     for survey in missing {
         out.push_str(&format!("  {}\n", printable(&survey.name)));
         for line in lacks(survey) {
-            push_wrapped(&printable(&line), width, &mut out);
+            for line in line.lines() {
+                push_wrapped(&printable(line), width, &mut out);
+            }
         }
     }
-    let usable = surveys.iter().filter(|survey| survey.is_usable()).count();
+    let count = |wanted: State| surveys.iter().filter(|one| state(one) == wanted).count();
+    let ready = count(State::Ready);
     let all = counted(surveys.len(), "agent");
-    let is = if usable == 1 { "is" } else { "are" };
-    out.push_str(&format!("\n{usable} of {all} {is} ready.\n"));
+    let is = if ready == 1 { "is" } else { "are" };
+    let unchecked = match count(State::Unchecked) {
+        0 => String::new(),
+        unchecked => format!(", {unchecked} unchecked"),
+    };
+    out.push_str(&format!("\n{ready} of {all} {is} ready{unchecked}.\n"));
+    let silent = |survey: &&Survey| state(survey) == State::Unchecked && survey.is_silent;
+    for survey in surveys.iter().filter(silent) {
+        let name = printable(&survey.name).into_owned();
+        out.push_str(&format!(
+            "`{name}` was not started: set `getVersion` in its file to have it checked.\n"
+        ));
+    }
     let untold: Vec<&str> = surveys
         .iter()
         .filter(|survey| !survey.can_be_told)
@@ -65,15 +79,20 @@ fn render_for(surveys: &[Survey], width: usize) -> String {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Ready,
+    /// Nothing is known to be missing, but its program was not started.
+    Unchecked,
     NoKey,
     NoProgram,
+    Broken,
     Unfit,
 }
 
 fn state(survey: &Survey) -> State {
     match &survey.program {
-        _ if survey.is_usable() => State::Ready,
+        _ if survey.is_usable() && survey.is_checked => State::Ready,
+        _ if survey.is_usable() => State::Unchecked,
         Some(program) if program.path.is_none() => State::NoProgram,
+        _ if survey.broken.is_some() => State::Broken,
         _ if matches!(survey.key, Key::Wanted(_)) => State::NoKey,
         _ => State::Unfit,
     }
@@ -83,8 +102,10 @@ impl State {
     fn word(self) -> &'static str {
         match self {
             Self::Ready => "ready",
+            Self::Unchecked => "unchecked",
             Self::NoKey => "no key",
             Self::NoProgram => "missing",
+            Self::Broken => "broken",
             Self::Unfit => "unfit",
         }
     }
@@ -92,8 +113,8 @@ impl State {
     fn style(self) -> Style {
         match self {
             Self::Ready => GOOD,
-            Self::NoKey => DOUBTFUL,
-            Self::NoProgram | Self::Unfit => BAD,
+            Self::NoKey | Self::Unchecked => DOUBTFUL,
+            Self::NoProgram | Self::Broken | Self::Unfit => BAD,
         }
     }
 }
@@ -178,6 +199,7 @@ fn lacks(survey: &Survey) -> Vec<String> {
             None => format!("`{}` is not there", program.name),
         });
     }
+    lines.extend(survey.broken.clone());
     if let Key::Wanted(variables) = &survey.key {
         lines.push(format!("set {}", variables.join(" or ")));
     }
@@ -263,7 +285,7 @@ mod tests {
                 assert!(line.width() <= width, "{width}: {line}");
             }
             assert_eq!(width == 200, table.contains("/claude"), "{text}");
-            assert!(table.contains("ready    claude-code"), "{text}");
+            assert!(table.contains("unchecked  claude-code"), "{text}");
             assert!(table.contains("missing  codex"), "{text}");
             assert!(!rest.contains("claude-code\n"), "{rest}");
             assert!(rest.contains("@openai/codex"), "{rest}");

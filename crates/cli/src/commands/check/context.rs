@@ -57,7 +57,8 @@ pub(in crate::commands) fn context(
         .filter_map(|name| Some((name.clone(), env.get(name)?.clone())));
     let known = secrets_of(&env).into_iter();
     let of_servers = suite.servers.iter().flat_map(secrets::of_server);
-    let redactor = Redactor::new(known.chain(keys).chain(of_servers));
+    let of_agents = agents_of(&suite).flat_map(|agent| secrets_of(&agent.env.filled(&env)));
+    let redactor = Redactor::new(known.chain(keys).chain(of_servers).chain(of_agents));
     Ok(Ok(RunContext {
         agents,
         judges,
@@ -280,6 +281,15 @@ fn warn_of_own_judge(agents: &[Worker], judges: &[Arc<Model>]) -> anyhow::Result
         )),
         None => Ok(()),
     }
+}
+
+/// The agents of a suite, and its judge if that is one: their files may hold secrets.
+fn agents_of(suite: &Suite) -> impl Iterator<Item = &Agent> {
+    let judge = suite.judge.as_ref().and_then(|judge| match &judge.model {
+        JudgeModel::Agent(agent) => Some(&**agent),
+        JudgeModel::Environment { .. } => None,
+    });
+    suite.agents.iter().chain(judge)
 }
 
 /// The variables that hold model keys, by the names that the suite gives.

@@ -1,8 +1,8 @@
 //! An agent that speaks the Agent Client Protocol on stdio, on bytes, without a model: it calls one tool
 //! of the first server that it is given, and answers with what the tool said. With a mode it misbehaves.
 //!
-//! `fixture-agent [--tool NAME] [--arguments JSON] [--note FILE] [MODE]`; the modes are listed in
-//! [`mode`]. The file is written when the agent is told to stop.
+//! `fixture-agent [--tool NAME] [--arguments JSON] [--title TEXT] [--note FILE] [MODE]`; the modes are
+//! listed in [`mode`]. It asks for permission with the title; the file is written when it is told to stop.
 
 mod mode;
 mod server;
@@ -20,6 +20,7 @@ struct Agent {
     mode: Mode,
     tool: String,
     arguments: Value,
+    title: Option<String>,
     note: Option<String>,
     stdin: StdinLock<'static>,
     servers: Vec<(String, Server)>,
@@ -30,7 +31,7 @@ struct Agent {
 fn main() -> ExitCode {
     let Some(mut agent) = Agent::told(std::env::args().skip(1)) else {
         let _ = io::stderr().write_all(
-            b"usage: fixture-agent [--tool NAME] [--arguments JSON] [--note FILE] [MODE]\n",
+            b"usage: fixture-agent [--tool NAME] [--arguments JSON] [--title TEXT] [--note FILE] [MODE]\n",
         );
         return ExitCode::from(2);
     };
@@ -53,6 +54,7 @@ impl Agent {
             mode: Mode::Good,
             tool: "echo".to_owned(),
             arguments: json!({"text": "hi"}),
+            title: None,
             note: None,
             stdin: io::stdin().lock(),
             servers: Vec::new(),
@@ -62,6 +64,7 @@ impl Agent {
             match word.as_str() {
                 "--tool" => agent.tool = words.next()?,
                 "--arguments" => agent.arguments = serde_json::from_str(&words.next()?).ok()?,
+                "--title" => agent.title = Some(words.next()?),
                 "--note" => agent.note = Some(words.next()?),
                 name => agent.mode = Mode::named(name)?,
             }
@@ -156,7 +159,9 @@ impl Agent {
     /// Calls its tool, if it may.
     fn call(&mut self) -> io::Result<String> {
         let server = self.servers.first().map(|(name, _)| name.clone());
-        let title = format!("{}/{}", server.unwrap_or_default(), self.tool);
+        let title = self.title.clone();
+        let title =
+            title.unwrap_or_else(|| format!("{}/{}", server.unwrap_or_default(), self.tool));
         self.say("I will call a tool.")?;
         self.update(
             &json!({"sessionUpdate": "tool_call", "toolCallId": "c-1", "title": title,

@@ -66,6 +66,41 @@ fn what_is_not_allowed_is_not_done() {
 }
 
 #[test]
+fn a_permission_may_be_asked_for_by_the_name_of_the_tool() {
+    for title in ["echo", "fixture.echo", "mcp__fixture__echo"] {
+        let seen = suite(&["--title", title]).check(&[]).run();
+        expect(&seen, Outcome::Passed, None, "");
+    }
+}
+
+#[test]
+fn a_refused_permission_is_the_reason_of_the_failed_trial() {
+    let title = "Now I will echo";
+    let seen = suite(&["--title", title]).check(&[]).run();
+    for reason in [
+        "Proctor denied permission for `Now I will echo`",
+        "`fixture/add`",
+    ] {
+        expect(&seen, Outcome::Failed, Some(Blame::Agent), reason);
+    }
+    assert_eq!(claims(&seen)[0].status, Claim::Denied);
+    for shown in [title, "`echo` was never called"] {
+        assert!(seen.stdout.contains(shown), "{}", seen.stdout);
+    }
+}
+
+#[test]
+fn an_agent_that_asks_for_one_tool_and_uses_another_fails() {
+    let program = proctor_e2e::program("fixture-agent").display().to_string();
+    let allowed = json!({"alwaysAllow": ["add"]});
+    let seen = with(&program, &["--title", "add"], &allowed)
+        .check(&[])
+        .run();
+    let reason = "the agent used `fixture.echo`, which is not allowed";
+    expect(&seen, Outcome::Failed, Some(Blame::Agent), reason);
+}
+
+#[test]
 fn files_terminals_and_commands_are_refused_and_the_work_goes_on() {
     let seen = suite(&["curious"]).check(&[]).run();
     expect(&seen, Outcome::Passed, None, "");
@@ -130,7 +165,8 @@ fn an_agent_that_does_not_do_its_work_is_told_apart_from_one_that_does_it_badly(
         "forgetful",
         Outcome::Errored,
         agent,
-        "never asked `fixture` for its tools",
+        "the agent did not connect to any of its servers (`fixture`); if it connects only when it needs \
+         a server, set `connects: onUse` in its agent file",
     );
     check(
         "wordless",

@@ -116,18 +116,23 @@ fn plainly(run_prompt: &str) -> Seen {
 #[test]
 fn a_command_that_fails_is_an_error_with_its_last_words() {
     let seen = plainly("echo {{ .Prompt }}; echo 'no licence' >&2; exit 4");
-    let reason = "it exited with code 4; the end of its stderr:\nno licence";
-    expect(&seen, Outcome::Errored, Some(Blame::Agent), reason);
+    for reason in [
+        "it exited with code 4; its environment variables: ",
+        "`--pass-env NAME`; the end of its stderr:\nno licence",
+    ] {
+        expect(&seen, Outcome::Errored, Some(Blame::Agent), reason);
+    }
+    assert!(seen.stdout.contains("`--pass-env NAME`"), "{}", seen.stdout);
 }
 
 #[test]
-fn a_command_that_never_asks_for_tools_was_not_examined() {
+fn a_command_that_reaches_no_server_was_not_examined() {
     let seen = plainly("echo {{ .Prompt }}");
     expect(
         &seen,
         Outcome::Errored,
         Some(Blame::Agent),
-        "never asked `ev` for its tools",
+        "did not connect to any of its servers (`ev`)",
     );
 }
 

@@ -27,6 +27,9 @@ const NO_METHOD: i64 = -32601;
 /// The code for "you have to log in first".
 const AUTHENTICATION: i64 = -32000;
 
+/// How many refused permissions are told.
+const REFUSED: usize = 3;
+
 /// How a session with an agent stands.
 #[derive(Debug)]
 pub(super) struct Client {
@@ -111,6 +114,11 @@ impl Client {
         self.state == State::Done
     }
 
+    /// Whether the agent has answered its greeting, and is fit for work.
+    pub(super) fn is_greeted(&self) -> bool {
+        !matches!(self.state, State::Initialize | State::Done)
+    }
+
     /// What tells the agent to stop what it does, if it does something.
     pub(super) fn cancel(&self) -> Option<Vec<u8>> {
         let session = self.session.as_ref()?;
@@ -126,7 +134,8 @@ impl Client {
                 _ => "before it took its task",
             };
             let words = last_words(stderr);
-            self.told.error = Some(format!("it {ended} {when}{words}"));
+            let note = &self.opening.note;
+            self.told.error = Some(format!("it {ended} {when}{note}{words}"));
         }
         (std::mem::take(&mut self.told), self.calls.rest())
     }
@@ -185,6 +194,13 @@ impl Client {
         };
         if ruling == Ruling::Allowed && !policy::can_allow(options) {
             ruling = Ruling::Denied;
+        }
+        if let (true, Some(call)) = (ruling != Ruling::Allowed, call)
+            && let Some(why) = self.policy.why(call)
+            && self.told.refused.len() < REFUSED
+            && !self.told.refused.contains(&why)
+        {
+            self.told.refused.push(why);
         }
         if ruling == Ruling::Denied && !self.told.denied.contains(&name) {
             self.told.denied.push(name);
@@ -319,11 +335,12 @@ impl Client {
             State::SetMode => "its mode could not be set: ",
             State::Prompt | State::Done => "",
         };
+        let note = &self.opening.note;
         let more = error["data"]["details"].as_str();
         let more = more.map_or(String::new(), |more| format!(": {more}"));
         let trouble = match tells::failed(self.dialect, code, &format!("{message}{more}")) {
-            Trouble::Model(why) => Trouble::Model(format!("{doing}{why}")),
-            Trouble::Other(why) => Trouble::Other(format!("{doing}{why}")),
+            Trouble::Model(why) => Trouble::Model(format!("{doing}{why}{note}")),
+            Trouble::Other(why) => Trouble::Other(format!("{doing}{why}{note}")),
             Trouble::OutOfTurns => Trouble::OutOfTurns,
         };
         self.give_up(trouble);
@@ -345,7 +362,8 @@ impl Client {
                     .push(self.ask(State::Authenticate, "authenticate", &params));
             }
             _ => self.give_up(Trouble::Model(format!(
-                "it wants to be logged in, and has no key: {message}"
+                "it wants to be logged in, and has no key: {message}{}",
+                self.opening.note
             ))),
         }
     }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::Dialect;
 use super::calls::Call;
+use super::titles::{Titles, is_harmless};
 use crate::external::Assignment;
 use crate::external::cli::aliases;
 
@@ -17,6 +18,8 @@ pub(super) struct Policy {
     dialect: Dialect,
     /// The servers, by the names that the agent knows them by.
     servers: Vec<(String, AllowedTools)>,
+    /// What titles mean that an agent writes which Proctor does not know.
+    titles: Option<Titles>,
     /// Its tool that loads skills, if it may.
     skill_tool: Option<&'static str>,
 }
@@ -43,6 +46,7 @@ impl Policy {
         Self {
             dialect,
             servers: names.map(|name| fold(&name)).zip(allowed).collect(),
+            titles: (dialect == Dialect::Unknown).then(|| Titles::new(assignment)),
             skill_tool: skill_tool.filter(|_| assignment.skills.is_some()),
         }
     }
@@ -51,6 +55,9 @@ impl Policy {
     pub(super) fn rule(&self, call: &Call) -> Ruling {
         if self.skill_tool.is_some_and(|tool| call.name() == tool) {
             return Ruling::Allowed;
+        }
+        if let Some(titles) = &self.titles {
+            return titles.rule(call);
         }
         let mut ruling = Ruling::Foreign;
         for (server, allowed) in &self.servers {
@@ -61,15 +68,12 @@ impl Policy {
                 ruling = Ruling::Denied;
             }
         }
-        // A name without its server means a tool that has that name.
-        let names_no_server = self.dialect == Dialect::Unknown && is_harmless(call);
-        let bare = fold(call.name());
-        let knows =
-            |allowed: &AllowedTools| *allowed != AllowedTools::All && allows(allowed, &bare);
-        if names_no_server && self.servers.iter().any(|(_, allowed)| knows(allowed)) {
-            return Ruling::Allowed;
-        }
         ruling
+    }
+
+    /// Why a call is not allowed, where only its title says what it is.
+    pub(super) fn why(&self, call: &Call) -> Option<String> {
+        Some(self.titles.as_ref()?.why(call))
     }
 }
 
@@ -110,14 +114,8 @@ fn tools(dialect: Dialect, server: &str, call: &Call) -> Vec<String> {
         Dialect::Opencode => {
             vec![before(format!("{server}_"), &title).filter(|_| is_harmless(call))]
         }
-        Dialect::Unknown => {
-            let prefixes = ["mcp__{}__", "mcp_{}_", "{}___", "{}__", "{}_"];
-            let prefixes = prefixes.map(|prefix| prefix.replace("{}", server));
-            let by_name = prefixes.into_iter().map(|prefix| before(prefix, &name));
-            let found = by_name.chain([behind(server, &title)]);
-            let found = found.map(|tool| tool.filter(|_| is_harmless(call)));
-            found.chain([named(call, server)]).collect()
-        }
+        // Its titles say it.
+        Dialect::Unknown => Vec::new(),
     };
     let found = found.into_iter().flatten();
     found.filter(|tool| !tool.is_empty()).collect()
@@ -130,20 +128,11 @@ fn behind(server: &str, title: &str) -> Option<String> {
 }
 
 /// The tool in arguments that name it beside its server.
-fn named(call: &Call, server: &str) -> Option<String> {
+pub(super) fn named(call: &Call, server: &str) -> Option<String> {
     let input = call.input.as_ref()?;
     let tool = fold(input["tool"].as_str()?);
     let is_it = fold(input["server"].as_str()?) == server;
     (is_it && fold(&call.title) == format!("mcp_{server}_{tool}")).then_some(tool)
-}
-
-/// Whether a call is of the sort that tools of servers are: what people read of a command or an edit
-/// may be any text.
-fn is_harmless(call: &Call) -> bool {
-    !matches!(
-        call.kind.as_deref(),
-        Some("execute" | "edit" | "delete" | "move" | "switch_mode")
-    )
 }
 
 fn allows(allowed: &AllowedTools, tool: &str) -> bool {

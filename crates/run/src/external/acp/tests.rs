@@ -4,6 +4,7 @@ mod faults;
 mod permissions;
 mod presets;
 mod recorded;
+mod titles;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,6 +29,7 @@ fn server(name: &str, allowed: AllowedTools) -> Offered {
             args: vec!["__relay".to_owned(), "/run/s".to_owned()],
         },
         allowed,
+        tools: Vec::new(),
     }
 }
 

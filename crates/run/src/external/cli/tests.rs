@@ -16,6 +16,7 @@ fn offered(name: &str, way: Way, allowed: AllowedTools) -> Offered {
         name: name.to_owned(),
         way,
         allowed,
+        tools: Vec::new(),
     }
 }
 

@@ -32,6 +32,7 @@ fn assignment(prompt: &str) -> Assignment {
             headers: Vec::new(),
         },
         allowed: AllowedTools::Only(tools.iter().map(|tool| (*tool).to_owned()).collect()),
+        tools: Vec::new(),
     };
     Assignment {
         prompt: prompt.to_owned(),

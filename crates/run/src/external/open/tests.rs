@@ -14,8 +14,7 @@ fn agent(builtin: &'static str, base_url: Option<&str>, key: Option<&str>) -> Ag
             base_url: base_url.map(str::to_owned),
             api_key_variable: key.map(str::to_owned),
         },
-        model_tap: false,
-        skills: None,
+        ..Agent::nobody()
     }
 }
 

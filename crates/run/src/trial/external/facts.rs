@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use proctor_core::event::{Actor, ConnectionId, Direction, Event, What};
-use proctor_core::message::{self, Kind};
+use proctor_core::event::{Actor, ConnectionId, Direction, Event, FindingKind, What};
+use proctor_core::message::{self, Kind, Message};
 use proctor_core::record::{Blobs, RecordError};
 
 use crate::proxy::ended_by_itself;
@@ -13,8 +13,12 @@ use crate::proxy::ended_by_itself;
 /// What is known of the servers of a trial.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Facts {
+    /// The servers that were asked for anything: a session, their tools, a call.
+    pub(super) reached: BTreeSet<String>,
     /// The servers that were asked for their tools.
     pub(super) listed: BTreeSet<String>,
+    /// Why a proxy turned the agent away, by server.
+    pub(super) refused: BTreeMap<String, String>,
     /// The tools that were called, by server.
     pub(super) called: BTreeMap<String, BTreeSet<String>>,
     /// Servers that ended by themselves: how, and whether they had said anything before.
@@ -50,6 +54,11 @@ impl Facts {
                         facts.asked(server, &bytes);
                     }
                 }
+                What::Finding(finding) if finding.kind == FindingKind::Refused => {
+                    if let Some((server, _)) = open.get(&finding.conn) {
+                        facts.refused.insert(server.clone(), finding.detail);
+                    }
+                }
                 What::ConnectionClosed(closed) => {
                     let Some((server, has_spoken)) = open.remove(&closed.conn) else {
                         continue;
@@ -69,17 +78,20 @@ impl Facts {
 
     fn asked(&mut self, server: &str, bytes: &[u8]) {
         // What is no message asks for nothing.
-        let _ = message::each(bytes, &mut |message| match message.kind() {
-            Kind::Request {
-                method: "tools/list",
-                ..
-            } => {
+        let _ = message::each(bytes, &mut |message| {
+            if let Kind::Request { method, .. } = message.kind() {
+                self.reached.insert(server.to_owned());
+                self.requested(server, method, message);
+            }
+        });
+    }
+
+    fn requested(&mut self, server: &str, method: &str, message: &Message<'_>) {
+        match method {
+            "tools/list" => {
                 self.listed.insert(server.to_owned());
             }
-            Kind::Request {
-                method: "tools/call",
-                ..
-            } => {
+            "tools/call" => {
                 let tool = message.params.and_then(|params| {
                     let params: serde_json::Value = serde_json::from_str(params.get()).ok()?;
                     Some(params.get("name")?.as_str()?.to_owned())
@@ -88,6 +100,6 @@ impl Facts {
                 called.extend(tool);
             }
             _ => {}
-        });
+        }
     }
 }

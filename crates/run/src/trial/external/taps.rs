@@ -6,7 +6,7 @@ use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
 use rustix::process::Pid;
 
-use crate::external::{Offered, Way};
+use crate::external::{Adapter, Offered, Way};
 use crate::proxy::{Admission, Bridge, ProxyOptions, Relay, ReverseProxy};
 use crate::together::together;
 
@@ -23,18 +23,18 @@ enum Tap {
 }
 
 impl Taps {
-    /// Puts a proxy before every server. With `by_url` each of them is reached by its address alone.
+    /// Puts a proxy before every server, in a way that suits the agent.
     pub(crate) async fn open(
         servers: &[Server],
         options: &ProxyOptions,
-        by_url: bool,
+        adapter: Adapter<'_>,
     ) -> Result<Self, String> {
         let mut all = Self {
             taps: Vec::new(),
             offered: Vec::new(),
         };
         for server in servers {
-            let opened = open(server, options, by_url).await;
+            let opened = open(server, options, adapter).await;
             let (tap, way) = opened.map_err(|reason| {
                 format!("the server `{}` can't be offered: {reason}", server.name)
             })?;
@@ -43,6 +43,7 @@ impl Taps {
                 name: server.name.clone(),
                 way,
                 allowed: server.allowed.clone(),
+                tools: Vec::new(),
             });
         }
         Ok(all)
@@ -73,9 +74,15 @@ impl Taps {
     }
 }
 
-async fn open(server: &Server, options: &ProxyOptions, by_url: bool) -> Result<(Tap, Way), String> {
-    // A URL that is all that an agent takes has the token in it.
-    let admission = if by_url {
+async fn open(
+    server: &Server,
+    options: &ProxyOptions,
+    adapter: Adapter<'_>,
+) -> Result<(Tap, Way), String> {
+    let by_url = adapter.wants_url();
+    // Programs that people write read the URL of a server and send no headers, so the token is in it.
+    // Nothing is lost: the file that holds it is readable by its owner only.
+    let admission = if adapter.is_from_file() {
         Admission::Path
     } else {
         Admission::Header

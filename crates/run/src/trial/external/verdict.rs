@@ -12,7 +12,7 @@ use proctor_core::suite::server::AllowedTools;
 
 use super::super::ending::{errored, failed, timed_out};
 use super::facts::Facts;
-use crate::external::Told;
+use crate::external::{Adapter, External, Told};
 
 /// What is known when an agent has ended.
 pub(super) struct Work<'a> {
@@ -24,11 +24,37 @@ pub(super) struct Work<'a> {
     pub(super) servers: &'a [Server],
     /// The tools of each, where they are known.
     pub(super) tools: &'a BTreeMap<String, Vec<String>>,
+    /// Which of the servers it must have reached.
+    pub(super) reach: Reach,
     /// What its script has no answer to.
     pub(super) trouble: Option<&'a str>,
     /// Why the last that it asked its model has no reply, and whose fault that is, where that is seen.
     pub(super) lost: Option<(Blame, String)>,
     pub(super) limits: &'a Limits,
+}
+
+/// Which of its servers an agent must have reached, for its work to be graded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// The tools of every server must have been listed: how agents that Proctor knows start.
+    AllListed,
+    /// One server is enough, by any request.
+    One,
+    /// None has to be: the agent connects when it needs a server, as its file says.
+    OnUse,
+}
+
+impl Reach {
+    pub(super) fn of(external: &External) -> Self {
+        let is_from_file = |adapter: Adapter<'_>| adapter.is_from_file();
+        if !external.adapter().is_some_and(is_from_file) {
+            Self::AllListed
+        } else if external.agent().connects_on_use {
+            Self::OnUse
+        } else {
+            Self::One
+        }
+    }
 }
 
 /// The end of a trial whose agent's work can't be graded; `None` if it can.
@@ -65,11 +91,8 @@ pub(super) fn verdict(work: &Work<'_>) -> Option<TrialEnded> {
     if let Some(reason) = forbidden(work) {
         return Some(failed(Blame::Agent, reason));
     }
-    if let Some(server) = unlisted(work) {
-        let reason = format!(
-            "the agent never asked `{server}` for its tools{}",
-            unreached(told)
-        );
+    if let Some(reason) = out_of_reach(work) {
+        let reason = format!("{reason}{}", unreached(told));
         return Some(errored(Blame::Agent, reason));
     }
     if told.answer.is_none() {
@@ -89,9 +112,10 @@ fn out_of_turns(limits: &Limits) -> String {
 fn forbidden(work: &Work<'_>) -> Option<String> {
     if !work.told.denied.is_empty() {
         let tools = listed(work.told.denied.iter().map(String::as_str));
-        return Some(format!(
-            "the agent wanted to use {tools}, which is not allowed"
-        ));
+        return Some(match &work.told.refused[..] {
+            [] => format!("the agent wanted to use {tools}, which is not allowed"),
+            refused => refused.join("; "),
+        });
     }
     for server in work.servers {
         let AllowedTools::Only(allowed) = &server.allowed else {
@@ -108,15 +132,36 @@ fn forbidden(work: &Work<'_>) -> Option<String> {
     None
 }
 
-/// A server whose tools the agent can't know of.
-fn unlisted<'a>(work: &Work<'a>) -> Option<&'a str> {
+/// Which servers an agent did not reach though it should have. A server without tools need not be.
+fn out_of_reach(work: &Work<'_>) -> Option<String> {
     let has_tools = |server: &&Server| {
         let tools = work.tools.get(&server.name);
         tools.is_none_or(|tools| !tools.is_empty())
     };
     let names = work.servers.iter().filter(has_tools);
     let mut names = names.map(|server| server.name.as_str());
-    names.find(|name| !work.facts.listed.contains(*name))
+    match work.reach {
+        Reach::OnUse => None,
+        Reach::AllListed => {
+            let server = names.find(|name| !work.facts.listed.contains(*name))?;
+            Some(format!("the agent never asked `{server}` for its tools"))
+        }
+        Reach::One => {
+            let names: Vec<&str> = names.collect();
+            if names.is_empty() || !work.facts.reached.is_empty() {
+                return None;
+            }
+            let refused = work.facts.refused.first_key_value();
+            let refused = refused.map_or(String::new(), |(server, why)| {
+                format!("; Proctor refused its requests to `{server}`: {why}")
+            });
+            Some(format!(
+                "the agent did not connect to any of its servers ({}){refused}; if it connects only when it needs \
+                 a server, set `connects: onUse` in its agent file",
+                listed(names)
+            ))
+        }
+    }
 }
 
 fn unreached(told: &Told) -> String {

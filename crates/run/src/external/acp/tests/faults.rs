@@ -174,13 +174,18 @@ fn a_limit_of_turns_is_known_by_what_is_said() {
     }
 }
 
+/// What is said beside the errors of agents that Proctor does not know.
+const NOTE: &str = "; its environment variables: `PATH`; add more with `env:` in the agent file or `--pass-env NAME`";
+
 #[test]
 fn an_agent_that_ends_too_early_says_when() {
     let mut talk = Talk::new(ANY, &assignment(Vec::new()));
     let (told, _) = talk.client.end(Ended::Exited(3), "");
     assert_eq!(
         told.error.as_deref(),
-        Some("it exited with code 3 before it took its task")
+        Some(&*format!(
+            "it exited with code 3 before it took its task{NOTE}"
+        ))
     );
     let mut talk = ready(ANY);
     talk.says("42");
@@ -188,7 +193,9 @@ fn an_agent_that_ends_too_early_says_when() {
     let (told, rest) = talk.client.end(Ended::Signalled(9), "");
     assert_eq!(
         told.error.as_deref(),
-        Some("it was killed by signal 9 (SIGKILL) in the middle of its work")
+        Some(&*format!(
+            "it was killed by signal 9 (SIGKILL) in the middle of its work{NOTE}"
+        ))
     );
     assert_eq!(told.answer, None);
     assert_eq!(shown(&rest), ["ev/echo - Unknown"]);
@@ -264,7 +271,7 @@ fn who_has_to_log_in_does_so_by_key_or_not_at_all() {
     let mut talk = Talk::new(ANY, &assignment(Vec::new()));
     talk.hear(&greeting);
     talk.hear_error(&required);
-    assert_eq!(talk.end().0.error.as_deref(), Some(no_key));
+    assert_eq!(talk.end().0.error, Some(format!("{no_key}{NOTE}")));
 }
 
 #[test]

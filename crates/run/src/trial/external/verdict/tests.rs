@@ -53,6 +53,7 @@ fn check(
         facts,
         servers: &[server(allowed)],
         tools: &BTreeMap::new(),
+        reach: Reach::AllListed,
         trouble,
         lost: None,
         limits: &Limits {
@@ -161,6 +162,7 @@ fn what_is_said_without_a_model_is_no_answer() {
             facts: &facts,
             servers: &[server(AllowedTools::All)],
             tools: &BTreeMap::new(),
+            reach: Reach::AllListed,
             trouble: None,
             lost: Some((blame, "nobody there".to_owned())),
             limits: &Limits::default(),
@@ -179,4 +181,74 @@ fn what_is_said_without_a_model_is_no_answer() {
         ..Told::default()
     };
     assert_eq!(ended(&broken, Blame::Infra).0, Some(Blame::Infra));
+}
+
+/// Why an agent on two servers, `ev` and `fs`, has not reached enough of them.
+fn missed(reach: Reach, reached: &[&str], listed: &[&str]) -> Option<String> {
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let facts = Facts {
+        reached: names(reached),
+        listed: names(listed),
+        ..Facts::default()
+    };
+    let mut other = server(AllowedTools::All);
+    "fs".clone_into(&mut other.name);
+    let ended = verdict(&Work {
+        told: &done(),
+        facts: &facts,
+        servers: &[server(AllowedTools::All), other],
+        tools: &BTreeMap::new(),
+        reach,
+        trouble: None,
+        lost: None,
+        limits: &Limits::default(),
+    })?;
+    assert_eq!(
+        (ended.outcome, ended.blame),
+        (Outcome::Errored, Some(Blame::Agent))
+    );
+    ended.reason
+}
+
+#[test]
+fn an_agent_from_a_file_has_to_reach_one_server_unless_its_file_says_otherwise() {
+    let none = missed(Reach::One, &[], &[]).expect("it reached nothing");
+    for part in ["any of its servers (`ev`, `fs`)", "`connects: onUse`"] {
+        assert!(none.contains(part), "{none}");
+    }
+    assert_eq!(missed(Reach::One, &["fs"], &[]), None);
+    assert_eq!(missed(Reach::OnUse, &[], &[]), None);
+}
+
+#[test]
+fn an_agent_that_proctor_knows_has_to_list_the_tools_of_every_server() {
+    let all = &["ev", "fs"];
+    let check = |listed: &[&str], part: &str| {
+        let reason = missed(Reach::AllListed, all, listed).expect("one is missing");
+        assert!(reason.contains(part), "{reason}");
+    };
+    check(&[], "never asked `ev` for its tools");
+    check(&["ev"], "never asked `fs` for its tools");
+    assert_eq!(missed(Reach::AllListed, all, all), None);
+}
+
+#[test]
+fn an_agent_that_connects_on_use_still_has_to_answer_and_to_stay_within_what_is_allowed() {
+    let ended = |told: &Told, facts: &Facts| {
+        verdict(&Work {
+            told,
+            facts,
+            servers: &[server(only(&["sum"]))],
+            tools: &BTreeMap::new(),
+            reach: Reach::OnUse,
+            trouble: None,
+            lost: None,
+            limits: &Limits::default(),
+        })
+    };
+    assert_eq!(ended(&done(), &Facts::default()), None);
+    let silent = ended(&Told::default(), &Facts::default()).expect("it said nothing");
+    assert_eq!(silent.outcome, Outcome::Failed);
+    let used = ended(&done(), &seen(&["echo"])).expect("it used what it may not");
+    assert_eq!(used.outcome, Outcome::Failed);
 }

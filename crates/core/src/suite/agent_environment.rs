@@ -1,0 +1,96 @@
+//! The variables that an agent file gives its agent, beside what every agent gets.
+//!
+//! Its main type is [`OwnEnvironment`]. Only the environment is known there: `{env.NAME}`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::template::{Part, Reference, Template};
+use super::variables::Environment;
+use crate::decode::{Context, Table, Text};
+use crate::problem::{Code, Located, Problem};
+
+/// Variables as an agent file writes them. Their values are known only where the agent is started.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct OwnEnvironment(BTreeMap<String, Template>);
+
+impl OwnEnvironment {
+    /// Reads the variables, and reports what is wrong with them.
+    pub(super) fn resolve(file: &Table<Located<Text>>, cx: &Context<'_>) -> Self {
+        let mut all = BTreeMap::new();
+        for (name, text) in file.iter() {
+            if name.value.is_empty() || name.value.contains(['=', '\0']) {
+                let message = format!("invalid variable name `{}`", name.value);
+                cx.report(name.span, Problem::error(Code::Value, message));
+            }
+            if text.value.0.contains('\0') {
+                let message = format!("`{}` has a NUL in its value", name.value);
+                cx.report(text.span, Problem::error(Code::Value, message));
+            }
+            if let Some(variable) = shell_variable(&text.value.0) {
+                let message = format!("`${{{variable}}}` is not expanded here");
+                let hint = format!("write `{{env.{variable}}}`");
+                cx.report(text.span, Problem::warning(Code::Value, message).hint(hint));
+            }
+            match Template::parse(&text.value.0) {
+                Ok(template) => {
+                    let is_env = |one: &Reference| matches!(one, Reference::Env(_));
+                    if !template.references().all(is_env) {
+                        let message = "only `{env.NAME}` works in the `env` of an agent";
+                        cx.report(text.span, Problem::error(Code::Reference, message));
+                    }
+                    all.insert(name.value.clone(), template);
+                }
+                Err(errors) => {
+                    for error in errors {
+                        let problem = Problem::error(Code::Reference, error.message);
+                        cx.report(text.span, problem.maybe_hint(error.hint));
+                    }
+                }
+            }
+        }
+        Self(all)
+    }
+
+    /// The variables of the user's that are needed and not set, each once.
+    pub fn unset<'a>(&'a self, env: &Environment) -> BTreeSet<&'a str> {
+        let references = self.0.values().flat_map(Template::references);
+        references
+            .filter_map(|reference| match reference {
+                Reference::Env(name) if !env.contains_key(name) => Some(name.as_str()),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// The variables with their values. One that is not set is empty.
+    pub fn filled(&self, env: &Environment) -> Environment {
+        let value = |template: &Template| {
+            let mut value = String::new();
+            for part in &template.parts {
+                match part {
+                    Part::Text(text) => value.push_str(text),
+                    Part::Reference(Reference::Env(name)) => {
+                        value.push_str(env.get(name).map_or("", String::as_str));
+                    }
+                    // Reported when the file was loaded.
+                    Part::Reference(_) => {}
+                }
+            }
+            value
+        };
+        let all = self.0.iter();
+        all.map(|(name, template)| (name.clone(), value(template)))
+            .collect()
+    }
+}
+
+/// The name in `${NAME}`: MCP configs expand it, agent files don't.
+fn shell_variable(text: &str) -> Option<&str> {
+    let (_, inside) = text.split_once("${")?;
+    let (name, _) = inside.split_once('}')?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    (!name.is_empty() && name.chars().all(is_plain)).then_some(name)
+}

@@ -1,0 +1,223 @@
+//! Which tool a custom agent asks permission for, by the title of its request.
+//!
+//! Its main type is [`Titles`]. A title is compared as a whole: a part of it never grants anything, and
+//! one that may mean several tools is granted only if all of them are allowed.
+
+use proctor_core::hint::listed;
+use proctor_core::suite::server::AllowedTools;
+
+use super::calls::Call;
+use super::policy::{Ruling, named};
+use crate::external::Assignment;
+use crate::external::cli::aliases;
+
+/// How many tools a message names.
+const NAMED: usize = 5;
+
+/// How much of a title a message shows.
+const SHOWN: usize = 200;
+
+/// The servers of an agent, with the tools that its titles may mean.
+#[derive(Debug)]
+pub(super) struct Titles(Vec<Server>);
+
+#[derive(Debug)]
+struct Server {
+    /// As the agent is told of it.
+    alias: String,
+    allowed: AllowedTools,
+    /// What it listed before the run, and what is allowed.
+    tools: Vec<String>,
+}
+
+/// What a title means.
+enum Meaning<'a> {
+    /// One of these tools, each with its server.
+    Tools(Vec<(&'a Server, &'a str)>),
+    /// A tool of one of these servers that nobody has heard of.
+    Unheard(Vec<&'a Server>),
+    /// Nothing of a server.
+    Nothing,
+    /// Something of the agent's own, by the kind of its request.
+    Own(&'a str),
+}
+
+impl Titles {
+    pub(super) fn new(assignment: &Assignment) -> Self {
+        let aliases = aliases(&assignment.servers).into_iter();
+        let servers = aliases.zip(&assignment.servers).map(|(alias, offered)| {
+            let mut tools = offered.tools.clone();
+            if let AllowedTools::Only(allowed) = &offered.allowed {
+                tools.extend(allowed.iter().cloned());
+            }
+            tools.sort_unstable();
+            tools.dedup();
+            Server {
+                alias,
+                allowed: offered.allowed.clone(),
+                tools,
+            }
+        });
+        Self(servers.collect())
+    }
+
+    /// What becomes of a call.
+    pub(super) fn rule(&self, call: &Call) -> Ruling {
+        match self.meaning(call) {
+            Meaning::Tools(tools) if tools.iter().all(|(s, tool)| s.allows(tool)) => {
+                Ruling::Allowed
+            }
+            // A server may have got a tool since it was asked.
+            Meaning::Unheard(servers) if servers.iter().all(|s| s.allows_all()) => Ruling::Allowed,
+            Meaning::Tools(_) | Meaning::Unheard(_) => Ruling::Denied,
+            Meaning::Nothing | Meaning::Own(_) => Ruling::Foreign,
+        }
+    }
+
+    /// Why a call is not allowed, and what would have been.
+    pub(super) fn why(&self, call: &Call) -> String {
+        let end = call.title.floor_char_boundary(SHOWN);
+        let denied = format!("Proctor denied permission for `{}`", &call.title[..end]);
+        let why = match self.meaning(call) {
+            Meaning::Tools(tools) => self.why_not(&tools),
+            Meaning::Unheard(_) | Meaning::Nothing => {
+                let accepted = self.accepted();
+                format!("the title does not match an allowed tool; {accepted}")
+            }
+            Meaning::Own(kind) => format!(
+                "the kind `{kind}` stands for the agent's own tools; ask for MCP tools with the kind `other`"
+            ),
+        };
+        format!("{denied}: {why}")
+    }
+
+    /// Why a call is not allowed that means one of these tools.
+    fn why_not(&self, tools: &[(&Server, &str)]) -> String {
+        let names = |tools: &[(&Server, &str)]| {
+            let names = tools.iter().map(|(server, tool)| server.title(tool));
+            let names: Vec<String> = names.collect();
+            listed(names.iter().map(String::as_str))
+        };
+        let (allowed, denied): (Vec<_>, Vec<_>) =
+            tools.iter().partition(|(server, tool)| server.allows(tool));
+        match (allowed.first(), denied.is_empty()) {
+            (_, true) => "the request has no option to allow it".to_owned(),
+            (None, false) => {
+                let accepted = self.accepted();
+                format!(
+                    "this means {}, which is not allowed; {accepted}",
+                    names(tools)
+                )
+            }
+            (Some((server, tool)), false) => {
+                // Naming the server does not help where one has two tools that are written alike.
+                let is_same = tools.iter().all(|(other, _)| other.alias == server.alias);
+                let hint = if is_same {
+                    String::new()
+                } else {
+                    format!("; name the server in it, as in `{}`", server.title(tool))
+                };
+                let (all, denied) = (names(tools), names(&denied));
+                format!("the title is ambiguous between {all}, and {denied} is not allowed{hint}")
+            }
+        }
+    }
+
+    /// Which titles are accepted, by examples.
+    fn accepted(&self) -> String {
+        let all = self.0.iter().flat_map(|server| {
+            let tools = server.tools.iter().filter(|tool| server.allows(tool));
+            tools.map(move |tool| (server, tool.as_str()))
+        });
+        let all: Vec<(&Server, &str)> = all.collect();
+        let Some((server, first)) = all.first() else {
+            return "no tool is allowed".to_owned();
+        };
+        let names = listed(all.iter().take(NAMED).map(|(_, tool)| *tool));
+        let more = match all.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let example = server.title(first);
+        format!("accepted titles: {names}{more}, alone or with the server, as in `{example}`")
+    }
+
+    fn meaning<'a>(&'a self, call: &'a Call) -> Meaning<'a> {
+        let title = fold(call.title.trim());
+        let (mut tools, mut unheard) = (Vec::new(), Vec::new());
+        for server in &self.0 {
+            let alias = fold(&server.alias);
+            // What the model writes has no part in these.
+            let by_input = named(call, &alias);
+            let (mut qualified, mut bare) = (by_input.into_iter().collect::<Vec<_>>(), None);
+            if is_harmless(call) {
+                qualified.extend(behind_server(&alias, &title));
+                bare = Some(title.clone());
+            }
+            let before = tools.len();
+            for tool in &server.tools {
+                let tool_folded = fold(tool);
+                if qualified.iter().chain(&bare).any(|one| *one == tool_folded) {
+                    tools.push((server, tool.as_str()));
+                }
+            }
+            if tools.len() == before && qualified.iter().any(|one| !one.is_empty()) {
+                unheard.push(server);
+            }
+        }
+        match (&call.kind, tools.is_empty(), unheard.is_empty()) {
+            (_, false, _) => Meaning::Tools(tools),
+            (_, true, false) => Meaning::Unheard(unheard),
+            (Some(kind), true, true) if !is_harmless(call) => Meaning::Own(kind),
+            _ => Meaning::Nothing,
+        }
+    }
+}
+
+impl Server {
+    /// A title that names a tool and its server.
+    fn title(&self, tool: &str) -> String {
+        format!("{}/{tool}", self.alias)
+    }
+
+    fn allows(&self, tool: &str) -> bool {
+        match &self.allowed {
+            AllowedTools::All => true,
+            AllowedTools::Only(tools) => tools.iter().any(|allowed| allowed == tool),
+        }
+    }
+
+    fn allows_all(&self) -> bool {
+        self.allowed == AllowedTools::All
+    }
+}
+
+/// The tools that a title names together with a server, in every way that agents are known to write.
+fn behind_server(server: &str, title: &str) -> Vec<String> {
+    let prefixes = ["mcp__{}__", "mcp_{}_", "{}___", "{}__", "{}_"];
+    let by_prefix = prefixes
+        .iter()
+        .filter_map(|prefix| title.strip_prefix(&prefix.replace("{}", server)));
+    let by_suffix = title.strip_suffix(&format!("__{server}_mcp_server_"));
+    by_prefix.chain(by_suffix).map(str::to_owned).collect()
+}
+
+/// Whether a call is of the sort that tools of servers are: what people read of a command or an edit
+/// may be any text, and so the name of a tool.
+pub(super) fn is_harmless(call: &Call) -> bool {
+    !matches!(
+        call.kind.as_deref(),
+        Some("execute" | "edit" | "delete" | "move" | "switch_mode")
+    )
+}
+
+/// A title as it is compared: case and ASCII punctuation don't matter, since agents write `get_sum` for
+/// `get-sum`, and `/`, `.` or `: ` behind a server.
+fn fold(name: &str) -> String {
+    let fold = |c: char| match c {
+        c if c.is_ascii_alphanumeric() => c.to_ascii_lowercase(),
+        c if c.is_ascii() => '_',
+        c => c,
+    };
+    name.chars().map(fold).collect()
+}
