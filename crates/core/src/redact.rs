@@ -35,7 +35,7 @@ const NAME_CHARS: usize = 64;
 const SHORTEST: usize = 8;
 
 /// Secrets up to this long, in any form, are known where a text is cut.
-const LONGEST: usize = 16 * 1024;
+pub const LONGEST: usize = 16 * 1024;
 
 /// Replaces secrets. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -124,6 +124,22 @@ impl Redactor {
             text.push('…');
         }
         text
+    }
+
+    /// The first place at or behind `at` that is not inside a secret: where a text may be cut off in
+    /// front. What stands before `at` has to be there, or half a secret is not known for what it is.
+    pub fn cut(&self, bytes: &[u8], at: usize) -> usize {
+        let known = self.inner.forms.iter().flat_map(|forms| forms.find(bytes));
+        let shapes = search::shapes(&self.inner.shapes, bytes);
+        let mut spans: Vec<Range<usize>> = known.chain(shapes).map(|found| found.range).collect();
+        spans.sort_by_key(|span| span.start);
+        spans.iter().fold(at.min(bytes.len()), |at, span| {
+            if span.start < at {
+                at.max(span.end)
+            } else {
+                at
+            }
+        })
     }
 
     /// The value of a header without secrets: nothing of it, if the name says that it is one.

@@ -105,6 +105,11 @@ impl Recorder {
         inner.trial.take()
     }
 
+    /// What takes secrets out of what is cut or shown.
+    pub(crate) fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
     /// The start of what somebody said, without secrets, to be shown.
     pub(crate) fn shown(&self, bytes: &[u8], limit: usize) -> String {
         self.redactor.head(bytes, limit)

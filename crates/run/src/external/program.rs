@@ -270,7 +270,7 @@ pub(crate) async fn run(
     } else {
         process.wait().await
     };
-    let stderr = stderr.text();
+    let stderr = stderr.redacted(post.recorder.redactor());
     let told = reader.end(ended, &stderr);
     post.ended(ended, &told, &stderr);
     Ok(told)

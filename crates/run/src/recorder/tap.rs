@@ -13,6 +13,7 @@ use proctor_core::event::{
     Frame, Http, What, Wire,
 };
 use proctor_core::record::{RecordError, TrialWriter};
+use proctor_core::redact::Redactor;
 
 use super::{Inner, Recorder};
 
@@ -121,6 +122,11 @@ impl Tap {
                 headers,
             })
         });
+    }
+
+    /// What takes secrets out of what is cut or shown.
+    pub(crate) fn redactor(&self) -> &Redactor {
+        self.recorder.redactor()
     }
 
     /// The start of what a server said, to be shown.

@@ -15,7 +15,7 @@ use proctor_core::suite::step::Action;
 use proctor_core::suite::{Agent, Environment, Judge, JudgeModel, Suite};
 use proctor_run::client::Timeouts;
 use proctor_run::context::{RunContext, Worker};
-use proctor_run::external::{External, JudgeProgram};
+use proctor_run::external::{External, JudgeProgram, sent_key};
 use proctor_run::model::{Budget, Meter, Model, Settings};
 use proctor_run::runner::TrialSpec;
 
@@ -57,7 +57,8 @@ pub(in crate::commands) fn context(
         .filter_map(|name| Some((name.clone(), env.get(name)?.clone())));
     let known = secrets_of(&env).into_iter();
     let of_servers = suite.servers.iter().flat_map(secrets::of_server);
-    let redactor = Redactor::new(known.chain(keys).chain(of_servers));
+    let of_steps = secrets::of_steps(&suite, &env);
+    let redactor = Redactor::new(known.chain(keys).chain(of_servers).chain(of_steps));
     Ok(Ok(RunContext {
         agents,
         judges,
@@ -243,23 +244,15 @@ fn require_prices(
 
 /// An address that a file names gets the user's usual key, unless the file names another.
 fn warn_of_sent_keys(suite: &Suite, env: &Environment) -> anyhow::Result<()> {
-    for agent in &suite.agents {
-        let AgentKind::Builtin {
-            model: Some(model),
-            base_url: Some(url),
-            api_key_variable: None,
-            ..
-        } = &agent.kind
-        else {
-            continue;
-        };
-        let variable = match model.provider {
-            Some("anthropic") => "ANTHROPIC_API_KEY",
-            _ => "OPENAI_API_KEY",
-        };
-        if env.contains_key(variable) {
+    let agents = suite.agents.iter().map(|agent| ("agent", agent));
+    let judge = match suite.judge.as_ref().map(|judge| &judge.model) {
+        Some(JudgeModel::Agent(agent)) => Some(("judge", &**agent)),
+        _ => None,
+    };
+    for (who, agent) in agents.chain(judge) {
+        if let Some((url, variable)) = sent_key(agent, env) {
             say(&format!(
-                "warning: the agent `{}` sends `{variable}` to `{url}`, as its file says; `apiKey` \
+                "warning: the {who} `{}` sends `{variable}` to `{url}`, as its file says; `apiKey` \
                  names another variable",
                 agent.name
             ))?;
