@@ -6,7 +6,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use proctor_core::model::{Reply, Request};
+use proctor_core::json::repeats_a_key;
+use proctor_core::model::{Arguments, Reply, Request};
 use proctor_core::redact::Redactor;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, StatusCode, Url};
@@ -16,6 +17,7 @@ use tokio::time::Instant;
 use super::ModelError;
 use super::failure;
 use super::open::{OpenError, Timeouts};
+use super::turns;
 use super::wire::{self, Format, Unread};
 use crate::transport::MAX_MESSAGE;
 use crate::transport::frames::Bounded;
@@ -72,11 +74,29 @@ impl Answer {
             Unread::Error(error) => failure::in_success(&error, |text| endpoint.shown(text)),
             Unread::Odd(why) => malformed(format!("{why}: {}", endpoint.shown(&body.to_string()))),
         })?;
+        let reply = unambiguous(reply, &self.body).map_err(malformed)?;
         Ok(Reply {
             raw: Some(self.raw),
             ..reply
         })
     }
+}
+
+/// The reply, if there is only one way to read it. Calls in a body that repeats a key are malformed, so
+/// that the model is told and can make them again.
+fn unambiguous(mut reply: Reply, body: &[u8]) -> Result<Reply, String> {
+    if !repeats_a_key(body) {
+        return Ok(reply);
+    }
+    if reply.turn.calls.is_empty() {
+        return Err("a key of its JSON is there twice".to_owned());
+    }
+    for call in &mut reply.turn.calls {
+        if let Arguments::Object(arguments) = &call.arguments {
+            call.arguments = turns::repeated(&Value::Object(arguments.clone()).to_string());
+        }
+    }
+    Ok(reply)
 }
 
 impl fmt::Debug for Endpoint {
