@@ -164,6 +164,20 @@ impl External {
         self.agent.model_tap || self.scripted().is_some()
     }
 
+    /// Whether it can be told where its model is, as the tap needs.
+    pub fn can_be_tapped(&self) -> bool {
+        self.format().is_some()
+    }
+
+    /// Whether it ends at `maxTurns` by itself, and says that it did: Claude Code is known to, on both
+    /// of its ways. Others stop quietly, or answer what they have.
+    pub fn keeps_to_max_turns(&self) -> bool {
+        matches!(
+            self.adapter(),
+            Some(Adapter::Cli(Cli::ClaudeCode) | Adapter::Acp(Acp::Preset("claude-acp")))
+        )
+    }
+
     /// In whose words it asks a model that it is told of; `None` if it can't be told.
     pub(crate) fn format(&self) -> Option<Format> {
         let formats = self.adapter()?.formats();

@@ -157,7 +157,9 @@ impl Post<'_> {
         let stderr = Some(&stderr[from..]).filter(|text| !text.trim().is_empty());
         self.recorder.record(What::AgentEnded(AgentEnded {
             how: ended.to_string(),
-            usage: told.usage,
+            usage: told
+                .usage
+                .map(|usage| self.recorder.believed_usage("the agent", usage)),
             turns: told.turns,
             stderr: stderr.map(str::to_owned),
         }));

@@ -80,10 +80,11 @@ impl Asker {
         let ask = self
             .recorder
             .record_ask(|asks| asks.next(self.purpose, name, request, &digest));
-        let reply = match &self.replay {
+        let mut reply = match &self.replay {
             Some(replay) => self.hear(replay, ask, request, &digest)?,
             None => self.wait_for(ask, request).await?,
         };
+        reply.usage = self.recorder.believed_usage(name, reply.usage);
         let cost_usd = self.meter.charge(self.purpose, name, &reply.usage);
         self.recorder.record(What::ModelReplied(ModelReplied {
             ask,

@@ -429,6 +429,9 @@ impl Pending {
     /// Counts and keeps a reply.
     fn replied(&self, reply: &proctor_core::model::Reply, raw: Option<&[u8]>) {
         let inside = &self.inside;
+        let mut reply = reply.clone();
+        reply.usage = inside.recorder.believed_usage(&self.model, reply.usage);
+        let reply = &reply;
         let cost_usd = inside.standing.replied(self.purpose, &self.model, reply);
         inside
             .recorder

@@ -145,7 +145,8 @@ impl Trial {
     fn charge(&self, external: &External, told: &Told, is_seen: bool) {
         if let (Some(usage), false) = (&told.usage, is_seen) {
             let name = &external.agent().name;
-            self.context.meter.charge(Purpose::Agent, name, usage);
+            let usage = usage.believable().unwrap_or_default();
+            self.context.meter.charge(Purpose::Agent, name, &usage);
         }
     }
 

@@ -12,7 +12,7 @@ use proctor_core::model::Reply;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::super::{Meter, ModelError, Waiting};
+use super::super::{Meter, ModelError, Waiting, is_metered};
 use crate::agent::LoopLimits;
 
 /// How long a provider that can't be reached, or is not well, is waited for.
@@ -168,9 +168,14 @@ impl Standing {
         if purpose == Purpose::Agent {
             taken.lost = None;
         }
-        taken.tokens += reply.usage.total();
+        taken.tokens = taken.tokens.saturating_add(reply.usage.total());
         taken.cost_usd += cost.unwrap_or(0.0);
         drop(taken);
+        if let (Some(limit), false) = (self.limits.tokens, is_metered(model, &reply.usage)) {
+            self.end(TapEnd::Unpriced(format!(
+                "a limit of {limit} tokens can't be enforced: `{model}` did not report its token usage"
+            )));
+        }
         if let (Some(limit), None) = (self.limits.cost_usd, cost) {
             self.end(TapEnd::Unpriced(format!(
                 "a limit of ${limit} can't be kept: what `{model}` costs is unknown"
