@@ -21,6 +21,7 @@ pub mod recorder;
 pub mod relay;
 mod rpc;
 pub mod runner;
+pub mod scratch;
 pub mod steps;
 mod stop;
 mod tail;

@@ -167,18 +167,46 @@ fn a_trial_that_is_not_there_is_none() {
     }
 }
 
+/// A question to a judge, whose rules tell what is random in it.
+fn judged(token: &str, said: &str) -> Request {
+    Request {
+        system: Some(format!("between <<<{token} begin NAME>>>; {token} is random")),
+        ..request(0, &format!("<<<{token} begin answer>>>\n{said}\n<<<{token} end answer>>>"))
+    }
+}
+
 #[test]
 fn boundaries_of_judges_do_not_count() {
-    let with = |token: &str| {
-        request(
-            0,
-            &format!("between {token}: <<<{token} begin answer>>>\nx\n<<<{token} end>>>"),
-        )
-    };
     let (one, other) = ("0".repeat(32), "f".repeat(32));
-    assert_eq!(digest(&with(&one)), digest(&with(&other)));
-    assert_ne!(digest(&with(&one)), digest(&with("0123")));
+    assert_eq!(digest(&judged(&one, "x")), digest(&judged(&other, "x")));
+    assert_ne!(digest(&judged(&one, "x")), digest(&judged(&other, "y")));
+    assert_ne!(digest(&judged(&one, "x")), digest(&judged("0123", "x")));
     assert_ne!(digest(&request(0, "<<<é a")), digest(&request(0, "<<<é b")));
+}
+
+#[test]
+fn what_only_looks_like_a_boundary_counts() {
+    let (one, other) = ("0".repeat(32), "f".repeat(32));
+    let said = |token: &str| format!("<<<{token} begin answer>>>");
+    let agent = |token: &str| digest(&request(0, &said(token)));
+    assert_ne!(agent(&one), agent(&other));
+    let token = "a".repeat(32);
+    let judge = |shown: &str| digest(&judged(&token, &said(shown)));
+    assert_ne!(judge(&one), judge(&other));
+}
+
+/// One pass for each token took 107 s of these.
+#[test]
+fn a_question_full_of_boundaries_is_read_once() {
+    let look_alikes = |from: u32| -> String {
+        let line = |n: u32| format!("<<<{n:032x} begin answer>>>\n");
+        (from..from + 500_000 / 52).map(line).collect()
+    };
+    let all: String = (0..6).map(|part| look_alikes(part * 10_000)).collect();
+    let mut asked = judged(&"a".repeat(32), &all);
+    // Even where they are tokens.
+    asked.system = Some(all);
+    assert_eq!(digest(&asked).len(), 64);
 }
 
 #[test]

@@ -32,6 +32,7 @@ use super::serve::{Ask, Route, refusal};
 use super::wire::{self, Envelope, ErrorKind, Format, is_side_call};
 use super::{Meter, ModelError, Timeouts, Waiting, failure};
 use crate::agent::LoopLimits;
+use crate::proxy::door::refuse_page;
 use crate::proxy::{Token, Upstream, passed};
 use crate::recorder::Recorder;
 use crate::transport::MAX_MESSAGE;
@@ -147,6 +148,9 @@ impl ModelTap {
 
 impl Inside {
     async fn serve(self: Arc<Self>, request: Request) -> Result<Response, Broken> {
+        if let Some(refused) = refuse_page(&request) {
+            return Ok(refused);
+        }
         let route = Route::of(request.method(), request.uri());
         let format = route.format();
         if !self.admits(&request) {

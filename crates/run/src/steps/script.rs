@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use proctor_core::duration;
@@ -20,6 +19,7 @@ use super::environment::{VariableError, check_variable};
 use super::note::Note;
 use super::{Done, Steps};
 use crate::process::{Ended, GRACE, Lingering, Spawn, SpawnError};
+use crate::scratch::Scratch;
 use crate::tail::Tail;
 
 /// How much of the start of a file is looked at for its `#!` line.
@@ -123,12 +123,7 @@ impl Steps {
     fn write(&mut self, text: &str) -> io::Result<PathBuf> {
         let folder = match &self.scripts {
             Some(folder) => folder,
-            None => self.scripts.insert(
-                tempfile::Builder::new()
-                    .prefix("proctor-")
-                    .permissions(Permissions::from_mode(0o700))
-                    .tempdir()?,
-            ),
+            None => self.scripts.insert(Scratch::new()?),
         };
         self.written += 1;
         let path = folder.path().join(format!("script-{}", self.written));

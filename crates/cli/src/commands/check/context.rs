@@ -37,6 +37,8 @@ pub(in crate::commands) fn context(
     let Some(prices) = prices(flags)? else {
         return Ok(Err(Exit::Usage));
     };
+    // What a run that was killed has left may hold keys.
+    proctor_run::scratch::sweep();
     let agents = open_agents(&suite, asked, &env)?;
     let models: Vec<Arc<Model>> = agents.iter().filter_map(Worker::model).cloned().collect();
     let judges = open_judges(&suite, trials, asked, &env)?;
