@@ -197,6 +197,11 @@ impl Usage {
         input.saturating_add(output)
     }
 
+    /// Whether both what went in and what came out are known.
+    pub fn is_known(&self) -> bool {
+        self.input.is_some() && self.output.is_some()
+    }
+
     /// The usage, if it can be true; otherwise nothing of it is known, and the absurd number is given.
     pub fn believable(self) -> Result<Self, u64> {
         let Self {

@@ -5,6 +5,7 @@
 //! its task, hears what belongs to the question. Whether the question is still the same is told apart.
 
 mod boundary;
+mod surroundings;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,7 +16,9 @@ use sha2::{Digest, Sha256};
 
 use crate::event::{Body, ModelReplied, Purpose, What};
 use crate::model::{Arguments, Message, Request, Stop, Turn, Usage};
-use crate::record::{Blobs, RecordError, RunReader};
+use crate::record::{Blobs, RecordError, RunReader, TrialFile};
+
+pub use self::surroundings::{Drift, Surroundings};
 
 /// A run whose models can be heard again.
 #[derive(Debug)]
@@ -103,11 +106,28 @@ impl Cassette {
         Ok(Self { run, files })
     }
 
+    /// What an external agent was told in a trial; `None` if there is none that ended.
+    pub fn surroundings(
+        &self,
+        case: &str,
+        agent: &str,
+        repeat: u32,
+    ) -> Result<Option<Surroundings>, RecordError> {
+        let Some(file) = self.file(case, agent, repeat) else {
+            return Ok(None);
+        };
+        Surroundings::of(self.run.trial(&file)?, self.run.blobs()).map(Some)
+    }
+
+    fn file(&self, case: &str, agent: &str, repeat: u32) -> Option<TrialFile> {
+        let key = (case.to_owned(), Some(agent.to_owned()), repeat);
+        let (_, name) = self.files.get(&key)?;
+        self.run.trial_file(name)
+    }
+
     /// What was replied in a trial; `None` if there is none that ended.
     pub fn tape(&self, case: &str, agent: &str, repeat: u32) -> Result<Option<Tape>, RecordError> {
-        let key = (case.to_owned(), Some(agent.to_owned()), repeat);
-        let file = self.files.get(&key);
-        let Some(file) = file.and_then(|(_, name)| self.run.trial_file(name)) else {
+        let Some(file) = self.file(case, agent, repeat) else {
             return Ok(None);
         };
         let mut tape = Tape::default();

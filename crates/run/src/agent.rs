@@ -10,7 +10,7 @@ mod toolbox;
 use proctor_core::model::{Message, Request, Stop, ToolCall, ToolResult, Usage};
 
 pub use self::toolbox::{Called, Connected, Lost, Toolbox};
-use crate::model::{AskError, Asker, ModelError, is_metered};
+use crate::model::{AskError, Asker, ModelError};
 use crate::together::together;
 
 /// How many turns the agent has where nobody says: a model that goes round in circles must end.
@@ -87,9 +87,10 @@ async fn turn(task: &Task<'_>, request: &mut Request, spent: &mut Spent) -> Opti
         Err(error) => return Some(Driven::Unanswered(error)),
     };
     spent.add(&asked.reply.usage, asked.cost_usd);
-    let model = task.asker.model.name();
-    if let (Some(limit), false) = (task.limits.tokens, is_metered(model, &asked.reply.usage)) {
-        let detail = format!("it does not report its token usage, so a limit of {limit} tokens can't be enforced");
+    if let (Some(limit), false) = (task.limits.tokens, asked.reply.usage.is_known()) {
+        let detail = format!(
+            "it does not report its token usage, so a limit of {limit} tokens can't be enforced"
+        );
         let error = ModelError::Malformed { detail };
         return Some(Driven::Unanswered(AskError::Model { error, attempts: 1 }));
     }

@@ -35,7 +35,6 @@ pub use self::anthropic::Anthropic;
 pub use self::asker::{AskError, Asked, Asker, Waiting};
 pub(crate) use self::asks::Asks;
 pub use self::gemini::Gemini;
-pub(crate) use self::meter::is_metered;
 pub use self::meter::{Account, Budget, Meter, Spent};
 pub(crate) use self::open::key_variable;
 pub use self::open::{OpenError, Settings, Timeouts};

@@ -19,7 +19,11 @@ pub(super) fn tokens(text: &str) -> HashSet<u128> {
         let rest = &text.as_bytes()[at + MARK.len()..];
         let length = rest.iter().take(DIGITS + 1);
         let length = length.take_while(|byte| byte.is_ascii_hexdigit()).count();
-        (length == DIGITS).then(|| rest[..DIGITS].iter().fold(0, |token, digit| next(token, *digit)))
+        (length == DIGITS).then(|| {
+            rest[..DIGITS]
+                .iter()
+                .fold(0, |token, digit| next(token, *digit))
+        })
     });
     behind.collect()
 }
@@ -65,7 +69,11 @@ mod tests {
         let rules = format!("<<<{a} begin>>>");
         check(&rules, &format!("x{a}y{a}{a}z"), "xyz");
         check(&rules, &format!("0{a}0"), "00");
-        check(&rules, &format!("<<<{b} begin>>>"), &format!("<<<{b} begin>>>"));
+        check(
+            &rules,
+            &format!("<<<{b} begin>>>"),
+            &format!("<<<{b} begin>>>"),
+        );
         check(&format!("<<<{a}0"), &a, &a);
         check("<<<0123", &a, &a);
         check(&format!("<<<{a}<<<{b}"), &format!("é{b}é{a}"), "éé");

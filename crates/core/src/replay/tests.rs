@@ -170,8 +170,13 @@ fn a_trial_that_is_not_there_is_none() {
 /// A question to a judge, whose rules tell what is random in it.
 fn judged(token: &str, said: &str) -> Request {
     Request {
-        system: Some(format!("between <<<{token} begin NAME>>>; {token} is random")),
-        ..request(0, &format!("<<<{token} begin answer>>>\n{said}\n<<<{token} end answer>>>"))
+        system: Some(format!(
+            "between <<<{token} begin NAME>>>; {token} is random"
+        )),
+        ..request(
+            0,
+            &format!("<<<{token} begin answer>>>\n{said}\n<<<{token} end answer>>>"),
+        )
     }
 }
 
@@ -235,4 +240,90 @@ fn an_outline_is_of_tools_and_calls() {
     assert_eq!(one, outline(&with("a", "a", "tuesday")));
     assert_ne!(one, outline(&with("b", "a", "monday")));
     assert_ne!(one, outline(&with("a", "b", "monday")));
+}
+
+/// A trial of an external agent that lists the tools of its server and calls one.
+fn told(prompt: &str, tool: &serde_json::Value, result: &str) -> Vec<What> {
+    let conn = crate::event::ConnectionId(1);
+    let frame = |direction, message: serde_json::Value| {
+        What::Frame(crate::event::Frame {
+            conn,
+            exchange: None,
+            direction,
+            body: Body::Text(message.to_string()),
+        })
+    };
+    use crate::event::Direction::{ToClient, ToServer};
+    let call = json!({"name": "echo", "arguments": {"text": "hi"}});
+    let content =
+        json!({"content": [{"type": "text", "text": result}], "_meta": {"at": result.len()}});
+    let mut events = vec![
+        What::Prompted {
+            text: Body::Text(prompt.to_owned()),
+        },
+        What::ConnectionOpened(crate::event::ConnectionOpened {
+            conn,
+            server: "ev".to_owned(),
+            actor: crate::event::Actor::Agent,
+            transport: crate::event::Wire::Stdio,
+            target: String::new(),
+        }),
+        frame(
+            ToServer,
+            json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}),
+        ),
+        frame(
+            ToClient,
+            json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": [tool]}}),
+        ),
+        frame(
+            ToServer,
+            json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}),
+        ),
+        frame(
+            ToClient,
+            json!({"jsonrpc": "2.0", "id": 2, "result": content}),
+        ),
+    ];
+    events.extend(exchange(7, Purpose::Agent, &request(0, "x"), 0, "y"));
+    events
+}
+
+#[test]
+fn what_an_external_agent_is_told_is_compared() {
+    let tool = json!({"name": "echo", "description": "says it", "inputSchema": {"type": "object"}});
+    let surroundings = |events: Vec<What>| {
+        let (_folder, cassette) = recorded(events);
+        let found = cassette.surroundings("case", "agent", 1).unwrap();
+        found.expect("the trial is there")
+    };
+    let then = surroundings(told("do it", &tool, "hi"));
+    assert_eq!(then.asks, [7]);
+    let check =
+        |prompt: &str, tool: &serde_json::Value, result: &str, task: &[&str], results: &[&str]| {
+            let drift = then.drift(&surroundings(told(prompt, tool, result)));
+            assert_eq!(drift.of_task, task);
+            assert_eq!(drift.of_results, results);
+            assert_eq!(drift.is_none(), task.is_empty() && results.is_empty());
+        };
+    check("do it", &tool, "hi", &[], &[]);
+    check("do that", &tool, "hi", &["the prompt has changed"], &[]);
+    let changed = ["the tool `ev.echo` has changed"];
+    for (key, value) in [
+        ("description", json!("says it twice")),
+        (
+            "inputSchema",
+            json!({"type": "object", "required": ["text"]}),
+        ),
+    ] {
+        let mut other = tool.clone();
+        other[key] = value;
+        check("do it", &other, "hi", &changed, &[]);
+    }
+    let mut other = tool.clone();
+    other["name"] = json!("say");
+    let renamed = ["the tool `ev.say` is new", "the tool `ev.echo` is gone"];
+    check("do it", &other, "hi", &renamed, &[]);
+    let result = ["the result of `ev.echo` has changed"];
+    check("do it", &tool, "ho", &[], &result);
 }

@@ -179,8 +179,8 @@ impl Meter {
 }
 
 /// Whether a model's reply says how many tokens it took. A script that does not has taken none.
-pub(crate) fn is_metered(model: &str, usage: &Usage) -> bool {
-    model.starts_with("scripted:") || usage.input.is_some() && usage.output.is_some()
+fn is_metered(model: &str, usage: &Usage) -> bool {
+    model.starts_with("scripted:") || usage.is_known()
 }
 
 fn replies(number: u64) -> String {

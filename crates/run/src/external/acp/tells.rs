@@ -44,7 +44,9 @@ fn whole(usage: &Value) -> Option<Usage> {
     let reasoning = number("thoughtTokens");
     let cache = cached.unwrap_or(0).saturating_add(written.unwrap_or(0));
     let thought = reasoning.unwrap_or(0);
-    let apart = number("totalTokens").map_or(0, |total| total.saturating_sub(input.saturating_add(output)));
+    let apart = number("totalTokens").map_or(0, |total| {
+        total.saturating_sub(input.saturating_add(output))
+    });
     let (more_input, more_output) = match apart {
         0 => (0, 0),
         all if all == cache.saturating_add(thought) => (cache, thought),

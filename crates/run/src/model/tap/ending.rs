@@ -12,7 +12,7 @@ use proctor_core::model::Reply;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::super::{Meter, ModelError, Waiting, is_metered};
+use super::super::{Meter, ModelError, Waiting};
 use crate::agent::LoopLimits;
 
 /// How long a provider that can't be reached, or is not well, is waited for.
@@ -171,7 +171,10 @@ impl Standing {
         taken.tokens = taken.tokens.saturating_add(reply.usage.total());
         taken.cost_usd += cost.unwrap_or(0.0);
         drop(taken);
-        if let (Some(limit), false) = (self.limits.tokens, is_metered(model, &reply.usage)) {
+        // What a script says to a question beside the task takes nothing.
+        let is_free = purpose == Purpose::Side && model.starts_with("scripted:");
+        let is_known = is_free || reply.usage.is_known();
+        if let (Some(limit), false) = (self.limits.tokens, is_known) {
             self.end(TapEnd::Unpriced(format!(
                 "a limit of {limit} tokens can't be enforced: `{model}` did not report its token usage"
             )));

@@ -80,7 +80,9 @@ fn usage(usage: &Value) -> Usage {
     let cached = number("cache_read_input_tokens");
     let cache_written = number("cache_creation_input_tokens");
     let plain = number("input_tokens");
-    let cache = cached.unwrap_or(0).saturating_add(cache_written.unwrap_or(0));
+    let cache = cached
+        .unwrap_or(0)
+        .saturating_add(cache_written.unwrap_or(0));
     Usage {
         input: plain.map(|plain| plain.saturating_add(cache)),
         output: number("output_tokens"),
