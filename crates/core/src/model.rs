@@ -103,6 +103,20 @@ pub struct ToolCall {
     pub arguments: Arguments,
 }
 
+impl Request {
+    /// About how many bytes it holds: what it takes to read it once.
+    pub fn text_bytes(&self) -> usize {
+        let of = |message: &Message| match message {
+            Message::User(text) => text.len(),
+            Message::Media(media) => media.data.len(),
+            Message::Assistant(turn) => turn.text.len(),
+            Message::Results(results) => results.iter().map(|result| result.text.len()).sum(),
+        };
+        let messages: usize = self.messages.iter().map(of).sum();
+        messages + self.system.as_ref().map_or(0, String::len)
+    }
+}
+
 /// The arguments of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

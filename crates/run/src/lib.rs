@@ -29,3 +29,4 @@ mod together;
 mod transport;
 mod trial;
 mod web;
+mod worker;

@@ -21,6 +21,7 @@ use super::turns;
 use super::wire::{self, Format, Unread};
 use crate::transport::MAX_MESSAGE;
 use crate::transport::frames::Bounded;
+use crate::worker;
 
 /// How much is shown of what a provider says.
 const SHOWN: usize = 500;
@@ -60,6 +61,15 @@ pub(super) struct Answer {
 impl Answer {
     /// Understands the reply, or says what is wrong with it.
     pub(super) fn read(
+        self,
+        format: Format,
+        asked: &Request,
+        endpoint: &Endpoint,
+    ) -> Result<Reply, ModelError> {
+        worker::on_body(self.body.len(), || self.understood(format, asked, endpoint))
+    }
+
+    fn understood(
         self,
         format: Format,
         asked: &Request,
@@ -177,7 +187,7 @@ impl Endpoint {
                 self.shown(said)
             }));
         }
-        let raw = self.redactor.bytes(&body).into_owned();
+        let raw = worker::on_body(body.len(), || self.redactor.bytes(&body).into_owned());
         Ok(Answer { body, raw })
     }
 

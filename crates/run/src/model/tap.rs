@@ -37,6 +37,7 @@ use crate::proxy::{Token, Upstream, passed};
 use crate::recorder::Recorder;
 use crate::transport::MAX_MESSAGE;
 use crate::web::{Body, Broken, Request, Response, Web, whole};
+use crate::worker;
 
 /// The headers in which agents send keys.
 const KEYS: [HeaderName; 3] = [
@@ -229,9 +230,11 @@ impl Inside {
                 return Ok(refusal(ask.format, ErrorKind::Invalid, &why));
             }
         };
-        let read = serde_json::from_slice::<Value>(&body).ok();
         // What is not understood is passed on all the same: its agent may know better.
-        let question = read.and_then(|body| wire::question(ask.format, &body).ok());
+        let question = worker::on_body(body.len(), || {
+            let read = serde_json::from_slice::<Value>(&body).ok()?;
+            wire::question(ask.format, &read).ok()
+        });
         let mut question = question.unwrap_or_default();
         question.stream |= ask.stream.is_some();
         let purpose = if is_side_call(&question.request) {
@@ -242,7 +245,7 @@ impl Inside {
         if let Some(end) = self.standing.begin(purpose) {
             return Ok(refusal(ask.format, ErrorKind::Invalid, &end.to_string()));
         }
-        let asked = self.record(ask, purpose, &question);
+        let asked = worker::on_body(body.len(), || self.record(ask, purpose, &question));
         if let Some(replay) = &self.replay {
             let digest = outline(&question.request);
             let recorded = replay.next(
