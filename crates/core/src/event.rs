@@ -257,6 +257,11 @@ pub enum Phase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ConnectionId(pub u32);
 
+impl ConnectionId {
+    /// No connection: they are counted from 1.
+    pub const NONE: Self = Self(0);
+}
+
 /// Somebody connected to a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -420,4 +425,7 @@ pub enum FindingKind {
     Protocol,
     /// Somebody who tried to come in, and was turned away.
     Refused,
+    /// A number of tokens that no reply can have taken. It is about a model, not about a server: its
+    /// connection is [`ConnectionId::NONE`].
+    AbsurdUsage,
 }

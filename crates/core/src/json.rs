@@ -4,6 +4,7 @@
 //! Everything that asks whether two values are the same asks here.
 
 mod decimal;
+mod repeated;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,7 @@ use std::fmt::{self, Write as _};
 use serde_json::{Number, Value};
 
 use self::decimal::Decimal;
+pub use self::repeated::repeats_a_key;
 
 /// How many characters of a value a message shows.
 const BRIEF_CHARS: usize = 120;

@@ -103,6 +103,20 @@ pub struct ToolCall {
     pub arguments: Arguments,
 }
 
+impl Request {
+    /// About how many bytes it holds: what it takes to read it once.
+    pub fn text_bytes(&self) -> usize {
+        let of = |message: &Message| match message {
+            Message::User(text) => text.len(),
+            Message::Media(media) => media.data.len(),
+            Message::Assistant(turn) => turn.text.len(),
+            Message::Results(results) => results.iter().map(|result| result.text.len()).sum(),
+        };
+        let messages: usize = self.messages.iter().map(of).sum();
+        messages + self.system.as_ref().map_or(0, String::len)
+    }
+}
+
 /// The arguments of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -186,17 +200,43 @@ pub struct Usage {
     pub reasoning: Option<u64>,
 }
 
+/// The most tokens that one reply, or one session of an external agent, can have taken: a hundred times
+/// what the largest models read at once. Whoever reports more is wrong.
+pub const MAX_REPORTED_TOKENS: u64 = 1_000_000_000;
+
 impl Usage {
     /// Everything that went in and came out, as far as it is known.
     pub fn total(&self) -> u64 {
-        self.input.unwrap_or(0) + self.output.unwrap_or(0)
+        let (input, output) = (self.input.unwrap_or(0), self.output.unwrap_or(0));
+        input.saturating_add(output)
+    }
+
+    /// Whether both what went in and what came out are known.
+    pub fn is_known(&self) -> bool {
+        self.input.is_some() && self.output.is_some()
+    }
+
+    /// The usage, if it can be true; otherwise nothing of it is known, and the absurd number is given.
+    pub fn believable(self) -> Result<Self, u64> {
+        let Self {
+            input,
+            output,
+            cached,
+            cache_written,
+            reasoning,
+        } = self;
+        let counts = [input, output, cached, cache_written, reasoning];
+        match counts.into_iter().flatten().max() {
+            Some(most) if most > MAX_REPORTED_TOKENS => Err(most),
+            _ => Ok(self),
+        }
     }
 
     /// Adds what something else took. What is known of either is known of both.
     pub fn add(&mut self, other: &Self) {
         let sum = |a: &mut Option<u64>, b: Option<u64>| {
             if let Some(more) = b {
-                *a = Some(a.unwrap_or(0) + more);
+                *a = Some(a.unwrap_or(0).saturating_add(more));
             }
         };
         sum(&mut self.input, other.input);

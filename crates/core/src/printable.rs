@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The text with every control, bidirectional, zero-width and tag character as an escape, line
-/// breaks included.
+/// The text with every control, bidirectional, invisible and tag character as an escape, line breaks
+/// included.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_hidden) {
         return Cow::Borrowed(text);
@@ -39,13 +39,21 @@ pub fn is_hidden(c: char) -> bool {
         || matches!(
             c,
             '\u{ad}'
+                | '\u{34f}'
                 | '\u{61c}'
-                | '\u{180e}'
+                // Letters of Hangul and vowels of Khmer that are blank.
+                | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+                | '\u{180b}'..='\u{180f}'
                 | '\u{200b}'..='\u{200f}'
                 | '\u{2028}'..='\u{202e}'
                 | '\u{2060}'..='\u{206f}'
-                | '\u{feff}'
-                | '\u{fff9}'..='\u{fffb}'
+                // A pattern of Braille without a dot, and the Hangul filler.
+                | '\u{2800}' | '\u{3164}'
+                | '\u{fe00}'..='\u{fe0f}'
+                | '\u{feff}' | '\u{ffa0}'
+                | '\u{fff0}'..='\u{fffb}'
+                | '\u{1bca0}'..='\u{1bca3}'
+                | '\u{1d173}'..='\u{1d17a}'
                 | '\u{e0000}'..='\u{e0fff}'
         )
 }
@@ -65,6 +73,12 @@ mod tests {
         check("a\u{200b}b\u{e0041}", "a\\u{200b}b\\u{e0041}");
         // Variation selectors by the hundred carry text that nobody sees.
         check("a\u{e0100}\u{e01ef}", "a\\u{e0100}\\u{e01ef}");
+        check("a\u{fe0f}\u{fe00}", "a\\u{fe0f}\\u{fe00}");
+        for c in [
+            '\u{34f}', '\u{115f}', '\u{1160}', '\u{3164}', '\u{ffa0}', '\u{2800}', '\u{17b4}',
+        ] {
+            check(&c.to_string(), &format!("\\u{{{:x}}}", u32::from(c)));
+        }
     }
 
     proptest::proptest! {

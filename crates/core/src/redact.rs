@@ -1,27 +1,28 @@
 //! Takes secrets out of everything before it is stored.
 //!
 //! Its main type is [`Redactor`]. What is known to be secret is replaced in every form in which it
-//! tends to travel: as it is, in base64, percent-encoded, escaped for JSON. What merely looks like
-//! a key is replaced too. A replacement, `[redacted:NAME]`, has no quotes and no backslashes, and
-//! text that was JSON is JSON afterwards.
+//! tends to travel: as it is, in base64, in hexadecimal, and with any of its characters escaped for
+//! JSON or percent-encoded. What merely looks like a key is replaced too. A replacement,
+//! `[redacted:NAME]`, has no quotes and no backslashes, and text that was JSON is JSON afterwards.
 
 mod event;
 mod forms;
 mod json;
 mod names;
 mod places;
+mod search;
 mod shapes;
 #[cfg(test)]
 mod tests;
+mod views;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use aho_corasick::{AhoCorasick, MatchKind};
-
 pub use self::names::is_secret_name;
+use self::search::Forms;
 use self::shapes::Shapes;
 
 /// What every replacement starts with.
@@ -34,7 +35,7 @@ const NAME_CHARS: usize = 64;
 const SHORTEST: usize = 8;
 
 /// Secrets up to this long, in any form, are known where a text is cut.
-const LONGEST: usize = 16 * 1024;
+pub const LONGEST: usize = 16 * 1024;
 
 /// Replaces secrets. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -47,13 +48,6 @@ struct Inner {
     /// Every form of every secret; absent if there are none.
     forms: Option<Forms>,
     shapes: Shapes,
-}
-
-#[derive(Debug)]
-struct Forms {
-    automaton: AhoCorasick,
-    /// What replaces each of the automaton's patterns.
-    markers: Vec<Arc<str>>,
 }
 
 /// A part of a text, and what takes its place.
@@ -132,6 +126,22 @@ impl Redactor {
         text
     }
 
+    /// The first place at or behind `at` that is not inside a secret: where a text may be cut off in
+    /// front. What stands before `at` has to be there, or half a secret is not known for what it is.
+    pub fn cut(&self, bytes: &[u8], at: usize) -> usize {
+        let known = self.inner.forms.iter().flat_map(|forms| forms.find(bytes));
+        let shapes = search::shapes(&self.inner.shapes, bytes);
+        let mut spans: Vec<Range<usize>> = known.chain(shapes).map(|found| found.range).collect();
+        spans.sort_by_key(|span| span.start);
+        spans.iter().fold(at.min(bytes.len()), |at, span| {
+            if span.start < at {
+                at.max(span.end)
+            } else {
+                at
+            }
+        })
+    }
+
     /// The value of a header without secrets: nothing of it, if the name says that it is one.
     pub fn header(&self, name: &str, value: &str) -> String {
         if value.is_empty() || is_marker(value) || !is_secret_name(name) {
@@ -143,14 +153,14 @@ impl Redactor {
     /// Both passes, without a look at what the text means.
     fn plain<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         let known = match &self.inner.forms {
-            Some(forms) => replace(bytes, |part, at| forms.find(part, at)),
+            Some(forms) => replace_all(bytes, |part| forms.find(part)),
             None => Cow::Borrowed(bytes),
         };
-        let shapes = &self.inner.shapes;
+        let shapes = |part: &[u8]| search::shapes(&self.inner.shapes, part);
         match known {
-            Cow::Borrowed(bytes) => replace(bytes, |part, at| shapes.find(part, at)),
+            Cow::Borrowed(bytes) => replace_all(bytes, shapes),
             Cow::Owned(bytes) => {
-                let replaced = match replace(&bytes, |part, at| shapes.find(part, at)) {
+                let replaced = match replace_all(&bytes, shapes) {
                     Cow::Owned(replaced) => Some(replaced),
                     // To own what it borrows would be one more copy of a large message.
                     Cow::Borrowed(_) => None,
@@ -170,42 +180,29 @@ pub fn secrets_of(variables: &BTreeMap<String, String>) -> Vec<(String, String)>
         .collect()
 }
 
-impl Forms {
-    fn build(patterns: BTreeMap<Vec<u8>, Arc<str>>) -> Option<Self> {
-        if patterns.is_empty() {
-            return None;
-        }
-        let (patterns, markers): (Vec<_>, Vec<_>) = patterns.into_iter().unzip();
-        let automaton = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .build(patterns);
-        // Only patterns of many gigabytes can't be built.
-        automaton.ok().map(|automaton| Self { automaton, markers })
+/// Replaces until nothing is found: what is left of a cut escape can read as a secret once more.
+fn replace_all(bytes: &[u8], find: impl Fn(&[u8]) -> Vec<Replacement>) -> Cow<'_, [u8]> {
+    let mut replaced = replace(bytes, &find);
+    while let Cow::Owned(once) = &replaced {
+        let again = match replace(once, &find) {
+            Cow::Owned(again) => again,
+            Cow::Borrowed(_) => break,
+        };
+        replaced = Cow::Owned(again);
     }
-
-    fn find(&self, bytes: &[u8], from: usize) -> Option<Replacement> {
-        let found = self.automaton.find(&bytes[from..])?;
-        let range = from + found.start()..from + found.end();
-        Some(Replacement {
-            range: json::whole_escapes(bytes, range, from),
-            marker: self.markers[found.pattern().as_usize()].clone(),
-        })
-    }
+    replaced
 }
 
 /// Replaces what `find` finds, but for what is already a replacement.
-fn replace(bytes: &[u8], find: impl Fn(&[u8], usize) -> Option<Replacement>) -> Cow<'_, [u8]> {
+fn replace<'a>(bytes: &'a [u8], find: &impl Fn(&[u8]) -> Vec<Replacement>) -> Cow<'a, [u8]> {
     let mut out: Option<Vec<u8>> = None;
     let mut copied = 0;
     for segment in segments(bytes) {
-        let part = &bytes[..segment.end];
-        let mut at = segment.start;
-        while let Some(found) = find(part, at) {
+        for found in find(&bytes[segment.clone()]) {
             let out = out.get_or_insert_with(|| Vec::with_capacity(bytes.len()));
-            out.extend_from_slice(&bytes[copied..found.range.start]);
+            out.extend_from_slice(&bytes[copied..segment.start + found.range.start]);
             out.extend_from_slice(found.marker.as_bytes());
-            copied = found.range.end;
-            at = copied;
+            copied = segment.start + found.range.end;
         }
     }
     match out {

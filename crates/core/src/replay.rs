@@ -4,6 +4,9 @@
 //! and by how many results of tools the question holds, so that an agent that asks twice, or beside
 //! its task, hears what belongs to the question. Whether the question is still the same is told apart.
 
+mod boundary;
+mod surroundings;
+
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -13,13 +16,9 @@ use sha2::{Digest, Sha256};
 
 use crate::event::{Body, ModelReplied, Purpose, What};
 use crate::model::{Arguments, Message, Request, Stop, Turn, Usage};
-use crate::record::{Blobs, RecordError, RunReader};
+use crate::record::{Blobs, RecordError, RunReader, TrialFile};
 
-/// How long the random part of a judge's boundary is, in hexadecimal digits.
-const BOUNDARY: usize = 32;
-
-/// What stands before it.
-const MARK: &str = "<<<";
+pub use self::surroundings::{Drift, Surroundings};
 
 /// A run whose models can be heard again.
 #[derive(Debug)]
@@ -107,11 +106,28 @@ impl Cassette {
         Ok(Self { run, files })
     }
 
+    /// What an external agent was told in a trial; `None` if there is none that ended.
+    pub fn surroundings(
+        &self,
+        case: &str,
+        agent: &str,
+        repeat: u32,
+    ) -> Result<Option<Surroundings>, RecordError> {
+        let Some(file) = self.file(case, agent, repeat) else {
+            return Ok(None);
+        };
+        Surroundings::of(self.run.trial(&file)?, self.run.blobs()).map(Some)
+    }
+
+    fn file(&self, case: &str, agent: &str, repeat: u32) -> Option<TrialFile> {
+        let key = (case.to_owned(), Some(agent.to_owned()), repeat);
+        let (_, name) = self.files.get(&key)?;
+        self.run.trial_file(name)
+    }
+
     /// What was replied in a trial; `None` if there is none that ended.
     pub fn tape(&self, case: &str, agent: &str, repeat: u32) -> Result<Option<Tape>, RecordError> {
-        let key = (case.to_owned(), Some(agent.to_owned()), repeat);
-        let file = self.files.get(&key);
-        let Some(file) = file.and_then(|(_, name)| self.run.trial_file(name)) else {
+        let Some(file) = self.file(case, agent, repeat) else {
             return Ok(None);
         };
         let mut tape = Tape::default();
@@ -232,7 +248,11 @@ fn results_of(message: &Message) -> usize {
 
 /// What tells whether two questions are the same, but for what is random in those to a judge.
 pub fn digest(request: &Request) -> String {
-    hash(&without_boundaries(&json!(request).to_string()))
+    let text = json!(request).to_string();
+    match request.system.as_deref().map(boundary::tokens) {
+        Some(tokens) if !tokens.is_empty() => hash(&boundary::without(&text, &tokens)),
+        _ => hash(&text),
+    }
 }
 
 /// What tells whether two questions of an external agent are the same in what matters: the tools on
@@ -253,26 +273,6 @@ pub fn outline(request: &Request) -> String {
         }
     }
     hash(&json!([tools, calls]).to_string())
-}
-
-/// The text without the random part of boundaries, wherever it stands: `<<<0123… begin` becomes
-/// `<<< begin`.
-fn without_boundaries(text: &str) -> String {
-    let mut out = text.to_owned();
-    let mut from = 0;
-    while let Some(at) = out[from..].find(MARK) {
-        from += at + MARK.len();
-        let digits = out[from..].bytes().take(BOUNDARY + 1);
-        let digits = digits.take_while(u8::is_ascii_hexdigit).count();
-        if digits == BOUNDARY {
-            let token = out[from..from + BOUNDARY].to_owned();
-            // None stands before the first mark that shows it, but in the words that announce it.
-            let before = out[..from].matches(&token).count() * BOUNDARY;
-            out = out.replace(&token, "");
-            from -= before;
-        }
-    }
-    out
 }
 
 fn hash(text: &str) -> String {

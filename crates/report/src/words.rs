@@ -107,7 +107,9 @@ pub(crate) fn rate(rate: &Rate) -> String {
 
 /// How many tokens were taken; what is not known is said to be unknown.
 pub(crate) fn tokens(asked: &Asked) -> String {
-    if asked.turns == 0 && asked.unmetered == 0 {
+    // Some agents report tokens, and not in how many turns.
+    let is_idle = asked.turns == 0 && asked.unmetered == 0;
+    if is_idle && asked.usage.input.is_none() && asked.usage.output.is_none() {
         return "none".to_owned();
     }
     let (Some(input), Some(output)) = (asked.usage.input, asked.usage.output) else {
@@ -184,6 +186,7 @@ mod tests {
         };
         assert_eq!(tokens(&asked(0, None, 0)), "none");
         assert_eq!(tokens(&asked(0, None, 1)), "unknown");
+        assert_eq!(tokens(&asked(0, Some(5_160), 0)), "5,160 in, 5,160 out");
         assert_eq!(tokens(&asked(2, None, 2)), "unknown");
         assert_eq!(tokens(&asked(2, Some(5), 0)), "5 in, 5 out");
         let some = tokens(&asked(2, Some(5), 1));

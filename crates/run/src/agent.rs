@@ -10,7 +10,7 @@ mod toolbox;
 use proctor_core::model::{Message, Request, Stop, ToolCall, ToolResult, Usage};
 
 pub use self::toolbox::{Called, Connected, Lost, Toolbox};
-use crate::model::{AskError, Asker};
+use crate::model::{AskError, Asker, ModelError};
 use crate::together::together;
 
 /// How many turns the agent has where nobody says: a model that goes round in circles must end.
@@ -87,6 +87,13 @@ async fn turn(task: &Task<'_>, request: &mut Request, spent: &mut Spent) -> Opti
         Err(error) => return Some(Driven::Unanswered(error)),
     };
     spent.add(&asked.reply.usage, asked.cost_usd);
+    if let (Some(limit), false) = (task.limits.tokens, asked.reply.usage.is_known()) {
+        let detail = format!(
+            "it does not report its token usage, so a limit of {limit} tokens can't be enforced"
+        );
+        let error = ModelError::Malformed { detail };
+        return Some(Driven::Unanswered(AskError::Model { error, attempts: 1 }));
+    }
     let turn = asked.reply.turn;
     request.messages.push(Message::Assistant(turn.clone()));
     if let Some(reason) = spent.overdrawn(&task.limits) {

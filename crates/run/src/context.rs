@@ -94,8 +94,7 @@ impl RunContext {
         let Some((cassette, strict)) = &self.cassette else {
             return Ok(None);
         };
-        let tape = cassette.tape(case, agent, repeat)?;
-        Ok(Some(Replay::new(tape, *strict)))
+        Replay::of(cassette, (case, agent, repeat), *strict).map(Some)
     }
 
     /// What a connection is made with; what is known of its server comes on top.

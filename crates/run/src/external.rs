@@ -26,7 +26,7 @@ pub(crate) use self::assignment::{Access, Assignment, Endpoint, Launch, Offered,
 pub(crate) use self::cli::{Cli, Unfit, last_words};
 pub use self::judge::JudgeProgram;
 pub(crate) use self::line::{Line, LineError, LineOptions};
-pub use self::open::{External, ExternalError};
+pub use self::open::{External, ExternalError, sent_key};
 pub(crate) use self::program::{Post, StartError, Started};
 pub(crate) use self::stage::Stage;
 pub use self::survey::{Key, Program, Survey, check_programs, survey, survey_known};

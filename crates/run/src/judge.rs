@@ -162,6 +162,9 @@ async fn vote(
                 Err(question::Unproven::Missing) => {
                     "a pass needs a quote from the answer or from a call"
                 }
+                Err(question::Unproven::Short) => {
+                    "a pass needs a quote of at least 12 characters, or a whole exhibit"
+                }
                 Err(question::Unproven::Invented(quote)) => {
                     let shown = exhibit::brief(&quote);
                     let reason = format!("the judge quotes what it was not shown: \"{shown}\"");

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use proctor_core::redact::Redactor;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open};
 use thiserror::Error;
@@ -214,9 +215,9 @@ impl Process {
         }
     }
 
-    /// The last 64 KiB of stderr so far; complete once `wait` has returned.
-    pub fn stderr_tail(&self) -> String {
-        self.stderr.text()
+    /// The last 64 KiB of stderr so far, without secrets; complete once `wait` has returned.
+    pub fn stderr_tail(&self, redactor: &Redactor) -> String {
+        self.stderr.redacted(redactor)
     }
 
     /// A handle to stderr that outlives the process.

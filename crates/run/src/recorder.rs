@@ -8,8 +8,9 @@ mod tap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use proctor_core::event::{Actor, What, Wire};
+use proctor_core::event::{Actor, ConnectionId, Finding, FindingKind, What, Wire};
 use proctor_core::fold::{self, FoldOptions, Folded};
+use proctor_core::model::{MAX_REPORTED_TOKENS, Usage};
 use proctor_core::record::{Blobs, EventReader, RecordError, TrialWriter};
 use proctor_core::redact::Redactor;
 
@@ -103,6 +104,27 @@ impl Recorder {
         let mut inner = self.lock();
         inner.taken = true;
         inner.trial.take()
+    }
+
+    /// The tokens that a reply is said to have taken; unknown, with a finding, if that can't be true.
+    pub(crate) fn believed_usage(&self, who: &str, usage: Usage) -> Usage {
+        usage.believable().unwrap_or_else(|tokens| {
+            self.record(What::Finding(Finding {
+                conn: ConnectionId::NONE,
+                kind: FindingKind::AbsurdUsage,
+                detail: format!(
+                    "`{who}` reported {tokens} tokens, more than {MAX_REPORTED_TOKENS}: its usage \
+                     counts as unknown"
+                ),
+                count: 1,
+            }));
+            Usage::default()
+        })
+    }
+
+    /// What takes secrets out of what is cut or shown.
+    pub(crate) fn redactor(&self) -> &Redactor {
+        &self.redactor
     }
 
     /// The start of what somebody said, without secrets, to be shown.

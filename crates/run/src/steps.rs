@@ -25,13 +25,13 @@ use proctor_core::suite::step::{Action, Step};
 use proctor_core::suite::template::Template;
 use proctor_core::suite::{Extension, Server};
 use proctor_core::verdict::Verdict;
-use tempfile::TempDir;
 use tokio::task::JoinSet;
 
 pub use self::environment::MODEL_KEYS;
 use self::note::Note;
 use crate::client::{Client, ConnectOptions};
 use crate::process::Lingering;
+use crate::scratch::Scratch;
 
 /// How long a step may take that says nothing of it.
 const STEP_TIMEOUT: Duration = Duration::from_mins(5);
@@ -62,7 +62,7 @@ pub struct Steps {
     options: StepsOptions,
     values: Values,
     /// Inline scripts, for as long as one of them may run.
-    scripts: Option<TempDir>,
+    scripts: Option<Scratch>,
     written: usize,
     /// Scripts that may have left something running.
     lingering: Vec<Lingering>,

@@ -4,12 +4,16 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use proctor_core::redact::{self, Redactor};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// How much of the end is kept.
-const KEPT: usize = 64 * 1024;
+/// How much of the end is shown.
+const SHOWN: usize = 64 * 1024;
 
-/// The rest of a longer line is worth more than what it may give away.
+/// How much is kept: a secret that starts before the end that is shown is known as one.
+const KEPT: usize = SHOWN + redact::LONGEST;
+
+/// What is left of a longer line that was cut is shown.
 const LONGEST_LINE: usize = 16 * 1024;
 
 /// The end of what a stream has said so far. Clones share it.
@@ -24,32 +28,36 @@ struct Kept {
 }
 
 impl Tail {
-    /// The end as text. Bytes that are no UTF-8 become U+FFFD. What is left of a line, or else of a
-    /// character, that was cut at the front is left out: half a secret is not known for what it is.
-    pub fn text(&self) -> String {
-        let kept = self.lock();
-        let is_cut = kept.end.len() == KEPT;
-        let rest_of_line = kept
-            .end
-            .iter()
-            .take(LONGEST_LINE)
-            .position(|byte| *byte == b'\n');
-        let rest_of_character = kept.end.iter().take(3);
-        let rest_of_character = rest_of_character.take_while(|byte| **byte & 0xC0 == 0x80);
-        let skipped = match rest_of_line {
-            _ if !is_cut => 0,
-            Some(end) => end + 1,
-            None => rest_of_character.count(),
+    /// The end as text, from which secrets have been taken.
+    pub fn redacted(&self, redactor: &Redactor) -> String {
+        redactor.text(&self.text(redactor)).into_owned()
+    }
+
+    /// The end as text. Bytes that are no UTF-8 become U+FFFD. It never starts inside a secret that
+    /// the redactor knows: half of one would be shown. What is left of a line, or else of a character,
+    /// that was cut at the front is left out too.
+    pub fn text(&self, redactor: &Redactor) -> String {
+        let kept = Vec::from(self.lock().end.clone());
+        let Some(before) = kept.len().checked_sub(SHOWN).filter(|before| *before > 0) else {
+            return String::from_utf8_lossy(&kept).into_owned();
         };
-        let bytes: Vec<u8> = kept.end.iter().skip(skipped).copied().collect();
-        String::from_utf8_lossy(&bytes).into_owned()
+        let end = &kept[redactor.cut(&kept, before)..];
+        let mut first_line = end.iter().take(LONGEST_LINE);
+        let skipped = match first_line.position(|byte| *byte == b'\n') {
+            Some(newline) => newline + 1,
+            None => {
+                let rest = end.iter().take(3);
+                rest.take_while(|byte| **byte & 0xC0 == 0x80).count()
+            }
+        };
+        String::from_utf8_lossy(&end[skipped..]).into_owned()
     }
 
     /// The end as text, after a line that says how much came before it, if anything did.
-    pub fn text_and_gap(&self) -> String {
-        let text = self.text();
+    pub fn text_and_gap(&self, redactor: &Redactor) -> String {
+        let text = self.text(redactor);
         let total = self.lock().total;
-        if total <= KEPT as u64 {
+        if total <= SHOWN as u64 {
             return text;
         }
         let left_out = total.saturating_sub(text.len() as u64);
@@ -57,8 +65,8 @@ impl Tail {
     }
 
     /// The end as text, like `text_and_gap`, and starts anew.
-    pub fn take(&self) -> String {
-        let text = self.text_and_gap();
+    pub fn take(&self, redactor: &Redactor) -> String {
+        let text = self.text_and_gap(redactor);
         *self.lock() = Kept::default();
         text
     }
@@ -81,7 +89,7 @@ impl Tail {
 
 /// Reads until the end of the stream, for several tails. A stream that fails has ended.
 pub async fn drain(mut stream: impl AsyncRead + Unpin, tails: &[Tail]) {
-    let mut chunk = vec![0; KEPT];
+    let mut chunk = vec![0; SHOWN];
     while let Ok(read @ 1..) = stream.read(&mut chunk).await {
         for tail in tails {
             tail.push(&chunk[..read]);
@@ -100,14 +108,14 @@ mod tests {
             for bytes in pushes {
                 tail.push(bytes);
             }
-            assert!(tail.text() == expected, "{pushes:?}");
+            assert!(tail.text(&Redactor::default()) == expected, "{pushes:?}");
         };
-        let full = "x".repeat(KEPT);
+        let full = "x".repeat(SHOWN);
         check(&[], "");
         check(&[b"one\n", b"two\n"], "one\ntwo\n");
         check(&[b"\xff!"], "\u{fffd}!");
         check(&[b"lost", full.as_bytes()], &full);
-        check(&["lost".repeat(KEPT).as_bytes(), full.as_bytes()], &full);
+        check(&["lost".repeat(SHOWN).as_bytes(), full.as_bytes()], &full);
         check(&[full.as_bytes(), b"end"], &(full[3..].to_owned() + "end"));
         check(&["é".as_bytes(), &full.as_bytes()[1..]], &full[1..]);
         check(&[b"half a line\n", &full.as_bytes()[5..]], &full[5..]);
@@ -117,12 +125,33 @@ mod tests {
     fn what_was_left_out_is_counted() {
         let tail = Tail::default();
         tail.push(b"all\n");
-        assert_eq!(tail.text_and_gap(), "all\n");
-        tail.push("line\n".repeat(KEPT).as_bytes());
-        let text = tail.text_and_gap();
+        assert_eq!(tail.text_and_gap(&Redactor::default()), "all\n");
+        tail.push("line\n".repeat(SHOWN).as_bytes());
+        let text = tail.text_and_gap(&Redactor::default());
         let (gap, rest) = text.split_once('\n').unwrap();
-        let left_out = 4 + 5 * KEPT - rest.len();
+        let left_out = 4 + 5 * SHOWN - rest.len();
         assert_eq!(gap, format!("[{left_out} bytes left out]"));
         assert!(rest.starts_with("line\n"));
+    }
+
+    #[test]
+    fn the_end_never_starts_inside_a_secret() {
+        const SECRET: &str = "-----BEGIN-----\n0123456789abcdef\nfedcba9876543210\n-----END-----";
+        let redactor = Redactor::new([("KEY".to_owned(), SECRET.to_owned())]);
+        let escaped = SECRET.replace('\n', "\\u000A");
+        for secret in [SECRET, &escaped] {
+            for cut in (1..secret.len()).step_by(9) {
+                for rest in ["x", "x\n"] {
+                    let tail = Tail::default();
+                    tail.push(b"before it ");
+                    tail.push(secret.as_bytes());
+                    let behind = SHOWN - (secret.len() - cut);
+                    tail.push(&rest.repeat(SHOWN).as_bytes()[..behind]);
+                    let text = tail.redacted(&redactor);
+                    assert!(text.starts_with('x'), "{cut}: {}", &text[..40]);
+                    assert!(text.len() >= behind - 2, "{cut}");
+                }
+            }
+        }
     }
 }

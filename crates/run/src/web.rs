@@ -34,6 +34,10 @@ pub(crate) type Request = http::Request<Incoming>;
 /// What is answered.
 pub(crate) type Response = http::Response<Body>;
 
+/// The address at which a request came in, as an extension of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ServedAt(pub(crate) SocketAddr);
+
 /// An exchange can't go on: its connection is closed without another word.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -112,6 +116,7 @@ where
 {
     // Small messages must not wait for more to go with them; without it they are only slower.
     let _ = stream.set_nodelay(true);
+    let address = stream.local_addr().ok().map(ServedAt);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
@@ -120,7 +125,12 @@ where
         .auto_date_header(false)
         .serve_connection(
             TokioIo::new(stream),
-            service_fn(move |request| Begun::new(serve(request))),
+            service_fn(move |mut request: Request| {
+                if let Some(address) = address {
+                    request.extensions_mut().insert(address);
+                }
+                Begun::new(serve(request))
+            }),
         );
     // How it ended is its client's own doing, or the handler's, which has told whom it concerns.
     let _ = connection.await;

@@ -1,12 +1,15 @@
-//! What is secret in the description of a server: what it is given as a key, by whatever way.
+//! What is secret in the description of a server or a step: what it is given as a key, by whatever way.
 //!
 //! The values are hidden wherever they turn up, also where a server repeats them.
 
 use data_encoding::BASE64;
 use percent_encoding::percent_decode_str;
 use proctor_core::redact::{is_secret_name, secrets_of};
-use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
+use proctor_core::suite::step::Action;
+use proctor_core::suite::step::values::Values;
+use proctor_core::suite::template::Template;
+use proctor_core::suite::{Environment, Server, Suite};
 
 /// Names and values.
 pub(super) fn of_server(server: &Server) -> Vec<(String, String)> {
@@ -26,6 +29,35 @@ pub(super) fn of_server(server: &Server) -> Vec<(String, String)> {
             secrets
         }
     }
+}
+
+/// What the steps of a suite and its extensions are given as keys: in their environment, and in the
+/// headers and addresses of their requests. What is known only in a trial is not known here.
+pub(super) fn of_steps(suite: &Suite, env: &Environment) -> Vec<(String, String)> {
+    let mut values = Values::default();
+    values.env.clone_from(env);
+    let filled = |template: &Template| values.fill(template).ok();
+    let mut secrets: Vec<(String, String)> = Vec::new();
+    let cases = suite.cases.iter();
+    for step in cases.flat_map(|case| case.setup.iter().chain(&case.verify).chain(&case.cleanup)) {
+        match &step.action {
+            Action::Script(script) => {
+                let given = script.env.iter();
+                let given = given.filter_map(|(name, value)| Some((name.clone(), filled(value)?)));
+                secrets.extend(secrets_of(&given.collect()));
+            }
+            Action::Http(http) => {
+                let headers = http.headers.iter();
+                let headers = headers.filter_map(|(name, value)| Some((name, filled(value)?)));
+                secrets.extend(headers.flat_map(|(name, value)| of_header(name, &value)));
+                secrets.extend(filled(&http.url).iter().flat_map(|url| of_address(url)));
+            }
+            Action::Judge(_) | Action::CallTool(_) | Action::Extension { .. } => {}
+        }
+    }
+    let extensions = suite.extensions.iter();
+    secrets.extend(extensions.flat_map(|extension| secrets_of(&extension.env)));
+    secrets
 }
 
 /// What follows an option such as `--api-key` or `--token=`.

@@ -3,6 +3,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
+use proctor_core::redact::Redactor;
 use proctor_run::process::{Ended, SpawnError};
 use tokio::io::AsyncReadExt;
 
@@ -44,7 +45,7 @@ async fn a_file_that_is_no_program_is_told_by_the_guard() {
         fs::set_permissions(&file, Permissions::from_mode(0o755)).unwrap();
         let mut process = stage.spawn("./tool", &[]).start().unwrap();
         assert_eq!(process.wait().await, Ended::Exited(code));
-        let said = process.stderr_tail();
+        let said = process.stderr_tail(&Redactor::default());
         assert!(said.starts_with("proctor guard: program `"), "{said}");
         assert!(said.contains(expected), "{said}");
         assert_eq!(said.lines().count(), 1, "{said}");

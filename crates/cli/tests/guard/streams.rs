@@ -1,5 +1,6 @@
 //! What goes through the standard streams.
 
+use proctor_core::redact::Redactor;
 use proctor_run::process::Ended;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
@@ -73,7 +74,7 @@ async fn a_flood_on_stderr_is_drained_and_its_end_kept() {
     let mut process = stage.script(flood);
     process.stdin = None;
     assert_eq!(process.wait().await, Ended::Exited(1));
-    let tail = process.stderr_tail();
+    let tail = process.stderr_tail(&Redactor::default());
     assert_eq!(tail.len(), 64 * 1024);
     assert!(tail.ends_with("xxx\nthe end\n"));
 }

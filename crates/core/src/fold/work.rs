@@ -196,6 +196,8 @@ pub(crate) struct WorkFold {
     is_judging: bool,
     /// For whom the questions are that have no reply yet.
     purposes: HashMap<u64, Purpose>,
+    /// Which questions were answered from an earlier record, and whether they differ.
+    replays: HashMap<u64, bool>,
 }
 
 impl Work {
@@ -216,6 +218,7 @@ impl WorkFold {
             last_at: None,
             is_judging: false,
             purposes: HashMap::new(),
+            replays: HashMap::new(),
         }
     }
 
@@ -275,11 +278,7 @@ impl WorkFold {
                     external.ended = Some(ended.clone());
                 }
             }
-            What::Replayed { ask, drifted } => {
-                let asked = self.asked(*ask);
-                asked.replayed += 1;
-                asked.drifted += u32::from(*drifted);
-            }
+            What::Replayed { ask, drifted } => self.replayed(*ask, *drifted),
             What::StepEnded(step) => self.step(step, blobs)?,
             What::Graded(graded) => self.graded(graded),
             What::Unknown(_) => self.work.unknown += 1,
@@ -301,6 +300,19 @@ impl WorkFold {
             self.work.began_at = at;
         }
         self.last_at = Some(at);
+    }
+
+    /// Counts a reply that was replayed. That its question differs may be known only later, and is told
+    /// once more then.
+    fn replayed(&mut self, ask: u64, drifted: bool) {
+        let known = self.replays.insert(ask, drifted);
+        let had_drifted = known == Some(true);
+        if had_drifted {
+            self.replays.insert(ask, true);
+        }
+        let asked = self.asked(ask);
+        asked.replayed += u32::from(known.is_none());
+        asked.drifted += u32::from(drifted && !had_drifted);
     }
 
     /// The work, whose last phase lasts until the last event.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::event::{
-    ConnectionId, Direction, Frame, RunEnded, RunStarted, TrialEnded, TrialStarted, What,
+    Body, ConnectionId, Direction, Frame, RunEnded, RunStarted, TrialEnded, TrialStarted, What,
 };
 use crate::redact::Redactor;
 
@@ -58,6 +58,17 @@ pub struct TrialWriter {
     started_at: u64,
     /// The bytes of the blobs that this trial refers to.
     blob_bytes: u64,
+}
+
+/// Where the large bodies of a run are kept.
+#[derive(Debug, Clone)]
+pub struct Bodies(Arc<Shared>);
+
+impl Bodies {
+    /// Redacts and keeps these bytes.
+    pub fn keep(&self, bytes: &[u8]) -> Result<Body, RecordError> {
+        self.0.body(bytes)
+    }
 }
 
 impl RunWriter {
@@ -229,6 +240,20 @@ impl TrialWriter {
             direction,
             body,
         };
+        self.write(at, What::Frame(frame), blob_bytes)
+    }
+
+    /// Where a body of so many bytes can be redacted and kept, while others write to the trial.
+    pub fn bodies(&self, bytes: usize) -> Result<Bodies, RecordError> {
+        if bytes <= MAX_FRAME {
+            self.check_room(bytes as u64)?;
+        }
+        Ok(Bodies(self.shared.clone()))
+    }
+
+    /// Writes what went over a connection, which [`Bodies`] keep already.
+    pub fn append_kept_frame(&mut self, at: u64, frame: Frame) -> Result<u64, RecordError> {
+        let blob_bytes = blob_bytes(&frame.body);
         self.write(at, What::Frame(frame), blob_bytes)
     }
 

@@ -3,60 +3,12 @@
 //! A secret is looked for in text, and text knows nothing of tokens: a number that is a secret, or
 //! one that starts inside an escape, would leave broken JSON behind.
 
-use std::ops::Range;
-
 use serde::de::IgnoredAny;
 
 /// Whether the bytes are one JSON document, an object or a list.
 pub(super) fn is_valid(bytes: &[u8]) -> bool {
     matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'['))
         && serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
-}
-
-/// The range, grown so that it does not start or end inside an escape such as `\n` or `\u0041`.
-pub(super) fn whole_escapes(bytes: &[u8], range: Range<usize>, from: usize) -> Range<usize> {
-    let Range { mut start, mut end } = range;
-    let earliest = start.saturating_sub(5).max(from);
-    // An escape that reaches into the range: `\` right before it, or `\u` with some of its digits.
-    for at in (earliest..start).rev() {
-        if bytes[at] == b'\\' && backslashes_before(bytes, at, from).is_multiple_of(2) {
-            let length = escape_length(&bytes[at..]);
-            if at + length > start {
-                start = at;
-            }
-            break;
-        }
-    }
-    let last = end - 1;
-    if bytes[last] == b'\\' && backslashes_before(bytes, last, start).is_multiple_of(2) {
-        end = (last + escape_length(&bytes[last..]))
-            .max(end)
-            .min(bytes.len());
-    }
-    start..end
-}
-
-fn backslashes_before(bytes: &[u8], at: usize, from: usize) -> usize {
-    bytes[from..at]
-        .iter()
-        .rev()
-        .take_while(|b| **b == b'\\')
-        .count()
-}
-
-/// The length of an escape in JSON, as far as it is one.
-fn escape_length(escape: &[u8]) -> usize {
-    match escape.get(1) {
-        Some(b'u') => {
-            2 + escape[2..]
-                .iter()
-                .take(4)
-                .take_while(|b| b.is_ascii_hexdigit())
-                .count()
-        }
-        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => 2,
-        _ => 1,
-    }
 }
 
 /// Redacts valid JSON token by token. Order, duplicate keys and blanks stay.

@@ -57,8 +57,19 @@ impl Shapes {
         }
     }
 
+    /// Every shape of a text, in order.
+    pub(super) fn find_all(&self, bytes: &[u8]) -> Vec<Replacement> {
+        let mut at = 0;
+        let next = || {
+            let found = self.find(bytes, at)?;
+            at = found.range.end;
+            Some(found)
+        };
+        std::iter::from_fn(next).collect()
+    }
+
     /// The first shape at or behind `from`.
-    pub(super) fn find(&self, bytes: &[u8], from: usize) -> Option<Replacement> {
+    fn find(&self, bytes: &[u8], from: usize) -> Option<Replacement> {
         let shapes = SHAPES.as_ref()?;
         let mut at = from;
         // Most texts have none, and to find that out needs no groups.

@@ -59,6 +59,49 @@ fn a_secret_is_replaced_in_every_form() {
 }
 
 #[test]
+fn any_character_of_a_secret_may_be_an_escape() {
+    const KEY: &str = "aB3+/=😀%41 z9";
+    let redactor = Redactor::new([("KEY".to_owned(), KEY.to_owned())]);
+    for text in [
+        r"aB3\u002B/\u003d😀%41 z9",
+        r"aB3\u002b\/\u003D😀%41 z9",
+        r"\u0061B\u0033+/=\uD83D\uDe00%41 z9",
+        r"aB3\\u002B\\/=\\ud83d\\ude00%41 z9",
+        r"aB3\\\\u002B\\\\/=😀%41 z9",
+        r"aB3\x2b\x2F=😀\u002541\u0020z9",
+        "%61B3%2b%2F%3d%F0%9f%98%80%2541%20z9",
+        "aB3%2B/=%F0%9F%98%80%2541+z9",
+        "aB3%2B%2F%3D%F0%9F%98%80%2541+z%39",
+        r"aB3\u00252B/=\uD83D\uDE00%2541%20z9",
+        "aB3%5Cu002B%5C/=%F0%9F%98%80%2541%20z9",
+        "aB3%252B%252F%253D%25F0%259F%2598%2580%252541%2520z9",
+        "6142332b2f3df09f9880253431207a39",
+        "6142332B2F3DF09F9880253431207A39",
+        r"6142332b2f3d\u006609f9880253431207a39",
+        "YUIzKy898J%2BYgCU0MSB6OQ%3D%3D",
+        r"YUIzKy898J\u002BYgCU0MSB6OQ\u003D\u003d",
+    ] {
+        assert_eq!(redactor.text(text), "[redacted:KEY]", "{text}");
+        let around = format!("a {text}, b");
+        assert_eq!(redactor.text(&around), "a [redacted:KEY], b", "{text}");
+    }
+}
+
+#[test]
+fn what_looks_like_a_key_is_seen_through_escapes() {
+    let check = |text: &str, expected: &str| assert_eq!(Redactor::default().text(text), expected);
+    check(
+        r#"{"a":"Bearer 0123456789abcdefgh\u002Bijklm\u003d"}"#,
+        r#"{"a":"Bearer [redacted:authorization]"}"#,
+    );
+    check(
+        r#"{"a":"{\"x-api-key\":\"abc123\u002Bdef\"}"}"#,
+        r#"{"a":"{\"x-api-key\":\"[redacted:authorization]\"}"}"#,
+    );
+    check(r"\u0073k-proj-abcDEF0123456789abcd!", "[redacted:token]!");
+}
+
+#[test]
 fn a_secret_is_replaced_inside_larger_base64() {
     for before in ["", "u", "us", "use"] {
         for after in ["", ":", ": ", ": x"] {
@@ -351,6 +394,12 @@ fn hostile_text_takes_no_longer_than_other_text() {
         "\\",
         "[redacted:",
         "eyJaaaaaa.",
+        "\\u0041",
+        "\\\\",
+        "%25",
+        "\\u0025",
+        "\\\\u005c",
+        "%",
     ] {
         let text = part.repeat(1_000_000 / part.len());
         redactor().text(&text);
@@ -360,6 +409,22 @@ fn hostile_text_takes_no_longer_than_other_text() {
 fn secret() -> impl Strategy<Value = String> {
     // The ends are no letters of an escape, so that no form is found where none was written.
     "[XYZ][ -~äß漢]{8,20}[XYZ]"
+}
+
+/// A character as an encoder of JSON may write it.
+fn escaped(c: char, way: u8) -> String {
+    let unit = |unit: &u16| match way {
+        1 => format!("\\u{unit:04x}"),
+        _ => format!("\\u{unit:04X}"),
+    };
+    match (c, way) {
+        ('/', 0) => "\\/".to_owned(),
+        (_, 1 | 2) => c.encode_utf16(&mut [0; 2]).iter().map(unit).collect(),
+        _ => {
+            let quoted = Value::from(c.to_string()).to_string();
+            quoted[1..quoted.len() - 1].to_owned()
+        }
+    }
 }
 
 proptest! {
@@ -377,6 +442,33 @@ proptest! {
         let inner: Vec<String> = serde_json::from_str(&redacted).unwrap();
         let value: Value = serde_json::from_str(&inner[0]).unwrap();
         prop_assert!(!value.as_str().unwrap().contains(&secret));
+    }
+
+    #[test]
+    fn a_secret_never_survives_escapes(
+        secret in secret(),
+        ways in proptest::collection::vec(0..6_u8, 24),
+        before in "[ -~ö]{0,9}",
+        after in "[ -~ö]{0,9}",
+        layers in 0..3,
+    ) {
+        let redactor = Redactor::new([("NAME".to_owned(), secret.clone())]);
+        let mut json: String = secret.chars().zip(ways.iter().cycle()).map(|(c, way)| escaped(c, *way)).collect();
+        for _ in 0..layers {
+            let quoted = serde_json::to_string(&json).unwrap();
+            json = quoted[1..quoted.len() - 1].to_owned();
+        }
+        let text = format!("{}{json}{}", Value::from(before.clone()), Value::from(after.clone()));
+        let redacted = redactor.text(&text).into_owned();
+        prop_assert!(redacted.contains("[redacted:NAME]"), "{} of {}", redacted, text);
+        prop_assert!(!redacted.contains(&json), "{}", redacted);
+        let percent: String = secret.bytes().zip(ways.iter().cycle()).map(|(byte, way)| match way {
+            0..=2 if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+            3 => format!("%{byte:02x}"),
+            _ => format!("%{byte:02X}"),
+        }).collect();
+        let redacted = redactor.text(&percent).into_owned();
+        prop_assert_eq!(redacted, "[redacted:NAME]");
     }
 
     #[test]

@@ -167,18 +167,51 @@ fn a_trial_that_is_not_there_is_none() {
     }
 }
 
+/// A question to a judge, whose rules tell what is random in it.
+fn judged(token: &str, said: &str) -> Request {
+    Request {
+        system: Some(format!(
+            "between <<<{token} begin NAME>>>; {token} is random"
+        )),
+        ..request(
+            0,
+            &format!("<<<{token} begin answer>>>\n{said}\n<<<{token} end answer>>>"),
+        )
+    }
+}
+
 #[test]
 fn boundaries_of_judges_do_not_count() {
-    let with = |token: &str| {
-        request(
-            0,
-            &format!("between {token}: <<<{token} begin answer>>>\nx\n<<<{token} end>>>"),
-        )
-    };
     let (one, other) = ("0".repeat(32), "f".repeat(32));
-    assert_eq!(digest(&with(&one)), digest(&with(&other)));
-    assert_ne!(digest(&with(&one)), digest(&with("0123")));
+    assert_eq!(digest(&judged(&one, "x")), digest(&judged(&other, "x")));
+    assert_ne!(digest(&judged(&one, "x")), digest(&judged(&other, "y")));
+    assert_ne!(digest(&judged(&one, "x")), digest(&judged("0123", "x")));
     assert_ne!(digest(&request(0, "<<<é a")), digest(&request(0, "<<<é b")));
+}
+
+#[test]
+fn what_only_looks_like_a_boundary_counts() {
+    let (one, other) = ("0".repeat(32), "f".repeat(32));
+    let said = |token: &str| format!("<<<{token} begin answer>>>");
+    let agent = |token: &str| digest(&request(0, &said(token)));
+    assert_ne!(agent(&one), agent(&other));
+    let token = "a".repeat(32);
+    let judge = |shown: &str| digest(&judged(&token, &said(shown)));
+    assert_ne!(judge(&one), judge(&other));
+}
+
+/// One pass for each token took 107 s of these.
+#[test]
+fn a_question_full_of_boundaries_is_read_once() {
+    let look_alikes = |from: u32| -> String {
+        let line = |n: u32| format!("<<<{n:032x} begin answer>>>\n");
+        (from..from + 500_000 / 52).map(line).collect()
+    };
+    let all: String = (0..6).map(|part| look_alikes(part * 10_000)).collect();
+    let mut asked = judged(&"a".repeat(32), &all);
+    // Even where they are tokens.
+    asked.system = Some(all);
+    assert_eq!(digest(&asked).len(), 64);
 }
 
 #[test]
@@ -207,4 +240,90 @@ fn an_outline_is_of_tools_and_calls() {
     assert_eq!(one, outline(&with("a", "a", "tuesday")));
     assert_ne!(one, outline(&with("b", "a", "monday")));
     assert_ne!(one, outline(&with("a", "b", "monday")));
+}
+
+/// A trial of an external agent that lists the tools of its server and calls one.
+fn told(prompt: &str, tool: &serde_json::Value, result: &str) -> Vec<What> {
+    let conn = crate::event::ConnectionId(1);
+    let frame = |direction, message: serde_json::Value| {
+        What::Frame(crate::event::Frame {
+            conn,
+            exchange: None,
+            direction,
+            body: Body::Text(message.to_string()),
+        })
+    };
+    use crate::event::Direction::{ToClient, ToServer};
+    let call = json!({"name": "echo", "arguments": {"text": "hi"}});
+    let content =
+        json!({"content": [{"type": "text", "text": result}], "_meta": {"at": result.len()}});
+    let mut events = vec![
+        What::Prompted {
+            text: Body::Text(prompt.to_owned()),
+        },
+        What::ConnectionOpened(crate::event::ConnectionOpened {
+            conn,
+            server: "ev".to_owned(),
+            actor: crate::event::Actor::Agent,
+            transport: crate::event::Wire::Stdio,
+            target: String::new(),
+        }),
+        frame(
+            ToServer,
+            json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}),
+        ),
+        frame(
+            ToClient,
+            json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": [tool]}}),
+        ),
+        frame(
+            ToServer,
+            json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}),
+        ),
+        frame(
+            ToClient,
+            json!({"jsonrpc": "2.0", "id": 2, "result": content}),
+        ),
+    ];
+    events.extend(exchange(7, Purpose::Agent, &request(0, "x"), 0, "y"));
+    events
+}
+
+#[test]
+fn what_an_external_agent_is_told_is_compared() {
+    let tool = json!({"name": "echo", "description": "says it", "inputSchema": {"type": "object"}});
+    let surroundings = |events: Vec<What>| {
+        let (_folder, cassette) = recorded(events);
+        let found = cassette.surroundings("case", "agent", 1).unwrap();
+        found.expect("the trial is there")
+    };
+    let then = surroundings(told("do it", &tool, "hi"));
+    assert_eq!(then.asks, [7]);
+    let check =
+        |prompt: &str, tool: &serde_json::Value, result: &str, task: &[&str], results: &[&str]| {
+            let drift = then.drift(&surroundings(told(prompt, tool, result)));
+            assert_eq!(drift.of_task, task);
+            assert_eq!(drift.of_results, results);
+            assert_eq!(drift.is_none(), task.is_empty() && results.is_empty());
+        };
+    check("do it", &tool, "hi", &[], &[]);
+    check("do that", &tool, "hi", &["the prompt has changed"], &[]);
+    let changed = ["the tool `ev.echo` has changed"];
+    for (key, value) in [
+        ("description", json!("says it twice")),
+        (
+            "inputSchema",
+            json!({"type": "object", "required": ["text"]}),
+        ),
+    ] {
+        let mut other = tool.clone();
+        other[key] = value;
+        check("do it", &other, "hi", &changed, &[]);
+    }
+    let mut other = tool.clone();
+    other["name"] = json!("say");
+    let renamed = ["the tool `ev.say` is new", "the tool `ev.echo` is gone"];
+    check("do it", &other, "hi", &renamed, &[]);
+    let result = ["the result of `ev.echo` has changed"];
+    check("do it", &tool, "ho", &[], &result);
 }

@@ -10,6 +10,7 @@ use super::script_file::{
 };
 use super::{Answer, CallArguments, Fault, Rule, Says, Script, When};
 use crate::decode::{Context, Text};
+use crate::json;
 use crate::model::Stop;
 use crate::pattern::Pattern;
 use crate::problem::{Code, Located, Problem, Span};
@@ -160,6 +161,9 @@ impl OneReply<'_, '_> {
     fn malformed(&self, written: &Located<Text>) -> Option<CallArguments> {
         let text = written.value.0.clone();
         let reason = match serde_json::from_str::<Value>(&text) {
+            Ok(Value::Object(_)) if json::repeats_a_key(text.as_bytes()) => {
+                "a key is there twice".to_owned()
+            }
             Ok(Value::Object(_)) => {
                 let problem = Problem::error(Code::Value, "this is a JSON object, as it should be");
                 self.cx.report(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::event::{Blame, FindingKind, Outcome, TrialStarted, Wire};
+use crate::event::{Blame, ConnectionId, FindingKind, Outcome, TrialStarted, Wire};
 use crate::excerpt::excerpt;
 use crate::fold::{Asked, Work, WorkFold};
 use crate::model::Usage;
@@ -160,7 +160,10 @@ pub(super) fn read(run: &RunReader, file: &TrialFile) -> Result<Read, RecordErro
     let work = fold.finish();
     let mut findings: BTreeMap<String, Found> = BTreeMap::new();
     for finding in &work.findings {
-        let server = work.server(finding.conn).unwrap_or_default();
+        let server = match finding.conn {
+            ConnectionId::NONE => "models",
+            conn => work.server(conn).unwrap_or_default(),
+        };
         let kinds = findings.entry(server.to_owned()).or_default();
         kinds.entry(finding.kind).or_default().add(FoundKind {
             count: finding.count.max(1),

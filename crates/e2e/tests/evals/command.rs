@@ -12,8 +12,8 @@ const MODEL: &str =
   - reply: {text: 'the sum is {result}'}
 ";
 
-const JUDGE: &str = "  - when: {mustCall: verdict, user: 'the sum is'}
-    reply: {calls: [{tool: verdict, arguments: {reason: told, evidence: ['the sum is'], verdict: pass}}]}
+const JUDGE: &str = "  - when: {mustCall: verdict, user: 'the sum is 3'}
+    reply: {calls: [{tool: verdict, arguments: {reason: told, evidence: ['the sum is 3'], verdict: pass}}]}
   - reply: {calls: [{tool: verdict, arguments: {reason: no idea, evidence: [], verdict: unknown}}]}
 ";
 

@@ -165,7 +165,7 @@ async fn e21_what_the_server_asks_for_in_a_call_is_part_of_it() {
             let evals = json!([
                 eval("exact", &input, &expected(3)),
                 eval("other", &input, &expected(4)),
-                eval("judged", &input, &rubric(r#"there is [{"sum":3}]"#)),
+                eval("judged", &input, &rubric(r#"there is [3 {"sum":3}]"#)),
             ]);
             let words = ["--mode", "asks-client=elicitation"];
             let mut stage = Stage::new(&evals, wire, era, &words);
@@ -185,7 +185,7 @@ async fn e22_a_judge_gets_content_structured_content_and_is_error() {
             eval(
                 "structured",
                 &calls("add", &json!({"a": 1, "b": 2})),
-                &rubric(r#"there is [{"sum":3}]"#)
+                &rubric(r#"there is [3 {"sum":3}]"#)
             ),
             eval(
                 "error",

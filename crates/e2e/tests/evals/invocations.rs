@@ -9,7 +9,7 @@ use crate::stage::{SHIP, Stage};
 const MODEL: &str = "
   - when: {prompt: 'two calls'}
     reply:
-      text: Both.
+      text: Both of them.
       calls:
         - {tool: add, arguments: {a: 1, b: 9007199254740993, more: {deep: [1, 2]}}}
         - {tool: echo, arguments: {text: hi}}
@@ -173,7 +173,7 @@ async fn e20_e27_a_judge_gets_the_whole_answer_and_is_named() {
         eval(
             "pass",
             &asks("invocation", "two calls"),
-            &rubric("there is [Both.]")
+            &rubric("there is [Both of them.]")
         ),
         eval(
             "call",

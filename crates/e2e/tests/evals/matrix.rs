@@ -172,7 +172,7 @@ const MODEL: &str = "
 ";
 const JUDGE: &str = "
   - when: {mustCall: verdict, user: 'echoes (hello)'}
-    reply: {calls: [{tool: verdict, arguments: {reason: It does., evidence: ['{match.1}'], verdict: pass}}]}
+    reply: {calls: [{tool: verdict, arguments: {reason: It does., evidence: ['\"text\":\"{match.1}\"'], verdict: pass}}]}
   - when: {mustCall: verdict, user: 'echoes bye'}
     reply: {calls: [{tool: verdict, arguments: {reason: It does not., evidence: [], verdict: fail}}]}
 ";

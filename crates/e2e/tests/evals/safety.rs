@@ -28,7 +28,7 @@ const MODEL: &str = "
 ";
 const JUDGE: &str = "
   - when: {user: 'SENTINEL-PASS'}
-    reply: {calls: [{tool: verdict, arguments: {reason: SENTINEL-REASON, evidence: [hello], verdict: pass}}]}
+    reply: {calls: [{tool: verdict, arguments: {reason: SENTINEL-REASON, evidence: ['\"text\":\"hello\"'], verdict: pass}}]}
   - when: {user: 'SENTINEL-FAIL'}
     reply: {calls: [{tool: verdict, arguments: {reason: SENTINEL-REASON, evidence: [], verdict: fail}}]}
 ";
@@ -218,7 +218,7 @@ async fn e32_prompts_are_data_too() {
         stage
             .environment
             .insert("SECRET_VALUE".to_owned(), "expanded".to_owned());
-        stage.model = "  - reply: {text: hello}\n";
+        stage.model = "  - reply: {text: '\"text\":\"hello\"'}\n";
         stage.judge = JUDGE;
         let ran = stage.run().await;
         for level in ["invocation", "scenario"] {

@@ -8,13 +8,13 @@ use crate::stage::Stage;
 
 const WALKER: &str = "
   - when: {prompt: 'for ever'}
-    reply: {text: Again., calls: [{tool: echo, arguments: {text: again}}]}
+    reply: {text: Once more, please., calls: [{tool: echo, arguments: {text: again}}]}
   - when: {prompt: 'twice', results: 2}
     reply: {text: Done it twice.}
   - when: {prompt: 'twice'}
     reply: {calls: [{tool: echo, arguments: {text: once}}]}
   - when: {prompt: 'refuse'}
-    reply: {refuse: I must not.}
+    reply: {refuse: I must not do that.}
 ";
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn e23_a_scenario_is_judged_on_all_of_it_and_the_limit_is_a_note() {
         eval(
             "refused",
             &asks("scenario", "refuse"),
-            &rubric("there is [I must not.]")
+            &rubric("there is [I must not do that.]")
         ),
     ]);
     let mut stage = Stage::plain(&evals, &[]);
@@ -93,7 +93,7 @@ async fn e33_tokens_end_a_scenario() {
     let evals = json!([eval(
         "x",
         &asks("scenario", "for ever"),
-        &rubric("there is [Again.]")
+        &rubric("there is [Once more, please.]")
     )]);
     let mut stage = Stage::plain(&evals, &[]);
     stage.model = WALKER;

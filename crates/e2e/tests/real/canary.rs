@@ -8,6 +8,7 @@ use std::process::Command;
 
 use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD};
 use proctor_e2e::session::{Seen, Session};
+use proctor_e2e::suite::Suite;
 use proctor_e2e::{Fixture, fixture};
 
 const NAME: &str = "CANARY_API_KEY";
@@ -43,6 +44,19 @@ impl Canary {
         forms.push(("JSON in JSON".to_owned(), twice.trim_matches('"').into()));
         forms.push(("JSON".to_owned(), json.into()));
         forms.push(("percent".to_owned(), percent(&secret).into()));
+        let bytes = secret.bytes();
+        let every: String = bytes.map(|byte| format!("%{byte:02x}")).collect();
+        forms.push(("percent for every byte".to_owned(), every.into()));
+        let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+        forms.push(("HEX".to_owned(), hex.to_uppercase().into()));
+        forms.push(("hex".to_owned(), hex.into()));
+        for (name, escaped) in escaped(&secret) {
+            forms.push((
+                format!("{name} in JSON"),
+                escaped.replace('\\', r"\\").into(),
+            ));
+            forms.push((name.to_owned(), escaped.into()));
+        }
         for before in 0..3 {
             // The characters that are the same whatever stands around the secret.
             let mut bytes = vec![b' '; before];
@@ -111,6 +125,28 @@ impl Canary {
             );
         }
     }
+}
+
+/// As encoders of JSON may write it: any character as an escape, in any case.
+fn escaped(secret: &str) -> Vec<(&'static str, String)> {
+    let lower = |c: char| format!("\\u{:04x}", u32::from(c));
+    let upper = |c: char| format!("\\u{:04X}", u32::from(c));
+    let some = |(at, c): (usize, char)| match at % 3 {
+        0 => upper(c),
+        _ => match serde_json::to_string(&c).unwrap().trim_matches('"') {
+            "" => "\\\"".to_owned(),
+            "/" => "\\/".to_owned(),
+            text => text.to_owned(),
+        },
+    };
+    vec![
+        ("escapes in lower case", secret.chars().map(lower).collect()),
+        ("escapes in upper case", secret.chars().map(upper).collect()),
+        (
+            "escapes of some",
+            secret.chars().enumerate().map(some).collect(),
+        ),
+    ]
 }
 
 fn percent(text: &str) -> String {
@@ -292,6 +328,8 @@ fn no_part_of_a_secret_is_left_where_a_text_is_cut() {
         // The start of a line that is no message is shown, and the end of stderr.
         r#"printf '%0180d%s\n' 0 "$CANARY_API_KEY"; exit 3"#,
         r#"printf '%s\n' "$CANARY_API_KEY" >&2; head -c 65520 /dev/zero | tr '\0' y >&2; exit 3"#,
+        r#"printf '%s' "$CANARY_API_KEY" >&2; head -c 65516 /dev/zero | tr '\0' y >&2; exit 3"#,
+        r#"printf '%s' "$CANARY_API_KEY" >&2; head -c 65535 /dev/zero | tr '\0' y >&2; exit 3"#,
     ] {
         let session = Session::new(&["tools", "--pass-env", NAME]);
         let seen = canary.in_env(session).on("sh", &["-c", script]).run();
@@ -318,5 +356,76 @@ fn a_secret_in_arguments_that_make_no_sense_is_hidden() {
         assert_eq!(output.status.code(), Some(2));
         canary.look("stdout", &output.stdout);
         canary.look("stderr", &output.stderr);
+    }
+}
+
+/// Writes whatever it is given into its answers, byte for byte.
+const WRITER: &str = r#"
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    method, id = asked.get("method"), json.dumps(asked.get("id"))
+    schema = '{"type":"object"}'
+    said = {
+        "initialize": '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"w","version":"1"}}',
+        "tools/list": '{"tools":[{"name":"show","description":"%s","inputSchema":%s}]}' % (sys.argv[1], schema),
+        "tools/call": '{"content":[{"type":"text","text":"%s"}],"structuredContent":{"value":"%s"}}' % (sys.argv[1], sys.argv[1]),
+    }.get(method)
+    if "id" not in asked:
+        continue
+    if said is None:
+        print('{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no %s"}}' % (id, sys.argv[1]), flush=True)
+    else:
+        print('{"jsonrpc":"2.0","id":%s,"result":%s}' % (id, said), flush=True)
+"#;
+
+#[test]
+fn a_secret_whose_characters_are_escaped_is_hidden_also_where_json_is_decoded() {
+    let rules = "  - when: {results: 0}
+    reply: {calls: [{tool: show, arguments: {}}]}
+  - reply: {text: 'it said {result}'}
+";
+    for canary in canaries() {
+        let forms = escaped(&canary.secret).into_iter();
+        let all: Vec<String> = forms.map(|(_, form)| form).collect();
+        let server = serde_json::json!({"w": {
+            "command": "python3", "args": ["-c", WRITER, all.join(" - ")],
+        }});
+        let suite = Suite::on(rules, &server);
+        suite.task("show-it", &serde_json::json!({}));
+        let out = suite.path("out.json").display().to_string();
+        let checks =
+            serde_json::json!({"assertions": {"toolsUsed": [{"server": "w", "tool": "show"}]}});
+        suite.eval(&serde_json::json!({}), &checks);
+        let session = suite.check(&["-o", "json", "--out", &out]);
+        let seen = canary.in_env(session).run();
+        assert_eq!(seen.code, Some(0), "{}", seen.stderr);
+        let marker = format!("[redacted:{NAME}]");
+        assert!(seen.stdout.contains(&marker), "{}", seen.stdout);
+        canary.check(&seen);
+        canary.look("the result", &fs::read(&out).unwrap());
+    }
+}
+
+#[test]
+fn a_secret_that_a_step_is_given_is_hidden() {
+    let rules = "  - reply: {text: done}\n";
+    for canary in canaries() {
+        let suite = Suite::new(rules, &[]);
+        let script = "printf '%s\\n' \"$STEP_TOKEN\"; printf '%s\\n' \"$STEP_TOKEN\" >&2; exit 1";
+        let step =
+            serde_json::json!({"script": {"inline": script, "env": {"STEP_TOKEN": canary.secret}}});
+        suite.task(
+            "steps",
+            &serde_json::json!({"setup": [step], "verify": [step]}),
+        );
+        // It is not in the environment: that it is a secret is known from the step alone.
+        let seen = suite.check(&["-o", "json"]).run();
+        assert!(
+            seen.stdout.contains("[redacted:STEP_TOKEN]"),
+            "{}",
+            seen.stdout
+        );
+        canary.check(&seen);
     }
 }

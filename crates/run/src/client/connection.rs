@@ -86,7 +86,7 @@ pub(super) async fn farewell(
         Ok(how) => format!("the server {how}"),
         Err(_) => ending(ended),
     };
-    (how, process.stderr_tail())
+    (how, process.stderr_tail(peer.tap().redactor()))
 }
 
 /// Ends a connection, and the process with it, and writes how.
@@ -107,7 +107,8 @@ pub(super) async fn close(peer: &Peer, link: &Link, process: Option<Process>) {
     let (reason, stderr) = match process {
         Some(process) => {
             let stderr = process.stderr();
-            (stop(process).await, Some(stderr.text()))
+            let how = stop(process).await;
+            (how, Some(stderr.redacted(peer.tap().redactor())))
         }
         None => ("was closed".to_owned(), None),
     };

@@ -14,7 +14,7 @@ use super::version::Version;
 use super::{Access, Acp, Adapter, Assignment, Cli, Endpoint};
 use crate::environment::agent_environment;
 use crate::model::tap::Provider;
-use crate::model::{Format, OpenError, Settings};
+use crate::model::{Format, OpenError, Settings, key_variable};
 use crate::program::{self, ProgramError};
 
 /// An agent that is a program of its own, and is there.
@@ -180,6 +180,20 @@ impl External {
     /// Whether its model is reached through the tap.
     pub fn is_tapped(&self) -> bool {
         self.agent.model_tap || self.scripted().is_some()
+    }
+
+    /// Whether it can be told where its model is, as the tap needs.
+    pub fn can_be_tapped(&self) -> bool {
+        self.format().is_some()
+    }
+
+    /// Whether it ends at `maxTurns` by itself, and says that it did: Claude Code is known to, on both
+    /// of its ways. Others stop quietly, or answer what they have.
+    pub fn keeps_to_max_turns(&self) -> bool {
+        matches!(
+            self.adapter(),
+            Some(Adapter::Cli(Cli::ClaudeCode) | Adapter::Acp(Acp::Preset("claude-acp")))
+        )
     }
 
     /// In whose words it asks a model that it is told of; `None` if it can't be told.
@@ -399,6 +413,36 @@ impl External {
         }
         Ok(access)
     }
+}
+
+/// The URL that an agent's file names for its model, and the variable whose key is sent there, though
+/// the file names none: whoever wrote the file gets the user's usual key.
+pub fn sent_key<'a>(agent: &'a Agent, env: &Environment) -> Option<(&'a str, String)> {
+    let AgentKind::Builtin {
+        model,
+        base_url: Some(url),
+        api_key_variable: None,
+        ..
+    } = &agent.kind
+    else {
+        return None;
+    };
+    let settings = Settings {
+        base_url: Some(url),
+        ..Settings::of(env)
+    };
+    let sent = |format: Format| key_variable(format, "", &settings).ok().flatten();
+    let external = Adapter::of(agent).map(|_| External::unchecked(agent));
+    let variable = match external {
+        Some(external) if external.scripted().is_some() => None,
+        Some(external) if external.agent.model_tap => sent(external.format()?),
+        Some(external) => {
+            let is_set = |name: &String| env.get(name).is_some_and(|key| !key.trim().is_empty());
+            external.key_variables().into_iter().find(is_set)
+        }
+        None => sent(format_of(model.as_ref()?.provider)?),
+    };
+    Some((url, variable?))
 }
 
 /// What is spoken to the models of a provider.

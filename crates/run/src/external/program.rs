@@ -157,7 +157,9 @@ impl Post<'_> {
         let stderr = Some(&stderr[from..]).filter(|text| !text.trim().is_empty());
         self.recorder.record(What::AgentEnded(AgentEnded {
             how: ended.to_string(),
-            usage: told.usage,
+            usage: told
+                .usage
+                .map(|usage| self.recorder.believed_usage("the agent", usage)),
             turns: told.turns,
             stderr: stderr.map(str::to_owned),
         }));
@@ -270,7 +272,7 @@ pub(crate) async fn run(
     } else {
         process.wait().await
     };
-    let stderr = stderr.text();
+    let stderr = stderr.redacted(post.recorder.redactor());
     let told = reader.end(ended, &stderr);
     post.ended(ended, &told, &stderr);
     Ok(told)

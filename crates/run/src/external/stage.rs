@@ -5,18 +5,13 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use tempfile::TempDir;
-
-/// How often, and after which pauses, a folder is removed that somebody still writes to.
-const ATTEMPTS: u32 = 20;
-const PAUSE: Duration = Duration::from_millis(200);
+use crate::scratch::Scratch;
 
 /// A folder and a home, which are removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Stage {
-    root: Option<TempDir>,
+    root: Option<Scratch>,
     pub(crate) folder: PathBuf,
     pub(crate) home: PathBuf,
     /// For what is in nobody's way: some agents leave things in the user's.
@@ -25,16 +20,9 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn new() -> io::Result<Self> {
-        let root = tempfile::Builder::new()
-            .prefix("proctor-agent-")
-            .tempdir()?;
-        // Programs compare the path that they are told with the one that they find.
-        let path = root.path().canonicalize()?;
-        let (folder, home) = (path.join("work"), path.join("home"));
-        fs::create_dir(&folder)?;
-        fs::create_dir(&home)?;
-        let temporary = path.join("tmp");
-        fs::create_dir(&temporary)?;
+        let root = Scratch::new()?;
+        let (folder, home) = (root.folder("work")?, root.folder("home")?);
+        let temporary = root.folder("tmp")?;
         Ok(Self {
             root: Some(root),
             folder,
@@ -64,26 +52,7 @@ impl Stage {
     pub(crate) async fn clear(mut self) {
         if let Some(root) = self.root.take() {
             // A panic in there leaves a folder behind, and nothing else.
-            let _ = tokio::task::spawn_blocking(move || remove(root)).await;
-        }
-    }
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        if let Some(root) = self.root.take() {
-            remove(root);
-        }
-    }
-}
-
-/// Removes a folder. What was just ended may still be writing there.
-fn remove(root: TempDir) {
-    let root = root.keep();
-    for _ in 0..ATTEMPTS {
-        match fs::remove_dir_all(&root) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => std::thread::sleep(PAUSE),
-            _ => return,
+            let _ = tokio::task::spawn_blocking(move || drop(root)).await;
         }
     }
 }

@@ -55,7 +55,7 @@ pub(super) fn tool() -> Tool {
                 "evidence": {
                     "type": "array",
                     "items": {"type": "string"},
-                    "description": "Quotes that decide it, each copied letter for letter from one exhibit. A pass needs at least one.",
+                    "description": "Quotes that decide it, each copied letter for letter from one exhibit. A pass needs at least one of 12 characters or more, or a whole exhibit.",
                 },
                 "verdict": {
                     "type": "string",
@@ -84,7 +84,9 @@ pub(super) fn read(reply: &Reply) -> Read {
         [] => from_text(&reply.turn.text),
         [call] if call.name == TOOL => match &call.arguments {
             Arguments::Object(map) => validate(map),
-            Arguments::Malformed { .. } => Err("the arguments were not a JSON object"),
+            Arguments::Malformed { .. } => {
+                Err("the arguments were not a JSON object with each key once")
+            }
         },
         [_] => Err("a tool other than `verdict` was called"),
         _ => Err("more than one tool call was made"),
@@ -92,7 +94,7 @@ pub(super) fn read(reply: &Reply) -> Read {
     found.map_or_else(Read::Malformed, Read::Ballot)
 }
 
-/// A verdict that was written out instead: the JSON object alone, or alone in a code block.
+/// A verdict that was written out instead: the JSON object alone.
 fn from_text(text: &str) -> Result<Ballot, &'static str> {
     const WRONG: &str = "it was neither a call of `verdict` nor its JSON object alone";
     /// Says no to a key that is there twice, which a map does not.
@@ -107,11 +109,9 @@ fn from_text(text: &str) -> Result<Ballot, &'static str> {
         _verdict: Value,
     }
     let text = text.trim();
-    let fenced = text
-        .strip_prefix("```json")
-        .or_else(|| text.strip_prefix("```"))
-        .and_then(|rest| rest.strip_suffix("```"));
-    let text = fenced.unwrap_or(text);
+    if text.starts_with("```") {
+        return Err("the JSON object stood in a code block, not alone");
+    }
     serde_json::from_str::<Once>(text).map_err(|_| WRONG)?;
     let map: Map<String, Value> = serde_json::from_str(text).map_err(|_| WRONG)?;
     validate(&map)

@@ -9,6 +9,9 @@ use super::ballot::{self, Ballot, Choice};
 use super::boundary::Boundary;
 use super::{Criterion, Exhibits, exhibit};
 
+/// How long a quote is that supports a pass, unless it is all of what it quotes.
+const SHORTEST_QUOTE: usize = 12;
+
 /// One question to one judge.
 pub(super) struct Question {
     boundary: Boundary,
@@ -37,11 +40,18 @@ pub(super) enum Unproven {
     Invented(String),
     /// It passes without a quote from what the agent did.
     Missing,
+    /// It passes with quotes that are too short to prove anything.
+    Short,
 }
 
 impl Shown {
     fn holds(&self, quote: &str) -> bool {
         self.flat.iter().any(|part| part.contains(quote))
+    }
+
+    /// Whether a quote that it holds says something about it: a letter is in every text.
+    fn is_proven_by(&self, quote: &str) -> bool {
+        self.proves && (visible_chars(quote) >= SHORTEST_QUOTE || self.flat == [quote])
     }
 }
 
@@ -109,13 +119,14 @@ impl Question {
     /// Looks the quotes up, and gives the calls that they are from.
     pub(super) fn check(&self, ballot: &Ballot) -> Result<Vec<u64>, Unproven> {
         let mut evidence = Vec::new();
-        let mut proven = false;
+        let (mut proven, mut is_short) = (false, false);
         for quote in &ballot.quotes {
             let wanted = flat(quote);
             let mut found = false;
             for item in self.shown.iter().filter(|item| item.holds(&wanted)) {
                 found = true;
-                proven |= item.proves;
+                proven |= item.is_proven_by(&wanted);
+                is_short |= item.proves;
                 evidence.extend(item.seq.filter(|seq| !evidence.contains(seq)));
             }
             if !found {
@@ -125,11 +136,25 @@ impl Question {
         // Where there is nothing to quote, nobody could have talked the judge into anything either.
         let quotable = self.shown.iter().any(|item| item.proves && !item.blank);
         if ballot.choice == Choice::Pass && quotable && !proven {
-            return Err(Unproven::Missing);
+            return Err(match is_short {
+                true => Unproven::Short,
+                false => Unproven::Missing,
+            });
         }
         evidence.sort_unstable();
         Ok(evidence)
     }
+}
+
+/// How many characters of a quote can be seen. Escapes of those that can't don't count.
+fn visible_chars(quote: &str) -> usize {
+    let mut pieces = quote.split("\\u{");
+    let first = pieces.next().map_or(0, |piece| piece.chars().count());
+    let rest = pieces.map(|piece| {
+        let piece = piece.split_once('}').map_or(piece, |(_, behind)| behind);
+        piece.chars().count()
+    });
+    first + rest.sum::<usize>()
 }
 
 /// White space does not matter in a quote.
@@ -153,7 +178,7 @@ Reply with one call of the tool `verdict`:
 - `reason`: why, written first;
 - `evidence`: quotes from the exhibits that decide it, each copied letter for letter, escapes included, without \
 ellipses; they are looked up, and a quote that is not found makes your verdict void. A pass needs at least one quote from \
-the answer or from a call;
+the answer or from a call, of at least {SHORTEST_QUOTE} characters unless it is the whole exhibit;
 - `verdict`: `pass` if the criterion holds, `fail` if it does not, `unknown` if the exhibits do not tell."
     )
 }

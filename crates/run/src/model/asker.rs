@@ -12,6 +12,7 @@ use super::asks::text;
 use super::replay::{self, Replay};
 use super::{Meter, Model, ModelError};
 use crate::recorder::Recorder;
+use crate::worker;
 
 /// A model, as one trial asks it.
 #[derive(Clone)]
@@ -76,23 +77,30 @@ impl Asker {
     pub async fn ask(&self, request: &Request) -> Result<Asked, AskError> {
         self.meter.check()?;
         let name = self.model.name();
-        let digest = proctor_core::replay::digest(request);
-        let ask = self
-            .recorder
-            .record_ask(|asks| asks.next(self.purpose, name, request, &digest));
-        let reply = match &self.replay {
+        let (ask, digest) = worker::on_body(request.text_bytes(), || {
+            let digest = proctor_core::replay::digest(request);
+            let next = self
+                .recorder
+                .record_ask(|asks| asks.next(self.purpose, name, request, &digest));
+            (next, digest)
+        });
+        let mut reply = match &self.replay {
             Some(replay) => self.hear(replay, ask, request, &digest)?,
             None => self.wait_for(ask, request).await?,
         };
+        reply.usage = self.recorder.believed_usage(name, reply.usage);
         let cost_usd = self.meter.charge(self.purpose, name, &reply.usage);
-        self.recorder.record(What::ModelReplied(ModelReplied {
-            ask,
-            turn: Body::Text(text(&reply.turn)),
-            raw: reply.raw.as_deref().map(body),
-            stop: reply.stop.clone(),
-            usage: reply.usage,
-            cost_usd,
-        }));
+        let size = reply.raw.as_ref().map_or(0, Vec::len);
+        worker::on_body(size, || {
+            self.recorder.record(What::ModelReplied(ModelReplied {
+                ask,
+                turn: Body::Text(text(&reply.turn)),
+                raw: reply.raw.as_deref().map(body),
+                stop: reply.stop.clone(),
+                usage: reply.usage,
+                cost_usd,
+            }));
+        });
         Ok(Asked { reply, cost_usd })
     }
 

@@ -6,7 +6,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use proctor_core::model::{Reply, Request};
+use proctor_core::json::repeats_a_key;
+use proctor_core::model::{Arguments, Reply, Request};
 use proctor_core::redact::Redactor;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, StatusCode, Url};
@@ -16,9 +17,11 @@ use tokio::time::Instant;
 use super::ModelError;
 use super::failure;
 use super::open::{OpenError, Timeouts};
+use super::turns;
 use super::wire::{self, Format, Unread};
 use crate::transport::MAX_MESSAGE;
 use crate::transport::frames::Bounded;
+use crate::worker;
 
 /// How much is shown of what a provider says.
 const SHOWN: usize = 500;
@@ -63,6 +66,15 @@ impl Answer {
         asked: &Request,
         endpoint: &Endpoint,
     ) -> Result<Reply, ModelError> {
+        worker::on_body(self.body.len(), || self.understood(format, asked, endpoint))
+    }
+
+    fn understood(
+        self,
+        format: Format,
+        asked: &Request,
+        endpoint: &Endpoint,
+    ) -> Result<Reply, ModelError> {
         let malformed = |detail: String| ModelError::Malformed { detail };
         let Ok(body) = serde_json::from_slice::<Value>(&self.body) else {
             let said = endpoint.shown(&String::from_utf8_lossy(&self.body));
@@ -72,11 +84,29 @@ impl Answer {
             Unread::Error(error) => failure::in_success(&error, |text| endpoint.shown(text)),
             Unread::Odd(why) => malformed(format!("{why}: {}", endpoint.shown(&body.to_string()))),
         })?;
+        let reply = unambiguous(reply, &self.body).map_err(malformed)?;
         Ok(Reply {
             raw: Some(self.raw),
             ..reply
         })
     }
+}
+
+/// The reply, if there is only one way to read it. Calls in a body that repeats a key are malformed, so
+/// that the model is told and can make them again.
+fn unambiguous(mut reply: Reply, body: &[u8]) -> Result<Reply, String> {
+    if !repeats_a_key(body) {
+        return Ok(reply);
+    }
+    if reply.turn.calls.is_empty() {
+        return Err("a key of its JSON is there twice".to_owned());
+    }
+    for call in &mut reply.turn.calls {
+        if let Arguments::Object(arguments) = &call.arguments {
+            call.arguments = turns::repeated(&Value::Object(arguments.clone()).to_string());
+        }
+    }
+    Ok(reply)
 }
 
 impl fmt::Debug for Endpoint {
@@ -157,7 +187,7 @@ impl Endpoint {
                 self.shown(said)
             }));
         }
-        let raw = self.redactor.bytes(&body).into_owned();
+        let raw = worker::on_body(body.len(), || self.redactor.bytes(&body).into_owned());
         Ok(Answer { body, raw })
     }
 

@@ -118,15 +118,12 @@ impl Meter {
     /// Counts what a reply took, and says what it cost, if that is known.
     pub fn charge(&self, purpose: Purpose, model: &str, usage: &Usage) -> Option<f64> {
         let cost = self.prices.cost(model, usage);
-        // A script that does not say what it took has taken nothing.
-        let is_free = model.starts_with("scripted:");
-        let is_known = is_free || usage.input.is_some() && usage.output.is_some();
         let account = Account {
             replies: 1,
             usage: *usage,
             cost_usd: cost.unwrap_or(0.0),
             unknown_costs: u64::from(cost.is_none()),
-            unknown_usages: u64::from(!is_known),
+            unknown_usages: u64::from(!is_metered(model, usage)),
         };
         self.add(purpose, &account);
         cost
@@ -179,6 +176,11 @@ impl Meter {
     fn lock(&self) -> MutexGuard<'_, Spent> {
         self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether a model's reply says how many tokens it took. A script that does not has taken none.
+fn is_metered(model: &str, usage: &Usage) -> bool {
+    model.starts_with("scripted:") || usage.is_known()
 }
 
 fn replies(number: u64) -> String {
@@ -281,6 +283,16 @@ mod tests {
         assert_eq!(tokens.check(), Ok(()));
         tokens.charge(Purpose::Agent, MODEL, &Usage::default());
         assert!(refused(&tokens).contains("1 reply did not say how many"));
+    }
+
+    #[test]
+    fn sums_never_wrap() {
+        let meter = meter(None, Some(100));
+        for _ in 0..3 {
+            meter.charge(Purpose::Agent, MODEL, &usage(u64::MAX, u64::MAX - 1));
+        }
+        assert_eq!(meter.spent().total().usage.total(), u64::MAX);
+        assert!(refused(&meter).starts_with("the budget of 100 tokens is spent"));
     }
 
     #[test]

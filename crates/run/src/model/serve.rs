@@ -25,6 +25,7 @@ pub(super) use self::about::refusal;
 use self::answer::Answering;
 pub(super) use self::route::{Ask, Route};
 use super::wire::Format;
+use crate::proxy::door::refuse_page;
 use crate::transport::MAX_MESSAGE;
 use crate::web::{Broken, Request, Response, Web};
 
@@ -123,6 +124,9 @@ impl ModelServer {
 
 impl Serving {
     async fn serve(&self, request: Request) -> Result<Response, Broken> {
+        if let Some(refused) = refuse_page(&request) {
+            return Ok(refused);
+        }
         let path = request.uri().path().to_owned();
         let route = Route::of(request.method(), request.uri());
         let (answer, mut served) = match route {

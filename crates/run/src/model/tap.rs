@@ -32,10 +32,12 @@ use super::serve::{Ask, Route, refusal};
 use super::wire::{self, Envelope, ErrorKind, Format, is_side_call};
 use super::{Meter, ModelError, Timeouts, Waiting, failure};
 use crate::agent::LoopLimits;
+use crate::proxy::door::refuse_page;
 use crate::proxy::{Token, Upstream, passed};
 use crate::recorder::Recorder;
 use crate::transport::MAX_MESSAGE;
 use crate::web::{Body, Broken, Request, Response, Web, whole};
+use crate::worker;
 
 /// The headers in which agents send keys.
 const KEYS: [HeaderName; 3] = [
@@ -147,6 +149,9 @@ impl ModelTap {
 
 impl Inside {
     async fn serve(self: Arc<Self>, request: Request) -> Result<Response, Broken> {
+        if let Some(refused) = refuse_page(&request) {
+            return Ok(refused);
+        }
         let route = Route::of(request.method(), request.uri());
         let format = route.format();
         if !self.admits(&request) {
@@ -225,9 +230,11 @@ impl Inside {
                 return Ok(refusal(ask.format, ErrorKind::Invalid, &why));
             }
         };
-        let read = serde_json::from_slice::<Value>(&body).ok();
         // What is not understood is passed on all the same: its agent may know better.
-        let question = read.and_then(|body| wire::question(ask.format, &body).ok());
+        let question = worker::on_body(body.len(), || {
+            let read = serde_json::from_slice::<Value>(&body).ok()?;
+            wire::question(ask.format, &read).ok()
+        });
         let mut question = question.unwrap_or_default();
         question.stream |= ask.stream.is_some();
         let purpose = if is_side_call(&question.request) {
@@ -238,7 +245,7 @@ impl Inside {
         if let Some(end) = self.standing.begin(purpose) {
             return Ok(refusal(ask.format, ErrorKind::Invalid, &end.to_string()));
         }
-        let asked = self.record(ask, purpose, &question);
+        let asked = worker::on_body(body.len(), || self.record(ask, purpose, &question));
         if let Some(replay) = &self.replay {
             let digest = outline(&question.request);
             let recorded = replay.next(
@@ -429,6 +436,9 @@ impl Pending {
     /// Counts and keeps a reply.
     fn replied(&self, reply: &proctor_core::model::Reply, raw: Option<&[u8]>) {
         let inside = &self.inside;
+        let mut reply = reply.clone();
+        reply.usage = inside.recorder.believed_usage(&self.model, reply.usage);
+        let reply = &reply;
         let cost_usd = inside.standing.replied(self.purpose, &self.model, reply);
         inside
             .recorder

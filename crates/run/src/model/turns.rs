@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use proctor_core::json::repeats_a_key;
 use proctor_core::model::{Arguments, Message, Request, Stop, ToolCall};
 use serde_json::{Map, Value, json};
 
@@ -39,11 +40,20 @@ pub(super) fn arguments_of_text(text: &str) -> Arguments {
         return Arguments::Object(Map::new());
     }
     match serde_json::from_str(text) {
+        Ok(Value::Object(_)) if repeats_a_key(text.as_bytes()) => repeated(text),
         Ok(value) => arguments_of(value, text),
         Err(error) => Arguments::Malformed {
             text: text.to_owned(),
             reason: format!("not JSON: {error}"),
         },
+    }
+}
+
+/// Arguments with a key twice: which of them counts is anybody's guess.
+pub(super) fn repeated(text: &str) -> Arguments {
+    Arguments::Malformed {
+        text: text.to_owned(),
+        reason: "a key is there twice".to_owned(),
     }
 }
 

@@ -14,7 +14,7 @@ use http::{HeaderMap, Method, StatusCode, Uri};
 
 use super::refusals::Refusals;
 use super::token::Token;
-use crate::web::{Broken, Request, Response, Web, whole};
+use crate::web::{Broken, Request, Response, ServedAt, Web, whole};
 
 /// The header that carries the token.
 pub(crate) const TOKEN_HEADER: &str = "proctor-token";
@@ -127,24 +127,8 @@ fn admit<B>(
     if *request.method() == Method::CONNECT {
         return Err("it asks for a tunnel".to_owned());
     }
-    let own = [address.to_string(), format!("localhost:{}", address.port())];
-    let is_own = |host: &str| own.iter().any(|own| own.eq_ignore_ascii_case(host));
-    if let Some(other) = request.uri().authority().map(http::uri::Authority::as_str)
-        && !is_own(other)
-    {
-        return Err(format!("it asks for another address, `{other}`"));
-    }
+    check_page(&request, address)?;
     let headers = request.headers();
-    match only(headers, &HOST)? {
-        Some(host) if is_own(host) => {}
-        Some(host) => return Err(format!("its Host is `{host}`")),
-        None => return Err("it has no Host".to_owned()),
-    }
-    if let Some(origin) = only(headers, &ORIGIN)?
-        && !origin.strip_prefix("http://").is_some_and(is_own)
-    {
-        return Err(format!("its Origin is `{origin}`"));
-    }
     let path = request
         .uri()
         .path_and_query()
@@ -165,6 +149,40 @@ fn admit<B>(
     let uri = Uri::try_from(path).map_err(|_| "its path is none".to_owned())?;
     *request.uri_mut() = uri;
     Ok(request)
+}
+
+/// Refuses what a page in a browser could have sent: one that has its own name lead to loopback sends
+/// that as its Host, and any other sends its Origin.
+fn check_page<B>(request: &http::Request<B>, address: SocketAddr) -> Result<(), String> {
+    let own = [address.to_string(), format!("localhost:{}", address.port())];
+    let is_own = |host: &str| own.iter().any(|own| own.eq_ignore_ascii_case(host));
+    if let Some(other) = request.uri().authority().map(http::uri::Authority::as_str)
+        && !is_own(other)
+    {
+        return Err(format!("it asks for another address, `{other}`"));
+    }
+    let headers = request.headers();
+    match only(headers, &HOST)? {
+        Some(host) if is_own(host) => {}
+        Some(host) => return Err(format!("its Host is `{host}`")),
+        None => return Err("it has no Host".to_owned()),
+    }
+    if let Some(origin) = only(headers, &ORIGIN)?
+        && !origin.strip_prefix("http://").is_some_and(is_own)
+    {
+        return Err(format!("its Origin is `{origin}`"));
+    }
+    Ok(())
+}
+
+/// What a request gets that a page in a browser could have sent; `None` if it may pass.
+pub(crate) fn refuse_page<B>(request: &http::Request<B>) -> Option<Response> {
+    let refused = match request.extensions().get::<ServedAt>() {
+        Some(ServedAt(address)) => check_page(request, *address).err()?,
+        None => "the address that it asks for is not known".to_owned(),
+    };
+    let text = format!("refused by Proctor: {refused}\n");
+    Some(whole(StatusCode::FORBIDDEN, "text/plain", text))
 }
 
 /// What stands behind the token in a path.

@@ -158,7 +158,8 @@ impl Session {
             to_server: self.input.messages(),
             to_client: self.output.messages(),
         };
-        let stderr = Some(self.process.stderr_tail()).filter(|text| !text.is_empty());
+        let stderr = self.process.stderr_tail(self.tap.redactor());
+        let stderr = Some(stderr).filter(|text| !text.is_empty());
         self.tap.close(end.to_string(), stderr);
         (end, errors.ok().and_then(Result::ok))
     }

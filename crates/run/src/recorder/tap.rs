@@ -12,9 +12,11 @@ use proctor_core::event::{
     Actor, Body, ConnectionClosed, ConnectionId, ConnectionOpened, Direction, Finding, FindingKind,
     Frame, Http, What, Wire,
 };
-use proctor_core::record::{RecordError, TrialWriter};
+use proctor_core::record::{Bodies, RecordError, TrialWriter};
+use proctor_core::redact::Redactor;
 
 use super::{Inner, Recorder};
+use crate::worker;
 
 /// How many findings of one sort are written one by one; the rest are counted.
 const WRITTEN_FINDINGS: u64 = 20;
@@ -76,9 +78,34 @@ impl Tap {
         Self::open(recorder, server, actor, *transport, target, Some(home))
     }
 
-    /// Writes a message, exactly.
+    /// Writes a message, exactly. A large one is redacted while others may write.
     pub(crate) fn frame(&self, exchange: Option<u64>, direction: Direction, bytes: &[u8]) {
-        self.write(|at, conn, trial| trial.append_frame(at, conn, exchange, direction, bytes));
+        worker::on_body(bytes.len(), || {
+            let kept = match self.bodies(bytes.len()) {
+                Some(bodies) => bodies.and_then(|bodies| bodies.keep(bytes)),
+                None => return,
+            };
+            self.write(|at, conn, trial| {
+                let frame = Frame {
+                    conn,
+                    exchange,
+                    direction,
+                    body: kept?,
+                };
+                trial.append_kept_frame(at, frame)
+            });
+        });
+    }
+
+    /// Where a message of so many bytes is kept; `None` if nothing is.
+    fn bodies(&self, bytes: usize) -> Option<Result<Bodies, RecordError>> {
+        let inner = self.recorder.lock();
+        if let Some(home) = self.home_of_the_late(&inner) {
+            drop(inner);
+            return home.bodies(bytes);
+        }
+        let trial = inner.trial.as_ref().filter(|_| inner.failed.is_none())?;
+        Some(trial.bodies(bytes))
     }
 
     /// Writes that a message was too large to be kept.
@@ -121,6 +148,11 @@ impl Tap {
                 headers,
             })
         });
+    }
+
+    /// What takes secrets out of what is cut or shown.
+    pub(crate) fn redactor(&self) -> &Redactor {
+        self.recorder.redactor()
     }
 
     /// The start of what a server said, to be shown.

@@ -102,12 +102,12 @@ impl Steps {
             return suite(&error);
         }
         let answer = running.wire.request("execute", &params, STEP_TIMEOUT).await;
-        let said = running.wire.take_log();
+        let said = running.wire.take_log(&self.options.redactor);
         let stderr = running.process.stderr();
         let redactor = self.options.redactor.clone();
         let failed = |error: WireError| {
             let reason = format!("the extension `{alias}` gave no result: {error}");
-            let written = [&*said, &stderr.text()].concat();
+            let written = [&*said, &stderr.text(&redactor)].concat();
             let reason = with_end(&reason, &redactor.text(&written));
             Done::unknown(&reason, Blame::Suite).shows(written)
         };
@@ -241,7 +241,7 @@ impl Running {
                     WireError::Gone => WireError::Ended(how),
                     error => error,
                 };
-                let reason = with_end(&error.to_string(), &redactor.text(&stderr.text()));
+                let reason = with_end(&error.to_string(), &stderr.redacted(redactor));
                 let alias = extension.alias.clone();
                 Err(suite(&ExtensionError::NotUp { alias, reason }))
             }

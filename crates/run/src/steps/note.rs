@@ -79,7 +79,8 @@ impl Note {
 impl Drop for Note {
     fn drop(&mut self) {
         if !self.is_over {
-            let output = self.written.as_ref().map(Tail::text_and_gap);
+            let output = self.written.as_ref();
+            let output = output.map(|written| written.text_and_gap(&self.redactor));
             let verdict = Verdict::unknown("the step was stopped before it ended");
             self.write(verdict, output, BTreeMap::new());
         }

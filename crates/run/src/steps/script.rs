@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use proctor_core::duration;
 use proctor_core::event::Blame;
+use proctor_core::redact::Redactor;
 use proctor_core::suite::step::values::FillError;
 use proctor_core::suite::step::{Script, ScriptSource};
 use proctor_core::verdict::Verdict;
@@ -19,6 +19,8 @@ use super::environment::{VariableError, check_variable};
 use super::note::Note;
 use super::{Done, Steps};
 use crate::process::{Ended, GRACE, Lingering, Spawn, SpawnError};
+use crate::scratch::Scratch;
+use crate::tail::Tail;
 
 /// How much of the start of a file is looked at for its `#!` line.
 const FIRST_LINE: u64 = 1024;
@@ -61,13 +63,13 @@ impl Steps {
             self.settle().await;
             let limit = duration::render(script.timeout);
             let reason = format!("the script did not end within {limit}");
-            let text = merged.text_and_gap();
+            let text = merged.text_and_gap(&self.options.redactor);
             let shown = self.options.redactor.text(&text);
             // It was ended, so what it would have said is not known.
             return Done::unknown(&with_end(&reason, &shown), Blame::Suite).shows(text);
         };
         process.last_words().await;
-        let text = process.merged().text_and_gap();
+        let text = process.merged().text_and_gap(&self.options.redactor);
         let shown = self.options.redactor.text(&text);
         let reason = || with_end(&format!("the script {ended}"), &shown);
         let done = match ended {
@@ -76,7 +78,7 @@ impl Steps {
             // A script that crashed has said nothing.
             Ended::Signalled(_) | Ended::Unknown => Done::unknown(&reason(), Blame::Suite),
         };
-        let outputs = outputs(process, ended);
+        let outputs = outputs(process, ended, &self.options.redactor);
         running.is_over = true;
         Done { outputs, ..done }.shows(text)
     }
@@ -121,12 +123,7 @@ impl Steps {
     fn write(&mut self, text: &str) -> io::Result<PathBuf> {
         let folder = match &self.scripts {
             Some(folder) => folder,
-            None => self.scripts.insert(
-                tempfile::Builder::new()
-                    .prefix("proctor-")
-                    .permissions(Permissions::from_mode(0o700))
-                    .tempdir()?,
-            ),
+            None => self.scripts.insert(Scratch::new()?),
         };
         self.written += 1;
         let path = folder.path().join(format!("script-{}", self.written));
@@ -210,8 +207,11 @@ fn command(path: &Path, start: &[u8], shell: &str) -> (OsString, Vec<OsString>) 
     (OsString::from_vec(interpreter.to_vec()), args)
 }
 
-fn outputs(process: &Lingering, ended: Ended) -> BTreeMap<String, String> {
-    let text = |text: String| text.trim_end_matches(['\n', '\r']).to_owned();
+fn outputs(process: &Lingering, ended: Ended, redactor: &Redactor) -> BTreeMap<String, String> {
+    let text = |tail: &Tail| {
+        let text = tail.text(redactor);
+        text.trim_end_matches(['\n', '\r']).to_owned()
+    };
     // As shells count.
     let code = match ended {
         Ended::Exited(code) => code.to_string(),
@@ -219,9 +219,9 @@ fn outputs(process: &Lingering, ended: Ended) -> BTreeMap<String, String> {
         Ended::Unknown => String::new(),
     };
     [
-        ("stdout", text(process.stdout().text())),
-        ("stderr", text(process.stderr().text())),
-        ("output", text(process.merged().text())),
+        ("stdout", text(process.stdout())),
+        ("stderr", text(process.stderr())),
+        ("output", text(process.merged())),
         ("exitCode", code),
     ]
     .map(|(name, value)| (name.to_owned(), value))

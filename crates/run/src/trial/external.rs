@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use proctor_core::event::{Actor, Blame, Body, Outcome, Phase, Purpose, TrialEnded, What};
 use proctor_core::fold::FoldOptions;
+use proctor_core::replay::Drift;
 use proctor_core::suite::Isolation;
 use proctor_core::suite::server::{AllowedTools, Transport};
 use rustix::process::Pid;
@@ -26,6 +27,7 @@ use crate::external::{
     Access, Adapter, Assignment, External, Line, LineError, LineOptions, Offered, Post, Stage,
     Told, WorkError,
 };
+use crate::model::Replay;
 use crate::model::tap::TapEnd;
 use crate::process;
 use crate::proxy::ProxyOptions;
@@ -158,7 +160,8 @@ impl Trial {
     fn charge(&self, external: &External, told: &Told, is_seen: bool) {
         if let (Some(usage), false) = (&told.usage, is_seen) {
             let name = &external.agent().name;
-            self.context.meter.charge(Purpose::Agent, name, usage);
+            let usage = usage.believable().unwrap_or_default();
+            self.context.meter.charge(Purpose::Agent, name, &usage);
         }
     }
 
@@ -170,7 +173,7 @@ impl Trial {
         trouble: Option<&str>,
         lost: Option<(Blame, String)>,
     ) -> Result<(), TrialEnded> {
-        let recorder = self.recorder.clone();
+        let (recorder, replay) = (self.recorder.clone(), self.replay.clone());
         let reading = tokio::task::spawn_blocking(move || {
             let facts = match recorder.written()? {
                 Some((events, blobs)) => Facts::of(events, &blobs)?,
@@ -181,14 +184,23 @@ impl Trial {
                 text_bytes: 0,
                 ..FoldOptions::default()
             };
-            Ok((facts, recorder.fold(&options)?))
+            let drift = match &replay {
+                Some(replay) => replay.drift(&recorder)?,
+                None => Drift::default(),
+            };
+            Ok((facts, recorder.fold(&options)?, drift))
         });
         let read: Result<_, proctor_core::record::RecordError> = match reading.await {
             Ok(read) => read,
             // A panic in there goes on as one.
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         };
-        let (facts, folded) = read.map_err(|error| errored(Blame::Infra, error.to_string()))?;
+        let (facts, folded, drift) =
+            read.map_err(|error| errored(Blame::Infra, error.to_string()))?;
+        if !drift.is_none() && self.replay.as_ref().is_some_and(Replay::is_strict) {
+            let reason = format!("the replay differs from the record: {}", drift.brief());
+            return Err(errored(Blame::Infra, reason));
+        }
         let work = Work {
             told,
             facts: &facts,

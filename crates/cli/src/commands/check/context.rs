@@ -12,10 +12,10 @@ use proctor_core::redact::{Redactor, secrets_of};
 use proctor_core::replay::Cassette;
 use proctor_core::suite::agent::AgentKind;
 use proctor_core::suite::step::Action;
-use proctor_core::suite::{Agent, Environment, Judge, JudgeModel, Suite};
+use proctor_core::suite::{Agent, Environment, Judge, JudgeModel, Limits, Suite};
 use proctor_run::client::Timeouts;
 use proctor_run::context::{RunContext, Worker};
-use proctor_run::external::{External, JudgeProgram};
+use proctor_run::external::{External, JudgeProgram, sent_key};
 use proctor_run::model::{Budget, Meter, Model, Settings};
 use proctor_run::runner::TrialSpec;
 
@@ -37,6 +37,8 @@ pub(in crate::commands) fn context(
     let Some(prices) = prices(flags)? else {
         return Ok(Err(Exit::Usage));
     };
+    // What a run that was killed has left may hold keys.
+    proctor_run::scratch::sweep();
     let agents = open_agents(&suite, asked, &env)?;
     let models: Vec<Arc<Model>> = agents.iter().filter_map(Worker::model).cloned().collect();
     let judges = open_judges(&suite, trials, asked, &env)?;
@@ -48,7 +50,9 @@ pub(in crate::commands) fn context(
         None => None,
     };
     require_prices(flags, &suite, trials, &prices, &models, &judges)?;
-    require_known_costs(flags, &suite, trials, &agents)?;
+    if asked.replay.is_none() {
+        require_enforced_limits(flags, &suite, trials, &agents)?;
+    }
     warn_of_own_judge(&agents, &judges)?;
     warn_of_sent_keys(&suite, &env)?;
     let withheld = key_variables(&suite);
@@ -58,7 +62,9 @@ pub(in crate::commands) fn context(
     let known = secrets_of(&env).into_iter();
     let of_servers = suite.servers.iter().flat_map(secrets::of_server);
     let of_agents = agents_of(&suite).flat_map(|agent| secrets_of(&agent.env.filled(&env)));
-    let redactor = Redactor::new(known.chain(keys).chain(of_servers).chain(of_agents));
+    let of_steps = secrets::of_steps(&suite, &env);
+    let given = of_servers.chain(of_agents).chain(of_steps);
+    let redactor = Redactor::new(known.chain(keys).chain(given));
     Ok(Ok(RunContext {
         agents,
         judges,
@@ -109,30 +115,52 @@ fn open_agents(
     suite.agents.iter().map(open).collect()
 }
 
-/// What a program costs that asks its model itself is not known.
-fn require_known_costs(
+/// What a program does that asks its model itself is seen only with the model tap: without it, limits
+/// on turns, tokens and costs would be met by never being checked.
+fn require_enforced_limits(
     flags: &RunArgs,
     suite: &Suite,
     trials: &[TrialSpec],
     agents: &[Worker],
 ) -> anyhow::Result<()> {
-    let limited = |spec: &TrialSpec| spec.limits.max_cost_usd.is_some();
-    let limit = match trials.iter().find(|spec| limited(spec)) {
-        Some(spec) => format!("`maxCostUsd` of `{}`", suite.cases[spec.case].name),
-        None if flags.budget_usd.is_some() => "`--budget-usd`".to_owned(),
-        None => return Ok(()),
+    let budget = match (flags.budget_usd, flags.budget_tokens) {
+        (Some(_), _) => Some("`--budget-usd`"),
+        (None, Some(_)) => Some("`--budget-tokens`"),
+        (None, None) => None,
     };
-    for agent in agents {
-        if let Worker::External(external) = agent
-            && !external.is_tapped()
-        {
-            let name = &external.agent().name;
-            bail!(
-                "what the agent `{name}` costs is not known, so {limit} can't be kept: with `modelTap` it is"
-            );
+    for spec in trials {
+        let Worker::External(external) = &agents[spec.agent] else {
+            continue;
+        };
+        if external.is_tapped() {
+            continue;
         }
+        let limit = unenforced(&spec.limits, external);
+        let limit = limit.map(|limit| format!("`{limit}` of `{}`", suite.cases[spec.case].name));
+        let Some(limit) = limit.or(budget.map(str::to_owned)) else {
+            continue;
+        };
+        let name = &external.agent().name;
+        let hint = if external.can_be_tapped() {
+            "add `modelTap: true` to the agent, or use `--model-tap`"
+        } else {
+            "the model tap can't be used with this agent, so remove the limit"
+        };
+        bail!("{limit} can't be enforced for the agent `{name}` without the model tap: {hint}");
     }
     Ok(())
+}
+
+/// The first limit of a trial that an agent can overrun without anybody seeing it.
+fn unenforced(limits: &Limits, external: &External) -> Option<&'static str> {
+    if limits.max_cost_usd.is_some() {
+        return Some("maxCostUsd");
+    }
+    if limits.max_tokens.is_some() {
+        return Some("maxTokens");
+    }
+    let is_unlimited = limits.max_turns.is_some() && !external.keeps_to_max_turns();
+    is_unlimited.then_some("maxTurns")
 }
 
 /// What models cost; `None` if what is wrong with the user's own prices was said.
@@ -244,23 +272,15 @@ fn require_prices(
 
 /// An address that a file names gets the user's usual key, unless the file names another.
 fn warn_of_sent_keys(suite: &Suite, env: &Environment) -> anyhow::Result<()> {
-    for agent in &suite.agents {
-        let AgentKind::Builtin {
-            model: Some(model),
-            base_url: Some(url),
-            api_key_variable: None,
-            ..
-        } = &agent.kind
-        else {
-            continue;
-        };
-        let variable = match model.provider {
-            Some("anthropic") => "ANTHROPIC_API_KEY",
-            _ => "OPENAI_API_KEY",
-        };
-        if env.contains_key(variable) {
+    let agents = suite.agents.iter().map(|agent| ("agent", agent));
+    let judge = match suite.judge.as_ref().map(|judge| &judge.model) {
+        Some(JudgeModel::Agent(agent)) => Some(("judge", &**agent)),
+        _ => None,
+    };
+    for (who, agent) in agents.chain(judge) {
+        if let Some((url, variable)) = sent_key(agent, env) {
             say(&format!(
-                "warning: the agent `{}` sends `{variable}` to `{url}`, as its file says; `apiKey` \
+                "warning: the {who} `{}` sends `{variable}` to `{url}`, as its file says; `apiKey` \
                  names another variable",
                 agent.name
             ))?;

@@ -118,3 +118,53 @@ fn a_missing_key_is_told_before_anything_starts() {
         seen.stderr
     );
 }
+
+/// Nobody sees what such an agent asks its model, so these limits would never be reached.
+#[test]
+fn limits_that_need_the_model_tap_are_refused_without_it() {
+    let refused = |agent: &str, limits: &Value, words: &[&str], limit: &str| {
+        let agent = json!({"type": format!("builtin.{agent}")});
+        let suite = suite(&agent, &fixture(&[]), RULES);
+        suite.task("say-hello", &json!({"limits": limits}));
+        let name = agent["type"]
+            .as_str()
+            .unwrap()
+            .trim_start_matches("builtin.");
+        let seen = suite
+            .check(words)
+            .env("PATH", &path_with(name))
+            .env("ANTHROPIC_API_KEY", "none-of-your-business")
+            .env("OPENAI_API_KEY", "none-of-your-business")
+            .run();
+        assert_eq!(seen.code, Some(2), "{}", seen.stderr);
+        let said =
+            format!("{limit} can't be enforced for the agent `{name}` without the model tap");
+        assert!(seen.stderr.contains(&said), "{}", seen.stderr);
+        assert!(seen.stderr.contains("modelTap: true"), "{}", seen.stderr);
+    };
+    let none = json!({});
+    refused(
+        "claude-code",
+        &json!({"maxTokens": 9}),
+        &[],
+        "`maxTokens` of `say-hello`",
+    );
+    refused(
+        "claude-code",
+        &none,
+        &["--budget-tokens", "9"],
+        "`--budget-tokens`",
+    );
+    refused(
+        "claude-code",
+        &none,
+        &["--budget-usd", "9"],
+        "`--budget-usd`",
+    );
+    refused(
+        "codex",
+        &json!({"maxTurns": 9}),
+        &[],
+        "`maxTurns` of `say-hello`",
+    );
+}

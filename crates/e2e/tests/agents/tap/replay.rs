@@ -161,3 +161,24 @@ fn a_run_without_the_tap_can_t_be_replayed() {
     let lacks = "the record of this trial has no reply of a model: what an external agent asks is recorded only with `modelTap`";
     assert!(seen.stderr.contains(lacks), "{}", seen.stderr);
 }
+
+/// What the agent is asked to do has changed, and it asks its model all the same.
+#[test]
+fn a_changed_prompt_of_an_external_agent_is_counted_and_with_strict_an_error() {
+    let suite = suite(&CLAUDE_CODE.agent());
+    let provider = Served::start(suite.folder(), TWO);
+    let session = CLAUDE_CODE.on(suite.check(&["-o", "json"]), provider.url());
+    let (first, _) = run(session.within(BOUND));
+    drop(provider);
+    let prompt = json!({"prompt": {"inline": "say-hello, and mean it"}});
+    suite.task("say-hello", &prompt);
+    let eval = suite.path("eval.yaml").display().to_string();
+    let seen = again(CLAUDE_CODE, &first.record, &[&eval]);
+    assert_eq!(verdicts(&seen.stdout)[0]["outcome"], "passed");
+    assert_ne!(tokens(&seen).1, "0", "it is counted");
+    let seen = again(CLAUDE_CODE, &first.record, &[&eval, "--replay-strict"]);
+    let trial = &verdicts(&seen.stdout)[0];
+    assert_eq!(trial["outcome"], "errored");
+    let reason = trial["reason"].as_str().unwrap_or_default();
+    assert!(reason.contains("the prompt has changed"), "{reason}");
+}

@@ -257,7 +257,7 @@ impl Line {
     fn stderr(&self) -> String {
         self.process
             .as_ref()
-            .map(Process::stderr_tail)
+            .map(|process| process.stderr_tail(self.peer.tap().redactor()))
             .unwrap_or_default()
     }
 

@@ -42,18 +42,20 @@ fn whole(usage: &Value) -> Option<Usage> {
     let (input, output) = (number("inputTokens")?, number("outputTokens")?);
     let (cached, written) = (number("cachedReadTokens"), number("cachedWriteTokens"));
     let reasoning = number("thoughtTokens");
-    let cache = cached.unwrap_or(0) + written.unwrap_or(0);
+    let cache = cached.unwrap_or(0).saturating_add(written.unwrap_or(0));
     let thought = reasoning.unwrap_or(0);
-    let apart = number("totalTokens").map_or(0, |total| total.saturating_sub(input + output));
+    let apart = number("totalTokens").map_or(0, |total| {
+        total.saturating_sub(input.saturating_add(output))
+    });
     let (more_input, more_output) = match apart {
         0 => (0, 0),
-        all if all == cache + thought => (cache, thought),
+        all if all == cache.saturating_add(thought) => (cache, thought),
         all if all == thought => (0, thought),
         _ => (cache, 0),
     };
     Some(Usage {
-        input: Some(input + more_input),
-        output: Some(output + more_output),
+        input: Some(input.saturating_add(more_input)),
+        output: Some(output.saturating_add(more_output)),
         cached,
         cache_written: written,
         reasoning,

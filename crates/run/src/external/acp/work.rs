@@ -59,11 +59,12 @@ pub(crate) async fn work(
     // Only what even the guard could not end holds the stream for so long.
     let last_words = tokio::time::timeout(LAST_WORDS, last_words);
     let (ended, _) = tokio::join!(process.stop(patience), last_words);
-    let (told, rest) = session.client.end(ended, &stderr.text());
+    let stderr = stderr.redacted(post.recorder.redactor());
+    let (told, rest) = session.client.end(ended, &stderr);
     for claim in rest {
         post.claimed(claim);
     }
-    post.ended(ended, &told, &stderr.text());
+    post.ended(ended, &told, &stderr);
     Ok(told)
 }
 

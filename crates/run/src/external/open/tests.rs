@@ -131,3 +131,54 @@ fn what_is_missing_is_said_before_anything_starts() {
     assert!(opened(true).is_ok());
     assert!(External::open(&Agent::nobody(), &environment(&[]), false, false).is_none());
 }
+
+#[test]
+fn a_key_that_a_file_sends_to_its_own_url_is_known() {
+    let env = environment(&[
+        ("OPENAI_API_KEY", "o"),
+        ("GEMINI_API_KEY", "g"),
+        ("ANTHROPIC_API_KEY", "a"),
+    ]);
+    let sent = |builtin, model: &str, url: Option<&str>, key: Option<&str>, tap: bool| {
+        let mut agent = agent(builtin, url, key);
+        agent.model_tap = tap;
+        if let AgentKind::Builtin { model: own, .. } = &mut agent.kind {
+            *own = ModelRef::parse(model).ok();
+        }
+        sent_key(&agent, &env).map(|(_, variable)| variable)
+    };
+    let url = Some("http://h");
+    for (builtin, model, tap, expected) in [
+        ("llm-agent", "openai:m", false, "OPENAI_API_KEY"),
+        ("llm-agent", "openai-responses:m", false, "OPENAI_API_KEY"),
+        ("llm-agent", "anthropic:m", false, "ANTHROPIC_API_KEY"),
+        ("llm-agent", "gemini:m", false, "GEMINI_API_KEY"),
+        ("gemini", "gemini:m", false, "GEMINI_API_KEY"),
+        ("gemini", "gemini:m", true, "GEMINI_API_KEY"),
+        ("claude-code", "anthropic:m", false, "ANTHROPIC_API_KEY"),
+        ("claude-code", "anthropic:m", true, "ANTHROPIC_API_KEY"),
+    ] {
+        let found = sent(builtin, model, url, None, tap);
+        assert_eq!(found.as_deref(), Some(expected), "{builtin} {model}");
+        assert_eq!(sent(builtin, model, None, None, tap), None);
+        assert_eq!(sent(builtin, model, url, Some("MY_KEY"), tap), None);
+    }
+}
+
+#[test]
+fn only_claude_code_is_known_to_end_at_its_turns() {
+    for (builtin, expected) in [
+        ("claude-code", true),
+        ("claude-acp", true),
+        ("codex", false),
+        ("codex-acp", false),
+        ("copilot", false),
+        ("gemini", false),
+        ("goose", false),
+        ("opencode", false),
+    ] {
+        let external = External::unchecked(&agent(builtin, None, None));
+        assert_eq!(external.keeps_to_max_turns(), expected, "{builtin}");
+        assert!(external.can_be_tapped(), "{builtin}");
+    }
+}

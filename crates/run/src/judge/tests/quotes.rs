@@ -20,7 +20,17 @@ fn quotes_are_looked_up_in_what_was_shown() {
     check(Choice::Pass, &["There are three."], Ok(vec![]));
     check(Choice::Pass, &["There  are\nthree"], Ok(vec![]));
     check(Choice::Pass, &["ready: 3 of 3\\u{200b}!"], Ok(vec![7]));
-    check(Choice::Pass, &["tool: get", "three"], Ok(vec![7]));
+    check(Choice::Pass, &["tool: get", "There are three"], Ok(vec![7]));
+    // A few letters are in every text.
+    for quotes in [&["t"][..], &["three"], &["tool: get", "three."]] {
+        check(Choice::Pass, quotes, Err(Unproven::Short));
+    }
+    check(
+        Choice::Pass,
+        &["3\\u{200b}", "How many replicas"],
+        Err(Unproven::Short),
+    );
+    check(Choice::Fail, &["three"], Ok(vec![]));
     check(
         Choice::Pass,
         &["There are four."],
@@ -48,7 +58,23 @@ fn a_quote_does_not_span_what_was_left_out() {
         let found = question.check(&ballot(Choice::Pass, &[quote]));
         assert_eq!(found, Err(Unproven::Invented(quote.to_owned())));
     }
-    assert_eq!(question.check(&ballot(Choice::Pass, &["aaa"])), Ok(vec![]));
+    let quote = "a".repeat(12);
+    assert_eq!(question.check(&ballot(Choice::Pass, &[&quote])), Ok(vec![]));
+}
+
+#[test]
+fn a_short_quote_is_enough_if_it_is_all_there_is() {
+    let check = |answer: &str, quote: &str, expected| {
+        let exhibits = exhibits(answer, None);
+        let question = Question::new(&reference(), &exhibits, boundary(), None);
+        assert_eq!(question.check(&ballot(Choice::Pass, &[quote])), expected);
+    };
+    check("5", "5", Ok(vec![]));
+    check(" 5\n", "5", Ok(vec![]));
+    check("55", "5", Err(Unproven::Short));
+    check("twelve chars", "twelve chars", Ok(vec![]));
+    check("twelve chars.", "twelve chars", Ok(vec![]));
+    check("eleven char.", "eleven char", Err(Unproven::Short));
 }
 
 #[test]

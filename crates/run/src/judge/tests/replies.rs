@@ -80,7 +80,10 @@ fn a_verdict_is_read_strictly() {
         "the only keys are `reason`, `evidence` and `verdict`",
     );
     check(json!({}), "`reason` must be a text that is not empty");
-    check(json!([]), "the arguments were not a JSON object");
+    check(
+        json!([]),
+        "the arguments were not a JSON object with each key once",
+    );
     let two = [("verdict", good.clone()), ("verdict", good.clone())];
     assert_eq!(
         ballot::read(&reply("", &two, Stop::Calls)),
@@ -105,13 +108,14 @@ fn a_verdict_in_plain_text_must_be_that_and_nothing_else() {
     };
     let good = r#"{"reason": "r", "evidence": ["q"], "verdict": "pass"}"#;
     assert!(passes(good));
-    assert!(passes(&format!("```json\n{good}\n```\n")));
     for text in [
         "pass",
         "",
         &format!("Here: {good}"),
         &format!("{good} {good}"),
         &format!("[{good}]"),
+        &format!("```json\n{good}\n```\n"),
+        &format!("```\n{good}\n```"),
         r#"{"reason": "r", "evidence": ["q"], "verdict": "fail", "verdict": "pass"}"#,
         r#"{"reason": "r", "evidence": ["q"], "verdict": "pass", "x": 1}"#,
         r#"{"reason": "r", "verdict": "pass"}"#,

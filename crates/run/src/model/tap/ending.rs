@@ -168,9 +168,17 @@ impl Standing {
         if purpose == Purpose::Agent {
             taken.lost = None;
         }
-        taken.tokens += reply.usage.total();
+        taken.tokens = taken.tokens.saturating_add(reply.usage.total());
         taken.cost_usd += cost.unwrap_or(0.0);
         drop(taken);
+        // What a script says to a question beside the task takes nothing.
+        let is_free = purpose == Purpose::Side && model.starts_with("scripted:");
+        let is_known = is_free || reply.usage.is_known();
+        if let (Some(limit), false) = (self.limits.tokens, is_known) {
+            self.end(TapEnd::Unpriced(format!(
+                "a limit of {limit} tokens can't be enforced: `{model}` did not report its token usage"
+            )));
+        }
         if let (Some(limit), None) = (self.limits.cost_usd, cost) {
             self.end(TapEnd::Unpriced(format!(
                 "a limit of ${limit} can't be kept: what `{model}` costs is unknown"

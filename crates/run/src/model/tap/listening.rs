@@ -17,6 +17,7 @@ use crate::model::wire::{self, Gathered, Unread};
 use crate::proxy::causes;
 use crate::transport::frames::Bounded;
 use crate::web::Broken;
+use crate::worker;
 
 /// A body that passes byte for byte.
 pub(super) struct Listening {
@@ -89,6 +90,11 @@ impl Heard {
             gathered,
         } = self;
         let raw = raw.end().ok();
+        let size = raw.as_ref().map_or(0, Vec::len);
+        worker::on_body(size, || Self::understand(&asked, raw, gathered));
+    }
+
+    fn understand(asked: &Pending, raw: Option<Vec<u8>>, gathered: Option<Gathered>) {
         let body = match gathered {
             Some(gathered) => Ok(gathered.end()),
             None => serde_json::from_slice::<Value>(raw.as_deref().unwrap_or_default()),

@@ -27,6 +27,8 @@ rules:
     reply: {error: {kind: rateLimit, detail: slow down, retryAfter: 20s}}
   - when: {prompt: closed}
     reply: {error: {kind: rateLimit, detail: come back later, retryAfter: 1h}}
+  - when: {prompt: absurd}
+    reply: {text: done, usage: {input: 18446744073709551615, output: 2}}
   - when: {prompt: mute}
     reply: {text: never, delay: 1h}
   - when: {results: 0}
@@ -39,7 +41,7 @@ struct Stage {
     folder: tempfile::TempDir,
     _run: RunWriter,
     recorder: Recorder,
-    _model: ModelServer,
+    model: ModelServer,
     tap: ModelTap,
     waiting: Waiting,
 }
@@ -101,7 +103,7 @@ impl Stage {
             folder,
             _run: run,
             recorder,
-            _model: model,
+            model,
             tap,
             waiting,
         }
@@ -195,6 +197,64 @@ async fn only_the_token_opens_it() {
     assert!(
         stage.folded().work.agent.models.is_empty(),
         "nobody was asked"
+    );
+}
+
+/// What a browser sends for a page of somebody else's, also one whose name leads to loopback.
+#[tokio::test]
+async fn pages_in_a_browser_are_refused_by_the_tap_and_by_a_served_script() {
+    let stage = Stage::new(LoopLimits::default(), None).await;
+    let client = crate::transport::http::client().expect("a client");
+    let served = format!("http://{}", stage.model.address());
+    for base in [stage.tap.base(), served] {
+        let own = base.trim_start_matches("http://").to_owned();
+        let localhost = own.replace("127.0.0.1", "localhost");
+        for (header, value, status) in [
+            ("host", own.as_str(), 200),
+            ("host", &localhost, 200),
+            ("origin", &base, 200),
+            ("host", "evil.example", 403),
+            ("host", "evil.example:80", 403),
+            ("host", "localhost", 403),
+            ("origin", "http://evil.example", 403),
+            ("origin", "null", 403),
+            ("origin", "https://localhost", 403),
+        ] {
+            let sent = client
+                .post(format!("{base}/v1/messages"))
+                .header("x-api-key", stage.tap.key())
+                .header("content-type", "application/json")
+                .header(header, value)
+                .body(body("go", 0, false).to_string());
+            let response = sent.send().await.expect("an answer");
+            assert_eq!(response.status().as_u16(), status, "{header}: {value}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn absurd_usage_is_unknown_and_no_limit_passes_by_it() {
+    let limits = LoopLimits {
+        tokens: Some(1_000),
+        ..LoopLimits::default()
+    };
+    let stage = Stage::new(limits, None).await;
+    assert_eq!(stage.say("absurd", 0, false).await.0, 200);
+    let why = "a limit of 1000 tokens can't be enforced";
+    assert!(matches!(stage.tap.ended().await, TapEnd::Unpriced(found) if found.starts_with(why)));
+    let work = stage.folded().work;
+    assert_eq!((work.agent.unmetered, work.agent.usage.input), (1, None));
+    assert_eq!(work.findings.len(), 1);
+    assert_eq!(
+        work.findings[0].kind,
+        proctor_core::event::FindingKind::AbsurdUsage
+    );
+    assert!(
+        work.findings[0]
+            .detail
+            .contains("18446744073709551615 tokens"),
+        "{}",
+        work.findings[0].detail
     );
 }
 

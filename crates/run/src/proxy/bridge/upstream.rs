@@ -304,7 +304,8 @@ async fn keep(
         }
     };
     upstream.end(Some(&format!("the server {reason}")));
-    upstream.tap.close(reason, Some(stderr.text()));
+    let stderr = stderr.redacted(upstream.tap.redactor());
+    upstream.tap.close(reason, Some(stderr));
 }
 
 async fn write(

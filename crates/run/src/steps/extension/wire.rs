@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use proctor_core::message::{Id, Kind, Message};
+use proctor_core::redact::Redactor;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
@@ -100,8 +101,8 @@ impl Wire {
     }
 
     /// What was logged since the last look.
-    pub(super) fn take_log(&self) -> String {
-        self.log.take()
+    pub(super) fn take_log(&self, redactor: &Redactor) -> String {
+        self.log.take(redactor)
     }
 
     /// Closes the extension's stdin, and waits for its last word.

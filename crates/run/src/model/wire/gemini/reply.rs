@@ -106,7 +106,7 @@ fn usage(usage: &Value) -> Usage {
     let answer = number("candidatesTokenCount");
     let added = |a: Option<u64>, b: Option<u64>| match (a, b) {
         (None, None) => None,
-        _ => Some(a.unwrap_or(0) + b.unwrap_or(0)),
+        _ => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
     };
     Usage {
         input: added(prompt, number("toolUsePromptTokenCount")),

@@ -80,8 +80,11 @@ fn usage(usage: &Value) -> Usage {
     let cached = number("cache_read_input_tokens");
     let cache_written = number("cache_creation_input_tokens");
     let plain = number("input_tokens");
+    let cache = cached
+        .unwrap_or(0)
+        .saturating_add(cache_written.unwrap_or(0));
     Usage {
-        input: plain.map(|plain| plain + cached.unwrap_or(0) + cache_written.unwrap_or(0)),
+        input: plain.map(|plain| plain.saturating_add(cache)),
         output: number("output_tokens"),
         cached,
         cache_written,
@@ -137,7 +140,7 @@ pub(super) fn stop_reason(stop: &Stop) -> &str {
 pub(super) fn render_usage(usage: &Usage) -> Value {
     let (cached, written) = (usage.cached.unwrap_or(0), usage.cache_written.unwrap_or(0));
     let mut rendered = json!({
-        "input_tokens": usage.input.unwrap_or(0).saturating_sub(cached + written),
+        "input_tokens": usage.input.unwrap_or(0).saturating_sub(cached.saturating_add(written)),
         "cache_read_input_tokens": cached,
         "cache_creation_input_tokens": written,
         "output_tokens": usage.output.unwrap_or(0),

@@ -1,0 +1,104 @@
+//! Keys that an object has twice: parsers disagree about which of the values counts.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+/// Whether some object of a JSON text has a key more than once. What is no JSON has none.
+pub fn repeats_a_key(json: &[u8]) -> bool {
+    let error = serde_json::from_slice::<Unique>(json).err();
+    error.is_some_and(|error| error.to_string().starts_with(REPEATED))
+}
+
+const REPEATED: &str = "a key is there twice";
+
+/// Any value whose objects have each key once.
+struct Unique;
+
+impl<'de> Deserialize<'de> for Unique {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(UniqueVisitor)
+    }
+}
+
+struct UniqueVisitor;
+
+impl<'de> Visitor<'de> for UniqueVisitor {
+    type Value = Unique;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Unique, A::Error> {
+        let mut known: HashSet<String> = HashSet::new();
+        while let Some(key) = map.next_key::<String>()? {
+            // With exact numbers, a number is a map of one key, whose value is its digits.
+            if !known.insert(key) {
+                return Err(A::Error::custom(REPEATED));
+            }
+            map.next_value::<Unique>()?;
+        }
+        Ok(Unique)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Unique, A::Error> {
+        while list.next_element::<Unique>()?.is_some() {}
+        Ok(Unique)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Unique, E> {
+        Ok(Unique)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Unique, E> {
+        Ok(Unique)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Unique, E> {
+        Ok(Unique)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Unique, E> {
+        Ok(Unique)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Unique, E> {
+        Ok(Unique)
+    }
+
+    fn visit_unit<E>(self) -> Result<Unique, E> {
+        Ok(Unique)
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<Unique, D::Error> {
+        IgnoredAny::deserialize(inner).map(|_| Unique)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repeated_key_is_found_wherever_it_stands() {
+        for json in [
+            r#"{"a":1,"a":1}"#,
+            r#"[{"b":{"a":null,"c":1.5,"\u0061":"x"}}]"#,
+            r#"{"a":[],"b":1e400,"a":{}}"#,
+        ] {
+            assert!(repeats_a_key(json.as_bytes()), "{json}");
+        }
+        for json in [
+            "",
+            "{",
+            "1",
+            r#"{"a":1,"A":1,"b":{"a":1},"c":[{"a":1},{"a":2}],"d":12345678901234567890123}"#,
+            r#""a key is there twice""#,
+            r#"{"a key is there twice":1}"#,
+        ] {
+            assert!(!repeats_a_key(json.as_bytes()), "{json}");
+        }
+    }
+}

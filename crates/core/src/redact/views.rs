@@ -1,0 +1,230 @@
+//! What a text says once its escapes are resolved.
+//!
+//! Any character of a secret may be written as an escape: `\u002B` in JSON, `%2b` in a URL, `\\u002B`
+//! in JSON inside JSON. A list of spellings never ends, so the text is resolved instead, layer by
+//! layer, and searched after each. A view knows how to find its way back: [`Layer::origins`] turns a
+//! place in the resolved text into the place in the text that it was resolved from.
+
+use std::ops::Range;
+
+/// How often escapes are resolved: JSON in JSON in JSON is seen, and hostile text ends.
+pub(super) const DEPTH: usize = 6;
+
+/// Which escapes are resolved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Layer {
+    /// Those of JSON, and `\xHH` and `\'` as programming languages write them.
+    Json,
+    /// The same, and percent-encoding. A blank becomes `+`, since both stand for each other there.
+    Percent,
+}
+
+/// A part of a text that stands for other bytes.
+struct Escape {
+    range: Range<usize>,
+    bytes: [u8; 4],
+    length: usize,
+}
+
+impl Layer {
+    /// The text with its escapes resolved once; `None` if it has none.
+    pub(super) fn decode(self, text: &[u8]) -> Option<Vec<u8>> {
+        let mut next = self.next_escape(text, 0);
+        next.as_ref()?;
+        let mut out = Vec::with_capacity(text.len());
+        let mut copied = 0;
+        while let Some(escape) = next {
+            out.extend_from_slice(&text[copied..escape.range.start]);
+            out.extend_from_slice(&escape.bytes[..escape.length]);
+            copied = escape.range.end;
+            next = self.next_escape(text, copied);
+        }
+        out.extend_from_slice(&text[copied..]);
+        if self == Self::Percent {
+            fold_blanks(&mut out);
+        }
+        Some(out)
+    }
+
+    /// The text with its escapes resolved until there are none.
+    pub(super) fn decode_all(self, text: &[u8]) -> Vec<u8> {
+        let mut text = text.to_vec();
+        for _ in 0..DEPTH {
+            match self.decode(&text) {
+                Some(decoded) => text = decoded,
+                None => break,
+            }
+        }
+        text
+    }
+
+    /// Turns ranges of the resolved text, ascending and disjoint, into those of `text`.
+    pub(super) fn origins<'a>(
+        self,
+        text: &[u8],
+        ranges: impl Iterator<Item = &'a mut Range<usize>>,
+    ) {
+        let mut walk = Walk::new(self, text);
+        for range in ranges {
+            *range = walk.origin(range.start, Side::Start)..walk.origin(range.end, Side::End);
+        }
+    }
+
+    /// Grows ranges of `text`, ascending and disjoint, so that none starts or ends inside an escape.
+    pub(super) fn whole_escapes<'a>(
+        self,
+        text: &[u8],
+        ranges: impl Iterator<Item = &'a mut Range<usize>>,
+    ) {
+        let mut next = self.next_escape(text, 0);
+        let mut grow = |at: usize, side: Side| {
+            while let Some(escape) = next.take_if(|escape| escape.range.end < at) {
+                next = self.next_escape(text, escape.range.end);
+            }
+            match &next {
+                Some(escape) if escape.range.start < at && at < escape.range.end => match side {
+                    Side::Start => escape.range.start,
+                    Side::End => escape.range.end,
+                },
+                _ => at,
+            }
+        };
+        for range in ranges {
+            *range = grow(range.start, Side::Start)..grow(range.end, Side::End);
+        }
+    }
+
+    fn next_escape(self, text: &[u8], from: usize) -> Option<Escape> {
+        let mut at = from;
+        loop {
+            let rest = &text[at..];
+            let start = at
+                + match self {
+                    Self::Json => memchr::memchr(b'\\', rest),
+                    Self::Percent => memchr::memchr2(b'\\', b'%', rest),
+                }?;
+            if let Some((bytes, length, taken)) = escape(&text[start..]) {
+                return Some(Escape {
+                    range: start..start + taken,
+                    bytes,
+                    length,
+                });
+            }
+            at = start + 1;
+        }
+    }
+}
+
+/// Whether `%HH` occurs.
+pub(super) fn has_percent(text: &[u8]) -> bool {
+    memchr::memchr_iter(b'%', text).any(|at| hex(&text[at + 1..], 2).is_some())
+}
+
+/// Blanks as forms write them.
+pub(super) fn fold_blanks(text: &mut [u8]) {
+    for byte in text {
+        if *byte == b' ' {
+            *byte = b'+';
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Start,
+    End,
+}
+
+/// Goes through a text and what it resolves to, side by side.
+struct Walk<'a> {
+    layer: Layer,
+    text: &'a [u8],
+    /// Where the bytes start that stand for themselves, in the text and in what it resolves to.
+    from: usize,
+    decoded: usize,
+    next: Option<Escape>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(layer: Layer, text: &'a [u8]) -> Self {
+        Self {
+            layer,
+            text,
+            from: 0,
+            decoded: 0,
+            next: layer.next_escape(text, 0),
+        }
+    }
+
+    fn origin(&mut self, position: usize, side: Side) -> usize {
+        while let Some(escape) = &self.next {
+            let start = self.decoded + (escape.range.start - self.from);
+            let end = start + escape.length;
+            if position < start || (position == start && side == Side::End) {
+                break;
+            }
+            match side {
+                Side::Start if position < end => return escape.range.start,
+                Side::End if position <= end => return escape.range.end,
+                _ => {}
+            }
+            self.from = escape.range.end;
+            self.decoded = end;
+            self.next = self.layer.next_escape(self.text, self.from);
+        }
+        self.from + (position - self.decoded)
+    }
+}
+
+/// What the escape at the start of a text stands for, in how many bytes, and how long it is itself.
+fn escape(text: &[u8]) -> Option<([u8; 4], usize, usize)> {
+    let one = |byte: u8, taken: usize| Some(([byte, 0, 0, 0], 1, taken));
+    if text[0] == b'%' {
+        return one(u8::try_from(hex(&text[1..], 2)?).ok()?, 3);
+    }
+    match *text.get(1)? {
+        b'n' => one(b'\n', 2),
+        b'r' => one(b'\r', 2),
+        b't' => one(b'\t', 2),
+        b'b' => one(8, 2),
+        b'f' => one(12, 2),
+        byte @ (b'"' | b'\\' | b'/' | b'\'') => one(byte, 2),
+        b'x' => one(u8::try_from(hex(&text[2..], 2)?).ok()?, 4),
+        b'u' => unicode(text),
+        _ => None,
+    }
+}
+
+/// `\uXXXX`, or two of them that are one character. Half a character keeps its place as three bytes.
+fn unicode(text: &[u8]) -> Option<([u8; 4], usize, usize)> {
+    let unit = hex(&text[2..], 4)?;
+    let low = || match text.get(6..8) {
+        Some(b"\\u") => hex(&text[8..], 4).filter(|low| (0xDC00..0xE000).contains(low)),
+        _ => None,
+    };
+    let (code, taken) = match unit {
+        0xD800..0xDC00 => match low() {
+            Some(low) => (0x1_0000 + ((unit - 0xD800) << 10) + (low - 0xDC00), 12),
+            None => (unit, 6),
+        },
+        _ => (unit, 6),
+    };
+    let mut bytes = [0; 4];
+    let length = match char::from_u32(code) {
+        Some(c) => c.encode_utf8(&mut bytes).len(),
+        None => {
+            let low_bits = |shift: u32| (code >> shift & 0x3F).to_le_bytes()[0];
+            bytes = [0xED, 0x80 | low_bits(6), 0x80 | low_bits(0), 0];
+            3
+        }
+    };
+    Some((bytes, length, taken))
+}
+
+/// The number that the first `digits` bytes write.
+fn hex(text: &[u8], digits: usize) -> Option<u32> {
+    let digits = text.get(..digits)?.iter();
+    digits.copied().try_fold(0, |number, digit| {
+        Some(number * 16 + char::from(digit).to_digit(16)?)
+    })
+}

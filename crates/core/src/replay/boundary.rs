@@ -1,0 +1,81 @@
+//! The random part of a judge's question, taken out so that two questions can be compared.
+//!
+//! Which tokens are random is told by the rules of the question, which are Proctor's own words: what an
+//! agent or a server wrote can name none, so no change of theirs is hidden. One pass finds the tokens,
+//! and one takes them out, however many there are.
+
+use std::collections::HashSet;
+
+/// How long a token is, in hexadecimal digits.
+const DIGITS: usize = 32;
+
+/// What stands before it.
+const MARK: &str = "<<<";
+
+/// The tokens that stand behind a mark, with no further digit behind them.
+pub(super) fn tokens(text: &str) -> HashSet<u128> {
+    let marks = memchr::memmem::find_iter(text.as_bytes(), MARK);
+    let behind = marks.filter_map(|at| {
+        let rest = &text.as_bytes()[at + MARK.len()..];
+        let length = rest.iter().take(DIGITS + 1);
+        let length = length.take_while(|byte| byte.is_ascii_hexdigit()).count();
+        (length == DIGITS).then(|| {
+            rest[..DIGITS]
+                .iter()
+                .fold(0, |token, digit| next(token, *digit))
+        })
+    });
+    behind.collect()
+}
+
+/// The text without these tokens, wherever they stand.
+pub(super) fn without(text: &str, tokens: &HashSet<u128>) -> String {
+    let bytes = text.as_bytes();
+    let mut out = String::with_capacity(text.len());
+    let (mut copied, mut digits, mut token) = (0, 0, 0);
+    for (at, byte) in bytes.iter().enumerate() {
+        if !byte.is_ascii_hexdigit() {
+            digits = 0;
+            continue;
+        }
+        digits += 1;
+        // The digits before the last 32 are shifted out.
+        token = next(token, *byte);
+        if digits >= DIGITS && tokens.contains(&token) {
+            out.push_str(&text[copied..at + 1 - DIGITS]);
+            copied = at + 1;
+            digits = 0;
+        }
+    }
+    out.push_str(&text[copied..]);
+    out
+}
+
+fn next(token: u128, digit: u8) -> u128 {
+    let digit = char::from(digit).to_digit(16).unwrap_or(0);
+    token << 4 | u128::from(digit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_taken_out_wherever_they_stand() {
+        let (a, b) = ("0123456789abcdef".repeat(2), "fedcba9876543210".repeat(2));
+        let check = |rules: &str, text: &str, expected: &str| {
+            assert_eq!(without(text, &tokens(rules)), expected, "{text}");
+        };
+        let rules = format!("<<<{a} begin>>>");
+        check(&rules, &format!("x{a}y{a}{a}z"), "xyz");
+        check(&rules, &format!("0{a}0"), "00");
+        check(
+            &rules,
+            &format!("<<<{b} begin>>>"),
+            &format!("<<<{b} begin>>>"),
+        );
+        check(&format!("<<<{a}0"), &a, &a);
+        check("<<<0123", &a, &a);
+        check(&format!("<<<{a}<<<{b}"), &format!("é{b}é{a}"), "éé");
+    }
+}

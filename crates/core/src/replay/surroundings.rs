@@ -1,0 +1,200 @@
+//! What an external agent was told in a trial, besides what its model replied: its task, the tools of
+//! its servers and the results of its calls.
+//!
+//! Its main type is [`Surroundings`]. Such an agent puts dates, folders and instructions of its own into
+//! what it asks its model, so that two questions are never the same. What it was told by others is in
+//! the record apart from that, as it was said.
+
+use std::collections::BTreeMap;
+use std::collections::HashMap;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::event::{Actor, ConnectionId, Direction, Event, Purpose, What};
+use crate::json;
+use crate::message::{self, Id, Kind, Message};
+use crate::record::{Blobs, RecordError};
+
+/// What an external agent was told in one trial.
+#[derive(Debug, Default)]
+pub struct Surroundings {
+    /// The questions that it asked its model for the task.
+    pub asks: Vec<u64>,
+    prompt: Option<String>,
+    /// By server and name.
+    tools: BTreeMap<(String, String), String>,
+    /// By server and by what was called.
+    results: BTreeMap<(String, String), Vec<String>>,
+    connections: HashMap<ConnectionId, String>,
+    waiting: HashMap<(ConnectionId, Id), Waiting>,
+}
+
+/// How what an agent is told differs from what it was told when the run was recorded.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Drift {
+    /// In its task and its tools: every question differs by it.
+    pub of_task: Vec<String>,
+    /// In the results of its calls.
+    pub of_results: Vec<String>,
+}
+
+#[derive(Debug)]
+enum Waiting {
+    Tools,
+    Call(String),
+}
+
+impl Surroundings {
+    /// Reads them from the events of a trial.
+    pub fn of(
+        events: impl Iterator<Item = Result<Event, RecordError>>,
+        blobs: &Blobs,
+    ) -> Result<Self, RecordError> {
+        let mut all = Self::default();
+        for event in events {
+            match event?.event {
+                What::Prompted { text } => {
+                    let text = blobs.body_bytes(&text)?;
+                    all.prompt = text.map(|text| super::hash(&String::from_utf8_lossy(&text)));
+                }
+                What::ModelAsked(asked) if asked.purpose == Purpose::Agent => {
+                    all.asks.push(asked.ask);
+                }
+                What::ConnectionOpened(opened) if opened.actor == Actor::Agent => {
+                    all.connections.insert(opened.conn, opened.server);
+                }
+                What::Frame(frame) if all.connections.contains_key(&frame.conn) => {
+                    if let Some(bytes) = blobs.body_bytes(&frame.body)? {
+                        // What is no message is told as such elsewhere.
+                        let _ = message::each(&bytes, &mut |message| {
+                            all.message(frame.conn, frame.direction, message);
+                        });
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(all)
+    }
+
+    fn message(&mut self, conn: ConnectionId, direction: Direction, message: &Message<'_>) {
+        match (message.kind(), direction) {
+            (Kind::Request { id, method }, Direction::ToServer) => {
+                let waiting = match method {
+                    "tools/list" => Waiting::Tools,
+                    "tools/call" => Waiting::Call(called(message.params)),
+                    _ => return,
+                };
+                self.waiting.insert((conn, id), waiting);
+            }
+            (Kind::Answer { id }, Direction::ToClient) => {
+                let server = self.connections.get(&conn).cloned().unwrap_or_default();
+                match self.waiting.remove(&(conn, id)) {
+                    Some(Waiting::Tools) => self.listed(&server, message.result),
+                    Some(Waiting::Call(call)) => {
+                        let said = message.result.or(message.error).map(canonical);
+                        let results = self.results.entry((server, call)).or_default();
+                        results.push(super::hash(&said.unwrap_or_default()));
+                    }
+                    None => {}
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn listed(&mut self, server: &str, result: Option<&RawValue>) {
+        let result = result.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
+        let tools = result
+            .as_ref()
+            .and_then(|result| result["tools"].as_array());
+        for tool in tools.into_iter().flatten() {
+            let name = tool["name"].as_str().unwrap_or_default().to_owned();
+            let said = super::hash(&json::canonical(tool));
+            self.tools.insert((server.to_owned(), name), said);
+        }
+    }
+
+    /// How `now` differs. What was not asked for in one of the two is not compared.
+    pub fn drift(&self, now: &Self) -> Drift {
+        let mut drift = Drift::default();
+        if self.prompt != now.prompt {
+            drift.of_task.push("the prompt has changed".to_owned());
+        }
+        let is_listed = |all: &Self, server: &str| all.tools.keys().any(|(of, _)| of == server);
+        for (place @ (server, tool), said) in &now.tools {
+            let how = match self.tools.get(place) {
+                Some(then) if then == said => continue,
+                Some(_) => "has changed",
+                None if is_listed(self, server) => "is new",
+                None => continue,
+            };
+            drift
+                .of_task
+                .push(format!("the tool `{server}.{tool}` {how}"));
+        }
+        for place @ (server, tool) in self.tools.keys() {
+            if !now.tools.contains_key(place) && is_listed(now, server) {
+                drift
+                    .of_task
+                    .push(format!("the tool `{server}.{tool}` is gone"));
+            }
+        }
+        for (place @ (server, call), results) in &now.results {
+            let then = self.results.get(place);
+            let is_known = |said: &String| then.is_some_and(|then| then.contains(said));
+            if !results.iter().all(is_known) {
+                let tool = call.split_once(' ').map_or(call.as_str(), |(tool, _)| tool);
+                drift
+                    .of_results
+                    .push(format!("the result of `{server}.{tool}` has changed"));
+            }
+        }
+        drift
+    }
+}
+
+impl Drift {
+    /// Nothing differs.
+    pub fn is_none(&self) -> bool {
+        self.of_task.is_empty() && self.of_results.is_empty()
+    }
+
+    /// The first differences, in one line.
+    pub fn brief(&self) -> String {
+        const SHOWN: usize = 3;
+        let all: Vec<&str> = self
+            .of_task
+            .iter()
+            .chain(&self.of_results)
+            .map(String::as_str)
+            .collect();
+        let mut text = all[..all.len().min(SHOWN)].join(", ");
+        if all.len() > SHOWN {
+            text.push_str(&format!(", and {} more differences", all.len() - SHOWN));
+        }
+        text
+    }
+}
+
+/// The tool and its arguments.
+fn called(params: Option<&RawValue>) -> String {
+    let params = params.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
+    let params = params.unwrap_or_default();
+    let tool = params["name"].as_str().unwrap_or_default();
+    format!("{tool} {}", json::canonical(&params["arguments"]))
+}
+
+fn canonical(raw: &RawValue) -> String {
+    match serde_json::from_str::<Value>(raw.get()) {
+        Ok(mut value) => {
+            // What a transport adds to it is not said to the agent.
+            if let Some(object) = value.as_object_mut() {
+                object.remove("_meta");
+            }
+            json::canonical(&value)
+        }
+        Err(_) => raw.get().to_owned(),
+    }
+}
