@@ -16,7 +16,7 @@ pub use self::agent::{AgentClaimed, AgentEnded, AgentStarted, Claim};
 pub use self::planned::{
     PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions, RunPlanned, ServerSeen,
 };
-pub use self::work::{Graded, ModelAsked, ModelFailed, ModelReplied, Purpose, StepEnded};
+pub use self::work::{CheckId, Graded, ModelAsked, ModelFailed, ModelReplied, Purpose, StepEnded};
 
 /// The version of the record that this program writes.
 pub const RECORD_VERSION: u32 = 1;

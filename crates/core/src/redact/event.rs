@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use data_encoding::BASE64;
 
 use crate::event::{
-    AgentClaimed, AgentEnded, AgentStarted, Body, ConnectionClosed, ConnectionOpened, Event,
-    Finding, Frame, Graded, Http, ModelAsked, ModelFailed, ModelReplied, PlannedAgent, PlannedCase,
-    PlannedEval, PlannedOptions, RunEnded, RunPlanned, RunStarted, ServerSeen, StepEnded,
-    TrialEnded, TrialStarted, What,
+    AgentClaimed, AgentEnded, AgentStarted, Body, CheckId, ConnectionClosed, ConnectionOpened,
+    Event, Finding, Frame, Graded, Http, ModelAsked, ModelFailed, ModelReplied, PlannedAgent,
+    PlannedCase, PlannedEval, PlannedOptions, RunEnded, RunPlanned, RunStarted, ServerSeen,
+    StepEnded, TrialEnded, TrialStarted, What,
 };
 use crate::verdict::Verdict;
 
@@ -105,6 +105,7 @@ impl Redactor {
             }),
             What::Graded(graded) => What::Graded(Graded {
                 check: self.owned(graded.check),
+                id: graded.id.map(|id| self.check_id(id)),
                 details: self.list(graded.details),
                 verdict: self.verdict(graded.verdict),
                 evidence: graded.evidence,
@@ -165,6 +166,15 @@ impl Redactor {
                 ..planned.asked
             },
             ..planned
+        }
+    }
+
+    fn check_id(&self, id: CheckId) -> CheckId {
+        match id {
+            CheckId::Assertion(name) => CheckId::Assertion(self.owned(name)),
+            CheckId::Step(name) => CheckId::Step(self.owned(name)),
+            CheckId::Judge(name) => CheckId::Judge(self.owned(name)),
+            CheckId::Grading(name) => CheckId::Grading(self.owned(name)),
         }
     }
 

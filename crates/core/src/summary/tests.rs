@@ -220,6 +220,7 @@ fn what_was_found_and_taken_is_summed_over_all_attempts() {
         for verdict in [Verdict::unknown("u"), Verdict::Pass, Verdict::fail("f")] {
             add(What::Graded(Graded {
                 check: "calls".to_owned(),
+                id: None,
                 details: Vec::new(),
                 verdict,
                 evidence: Vec::new(),

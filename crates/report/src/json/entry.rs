@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use proctor_core::event::{Blame, Graded, Outcome, Phase};
+use proctor_core::event::{Blame, CheckId, Graded, Outcome, Phase};
 use proctor_core::fold::{Folded, StepDone, Work};
 use proctor_core::model::Usage;
 use proctor_core::summary::{AgentTrials, CaseSummary, TrialResult, TrialSummary};
@@ -11,11 +11,7 @@ use proctor_core::verdict::Verdict;
 use serde_json::{Map, Value, json};
 
 use super::{asked, history, millis};
-use crate::evidence::verify_step;
 use crate::words;
-
-/// The type of steps that a judge decides.
-const JUDGE: &str = "llmJudge";
 
 pub(super) fn value(
     case: &CaseSummary,
@@ -80,7 +76,7 @@ struct Parts {
 
 impl Parts {
     fn of(outcome: Option<Outcome>, planned: Option<u32>, work: &Work) -> Self {
-        let is_step = |check: &&Graded| verify_step(check, &work.steps).is_some();
+        let is_step = |check: &&Graded| step_id(check).is_some();
         let (steps, rest): (Vec<&Graded>, Vec<&Graded>) = work.checks.iter().partition(is_step);
         let passed = |check: &&Graded| check.verdict == Verdict::Pass;
         let assertions_passed = !work.checks.is_empty() && rest.iter().all(passed);
@@ -107,6 +103,10 @@ impl Parts {
             assertions,
         }
     }
+}
+
+fn step_id(check: &Graded) -> Option<&str> {
+    check.id.as_ref().and_then(CheckId::step)
 }
 
 fn assertion(check: &Graded) -> Value {
@@ -141,7 +141,7 @@ fn reason(trial: &TrialSummary) -> String {
 fn judged(work: &Work) -> Vec<(&'static str, String)> {
     let (mut said, mut failed) = (Vec::new(), Vec::new());
     for check in &work.checks {
-        if verify_step(check, &work.steps).is_none_or(|step| step.kind != JUDGE) {
+        if !matches!(check.id, Some(CheckId::Judge(_))) {
             continue;
         }
         match &check.verdict {
@@ -286,6 +286,7 @@ fn check(check: &Graded) -> Value {
     };
     json!({
         "check": check.check,
+        "kind": check.id.as_ref().map(CheckId::kind),
         "verdict": verdict,
         "reason": why(&check.verdict),
         "details": check.details,

@@ -456,6 +456,7 @@ fn step(phase: Phase, id: &str, kind: &str, verdict: Verdict, output: &str) -> W
 fn graded(check: &str, verdict: Verdict, evidence: Vec<u64>, notes: &[&str]) -> What {
     What::Graded(Graded {
         check: check.to_owned(),
+        id: None,
         details: vec!["fs.read_file".to_owned()],
         verdict,
         evidence,

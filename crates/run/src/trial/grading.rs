@@ -1,7 +1,7 @@
 //! Whether a trial passed: checks on what was written, then verify steps, then the judge.
 
 use proctor_core::event::{
-    Actor, Blame, Body, Graded, Phase, Purpose, StepEnded, TrialEnded, What,
+    Actor, Blame, Body, CheckId, Graded, Phase, Purpose, StepEnded, TrialEnded, What,
 };
 use proctor_core::fold::FoldOptions;
 use proctor_core::suite::Step;
@@ -114,6 +114,7 @@ impl Trial {
             grades.add(check.name(), &result.verdict, blame);
             self.recorder.record(What::Graded(Graded {
                 check: check.name().to_owned(),
+                id: Some(CheckId::Assertion(check.name().to_owned())),
                 details: check.details(),
                 verdict: result.verdict,
                 evidence: result.evidence,
@@ -218,6 +219,10 @@ impl Trial {
     fn graded(&self, step: &Step, verdict: Verdict, evidence: Vec<u64>, notes: Vec<String>) {
         self.recorder.record(What::Graded(Graded {
             check: step.id.clone(),
+            id: Some(match &step.action {
+                Action::Judge(_) => CheckId::Judge(step.id.clone()),
+                _ => CheckId::Step(step.id.clone()),
+            }),
             details: vec![step.kind.clone()],
             verdict,
             evidence,
