@@ -21,6 +21,7 @@ pub mod assertion_file;
 mod digest;
 pub mod eval_file;
 pub(crate) mod files;
+pub mod go_template;
 mod limits;
 mod load;
 pub mod mcp_file;

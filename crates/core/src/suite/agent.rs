@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::agent_file::{AgentFile, CommandsFile};
 use super::eval_file::{AgentRefFile, AgentType, BUILTIN_AGENTS};
+use super::go_template::{TemplateUse, place};
 use super::load::Loader;
 use crate::decode::{Context, Decode};
 use crate::hint::{nearest, nearest_hint};
@@ -83,6 +84,8 @@ pub struct Commands {
     pub allowed_tools: Option<String>,
     /// What stands between allowed tools.
     pub separator: String,
+    /// What `{{ .DangerouslySkipPermissions }}` stands for.
+    pub skip_permissions: bool,
     /// Whether it runs with an empty home folder of its own.
     pub virtual_home: bool,
     /// A command that prints the agent's version.
@@ -374,56 +377,34 @@ impl Agent {
 }
 
 fn resolve_commands(file: &CommandsFile, cx: &Context<'_>) -> Commands {
-    const RUN: [&str; 3] = ["Prompt", "McpServerFileArgs", "AllowedToolArgs"];
-    check_fields(&file.run_prompt.value, file.run_prompt.span, &RUN, cx);
-    if !file.run_prompt.value.contains(".Prompt") {
+    let run = &file.run_prompt;
+    let template = place::template(&run.value, run.span, TemplateUse::RunPrompt, cx);
+    if template.is_some_and(|template| !template.uses("Prompt")) {
         let problem = Problem::warning(Code::Value, "the command does not use `{{ .Prompt }}`");
         cx.report(
-            file.run_prompt.span,
+            run.span,
             problem.hint("the agent would never see what it is asked"),
         );
     }
-    if let Some(template) = &file.mcp_server {
-        check_fields(&template.value.0, template.span, &["File", "URL"], cx);
-    }
-    if let Some(template) = &file.allowed_tools {
-        let fields = ["ServerName", "ToolName"];
-        check_fields(&template.value.0, template.span, &fields, cx);
+    for (written, usage) in [
+        (&file.mcp_server, TemplateUse::McpServer),
+        (&file.allowed_tools, TemplateUse::AllowedTools),
+    ] {
+        if let Some(written) = written {
+            place::template(&written.value.0, written.span, usage, cx);
+        }
     }
     Commands {
-        run_prompt: file.run_prompt.value.clone(),
+        run_prompt: run.value.clone(),
         mcp_server: file.mcp_server.as_ref().map(|t| t.value.0.clone()),
         allowed_tools: file.allowed_tools.as_ref().map(|t| t.value.0.clone()),
         separator: file
             .separator
             .as_ref()
             .map_or_else(|| " ".to_owned(), |s| s.0.clone()),
+        skip_permissions: file.skip_permissions.unwrap_or(false),
         virtual_home: file.virtual_home.unwrap_or(false),
         version: file.version.clone(),
         folder: cx.source.folder().to_path_buf(),
-    }
-}
-
-/// Checks that a template uses only the fields that it is given.
-fn check_fields(template: &str, span: Span, fields: &[&str], cx: &Context<'_>) {
-    let mut rest = template;
-    while let Some((_, after)) = rest.split_once("{{") {
-        let Some((inside, behind)) = after.split_once("}}") else {
-            let message = "`{{` is never closed";
-            cx.report(span, Problem::error(Code::Value, message));
-            return;
-        };
-        let name = inside.trim().trim_matches('-').trim();
-        let field = name.strip_prefix('.').unwrap_or(name);
-        if !name.starts_with('.') || !fields.contains(&field) {
-            let message = format!("`{{{{ {name} }}}}` is not a field of this template");
-            let problem = Problem::error(Code::Value, message);
-            let dotted: Vec<String> = fields.iter().map(|f| format!(".{f}")).collect();
-            cx.report(
-                span,
-                problem.maybe_hint(nearest_hint(name, dotted.iter().map(String::as_str))),
-            );
-        }
-        rest = behind;
     }
 }
