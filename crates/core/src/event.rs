@@ -9,10 +9,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 mod agent;
+mod config;
 mod planned;
 mod work;
 
 pub use self::agent::{AgentClaimed, AgentEnded, AgentStarted, Claim};
+pub use self::config::{AgentConfig, RunConfig, ServerConfig, TaskSetConfig, TimeoutConfig};
 pub use self::planned::{
     PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions, RunPlanned, ServerSeen,
 };
@@ -123,6 +125,7 @@ impl What {
             Self::StepEnded(step) => step.output.iter_mut().collect(),
             Self::AgentWrote { line } => vec![line],
             Self::AgentClaimed(claim) => claim.arguments.iter_mut().collect(),
+            Self::ServerSeen(seen) => seen.tool_list.iter_mut().collect(),
             Self::RunStarted(_)
             | Self::RunEnded(_)
             | Self::TrialStarted(_)
@@ -133,7 +136,6 @@ impl What {
             | Self::Http(_)
             | Self::Finding(_)
             | Self::RunPlanned(_)
-            | Self::ServerSeen(_)
             | Self::ModelFailed(_)
             | Self::Replayed { .. }
             | Self::AgentStarted(_)

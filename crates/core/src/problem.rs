@@ -139,6 +139,8 @@ pub enum Code {
     Skipped,
     /// Something that can't fail, and so proves nothing.
     Vacuous,
+    /// A task needs what the suite does not have: that task can't be run, the others can.
+    UnmetRequirement,
     /// What looks like a secret.
     Secret,
     /// A call of a tool that may destroy something.
@@ -351,6 +353,17 @@ impl Problems {
             problem.severity = Severity::Error;
         }
         self.errors += std::mem::take(&mut self.warnings);
+    }
+
+    /// Turns the errors of one sort into warnings.
+    pub fn demote(&mut self, code: Code) {
+        for problem in &mut self.kept {
+            if problem.code == code && problem.severity == Severity::Error {
+                problem.severity = Severity::Warning;
+                self.errors -= 1;
+                self.warnings += 1;
+            }
+        }
     }
 
     /// Turns the warnings of one sort into errors.

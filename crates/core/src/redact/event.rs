@@ -7,8 +7,8 @@ use data_encoding::BASE64;
 use crate::event::{
     AgentClaimed, AgentEnded, AgentStarted, Body, CheckId, ConnectionClosed, ConnectionOpened,
     Event, Finding, Frame, Graded, Http, ModelAsked, ModelFailed, ModelReplied, PlannedAgent,
-    PlannedCase, PlannedEval, PlannedOptions, RunEnded, RunPlanned, RunStarted, ServerSeen,
-    StepEnded, TrialEnded, TrialStarted, What,
+    PlannedCase, PlannedEval, PlannedOptions, RunConfig, RunEnded, RunPlanned, RunStarted,
+    ServerSeen, StepEnded, TrialEnded, TrialStarted, What,
 };
 use crate::verdict::Verdict;
 
@@ -65,6 +65,7 @@ impl Redactor {
                 name: self.optional(seen.name),
                 version: self.optional(seen.version),
                 protocol: self.owned(seen.protocol),
+                tool_list: seen.tool_list.map(|list| self.body(list)),
                 ..seen
             }),
             What::Prompted { text } => What::Prompted {
@@ -159,6 +160,7 @@ impl Redactor {
             cases: planned.cases.into_iter().map(case).collect(),
             agents: planned.agents.into_iter().map(agent).collect(),
             judge: self.optional(planned.judge),
+            config: planned.config.map(|config| self.config(&config)),
             asked: PlannedOptions {
                 agents: self.list(planned.asked.agents),
                 model: self.optional(planned.asked.model),
@@ -167,6 +169,12 @@ impl Redactor {
             },
             ..planned
         }
+    }
+
+    /// Every text of a configuration, redacted: JSON stays JSON.
+    fn config(&self, config: &RunConfig) -> RunConfig {
+        let text = serde_json::to_string(config).unwrap_or_default();
+        serde_json::from_str(&self.text(&text)).unwrap_or_default()
     }
 
     fn check_id(&self, id: CheckId) -> CheckId {

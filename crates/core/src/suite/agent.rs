@@ -22,6 +22,9 @@ use crate::script::Script;
 pub struct Agent {
     /// Its name in reports.
     pub name: String,
+    /// Its agent file, if it has one.
+    #[serde(skip)]
+    pub path: Option<PathBuf>,
     /// What it is.
     #[serde(flatten)]
     pub kind: AgentKind,
@@ -153,6 +156,7 @@ impl Loader<'_> {
                         Some(written) => format!("{builtin} ({})", written.value),
                         None => builtin.to_owned(),
                     },
+                    path: None,
                     kind: AgentKind::Builtin {
                         builtin,
                         model,
@@ -203,6 +207,7 @@ impl Loader<'_> {
         }
         Some(Agent {
             name: file.metadata.get()?.name.get()?.value.0.clone(),
+            path: Some(cx.source.path().to_path_buf()),
             kind,
             model_tap: file.model_tap.unwrap_or(false),
             skills: file.skills.as_ref().map(|skills| SkillMount {
@@ -354,6 +359,7 @@ impl Agent {
     pub fn nobody() -> Self {
         Self {
             name: "no agent".to_owned(),
+            path: None,
             kind: AgentKind::Nobody,
             model_tap: false,
             skills: None,
@@ -364,6 +370,7 @@ impl Agent {
     pub fn on_model(model: ModelRef) -> Self {
         Self {
             name: format!("llm-agent ({model})"),
+            path: None,
             kind: AgentKind::Builtin {
                 builtin: "llm-agent",
                 model: Some(model),

@@ -1,24 +1,36 @@
 //! One trial of the document.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use proctor_core::event::{Blame, CheckId, Graded, Outcome, Phase};
+use proctor_core::event::{Blame, CheckId, Graded, Outcome, Phase, PlannedCase};
 use proctor_core::fold::{Folded, StepDone, Work};
 use proctor_core::model::Usage;
 use proctor_core::summary::{AgentTrials, CaseSummary, TrialResult, TrialSummary};
 use proctor_core::verdict::Verdict;
 use serde_json::{Map, Value, json};
 
-use super::{asked, history, millis};
+use super::tokens::Tokens;
+use super::{agent_output, asked, history, millis};
 use crate::words;
+
+/// What an entry tells of its run.
+pub(super) struct Run<'a> {
+    /// The wall clock at its start.
+    pub(super) started: &'a str,
+    /// The folder that relative paths start from, if it is known.
+    pub(super) folder: Option<&'a str>,
+    /// How many tokens the tools of all servers take, estimated.
+    pub(super) schema_tokens: u64,
+}
 
 pub(super) fn value(
     case: &CaseSummary,
     agent: &AgentTrials,
     trial: &TrialSummary,
     folded: Option<&Folded>,
-    run_started: &str,
+    run: &Run<'_>,
 ) -> Value {
     let planned = &case.case;
     let none = Work::default();
@@ -26,7 +38,7 @@ pub(super) fn value(
     let parts = Parts::of(trial.outcome(), planned.verify_steps, work);
     let mut out = json!({
         "taskName": planned.name,
-        "taskPath": planned.path,
+        "taskPath": task_path(planned, run.folder),
         "taskPassed": parts.task_passed,
         "taskOutput": work.answer.as_ref().map_or(String::new(), ToString::to_string),
         "difficulty": planned.difficulty.as_deref().unwrap_or_default(),
@@ -35,7 +47,7 @@ pub(super) fn value(
         "totalRuns": planned.runs,
         "assertionResults": parts.assertions,
         "allAssertionsPassed": parts.assertions_passed,
-        "callHistory": folded.map_or_else(history::empty, |f| history::value(f, run_started)),
+        "callHistory": folded.map_or_else(history::empty, |f| history::value(f, run.started)),
         "proctor": ours(case, agent, trial, folded),
     });
     let mut add = |key: &str, value: Value| {
@@ -55,16 +67,43 @@ pub(super) fn value(
     for (key, text) in judged(work) {
         add(key, json!(text));
     }
-    if let Some(usage) = token_usage(&work.agent.usage) {
-        add("tokenEstimate", token_estimate(&usage));
-    }
     if let Some(usage) = token_usage(&work.judge.usage) {
         add("judgeTokenUsage", usage);
     }
-    for (key, value) in phases(work) {
-        add(key, value);
+    let tokens = folded.map(|folded| {
+        let tokens = Tokens::of(folded, run.schema_tokens);
+        tokens.estimate(token_usage(&work.agent.usage))
+    });
+    if let Some(tokens) = &tokens {
+        add("tokenEstimate", tokens.clone());
     }
+    for (key, phase) in [
+        ("setupOutput", Phase::Setup),
+        ("verifyOutput", Phase::Grade),
+        ("cleanupOutput", Phase::Cleanup),
+    ] {
+        add(key, phase_output(work, phase));
+    }
+    let why = work.answer.is_none().then(|| reason(trial));
+    add("agentOutput", agent_output::value(folded, tokens, why));
     out
+}
+
+/// The task file, absolute; for an eval that a server ships, what stands for one.
+fn task_path(case: &PlannedCase, folder: Option<&str>) -> String {
+    let path = Path::new(&case.path);
+    match folder {
+        Some(folder) if case.eval.is_none() && path.is_relative() => {
+            let whole = Path::new(folder).join(path);
+            // Without the `.` that people write.
+            whole
+                .components()
+                .collect::<PathBuf>()
+                .display()
+                .to_string()
+        }
+        _ => case.path.clone(),
+    }
 }
 
 /// What mcpchecker tells apart: the task with its verify steps, and the assertions.
@@ -157,17 +196,6 @@ fn judged(work: &Work) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// The counts that providers told; nothing is estimated.
-fn token_estimate(usage: &Value) -> Value {
-    json!({
-        "inputTokens": usage["inputTokens"],
-        "outputTokens": usage["outputTokens"],
-        "totalTokens": usage["totalTokens"],
-        "source": "actual",
-        "actual": usage,
-    })
-}
-
 /// Token counts, if they are known: the format has no word for unknown.
 fn token_usage(usage: &Usage) -> Option<Value> {
     let mut out = json!({
@@ -187,44 +215,21 @@ fn token_usage(usage: &Usage) -> Option<Value> {
     Some(out)
 }
 
-/// What the phases with steps came to, and the agent's.
-fn phases(work: &Work) -> Vec<(&'static str, Value)> {
-    let mut out = Vec::new();
-    for (key, phase) in [
-        ("setupOutput", Phase::Setup),
-        ("verifyOutput", Phase::Grade),
-        ("cleanupOutput", Phase::Cleanup),
-    ] {
-        let in_phase = |step: &&StepDone| step.phase == phase;
-        let steps: Vec<&StepDone> = work.steps.iter().filter(in_phase).collect();
-        if !steps.is_empty() {
-            out.push((key, phase_output(&steps)));
-        }
-    }
-    if let Some(answer) = &work.answer {
-        let text = answer.to_string();
-        let step = json!({
-            "Type": "agent", "Success": true, "Message": text,
-            "Outputs": { "output": text }, "Error": "",
-        });
-        let details = json!({ "finalMessage": text });
-        let value = json!({
-            "Steps": [step], "Success": true, "Error": "", "agentDetails": details,
-        });
-        out.push(("agentOutput", value));
-    }
-    out
-}
-
-fn phase_output(steps: &[&StepDone]) -> Value {
+/// What the steps of a phase came to.
+fn phase_output(work: &Work, phase: Phase) -> Value {
+    let steps: Vec<&StepDone> = work
+        .steps
+        .iter()
+        .filter(|step| step.phase == phase)
+        .collect();
     let failed = steps.iter().find_map(|step| why(&step.verdict));
     json!({
         "Steps": steps.iter().map(|step| json!({
-            "Type": step.kind,
-            "Success": step.verdict == Verdict::Pass,
-            "Message": step.output.as_ref().map_or(String::new(), ToString::to_string),
-            "Outputs": step.outputs,
-            "Error": why(&step.verdict).unwrap_or_default(),
+            "type": step.kind,
+            "success": step.verdict == Verdict::Pass,
+            "message": step.output.as_ref().map_or(String::new(), ToString::to_string),
+            "outputs": step.outputs,
+            "error": why(&step.verdict).unwrap_or_default(),
         })).collect::<Vec<_>>(),
         "Success": failed.is_none(),
         "Error": failed.unwrap_or_default(),

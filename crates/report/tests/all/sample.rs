@@ -167,6 +167,7 @@ fn planned(cases: Vec<PlannedCase>, agents: &[&str]) -> What {
         shared_servers: false,
         surroundings: None,
         asked: proctor_core::event::PlannedOptions::default(),
+        config: None,
     })
 }
 
@@ -180,6 +181,7 @@ fn seen() -> What {
         resources: 0,
         prompts: 0,
         tools_digest: None,
+        tool_list: None,
     })
 }
 

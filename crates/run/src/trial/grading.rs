@@ -190,7 +190,7 @@ impl Trial {
 
     async fn rule(
         &self,
-        steps: &Steps,
+        steps: &mut Steps,
         judgement: &Judgement,
         answer: &str,
         transcript: &Transcript,
@@ -203,8 +203,11 @@ impl Trial {
             Judgement::Contains(_) => Criterion::Contains(reference),
             Judgement::Exact(_) => Criterion::Exact(reference),
         };
+        let prompt = steps
+            .prompt()
+            .map_err(|error| errored(Blame::Suite, error.to_string()))?;
         let exhibits = Exhibits {
-            prompt: &self.case().prompt,
+            prompt: &self.context.redactor.text(&prompt),
             answer,
             transcript: Some(transcript),
             answer_required: true,

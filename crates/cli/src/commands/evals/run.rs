@@ -68,7 +68,7 @@ pub(super) fn run(args: &EvalsRunArgs) -> anyhow::Result<Exit> {
         suite: "evals".to_owned(),
         mcp_config: None,
     };
-    let Some((planned, trials)) = plan(&suite, &options, named, &asked, None)? else {
+    let Some((planned, trials)) = plan(&suite, &options, named, &asked, None, 1)? else {
         bail!("there is nothing to run");
     };
     let mut context = match context(&args.run, &asked, suite, &trials, environment())? {
@@ -122,6 +122,7 @@ fn bare_suite(servers: &[Server]) -> Suite {
         skills: Vec::new(),
         isolation: Isolation::Trial,
         cases: Vec::new(),
+        task_sets: Vec::new(),
         shipped: Vec::new(),
         unfetched: Vec::new(),
     }
