@@ -319,6 +319,14 @@ impl Problems {
         self.errors
     }
 
+    /// How many errors keep the whole suite from being used, and not only one of its tasks.
+    pub fn fatal(&self) -> usize {
+        let of_task = |problem: &&Problem| {
+            problem.severity == Severity::Error && problem.code == Code::UnmetRequirement
+        };
+        self.errors - self.kept.iter().filter(of_task).count()
+    }
+
     /// How many warnings there are, those not kept included.
     pub fn warnings(&self) -> usize {
         self.warnings

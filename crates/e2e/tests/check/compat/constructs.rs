@@ -5,9 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
-use proctor_e2e::session::{Seen, Session};
 use proctor_e2e::suite::Suite;
 use serde_json::json;
+
+use super::validated;
 
 /// Calls `echo`, and says what it was asked. Its arguments: an MCP config, and the prompt.
 pub(super) const AGENT: &str = r#"
@@ -105,18 +106,19 @@ fn copied(name: &str) -> Suite {
     suite
 }
 
-fn within(session: Session, name: &str) -> Seen {
-    let session = session
-        .env("PLACE", "home")
-        .env("PYTHONDONTWRITEBYTECODE", "1");
-    match name {
-        "server-from-environment" => session
-            .env("MCP_COMMAND", &proctor_e2e::fixture().display().to_string())
-            .env("MCP_URL", "http://127.0.0.1:1/ignored")
-            .env("MCP_SERVER_NAME", "notes")
-            .run(),
-        _ => session.run(),
+/// The environment of a construct.
+fn environment(name: &str) -> Vec<(&'static str, String)> {
+    let mut all = vec![
+        ("PLACE", "home".to_owned()),
+        ("PYTHONDONTWRITEBYTECODE", "1".to_owned()),
+    ];
+    if name == "server-from-environment" {
+        let command = proctor_e2e::fixture().display().to_string();
+        all.push(("MCP_COMMAND", command));
+        all.push(("MCP_URL", "http://127.0.0.1:1/ignored".to_owned()));
+        all.push(("MCP_SERVER_NAME", "notes".to_owned()));
     }
+    all
 }
 
 #[test]
@@ -134,14 +136,10 @@ fn constructs_of_public_suites_load() {
     for (name, _) in CONSTRUCTS {
         let suite = copied(name);
         let eval = suite.path("eval.yaml").display().to_string();
-        let seen = within(Session::new(&["validate", &eval]), name);
-        assert_eq!(
-            seen.code,
-            Some(0),
-            "{name}: {}\n{}",
-            seen.stdout,
-            seen.stderr
-        );
+        let env = environment(name);
+        let env: Vec<(&str, &str)> = env.iter().map(|(k, v)| (*k, v.as_str())).collect();
+        let (code, told) = validated(&eval, &env);
+        assert_eq!(code, Some(0), "{name}: {told}");
     }
 }
 
@@ -156,7 +154,11 @@ fn constructs_of_public_suites_run() {
             Reach::Runs => vec!["--judge", &judge],
             Reach::RunsOnScript => vec!["--model", &model, "--judge", &judge],
         };
-        let seen = within(suite.check(&words), name);
+        let mut session = suite.check(&words);
+        for (key, value) in environment(name) {
+            session = session.env(key, &value);
+        }
+        let seen = session.run();
         assert_eq!(
             seen.code,
             Some(0),

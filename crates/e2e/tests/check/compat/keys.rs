@@ -53,7 +53,7 @@ const KEYS: &[&str] = &[
     "results[].callHistory.ToolCalls[].request.Params.arguments: map",
     "results[].callHistory.ToolCalls[].request.Params.name: string",
     "results[].callHistory.ToolCalls[].request.Session: null",
-    "results[].callHistory.ToolCalls[].result.content: list",
+    "results[].callHistory.ToolCalls[].result: map",
     "results[].callHistory.ToolCalls[].serverName: string",
     "results[].callHistory.ToolCalls[].success: bool",
     "results[].callHistory.ToolCalls[].timestamp: string",
@@ -118,7 +118,7 @@ const FOREIGN: &[&str] = &[
     "rawOutput",
     "outputs",
     "labelSelector",
-    "content",
+    "result",
 ];
 
 fn keys(value: &Value, path: &str, found: &mut BTreeSet<String>) {
@@ -129,7 +129,6 @@ fn keys(value: &Value, path: &str, found: &mut BTreeSet<String>) {
         Value::Number(_) => "number",
         Value::String(_) => "string",
         Value::Array(items) if items.is_empty() => "empty list",
-        Value::Array(_) if FOREIGN.contains(&last) => "list",
         Value::Object(_) if FOREIGN.contains(&last) => "map",
         Value::Array(items) => {
             return items
