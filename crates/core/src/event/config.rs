@@ -61,7 +61,7 @@ pub struct ServerConfig {
     /// Its address, without user, query and fragment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Its command line.
+    /// Its program, without arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
 }

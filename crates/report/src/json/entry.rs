@@ -77,14 +77,13 @@ pub(super) fn value(
     if let Some(tokens) = &tokens {
         add("tokenEstimate", tokens.clone());
     }
-    for (key, phase) in [
-        ("setupOutput", Phase::Setup),
-        ("verifyOutput", Phase::Grade),
-        ("cleanupOutput", Phase::Cleanup),
-    ] {
-        add(key, phase_output(work, phase));
-    }
-    let why = work.answer.is_none().then(|| reason(trial));
+    let grades = planned.verify_steps.map(|count| count as usize);
+    add("setupOutput", phase_output(work, Phase::Setup, None));
+    add("verifyOutput", phase_output(work, Phase::Grade, grades));
+    add("cleanupOutput", phase_output(work, Phase::Cleanup, None));
+    // Without a task, nobody has to answer.
+    let is_silent = work.answer.is_none() && trial.outcome() != Some(Outcome::Passed);
+    let why = is_silent.then(|| reason(trial));
     add("agentOutput", agent_output::value(folded, tokens, why));
     out
 }
@@ -215,14 +214,28 @@ fn token_usage(usage: &Usage) -> Option<Value> {
     Some(out)
 }
 
-/// What the steps of a phase came to.
-fn phase_output(work: &Work, phase: Phase) -> Value {
+/// What the steps of a phase came to. A phase that was not run did not succeed, nor one in which fewer
+/// steps were run than were planned.
+fn phase_output(work: &Work, phase: Phase, planned: Option<usize>) -> Value {
     let steps: Vec<&StepDone> = work
         .steps
         .iter()
         .filter(|step| step.phase == phase)
         .collect();
+    let was_run = match phase {
+        // It starts only if it has steps.
+        Phase::Cleanup => work.ended.is_some(),
+        _ => work.phases.iter().any(|span| span.phase == phase),
+    };
     let failed = steps.iter().find_map(|step| why(&step.verdict));
+    let error = match failed {
+        Some(reason) => Some(reason),
+        None if !was_run => Some("not run"),
+        None if planned.is_some_and(|planned| planned != steps.len()) => {
+            Some("not all steps were run")
+        }
+        None => None,
+    };
     json!({
         "Steps": steps.iter().map(|step| json!({
             "type": step.kind,
@@ -231,8 +244,8 @@ fn phase_output(work: &Work, phase: Phase) -> Value {
             "outputs": step.outputs,
             "error": why(&step.verdict).unwrap_or_default(),
         })).collect::<Vec<_>>(),
-        "Success": failed.is_none(),
-        "Error": failed.unwrap_or_default(),
+        "Success": error.is_none(),
+        "Error": error.unwrap_or_default(),
     })
 }
 

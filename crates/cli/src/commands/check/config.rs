@@ -72,14 +72,8 @@ fn judge(judge: &Judge) -> AgentConfig {
 
 fn server(server: &Server) -> ServerConfig {
     let (kind, url, command) = match &server.transport {
-        Transport::Stdio { command, args, .. } => {
-            let words = std::iter::once(command).chain(args).map(String::as_str);
-            (
-                "stdio",
-                None,
-                Some(as_written(server, &command_line(words))),
-            )
-        }
+        // Arguments can carry credentials; the program can't.
+        Transport::Stdio { command, .. } => ("stdio", None, Some(command.clone())),
         Transport::Http { url, .. } => ("http", Some(as_written(server, url)), None),
         Transport::Sse { url, .. } => ("sse", Some(as_written(server, url)), None),
     };

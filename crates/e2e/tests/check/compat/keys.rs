@@ -227,6 +227,14 @@ fn the_document_of_a_built_in_agent_has_the_keys_of_the_format() {
         .map(|step| &step["type"])
         .collect();
     assert_eq!(kinds, ["tool_call", "message"]);
+    for phase in [
+        "setupOutput",
+        "agentOutput",
+        "verifyOutput",
+        "cleanupOutput",
+    ] {
+        assert_eq!(entry[phase]["Success"], true, "{phase}: {entry}");
+    }
 }
 
 #[test]
