@@ -10,16 +10,18 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 mod agent;
+mod config;
 mod planned;
 mod unknown;
 mod work;
 
 pub use self::agent::{AgentClaimed, AgentEnded, AgentStarted, Claim};
+pub use self::config::{AgentConfig, RunConfig, ServerConfig, TaskSetConfig, TimeoutConfig};
 pub use self::planned::{
     PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions, RunPlanned, ServerSeen,
 };
 pub use self::unknown::UnknownEvent;
-pub use self::work::{Graded, ModelAsked, ModelFailed, ModelReplied, Purpose, StepEnded};
+pub use self::work::{CheckId, Graded, ModelAsked, ModelFailed, ModelReplied, Purpose, StepEnded};
 
 /// The version of the record that this program writes. It is raised only for what an earlier version
 /// must not read at all; whatever is added is known by the version of Proctor that wrote it.
@@ -131,6 +133,7 @@ impl What {
             Self::StepEnded(step) => step.output.iter_mut().collect(),
             Self::AgentWrote { line } => vec![line],
             Self::AgentClaimed(claim) => claim.arguments.iter_mut().collect(),
+            Self::ServerSeen(seen) => seen.tool_list.iter_mut().collect(),
             Self::RunStarted(_)
             | Self::RunEnded(_)
             | Self::TrialStarted(_)
@@ -141,7 +144,6 @@ impl What {
             | Self::Http(_)
             | Self::Finding(_)
             | Self::RunPlanned(_)
-            | Self::ServerSeen(_)
             | Self::ModelFailed(_)
             | Self::Replayed { .. }
             | Self::AgentStarted(_)

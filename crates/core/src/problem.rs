@@ -139,6 +139,8 @@ pub enum Code {
     Skipped,
     /// Something that can't fail, and so proves nothing.
     Vacuous,
+    /// A task needs what the suite does not have: that task can't be run, the others can.
+    UnmetRequirement,
     /// What looks like a secret.
     Secret,
     /// A call of a tool that may destroy something.
@@ -317,6 +319,14 @@ impl Problems {
         self.errors
     }
 
+    /// How many errors keep the whole suite from being used, and not only one of its tasks.
+    pub fn fatal(&self) -> usize {
+        let of_task = |problem: &&Problem| {
+            problem.severity == Severity::Error && problem.code == Code::UnmetRequirement
+        };
+        self.errors - self.kept.iter().filter(of_task).count()
+    }
+
     /// How many warnings there are, those not kept included.
     pub fn warnings(&self) -> usize {
         self.warnings
@@ -351,6 +361,17 @@ impl Problems {
             problem.severity = Severity::Error;
         }
         self.errors += std::mem::take(&mut self.warnings);
+    }
+
+    /// Turns the errors of one sort into warnings.
+    pub fn demote(&mut self, code: Code) {
+        for problem in &mut self.kept {
+            if problem.code == code && problem.severity == Severity::Error {
+                problem.severity = Severity::Warning;
+                self.errors -= 1;
+                self.warnings += 1;
+            }
+        }
     }
 
     /// Turns the warnings of one sort into errors.

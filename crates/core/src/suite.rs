@@ -13,7 +13,9 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use self::template::Template;
 use crate::check::Check;
+use crate::event::TaskSetConfig;
 
 pub mod agent;
 pub mod agent_environment;
@@ -22,6 +24,7 @@ pub mod assertion_file;
 mod digest;
 pub mod eval_file;
 pub(crate) mod files;
+pub mod go_template;
 mod limits;
 mod load;
 pub mod mcp_file;
@@ -70,6 +73,8 @@ pub struct Suite {
     pub isolation: Isolation,
     /// What is evaluated, in order.
     pub cases: Vec<Case>,
+    /// The task sets, as they are written.
+    pub task_sets: Vec<TaskSetConfig>,
     /// Shipped evals that become cases once their server was asked.
     pub shipped: Vec<Shipped>,
     /// Sources whose folder was not given, so that their cases are missing here.
@@ -95,8 +100,8 @@ pub struct Case {
     pub runs: Option<u32>,
     /// Its own limits.
     pub limits: Limits,
-    /// What the agent is asked.
-    pub prompt: String,
+    /// What the agent is asked, once the setup is done.
+    pub prompt: Template,
     /// Before the agent starts.
     pub setup: Vec<Step>,
     /// After the agent is done: all must pass.
@@ -107,6 +112,8 @@ pub struct Case {
     pub checks: Vec<Arc<Check>>,
     /// How many of its trials must pass.
     pub pass: Option<PassRule>,
+    /// What the task needs and the suite does not have. A case with any can't be run.
+    pub unmet: Vec<String>,
     /// What is done instead of a task, if a server ships it.
     pub shipped: Option<Arc<ShippedEval>>,
 }
@@ -129,12 +136,13 @@ impl Case {
             parallel: false,
             runs: None,
             limits: Limits::default(),
-            prompt: String::new(),
+            prompt: Template::literal(""),
             setup: Vec::new(),
             verify: Vec::new(),
             cleanup: Vec::new(),
             checks: Vec::new(),
             pass: None,
+            unmet: Vec::new(),
             shipped: Some(Arc::new(shipped)),
         }
     }

@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use crate::event::{
-    Blame, Event, Outcome, PlannedAgent, PlannedCase, RunEnded, RunPlanned, RunStarted, ServerSeen,
-    What, Wire,
+    Blame, Event, Outcome, PlannedAgent, PlannedCase, RunConfig, RunEnded, RunPlanned, RunStarted,
+    ServerSeen, What, Wire,
 };
 use crate::fold::Asked;
 use crate::gate::{CaseVerdict, Rule, Standing};
@@ -65,6 +65,8 @@ pub struct PlanSummary {
     pub shared_servers: bool,
     /// The run whose models were heard again.
     pub replay: Option<String>,
+    /// How the run is configured, if its record says so.
+    pub config: Option<RunConfig>,
 }
 
 /// What came of a case.
@@ -313,6 +315,7 @@ fn unrolled(plan: RunPlanned) -> (Vec<CaseSummary>, PlanSummary) {
         judge: plan.judge,
         shared_servers: plan.shared_servers,
         replay: plan.asked.replay,
+        config: plan.config,
     };
     (cases, plan)
 }

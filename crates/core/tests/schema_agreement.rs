@@ -50,7 +50,7 @@ fn complete(kind: FileKind) -> Value {
             "metadata": {"name": "n", "version": 1.0, "description": "d", "annotations": 1},
             "builtin": {"type": "claude-code", "model": "m", "baseUrl": "u", "apiKey": "K"},
             "acp": {"cmd": "c", "args": ["a", 1]},
-            "commands": {"runPrompt": "r", "argTemplateMcpServer": "a", "argTemplateAllowedTools": "b", "allowedToolsJoinSeparator": ",", "useVirtualHome": true, "getVersion": "v"},
+            "commands": {"runPrompt": "r", "argTemplateMcpServer": "a", "argTemplateAllowedTools": "b", "allowedToolsJoinSeparator": ",", "dangerouslySkipPermissions": true, "useVirtualHome": true, "getVersion": "v"},
             "skills": {"mountPath": "p", "toolName": "t"}, "modelTap": false,
         }),
         FileKind::McpConfig => json!({"$schema": "x.json", "mcpServers": {

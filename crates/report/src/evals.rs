@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use proctor_core::event::{Outcome, PlannedEval};
+use proctor_core::event::{CheckId, Outcome, PlannedEval};
 use proctor_core::summary::{CaseSummary, TrialResult, TrialSummary};
 use proctor_core::verdict::Verdict;
 use serde::Serialize;
@@ -123,7 +123,7 @@ fn reason(
     }
     let said = report.fold(result)?.and_then(|folded| {
         let mut checks = folded.work.checks.into_iter();
-        let own = checks.find(|check| check.check == "llm-as-judge")?;
+        let own = checks.find(|check| matches!(check.id, Some(CheckId::Grading(_))))?;
         matches!(own.verdict, Verdict::Pass).then(|| own.notes.into_iter().next())?
     });
     let judge = judge.unwrap_or("the judge");

@@ -8,7 +8,7 @@ mod calls;
 
 use std::collections::BTreeSet;
 
-use proctor_core::event::{Actor, Blame, Graded, Outcome, Phase};
+use proctor_core::event::{Actor, Blame, CheckId, Graded, Outcome, Phase};
 use proctor_core::fold::{Folded, StepDone, Text};
 use proctor_core::printable::printable;
 use proctor_core::summary::{Decisive, TrialResult};
@@ -140,7 +140,7 @@ impl Lines {
     /// Steps that did not pass and are no check, such as those of the setup.
     fn steps(&mut self, open: &[&Graded], steps: &[StepDone]) {
         let is_check = |step: &StepDone| {
-            step.phase == Phase::Grade && open.iter().any(|check| check.check == step.id)
+            step.phase == Phase::Grade && open.iter().any(|check| is_of(check, step))
         };
         let failed: Vec<&StepDone> = steps
             .iter()
@@ -223,9 +223,12 @@ fn without_output<'a>(reason: &'a str, output: Option<&Text>) -> &'a str {
 
 /// The verify step that a check is, if it is one.
 pub(crate) fn verify_step<'a>(check: &Graded, steps: &'a [StepDone]) -> Option<&'a StepDone> {
-    steps
-        .iter()
-        .find(|step| step.phase == Phase::Grade && step.id == check.check)
+    let mut steps = steps.iter().filter(|step| step.phase == Phase::Grade);
+    steps.find(|step| is_of(check, step))
+}
+
+fn is_of(check: &Graded, step: &StepDone) -> bool {
+    check.id.as_ref().and_then(CheckId::step) == Some(&step.id)
 }
 
 fn first_line(text: &Text) -> &str {

@@ -4,12 +4,15 @@
 //! It is written trial by trial, so that memory does not depend on how many there are. Trials that
 //! were not run are there too: a list that lacks them would look complete.
 
+mod agent_output;
 mod entry;
 mod history;
+mod tokens;
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
-use proctor_core::event::{PlannedAgent, Wire};
+use proctor_core::event::{PlannedAgent, RunConfig, ServerSeen, TimeoutConfig, Wire};
 use proctor_core::fold::Asked;
 use proctor_core::gate::{CaseVerdict, Gate};
 use proctor_core::model::Usage;
@@ -21,7 +24,8 @@ use crate::{Report, ReportError};
 
 /// Writes the document, which ends in a line feed.
 pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
-    write!(out, "{{\"summary\":{}", summary(report.summary))?;
+    let tools = tools(report)?;
+    write!(out, "{{\"summary\":{}", summary(report.summary, &tools))?;
     write!(out, ",\n\"proctor\":{}", ours(report))?;
     out.write_all(b",\n\"results\":[")?;
     for (index, (case, agent, trial)) in report.summary.trials().enumerate() {
@@ -31,36 +35,74 @@ pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError
         };
         let separator: &[u8] = if index == 0 { b"\n" } else { b",\n" };
         out.write_all(separator)?;
-        let started = &report.summary.started.started;
-        let entry = entry::value(case, agent, trial, folded.as_ref(), started);
+        let run = entry::Run {
+            started: &report.summary.started.started,
+            folder: report
+                .summary
+                .plan
+                .config
+                .as_ref()
+                .map(|config| config.folder.as_str()),
+            schema_tokens: tools.values().map(tokens::of_value).sum(),
+        };
+        let entry = entry::value(case, agent, trial, folded.as_ref(), &run);
         write!(out, "{entry}")?;
     }
     out.write_all(b"\n]}\n")?;
     Ok(())
 }
 
-/// What mcpchecker says of a run's configuration, as far as a plan says it.
-fn summary(summary: &Summary) -> Value {
+/// The tools of each server that told them, as a JSON array.
+fn tools(report: &Report<'_>) -> Result<BTreeMap<String, Value>, ReportError> {
+    let mut all = BTreeMap::new();
+    for seen in &report.summary.servers {
+        let Some(body) = &seen.tool_list else {
+            continue;
+        };
+        let bytes = report.run.body_bytes(body)?;
+        let list = bytes.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+        all.extend(list.map(|list| (seen.server.clone(), list)));
+    }
+    Ok(all)
+}
+
+/// What mcpchecker says of a run's configuration, as far as the record says it.
+fn summary(summary: &Summary, tools: &BTreeMap<String, Value>) -> Value {
     let runs = summary.cases.iter().map(|case| case.case.runs).max();
+    let known = RunConfig::default();
+    let config = summary.plan.config.as_ref().unwrap_or(&known);
     let mut out = json!({
         "evals": {
             "names": summary.cases.iter().map(|case| &case.case.name).collect::<Vec<_>>(),
+            "taskSets": config.task_sets,
         },
-        "mcpServers": servers(summary),
+        "mcpServers": servers(summary, config, tools),
+        "parallelWorkers": config.workers.max(1),
         "runs": runs.unwrap_or(0),
     });
-    if let Some(agent) = summary.plan.agents.first() {
+    if let Some(agent) = config.agents.first() {
+        out["agent"] = json!(agent);
+    } else if let Some(agent) = summary.plan.agents.first() {
         let mut agent = self::agent(agent);
         agent["type"] = Value::from("");
         out["agent"] = agent;
     }
-    if let Some(judge) = &summary.plan.judge {
-        out["judge"] = json!({ "model": judge });
+    match (&config.judge, &summary.plan.judge) {
+        (Some(judge), _) => out["judge"] = json!(judge),
+        (None, Some(judge)) => out["judge"] = json!({ "model": judge }),
+        (None, None) => {}
+    }
+    if config.timeouts != TimeoutConfig::default() {
+        out["timeout"] = json!(config.timeouts);
+    }
+    if !config.skills.is_empty() {
+        let skill = |path: &String| json!({ "type": "path", "path": path });
+        out["skills"] = config.skills.iter().map(skill).collect();
     }
     out
 }
 
-fn servers(summary: &Summary) -> Vec<Value> {
+fn servers(summary: &Summary, config: &RunConfig, tools: &BTreeMap<String, Value>) -> Vec<Value> {
     let kind = |name: &String| match summary.transports.get(name) {
         Some(Wire::Stdio) => "stdio",
         Some(Wire::Http | Wire::Sse) => "http",
@@ -68,9 +110,20 @@ fn servers(summary: &Summary) -> Vec<Value> {
     };
     let mut names: Vec<&String> = summary.servers.iter().map(|seen| &seen.server).collect();
     names.extend(summary.transports.keys());
+    names.extend(config.servers.iter().map(|server| &server.name));
     names.sort_unstable();
     names.dedup();
-    let one = |name: &String| json!({ "name": name, "type": kind(name) });
+    let one = |name: &String| {
+        let configured = config.servers.iter().find(|server| server.name == *name);
+        let mut out = match configured {
+            Some(server) => json!(server),
+            None => json!({ "name": name, "type": kind(name) }),
+        };
+        if let Some(list) = tools.get(name) {
+            out["tools"] = list.clone();
+        }
+        out
+    };
     names.into_iter().map(one).collect()
 }
 
@@ -107,9 +160,17 @@ fn ours(report: &Report<'_>) -> Value {
         "rate": summary.rate(None).as_ref().map(rate),
         "agents": agents(summary),
         "judge": summary.plan.judge,
-        "servers": summary.servers,
+        "servers": summary.servers.iter().map(seen).collect::<Vec<_>>(),
         "findings": summary.findings,
         "usage": { "agent": asked(&summary.agent), "judge": asked(&summary.judge) },
+    })
+}
+
+/// What a server said of itself; its tools are in the summary.
+fn seen(seen: &ServerSeen) -> Value {
+    json!(ServerSeen {
+        tool_list: None,
+        ..seen.clone()
     })
 }
 

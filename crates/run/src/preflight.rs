@@ -2,7 +2,7 @@
 
 use data_encoding::HEXLOWER;
 use proctor_core::check::OrderKind;
-use proctor_core::event::{Actor, ServerSeen};
+use proctor_core::event::{Actor, Body, ServerSeen};
 use proctor_core::json::canonical;
 use proctor_core::suite::Server;
 use serde_json::value::RawValue;
@@ -125,6 +125,7 @@ async fn ask(server: &Server, client: &Client) -> Result<(ServerSeen, Offered), 
         resources: (resources.len() + templates.len()) as u64,
         prompts: prompts.len() as u64,
         tools_digest: Some(digest(&tools)),
+        tool_list: Some(Body::Text(described(&tools))),
     };
     let offered = Offered {
         tools: fields(&tools, "name"),
@@ -132,6 +133,21 @@ async fn ask(server: &Server, client: &Client) -> Result<(ServerSeen, Offered), 
         prompts: fields(&prompts, "name"),
     };
     Ok((seen, offered))
+}
+
+/// The tools as a JSON array, with what result files tell of them.
+fn described(tools: &[Box<RawValue>]) -> String {
+    let one = |raw: &Box<RawValue>| {
+        let tool: Value = serde_json::from_str(raw.get()).ok()?;
+        let mut kept = Map::new();
+        for key in ["name", "description", "inputSchema"] {
+            if let Some(value) = tool.get(key) {
+                kept.insert(key.to_owned(), value.clone());
+            }
+        }
+        Some(Value::Object(kept))
+    };
+    Value::Array(tools.iter().filter_map(one).collect()).to_string()
 }
 
 /// The SHA-256 of all items, however they are ordered and written.

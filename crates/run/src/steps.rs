@@ -54,7 +54,7 @@ pub struct StepsOptions {
     /// The folder of the task.
     pub folder: PathBuf,
     /// What the agent is asked.
-    pub prompt: String,
+    pub prompt: Template,
 }
 
 /// The steps of one trial.
@@ -125,10 +125,11 @@ impl Steps {
         options.connect.actor = Actor::Step;
         let inherited = &options.connect.inherited;
         let mut values = Values::default();
-        values.agent_prompt.clone_from(&options.prompt);
         values.random_id = random::id();
         values.random_port = random::free_port();
         values.env = environment::step_environment(inherited, &options.withheld);
+        // A prompt that names a step is filled in after the setup.
+        values.agent_prompt = values.fill(&options.prompt).ok();
         Self {
             options,
             values,
@@ -139,6 +140,16 @@ impl Steps {
             clients: BTreeMap::new(),
             extensions: BTreeMap::new(),
         }
+    }
+
+    /// What the agent is asked, now that the setup is done.
+    pub fn prompt(&mut self) -> Result<String, FillError> {
+        if let Some(prompt) = &self.values.agent_prompt {
+            return Ok(prompt.clone());
+        }
+        let prompt = self.values.fill(&self.options.prompt)?;
+        self.values.agent_prompt = Some(prompt.clone());
+        Ok(prompt)
     }
 
     /// What `{agent.output}` stands for from here on.

@@ -126,6 +126,9 @@ impl Trial {
         room: &mut Room,
     ) -> TrialEnded {
         let case = self.case();
+        if let Some(reason) = case.unmet.first() {
+            return errored(Blame::Suite, reason);
+        }
         if !case.has_checks() {
             let reason = "the case has no checks, so nothing could fail it";
             return errored(Blame::Suite, reason);
@@ -143,9 +146,13 @@ impl Trial {
                 return errored(result.blame.unwrap_or(Blame::Suite), reason);
             }
         }
+        let prompt = match steps.prompt() {
+            Ok(prompt) => prompt,
+            Err(error) => return errored(Blame::Suite, format!("the prompt: {error}")),
+        };
         let answered = match &self.context.agents[self.agent] {
-            Worker::External(external) => self.examine(external, room).await,
-            Worker::Model(_) | Worker::Nobody => self.do_task(toolbox).await,
+            Worker::External(external) => self.examine(external, room, &prompt).await,
+            Worker::Model(_) | Worker::Nobody => self.do_task(toolbox, &prompt).await,
         };
         let answer = match answered {
             Ok(answer) => answer,
@@ -158,11 +165,15 @@ impl Trial {
     }
 
     /// Lets the built-in agent do the task, on servers that it is connected to.
-    async fn do_task(&self, toolbox: &mut Option<Toolbox>) -> Result<String, TrialEnded> {
+    async fn do_task(
+        &self,
+        toolbox: &mut Option<Toolbox>,
+        prompt: &str,
+    ) -> Result<String, TrialEnded> {
         self.phase(Phase::Serve);
         let opened = self.serve().await;
         *toolbox = Some(opened.map_err(|(blame, reason)| errored(blame, reason))?);
-        self.drive(toolbox).await
+        self.drive(toolbox, prompt).await
     }
 
     /// Connects to all servers, and asks them what they offer.
@@ -208,21 +219,24 @@ impl Trial {
     }
 
     /// Lets the agent work, and gives its answer as it was recorded.
-    async fn drive(&self, toolbox: &mut Option<Toolbox>) -> Result<String, TrialEnded> {
+    async fn drive(
+        &self,
+        toolbox: &mut Option<Toolbox>,
+        prompt: &str,
+    ) -> Result<String, TrialEnded> {
         self.phase(Phase::Drive);
         let Some(tools) = toolbox.as_ref() else {
             return Err(errored(Blame::Infra, "there are no tools"));
         };
-        let case = self.case();
         self.recorder.record(What::Prompted {
-            text: Body::Text(case.prompt.clone()),
+            text: Body::Text(prompt.to_owned()),
         });
         let Some(model) = self.context.agents[self.agent].model() else {
             return Err(errored(Blame::Suite, "there is no agent to do the task"));
         };
         let asker = self.asker(model, Purpose::Agent);
         let (driven, _) = drive(Task {
-            messages: vec![Message::User(case.prompt.clone())],
+            messages: vec![Message::User(prompt.to_owned())],
             asker: &asker,
             toolbox: tools,
             limits: LoopLimits {
@@ -300,7 +314,7 @@ impl Trial {
 
     async fn cleanup(&self, steps: &mut Steps) -> Result<(), (Blame, String)> {
         let case = self.case();
-        if case.cleanup.is_empty() {
+        if case.cleanup.is_empty() || !case.unmet.is_empty() {
             return Ok(());
         }
         self.phase(Phase::Cleanup);

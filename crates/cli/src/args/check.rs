@@ -77,9 +77,9 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) consent: Option<PathBuf>,
 
-    /// The turns of shipped scenarios that name none, and the most of those that do
-    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) max_turns: u32,
+    /// Cap the turns of shipped scenarios; by default their own `maxTurns`, or 10
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turns: Option<u32>,
 
     /// How long a server's answer is waited for, counted again when the server reports progress
     #[arg(long, value_name = "DURATION", value_parser = span, default_value = "60s")]

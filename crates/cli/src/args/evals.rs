@@ -82,9 +82,9 @@ pub(crate) struct EvalsRunArgs {
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: Option<u32>,
 
-    /// The turns of scenarios that name none, and the most of those that do
-    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) max_turns: u32,
+    /// Cap the turns of scenarios; by default their own `maxTurns`, or 10
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turns: Option<u32>,
 
     /// Time for each eval
     #[arg(long, value_name = "DURATION", value_parser = span)]

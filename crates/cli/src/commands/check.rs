@@ -1,5 +1,6 @@
 //! `proctor check`: runs a suite.
 
+mod config;
 pub(super) mod context;
 mod display;
 mod ending;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use proctor_core::plan::Plan;
-use proctor_core::problem::Problems;
+use proctor_core::problem::{Code, Problems};
 use proctor_core::suite::{Inputs, Suite, load};
 use serde_json::json;
 
@@ -27,6 +27,7 @@ pub(crate) fn run(args: &ListArgs) -> anyhow::Result<Exit> {
     };
     let mut problems = Problems::default();
     let loaded = load(&args.file, &inputs, &mut problems);
+    problems.demote(Code::UnmetRequirement);
     output::message(&drawn(&problems))?;
     let Some(suite) = loaded else {
         output::message(&format!("{}: {}\n", args.file.display(), tally(&problems)))?;

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::{Body, RunConfig};
+
 /// What a run will do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -35,6 +37,9 @@ pub struct RunPlanned {
     /// What the command line asked for, and still holds when the run is gone on with.
     #[serde(default)]
     pub asked: PlannedOptions,
+    /// How the run is configured, for result files; older records don't have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<RunConfig>,
 }
 
 /// What the command line asked for.
@@ -172,6 +177,10 @@ pub struct ServerSeen {
     /// The SHA-256 of its tools, in whatever order it lists them; older records don't have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools_digest: Option<String>,
+    /// Its tools as a JSON array, each with `name`, `description` and `inputSchema`; older records
+    /// don't have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_list: Option<Body>,
 }
 
 impl ServerSeen {
@@ -224,6 +233,7 @@ mod tests {
             resources: 0,
             prompts: 0,
             tools_digest: Some("a".to_owned()),
+            tool_list: None,
         }
     }
 

@@ -98,12 +98,50 @@ pub struct StepEnded {
     pub duration: u64,
 }
 
+/// Which check it is. A verify step may have the name of an assertion as its id, so a name alone
+/// tells nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum CheckId {
+    /// An assertion, by its key in a suite file.
+    Assertion(String),
+    /// A verify step, by its id.
+    Step(String),
+    /// A verify step that a judge decides, by its id.
+    Judge(String),
+    /// The grading of a shipped eval, by its type.
+    Grading(String),
+}
+
+impl CheckId {
+    /// The id of the verify step, if it is one.
+    pub fn step(&self) -> Option<&str> {
+        match self {
+            Self::Step(id) | Self::Judge(id) => Some(id),
+            Self::Assertion(_) | Self::Grading(_) => None,
+        }
+    }
+
+    /// The kind as a word: `assertion`, `step`, `judge` or `grading`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Assertion(_) => "assertion",
+            Self::Step(_) => "step",
+            Self::Judge(_) => "judge",
+            Self::Grading(_) => "grading",
+        }
+    }
+}
+
 /// A check was evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Graded {
     /// The check's key in a suite file, or the id of the verify step.
     pub check: String,
+    /// Which check it is. Records of older versions don't have it; a fold always does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<CheckId>,
     /// What it asks for, entry by entry, for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<String>,

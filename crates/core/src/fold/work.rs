@@ -9,9 +9,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::event::{
-    AgentClaimed, AgentEnded, AgentStarted, Body, ConnectionClosed, ConnectionId, ConnectionOpened,
-    Event, Finding, Graded, ModelReplied, Phase, Purpose, StepEnded, TrialEnded, TrialStarted,
-    What,
+    AgentClaimed, AgentEnded, AgentStarted, Body, CheckId, ConnectionClosed, ConnectionId,
+    ConnectionOpened, Event, Finding, Graded, ModelReplied, Phase, Purpose, StepEnded, TrialEnded,
+    TrialStarted, What,
 };
 use crate::model::Usage;
 use crate::record::{Blobs, RecordError};
@@ -19,6 +19,9 @@ use crate::transcript::SkillLoad;
 use crate::verdict::Verdict;
 
 use super::text::Text;
+
+/// The type of steps that a judge decides.
+const JUDGE: &str = "llmJudge";
 
 /// How many claims of an agent are held.
 const CLAIMS: usize = 10_000;
@@ -179,6 +182,19 @@ fn skill_name(arguments: Option<&Body>, blobs: &Blobs) -> Result<Option<String>,
     Ok(named.or(only).and_then(Value::as_str).map(str::to_owned))
 }
 
+/// Which check it is, in a record of a version that did not write it: the check of a verify step
+/// follows its step.
+fn older_id(graded: &Graded, step: Option<CheckId>) -> CheckId {
+    let name = &graded.check;
+    match step.filter(|step| step.step() == Some(name)) {
+        Some(step) => step,
+        None if ["exact-match", "llm-as-judge"].contains(&name.as_str()) => {
+            CheckId::Grading(name.clone())
+        }
+        None => CheckId::Assertion(name.clone()),
+    }
+}
+
 /// An amount is known if both of its parts are.
 fn sum(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     Some(a? + b?)
@@ -198,6 +214,8 @@ pub(crate) struct WorkFold {
     purposes: HashMap<u64, Purpose>,
     /// Which questions were answered from an earlier record, and whether they differ.
     replays: HashMap<u64, bool>,
+    /// The verify step that ended last, until its check is there.
+    ungraded: Option<CheckId>,
 }
 
 impl Work {
@@ -219,6 +237,7 @@ impl WorkFold {
             is_judging: false,
             purposes: HashMap::new(),
             replays: HashMap::new(),
+            ungraded: None,
         }
     }
 
@@ -393,6 +412,14 @@ impl WorkFold {
             Some(output) => self.text(output, blobs)?,
             None => None,
         };
+        if step.phase == Phase::Grade {
+            let id = step.id.clone();
+            self.ungraded = Some(if step.kind == JUDGE {
+                CheckId::Judge(id)
+            } else {
+                CheckId::Step(id)
+            });
+        }
         let bounded = |text: &String| Some(Text::middle(text, self.kept()?).to_string());
         let outputs = step.outputs.iter();
         let outputs = outputs.filter_map(|(name, text)| Some((name.clone(), bounded(text)?)));
@@ -409,9 +436,11 @@ impl WorkFold {
     }
 
     fn graded(&mut self, graded: &Graded) {
+        let step = self.ungraded.take();
         let bounded = |text: &String| Some(Text::middle(text, self.kept()?).to_string());
         self.work.checks.push(Graded {
             check: graded.check.clone(),
+            id: graded.id.clone().or_else(|| Some(older_id(graded, step))),
             details: graded.details.iter().filter_map(bounded).collect(),
             verdict: self.verdict(&graded.verdict),
             evidence: graded.evidence.clone(),

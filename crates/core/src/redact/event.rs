@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use data_encoding::BASE64;
 
 use crate::event::{
-    AgentClaimed, AgentEnded, AgentStarted, Body, ConnectionClosed, ConnectionOpened, Event,
-    Finding, Frame, Graded, Http, ModelAsked, ModelFailed, ModelReplied, PlannedAgent, PlannedCase,
-    PlannedEval, PlannedOptions, RunEnded, RunPlanned, RunStarted, ServerSeen, StepEnded,
-    TrialEnded, TrialStarted, UnknownEvent, What,
+    AgentClaimed, AgentEnded, AgentStarted, Body, CheckId, ConnectionClosed, ConnectionOpened,
+    Event, Finding, Frame, Graded, Http, ModelAsked, ModelFailed, ModelReplied, PlannedAgent,
+    PlannedCase, PlannedEval, PlannedOptions, RunConfig, RunEnded, RunPlanned, RunStarted,
+    ServerSeen, StepEnded, TrialEnded, TrialStarted, UnknownEvent, What,
 };
 use crate::verdict::Verdict;
 
@@ -65,6 +65,7 @@ impl Redactor {
                 name: self.optional(seen.name),
                 version: self.optional(seen.version),
                 protocol: self.owned(seen.protocol),
+                tool_list: seen.tool_list.map(|list| self.body(list)),
                 ..seen
             }),
             What::Prompted { text } => What::Prompted {
@@ -105,6 +106,7 @@ impl Redactor {
             }),
             What::Graded(graded) => What::Graded(Graded {
                 check: self.owned(graded.check),
+                id: graded.id.map(|id| self.check_id(id)),
                 details: self.list(graded.details),
                 verdict: self.verdict(graded.verdict),
                 evidence: graded.evidence,
@@ -169,6 +171,7 @@ impl Redactor {
             judge: self.optional(planned.judge),
             server_settings: self.named(planned.server_settings),
             agent_settings: self.named(planned.agent_settings),
+            config: planned.config.map(|config| self.config(&config)),
             asked: PlannedOptions {
                 agents: self.list(planned.asked.agents),
                 model: self.optional(planned.asked.model),
@@ -176,6 +179,21 @@ impl Redactor {
                 ..planned.asked
             },
             ..planned
+        }
+    }
+
+    /// Every text of a configuration, redacted: JSON stays JSON.
+    fn config(&self, config: &RunConfig) -> RunConfig {
+        let text = serde_json::to_string(config).unwrap_or_default();
+        serde_json::from_str(&self.text(&text)).unwrap_or_default()
+    }
+
+    fn check_id(&self, id: CheckId) -> CheckId {
+        match id {
+            CheckId::Assertion(name) => CheckId::Assertion(self.owned(name)),
+            CheckId::Step(name) => CheckId::Step(self.owned(name)),
+            CheckId::Judge(name) => CheckId::Judge(self.owned(name)),
+            CheckId::Grading(name) => CheckId::Grading(self.owned(name)),
         }
     }
 

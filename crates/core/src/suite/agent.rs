@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::agent_environment::OwnEnvironment;
 use super::agent_file::{AgentFile, CommandsFile};
 use super::eval_file::{AgentRefFile, AgentType, BUILTIN_AGENTS};
+use super::go_template::{TemplateUse, place};
 use super::load::Loader;
 use crate::decode::{Context, Decode};
 use crate::hint::{nearest, nearest_hint};
@@ -22,6 +23,9 @@ use crate::script::Script;
 pub struct Agent {
     /// Its name in reports.
     pub name: String,
+    /// Its agent file, if it has one.
+    #[serde(skip)]
+    pub path: Option<PathBuf>,
     /// What it is.
     #[serde(flatten)]
     pub kind: AgentKind,
@@ -88,6 +92,8 @@ pub struct Commands {
     pub allowed_tools: Option<String>,
     /// What stands between allowed tools.
     pub separator: String,
+    /// What `{{ .DangerouslySkipPermissions }}` stands for.
+    pub skip_permissions: bool,
     /// Whether it runs with an empty home folder of its own.
     pub virtual_home: bool,
     /// A command that prints the agent's version.
@@ -155,6 +161,7 @@ impl Loader<'_> {
                         Some(written) => format!("{builtin} ({})", written.value),
                         None => builtin.to_owned(),
                     },
+                    path: None,
                     kind: AgentKind::Builtin {
                         builtin,
                         model,
@@ -210,6 +217,7 @@ impl Loader<'_> {
         }
         Some(Agent {
             name: file.metadata.get()?.name.get()?.value.0.clone(),
+            path: Some(cx.source.path().to_path_buf()),
             kind,
             env: OwnEnvironment::resolve(&file.env, cx),
             connects_on_use: file.connects.is_some(),
@@ -363,6 +371,7 @@ impl Agent {
     pub fn nobody() -> Self {
         Self {
             name: "no agent".to_owned(),
+            path: None,
             kind: AgentKind::Nobody,
             model_tap: false,
             skills: None,
@@ -375,6 +384,7 @@ impl Agent {
     pub fn on_model(model: ModelRef) -> Self {
         Self {
             name: format!("llm-agent ({model})"),
+            path: None,
             kind: AgentKind::Builtin {
                 builtin: "llm-agent",
                 model: Some(model),
@@ -400,56 +410,34 @@ fn refuse_for_builtin(file: &AgentFile, cx: &Context<'_>) {
 }
 
 fn resolve_commands(file: &CommandsFile, cx: &Context<'_>) -> Commands {
-    const RUN: [&str; 3] = ["Prompt", "McpServerFileArgs", "AllowedToolArgs"];
-    check_fields(&file.run_prompt.value, file.run_prompt.span, &RUN, cx);
-    if !file.run_prompt.value.contains(".Prompt") {
+    let run = &file.run_prompt;
+    let template = place::template(&run.value, run.span, TemplateUse::RunPrompt, cx);
+    if template.is_some_and(|template| !template.uses("Prompt")) {
         let problem = Problem::warning(Code::Value, "the command does not use `{{ .Prompt }}`");
         cx.report(
-            file.run_prompt.span,
+            run.span,
             problem.hint("the agent would never see what it is asked"),
         );
     }
-    if let Some(template) = &file.mcp_server {
-        check_fields(&template.value.0, template.span, &["File", "URL"], cx);
-    }
-    if let Some(template) = &file.allowed_tools {
-        let fields = ["ServerName", "ToolName"];
-        check_fields(&template.value.0, template.span, &fields, cx);
+    for (written, usage) in [
+        (&file.mcp_server, TemplateUse::McpServer),
+        (&file.allowed_tools, TemplateUse::AllowedTools),
+    ] {
+        if let Some(written) = written {
+            place::template(&written.value.0, written.span, usage, cx);
+        }
     }
     Commands {
-        run_prompt: file.run_prompt.value.clone(),
+        run_prompt: run.value.clone(),
         mcp_server: file.mcp_server.as_ref().map(|t| t.value.0.clone()),
         allowed_tools: file.allowed_tools.as_ref().map(|t| t.value.0.clone()),
         separator: file
             .separator
             .as_ref()
             .map_or_else(|| " ".to_owned(), |s| s.0.clone()),
+        skip_permissions: file.skip_permissions.unwrap_or(false),
         virtual_home: file.virtual_home.unwrap_or(false),
         version: file.version.clone(),
         folder: cx.source.folder().to_path_buf(),
-    }
-}
-
-/// Checks that a template uses only the fields that it is given.
-fn check_fields(template: &str, span: Span, fields: &[&str], cx: &Context<'_>) {
-    let mut rest = template;
-    while let Some((_, after)) = rest.split_once("{{") {
-        let Some((inside, behind)) = after.split_once("}}") else {
-            let message = "`{{` is never closed";
-            cx.report(span, Problem::error(Code::Value, message));
-            return;
-        };
-        let name = inside.trim().trim_matches('-').trim();
-        let field = name.strip_prefix('.').unwrap_or(name);
-        if !name.starts_with('.') || !fields.contains(&field) {
-            let message = format!("`{{{{ {name} }}}}` is not a field of this template");
-            let problem = Problem::error(Code::Value, message);
-            let dotted: Vec<String> = fields.iter().map(|f| format!(".{f}")).collect();
-            cx.report(
-                span,
-                problem.maybe_hint(nearest_hint(name, dotted.iter().map(String::as_str))),
-            );
-        }
-        rest = behind;
     }
 }

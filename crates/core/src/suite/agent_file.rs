@@ -120,7 +120,8 @@ record! {
 record! {
     /// Templates of a program's command line.
     pub struct CommandsFile {
-        /// The command. Fields: `{{ .Prompt }}`, `{{ .McpServerFileArgs }}`, `{{ .AllowedToolArgs }}`.
+        /// The command. Fields: `{{ .Prompt }}`, `{{ .McpServerFileArgs }}`, `{{ .AllowedToolArgs }}`,
+        /// `{{ .DangerouslySkipPermissions }}`.
         "runPrompt" => run_prompt: Located<String>,
         /// For each server. Fields: `{{ .File }}`, `{{ .URL }}`.
         "argTemplateMcpServer" => mcp_server: Option<Located<Text>>,
@@ -128,6 +129,8 @@ record! {
         "argTemplateAllowedTools" => allowed_tools: Option<Located<Text>>,
         /// What stands between allowed tools, one space if not given.
         "allowedToolsJoinSeparator" => separator: Option<Text>,
+        /// What `{{ .DangerouslySkipPermissions }}` stands for in `runPrompt`, `false` if not given.
+        "dangerouslySkipPermissions" => skip_permissions: Option<bool>,
         /// Whether it runs with an empty home folder of its own.
         "useVirtualHome" => virtual_home: Option<bool>,
         /// A command that prints the agent's version.

@@ -30,14 +30,17 @@ pub fn digest(case: &Case) -> io::Result<String> {
             "maxTurns": shipped.max_turns,
         })
     });
-    let content = json!({
+    let mut content = json!({
         "shipped": shipped,
-        "prompt": case.prompt,
+        "prompt": case.prompt.to_string(),
         "setup": steps(&case.setup)?,
         "verify": steps(&case.verify)?,
         "cleanup": steps(&case.cleanup)?,
         "checks": checks.collect::<io::Result<Vec<Value>>>()?,
     });
+    if !case.unmet.is_empty() {
+        content["unmet"] = json!(case.unmet);
+    }
     Ok(sha256(canonical(&content).as_bytes()))
 }
 
@@ -177,6 +180,7 @@ mod tests {
     use super::*;
     use crate::check::Check;
     use crate::suite::server::AllowedTools;
+    use crate::suite::template::Template;
     use crate::suite::{CaseId, Limits};
 
     fn case(source: ScriptSource) -> Case {
@@ -189,7 +193,7 @@ mod tests {
             parallel: false,
             runs: None,
             limits: Limits::default(),
-            prompt: "Do it.".to_owned(),
+            prompt: Template::literal("Do it."),
             setup: Vec::new(),
             verify: vec![Step {
                 id: "verify_0".to_owned(),
@@ -205,6 +209,7 @@ mod tests {
             cleanup: Vec::new(),
             checks: vec![Arc::new(Check::MinToolCalls(1))],
             pass: None,
+            unmet: Vec::new(),
             shipped: None,
         }
     }
@@ -223,7 +228,7 @@ mod tests {
         assert_eq!(digest(&other).unwrap(), original);
 
         assert_ne!(digest(&inline("false")).unwrap(), original);
-        other.prompt = "Do that.".to_owned();
+        other.prompt = Template::literal("Do that.");
         assert_ne!(digest(&other).unwrap(), original);
         let mut stricter = inline("true");
         stricter.checks = vec![Arc::new(Check::MinToolCalls(2))];

@@ -177,7 +177,7 @@ fn with_loader<T>(
     run: impl FnOnce(&Loader<'_>) -> Option<T>,
 ) -> Option<T> {
     // Errors of other files of the same command do not spoil this one.
-    let before = problems.errors();
+    let before = problems.fatal();
     let shared = RefCell::new(std::mem::take(problems));
     let loaded = run(&Loader {
         inputs,
@@ -185,7 +185,7 @@ fn with_loader<T>(
     });
     *problems = shared.into_inner();
     problems.sort();
-    loaded.filter(|_| problems.errors() == before)
+    loaded.filter(|_| problems.fatal() == before)
 }
 
 /// A load in progress.

@@ -14,6 +14,7 @@ use super::template::{Part, Reference, Template, TemplateError, TemplateValue};
 use super::{Agent, Extension, Isolation, Judge, JudgeModel, Limits, Package, Suite};
 use crate::decode::{Context, Decode};
 use crate::document;
+use crate::event::TaskSetConfig;
 use crate::problem::{Code, Located, Problem, SourceText, Span};
 
 impl Loader<'_> {
@@ -56,6 +57,7 @@ impl Loader<'_> {
             extensions,
             skills: skills(config, cx),
             isolation: config.isolation.unwrap_or(Isolation::Trial),
+            task_sets: task_sets(config),
             cases: tasks.cases,
             shipped: tasks.shipped,
             unfetched: tasks.unfetched,
@@ -308,4 +310,25 @@ fn check_mappings(config: &EvalConfig, servers: &Servers, cx: &Context<'_>) {
             scope.resolve("server mapping", &target, cx);
         }
     }
+}
+
+/// The task sets, as they are written.
+fn task_sets(config: &EvalConfig) -> Vec<TaskSetConfig> {
+    let text = |written: &Option<Located<String>>| Some(written.as_ref()?.value.clone());
+    let sets = config
+        .task_sets
+        .get()
+        .into_iter()
+        .flat_map(|sets| &sets.value);
+    sets.filter(|set| set.evals.is_none())
+        .map(|set| TaskSetConfig {
+            path: text(&set.path),
+            glob: text(&set.glob),
+            label_selector: set
+                .label_selector
+                .iter()
+                .map(|(key, value)| (key.value.clone(), value.0.clone()))
+                .collect(),
+        })
+        .collect()
 }

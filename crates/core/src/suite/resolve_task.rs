@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use super::eval_file::ApiVersion;
 use super::files::{self, Origin};
 use super::resolve_assertions::ServerScope;
-use super::step::resolve::{Phase, Provider, StepScope, resolve_file, resolve_phases};
+use super::step::resolve::{
+    Phase, Provider, StepScope, resolve_file, resolve_phases, resolve_prompt,
+};
 use super::step_file::{JudgeStepFile, ScriptFile, StepBody, StepFile};
 use super::task_file::{
     LegacyStepsFile, LegacyVerifyFile, RequirementFile, TaskFile, TextSourceFile,
 };
+use super::template::Template;
 use super::variables::Environment;
 use super::{Case, CaseId, Limits};
 use crate::decode::{Context, Table, Text};
@@ -76,7 +79,8 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Case> {
         (None, Some(steps)) => legacy_parts(steps),
         (None, None) => return None,
     };
-    let providers = providers(parts.requires, scope);
+    let mut unmet = Vec::new();
+    let providers = providers(parts.requires, scope, &mut unmet);
     let steps = StepScope {
         cx,
         origin: scope.origin,
@@ -92,7 +96,7 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Case> {
         ],
         &steps,
     );
-    let prompt = prompt(parts.prompt?, scope)?;
+    let prompt = prompt(parts.prompt?, &parts.setup, &steps)?;
     let metadata = file.metadata.get()?;
     let name = metadata.name.get()?;
     if name.value.0.trim().is_empty() {
@@ -117,6 +121,7 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Case> {
         cleanup,
         checks: Vec::new(),
         pass: None,
+        unmet,
         shipped: None,
     })
 }
@@ -205,6 +210,7 @@ fn script_step(
 fn providers(
     requires: &[Located<RequirementFile>],
     scope: &TaskScope<'_>,
+    unmet: &mut Vec<String>,
 ) -> BTreeMap<String, Provider> {
     let cx = scope.cx;
     let mut providers = BTreeMap::new();
@@ -218,12 +224,16 @@ fn providers(
                 if let Some(known) = scope.extensions
                     && !known.contains(&extension.value)
                 {
-                    let message = format!("task names unknown extension `{}`", extension.value);
+                    let name = &extension.value;
+                    unmet.push(format!(
+                        "the task needs the extension `{name}`, which the suite does not declare"
+                    ));
+                    let message = format!("task names unknown extension `{name}`");
                     let hint = nearest_hint(&extension.value, known.iter().map(String::as_str))
                         .unwrap_or_else(|| "declare it under `config.extensions`".to_owned());
                     cx.report(
                         extension.span,
-                        Problem::error(Code::Reference, message).hint(hint),
+                        Problem::error(Code::UnmetRequirement, message).hint(hint),
                     );
                 }
                 (extension, Provider::Extension(extension.value.clone()))
@@ -246,11 +256,20 @@ fn providers(
     providers
 }
 
-fn prompt(file: &Located<TextSourceFile>, scope: &TaskScope<'_>) -> Option<String> {
+fn prompt(
+    file: &Located<TextSourceFile>,
+    setup: &[StepFile],
+    scope: &StepScope<'_>,
+) -> Option<Template> {
     let cx = scope.cx;
+    let span;
     let text = match (&file.inline, &file.file) {
-        (Some(text), _) => text.value.0.clone(),
+        (Some(text), _) => {
+            span = text.span;
+            text.value.0.clone()
+        }
         (None, Some(path)) => {
+            span = path.span;
             let resolved = resolve_file(path, scope.origin, cx)?;
             match files::read(&resolved) {
                 Ok(source) => source.text().to_owned(),
@@ -268,5 +287,5 @@ fn prompt(file: &Located<TextSourceFile>, scope: &TaskScope<'_>) -> Option<Strin
             Problem::error(Code::Value, "the prompt is empty"),
         );
     }
-    Some(text)
+    resolve_prompt(&text, span, setup, scope)
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::mcp_file::{McpFile, ServerFile, TransportWord};
+use super::template::{Reference, Template};
 use super::variables::{Environment, expand};
 use crate::decode::{Context, Table, Text};
 use crate::problem::{Code, Located, Problem, Problems};
@@ -107,6 +108,7 @@ fn resolve_server(
         (Some(command), None) => {
             refuse_other_transport(file, &[TransportWord::Stdio], "command", cx);
             warn_of_unused(file, "command", cx);
+            refuse_templates(&command.value, command.span, cx);
             if command.value.contains("${") {
                 let message = "variables are not expanded in `command`";
                 let problem = Problem::warning(Code::Value, message);
@@ -261,6 +263,7 @@ fn expand_at(
     env: &Environment,
     cx: &Context<'_>,
 ) -> String {
+    refuse_templates(text, span, cx);
     let expanded = expand(text, env);
     for name in expanded.unset {
         let message = format!("the environment variable `{name}` is not set");
@@ -273,27 +276,51 @@ fn expand_at(
     expanded.text
 }
 
-/// The server that the environment names, if it names one: `MCP_URL`, or `MCP_HOST` with
-/// `MCP_PORT`, or `MCP_COMMAND`.
+/// Templates are filled in for each trial, and servers are described once for all of them. Left as it
+/// is, one would end up in the name of a file.
+fn refuse_templates(text: &str, span: crate::problem::Span, cx: &Context<'_>) {
+    let template = match Template::parse(text) {
+        Ok(template) => template,
+        Err(errors) => {
+            for error in errors {
+                let problem = Problem::error(Code::Reference, error.message);
+                cx.report(span, problem.maybe_hint(error.hint));
+            }
+            return;
+        }
+    };
+    for reference in template.references() {
+        let message =
+            format!("`{reference}` is not filled in here: an MCP config has no templates");
+        let problem = Problem::error(Code::Reference, message);
+        let problem = match reference {
+            Reference::Env(name) => problem.hint(format!("write `${{{name}}}`")),
+            _ => problem,
+        };
+        cx.report(span, problem);
+    }
+}
+
+/// The server that the environment names, if it names one: `MCP_COMMAND`, else `MCP_URL`, else
+/// `MCP_HOST` and `MCP_PORT`, of which either may be left out.
 pub fn from_environment(
     env: &Environment,
     folder: &Path,
     problems: &mut Problems,
 ) -> Option<Server> {
     let get = |name: &str| env.get(name).map(String::as_str).filter(|v| !v.is_empty());
-    let transport = if let Some(url) = get("MCP_URL") {
-        Transport::Http {
-            url: url.to_owned(),
-            headers: json_map(env, "MCP_HEADERS", problems),
+    let url = match (get("MCP_URL"), get("MCP_HOST"), get("MCP_PORT")) {
+        (Some(url), ..) => Some(url.to_owned()),
+        (None, None, None) => None,
+        (None, host, port) => {
+            let port = port.map_or(String::new(), |port| format!(":{port}"));
+            let path = get("MCP_PATH").unwrap_or("/mcp");
+            let slash = if path.starts_with('/') { "" } else { "/" };
+            let host = host.unwrap_or("localhost");
+            Some(format!("http://{host}{port}{slash}{path}"))
         }
-    } else if let (Some(host), Some(port)) = (get("MCP_HOST"), get("MCP_PORT")) {
-        let path = get("MCP_PATH").unwrap_or("/mcp");
-        let slash = if path.starts_with('/') { "" } else { "/" };
-        Transport::Http {
-            url: format!("http://{host}:{port}{slash}{path}"),
-            headers: json_map(env, "MCP_HEADERS", problems),
-        }
-    } else if let Some(command) = get("MCP_COMMAND") {
+    };
+    let transport = if let Some(command) = get("MCP_COMMAND") {
         Transport::Stdio {
             command: command.to_owned(),
             args: argument_list(get("MCP_ARGS").unwrap_or(""), problems),
@@ -301,7 +328,10 @@ pub fn from_environment(
             folder: working_folder(folder),
         }
     } else {
-        return None;
+        Transport::Http {
+            url: url?,
+            headers: json_map(env, "MCP_HEADERS", problems),
+        }
     };
     let allowed = match get("MCP_ENABLE_ALL_TOOLS") {
         None | Some("true" | "1") => AllowedTools::All,
@@ -388,12 +418,30 @@ mod tests {
     #[test]
     fn the_environment_can_name_a_server() {
         check(&[], Ok("null"));
-        check(&[("MCP_HOST", "h")], Ok("null"));
+        check(&[("MCP_PATH", "/x")], Ok("null"));
+        check(
+            &[("MCP_HOST", "h")],
+            Ok(
+                r#"{"name":"default","type":"http","url":"http://h/mcp","headers":{},"allowed":"all"}"#,
+            ),
+        );
+        check(
+            &[("MCP_PORT", "8080")],
+            Ok(
+                r#"{"name":"default","type":"http","url":"http://localhost:8080/mcp","headers":{},"allowed":"all"}"#,
+            ),
+        );
+        check(
+            &[("MCP_COMMAND", "npx"), ("MCP_URL", "http://ignored/mcp")],
+            Ok(
+                r#"{"name":"default","type":"stdio","command":"npx","args":[],"env":{},"folder":"here","allowed":"all"}"#,
+            ),
+        );
         check(
             &[
                 ("MCP_URL", "http://x/mcp"),
                 ("MCP_HEADERS", r#"{"A":"b"}"#),
-                ("MCP_COMMAND", "ignored"),
+                ("MCP_HOST", "ignored"),
             ],
             Ok(
                 r#"{"name":"default","type":"http","url":"http://x/mcp","headers":{"A":"b"},"allowed":"all"}"#,

@@ -3,6 +3,8 @@
 //! Its main type is [`Template`]. Only these four sources are templates; all other braces are
 //! text, since public scripts and patterns are full of them.
 
+use std::fmt;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -94,6 +96,13 @@ impl Template {
         }
     }
 
+    /// A text in which nothing is a template.
+    pub fn literal(text: impl Into<String>) -> Self {
+        Self {
+            parts: vec![Part::Text(text.into())],
+        }
+    }
+
     /// The references, in order.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
         self.parts.iter().filter_map(|part| match part {
@@ -108,6 +117,29 @@ impl Template {
             [] => Some(""),
             [Part::Text(text)] => Some(text),
             _ => None,
+        }
+    }
+}
+
+/// As it was written.
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.parts.iter().try_for_each(|part| match part {
+            Part::Text(text) => f.write_str(text),
+            Part::Reference(reference) => reference.fmt(f),
+        })
+    }
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AgentOutput => f.write_str("{agent.output}"),
+            Self::AgentPrompt => f.write_str("{agent.prompt}"),
+            Self::RandomId => f.write_str("{random.id}"),
+            Self::RandomPort => f.write_str("{random.port}"),
+            Self::Env(name) => write!(f, "{{env.{name}}}"),
+            Self::Step { step, output } => write!(f, "{{steps.{step}.{output}}}"),
         }
     }
 }
@@ -339,15 +371,7 @@ mod tests {
         #[test]
         fn what_is_parsed_writes_back(text in r"([{}.a-z ]|\{agent\.output\}|\{env\.X\}|\{steps\.a\.b\.c\}){0,12}") {
             if let Ok(template) = Template::parse(&text) {
-                let written: String = template.parts.iter().map(|part| match part {
-                    Part::Text(text) => text.clone(),
-                    Part::Reference(Reference::AgentOutput) => "{agent.output}".to_owned(),
-                    Part::Reference(Reference::AgentPrompt) => "{agent.prompt}".to_owned(),
-                    Part::Reference(Reference::RandomId) => "{random.id}".to_owned(),
-                    Part::Reference(Reference::RandomPort) => "{random.port}".to_owned(),
-                    Part::Reference(Reference::Env(name)) => format!("{{env.{name}}}"),
-                    Part::Reference(Reference::Step { step, output }) => format!("{{steps.{step}.{output}}}"),
-                }).collect();
+                let written = template.to_string();
                 proptest::prop_assert_eq!(written, text);
             }
         }

@@ -66,6 +66,7 @@ impl Run {
             server_settings: BTreeMap::new(),
             agent_settings: BTreeMap::new(),
             asked: crate::event::PlannedOptions::default(),
+            config: None,
         };
         writer.append(1, What::RunPlanned(plan)).expect("a plan");
         Self { folder, writer }
@@ -222,6 +223,7 @@ fn what_was_found_and_taken_is_summed_over_all_attempts() {
         for verdict in [Verdict::unknown("u"), Verdict::Pass, Verdict::fail("f")] {
             add(What::Graded(Graded {
                 check: "calls".to_owned(),
+                id: None,
                 details: Vec::new(),
                 verdict,
                 evidence: Vec::new(),

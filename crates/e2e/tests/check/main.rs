@@ -7,6 +7,7 @@
 )]
 
 mod assertions;
+mod compat;
 mod exits;
 mod folders;
 mod guards;

@@ -354,3 +354,35 @@ fn several_servers_of_a_config_are_run_at_once() {
         .collect();
     assert_eq!(servers, ["one", "two"]);
 }
+
+/// How many turns the only scenario took, whose model never comes to an end.
+fn turns(own: Option<u32>, words: &[&str]) -> (usize, String) {
+    let mut endless = scenario("endless");
+    if let Some(own) = own {
+        endless["input"]["maxTurns"] = json!(own);
+    }
+    let shop = Shop::new(&json!([endless]), &[]);
+    let rule = "  - reply: {calls: [{tool: add, arguments: {a: 1, b: 2}}]}\n";
+    let model = format!("kind: Script\nrules:\n{rule}");
+    shop.suite.write("model.yaml", &model);
+    let mut all = vec!["--yes"];
+    all.extend(words);
+    let seen = shop.run_all(&all);
+    (shop.calls(), seen.stderr)
+}
+
+#[test]
+fn e23_a_scenario_has_the_turns_that_it_names() {
+    for (own, words, expected) in [
+        (Some(12), &[][..], 12),
+        (None, &[], 10),
+        (Some(12), &["--max-turns", "3"], 3),
+        (Some(2), &["--max-turns", "3"], 2),
+        (None, &["--max-turns", "11"], 10),
+    ] {
+        let (calls, told) = turns(own, words);
+        assert_eq!(calls, expected, "{own:?} {words:?}: {told}");
+        let consent = format!("`endless`, up to {expected} turns");
+        assert!(told.contains(&consent), "{own:?} {words:?}: {told}");
+    }
+}

@@ -60,7 +60,7 @@ async fn e23_a_scenario_is_judged_on_all_of_it_and_the_limit_is_a_note() {
     let mut stage = Stage::plain(&evals, &[]);
     stage.model = WALKER;
     stage.judge = JUDGE;
-    stage.max_turns = 4;
+    stage.max_turns = Some(4);
     let ran = stage.run().await;
     let questions = [
         ("done", 3),

@@ -53,7 +53,7 @@ pub struct Stage {
     pub model: &'static str,
     pub judge: &'static str,
     /// What `--max-turns` is for the command line.
-    pub max_turns: u32,
+    pub max_turns: Option<u32>,
     pub limits: Limits,
     pub environment: BTreeMap<String, String>,
     pub redactor: Redactor,
@@ -90,7 +90,7 @@ impl Stage {
             era: None,
             model: "  - reply: {text: nothing}\n",
             judge: "  - reply: {refuse: nobody asked me}\n",
-            max_turns: 10,
+            max_turns: None,
             limits: Limits::default(),
             environment: std::env::vars().collect(),
             redactor: Redactor::default(),
@@ -280,7 +280,7 @@ impl Stage {
         Case::of_eval(ShippedEval {
             server: there.map_or(SHIP, |(_, server)| server).to_owned(),
             eval: eval.clone(),
-            max_turns: own.map_or(self.max_turns, |own| own.min(self.max_turns)),
+            max_turns: own.unwrap_or(10).min(self.max_turns.unwrap_or(u32::MAX)),
         })
     }
 

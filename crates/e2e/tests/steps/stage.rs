@@ -79,7 +79,7 @@ impl Stage {
             extensions,
             cache: None,
             folder: folder.path().join("task"),
-            prompt: "count the notes".to_owned(),
+            prompt: Template::literal("count the notes"),
         });
         Self {
             steps,

@@ -1,28 +1,36 @@
 //! One trial of the document.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use proctor_core::event::{Blame, Graded, Outcome, Phase};
+use proctor_core::event::{Blame, CheckId, Graded, Outcome, Phase, PlannedCase};
 use proctor_core::fold::{Folded, StepDone, Work};
 use proctor_core::model::Usage;
 use proctor_core::summary::{AgentTrials, CaseSummary, TrialResult, TrialSummary};
 use proctor_core::verdict::Verdict;
 use serde_json::{Map, Value, json};
 
-use super::{asked, history, millis};
-use crate::evidence::verify_step;
+use super::tokens::Tokens;
+use super::{agent_output, asked, history, millis};
 use crate::words;
 
-/// The type of steps that a judge decides.
-const JUDGE: &str = "llmJudge";
+/// What an entry tells of its run.
+pub(super) struct Run<'a> {
+    /// The wall clock at its start.
+    pub(super) started: &'a str,
+    /// The folder that relative paths start from, if it is known.
+    pub(super) folder: Option<&'a str>,
+    /// How many tokens the tools of all servers take, estimated.
+    pub(super) schema_tokens: u64,
+}
 
 pub(super) fn value(
     case: &CaseSummary,
     agent: &AgentTrials,
     trial: &TrialSummary,
     folded: Option<&Folded>,
-    run_started: &str,
+    run: &Run<'_>,
 ) -> Value {
     let planned = &case.case;
     let none = Work::default();
@@ -30,7 +38,7 @@ pub(super) fn value(
     let parts = Parts::of(trial.outcome(), planned.verify_steps, work);
     let mut out = json!({
         "taskName": planned.name,
-        "taskPath": planned.path,
+        "taskPath": task_path(planned, run.folder),
         "taskPassed": parts.task_passed,
         "taskOutput": work.answer.as_ref().map_or(String::new(), ToString::to_string),
         "difficulty": planned.difficulty.as_deref().unwrap_or_default(),
@@ -39,7 +47,7 @@ pub(super) fn value(
         "totalRuns": planned.runs,
         "assertionResults": parts.assertions,
         "allAssertionsPassed": parts.assertions_passed,
-        "callHistory": folded.map_or_else(history::empty, |f| history::value(f, run_started)),
+        "callHistory": folded.map_or_else(history::empty, |f| history::value(f, run.started)),
         "proctor": ours(case, agent, trial, folded),
     });
     let mut add = |key: &str, value: Value| {
@@ -59,16 +67,42 @@ pub(super) fn value(
     for (key, text) in judged(work) {
         add(key, json!(text));
     }
-    if let Some(usage) = token_usage(&work.agent.usage) {
-        add("tokenEstimate", token_estimate(&usage));
-    }
     if let Some(usage) = token_usage(&work.judge.usage) {
         add("judgeTokenUsage", usage);
     }
-    for (key, value) in phases(work) {
-        add(key, value);
+    let tokens = folded.map(|folded| {
+        let tokens = Tokens::of(folded, run.schema_tokens);
+        tokens.estimate(token_usage(&work.agent.usage))
+    });
+    if let Some(tokens) = &tokens {
+        add("tokenEstimate", tokens.clone());
     }
+    let grades = planned.verify_steps.map(|count| count as usize);
+    add("setupOutput", phase_output(work, Phase::Setup, None));
+    add("verifyOutput", phase_output(work, Phase::Grade, grades));
+    add("cleanupOutput", phase_output(work, Phase::Cleanup, None));
+    // Without a task, nobody has to answer.
+    let is_silent = work.answer.is_none() && trial.outcome() != Some(Outcome::Passed);
+    let why = is_silent.then(|| reason(trial));
+    add("agentOutput", agent_output::value(folded, tokens, why));
     out
+}
+
+/// The task file, absolute; for an eval that a server ships, what stands for one.
+fn task_path(case: &PlannedCase, folder: Option<&str>) -> String {
+    let path = Path::new(&case.path);
+    match folder {
+        Some(folder) if case.eval.is_none() && path.is_relative() => {
+            let whole = Path::new(folder).join(path);
+            // Without the `.` that people write.
+            whole
+                .components()
+                .collect::<PathBuf>()
+                .display()
+                .to_string()
+        }
+        _ => case.path.clone(),
+    }
 }
 
 /// What mcpchecker tells apart: the task with its verify steps, and the assertions.
@@ -80,7 +114,7 @@ struct Parts {
 
 impl Parts {
     fn of(outcome: Option<Outcome>, planned: Option<u32>, work: &Work) -> Self {
-        let is_step = |check: &&Graded| verify_step(check, &work.steps).is_some();
+        let is_step = |check: &&Graded| step_id(check).is_some();
         let (steps, rest): (Vec<&Graded>, Vec<&Graded>) = work.checks.iter().partition(is_step);
         let passed = |check: &&Graded| check.verdict == Verdict::Pass;
         let assertions_passed = !work.checks.is_empty() && rest.iter().all(passed);
@@ -107,6 +141,10 @@ impl Parts {
             assertions,
         }
     }
+}
+
+fn step_id(check: &Graded) -> Option<&str> {
+    check.id.as_ref().and_then(CheckId::step)
 }
 
 fn assertion(check: &Graded) -> Value {
@@ -141,7 +179,7 @@ fn reason(trial: &TrialSummary) -> String {
 fn judged(work: &Work) -> Vec<(&'static str, String)> {
     let (mut said, mut failed) = (Vec::new(), Vec::new());
     for check in &work.checks {
-        if verify_step(check, &work.steps).is_none_or(|step| step.kind != JUDGE) {
+        if !matches!(check.id, Some(CheckId::Judge(_))) {
             continue;
         }
         match &check.verdict {
@@ -155,17 +193,6 @@ fn judged(work: &Work) -> Vec<(&'static str, String)> {
         .filter(|(_, texts)| !texts.is_empty())
         .map(|(key, texts)| (key, texts.join("\n")))
         .collect()
-}
-
-/// The counts that providers told; nothing is estimated.
-fn token_estimate(usage: &Value) -> Value {
-    json!({
-        "inputTokens": usage["inputTokens"],
-        "outputTokens": usage["outputTokens"],
-        "totalTokens": usage["totalTokens"],
-        "source": "actual",
-        "actual": usage,
-    })
 }
 
 /// Token counts, if they are known: the format has no word for unknown.
@@ -187,47 +214,38 @@ fn token_usage(usage: &Usage) -> Option<Value> {
     Some(out)
 }
 
-/// What the phases with steps came to, and the agent's.
-fn phases(work: &Work) -> Vec<(&'static str, Value)> {
-    let mut out = Vec::new();
-    for (key, phase) in [
-        ("setupOutput", Phase::Setup),
-        ("verifyOutput", Phase::Grade),
-        ("cleanupOutput", Phase::Cleanup),
-    ] {
-        let in_phase = |step: &&StepDone| step.phase == phase;
-        let steps: Vec<&StepDone> = work.steps.iter().filter(in_phase).collect();
-        if !steps.is_empty() {
-            out.push((key, phase_output(&steps)));
-        }
-    }
-    if let Some(answer) = &work.answer {
-        let text = answer.to_string();
-        let step = json!({
-            "Type": "agent", "Success": true, "Message": text,
-            "Outputs": { "output": text }, "Error": "",
-        });
-        let details = json!({ "finalMessage": text });
-        let value = json!({
-            "Steps": [step], "Success": true, "Error": "", "agentDetails": details,
-        });
-        out.push(("agentOutput", value));
-    }
-    out
-}
-
-fn phase_output(steps: &[&StepDone]) -> Value {
+/// What the steps of a phase came to. A phase that was not run did not succeed, nor one in which fewer
+/// steps were run than were planned.
+fn phase_output(work: &Work, phase: Phase, planned: Option<usize>) -> Value {
+    let steps: Vec<&StepDone> = work
+        .steps
+        .iter()
+        .filter(|step| step.phase == phase)
+        .collect();
+    let was_run = match phase {
+        // It starts only if it has steps.
+        Phase::Cleanup => work.ended.is_some(),
+        _ => work.phases.iter().any(|span| span.phase == phase),
+    };
     let failed = steps.iter().find_map(|step| why(&step.verdict));
+    let error = match failed {
+        Some(reason) => Some(reason),
+        None if !was_run => Some("not run"),
+        None if planned.is_some_and(|planned| planned != steps.len()) => {
+            Some("not all steps were run")
+        }
+        None => None,
+    };
     json!({
         "Steps": steps.iter().map(|step| json!({
-            "Type": step.kind,
-            "Success": step.verdict == Verdict::Pass,
-            "Message": step.output.as_ref().map_or(String::new(), ToString::to_string),
-            "Outputs": step.outputs,
-            "Error": why(&step.verdict).unwrap_or_default(),
+            "type": step.kind,
+            "success": step.verdict == Verdict::Pass,
+            "message": step.output.as_ref().map_or(String::new(), ToString::to_string),
+            "outputs": step.outputs,
+            "error": why(&step.verdict).unwrap_or_default(),
         })).collect::<Vec<_>>(),
-        "Success": failed.is_none(),
-        "Error": failed.unwrap_or_default(),
+        "Success": error.is_none(),
+        "Error": error.unwrap_or_default(),
     })
 }
 
@@ -286,6 +304,7 @@ fn check(check: &Graded) -> Value {
     };
     json!({
         "check": check.check,
+        "kind": check.id.as_ref().map(CheckId::kind),
         "verdict": verdict,
         "reason": why(&check.verdict),
         "details": check.details,

@@ -5,6 +5,8 @@ use proctor_core::fold::Folded;
 use proctor_core::transcript::{Answer, Call, Payload, Request};
 use serde_json::{Value, json};
 
+use super::tokens;
+
 /// No call at all.
 pub(super) fn empty() -> Value {
     json!({ "ToolCalls": [], "ResourceReads": [], "PromptGets": [] })
@@ -46,7 +48,9 @@ fn one(call: &Call, timestamp: &str) -> Value {
         "timestamp": timestamp,
         "success": matches!(call.answer, Answer::Result(_)),
         name: value,
-        "request": { "Params": params },
+        // Headers can carry credentials, so nothing of a request but its parameters is told.
+        "request": { "Session": null, "Params": params, "Extra": null },
+        "tokens": tokens::of_call(call),
         "proctor": {
             "seq": call.seq,
             "durationMs": call.duration.map(super::millis),

@@ -73,3 +73,31 @@ fn a_task_whose_verify_steps_were_not_all_run_did_not_pass() {
         assert_eq!(results.find(failed).unwrap()["taskPassed"], false);
     }
 }
+
+/// A reader may look at one phase alone, so what was not run is no success.
+#[test]
+fn a_phase_that_was_not_run_did_not_succeed() {
+    let sample = Sample::new();
+    let document: Value = serde_json::from_str(&written(&sample)).unwrap();
+    for entry in document["results"].as_array().unwrap() {
+        let outcome = &entry["proctor"]["outcome"];
+        for phase in [
+            "setupOutput",
+            "verifyOutput",
+            "cleanupOutput",
+            "agentOutput",
+        ] {
+            let output = &entry[phase];
+            assert_eq!(output["Success"] == true, output["Error"] == "", "{entry}");
+            if outcome == "not-run" {
+                assert_eq!(output["Error"], "not run", "{phase}: {entry}");
+            }
+        }
+    }
+    let mut results = document["results"].as_array().unwrap().iter();
+    let setup = results
+        .find(|entry| entry["taskName"] == "broken setup")
+        .unwrap();
+    assert_eq!(setup["verifyOutput"]["Error"], "not run");
+    assert_eq!(setup["agentOutput"]["Success"], false);
+}

@@ -169,6 +169,7 @@ fn planned(cases: Vec<PlannedCase>, agents: &[&str]) -> What {
         server_settings: BTreeMap::new(),
         agent_settings: BTreeMap::new(),
         asked: proctor_core::event::PlannedOptions::default(),
+        config: None,
     })
 }
 
@@ -182,6 +183,7 @@ fn seen() -> What {
         resources: 0,
         prompts: 0,
         tools_digest: None,
+        tool_list: None,
     })
 }
 
@@ -458,6 +460,7 @@ fn step(phase: Phase, id: &str, kind: &str, verdict: Verdict, output: &str) -> W
 fn graded(check: &str, verdict: Verdict, evidence: Vec<u64>, notes: &[&str]) -> What {
     What::Graded(Graded {
         check: check.to_owned(),
+        id: None,
         details: vec!["fs.read_file".to_owned()],
         verdict,
         evidence,

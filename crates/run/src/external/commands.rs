@@ -5,14 +5,13 @@
 //! environment, and the command only refers to them. So nothing in them is ever executed.
 
 mod shell;
-mod template;
 
 use proctor_core::suite::agent::Commands;
+use proctor_core::suite::go_template::{FieldValue, GoTemplate, Origin, Piece, TemplateUse};
 use proctor_core::suite::server::AllowedTools;
 use serde_json::{Map, Value, json};
 
 use self::shell::Value as Slot;
-use self::template::{Part, parts};
 use super::cli::Unfit;
 use super::{Assignment, Launch, Offered, Told, Way};
 
@@ -27,8 +26,8 @@ const ANSWER: usize = 4 << 20;
 
 /// Whether an agent wants addresses instead of files.
 pub(crate) fn wants_url(commands: &Commands) -> bool {
-    let template = commands.mcp_server.as_deref().unwrap_or_default();
-    parts(template).any(|part| part == Part::Field("URL"))
+    let written = commands.mcp_server.as_deref().unwrap_or_default();
+    GoTemplate::parse(written, TemplateUse::McpServer).is_ok_and(|template| template.uses("URL"))
 }
 
 /// What is started for an assignment.
@@ -37,32 +36,53 @@ pub(crate) fn prepare(commands: &Commands, assignment: &Assignment) -> Result<La
     if prompt.contains('\0') {
         return Err(Unfit::Nul("the prompt"));
     }
-    let limit = LONGEST - PROMPT.len() - "=\0".len();
-    if prompt.len() > limit {
-        let bytes = prompt.len();
-        return Err(Unfit::TooLong { bytes, limit });
-    }
+    let servers = servers(commands, assignment)?;
+    let tools = tools(commands, assignment)?;
+    let pieces =
+        template(&commands.run_prompt, TemplateUse::RunPrompt)?.render(&mut |field| match field {
+            "Prompt" => FieldValue::Text(vec![Piece::new(prompt, Origin::Prompt)]),
+            "McpServerFileArgs" => FieldValue::Text(servers.clone()),
+            "AllowedToolArgs" => FieldValue::Text(tools.clone()),
+            _ => FieldValue::Truth(commands.skip_permissions),
+        });
     let mut command = Command::default();
-    command.fill(&commands.run_prompt, &mut |command, field| match field {
-        "Prompt" => command.slots.push(Slot::Prompt(PROMPT.to_owned())),
-        "McpServerFileArgs" => command.servers(commands, assignment),
-        "AllowedToolArgs" => command.tools(commands, assignment),
-        _ => {}
-    });
+    command.prompt(prompt);
+    for piece in pieces {
+        command.piece(piece);
+    }
+    let rendered = shell::render(&command.slots)?;
     let mut env = assignment.environment.clone();
-    env.insert(PROMPT.to_owned(), prompt.clone());
     for (name, value) in command.variables {
+        // Of what is quoted one of two forms is used, and the other one may be too long.
+        if name != PROMPT && !rendered.contains(&format!("${{{name}}}")) {
+            continue;
+        }
         if value.contains('\0') {
             return Err(Unfit::Nul("the name of a server or a tool"));
+        }
+        let limit = LONGEST - name.len() - "=\0".len();
+        if value.len() > limit {
+            let bytes = value.len();
+            return Err(Unfit::TooLong { bytes, limit });
         }
         env.insert(name, value);
     }
     Ok(Launch {
         program: "sh".to_owned(),
-        args: vec!["-c".to_owned(), shell::render(&command.slots)?],
+        args: vec!["-c".to_owned(), rendered],
         env,
         files: files(assignment),
         stdin: None,
+    })
+}
+
+/// A template of an agent file. The loader has refused those with mistakes.
+fn template(text: &str, usage: TemplateUse) -> Result<GoTemplate, Unfit> {
+    GoTemplate::parse(text, usage).map_err(|faults| {
+        let first = faults.into_iter().next();
+        Unfit::Template(first.map_or_else(String::new, |fault| {
+            format!("has a mistake: {}", fault.message)
+        }))
     })
 }
 
@@ -74,68 +94,85 @@ struct Command {
 }
 
 impl Command {
-    /// Adds a template, and what its fields stand for.
-    fn fill(&mut self, template: &str, field: &mut dyn FnMut(&mut Self, &str)) {
-        for part in parts(template) {
-            match part {
-                Part::Text(text) => self.slots.push(Slot::Text(text.to_owned())),
-                Part::Field(name) => field(self, name),
-            }
-        }
+    /// Hands the prompt over, under a name that commands may count on.
+    fn prompt(&mut self, prompt: &str) {
+        self.variables.push((PROMPT.to_owned(), prompt.to_owned()));
     }
 
-    /// Adds a value that the command refers to.
-    fn value(&mut self, value: &str) {
-        let name = format!("PROCTOR_VALUE_{}", self.variables.len() + 1);
-        self.slots.push(Slot::Variable(name.clone()));
-        self.variables.push((name, value.to_owned()));
-    }
-
-    fn text(&mut self, text: &str) {
-        self.slots.push(Slot::Text(text.to_owned()));
-    }
-
-    fn servers(&mut self, commands: &Commands, assignment: &Assignment) {
-        let Some(template) = &commands.mcp_server else {
-            return;
+    /// Adds a part: the author's text as it is, everything else by reference.
+    fn piece(&mut self, piece: Piece) {
+        let is_prompt = piece.origin == Origin::Prompt;
+        let slot = match (piece.origin, piece.quoted) {
+            (Origin::Author, _) => Slot::Text(piece.text),
+            (_, true) => Slot::Quoted {
+                quoted: self.variable(piece.written()),
+                plain: self.variable(piece.text),
+                is_prompt,
+            },
+            (Origin::Prompt, false) => Slot::Prompt(self.variable(piece.text)),
+            (Origin::Value, false) => Slot::Variable(self.variable(piece.text)),
         };
-        for (at, server) in assignment.servers.iter().enumerate() {
-            if at > 0 {
-                self.text(" ");
-            }
-            self.fill(template, &mut |command, field| match field {
-                "File" => command.value(&file(assignment, at)),
-                "URL" => match &server.way {
-                    Way::Http { url, .. } | Way::Sse { url, .. } => command.value(url),
-                    Way::Stdio { .. } => {}
-                },
-                _ => {}
-            });
-        }
+        self.slots.push(slot);
     }
 
-    fn tools(&mut self, commands: &Commands, assignment: &Assignment) {
-        let Some(template) = &commands.allowed_tools else {
-            return;
-        };
-        let tools = assignment.servers.iter().flat_map(|server| {
-            let tools: &[String] = match &server.allowed {
-                AllowedTools::Only(tools) => tools,
-                AllowedTools::All => &[],
+    /// The name of a variable that holds a text.
+    fn variable(&mut self, value: String) -> String {
+        if let Some((name, _)) = self.variables.iter().find(|(_, known)| *known == value) {
+            return name.clone();
+        }
+        let name = format!("PROCTOR_VALUE_{}", self.variables.len());
+        self.variables.push((name.clone(), value));
+        name
+    }
+}
+
+/// What names the servers on the command line.
+fn servers(commands: &Commands, assignment: &Assignment) -> Result<Vec<Piece>, Unfit> {
+    let Some(written) = &commands.mcp_server else {
+        return Ok(Vec::new());
+    };
+    let template = template(written, TemplateUse::McpServer)?;
+    let mut pieces = Vec::new();
+    for (at, server) in assignment.servers.iter().enumerate() {
+        if at > 0 {
+            pieces.push(Piece::new(" ", Origin::Author));
+        }
+        pieces.extend(template.render(&mut |field| {
+            let value = match (field, &server.way) {
+                ("File", _) => file(assignment, at),
+                (_, Way::Http { url, .. } | Way::Sse { url, .. }) => url.clone(),
+                (_, Way::Stdio { .. }) => return FieldValue::Text(Vec::new()),
             };
-            tools.iter().map(move |tool| (&server.name, tool))
-        });
-        for (at, (server, tool)) in tools.enumerate() {
-            if at > 0 {
-                self.text(&commands.separator);
-            }
-            self.fill(template, &mut |command, field| match field {
-                "ServerName" => command.value(server),
-                "ToolName" => command.value(tool),
-                _ => {}
-            });
-        }
+            FieldValue::Text(vec![Piece::new(value, Origin::Value)])
+        }));
     }
+    Ok(pieces)
+}
+
+/// What names the allowed tools on the command line.
+fn tools(commands: &Commands, assignment: &Assignment) -> Result<Vec<Piece>, Unfit> {
+    let Some(written) = &commands.allowed_tools else {
+        return Ok(Vec::new());
+    };
+    let template = template(written, TemplateUse::AllowedTools)?;
+    let tools = assignment.servers.iter().flat_map(|server| {
+        let tools: &[String] = match &server.allowed {
+            AllowedTools::Only(tools) => tools,
+            AllowedTools::All => &[],
+        };
+        tools.iter().map(move |tool| (&server.name, tool))
+    });
+    let mut pieces = Vec::new();
+    for (at, (server, tool)) in tools.enumerate() {
+        if at > 0 {
+            pieces.push(Piece::new(&commands.separator, Origin::Author));
+        }
+        pieces.extend(template.render(&mut |field| {
+            let value = if field == "ServerName" { server } else { tool };
+            FieldValue::Text(vec![Piece::new(value, Origin::Value)])
+        }));
+    }
+    Ok(pieces)
 }
 
 /// The path of the file of a server.

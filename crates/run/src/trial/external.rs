@@ -84,10 +84,11 @@ impl Trial {
         &self,
         external: &External,
         room: &mut Room,
+        prompt: &str,
     ) -> Result<String, TrialEnded> {
         self.phase(Phase::Serve);
         self.offer(external, room).await?;
-        self.drive_external(external, room).await
+        self.drive_external(external, room, prompt).await
     }
 
     /// Puts the servers behind the tap.
@@ -121,6 +122,7 @@ impl Trial {
         &self,
         external: &External,
         room: &mut Room,
+        prompt: &str,
     ) -> Result<String, TrialEnded> {
         self.phase(Phase::Drive);
         self.context
@@ -128,14 +130,14 @@ impl Trial {
             .check()
             .map_err(|error| cancelled(error.to_string()))?;
         self.recorder.record(What::Prompted {
-            text: Body::Text(self.case().prompt.clone()),
+            text: Body::Text(prompt.to_owned()),
         });
         let line = self.line(external).await?;
         let worked = tokio::select! {
             biased;
             // An agent may wait much longer for a model that is not there.
             ended = line_ended(line.as_ref()) => return Err(ended),
-            worked = self.work_external(external, room, line.as_ref()) => worked?,
+            worked = self.work_external(external, room, line.as_ref(), prompt) => worked?,
         };
         // Before anything is judged, so that the record of the servers is whole.
         room.close().await;
@@ -231,6 +233,7 @@ impl Trial {
         external: &External,
         room: &mut Room,
         line: Option<&Line>,
+        prompt: &str,
     ) -> Result<Result<Told, WorkError>, TrialEnded> {
         let context = &self.context;
         let infra = |error: &dyn std::fmt::Display| errored(Blame::Infra, error.to_string());
@@ -250,7 +253,7 @@ impl Trial {
             _ => None,
         };
         let assignment = Assignment {
-            prompt: self.case().prompt.clone(),
+            prompt: prompt.to_owned(),
             servers: self.servers_of(adapter, taps.offered()),
             access: self.access(external, line)?,
             folder: stage.folder.clone(),

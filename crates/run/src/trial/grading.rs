@@ -1,7 +1,7 @@
 //! Whether a trial passed: checks on what was written, then verify steps, then the judge.
 
 use proctor_core::event::{
-    Actor, Blame, Body, Graded, Phase, Purpose, StepEnded, TrialEnded, What,
+    Actor, Blame, Body, CheckId, Graded, Phase, Purpose, StepEnded, TrialEnded, What,
 };
 use proctor_core::fold::FoldOptions;
 use proctor_core::suite::Step;
@@ -114,6 +114,7 @@ impl Trial {
             grades.add(check.name(), &result.verdict, blame);
             self.recorder.record(What::Graded(Graded {
                 check: check.name().to_owned(),
+                id: Some(CheckId::Assertion(check.name().to_owned())),
                 details: check.details(),
                 verdict: result.verdict,
                 evidence: result.evidence,
@@ -189,7 +190,7 @@ impl Trial {
 
     async fn rule(
         &self,
-        steps: &Steps,
+        steps: &mut Steps,
         judgement: &Judgement,
         answer: &str,
         transcript: &Transcript,
@@ -202,8 +203,11 @@ impl Trial {
             Judgement::Contains(_) => Criterion::Contains(reference),
             Judgement::Exact(_) => Criterion::Exact(reference),
         };
+        let prompt = steps
+            .prompt()
+            .map_err(|error| errored(Blame::Suite, error.to_string()))?;
         let exhibits = Exhibits {
-            prompt: &self.case().prompt,
+            prompt: &self.context.redactor.text(&prompt),
             answer,
             transcript: Some(transcript),
             answer_required: true,
@@ -218,6 +222,10 @@ impl Trial {
     fn graded(&self, step: &Step, verdict: Verdict, evidence: Vec<u64>, notes: Vec<String>) {
         self.recorder.record(What::Graded(Graded {
             check: step.id.clone(),
+            id: Some(match &step.action {
+                Action::Judge(_) => CheckId::Judge(step.id.clone()),
+                _ => CheckId::Step(step.id.clone()),
+            }),
             details: vec![step.kind.clone()],
             verdict,
             evidence,

@@ -5,7 +5,7 @@
 
 use mcp_evals::matching::{self, match_content, match_invocation};
 use mcp_evals::{ExactMatch, Expected, Input};
-use proctor_core::event::{Blame, Body, Graded, Phase, Purpose, TrialEnded, What};
+use proctor_core::event::{Blame, Body, CheckId, Graded, Phase, Purpose, TrialEnded, What};
 use proctor_core::hint::listed;
 use proctor_core::model::{Arguments, Request, ToolCall, Turn};
 use proctor_core::suite::ShippedEval;
@@ -315,6 +315,7 @@ impl Trial {
         };
         Graded {
             check: "exact-match".to_owned(),
+            id: Some(CheckId::Grading("exact-match".to_owned())),
             details: Vec::new(),
             verdict,
             evidence: call.map(|call| call.seq).into_iter().collect(),
@@ -355,6 +356,7 @@ impl Trial {
         match self.panel().rule(&criterion, &exhibits).await {
             Ok(ruling) => Ok(Graded {
                 check: "llm-as-judge".to_owned(),
+                id: Some(CheckId::Grading("llm-as-judge".to_owned())),
                 details: Vec::new(),
                 verdict: ruling.verdict,
                 evidence: ruling.evidence,

@@ -24,6 +24,7 @@ use proctor_report::evals::NotRun;
 use proctor_run::context::RunContext;
 use proctor_run::runner::TrialSpec;
 
+use super::config;
 use super::context::context;
 use super::folder::plan_of;
 use super::{say, shipped};
@@ -87,6 +88,7 @@ pub(super) fn prepare(args: &CheckArgs) -> anyhow::Result<Result<Prepared, Exit>
             Named::new(&file, mcp_config.as_deref())?,
             &asked,
             replayed.as_ref().filter(|_| args.plan.runs.is_none()),
+            args.run.jobs.unwrap_or(args.run.parallel),
         )? {
             Some(plan) => plan,
             None => return nothing_selected(&suite, args.run.output.output).map(Err),
@@ -192,6 +194,8 @@ fn load_suite(
     let mut problems = Problems::default();
     let loaded = load(file, &inputs, &mut problems);
     problems.promote(Code::UnsetVariable);
+    // Such a task ends in an error of its own, and the others are run.
+    problems.demote(Code::UnmetRequirement);
     output::message(&drawn(&problems))?;
     match loaded {
         Some(suite) if !problems.has_errors() => Ok(Ok(suite)),
@@ -318,6 +322,7 @@ pub(in crate::commands) fn plan(
     named: Named,
     asked: &PlannedOptions,
     as_often_as: Option<&RunPlanned>,
+    workers: u32,
 ) -> anyhow::Result<Option<(RunPlanned, Vec<TrialSpec>)>> {
     let mut plan = Plan::new(suite, options);
     for planned in &mut plan.cases {
@@ -349,6 +354,7 @@ pub(in crate::commands) fn plan(
         server_settings: server_settings(suite, &redactor)?,
         agent_settings: agent_settings(suite, &redactor)?,
         asked: asked.clone(),
+        config: Some(config::config(suite, options, workers)),
     };
     Ok(Some((planned, trials)))
 }

@@ -164,7 +164,7 @@ fn fits(set: &Shipped, eval: &mcp_evals::Eval) -> bool {
 }
 
 /// The cases of a task set.
-fn cases(set: &Shipped, offers: &[Offer], max_turns: u32) -> Vec<Case> {
+fn cases(set: &Shipped, offers: &[Offer], max_turns: Option<u32>) -> Vec<Case> {
     let offer = offers.iter().find(|offer| offer.server.name == set.server);
     let evals = offer.into_iter().flat_map(Offer::runnable);
     evals

@@ -39,8 +39,8 @@ pub(crate) struct ConsentOptions<'a> {
     pub(crate) judge: Option<&'a str>,
     /// How often each eval is run.
     pub(crate) runs: u32,
-    /// How many turns a scenario has that names none, and at most.
-    pub(crate) max_turns: u32,
+    /// How many turns a scenario has at most, where the user says so.
+    pub(crate) max_turns: Option<u32>,
     pub(crate) redactor: &'a Redactor,
 }
 

@@ -152,7 +152,7 @@ async fn agree_and_call(
         model: None,
         judge: None,
         runs: 1,
-        max_turns: 0,
+        max_turns: None,
         redactor: visit.redactor,
     };
     let granted = match obtain(&[planned], &options).await? {

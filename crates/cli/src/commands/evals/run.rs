@@ -69,7 +69,7 @@ pub(super) fn run(args: &EvalsRunArgs) -> anyhow::Result<Exit> {
         suite: "evals".to_owned(),
         mcp_config: None,
     };
-    let Some((planned, trials)) = plan(&suite, &options, named, &asked, None)? else {
+    let Some((planned, trials)) = plan(&suite, &options, named, &asked, None, 1)? else {
         bail!("there is nothing to run");
     };
     let mut context = match context(&args.run, &asked, suite, &trials, environment())? {
@@ -123,6 +123,7 @@ fn bare_suite(servers: &[Server]) -> Suite {
         skills: Vec::new(),
         isolation: Isolation::Trial,
         cases: Vec::new(),
+        task_sets: Vec::new(),
         shipped: Vec::new(),
         unfetched: Vec::new(),
     }
@@ -272,15 +273,17 @@ fn cases(planned: &Planned<'_>, options: &ConsentOptions<'_>) -> Vec<Case> {
     planned.evals.iter().map(case).collect()
 }
 
-/// How many turns a scenario has: what it says, and no more than the user allows.
-pub(in crate::commands) fn turns(eval: &mcp_evals::Eval, most: u32) -> u32 {
-    let mcp_evals::Input::Scenario(input) = &eval.input else {
-        return most;
+/// How many turns a scenario has that names none.
+const DEFAULT_TURNS: u32 = 10;
+
+/// How many turns a scenario has: what it says, or the default, and no more than the user allows.
+pub(in crate::commands) fn turns(eval: &mcp_evals::Eval, most: Option<u32>) -> u32 {
+    let own = match &eval.input {
+        mcp_evals::Input::Scenario(input) => input.turn_limit(),
+        _ => None,
     };
-    let own = input
-        .turn_limit()
-        .map(|turns| u32::try_from(turns).unwrap_or(u32::MAX));
-    own.map_or(most, |own| own.min(most))
+    let own = own.map_or(DEFAULT_TURNS, |own| u32::try_from(own).unwrap_or(u32::MAX));
+    most.map_or(own, |most| own.min(most))
 }
 
 /// An id that no server has is a mistake, and nothing to be run by silence.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::*;
 use crate::event::{
-    AgentClaimed, AgentEnded, AgentStarted, Claim, Graded, ModelAsked, ModelFailed, ModelReplied,
-    Phase, Purpose, StepEnded,
+    AgentClaimed, AgentEnded, AgentStarted, CheckId, Claim, Graded, ModelAsked, ModelFailed,
+    ModelReplied, Phase, Purpose, StepEnded,
 };
 use crate::model::{Stop, Usage};
 use crate::verdict::Verdict;
@@ -63,6 +63,7 @@ fn prompt_answer_steps_and_checks_are_kept_in_order() {
     };
     let graded = Graded {
         check: "toolsUsed".to_owned(),
+        id: Some(CheckId::Assertion("toolsUsed".to_owned())),
         details: vec!["fs.read".to_owned()],
         verdict: Verdict::unknown("cut"),
         evidence: vec![4],
@@ -156,6 +157,7 @@ fn long_texts_are_bounded() {
     let long = "x".repeat(30_000);
     let graded = Graded {
         check: "calls".to_owned(),
+        id: None,
         details: vec![long.clone()],
         verdict: Verdict::fail(long.clone()),
         evidence: Vec::new(),
@@ -270,4 +272,50 @@ fn a_judge_that_is_a_program_is_not_the_agent() {
     assert_eq!(external.ended.unwrap().usage, Some(said));
     assert_eq!((external.claims.len(), work.agent.usage), (0, said));
     assert_eq!(Trial::empty().event(judge).folded().work.external, None);
+}
+
+/// Records of older versions name a check only by a text, which a step may share with an assertion.
+#[test]
+fn a_check_without_an_id_is_that_of_the_step_before_it() {
+    let graded = |name: &str, id: Option<CheckId>| {
+        What::Graded(Graded {
+            check: name.to_owned(),
+            id,
+            details: Vec::new(),
+            verdict: Verdict::Pass,
+            evidence: Vec::new(),
+            notes: Vec::new(),
+        })
+    };
+    let step = |id: &str, kind: &str| {
+        What::StepEnded(StepEnded {
+            phase: Phase::Grade,
+            id: id.to_owned(),
+            kind: kind.to_owned(),
+            verdict: Verdict::Pass,
+            output: None,
+            outputs: [].into(),
+            duration: 1,
+        })
+    };
+    let name = || "toolsUsed".to_owned();
+    let folded = Trial::empty()
+        .event(graded("toolsUsed", None))
+        .event(graded("llm-as-judge", None))
+        .event(step("toolsUsed", "script"))
+        .event(graded("toolsUsed", None))
+        .event(step("toolsUsed", "llmJudge"))
+        .event(graded("toolsUsed", None))
+        .event(step("other", "script"))
+        .event(graded("toolsUsed", Some(CheckId::Assertion(name()))))
+        .folded();
+    let ids: Vec<CheckId> = folded.work.checks.into_iter().flat_map(|c| c.id).collect();
+    let expected = [
+        CheckId::Assertion(name()),
+        CheckId::Grading("llm-as-judge".to_owned()),
+        CheckId::Step(name()),
+        CheckId::Judge(name()),
+        CheckId::Assertion(name()),
+    ];
+    assert_eq!(ids, expected);
 }

@@ -20,7 +20,7 @@ use crate::suite::files::{Origin, neighbour_hint};
 use crate::suite::step_file::{
     ContentFile, FieldFile, HttpFile, JudgeStepFile, ScriptFile, ServerToolFile, StepBody, StepFile,
 };
-use crate::suite::template::{Template, TemplateValue};
+use crate::suite::template::{Reference, Template, TemplateValue};
 use crate::suite::variables::Environment;
 
 /// How long a script may take that says nothing of it.
@@ -77,10 +77,7 @@ pub fn resolve_phases(phases: [(Phase, &[StepFile]); 3], scope: &StepScope<'_>) 
     phases.map(|(phase, steps)| {
         let mut resolved = Vec::with_capacity(steps.len());
         for (index, file) in steps.iter().enumerate() {
-            let id = match &file.id {
-                Some(id) => id.value.clone(),
-                None => format!("{}_{index}", phase.word()),
-            };
+            let id = step_id(file, phase, index);
             let mut one = OneStep {
                 scope,
                 phase,
@@ -106,6 +103,38 @@ pub fn resolve_phases(phases: [(Phase, &[StepFile]); 3], scope: &StepScope<'_>) 
         }
         resolved
     })
+}
+
+/// Resolves the text of a prompt, which may name what the steps of the setup give.
+pub fn resolve_prompt(
+    text: &str,
+    span: Span,
+    setup: &[StepFile],
+    scope: &StepScope<'_>,
+) -> Option<Template> {
+    let mut known = BTreeSet::new();
+    for (index, file) in setup.iter().enumerate() {
+        known.insert(step_id(file, Phase::Setup, index));
+        known.insert(file.kind.value.clone());
+    }
+    let prompt = OneStep {
+        scope,
+        phase: Phase::Setup,
+        known: &known,
+    };
+    let template = prompt.template(text, span)?;
+    if template.references().any(|r| *r == Reference::AgentPrompt) {
+        let message = "`{agent.prompt}` is the prompt itself";
+        prompt.report(span, Problem::error(Code::Reference, message));
+    }
+    Some(template)
+}
+
+fn step_id(file: &StepFile, phase: Phase, index: usize) -> String {
+    match &file.id {
+        Some(id) => id.value.clone(),
+        None => format!("{}_{index}", phase.word()),
+    }
 }
 
 /// One step on its way to being resolved.

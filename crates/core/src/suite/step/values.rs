@@ -15,8 +15,8 @@ use crate::suite::template::{Part, Reference, Template, TemplateValue};
 /// What templates stand for in one trial, as far as it has come.
 #[derive(Debug, Clone, Default)]
 pub struct Values {
-    /// What the agent was asked.
-    pub agent_prompt: String,
+    /// What the agent is asked, once that is known: it may name what setup steps give.
+    pub agent_prompt: Option<String>,
     /// The agent's final answer, once there is one.
     pub agent_output: Option<String>,
     /// Eight lower-case letters and digits.
@@ -35,6 +35,11 @@ pub enum FillError {
     /// The agent has not answered.
     #[error("`{{agent.output}}` is not known: the agent gave no answer")]
     NoAnswer,
+    /// The prompt has not been filled in.
+    #[error(
+        "`{{agent.prompt}}` is not known before the setup is done: the prompt names what its steps give"
+    )]
+    NoPrompt,
     /// No port was free.
     #[error("`{{random.port}}` is not known: no port is free")]
     NoPort,
@@ -126,7 +131,7 @@ impl Values {
     fn value(&self, reference: &Reference) -> Result<String, FillError> {
         match reference {
             Reference::AgentOutput => self.agent_output.clone().ok_or(FillError::NoAnswer),
-            Reference::AgentPrompt => Ok(self.agent_prompt.clone()),
+            Reference::AgentPrompt => self.agent_prompt.clone().ok_or(FillError::NoPrompt),
             Reference::RandomId => Ok(self.random_id.clone()),
             Reference::RandomPort => {
                 let port = self.random_port.ok_or(FillError::NoPort)?;
@@ -167,7 +172,7 @@ mod tests {
 
     fn values() -> Values {
         let mut values = Values {
-            agent_prompt: "count".to_owned(),
+            agent_prompt: Some("count".to_owned()),
             agent_output: Some("a+b".to_owned()),
             random_id: "k3x9q0ab".to_owned(),
             random_port: Some(4711),

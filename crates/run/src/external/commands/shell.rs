@@ -14,6 +14,13 @@ pub(super) enum Value {
     Variable(String),
     /// The same, for the one that holds the prompt.
     Prompt(String),
+    /// A value that the template quotes with `%q`, in two variables. Where a shell would read the
+    /// quotes, it gets the plain one; where they are text, the quoted one.
+    Quoted {
+        plain: String,
+        quoted: String,
+        is_prompt: bool,
+    },
 }
 
 /// The shells that run what they are given as text, and those that hand it to one.
@@ -34,6 +41,21 @@ pub(super) fn render(values: &[Value]) -> Result<String, Unfit> {
             Value::Variable(name) => command.push_str(&scanner.reference(name)?),
             Value::Prompt(name) => {
                 scanner.refuse_other_shells()?;
+                command.push_str(&scanner.reference(name)?);
+            }
+            Value::Quoted {
+                plain,
+                quoted,
+                is_prompt,
+            } => {
+                if *is_prompt {
+                    scanner.refuse_other_shells()?;
+                }
+                let name = if scanner.quotes_are_text() {
+                    quoted
+                } else {
+                    plain
+                };
                 command.push_str(&scanner.reference(name)?);
             }
         }
@@ -231,6 +253,11 @@ impl Scanner {
     fn next_document(&mut self) {
         let next = (!self.announced.is_empty()).then(|| self.announced.remove(0));
         self.document = next.map(|document| (document, String::new()));
+    }
+
+    /// Whether double quotes at this place are text, and not read by the shell.
+    fn quotes_are_text(&self) -> bool {
+        self.document.is_some() || self.frame.quote == Quote::Single
     }
 
     /// A reference to a variable, for this place.

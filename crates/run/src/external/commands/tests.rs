@@ -18,6 +18,7 @@ fn templates(run_prompt: &str) -> Commands {
         mcp_server: Some("--mcp {{ .File }}".to_owned()),
         allowed_tools: Some("{{ .ServerName }}/{{ .ToolName }}".to_owned()),
         separator: ",".to_owned(),
+        skip_permissions: false,
         virtual_home: true,
         version: None,
         folder: PathBuf::new(),
@@ -81,6 +82,63 @@ const QUOTED: [&str; 9] = [
     "show \"$(printf %s. \"{{ .Prompt }}\" | sed '$s/\\.$//')\"",
     "x=`printf %s {{ .Prompt }}.`; show \"${x%.}\"",
 ];
+
+/// Commands that hand the prompt over unchanged, as Go's templates can write it.
+const WRITTEN: [&str; 9] = [
+    "show {{ printf \"%q\" .Prompt }}",
+    "show {{ .Prompt | printf \"%q\" }}",
+    "show \"{{ printf \"%q\" .Prompt }}\"",
+    "show {{- /* trimmed */ -}} {{- print \" \" .Prompt }}",
+    "show '{{ .Prompt | printf \"%s\" }}'",
+    "show {{ if .Prompt }}{{ printf \"%q\" .Prompt }}{{ else }}\"\"{{ end }}",
+    "show {{ with $.Prompt }}{{ printf \"%v\" . }}{{ else }}''{{ end }}",
+    "show{{ if .DangerouslySkipPermissions }} --yes{{ end }} {{ or .Prompt \"''\" }}",
+    "x={{ printf \"%q\" .Prompt }}; show \"$x\"",
+];
+
+/// What a template gives for a prompt, outside of any shell.
+fn go(action: &str, prompt: &str) -> String {
+    let template = GoTemplate::parse(action, TemplateUse::RunPrompt).unwrap();
+    let pieces =
+        template.render(&mut |_| FieldValue::Text(vec![Piece::new(prompt, Origin::Prompt)]));
+    pieces.iter().map(Piece::written).collect()
+}
+
+#[test]
+fn a_template_hands_the_prompt_over_as_data() {
+    for command in WRITTEN {
+        assert_eq!(arguments(command, HOSTILE), [HOSTILE], "{command}");
+        assert_eq!(arguments(command, ""), [""], "{command}");
+    }
+    // Where quotes are text, the quoted form is what arrives.
+    let quoted = go("{{ printf \"%q\" .Prompt }}", HOSTILE);
+    let json = "show '{\"p\": {{ printf \"%q\" .Prompt }}}'";
+    assert_eq!(arguments(json, HOSTILE), [format!("{{\"p\": {quoted}}}")]);
+    let document = "show \"$(cat <<EOF\n{{ printf \"%q\" .Prompt }}\nEOF\n)\"";
+    assert_eq!(arguments(document, HOSTILE), [quoted]);
+    let tools = "show --tools {{ printf \"%q\" .AllowedToolArgs }}";
+    assert_eq!(
+        arguments(tools, "x"),
+        ["--tools", "a b/x,a b/$(touch y),c/z"]
+    );
+}
+
+#[test]
+fn no_function_lets_a_prompt_into_another_shell() {
+    for action in [
+        "printf \"%q\" .Prompt",
+        ".Prompt | js",
+        "print .Prompt",
+        "or .Prompt 1",
+    ] {
+        let command = format!("sh -c \"agent {{{{ {action} }}}}\"");
+        let error = prepare(&templates(&command), &assignment("x")).unwrap_err();
+        assert!(
+            error.to_string().contains("another shell"),
+            "{command}: {error}"
+        );
+    }
+}
 
 #[test]
 fn a_prompt_arrives_as_it_is_however_it_is_quoted() {
@@ -210,5 +268,27 @@ proptest! {
         let is_substituted = before.matches("$(").count() > before.matches(')').count();
         let expected = if is_substituted { prompt.trim_end_matches('\n') } else { &prompt };
         prop_assert_eq!(arguments(command, &prompt), [expected]);
+    }
+
+    #[test]
+    fn any_prompt_arrives_as_a_template_writes_it(
+        prompt in "([a-z \\n\t'\"`$(){}\\\\;&|<>*?~!#%=-]|\\PC){0,60}",
+        command in prop::sample::select(&WRITTEN[..]),
+        action in prop::sample::select(&[
+            "{{ .Prompt | js }}",
+            "{{ .Prompt | html }}",
+            "{{ .Prompt | urlquery }}",
+            "{{ .Prompt | printf \"%s\" | js | printf \"<%v>\" | print }}",
+            "{{ html .Prompt .Prompt }}",
+        ][..]),
+        quotes in prop::sample::select(&["", "\"", "'"][..]),
+    ) {
+        prop_assert_eq!(arguments(command, &prompt), [prompt.as_str()]);
+        // The author's own characters are for the shell, so they are quoted here.
+        let quotes = if action.contains('<') && quotes.is_empty() { "'" } else { quotes };
+        let escaped = format!("show {quotes}{action}{quotes}");
+        prop_assert_eq!(arguments(&escaped, &prompt), [go(action, &prompt)]);
+        let quoted = arguments("show '{{ printf \"%q\" .Prompt }}'", &prompt);
+        prop_assert_eq!(go(&format!("{{{{ {} }}}}", quoted[0]), ""), prompt);
     }
 }

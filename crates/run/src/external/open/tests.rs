@@ -8,6 +8,7 @@ use super::*;
 fn agent(builtin: &'static str, base_url: Option<&str>, key: Option<&str>) -> Agent {
     Agent {
         name: "the-agent".to_owned(),
+        path: None,
         kind: AgentKind::Builtin {
             builtin,
             model: Some(ModelRef::parse("openai:gpt-9").unwrap()),

@@ -188,7 +188,7 @@ impl Screen<'_> {
     }
 
     /// The tools within reach of a model that works by itself.
-    fn scenarios(&mut self, offer: &Offer, evals: &[&Eval], max_turns: u32) {
+    fn scenarios(&mut self, offer: &Offer, evals: &[&Eval], max_turns: Option<u32>) {
         let mut scenarios = Vec::new();
         for eval in evals {
             if let Input::Scenario(input) = &eval.input {
@@ -349,7 +349,7 @@ mod tests {
             model: Some("openai:gpt-5"),
             judge: None,
             runs: 1,
-            max_turns: 10,
+            max_turns: None,
             redactor: &redactor,
         };
         render(&[offer.plan(&Choice::default())], &options)

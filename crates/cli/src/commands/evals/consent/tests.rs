@@ -59,7 +59,7 @@ async fn come_of_part(offer: &Offer, choice: &Choice, path: &Path, yes: bool) ->
         model: None,
         judge: None,
         runs: 1,
-        max_turns: 10,
+        max_turns: None,
         redactor: &redactor,
     };
     let planned = [offer.plan(choice)];

@@ -1,0 +1,198 @@
+//! What public suites are made of: each construct loads, and where it can, runs. And the document that
+//! scripts read, key by key.
+
+mod constructs;
+mod keys;
+
+use std::process::Command;
+
+use proctor_e2e::session::Seen;
+use proctor_e2e::suite::Suite;
+use serde_json::{Value, json};
+
+/// The document of a run, which has ended with this code.
+fn document(seen: &Seen, code: i32) -> Value {
+    assert_eq!(seen.code, Some(code), "{}\n{}", seen.stdout, seen.stderr);
+    serde_json::from_str(&seen.stdout).unwrap()
+}
+
+/// What `proctor validate` ends with, and what it says.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this command leaves no record, so no session is needed"
+)]
+fn validated(eval: &str, env: &[(&str, &str)]) -> (Option<i32>, String) {
+    let mut command = Command::new(proctor_e2e::proctor());
+    let output = command
+        .args(["validate", eval])
+        .envs(env.iter().copied())
+        .output();
+    let output = output.unwrap();
+    let told = [output.stdout, output.stderr].concat();
+    (
+        output.status.code(),
+        String::from_utf8_lossy(&told).into_owned(),
+    )
+}
+
+/// A verify step may be called as an assertion is; it says nothing of the assertion.
+#[test]
+fn a_step_named_like_an_assertion_does_not_hide_it() {
+    let suite = Suite::new("  - reply: {text: done}\n", &[]);
+    let step = json!({"id": "toolsUsed", "script": {"inline": "exit 0"}});
+    suite.task("idle", &json!({"verify": [step]}));
+    let used = json!([{"server": "fixture", "tool": "add"}]);
+    suite.eval(&json!({}), &json!({"assertions": {"toolsUsed": used}}));
+    let all = document(&suite.check(&["-o", "json"]).run(), 1);
+    let entry = &all["results"][0];
+    assert_eq!(entry["allAssertionsPassed"], false);
+    assert_eq!(entry["assertionResults"]["toolsUsed"]["passed"], false);
+    assert_eq!(entry["proctor"]["outcome"], "failed");
+    // The step passed, and only the assertion stands in the way.
+    assert_eq!(entry["taskPassed"], true);
+    let kinds: Vec<&Value> = entry["proctor"]["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| &c["kind"])
+        .collect();
+    assert_eq!(kinds, ["assertion", "step"]);
+    let told = suite.check(&[]).run();
+    assert!(told.stdout.contains("toolsUsed: "), "{}", told.stdout);
+    assert!(
+        !told.stdout.contains("toolsUsed (script)"),
+        "{}",
+        told.stdout
+    );
+}
+
+/// The others are run, and the trial of that task says what it needs.
+#[test]
+fn a_task_that_needs_an_undeclared_extension_fails_alone() {
+    let suite = Suite::new(
+        "  - reply: {calls: [{tool: echo, arguments: {text: hi}}]}\n",
+        &[],
+    );
+    suite.write(
+        "model.yaml",
+        "kind: Script\nrules:\n  - when: {results: 0}\n    reply: {calls: [{tool: echo, arguments: {text: hi}}]}\n  - reply: {text: done}\n",
+    );
+    suite.task("plain", &json!({}));
+    let mark = suite.path("mark").display().to_string();
+    let script = json!({"script": {"inline": format!("touch {mark}")}});
+    suite.task(
+        "needy",
+        &json!({
+            "requires": [{"extension": "kubernetes", "as": "k8s"}],
+            "setup": [script], "cleanup": [script],
+            "verify": [{"k8s.ready": {}}],
+        }),
+    );
+    suite.eval(&json!({}), &json!({"assertions": {"minToolCalls": 1}}));
+    let eval = suite.path("eval.yaml").display().to_string();
+    let (code, told) = validated(&eval, &[]);
+    assert_eq!(code, Some(2), "{told}");
+    let problem = "error: task names unknown extension `kubernetes`";
+    assert!(told.contains(problem), "{told}");
+    let all = document(&suite.check(&["-o", "json"]).run(), 3);
+    let ends: Vec<Value> = all["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| {
+            json!([
+                entry["taskName"],
+                entry["proctor"]["outcome"],
+                entry["proctor"]["blame"],
+                entry["proctor"]["reason"]
+            ])
+        })
+        .collect();
+    let reason = "the task needs the extension `kubernetes`, which the suite does not declare";
+    assert_eq!(
+        ends,
+        [
+            json!(["needy", "errored", "suite", reason]),
+            json!(["plain", "passed", null, null]),
+        ]
+    );
+    assert!(
+        !suite.path("mark").exists(),
+        "neither setup nor cleanup ran"
+    );
+}
+
+/// What is left as it is would end up in the name of a file.
+#[test]
+fn a_template_that_is_not_filled_in_is_an_error_at_load() {
+    let suite = Suite::new("  - reply: {text: done}\n", &[]);
+    let check = |says: &str| {
+        let seen = suite.check(&[]).run();
+        assert_eq!(seen.code, Some(2), "{}\n{}", seen.stdout, seen.stderr);
+        assert!(
+            seen.stderr.contains(says),
+            "`{says}` is not in:\n{}",
+            seen.stderr
+        );
+    };
+    let verify = json!([{"script": {"inline": "exit 0"}}]);
+    for (prompt, says) in [
+        (
+            "see {steps.nothing.stdout}",
+            "no earlier step is called `nothing`",
+        ),
+        (
+            "see {steps.verify_0.stdout}",
+            "no earlier step is called `verify_0`",
+        ),
+        ("see {random.name}", "`{random.name}` is not a template"),
+        (
+            "see {agent.output}",
+            "`{agent.output}` is not known before the agent has worked",
+        ),
+        (
+            "see {agent.prompt}",
+            "`{agent.prompt}` is the prompt itself",
+        ),
+        (
+            "see {env.NOT_SET_ANYWHERE}",
+            "the environment variable `NOT_SET_ANYWHERE` is not set",
+        ),
+    ] {
+        suite.task(
+            "one",
+            &json!({"prompt": {"inline": prompt}, "verify": verify}),
+        );
+        check(says);
+    }
+    suite.task("one", &json!({"verify": verify}));
+    let fixture = proctor_e2e::fixture();
+    for (server, says) in [
+        (
+            json!({"command": fixture, "args": ["--log", "{random.id}.log"]}),
+            "`{random.id}` is not filled in here",
+        ),
+        (
+            json!({"command": fixture, "env": {"A": "{steps.a.b}"}}),
+            "`{steps.a.b}` is not filled in here",
+        ),
+        (
+            json!({"url": "http://h:{random.port}/mcp"}),
+            "`{random.port}` is not filled in here",
+        ),
+        (
+            json!({"url": "http://h/mcp", "headers": {"A": "{env.TOKEN}"}}),
+            "write `${TOKEN}`",
+        ),
+        (
+            json!({"command": "{env.BIN}/x"}),
+            "`{env.BIN}` is not filled in here",
+        ),
+    ] {
+        suite.write(
+            "mcp.json",
+            &json!({"mcpServers": {"fixture": server}}).to_string(),
+        );
+        check(says);
+    }
+}

@@ -1,0 +1,59 @@
+//! What the agent did and said, as mcpchecker writes it. The calls are those that the tap saw, not
+//! those that an agent says it made.
+
+use proctor_core::fold::Folded;
+use proctor_core::transcript::{Answer, Call, Payload, Request};
+use serde_json::{Value, json};
+
+/// The object of the result file. `why` says what kept the agent from answering.
+pub(super) fn value(folded: Option<&Folded>, tokens: Option<Value>, why: Option<String>) -> Value {
+    let calls = folded.map_or(&[][..], |folded| &folded.transcript.calls);
+    let answer = folded.and_then(|folded| folded.work.answer.as_ref());
+    let mut steps = Vec::new();
+    let mut output_steps = Vec::new();
+    let mut tool_calls = Vec::new();
+    for call in calls {
+        let told = tool_call(call);
+        let success = told["status"] == "completed";
+        steps.push(json!({ "type": "tool_call", "success": success, "message": told["title"] }));
+        output_steps.push(json!({ "type": "tool_call", "content": "", "toolCall": told }));
+        tool_calls.push(told);
+    }
+    if let Some(answer) = answer {
+        let text = answer.to_string();
+        steps.push(json!({ "type": "message", "success": true, "message": text }));
+        output_steps.push(json!({ "type": "message", "content": text }));
+    }
+    let mut details = json!({ "toolCalls": tool_calls, "outputSteps": output_steps });
+    if let Some(tokens) = tokens {
+        details["tokenEstimate"] = tokens;
+    }
+    json!({
+        "Steps": steps,
+        "Success": why.is_none(),
+        "Error": why.unwrap_or_default(),
+        "agentDetails": details,
+    })
+}
+
+fn tool_call(call: &Call) -> Value {
+    let (title, kind, arguments) = match &call.request {
+        Request::Tool { name, arguments } => (name, "other", Some(arguments)),
+        Request::Prompt { name, arguments } => (name, "fetch", Some(arguments)),
+        Request::Resource { uri } => (uri, "read", None),
+    };
+    let is_error = |value: &Value| value.get("isError") == Some(&Value::Bool(true));
+    let (status, output) = match &call.answer {
+        Answer::Result(Payload::Value(result)) if is_error(result) => ("failed", result.clone()),
+        Answer::Result(Payload::Value(result)) => ("completed", result.clone()),
+        Answer::Result(_) => ("completed", Value::Null),
+        Answer::Error { code, message } => ("failed", json!({ "code": code, "message": message })),
+        Answer::None => ("failed", Value::Null),
+    };
+    let input = match arguments {
+        Some(Payload::Value(arguments)) => arguments.clone(),
+        Some(_) => Value::Null,
+        None => json!({ "uri": title }),
+    };
+    json!({ "title": title, "kind": kind, "status": status, "rawInput": input, "rawOutput": output })
+}

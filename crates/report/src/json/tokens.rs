@@ -1,0 +1,143 @@
+//! How many tokens the parts of a trial take, estimated: four bytes to a token. What a model took in
+//! and gave is its provider's own count, where that is known.
+
+use proctor_core::fold::{Folded, Text};
+use proctor_core::transcript::{Answer, Call, Payload, Request};
+use serde_json::{Value, json};
+
+/// How many bytes of a text are taken for one token.
+const BYTES: u64 = 4;
+
+/// The parts of a trial, in tokens.
+#[derive(Debug, Default)]
+pub(super) struct Tokens {
+    prompt: u64,
+    message: u64,
+    thinking: u64,
+    tools: (u64, u64),
+    prompts: (u64, u64),
+    resources: (u64, u64),
+    schemas: u64,
+    /// Whether the record does not hold all of it.
+    is_partial: bool,
+}
+
+impl Tokens {
+    /// Those of a trial, in which the tools of all servers take so many.
+    pub(super) fn of(folded: &Folded, schemas: u64) -> Self {
+        let work = &folded.work;
+        let mut tokens = Self {
+            prompt: work.prompt.as_ref().map_or(0, of_text),
+            message: work.answer.as_ref().map_or(0, of_text),
+            thinking: work.agent.usage.reasoning.unwrap_or(0),
+            schemas,
+            ..Self::default()
+        };
+        for call in &folded.transcript.calls {
+            let (input, output) = both(call);
+            let sums = match call.request {
+                Request::Tool { .. } => &mut tokens.tools,
+                Request::Prompt { .. } => &mut tokens.prompts,
+                Request::Resource { .. } => &mut tokens.resources,
+            };
+            sums.0 = sums.0.saturating_add(input);
+            sums.1 = sums.1.saturating_add(output);
+            tokens.is_partial |= !is_readable(call);
+        }
+        tokens
+    }
+
+    /// The object of the result file. `actual` is what the provider counted.
+    pub(super) fn estimate(&self, actual: Option<Value>) -> Value {
+        let calls = [self.tools, self.prompts, self.resources];
+        let input = calls
+            .iter()
+            .fold(self.prompt, |sum, (_, output)| sum.saturating_add(*output));
+        let output = self.message.saturating_add(self.thinking);
+        let output = calls
+            .iter()
+            .fold(output, |sum, (input, _)| sum.saturating_add(*input));
+        let mut out = json!({
+            "inputTokens": input,
+            "outputTokens": output,
+            "totalTokens": input.saturating_add(output),
+            "promptTokens": self.prompt,
+            "messageTokens": self.message,
+            "thinkingTokens": self.thinking,
+            "toolInputTokens": self.tools.0,
+            "toolOutputTokens": self.tools.1,
+            "mcpSchemaTokens": self.schemas,
+            "promptGetInputTokens": self.prompts.0,
+            "promptGetOutputTokens": self.prompts.1,
+            "resourceInputTokens": self.resources.0,
+            "resourceOutputTokens": self.resources.1,
+            "source": "estimated",
+        });
+        if self.is_partial {
+            out["error"] = Value::from("some calls could not be read from the record");
+        }
+        if let Some(actual) = actual {
+            for key in ["inputTokens", "outputTokens", "totalTokens"] {
+                out[key] = actual[key].clone();
+            }
+            out["source"] = Value::from("actual");
+            out["actual"] = actual;
+        }
+        out
+    }
+}
+
+/// The tokens of one call.
+pub(super) fn of_call(call: &Call) -> Value {
+    let (input, output) = both(call);
+    json!({ "inputTokens": input, "outputTokens": output, "totalTokens": input.saturating_add(output) })
+}
+
+/// The tokens of a value, written as JSON.
+pub(super) fn of_value(value: &Value) -> u64 {
+    of_bytes(value.to_string().len() as u64)
+}
+
+fn both(call: &Call) -> (u64, u64) {
+    let input = match &call.request {
+        Request::Tool { arguments, .. } | Request::Prompt { arguments, .. } => {
+            of_payload(arguments)
+        }
+        Request::Resource { uri } => of_bytes(uri.len() as u64),
+    };
+    let output = match &call.answer {
+        Answer::Result(payload) => of_payload(payload),
+        Answer::Error { message, .. } => of_bytes(message.len() as u64),
+        Answer::None => 0,
+    };
+    (input, output)
+}
+
+fn is_readable(call: &Call) -> bool {
+    let arguments = match &call.request {
+        Request::Tool { arguments, .. } | Request::Prompt { arguments, .. } => arguments.read(),
+        Request::Resource { .. } => Ok(None),
+    };
+    let result = match &call.answer {
+        Answer::Result(payload) => payload.read(),
+        Answer::Error { .. } | Answer::None => Ok(None),
+    };
+    arguments.is_ok() && result.is_ok()
+}
+
+fn of_payload(payload: &Payload) -> u64 {
+    match payload {
+        Payload::Value(value) => of_value(value),
+        Payload::Cut { bytes } | Payload::Omitted { bytes } => of_bytes(*bytes),
+        Payload::Absent | Payload::Unreadable { .. } => 0,
+    }
+}
+
+fn of_text(text: &Text) -> u64 {
+    let kept = (text.head.len() + text.tail.len()) as u64;
+    of_bytes(kept.saturating_add(text.left_out))
+}
+
+fn of_bytes(bytes: u64) -> u64 {
+    bytes.div_ceil(BYTES)
+}
