@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use crate::event::{
-    Blame, Event, Outcome, PlannedAgent, PlannedCase, RunEnded, RunPlanned, RunStarted, ServerSeen,
-    What, Wire,
+    Blame, Event, Outcome, PlannedAgent, PlannedCase, PlannedWarning, RunEnded, RunPlanned,
+    RunStarted, ServerSeen, What, Wire,
 };
 use crate::fold::Asked;
 use crate::gate::{CaseVerdict, Rule, Standing};
@@ -63,6 +63,8 @@ pub struct PlanSummary {
     pub shared_servers: bool,
     /// The run whose models were heard again.
     pub replay: Option<String>,
+    /// The warnings about the suite's files.
+    pub warnings: Vec<PlannedWarning>,
 }
 
 /// What came of a case.
@@ -308,6 +310,7 @@ fn unrolled(plan: RunPlanned) -> (Vec<CaseSummary>, PlanSummary) {
         judge: plan.judge,
         shared_servers: plan.shared_servers,
         replay: plan.asked.replay,
+        warnings: plan.warnings,
     };
     (cases, plan)
 }

@@ -108,6 +108,7 @@ fn ours(report: &Report<'_>) -> Value {
         "judge": summary.plan.judge,
         "servers": summary.servers,
         "findings": summary.findings,
+        "warnings": summary.plan.warnings,
         "usage": { "agent": asked(&summary.agent), "judge": asked(&summary.judge) },
     })
 }

@@ -190,6 +190,41 @@ fn a_matcher_that_no_object_can_match_is_told_apart() {
 }
 
 #[test]
+fn a_matcher_that_nothing_can_match_is_told_apart() {
+    for never in [
+        r#"{"$schema":false}"#,
+        r#"{"a":{"$schema":false}}"#,
+        r#"{"a":[{"b":{"$schema":false}}]}"#,
+        r#"{"a":{"$schema":{"enum":[]}}}"#,
+        r#"{"a":{"$schema":{"type":"number","minimum":2,"maximum":1}}}"#,
+        r#"{"a":{"$schema":{"not":{}}}}"#,
+        r#"{"a":{"$schema":{"allOf":[{"type":"string"},{"type":"null"}]}}}"#,
+        r#"{"a":{"$schema":{"type":"object","required":["b"],"properties":{"b":false}}}}"#,
+        r#"{"a":{"$type":"string","$min":1}}"#,
+        r#"{"a":{"$exists":false,"$match":"x"}}"#,
+        r#"{"a":{"$exact":"b","$match":"c"}}"#,
+        r#"{"a":{"$oneOf":[1,2],"$min":3}}"#,
+        r#"{"a":{"$oneOf":[{"$schema":false}]}}"#,
+        r#"{"a":{"$contains":{"$schema":false}}}"#,
+        r#"{"a":{"$unordered":[{"$exists":false}]}}"#,
+        r#"{"a":{"$not":{"$oneOf":[{"$exists":true},{"$exists":false}]}}}"#,
+    ] {
+        assert!(!compile(&parse(never)).can_match(), "{never}");
+    }
+    for perhaps in [
+        "{}",
+        r#"{"a":{"$exists":false}}"#,
+        r#"{"a":{"$not":{"$schema":false}}}"#,
+        r#"{"a":{"$schema":{"minimum":2,"maximum":1}}}"#,
+        r#"{"a":{"$oneOf":[1,2],"$min":2}}"#,
+        r#"{"a":{"$contains":"x","$type":"string"}}"#,
+        r#"{"a":{"$min":1,"$max":1}}"#,
+    ] {
+        assert!(compile(&parse(perhaps)).can_match(), "{perhaps}");
+    }
+}
+
+#[test]
 fn matchers_are_equal_as_they_are_written() {
     assert_eq!(
         compile(&json!({"$min": 1})),

@@ -129,9 +129,9 @@ record! {
     /// Skills: by exact name, by pattern (either may match), or any.
     pub struct SkillFile {
         /// The exact name of the skill.
-        "skill" => skill: Given<String>,
+        "skill" => skill: Given<Located<String>>,
         /// A regular expression on the skill's name.
-        "skillPattern" => skill_pattern: Given<Pattern>,
+        "skillPattern" => skill_pattern: Given<Located<Pattern>>,
     }
 }
 

@@ -64,6 +64,7 @@ impl Run {
             shared_servers: false,
             surroundings: None,
             asked: crate::event::PlannedOptions::default(),
+            warnings: Vec::new(),
         };
         writer.append(1, What::RunPlanned(plan)).expect("a plan");
         Self { folder, writer }

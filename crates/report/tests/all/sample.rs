@@ -167,6 +167,7 @@ fn planned(cases: Vec<PlannedCase>, agents: &[&str]) -> What {
         shared_servers: false,
         surroundings: None,
         asked: proctor_core::event::PlannedOptions::default(),
+        warnings: Vec::new(),
     })
 }
 

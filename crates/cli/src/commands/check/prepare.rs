@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use proctor_core::event::{
-    PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions, RunPlanned,
+    PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions, PlannedWarning,
+    RunPlanned,
 };
 use proctor_core::hint::listed;
 use proctor_core::plan::{Plan, PlanOptions};
@@ -65,8 +66,9 @@ pub(super) fn prepare(args: &CheckArgs) -> anyhow::Result<Result<Prepared, Exit>
         None => asked_for(args, replayed.as_ref().map(|planned| &planned.asked))?,
     };
     let mcp_config = mcp_config(args, earlier.as_ref().or(replayed.as_ref()));
-    let mut suite = match load_suite(args, &file, mcp_config.as_deref(), &asked, &env)? {
-        Ok(suite) => suite,
+    let (mut suite, warnings) = match load_suite(args, &file, mcp_config.as_deref(), &asked, &env)?
+    {
+        Ok(loaded) => loaded,
         Err(exit) => return Ok(Err(exit)),
     };
     if let Err(exit) = stand_in(&asked, &mut suite)? {
@@ -78,7 +80,7 @@ pub(super) fn prepare(args: &CheckArgs) -> anyhow::Result<Result<Prepared, Exit>
         Err(exit) => return Ok(Err(exit)),
     };
     refuse_programs_for_models_work(&suite)?;
-    let (planned, trials) = match earlier {
+    let (mut planned, trials) = match earlier {
         Some(earlier) => plan_again(&suite, earlier)?,
         None => match plan(
             &suite,
@@ -91,6 +93,7 @@ pub(super) fn prepare(args: &CheckArgs) -> anyhow::Result<Result<Prepared, Exit>
             None => return nothing_selected(&suite, args.run.output.output).map(Err),
         },
     };
+    planned.warnings = warnings;
     let context = match context(&args.run, &asked, suite, &trials, env)? {
         Ok(context) => context,
         Err(exit) => return Ok(Err(exit)),
@@ -179,7 +182,7 @@ fn load_suite(
     mcp_config: Option<&Path>,
     asked: &PlannedOptions,
     env: &Environment,
-) -> anyhow::Result<Result<Suite, Exit>> {
+) -> anyhow::Result<Result<(Suite, Vec<PlannedWarning>), Exit>> {
     let roots = args.loading.source_roots();
     let inputs = Inputs {
         env,
@@ -191,9 +194,15 @@ fn load_suite(
     let mut problems = Problems::default();
     let loaded = load(file, &inputs, &mut problems);
     problems.promote(Code::UnsetVariable);
+    if asked.strict {
+        problems.promote(Code::UnknownKey);
+    }
     output::message(&drawn(&problems))?;
     match loaded {
-        Some(suite) if !problems.has_errors() => Ok(Ok(suite)),
+        Some(suite) if !problems.has_errors() => Ok(Ok((
+            suite,
+            problems.iter().map(PlannedWarning::from).collect(),
+        ))),
         _ => {
             say(&format!("{}: {}", file.display(), tally(&problems)))?;
             Ok(Err(Exit::Usage))
@@ -345,6 +354,7 @@ pub(in crate::commands) fn plan(
         shared_servers: suite.isolation == Isolation::Run,
         surroundings: Some(surroundings(suite)),
         asked: asked.clone(),
+        warnings: Vec::new(),
     };
     Ok(Some((planned, trials)))
 }
