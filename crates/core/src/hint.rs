@@ -25,7 +25,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
             let near = distance <= (candidate.chars().count() / 3).max(1);
             // What was cut off says more than letters that happen to be alike.
             let cut_off = lower.len() >= 3 && known.starts_with(&lower);
-            let short = is_short_for(&lower, &known);
+            let short = is_short_for(&lower, &known) || is_short_for(&known, &lower);
             (near || cut_off || short).then_some((!cut_off, !near, distance, candidate))
         })
         .min_by_key(|(whole, far, distance, _)| (*whole, *far, *distance))
@@ -59,6 +59,7 @@ mod tests {
         assert_eq!(nearest("zebra", known), None);
         assert_eq!(nearest("tools", known), Some("toolsUsed"));
         assert_eq!(nearest("args", ["server", "arguments"]), Some("arguments"));
+        assert_eq!(nearest("arguments", ["args", "expect"]), Some("args"));
         assert_eq!(nearest("argot", ["arguments"]), None);
     }
 }

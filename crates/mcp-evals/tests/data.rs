@@ -2,7 +2,7 @@
 
 use mcp_evals::{
     Content, Contents, Eval, EvalFile, Expected, GradingType, Input, Level, ListParams, ListResult,
-    Listed, Message, Role, matching, validate, validate_with_tools,
+    Listed, Message, Role, Rule, matching, validate, validate_with_tools,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -176,15 +176,14 @@ impl Resolver<'_> {
         hint: &str,
     ) -> Option<Matcher> {
         let written = written?;
-        if !written.value.can_match_object() {
+        if !written.value.can_match() {
+            let message = "this can never match: a part of it accepts nothing";
+            self.cx
+                .report(written.span, Problem::error(Code::Vacuous, message));
+        } else if !written.value.can_match_object() {
             let message = format!("this can never match: {why}");
             let problem = Problem::error(Code::Vacuous, message);
             self.cx.report(written.span, problem.hint(hint));
-        } else if !written.value.can_match() {
-            let message =
-                "this can never match: its parts contradict each other, or accept nothing";
-            self.cx
-                .report(written.span, Problem::error(Code::Vacuous, message));
         }
         Some(written.value.clone())
     }

@@ -96,7 +96,7 @@ fn describe(path: &Path, evals: &[Listed], report: &Report) -> String {
         .collect();
     skipped.dedup();
     if !skipped.is_empty() {
-        line.push_str(&format!(", {} of a type that is not known", skipped.len()));
+        line.push_str(&format!(", {} that clients skip", skipped.len()));
     }
     line.push('\n');
     line

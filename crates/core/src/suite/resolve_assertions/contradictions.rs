@@ -47,7 +47,7 @@ fn entries<T>(list: &Given<NonEmpty<T>>) -> &[T] {
 }
 
 fn conflict(span: Span, key: &str, cx: &Context<'_>) {
-    let message = format!("this must happen, and `{key}` forbids it");
+    let message = format!("the assertions contradict each other: `{key}` forbids this");
     cx.report(span, Problem::error(Code::Conflict, message));
 }
 
@@ -78,6 +78,8 @@ fn least(tool: &ToolFile) -> u64 {
         min: *times.min,
         max: *times.max,
     });
+    // More than the most is told elsewhere.
+    let times = times.filter(|times| times.least() <= times.most());
     times.unwrap_or_default().least()
 }
 
