@@ -15,3 +15,4 @@ mod replay;
 mod seeds;
 mod servers;
 mod stops;
+mod vacuity;
