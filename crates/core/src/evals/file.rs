@@ -91,6 +91,7 @@ impl EvalsFile {
         self.tell(&told, problems);
         for (index, _) in self.evals.iter().enumerate() {
             self.warn_of_unknown_keys(index, problems);
+            self.refuse_empty_messages(index, problems);
         }
         if self.evals.is_empty() {
             let span = self.root.get("evals").unwrap_or(&self.root).span;
@@ -165,6 +166,25 @@ impl EvalsFile {
                 let problem = Problem::warning(Code::UnknownKey, message)
                     .maybe_hint(nearest_hint(&entry.key, known.iter().copied()));
                 problems.push(problem.at(&self.source, entry.key_span));
+            }
+        }
+    }
+
+    /// A message without content says nothing to a model.
+    fn refuse_empty_messages(&self, index: usize, problems: &mut Problems) {
+        let messages = self
+            .node(index)
+            .and_then(|eval| eval.get("input")?.get("messages"));
+        let Some(Data::Sequence(messages)) = messages.map(|messages| &messages.data) else {
+            return;
+        };
+        for content in messages.iter().filter_map(|message| message.get("content")) {
+            if matches!(&content.data, Data::Sequence(blocks) if blocks.is_empty()) {
+                let problem = Problem::error(
+                    Code::Missing,
+                    "the list is empty, so the message says nothing",
+                );
+                problems.push(problem.at(&self.source, content.span));
             }
         }
     }

@@ -1,5 +1,7 @@
 //! JSON Schema inside a matcher: compiled once, and never reaching out for a reference.
 
+mod keywords;
+
 use jsonschema::Validator;
 use jsonschema::paths::{Location, LocationSegment};
 use serde_json::Value;
@@ -28,6 +30,9 @@ impl Schema {
                 ),
                 hint: None,
             });
+        }
+        if let Some(unknown) = keywords::unknown(written) {
+            return Err(unknown);
         }
         let built = jsonschema::options().offline().build(written);
         let validator = built.map_err(|error| MatcherError {

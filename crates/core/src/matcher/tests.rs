@@ -225,6 +225,41 @@ fn a_matcher_that_nothing_can_match_is_told_apart() {
 }
 
 #[test]
+fn a_keyword_that_json_schema_does_not_have_is_an_error() {
+    let errors = |schema: &str| {
+        let written = parse(&format!(r#"{{"a":{{"$schema":{schema}}}}}"#));
+        Matcher::compile(&written).err().map(|errors| {
+            let error = &errors[0];
+            let path: Vec<String> = error.path.iter().map(|step| format!("{step:?}")).collect();
+            (path.len(), error.message.clone(), error.hint.clone())
+        })
+    };
+    let unknown = |depth: usize, key: &str, hint: &str| {
+        let message = format!("`{key}` is not a keyword of JSON Schema");
+        Some((depth, message, Some(hint.to_owned())))
+    };
+    assert_eq!(
+        errors(r#"{"typ":"string"}"#),
+        unknown(3, "typ", "did you mean `type`?")
+    );
+    assert_eq!(
+        errors(r#"{"properties":{"typ":{"minumum":1}}}"#),
+        unknown(5, "minumum", "did you mean `minimum`?")
+    );
+    assert_eq!(
+        errors(r#"{"allOf":[{"not":{"patern":"x"}}]}"#),
+        unknown(6, "patern", "did you mean `pattern`?")
+    );
+    for known in [
+        r#"{"title":"t","x-note":1,"type":"string","enum":["a"],"default":{"typ":1}}"#,
+        r##"{"$defs":{"typ":{"const":{"typ":1}}},"$ref":"#/$defs/typ","examples":[{"typ":1}]}"##,
+        r#"{"items":[{"type":"string"}],"$schema":"http://json-schema.org/draft-07/schema#","dependencies":{"a":["b"]}}"#,
+    ] {
+        assert_eq!(errors(known), None, "{known}");
+    }
+}
+
+#[test]
 fn matchers_are_equal_as_they_are_written() {
     assert_eq!(
         compile(&json!({"$min": 1})),

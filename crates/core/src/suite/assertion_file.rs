@@ -63,7 +63,7 @@ record! {
         /// Whether the tool says that it failed. Proctor's own.
         "isError" => is_error: Given<bool>,
         /// How long the call may take. Proctor's own.
-        "maxDuration" => max_duration: Given<Duration>,
+        "maxDuration" => max_duration: Given<Located<Duration>>,
         /// How many calls must match. Proctor's own.
         "times" => times: Given<Located<TimesFile>>,
     }

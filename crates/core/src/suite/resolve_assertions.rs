@@ -3,6 +3,7 @@
 mod contradictions;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::assertion_file::{
     AssertionsFile, CallsFile, OrderFile, PromptFile, ResourceFile, SkillFile, TimesFile, ToolFile,
@@ -19,6 +20,9 @@ const MAX_EXPECTED: u64 = 1_000;
 
 /// How many calls no trial makes: a bound above this can't be crossed.
 const MAX_CALLS: u64 = 1_000_000;
+
+/// How long no call takes: it is given up long before.
+const LONGEST_CALL: Duration = Duration::from_hours(24);
 
 /// The servers that a suite's checks and steps may name.
 #[derive(Clone, Copy)]
@@ -152,9 +156,22 @@ impl Resolver<'_> {
                 "match its text with `result: {content: {$contains: {text: {$match: …}}}}`",
             ),
             is_error: *file.is_error,
-            max_duration: *file.max_duration,
+            max_duration: self.max_duration(file),
             times: self.times(file.times.as_ref(), least),
         }
+    }
+
+    fn max_duration(&self, file: &ToolFile) -> Option<Duration> {
+        let written = file.max_duration.as_ref()?;
+        if written.value > LONGEST_CALL {
+            let message = "no call takes that long, so this can't fail";
+            let problem = Problem::error(Code::Vacuous, message);
+            self.cx.report(
+                written.span,
+                problem.hint("the largest `maxDuration` is 24h"),
+            );
+        }
+        Some(written.value)
     }
 
     /// Arguments that any call has are none to ask for, and were probably meant to be none at all.

@@ -184,3 +184,22 @@ fn other_unknown_keys_are_in_the_json_and_refused_if_strict() {
         seen.stderr
     );
 }
+
+#[test]
+fn three_if_the_criterion_of_the_judge_turns_out_to_be_empty() {
+    let suite = suite(&[]);
+    let gullible = "kind: Script\nrules:\n  - reply: {calls: [{tool: verdict, arguments: {reason: fine, evidence: [done], verdict: pass}}]}\n";
+    suite.write("judge.yaml", gullible);
+    let judge = json!({"ref": {"type": "builtin.llm-agent", "model": "scripted:judge.yaml"}});
+    suite.eval(&json!({"llmJudge": judge}), &json!({}));
+    let expected = json!([{"llmJudge": {"contains": "{steps.setup_0.stdout}"}}]);
+    let setup = json!([{"script": {"inline": "true"}}]);
+    suite.task("good", &json!({"setup": setup, "verify": expected}));
+    let seen = suite.check(&[]).run();
+    expect(&seen, 3);
+    assert!(
+        seen.stdout.contains("the judge has nothing to look for"),
+        "{}",
+        seen.stdout
+    );
+}

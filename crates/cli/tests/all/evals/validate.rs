@@ -115,9 +115,17 @@ const MISTYPED: &str = r"evals:
 #[test]
 fn e36_unknown_keys_and_wrong_words_are_named_with_what_was_meant() {
     insta::assert_snapshot!(validate(MISTYPED, &[]).to_string());
-    for (text, exit) in [("evals: []", 2), ("[]", 2)] {
+    let blank = MISTYPED.replace("content: {type: text, text: Go}", "content: []");
+    let output = validate(&blank, &[]);
+    assert!(
+        output
+            .stdout
+            .contains("the list is empty, so the message says nothing"),
+        "{output}"
+    );
+    for text in ["evals: []", "[]"] {
         let output = validate(text, &[]);
-        assert_eq!(output.code, Some(exit), "{output}");
+        assert_eq!(output.code, Some(2), "{output}");
         assert!(
             output.stdout.contains("the list of evals is empty"),
             "{output}"

@@ -107,7 +107,9 @@ impl Forbidden<'_> {
                     && is_laxer(&not.arguments, &used.arguments, |a, b| a.value == b.value)
                     && is_laxer(&not.result, &used.result, |a, b| a.value == b.value)
                     && is_laxer(&not.is_error, &used.is_error, |a, b| a == b)
-                    && is_laxer(&not.max_duration, &used.max_duration, |a, b| a >= b)
+                    && is_laxer(&not.max_duration, &used.max_duration, |a, b| {
+                        a.value >= b.value
+                    })
             })
     }
 
