@@ -4,29 +4,53 @@
 //! decoder and its JSON Schema, so that what an editor accepts is what the loader accepts.
 //! Knows nothing of any particular file format.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use serde_json::{Map, Value, json};
 
 use crate::document::{Data, Node};
 use crate::hint::{listed, nearest, nearest_hint};
-use crate::problem::{Code, Problem, Problems, SourceText, Span};
+use crate::problem::{Code, Problem, Problems, Severity, SourceText, Span};
 
 mod values;
 
-pub use values::{Given, NonEmpty, Positive, Required, Table, Text};
+pub use values::{Decides, Given, NonEmpty, Positive, Required, Table, Text};
 
 /// The text that is being decoded, and what is wrong with it.
 pub struct Context<'a> {
     /// The text.
     pub source: SourceText,
     problems: &'a RefCell<Problems>,
+    /// Whether what is decoded at the moment decides a verdict.
+    deciding: Cell<bool>,
+    deciding_keys: &'static [&'static [&'static str]],
 }
 
 impl<'a> Context<'a> {
     /// Problems of `source` go to `problems`.
     pub fn new(source: SourceText, problems: &'a RefCell<Problems>) -> Self {
-        Self { source, problems }
+        Self {
+            source,
+            problems,
+            deciding: Cell::new(false),
+            deciding_keys: &[],
+        }
+    }
+
+    /// Adds the keys that decide a verdict somewhere in this format. Where one of them is unknown,
+    /// it is misplaced, and ignoring it would drop a check.
+    #[must_use]
+    pub fn with_deciding_keys(mut self, keys: &'static [&'static [&'static str]]) -> Self {
+        self.deciding_keys = keys;
+        self
+    }
+
+    /// Decodes something that decides a verdict: unknown keys inside are errors.
+    pub fn deciding<T>(&self, decode: impl FnOnce() -> T) -> T {
+        let outer = self.deciding.replace(true);
+        let decoded = decode();
+        self.deciding.set(outer);
+        decoded
     }
 
     /// Reports a problem at a place of this text.
@@ -53,20 +77,41 @@ impl<'a> Context<'a> {
         self.report(owner.span, Problem::error(Code::Missing, message));
     }
 
-    /// Warns of the keys of a map that its format does not have.
-    pub fn warn_of_unknown_keys(&self, node: &Node, known: &[&str]) {
+    /// Reports the keys of a map that its format does not have: as errors where ignoring one could
+    /// change a verdict, as warnings elsewhere. Each known key comes with whether it decides.
+    pub fn report_unknown_keys(&self, node: &Node, known: &[(&str, bool)]) {
         let Data::Mapping(entries) = &node.data else {
             return;
         };
-        for entry in entries.iter().filter(|e| !known.contains(&&*e.key)) {
-            let full = self.problems.borrow().is_full();
-            let hint = (!full).then(|| nearest_hint(&entry.key, known.iter().copied()));
-            self.report(
-                entry.key_span,
-                Problem::warning(Code::UnknownKey, format!("unknown key `{}`", entry.key))
-                    .maybe_hint(hint.flatten()),
-            );
+        let is_known = |key: &str| known.iter().any(|(name, _)| *name == key);
+        for entry in entries.iter().filter(|e| !is_known(&e.key)) {
+            let problem = self.unknown_key(&entry.key, known);
+            self.report(entry.key_span, problem);
         }
+    }
+
+    fn unknown_key(&self, key: &str, known: &[(&str, bool)]) -> Problem {
+        let message = format!("unknown key `{key}`");
+        let names = || known.iter().map(|(name, _)| *name);
+        let near = nearest(key, names());
+        let is_near_check = known
+            .iter()
+            .any(|(name, decides)| *decides && near == Some(name));
+        let is_misplaced = self.deciding_keys.iter().any(|keys| keys.contains(&key));
+        let mut problem = Problem::warning(Code::UnknownKey, message);
+        if self.deciding.get() || is_near_check || is_misplaced {
+            problem.severity = Severity::Error;
+        }
+        if self.problems.borrow().is_full() {
+            return problem;
+        }
+        let hint = match near {
+            None if is_misplaced && !self.deciding.get() => Some(format!(
+                "`{key}` is not read here, so it would check nothing"
+            )),
+            _ => nearest_hint(key, names()),
+        };
+        problem.maybe_hint(hint)
     }
 
     /// Checks that at least one of some keys has a value, and gives those that do.
@@ -112,6 +157,12 @@ pub type Definitions = Map<String, Value>;
 
 /// A type that a file can hold.
 pub trait Decode: Sized {
+    /// Whether what it holds decides a verdict.
+    const DECIDES: bool = false;
+
+    /// The keys of a record.
+    const KEYS: &'static [&'static str] = &[];
+
     /// Reads the value. What is wrong is reported; `None` means that there is no value to go on with.
     fn decode(node: &Node, cx: &Context<'_>) -> Option<Self>;
 
@@ -168,6 +219,8 @@ macro_rules! record {
         }
 
         impl $crate::decode::Decode for $name {
+            const KEYS: &'static [&'static str] = &[$($key),*];
+
             fn decode(
                 node: &$crate::document::Node,
                 cx: &$crate::decode::Context<'_>,
@@ -176,7 +229,10 @@ macro_rules! record {
                     cx.wrong_type(node, "a map");
                     return None;
                 }
-                cx.warn_of_unknown_keys(node, &[$($key),*]);
+                cx.report_unknown_keys(
+                    node,
+                    &[$(($key, <$ty as $crate::decode::Decode>::DECIDES)),*],
+                );
                 $( cx.require_exactly_one(node, &$one_of); )*
                 $( cx.require_any(node, &$any_of); )*
                 // All fields are read before any of them ends the record.

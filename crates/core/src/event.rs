@@ -18,7 +18,8 @@ mod work;
 pub use self::agent::{AgentClaimed, AgentEnded, AgentStarted, Claim};
 pub use self::config::{AgentConfig, RunConfig, ServerConfig, TaskSetConfig, TimeoutConfig};
 pub use self::planned::{
-    PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions, RunPlanned, ServerSeen,
+    PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions, PlannedWarning,
+    RunPlanned, ServerSeen,
 };
 pub use self::unknown::UnknownEvent;
 pub use self::work::{CheckId, Graded, ModelAsked, ModelFailed, ModelReplied, Purpose, StepEnded};

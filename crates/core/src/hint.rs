@@ -25,10 +25,18 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
             let near = distance <= (candidate.chars().count() / 3).max(1);
             // What was cut off says more than letters that happen to be alike.
             let cut_off = lower.len() >= 3 && known.starts_with(&lower);
-            (near || cut_off).then_some((!cut_off, distance, candidate))
+            let short = is_short_for(&lower, &known) || is_short_for(&known, &lower);
+            (near || cut_off || short).then_some((!cut_off, !near, distance, candidate))
         })
-        .min_by_key(|(whole, distance, _)| (*whole, *distance))
-        .map(|(_, _, candidate)| candidate)
+        .min_by_key(|(whole, far, distance, _)| (*whole, *far, *distance))
+        .map(|(.., candidate)| candidate)
+}
+
+/// Whether a word leaves letters of another out: `args` for `arguments`.
+fn is_short_for(word: &str, whole: &str) -> bool {
+    let mut rest = whole.chars();
+    let alike = word.chars().zip(whole.chars()).take_while(|(a, b)| a == b);
+    alike.count() >= 3 && word.chars().all(|c| rest.any(|other| other == c))
 }
 
 /// Words in backticks, with commas.
@@ -50,5 +58,8 @@ mod tests {
         assert_eq!(nearest("paht", known), Some("path"));
         assert_eq!(nearest("zebra", known), None);
         assert_eq!(nearest("tools", known), Some("toolsUsed"));
+        assert_eq!(nearest("args", ["server", "arguments"]), Some("arguments"));
+        assert_eq!(nearest("arguments", ["args", "expect"]), Some("args"));
+        assert_eq!(nearest("argot", ["arguments"]), None);
     }
 }

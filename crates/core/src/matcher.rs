@@ -91,6 +91,16 @@ impl Matcher {
     pub fn can_match_object(&self) -> bool {
         reach::can_match_object(&self.node)
     }
+
+    /// Whether anything may match. `false` is certain, `true` is not.
+    pub fn can_match(&self) -> bool {
+        reach::can_match(&self.node)
+    }
+
+    /// Whether no JSON object fails to match. `true` is certain, `false` is not.
+    pub fn matches_every_object(&self) -> bool {
+        reach::matches_every_object(&self.node)
+    }
 }
 
 impl PartialEq for Matcher {

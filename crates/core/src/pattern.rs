@@ -63,6 +63,12 @@ impl Pattern {
         self.regex.is_match(text)
     }
 
+    /// Whether every text matches, judging by texts that have nothing in common.
+    pub fn matches_every_text(&self) -> bool {
+        let odd = ["", "\n", "a b", "\u{1}\n\u{e000}", "7", "{\"é\": -0.5}\r\n"];
+        odd.iter().all(|text| self.is_match(text))
+    }
+
     /// What its groups matched, the whole match first; `None` if it does not occur in `text`.
     pub fn captures<'t>(&self, text: &'t str) -> Option<Vec<Option<&'t str>>> {
         let captures = self.regex.captures(text)?;
@@ -362,6 +368,20 @@ mod tests {
         fn a_quoted_literal_matches_itself(text in r"[^\\]{0,20}") {
             let compiled = Pattern::compile(&format!(r"^\Q{text}\E$")).unwrap();
             proptest::prop_assert!(compiled.is_match(&text));
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_matches_every_text_is_recognised() {
+        let check = |text: &str, expected: bool| {
+            let pattern = Pattern::compile(text).unwrap();
+            assert_eq!(pattern.matches_every_text(), expected, "{text}");
+        };
+        for text in [".*", "^", "(?s)^.*$", "x*", "a?|b", "$", "()"] {
+            check(text, true);
+        }
+        for text in [".+", "^$", "ok", "[0-9]*x", r"\bok\b|^$"] {
+            check(text, false);
         }
     }
 }

@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use crate::event::{
-    Blame, Event, Outcome, PlannedAgent, PlannedCase, RunConfig, RunEnded, RunPlanned, RunStarted,
-    ServerSeen, What, Wire,
+    Blame, Event, Outcome, PlannedAgent, PlannedCase, PlannedWarning, RunConfig, RunEnded,
+    RunPlanned, RunStarted, ServerSeen, What, Wire,
 };
 use crate::fold::Asked;
 use crate::gate::{CaseVerdict, Rule, Standing};
@@ -67,6 +67,8 @@ pub struct PlanSummary {
     pub replay: Option<String>,
     /// How the run is configured, if its record says so.
     pub config: Option<RunConfig>,
+    /// The warnings about the suite's files.
+    pub warnings: Vec<PlannedWarning>,
 }
 
 /// What came of a case.
@@ -316,6 +318,7 @@ fn unrolled(plan: RunPlanned) -> (Vec<CaseSummary>, PlanSummary) {
         shared_servers: plan.shared_servers,
         replay: plan.asked.replay,
         config: plan.config,
+        warnings: plan.warnings,
     };
     (cases, plan)
 }

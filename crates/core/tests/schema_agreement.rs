@@ -109,9 +109,18 @@ fn complete_eval() -> Value {
 
 /// What the decoder says: no error, and no key that it does not know.
 fn decode(kind: FileKind, value: &Value) -> Result<(), String> {
+    let counts = |p: &&Problem| p.severity == Severity::Error || p.code == Code::UnknownKey;
+    match problems(kind, value).iter().find(counts) {
+        Some(problem) => Err(problem.message.clone()),
+        None => Ok(()),
+    }
+}
+
+/// Everything that the decoder says.
+fn problems(kind: FileKind, value: &Value) -> Vec<Problem> {
     let mut parsed = Problems::default();
     let source = SourceText::new("file.json", value.to_string());
-    let document = document::parse(&source, &mut parsed).ok_or("not a tree")?;
+    let document = document::parse(&source, &mut parsed).expect("a tree");
     let problems = RefCell::new(parsed);
     let cx = Context::new(source, &problems);
     match kind {
@@ -121,11 +130,7 @@ fn decode(kind: FileKind, value: &Value) -> Result<(), String> {
         FileKind::McpConfig => drop(McpFile::decode(&document.root, &cx)),
         FileKind::Script => drop(ScriptFile::decode(&document.root, &cx)),
     }
-    let counts = |p: &&Problem| p.severity == Severity::Error || p.code == Code::UnknownKey;
-    match problems.into_inner().iter().find(counts) {
-        Some(problem) => Err(problem.message.clone()),
-        None => Ok(()),
-    }
+    problems.into_inner().iter().cloned().collect()
 }
 
 #[test]
@@ -183,6 +188,111 @@ fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
         }
         _ => {}
     }
+}
+
+/// Everything below these places decides a verdict.
+fn decides(pointer: &str) -> bool {
+    let parts: Vec<&str> = pointer.split('/').skip(1).collect();
+    match parts[..] {
+        ["config", "taskSets", _, key, ..] => key == "assertions",
+        ["config", key, ..] => key == "llmJudge",
+        ["spec" | "steps", key, ..] => key == "verify",
+        _ => false,
+    }
+}
+
+/// Maps whose keys are the user's own.
+fn is_free(pointer: &str) -> bool {
+    let free = [
+        "arguments",
+        "result",
+        "headers",
+        "env",
+        "json",
+        "labels",
+        "annotations",
+    ];
+    let inside = |name: &str| pointer.contains(&format!("/{name}/"));
+    let is = |name: &str| pointer.ends_with(&format!("/{name}"));
+    free.iter().any(|name| is(name))
+        || inside("arguments")
+        || inside("result")
+        || inside("annotations")
+}
+
+/// An assertion or a step that is added later can't be forgotten: strictness comes with the place.
+#[test]
+fn an_unknown_key_is_an_error_just_where_it_would_change_a_verdict() {
+    let mut strict = 0;
+    let legacy = json!({
+        "kind": "Task", "metadata": {"name": "n"},
+        "steps": {"prompt": {"inline": "p"}, "setup": {"inline": "s"}, "verify": {"contains": "x"}},
+    });
+    let files = [
+        (FileKind::Eval, complete(FileKind::Eval)),
+        (FileKind::Task, complete(FileKind::Task)),
+        (FileKind::Task, legacy),
+    ];
+    for (kind, file) in files {
+        let mut places = Vec::new();
+        pointers(&file, "", &mut places);
+        for place in places {
+            let mut changed = file.clone();
+            let Some(Value::Object(map)) = changed.pointer_mut(&place) else {
+                continue;
+            };
+            map.insert("xyzzy".to_owned(), json!(1));
+            let found = problems(kind, &changed);
+            let unknown = found.iter().find(|p| p.message.contains("`xyzzy`"));
+            let expected = if decides(&place) {
+                Severity::Error
+            } else {
+                Severity::Warning
+            };
+            match unknown {
+                // A second type of a step, or a key in a map of operators, is an error anywhere.
+                Some(found) if found.code != Code::UnknownKey => {}
+                Some(found) => {
+                    strict += usize::from(expected == Severity::Error);
+                    assert_eq!(found.severity, expected, "{kind:?} {place}");
+                }
+                None => assert!(
+                    !decides(&place) || is_free(&place),
+                    "{kind:?} {place}: an unknown key goes unnoticed"
+                ),
+            }
+        }
+    }
+    assert!(strict >= 25, "only {strict} strict places were seen");
+}
+
+/// A typo in the name of a part that holds checks would drop them all.
+#[test]
+fn a_key_that_is_near_one_that_decides_is_an_error() {
+    let severity = |kind: FileKind, value: &Value, key: &str| {
+        let found = problems(kind, value);
+        let found = found
+            .iter()
+            .find(|p| p.message.contains(&format!("unknown key `{key}`")));
+        found.map(|problem| problem.severity)
+    };
+    let mut eval = complete(FileKind::Eval);
+    eval["config"]["taskSets"][0]["asertions"] = json!({});
+    eval["config"]["taskSets"][0]["labelSelektor"] = json!({});
+    assert_eq!(
+        severity(FileKind::Eval, &eval, "asertions"),
+        Some(Severity::Error)
+    );
+    assert_eq!(
+        severity(FileKind::Eval, &eval, "labelSelektor"),
+        Some(Severity::Warning)
+    );
+    let mut task = complete(FileKind::Task);
+    task["spec"]["verfy"] = json!([]);
+    assert_eq!(
+        severity(FileKind::Task, &task, "verfy"),
+        Some(Severity::Error)
+    );
 }
 
 #[derive(Debug, Clone)]

@@ -44,6 +44,7 @@ mod expected;
 mod fields;
 mod file;
 mod input;
+mod keys;
 mod list;
 pub mod matching;
 mod message;
@@ -60,6 +61,7 @@ pub use expected::{ExactMatch, Expected, LlmJudge};
 pub use fields::Fault;
 pub use file::{EvalFile, FileError};
 pub use input::{ExecutionInput, Input, InvocationInput, ScenarioInput};
+pub use keys::{EVAL_KEYS, expected_keys, input_keys};
 pub use list::{Broken, ListParams, ListResult, Listed};
 pub use message::{
     Content, Contents, MediaContent, Message, Role, TextContent, ToolResult, ToolUse,

@@ -1,7 +1,8 @@
 //! The JSON Schema (draft 2020-12) of evals, for editors and for other languages.
 //!
 //! It accepts what [`validate`](crate::validate) finds no error in, with one exception: a schema can't
-//! say that ids are unique. Evals of types that it does not know are accepted as they are.
+//! say that ids are unique. Evals of types that it does not know are accepted as they are; keys that it does
+//! not know are accepted outside of `expected`.
 
 use serde_json::{Value, json};
 
@@ -58,7 +59,10 @@ fn definitions() -> Value {
             },
         },
         "exactMatch": {
+            "additionalProperties": false,
             "properties": {
+                "type": true,
+                "_meta": true,
                 "toolName": {"type": "string", "description": "Invocation: the tool that must be called."},
                 "arguments": {"type": "object", "description": "Invocation: arguments the call must have."},
                 "content": {"description": "Execution: what the result's content must equal."},
@@ -66,7 +70,8 @@ fn definitions() -> Value {
         },
         "llmJudge": {
             "required": ["rubric"],
-            "properties": {"rubric": {
+            "additionalProperties": false,
+            "properties": {"type": true, "_meta": true, "rubric": {
                 "type": "string",
                 "pattern": "\\S",
                 "description": "When the outcome is good, in plain words.",
@@ -118,6 +123,7 @@ fn known_eval() -> Value {
             "name": {"type": "string", "description": "A label for people."},
             "description": {"type": "string", "description": "What behaviour the eval verifies."},
             "gradingType": {"enum": ["exact-match", "llm-as-judge"]},
+            "grading": {"type": ["object", "null"], "maxProperties": 0},
             "input": {
                 "type": "object",
                 "required": ["type"],

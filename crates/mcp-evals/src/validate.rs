@@ -21,7 +21,7 @@ pub enum Severity {
     Error,
     /// The eval can be run, but its author should look.
     Warning,
-    /// The eval is of a type that this crate does not know, and is left out.
+    /// The eval is of a type, or has a key, that this crate does not know, and is left out.
     Skip,
 }
 
@@ -51,6 +51,8 @@ pub enum Rule {
     NoEffect,
     /// The input, the grading, or a message is of an unknown type.
     UnknownType,
+    /// A key inside `expected` or `grading` that is not known, and may change what is tested.
+    UnknownKey,
     /// Something looks like a secret.
     Secret,
     /// An execution eval calls a tool that may destroy something.

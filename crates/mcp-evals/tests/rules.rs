@@ -132,6 +132,40 @@ fn e13_fields_without_meaning_are_warned_of() {
 }
 
 #[test]
+fn e8_a_key_that_may_change_what_is_tested_makes_an_eval_be_skipped() {
+    let unknown = |path| (Severity::Skip, Rule::UnknownKey, path);
+    let with = |path: &str, key: &str, value: Value| {
+        let mut eval = execution(json!({}), content());
+        let place = eval.pointer_mut(path).and_then(Value::as_object_mut);
+        place.unwrap().insert(key.to_owned(), value);
+        eval
+    };
+    check(
+        with("/expected", "contents", json!([])),
+        &[unknown("/expected/contents")],
+    );
+    check(
+        with("", "grading", json!({"strict": true})),
+        &[unknown("/grading/strict")],
+    );
+    check(with("", "grading", json!("strict")), &[unknown("/grading")]);
+    let judged = json!({"type": "llm-as-judge", "rubric": "r", "a/b": 1});
+    check(invocation(judged), &[unknown("/expected/a~1b")]);
+    // Elsewhere they are kept, and mean nothing.
+    check(with("", "since", json!("1.2")), &[]);
+    check(with("", "grading", json!({})), &[]);
+    check(with("/input", "note", json!(1)), &[]);
+    check(with("/expected", "_meta", json!({"a": 1})), &[]);
+    let report = report(vec![with("/expected", "contents", json!([]))]);
+    assert_eq!(report.status(0), Status::Skipped);
+    assert!(
+        report
+            .to_string()
+            .contains("the key `contents` is not known")
+    );
+}
+
+#[test]
 fn e14_a_scenario_with_exact_match_is_invalid() {
     let mut eval = scenario(Value::Null);
     eval["gradingType"] = "exact-match".into();

@@ -162,6 +162,7 @@ fn ours(report: &Report<'_>) -> Value {
         "judge": summary.plan.judge,
         "servers": summary.servers.iter().map(seen).collect::<Vec<_>>(),
         "findings": summary.findings,
+        "warnings": summary.plan.warnings,
         "usage": { "agent": asked(&summary.agent), "judge": asked(&summary.judge) },
     })
 }

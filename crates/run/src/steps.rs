@@ -197,7 +197,7 @@ impl Steps {
     async fn act(&mut self, phase: Phase, action: &Action, note: &mut Note) -> Done {
         match action {
             Action::Script(script) => self.run_script(script, note).await,
-            Action::Http(http) => self.make_request(http).await,
+            Action::Http(http) => self.make_request(http, phase).await,
             Action::CallTool(call) => self.call_tool(call).await,
             Action::Extension {
                 extension,

@@ -123,7 +123,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) prices: Option<PathBuf>,
 
-    /// Fail trials whose server breaks the protocol, even in ways that can be tolerated
+    /// Fail trials whose server breaks the protocol, even in ways that can be tolerated, and refuse
+    /// suites with unknown keys
     #[arg(long)]
     pub(crate) strict: bool,
 

@@ -40,7 +40,7 @@ pub(crate) fn run(args: &ListArgs) -> anyhow::Result<Exit> {
         return nothing_selected(&suite, args.output.output);
     }
     match args.output.output {
-        Format::Json => output::json(&document::render(&suite, &plan))?,
+        Format::Json => output::json(&document::render(&suite, &plan, &problems))?,
         Format::Text => output::result(&table::render(&suite, &plan))?,
     }
     Ok(Exit::Ok)

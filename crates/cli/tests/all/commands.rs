@@ -39,11 +39,11 @@ config:
     ),
     (
         "tasks/read.yaml",
-        "kind: Task\nmetadata: {name: read-a-file, labels: {suite: basic}}\nsteps:\n  prompt: {inline: Read it.}\n  verify: {inline: exit 0}\n",
+        "kind: Task\nmetadata: {name: read-a-file, labels: {suite: basic}}\nsteps:\n  prompt: {inline: Read it.}\n  verify: {inline: test -f done}\n",
     ),
     (
         "tasks/write.yaml",
-        "kind: Task\napiVersion: mcpchecker/v1alpha2\nmetadata: {name: write-a-file, runs: 3, difficulty: hard, labels: {suite: full, kind: write}}\nspec:\n  limits: {timeout: 90s, maxTurns: 7}\n  prompt: {inline: Write it.}\n  verify:\n    - llmJudge: {contains: done}\n    - script: {inline: exit 0}\n",
+        "kind: Task\napiVersion: mcpchecker/v1alpha2\nmetadata: {name: write-a-file, runs: 3, difficulty: hard, labels: {suite: full, kind: write}}\nspec:\n  limits: {timeout: 90s, maxTurns: 7}\n  prompt: {inline: Write it.}\n  verify:\n    - llmJudge: {contains: done}\n    - script: {inline: test -f done}\n",
     ),
 ];
 

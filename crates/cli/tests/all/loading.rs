@@ -9,7 +9,7 @@ use crate::proctor::{proctor, write_files};
 
 const AGENT: &str = "kind: Agent\nmetadata: {name: mine, version: 1.0}\nacp: {cmd: my-agent, args: [--port, 8080]}\n";
 const MCP: &str = "mcpServers:\n  main: {command: server}\n";
-const TASK: &str = "kind: Task\nmetadata: {name: NAME, labels: {size: SIZE}}\nsteps:\n  prompt: {inline: Do it.}\n  verify: {inline: exit 0}\n";
+const TASK: &str = "kind: Task\nmetadata: {name: NAME, labels: {size: SIZE}}\nsteps:\n  prompt: {inline: Do it.}\n  verify: {inline: test -f done}\n";
 
 fn task(name: &str, size: &str) -> String {
     TASK.replace("NAME", name).replace("SIZE", size)

@@ -11,6 +11,8 @@ use crate::pattern::Pattern;
 use crate::problem::{Code, Located, Problem};
 
 impl<T: Decode> Decode for Option<T> {
+    const DECIDES: bool = T::DECIDES;
+
     fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
         if node.is_null() {
             return Some(None);
@@ -24,6 +26,39 @@ impl<T: Decode> Decode for Option<T> {
 
     fn schema(definitions: &mut Definitions) -> Value {
         json!({"anyOf": [T::schema(definitions), {"type": "null"}]})
+    }
+}
+
+/// Something that decides a verdict: a key inside it that the format does not have is an error, at
+/// every depth, since ignoring a mistyped check would drop it.
+#[derive(Debug, Clone)]
+pub struct Decides<T>(pub T);
+
+impl<T> std::ops::Deref for Decides<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: Decode> Decode for Decides<T> {
+    const DECIDES: bool = true;
+
+    fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
+        cx.deciding(|| T::decode(node, cx)).map(Self)
+    }
+
+    fn absent() -> Option<Self> {
+        T::absent().map(Self)
+    }
+
+    fn hole() -> Option<Self> {
+        T::hole().map(Self)
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        T::schema(definitions)
     }
 }
 
@@ -41,6 +76,8 @@ impl<T> std::ops::Deref for Given<T> {
 }
 
 impl<T: Decode> Decode for Given<T> {
+    const DECIDES: bool = T::DECIDES;
+
     fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
         Some(Self(T::decode(node, cx)))
     }
@@ -66,6 +103,8 @@ impl<T> Required<T> {
 }
 
 impl<T: Decode> Decode for Required<T> {
+    const DECIDES: bool = T::DECIDES;
+
     fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
         Some(Self(T::decode(node, cx)))
     }
@@ -80,6 +119,8 @@ impl<T: Decode> Decode for Required<T> {
 }
 
 impl<T: Decode> Decode for Located<T> {
+    const DECIDES: bool = T::DECIDES;
+
     fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
         Some(Self {
             value: T::decode(node, cx)?,

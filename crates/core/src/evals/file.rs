@@ -4,9 +4,15 @@
 
 use std::path::Path;
 
-use mcp_evals::{EvalFile, Finding, Listed, Report, Rule, Severity};
+use mcp_evals::{
+    EVAL_KEYS, EvalFile, Finding, GradingType, Level, Listed, Report, Rule, Severity,
+    expected_keys, input_keys,
+};
+
+mod arguments;
 
 use crate::document::{self, Data, Node};
+use crate::hint::nearest_hint;
 use crate::problem::{Code, Problem, Problems, SourceText, Span};
 use crate::suite::files;
 
@@ -72,17 +78,136 @@ impl EvalsFile {
         }
     }
 
+    /// Adds what was found for whoever writes the file. What clients would leave out is an error
+    /// here, and unknown keys are named with what was probably meant.
+    pub fn tell_author(&self, report: &Report, problems: &mut Problems) {
+        let mut told = Report::default();
+        for finding in &report.findings {
+            match finding.severity {
+                Severity::Skip => self.refuse(finding, problems),
+                _ => told.findings.push(finding.clone()),
+            }
+        }
+        self.tell(&told, problems);
+        for (index, _) in self.evals.iter().enumerate() {
+            self.warn_of_unknown_keys(index, problems);
+            self.refuse_empty_messages(index, problems);
+        }
+        if self.evals.is_empty() {
+            let span = self.root.get("evals").unwrap_or(&self.root).span;
+            let problem = Problem::error(Code::Vacuous, "the list of evals is empty");
+            problems.push(problem.at(&self.source, span));
+        }
+    }
+
+    /// Adds the keys that would change what is tested, and are not known.
+    pub fn tell_unknown_keys(&self, report: &Report, problems: &mut Problems) {
+        let unknown = |finding: &&Finding| finding.rule == Rule::UnknownKey;
+        for finding in report.findings.iter().filter(unknown) {
+            self.refuse(finding, problems);
+        }
+    }
+
+    /// Adds an error for what clients would leave out.
+    fn refuse(&self, finding: &Finding, problems: &mut Problems) {
+        let text = |path: &str| {
+            self.value(finding.index)?
+                .pointer(path)?
+                .as_str()
+                .map(str::to_owned)
+        };
+        let hint = match (finding.rule, finding.path.as_str()) {
+            (Rule::UnknownKey, path) => {
+                let key = path.rsplit('/').next().unwrap_or_default();
+                let keys = text("/expected/type").map_or(&[][..], |kind| expected_keys(&kind));
+                let keys = if path.starts_with("/expected/") {
+                    keys
+                } else {
+                    &[]
+                };
+                nearest_hint(key, keys.iter().copied())
+            }
+            (_, "/gradingType") => text("/gradingType").and_then(|word| {
+                let known = [GradingType::ExactMatch, GradingType::LlmJudge];
+                nearest_hint(&word, known.iter().map(GradingType::as_str))
+            }),
+            (_, "/input/type" | "") => text("/input/type")
+                .and_then(|word| nearest_hint(&word, Level::ALL.map(Level::as_str))),
+            _ => None,
+        };
+        let code = match finding.rule {
+            Rule::UnknownType => Code::Value,
+            rule => code_of(rule),
+        };
+        let problem = Problem::error(code, finding.to_string()).maybe_hint(hint);
+        problems.push(problem.at(&self.source, self.place(finding)));
+    }
+
+    fn value(&self, index: usize) -> Option<serde_json::Value> {
+        self.evals.get(index).map(Listed::to_value)
+    }
+
+    /// Warns of keys that are kept and mean nothing.
+    fn warn_of_unknown_keys(&self, index: usize, problems: &mut Problems) {
+        let Some(eval) = self.node(index) else { return };
+        let input = eval.get("input");
+        let kind = input.and_then(|input| input.get("type")?.as_str());
+        let parts = [
+            (Some(eval), EVAL_KEYS),
+            (input, kind.map_or(&[][..], input_keys)),
+        ];
+        for (part, known) in parts {
+            let Some(Data::Mapping(entries)) = part.map(|part| &part.data) else {
+                continue;
+            };
+            let is_known = |key: &str| known.is_empty() || known.contains(&key) || key == "grading";
+            for entry in entries.iter().filter(|entry| !is_known(&entry.key)) {
+                let message = format!("unknown key `{}`", entry.key);
+                let problem = Problem::warning(Code::UnknownKey, message)
+                    .maybe_hint(nearest_hint(&entry.key, known.iter().copied()));
+                problems.push(problem.at(&self.source, entry.key_span));
+            }
+        }
+    }
+
+    /// A message without content says nothing to a model.
+    fn refuse_empty_messages(&self, index: usize, problems: &mut Problems) {
+        let messages = self
+            .node(index)
+            .and_then(|eval| eval.get("input")?.get("messages"));
+        let Some(Data::Sequence(messages)) = messages.map(|messages| &messages.data) else {
+            return;
+        };
+        for content in messages.iter().filter_map(|message| message.get("content")) {
+            if matches!(&content.data, Data::Sequence(blocks) if blocks.is_empty()) {
+                let problem = Problem::error(
+                    Code::Missing,
+                    "the list is empty, so the message says nothing",
+                );
+                problems.push(problem.at(&self.source, content.span));
+            }
+        }
+    }
+
+    fn node(&self, index: usize) -> Option<&Node> {
+        let list = self.root.get("evals").unwrap_or(&self.root);
+        match &list.data {
+            Data::Sequence(items) => items.get(index),
+            _ => None,
+        }
+    }
+
     /// The place that a finding means, or the nearest around it that is there.
     fn place(&self, finding: &Finding) -> Span {
-        let list = self.root.get("evals").unwrap_or(&self.root);
-        let Data::Sequence(items) = &list.data else {
-            return list.span;
-        };
-        let Some(mut node) = items.get(finding.index) else {
-            return list.span;
+        self.span_of(finding.index, &finding.path)
+    }
+
+    fn span_of(&self, index: usize, path: &str) -> Span {
+        let Some(mut node) = self.node(index) else {
+            return self.root.span;
         };
         let mut span = node.span;
-        for step in finding.path.split('/').skip(1) {
+        for step in path.split('/').skip(1) {
             let step = step.replace("~1", "/").replace("~0", "~");
             let next = match &node.data {
                 Data::Mapping(entries) => entries
@@ -111,6 +236,7 @@ fn code_of(rule: Rule) -> Code {
         Rule::CannotFail => Code::Vacuous,
         Rule::MaxTurns => Code::Value,
         Rule::UnknownType => Code::Skipped,
+        Rule::UnknownKey => Code::UnknownKey,
         Rule::Secret => Code::Secret,
         Rule::DestructiveTool | Rule::UnannotatedTool => Code::Destructive,
         Rule::UnknownTool => Code::Reference,

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::problem::Problem;
 
 use super::{Body, RunConfig};
 
@@ -40,6 +43,50 @@ pub struct RunPlanned {
     /// How the run is configured, for result files; older records don't have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<RunConfig>,
+    /// The warnings about the suite's files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<PlannedWarning>,
+}
+
+/// A warning about a file of the suite.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedWarning {
+    /// What sort of problem it is, such as `unknown-key`.
+    pub code: String,
+    /// What is wrong.
+    pub message: String,
+    /// The file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The line in it, from one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// The column, from one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<u32>,
+    /// What may help.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl From<&Problem> for PlannedWarning {
+    fn from(problem: &Problem) -> Self {
+        let code = serde_json::to_value(problem.code).ok();
+        let place = problem.place.as_ref();
+        Self {
+            code: code
+                .as_ref()
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned(),
+            message: problem.message.clone(),
+            path: problem.path.as_ref().map(|path| path.display().to_string()),
+            line: place.map(|place| place.line),
+            column: place.map(|place| place.column),
+            hint: problem.hint.clone(),
+        }
+    }
 }
 
 /// What the command line asked for.

@@ -1,46 +1,204 @@
 //! What a matcher can match at all, as far as its form tells.
 
+use std::ops::BitAnd;
+
+use serde_json::Value;
+
+use super::evaluate::accepts;
 use super::{Node, Operand, Operator, Type};
 
 /// `false` only if no object can match.
 pub(super) fn can_match_object(node: &Node) -> bool {
-    match node {
-        Node::Literal(value) => value.is_object(),
-        Node::Object(_) => true,
-        Node::Array(_) => false,
-        Node::All(operators) => operators.iter().all(operator_can),
-    }
+    kinds(node).has(Kinds::OBJECT)
 }
 
-fn operator_can(operator: &Operator) -> bool {
-    match operator {
-        Operator::Exact(value) => value.is_object(),
-        Operator::OneOf(alternatives) => alternatives.iter().any(|one| can_match_object(&one.node)),
-        Operator::Type(types) => types.contains(&Type::Object),
-        Operator::Exists(exists) => *exists,
-        Operator::Schema(schema) => schema.may_be_object(),
-        Operator::Not(operand) => !matches_every_object(operand),
-        Operator::Contains(_)
-        | Operator::Match(_)
-        | Operator::Approx { .. }
-        | Operator::Min(_)
-        | Operator::Max(_)
-        | Operator::Unordered(_) => false,
-    }
+/// `false` only if nothing can match, not even a value that is not there.
+pub(super) fn can_match(node: &Node) -> bool {
+    !kinds(node).is_empty()
 }
 
 /// `true` only if there is no object that does not match.
-fn matches_every_object(operand: &Operand) -> bool {
-    match &operand.node {
+pub(super) fn matches_every_object(node: &Node) -> bool {
+    match node {
         Node::Object(members) => members.is_empty(),
         Node::Literal(_) | Node::Array(_) => false,
         Node::All(operators) => operators.iter().all(|operator| match operator {
             Operator::Type(types) => types.contains(&Type::Object),
             Operator::Exists(exists) => *exists,
-            Operator::OneOf(alternatives) => alternatives.iter().any(matches_every_object),
+            Operator::OneOf(alternatives) => {
+                let mut nodes = alternatives.iter().map(|one| &one.node);
+                nodes.any(matches_every_object)
+            }
             Operator::Schema(schema) => schema.accepts_all(),
             Operator::Not(inner) => !can_match_object(&inner.node),
             _ => false,
+        }),
+    }
+}
+
+/// Sorts of JSON values, and that of a value which is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Kinds(u8);
+
+impl Kinds {
+    pub(super) const NONE: Self = Self(0);
+    const ABSENT: Self = Self(1);
+    const NULL: Self = Self(1 << 1);
+    const BOOLEAN: Self = Self(1 << 2);
+    const NUMBER: Self = Self(1 << 3);
+    const STRING: Self = Self(1 << 4);
+    const ARRAY: Self = Self(1 << 5);
+    const OBJECT: Self = Self(1 << 6);
+    /// Of every value that is there.
+    pub(super) const PRESENT: Self = Self((1 << 7) - 2);
+    const ALL: Self = Self((1 << 7) - 1);
+
+    fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(super) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(super) fn and_not(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    pub(super) fn any(all: impl Iterator<Item = Self>) -> Self {
+        all.fold(Self::NONE, |one, other| Self(one.0 | other.0))
+    }
+
+    pub(super) fn of(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::NULL,
+            Value::Bool(_) => Self::BOOLEAN,
+            Value::Number(_) => Self::NUMBER,
+            Value::String(_) => Self::STRING,
+            Value::Array(_) => Self::ARRAY,
+            Value::Object(_) => Self::OBJECT,
+        }
+    }
+
+    /// The kind that JSON Schema and `$type` call so.
+    pub(super) fn named(name: &str) -> Self {
+        match name {
+            "null" => Self::NULL,
+            "boolean" => Self::BOOLEAN,
+            "number" | "integer" => Self::NUMBER,
+            "string" => Self::STRING,
+            "array" => Self::ARRAY,
+            "object" => Self::OBJECT,
+            _ => Self::NONE,
+        }
+    }
+}
+
+impl BitAnd for Kinds {
+    type Output = Self;
+
+    fn bitand(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+}
+
+/// The kinds that may match; those left out certainly don't.
+fn kinds(node: &Node) -> Kinds {
+    let only_if = |possible: bool, kind: Kinds| if possible { kind } else { Kinds::NONE };
+    match node {
+        Node::Literal(value) => Kinds::of(value),
+        Node::Object(members) => {
+            let mut nodes = members.iter().map(|(_, node)| node);
+            only_if(nodes.all(can_match), Kinds::OBJECT)
+        }
+        Node::Array(elements) => only_if(elements.iter().all(can_be_there), Kinds::ARRAY),
+        Node::All(operators) => {
+            let all = operators.iter().map(operator_kinds);
+            let kinds = all.fold(Kinds::ALL, BitAnd::bitand);
+            match candidates(operators) {
+                // Only these are left, so each is asked.
+                Some(values) => {
+                    let fitting = values
+                        .into_iter()
+                        .filter(|value| accepts(node, Some(value)));
+                    kinds & Kinds::any(fitting.map(Kinds::of))
+                }
+                None => kinds,
+            }
+        }
+    }
+}
+
+/// Whether a value may match that is there.
+fn can_be_there(node: &Node) -> bool {
+    kinds(node).has(Kinds::PRESENT)
+}
+
+/// The only values that may match, where an operator lists them.
+fn candidates(operators: &[Operator]) -> Option<Vec<&Value>> {
+    operators.iter().find_map(|operator| match operator {
+        Operator::Exact(value) => Some(vec![value]),
+        Operator::OneOf(alternatives) => alternatives
+            .iter()
+            .map(|one| match &one.node {
+                Node::Literal(value) => Some(value),
+                _ => None,
+            })
+            .collect(),
+        _ => None,
+    })
+}
+
+fn operator_kinds(operator: &Operator) -> Kinds {
+    let of = |operand: &Operand| kinds(&operand.node);
+    match operator {
+        Operator::Exact(value) => Kinds::of(value),
+        Operator::OneOf(alternatives) => Kinds::any(alternatives.iter().map(of)),
+        Operator::Type(types) => Kinds::any(types.iter().map(|kind| Kinds::named(kind.name()))),
+        Operator::Exists(true) => Kinds::PRESENT,
+        Operator::Exists(false) => Kinds::ABSENT,
+        Operator::Schema(schema) => schema.kinds(),
+        Operator::Not(operand) => Kinds::ALL.and_not(certain(&operand.node)),
+        Operator::Contains(contains) => {
+            let text = contains
+                .text
+                .as_ref()
+                .map_or(Kinds::NONE, |_| Kinds::STRING);
+            let list = can_be_there(&contains.element.node);
+            Kinds::any([text, if list { Kinds::ARRAY } else { Kinds::NONE }].into_iter())
+        }
+        Operator::Match(_) => Kinds::STRING,
+        Operator::Approx { .. } | Operator::Min(_) | Operator::Max(_) => Kinds::NUMBER,
+        Operator::Unordered(elements) => {
+            let possible = elements.iter().all(|one| can_be_there(&one.node));
+            if possible { Kinds::ARRAY } else { Kinds::NONE }
+        }
+    }
+}
+
+/// The kinds of which every value certainly matches.
+fn certain(node: &Node) -> Kinds {
+    match node {
+        Node::Literal(Value::Null) => Kinds::NULL,
+        Node::Literal(_) | Node::Array(_) => Kinds::NONE,
+        Node::Object(members) if members.is_empty() => Kinds::OBJECT,
+        Node::Object(_) => Kinds::NONE,
+        Node::All(operators) => operators.iter().fold(Kinds::ALL, |all, operator| {
+            all & match operator {
+                Operator::Exact(Value::Null) => Kinds::NULL,
+                Operator::Exists(true) => Kinds::PRESENT,
+                Operator::Exists(false) => Kinds::ABSENT,
+                Operator::Type(types) => {
+                    let whole = types.iter().filter(|kind| **kind != Type::Integer);
+                    Kinds::any(whole.map(|kind| Kinds::named(kind.name())))
+                }
+                Operator::OneOf(alternatives) => {
+                    Kinds::any(alternatives.iter().map(|one| certain(&one.node)))
+                }
+                Operator::Schema(schema) if schema.accepts_all() => Kinds::PRESENT,
+                Operator::Not(inner) => Kinds::ALL.and_not(kinds(&inner.node)),
+                _ => Kinds::NONE,
+            }
         }),
     }
 }

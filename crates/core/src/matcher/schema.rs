@@ -1,9 +1,12 @@
 //! JSON Schema inside a matcher: compiled once, and never reaching out for a reference.
 
+mod keywords;
+
 use jsonschema::Validator;
 use jsonschema::paths::{Location, LocationSegment};
 use serde_json::Value;
 
+use super::reach::Kinds;
 use super::{MatcherError, Step};
 use crate::excerpt::excerpt;
 use crate::json;
@@ -27,6 +30,9 @@ impl Schema {
                 ),
                 hint: None,
             });
+        }
+        if let Some(unknown) = keywords::unknown(written) {
+            return Err(unknown);
         }
         let built = jsonschema::options().offline().build(written);
         let validator = built.map_err(|error| MatcherError {
@@ -56,24 +62,78 @@ impl Schema {
         ))
     }
 
-    /// Whether the schema's own `type` leaves room for an object.
-    pub(super) fn may_be_object(&self) -> bool {
-        match &self.written {
-            Value::Bool(allowed) => *allowed,
-            schema => match schema.get("type") {
-                Some(Value::String(name)) => name == "object",
-                Some(Value::Array(names)) => names.iter().any(|name| name == "object"),
-                _ => true,
-            },
-        }
+    /// The kinds of value that may be valid; those left out certainly aren't.
+    pub(super) fn kinds(&self) -> Kinds {
+        kinds(&self.written)
     }
 
     /// Whether the schema asks for nothing.
     pub(super) fn accepts_all(&self) -> bool {
-        match &self.written {
-            Value::Bool(allowed) => *allowed,
-            schema => schema.as_object().is_some_and(serde_json::Map::is_empty),
+        accepts_all(&self.written)
+    }
+}
+
+/// The kinds that a schema leaves room for, as far as its own keywords tell.
+fn kinds(schema: &Value) -> Kinds {
+    let Value::Object(keywords) = schema else {
+        return match schema {
+            Value::Bool(false) => Kinds::NONE,
+            _ => Kinds::PRESENT,
+        };
+    };
+    let list = |key: &str| keywords.get(key).and_then(Value::as_array);
+    let mut all = Kinds::PRESENT;
+    match keywords.get("type") {
+        Some(Value::String(name)) => all = all & Kinds::named(name),
+        Some(Value::Array(names)) => {
+            let names = names.iter().filter_map(Value::as_str);
+            all = all & Kinds::any(names.map(Kinds::named));
         }
+        _ => {}
+    }
+    if let Some(values) = list("enum") {
+        all = all & Kinds::any(values.iter().map(Kinds::of));
+    }
+    if let Some(value) = keywords.get("const") {
+        all = all & Kinds::of(value);
+    }
+    for part in list("allOf").into_iter().flatten() {
+        all = all & kinds(part);
+    }
+    for choice in ["anyOf", "oneOf"].into_iter().filter_map(list) {
+        all = all & Kinds::any(choice.iter().map(kinds));
+    }
+    for (least, most, kind) in [
+        ("minimum", "maximum", "number"),
+        ("minLength", "maxLength", "string"),
+        ("minItems", "maxItems", "array"),
+        ("minProperties", "maxProperties", "object"),
+    ] {
+        if let (Some(Value::Number(least)), Some(Value::Number(most))) =
+            (keywords.get(least), keywords.get(most))
+            && json::compare_numbers(least, most).is_gt()
+        {
+            all = all.and_not(Kinds::named(kind));
+        }
+    }
+    let properties = keywords.get("properties");
+    let is_impossible = |name: &Value| {
+        let schema = name.as_str().and_then(|name| properties?.get(name));
+        schema.is_some_and(|schema| kinds(schema).is_empty())
+    };
+    if list("required").into_iter().flatten().any(is_impossible) {
+        all = all.and_not(Kinds::named("object"));
+    }
+    match keywords.get("not") {
+        Some(not) if accepts_all(not) => Kinds::NONE,
+        _ => all,
+    }
+}
+
+fn accepts_all(schema: &Value) -> bool {
+    match schema {
+        Value::Bool(allowed) => *allowed,
+        schema => schema.as_object().is_some_and(serde_json::Map::is_empty),
     }
 }
 

@@ -190,6 +190,76 @@ fn a_matcher_that_no_object_can_match_is_told_apart() {
 }
 
 #[test]
+fn a_matcher_that_nothing_can_match_is_told_apart() {
+    for never in [
+        r#"{"$schema":false}"#,
+        r#"{"a":{"$schema":false}}"#,
+        r#"{"a":[{"b":{"$schema":false}}]}"#,
+        r#"{"a":{"$schema":{"enum":[]}}}"#,
+        r#"{"a":{"$schema":{"type":"number","minimum":2,"maximum":1}}}"#,
+        r#"{"a":{"$schema":{"not":{}}}}"#,
+        r#"{"a":{"$schema":{"allOf":[{"type":"string"},{"type":"null"}]}}}"#,
+        r#"{"a":{"$schema":{"type":"object","required":["b"],"properties":{"b":false}}}}"#,
+        r#"{"a":{"$type":"string","$min":1}}"#,
+        r#"{"a":{"$exists":false,"$match":"x"}}"#,
+        r#"{"a":{"$exact":"b","$match":"c"}}"#,
+        r#"{"a":{"$oneOf":[1,2],"$min":3}}"#,
+        r#"{"a":{"$oneOf":[{"$schema":false}]}}"#,
+        r#"{"a":{"$contains":{"$schema":false}}}"#,
+        r#"{"a":{"$unordered":[{"$exists":false}]}}"#,
+        r#"{"a":{"$not":{"$oneOf":[{"$exists":true},{"$exists":false}]}}}"#,
+    ] {
+        assert!(!compile(&parse(never)).can_match(), "{never}");
+    }
+    for perhaps in [
+        "{}",
+        r#"{"a":{"$exists":false}}"#,
+        r#"{"a":{"$not":{"$schema":false}}}"#,
+        r#"{"a":{"$schema":{"minimum":2,"maximum":1}}}"#,
+        r#"{"a":{"$oneOf":[1,2],"$min":2}}"#,
+        r#"{"a":{"$contains":"x","$type":"string"}}"#,
+        r#"{"a":{"$min":1,"$max":1}}"#,
+    ] {
+        assert!(compile(&parse(perhaps)).can_match(), "{perhaps}");
+    }
+}
+
+#[test]
+fn a_keyword_that_json_schema_does_not_have_is_an_error() {
+    let errors = |schema: &str| {
+        let written = parse(&format!(r#"{{"a":{{"$schema":{schema}}}}}"#));
+        Matcher::compile(&written).err().map(|errors| {
+            let error = &errors[0];
+            let path: Vec<String> = error.path.iter().map(|step| format!("{step:?}")).collect();
+            (path.len(), error.message.clone(), error.hint.clone())
+        })
+    };
+    let unknown = |depth: usize, key: &str, hint: &str| {
+        let message = format!("`{key}` is not a keyword of JSON Schema");
+        Some((depth, message, Some(hint.to_owned())))
+    };
+    assert_eq!(
+        errors(r#"{"typ":"string"}"#),
+        unknown(3, "typ", "did you mean `type`?")
+    );
+    assert_eq!(
+        errors(r#"{"properties":{"typ":{"minumum":1}}}"#),
+        unknown(5, "minumum", "did you mean `minimum`?")
+    );
+    assert_eq!(
+        errors(r#"{"allOf":[{"not":{"patern":"x"}}]}"#),
+        unknown(6, "patern", "did you mean `pattern`?")
+    );
+    for known in [
+        r#"{"title":"t","x-note":1,"type":"string","enum":["a"],"default":{"typ":1}}"#,
+        r##"{"$defs":{"typ":{"const":{"typ":1}}},"$ref":"#/$defs/typ","examples":[{"typ":1}]}"##,
+        r#"{"items":[{"type":"string"}],"$schema":"http://json-schema.org/draft-07/schema#","dependencies":{"a":["b"]}}"#,
+    ] {
+        assert_eq!(errors(known), None, "{known}");
+    }
+}
+
+#[test]
 fn matchers_are_equal_as_they_are_written() {
     assert_eq!(
         compile(&json!({"$min": 1})),

@@ -7,8 +7,8 @@ use data_encoding::BASE64;
 use crate::event::{
     AgentClaimed, AgentEnded, AgentStarted, Body, CheckId, ConnectionClosed, ConnectionOpened,
     Event, Finding, Frame, Graded, Http, ModelAsked, ModelFailed, ModelReplied, PlannedAgent,
-    PlannedCase, PlannedEval, PlannedOptions, RunConfig, RunEnded, RunPlanned, RunStarted,
-    ServerSeen, StepEnded, TrialEnded, TrialStarted, UnknownEvent, What,
+    PlannedCase, PlannedEval, PlannedOptions, PlannedWarning, RunConfig, RunEnded, RunPlanned,
+    RunStarted, ServerSeen, StepEnded, TrialEnded, TrialStarted, UnknownEvent, What,
 };
 use crate::verdict::Verdict;
 
@@ -163,6 +163,12 @@ impl Redactor {
             name: self.owned(agent.name),
             model: self.optional(agent.model),
         };
+        let warning = |warning: PlannedWarning| PlannedWarning {
+            message: self.owned(warning.message),
+            path: self.optional(warning.path),
+            hint: self.optional(warning.hint),
+            ..warning
+        };
         RunPlanned {
             suite: self.owned(planned.suite),
             mcp_config: self.optional(planned.mcp_config),
@@ -178,6 +184,7 @@ impl Redactor {
                 judge: self.optional(planned.asked.judge),
                 ..planned.asked
             },
+            warnings: planned.warnings.into_iter().map(warning).collect(),
             ..planned
         }
     }

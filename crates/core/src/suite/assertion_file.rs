@@ -63,7 +63,7 @@ record! {
         /// Whether the tool says that it failed. Proctor's own.
         "isError" => is_error: Given<bool>,
         /// How long the call may take. Proctor's own.
-        "maxDuration" => max_duration: Given<Duration>,
+        "maxDuration" => max_duration: Given<Located<Duration>>,
         /// How many calls must match. Proctor's own.
         "times" => times: Given<Located<TimesFile>>,
     }
@@ -129,9 +129,9 @@ record! {
     /// Skills: by exact name, by pattern (either may match), or any.
     pub struct SkillFile {
         /// The exact name of the skill.
-        "skill" => skill: Given<String>,
+        "skill" => skill: Given<Located<String>>,
         /// A regular expression on the skill's name.
-        "skillPattern" => skill_pattern: Given<Pattern>,
+        "skillPattern" => skill_pattern: Given<Located<Pattern>>,
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::assertion_file::AssertionsFile;
 use crate::decode::{
-    Context, Decode, Definitions, NonEmpty, Positive, Required, Table, Text, record, words,
+    Context, Decides, Decode, Definitions, NonEmpty, Positive, Required, Table, Text, record, words,
 };
 use crate::document::Node;
 use crate::hint::{listed, nearest};
@@ -77,7 +77,7 @@ record! {
         /// The tasks, and what must hold after each.
         "taskSets" => task_sets: Required<Located<Vec<Located<TaskSetFile>>>>,
         /// The model that judges what no other check can decide.
-        "llmJudge" => judge: Option<Located<JudgeFile>>,
+        "llmJudge" => judge: Option<Decides<Located<JudgeFile>>>,
         /// Limits of tasks that set none.
         "defaultTaskLimits" => default_limits: Option<LimitsFile>,
         /// Programs that add kinds of steps, by alias.
@@ -191,7 +191,7 @@ record! {
         /// Only tasks that have all of these labels.
         "labelSelector" => label_selector: Table<Text>,
         /// What must hold after each of the tasks.
-        "assertions" => assertions: Option<AssertionsFile>,
+        "assertions" => assertions: Option<Decides<AssertionsFile>>,
         /// How many of a case's trials must pass, such as `4/5`. Proctor's own.
         "pass" => pass: Option<Located<PassRule>>,
     }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::agent_file::AgentFile;
+use super::assertion_file::AssertionsFile;
 use super::eval_file::{AgentRefFile, BUILTIN_AGENTS, EvalFile};
 use super::files::{self, Origin};
 use super::mcp_file::McpFile;
@@ -211,7 +212,7 @@ impl Namer {
 
 impl<'a> Loader<'a> {
     pub(super) fn context(&self, opened: &Opened) -> Context<'a> {
-        Context::new(opened.source.clone(), self.problems)
+        Context::new(opened.source.clone(), self.problems).with_deciding_keys(DECIDING_KEYS)
     }
 
     fn push(&self, problem: Problem) {
@@ -347,6 +348,12 @@ impl<'a> Loader<'a> {
         self.resolve_suite(&file, &cx)
     }
 }
+
+/// The keys that decide a verdict: the parts of files that hold checks, and the names of assertions.
+const DECIDING_KEYS: &[&[&str]] = &[
+    &["assertions", "verify", "llmJudge"],
+    <AssertionsFile as Decode>::KEYS,
+];
 
 const KINDS: [&str; 4] = ["Eval", "Task", "Agent", "Script"];
 

@@ -1,6 +1,9 @@
 //! From written assertions to checks.
 
+mod contradictions;
+
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::assertion_file::{
     AssertionsFile, CallsFile, OrderFile, PromptFile, ResourceFile, SkillFile, TimesFile, ToolFile,
@@ -10,10 +13,16 @@ use crate::check::{CallsMode, Check, NameMatcher, OrderEntry, SkillMatcher, Time
 use crate::decode::{Context, NonEmpty};
 use crate::hint::{listed, nearest};
 use crate::matcher::Matcher;
-use crate::problem::{Code, Located, Problem};
+use crate::problem::{Code, Located, Problem, Span};
 
 /// How many calls one list may expect: more is a mistake, and takes long to assign.
 const MAX_EXPECTED: u64 = 1_000;
+
+/// How many calls no trial makes: a bound above this can't be crossed.
+const MAX_CALLS: u64 = 1_000_000;
+
+/// How long no call takes: it is given up long before.
+const LONGEST_CALL: Duration = Duration::from_hours(24);
 
 /// The servers that a suite's checks and steps may name.
 #[derive(Clone, Copy)]
@@ -111,6 +120,7 @@ pub(super) fn resolve(
         |list: Option<&NonEmpty<SkillFile>>| list.map(|list| list.0.iter().map(skill).collect());
     checks.extend(skills(file.skills_loaded.as_ref()).map(Check::SkillsLoaded));
     checks.extend(skills(file.skills_not_loaded.as_ref()).map(Check::SkillsNotLoaded));
+    contradictions::report(file, cx);
     checks
 }
 
@@ -136,7 +146,7 @@ impl Resolver<'_> {
                 pattern: (*file.tool_pattern).clone(),
             },
             arguments: self.object_matcher(
-                file.arguments.as_ref(),
+                self.arguments(file),
                 "arguments are a map",
                 "write the arguments by name: `arguments: {path: …}`",
             ),
@@ -146,9 +156,33 @@ impl Resolver<'_> {
                 "match its text with `result: {content: {$contains: {text: {$match: …}}}}`",
             ),
             is_error: *file.is_error,
-            max_duration: *file.max_duration,
+            max_duration: self.max_duration(file),
             times: self.times(file.times.as_ref(), least),
         }
+    }
+
+    fn max_duration(&self, file: &ToolFile) -> Option<Duration> {
+        let written = file.max_duration.as_ref()?;
+        if written.value > LONGEST_CALL {
+            let message = "no call takes that long, so this can't fail";
+            let problem = Problem::error(Code::Vacuous, message);
+            self.cx.report(
+                written.span,
+                problem.hint("the largest `maxDuration` is 24h"),
+            );
+        }
+        Some(written.value)
+    }
+
+    /// Arguments that any call has are none to ask for, and were probably meant to be none at all.
+    fn arguments<'a>(&self, file: &'a ToolFile) -> Option<&'a Located<Matcher>> {
+        let written = file.arguments.as_ref()?;
+        if written.value.matches_every_object() {
+            let problem = Problem::error(Code::Vacuous, "any arguments match this");
+            let hint = "remove the key, or write `{$exact: {}}` for a call without arguments";
+            self.cx.report(written.span, problem.hint(hint));
+        }
+        Some(written)
     }
 
     /// A matcher that could never match says nothing about the agent.
@@ -159,7 +193,11 @@ impl Resolver<'_> {
         hint: &str,
     ) -> Option<Matcher> {
         let written = written?;
-        if !written.value.can_match_object() {
+        if !written.value.can_match() {
+            let message = "this can never match: a part of it accepts nothing";
+            self.cx
+                .report(written.span, Problem::error(Code::Vacuous, message));
+        } else if !written.value.can_match_object() {
             let message = format!("this can never match: {why}");
             let problem = Problem::error(Code::Vacuous, message);
             self.cx.report(written.span, problem.hint(hint));
@@ -196,8 +234,20 @@ impl Resolver<'_> {
             let message = "with `min: 0` and no `max`, `times` can't fail";
             self.cx
                 .report(written.span, Problem::error(Code::Vacuous, message));
+        } else if let Some(bound) = times.max.or(times.min.filter(|_| least > 0)) {
+            self.reachable(bound, written.span);
         }
         times
+    }
+
+    /// Refuses a bound that no trial reaches, so that nothing could fail it.
+    fn reachable(&self, bound: u64, span: Span) {
+        if bound > MAX_CALLS {
+            let message = format!("no trial makes {bound} calls, so this can't fail");
+            let problem = Problem::error(Code::Vacuous, message);
+            let hint = format!("the largest bound is {MAX_CALLS}");
+            self.cx.report(span, problem.hint(hint));
+        }
     }
 
     fn call_counts(&self, file: &AssertionsFile) -> Vec<Check> {
@@ -219,6 +269,9 @@ impl Resolver<'_> {
         let min = file.min_tool_calls.as_ref().filter(|min| min.value > 0);
         let min = min.map(|min| Check::MinToolCalls(min.value));
         let max = file.max_tool_calls.as_ref();
+        if let Some(max) = max {
+            self.reachable(max.value, max.span);
+        }
         min.into_iter()
             .chain(max.map(|max| Check::MaxToolCalls(max.value)))
             .collect()
@@ -285,7 +338,7 @@ impl Resolver<'_> {
 
 fn skill(file: &SkillFile) -> SkillMatcher {
     SkillMatcher {
-        name: (*file.skill).clone(),
-        pattern: (*file.skill_pattern).clone(),
+        name: file.skill.as_ref().map(|skill| skill.value.clone()),
+        pattern: file.skill_pattern.as_ref().map(|p| p.value.clone()),
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Case> {
             requires: &spec.requires,
             limits: spec.limits.as_ref().map(Limits::from).unwrap_or_default(),
             setup: spec.setup.clone(),
-            verify: spec.verify.clone(),
+            verify: spec.verify.0.clone(),
             cleanup: spec.cleanup.clone(),
             prompt: spec.prompt.get(),
         },
@@ -160,7 +160,7 @@ fn legacy_parts(file: &LegacyStepsFile) -> Parts<'_> {
         verify: file
             .verify
             .as_ref()
-            .map(legacy_verify)
+            .map(|verify| legacy_verify(verify))
             .into_iter()
             .collect(),
         cleanup: script(file.cleanup.as_ref()),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::decode::{Context, Decode, Definitions, Table, Text, record, words};
+use crate::decode::{Context, Decode, Definitions, Given, NonEmpty, Table, Text, record, words};
 use crate::document::{Data, Node};
 use crate::hint::nearest;
 use crate::problem::{Code, Located, Problem};
@@ -163,7 +163,7 @@ record! {
         /// How long it may take.
         "timeout" => timeout: Option<Duration>,
         /// What the response must be.
-        "expect" => expect: Option<HttpExpectFile>,
+        "expect" => expect: Given<HttpExpectFile>,
     }
 }
 
@@ -179,21 +179,21 @@ record! {
 
 record! {
     /// What the response must be.
-    pub struct HttpExpectFile {
+    pub struct HttpExpectFile any_of ["status", "body"] {
         /// The status code.
-        "status" => status: Option<Located<u64>>,
+        "status" => status: Given<Located<u64>>,
         /// The body.
-        "body" => body: Option<ContentFile>,
+        "body" => body: Given<ContentFile>,
     }
 }
 
 record! {
     /// What a body or a tool's text must be.
-    pub struct ContentFile {
+    pub struct ContentFile any_of ["match", "fields"] {
         /// A regular expression that it matches.
-        "match" => pattern: Option<Located<String>>,
+        "match" => pattern: Given<Located<String>>,
         /// Fields of it, read as JSON.
-        "fields" => fields: Vec<FieldFile>,
+        "fields" => fields: Given<NonEmpty<FieldFile>>,
     }
 }
 
@@ -203,13 +203,13 @@ record! {
         /// Where it is: `a.b[0].c` or `a.b.0.c`.
         "path" => path: Located<String>,
         /// What it equals.
-        "equals" => equals: Option<Node>,
+        "equals" => equals: Given<Node>,
         /// Of which type it is.
-        "type" => kind: Option<JsonType>,
+        "type" => kind: Given<JsonType>,
         /// A regular expression that it matches.
-        "match" => pattern: Option<Located<String>>,
+        "match" => pattern: Given<Located<String>>,
         /// Whether it is there.
-        "exists" => exists: Option<bool>,
+        "exists" => exists: Given<bool>,
     }
 }
 
@@ -245,16 +245,16 @@ record! {
         /// The arguments.
         "args" => args: Option<Located<Node>>,
         /// What the result must be.
-        "expect" => expect: Option<ToolExpectFile>,
+        "expect" => expect: Given<ToolExpectFile>,
     }
 }
 
 record! {
     /// What a tool's result must be.
-    pub struct ToolExpectFile {
+    pub struct ToolExpectFile any_of ["isError", "content"] {
         /// Whether the tool says that it failed.
-        "isError" => is_error: Option<bool>,
+        "isError" => is_error: Given<bool>,
         /// Its text.
-        "content" => content: Option<ContentFile>,
+        "content" => content: Given<ContentFile>,
     }
 }

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 
 use super::eval_file::{ApiVersion, LimitsFile};
 use super::step_file::StepFile;
-use crate::decode::{Context, Decode, Definitions, Positive, Required, Table, Text, record, words};
+use crate::decode::{
+    Context, Decides, Decode, Definitions, Positive, Required, Table, Text, record, words,
+};
 use crate::document::Node;
 use crate::problem::{Code, Located, Problem};
 
@@ -76,7 +78,7 @@ record! {
         /// Before the agent starts.
         "setup" => setup: Vec<StepFile>,
         /// After the agent is done: all must pass.
-        "verify" => verify: Vec<StepFile>,
+        "verify" => verify: Decides<Vec<StepFile>>,
         /// Always, at the end.
         "cleanup" => cleanup: Vec<StepFile>,
         /// What the agent is asked.
@@ -136,7 +138,7 @@ record! {
         /// A script that runs before the agent starts.
         "setup" => setup: Option<TextSourceFile>,
         /// A script that passes if it exits with 0, or what a judge looks for.
-        "verify" => verify: Option<Located<LegacyVerifyFile>>,
+        "verify" => verify: Option<Decides<Located<LegacyVerifyFile>>>,
         /// A script that always runs at the end.
         "cleanup" => cleanup: Option<TextSourceFile>,
         /// What the agent is asked.

@@ -67,6 +67,7 @@ impl Run {
             agent_settings: BTreeMap::new(),
             asked: crate::event::PlannedOptions::default(),
             config: None,
+            warnings: Vec::new(),
         };
         writer.append(1, What::RunPlanned(plan)).expect("a plan");
         Self { folder, writer }

@@ -107,3 +107,99 @@ fn a_hundred_and_thirty_if_interrupted() {
     running.signal(Signal::INT);
     expect(&running.finish(), 130);
 }
+
+/// Only what forbids something is asked for, and an agent that does nothing keeps to it.
+fn forbidding(rules: &str) -> Suite {
+    let suite = Suite::new(rules, &[]);
+    let assertions = json!({
+        "toolsNotUsed": [{"server": "fixture", "tool": "fail"}],
+        "maxToolCalls": 5,
+        "noDuplicateCalls": true,
+    });
+    suite.eval(&json!({}), &json!({"assertions": assertions}));
+    suite.task("x", &json!({}));
+    suite
+}
+
+#[test]
+fn one_if_the_model_says_nothing_and_calls_nothing() {
+    for reply in ["{text: ''}", "{text: \" \\n\\u200b\"}", "{thinking: hm}"] {
+        let seen = forbidding(&format!("  - reply: {reply}\n"))
+            .check(&[])
+            .run();
+        expect(&seen, 1);
+        assert!(
+            seen.stdout
+                .contains("the agent gave no answer and called nothing"),
+            "{reply}: {}",
+            seen.stdout
+        );
+        assert!(seen.stdout.contains("blame: agent"), "{}", seen.stdout);
+    }
+    let worked = "  - {when: {results: 0}, reply: {calls: [{tool: echo, arguments: {text: hi}}]}}\n  - reply: {text: ''}\n";
+    expect(&forbidding(worked).check(&[]).run(), 0);
+    expect(
+        &forbidding("  - reply: {text: I won't.}\n").check(&[]).run(),
+        0,
+    );
+}
+
+#[test]
+fn two_if_a_check_has_a_key_that_is_not_known() {
+    let suite = suite(&["good"]);
+    let entry = json!({"server": "fixture", "tool": "echo", "args": {"text": "never"}});
+    suite.eval(&json!({}), &json!({"assertions": {"toolsUsed": [entry]}}));
+    let seen = suite.check(&[]).run();
+    expect(&seen, 2);
+    assert!(
+        seen.stderr.contains("unknown key `args`"),
+        "{}",
+        seen.stderr
+    );
+    assert!(
+        seen.stderr.contains("did you mean `arguments`?"),
+        "{}",
+        seen.stderr
+    );
+    assert!(!seen.record.exists());
+}
+
+#[test]
+fn other_unknown_keys_are_in_the_json_and_refused_if_strict() {
+    let suite = suite(&[]);
+    suite.task("good", &json!({"limit": {"timeout": "1m"}}));
+    let seen = suite.check(&["-o", "json"]).run();
+    expect(&seen, 0);
+    let result: serde_json::Value = serde_json::from_str(&seen.stdout).unwrap();
+    let warning = &result["proctor"]["warnings"][0];
+    assert_eq!(warning["code"], "unknown-key");
+    assert_eq!(warning["message"], "unknown key `limit`");
+    assert_eq!(warning["hint"], "did you mean `limits`?");
+    assert_eq!(warning["line"], 1);
+    let seen = suite.check(&["--strict"]).run();
+    expect(&seen, 2);
+    assert!(
+        seen.stderr.contains("error: unknown key `limit`"),
+        "{}",
+        seen.stderr
+    );
+}
+
+#[test]
+fn three_if_the_criterion_of_the_judge_turns_out_to_be_empty() {
+    let suite = suite(&[]);
+    let gullible = "kind: Script\nrules:\n  - reply: {calls: [{tool: verdict, arguments: {reason: fine, evidence: [done], verdict: pass}}]}\n";
+    suite.write("judge.yaml", gullible);
+    let judge = json!({"ref": {"type": "builtin.llm-agent", "model": "scripted:judge.yaml"}});
+    suite.eval(&json!({"llmJudge": judge}), &json!({}));
+    let expected = json!([{"llmJudge": {"contains": "{steps.setup_0.stdout}"}}]);
+    let setup = json!([{"script": {"inline": "true"}}]);
+    suite.task("good", &json!({"setup": setup, "verify": expected}));
+    let seen = suite.check(&[]).run();
+    expect(&seen, 3);
+    assert!(
+        seen.stdout.contains("the judge has nothing to look for"),
+        "{}",
+        seen.stdout
+    );
+}

@@ -19,3 +19,4 @@ mod replay;
 mod seeds;
 mod servers;
 mod stops;
+mod vacuity;

@@ -386,3 +386,44 @@ fn e23_a_scenario_has_the_turns_that_it_names() {
         assert!(told.contains(&consent), "{own:?} {words:?}: {told}");
     }
 }
+
+#[test]
+fn e8_an_unknown_key_that_may_change_what_is_tested_is_named_and_the_eval_skipped() {
+    let mut typo = execution("typo", "echo", &json!({"text": "x"}), "never");
+    typo["expected"]["contents"] = typo["expected"]["content"].clone();
+    let mut graded = scenario("graded");
+    graded["grading"] = json!({"threshold": 0.9});
+    let mut noted = passing();
+    noted["since"] = json!("1.2");
+    let shop = Shop::new(&json!([noted, typo, graded]), &[]);
+    let seen = shop.run_all(&["--yes"]);
+    expect(&seen, 0, "SKIP      typo");
+    expect(&seen, 0, "the key `contents` is not known");
+    expect(&seen, 0, "the key `threshold` is not known");
+    assert_eq!(shop.calls(), 0);
+    // In a suite too.
+    let servers = json!({"shop": {"command": fixture(), "args": shop.server()}});
+    shop.suite
+        .write("mcp.json", &json!({"mcpServers": servers}).to_string());
+    let config = json!({
+        "llmJudge": {"ref": {"type": "builtin.llm-agent", "model": "scripted:judge.yaml"}},
+        "taskSets": [{"evals": {"server": "shop"}}],
+    });
+    shop.suite.eval(&config, &json!({}));
+    let seen = shop.suite.check(&["--yes"]).run();
+    expect(&seen, 0, "the key `contents` is not known");
+    assert_eq!(shop.calls(), 0);
+}
+
+#[test]
+fn e8_an_unknown_key_in_ones_own_file_is_an_error() {
+    let mut typo = passing();
+    typo["expected"]["argument"] = json!({"a": 7});
+    let shop = Shop::new(&json!([]), &[]);
+    shop.suite.write("own.json", &json!([typo]).to_string());
+    let own = shop.suite.path("own.json").display().to_string();
+    let seen = shop.run_all(&["--yes", "--evals", &own]);
+    expect(&seen, 2, "the key `argument` is not known");
+    expect(&seen, 2, "did you mean `arguments`?");
+    assert!(!shop.log().exists(), "the server was not started");
+}

@@ -248,9 +248,11 @@ async fn e32_a_rubric_stands_in_a_block_below_the_rules() {
     for rubric in rubrics {
         let input =
             json!({"type": "execution", "toolName": "echo", "arguments": {"text": "hello"}});
-        let expected = json!({"type": "llm-as-judge", "rubric": rubric, "judge": "evil:model",
-            "system": "pass", "votes": 99, "maxTokens": 1});
-        let mut stage = Stage::plain(&json!([eval("x", &input, &expected)]), &[]);
+        let wishes = json!({"judge": "evil:model", "system": "pass", "votes": 99, "maxTokens": 1});
+        let expected = json!({"type": "llm-as-judge", "rubric": rubric, "_meta": wishes});
+        let mut shipped = eval("x", &input, &expected);
+        shipped["llmJudge"] = wishes;
+        let mut stage = Stage::plain(&json!([shipped]), &[]);
         stage.judge = JUDGE;
         let ran = stage.run().await;
         ran.assert("x", "failed", Some(Blame::Server));

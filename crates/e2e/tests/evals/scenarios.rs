@@ -101,3 +101,19 @@ async fn e33_tokens_end_a_scenario() {
     stage.limits.max_tokens = Some(10);
     stage.run().await.assert("x", "timed out", None);
 }
+
+#[tokio::test]
+async fn a_model_that_says_and_calls_nothing_fails_before_a_judge_is_asked() {
+    let evals = json!([
+        eval("plays", &asks("scenario", "go"), &rubric("there is [go]")),
+        eval("picks", &asks("invocation", "go"), &rubric("there is [go]")),
+    ]);
+    let mut stage = Stage::plain(&evals, &[]);
+    stage.model = "  - reply: {text: ''}\n";
+    stage.judge = JUDGE;
+    let ran = stage.run().await;
+    for id in ["plays", "picks"] {
+        ran.assert(id, "failed", Some(Blame::Agent));
+        assert!(ran.asked(id, Purpose::Judge).is_empty(), "{id}");
+    }
+}

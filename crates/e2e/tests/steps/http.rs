@@ -107,7 +107,7 @@ fn matching(pattern: &str) -> Content {
 async fn the_response_is_what_is_expected_or_not() {
     let server = Server::start("X: y");
     let mut stage = Stage::new();
-    // Without an expectation any response will do.
+    // Around the agent's work, without an expectation any response will do.
     passes(&stage.setup(action(get(&server, "/nothing"))).await);
     let check = |path: &str, status, content| {
         action(Http {
@@ -150,6 +150,34 @@ async fn the_response_is_what_is_expected_or_not() {
         .verify(check("/text", None, Some(equals("id", &json!(7)))))
         .await;
     fails(&wrong, Blame::Agent, "it is no JSON: `pong`");
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_verification_that_names_no_status_wants_success() {
+    let server = Server::start("Location: http://127.0.0.1:1/");
+    let mut stage = Stage::new();
+    passes(&stage.verify(action(get(&server, "/note"))).await);
+    let none = Http {
+        content: Some(matching("no such")),
+        ..get(&server, "/nothing")
+    };
+    for http in [get(&server, "/nothing"), none] {
+        let wrong = stage.verify(action(http)).await;
+        let says = "the status should be 2xx, and is 404 Not Found: `no such thing`";
+        fails(&wrong, Blame::Agent, says);
+    }
+    let wrong = stage.verify(action(get(&server, "/away"))).await;
+    fails(
+        &wrong,
+        Blame::Agent,
+        "the status should be 2xx, and is 302 Found",
+    );
+    let wanted = Http {
+        status: Some(404),
+        ..get(&server, "/nothing")
+    };
+    passes(&stage.verify(action(wanted)).await);
     stage.close().await;
 }
 

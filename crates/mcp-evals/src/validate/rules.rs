@@ -3,6 +3,7 @@
 use crate::eval::{Eval, GradingType};
 use crate::expected::{ExactMatch, Expected};
 use crate::input::Input;
+use crate::keys::deciding_unknown;
 use crate::list::{Broken, Listed};
 use crate::message::Content;
 
@@ -39,6 +40,11 @@ fn check_eval(eval: &Eval, about: &mut About<'_>) {
     }
     if let GradingType::Other(name) = &eval.grading_type {
         return skip("/gradingType", &format!("grading type `{name}`"), about);
+    }
+    for path in deciding_unknown(eval) {
+        let key = path.rsplit('/').next().unwrap_or_default();
+        let text = format!("the key `{key}` is not known, and may change what is tested");
+        about.add(&path, Severity::Skip, Rule::UnknownKey, text);
     }
     check_messages(&eval.input, about);
     if eval.expected.kind() != eval.grading_type.as_str() {

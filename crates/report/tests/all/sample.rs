@@ -170,6 +170,7 @@ fn planned(cases: Vec<PlannedCase>, agents: &[&str]) -> What {
         agent_settings: BTreeMap::new(),
         asked: proctor_core::event::PlannedOptions::default(),
         config: None,
+        warnings: Vec::new(),
     })
 }
 

@@ -1,9 +1,10 @@
 //! HTTP requests, and what is expected of the response.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use proctor_core::duration;
-use proctor_core::event::Blame;
+use proctor_core::event::{Blame, Phase};
 use proctor_core::suite::step::content::{Expected, Found};
 use proctor_core::suite::step::values::FillError;
 use proctor_core::suite::step::{Http, HttpBody};
@@ -34,6 +35,32 @@ enum RequestError {
     Method(String),
 }
 
+/// The status that a response must have.
+#[derive(Debug, Clone, Copy)]
+enum Status {
+    Exactly(u16),
+    /// Any that means success.
+    Success,
+}
+
+impl Status {
+    fn holds(self, found: StatusCode) -> bool {
+        match self {
+            Self::Exactly(status) => found.as_u16() == status,
+            Self::Success => found.is_success(),
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exactly(status) => status.fmt(f),
+            Self::Success => f.write_str("2xx"),
+        }
+    }
+}
+
 /// A response, as far as it was taken in.
 struct Response {
     status: StatusCode,
@@ -43,7 +70,7 @@ struct Response {
 }
 
 impl Steps {
-    pub(super) async fn make_request(&mut self, http: &Http) -> Done {
+    pub(super) async fn make_request(&mut self, http: &Http, phase: Phase) -> Done {
         let prepared = self.request(http).and_then(|request| {
             let content = http.content.as_ref();
             let expected = content.map(|content| content.expected(&self.values));
@@ -71,7 +98,13 @@ impl Steps {
                 return Done::new(Verdict::fail(reason));
             }
         };
-        self.judge_response(http.status, expected.as_ref(), &response)
+        let status = match (http.status, phase) {
+            (Some(status), _) => Some(Status::Exactly(status)),
+            // An error page proves nothing, whatever is in it.
+            (None, Phase::Grade) => Some(Status::Success),
+            (None, _) => None,
+        };
+        self.judge_response(status, expected.as_ref(), &response)
     }
 
     fn request(&self, http: &Http) -> Result<Request, RequestError> {
@@ -114,14 +147,14 @@ impl Steps {
 
     fn judge_response(
         &self,
-        status: Option<u16>,
+        status: Option<Status>,
         expected: Option<&Expected>,
         response: &Response,
     ) -> Done {
         let text = String::from_utf8_lossy(&response.body);
         let mut failures = Vec::new();
         if let Some(wanted) = status
-            && wanted != response.status.as_u16()
+            && !wanted.holds(response.status)
         {
             failures.push(self.wrong_status(wanted, response));
         }
@@ -154,7 +187,7 @@ impl Steps {
         }
     }
 
-    fn wrong_status(&self, wanted: u16, response: &Response) -> String {
+    fn wrong_status(&self, wanted: Status, response: &Response) -> String {
         let status = response.status;
         let said = match response.headers.get(LOCATION) {
             Some(to) if status.is_redirection() => {

@@ -4,6 +4,7 @@ use proctor_core::event::{
     Actor, Blame, Body, CheckId, Graded, Phase, Purpose, StepEnded, TrialEnded, What,
 };
 use proctor_core::fold::FoldOptions;
+use proctor_core::printable::is_hidden;
 use proctor_core::suite::Step;
 use proctor_core::suite::step::{Action, Judgement};
 use proctor_core::transcript::{Answer, Transcript};
@@ -67,6 +68,21 @@ fn whose(transcript: &Transcript) -> Blame {
     }
 }
 
+/// Why an agent fails that neither said nor did anything: it keeps every rule that only forbids, and
+/// has done no work that could be graded.
+pub(super) const SILENT: &str = "the agent gave no answer and called nothing";
+
+/// Whether nobody could read anything in a text.
+pub(super) fn says_nothing(text: &str) -> bool {
+    text.chars().all(|c| c.is_whitespace() || is_hidden(c))
+}
+
+fn did_nothing(transcript: &Transcript) -> bool {
+    transcript.calls.is_empty()
+        && transcript.unread.is_empty()
+        && transcript.skills.as_ref().is_none_or(Vec::is_empty)
+}
+
 impl Trial {
     /// Evaluates everything that must hold.
     pub(super) async fn grade(&self, steps: &mut Steps, answer: &str) -> TrialEnded {
@@ -76,6 +92,9 @@ impl Trial {
         };
         let mut grades = Grades::default();
         self.check(&transcript, &mut grades);
+        if says_nothing(answer) && did_nothing(&transcript) {
+            return failed(Blame::Agent, SILENT);
+        }
         self.verify(steps, &transcript, &mut grades).await;
         // The judge is asked only about what nothing else decides.
         if grades.failed.is_empty()
@@ -199,6 +218,11 @@ impl Trial {
         let reference = steps
             .fill(template)
             .map_err(|error| errored(Blame::Suite, error.to_string()))?;
+        if says_nothing(&reference) {
+            let reason =
+                "the judge has nothing to look for: the criterion is empty once it is filled in";
+            return Err(errored(Blame::Suite, reason));
+        }
         let criterion = match judgement {
             Judgement::Contains(_) => Criterion::Contains(reference),
             Judgement::Exact(_) => Criterion::Exact(reference),

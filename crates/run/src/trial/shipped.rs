@@ -7,14 +7,14 @@ use mcp_evals::matching::{self, match_content, match_invocation};
 use mcp_evals::{ExactMatch, Expected, Input};
 use proctor_core::event::{Blame, Body, CheckId, Graded, Phase, Purpose, TrialEnded, What};
 use proctor_core::hint::listed;
-use proctor_core::model::{Arguments, Request, ToolCall, Turn};
+use proctor_core::model::{Arguments, Message, Request, ToolCall, Turn};
 use proctor_core::suite::ShippedEval;
 use proctor_core::transcript::{Answer, Transcript};
 use proctor_core::verdict::Verdict;
 use serde_json::{Map, Value};
 
 use super::ending::{cancelled, errored, failed, timed_out};
-use super::grading::Grades;
+use super::grading::{Grades, SILENT, says_nothing};
 use super::{Trial, close, unanswered};
 use crate::agent::{Driven, LoopLimits, Task, Toolbox, drive};
 use crate::client::{CallError, Caps, Era};
@@ -34,6 +34,8 @@ struct Done {
     calls: Vec<(String, Map<String, Value>)>,
     /// The tools of calls that can't be made, as their arguments are not JSON.
     broken: Vec<String>,
+    /// Whether a model was asked, and neither said nor called anything.
+    is_silent: bool,
     /// What the judge should know besides.
     note: Option<String>,
 }
@@ -119,6 +121,7 @@ impl Trial {
                 answer: String::new(),
                 calls: Vec::new(),
                 broken: Vec::new(),
+                is_silent: false,
                 note: None,
             }),
             Err(error @ CallError::TooLarge { .. }) => {
@@ -174,6 +177,7 @@ impl Trial {
         }
         Ok(Done {
             prompt,
+            is_silent: says_nothing(&answer),
             answer,
             calls,
             broken,
@@ -214,13 +218,20 @@ impl Trial {
             Driven::Lost(lost) => return Err(failed(Blame::Server, lost.to_string())),
             Driven::Unanswered(error) => return Err(unanswered(&error)),
         };
-        let answer = conversation::text(&messages[before..]);
+        let said = &messages[before..];
+        let is_empty = |message: &Message| match message {
+            Message::Assistant(turn) => says_nothing(&conversation::turn_text(turn)),
+            _ => true,
+        };
+        let is_silent = said.iter().all(is_empty);
+        let answer = conversation::text(said);
         self.answered(&answer);
         Ok(Done {
             prompt,
             answer,
             calls: Vec::new(),
             broken: Vec::new(),
+            is_silent,
             note,
         })
     }
@@ -341,6 +352,16 @@ impl Trial {
         done: &Done,
         transcript: &Transcript,
     ) -> Result<Graded, TrialEnded> {
+        if done.is_silent {
+            // What only forbids something holds of silence, and a judge might say so.
+            return Ok(Graded {
+                check: "llm-as-judge".to_owned(),
+                details: Vec::new(),
+                verdict: Verdict::fail(SILENT),
+                evidence: Vec::new(),
+                notes: Vec::new(),
+            });
+        }
         let redact = |text: &str| self.context.redactor.text(text).into_owned();
         let answer = match &done.note {
             Some(note) => format!("{}\n\n[{note}]", redact(&done.answer)),

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use proctor_core::event::{
-    PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions, RunPlanned,
+    PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions, PlannedWarning,
+    RunPlanned,
 };
 use proctor_core::hint::listed;
 use proctor_core::plan::{Plan, PlanOptions};
@@ -67,8 +68,9 @@ pub(super) fn prepare(args: &CheckArgs) -> anyhow::Result<Result<Prepared, Exit>
         None => asked_for(args, replayed.as_ref().map(|planned| &planned.asked))?,
     };
     let mcp_config = mcp_config(args, earlier.as_ref().or(replayed.as_ref()));
-    let mut suite = match load_suite(args, &file, mcp_config.as_deref(), &asked, &env)? {
-        Ok(suite) => suite,
+    let (mut suite, warnings) = match load_suite(args, &file, mcp_config.as_deref(), &asked, &env)?
+    {
+        Ok(loaded) => loaded,
         Err(exit) => return Ok(Err(exit)),
     };
     if let Err(exit) = stand_in(&asked, &mut suite)? {
@@ -80,7 +82,7 @@ pub(super) fn prepare(args: &CheckArgs) -> anyhow::Result<Result<Prepared, Exit>
         Err(exit) => return Ok(Err(exit)),
     };
     refuse_programs_for_models_work(&suite)?;
-    let (planned, trials) = match earlier {
+    let (mut planned, trials) = match earlier {
         Some(earlier) => plan_again(&suite, earlier)?,
         None => match plan(
             &suite,
@@ -94,6 +96,7 @@ pub(super) fn prepare(args: &CheckArgs) -> anyhow::Result<Result<Prepared, Exit>
             None => return nothing_selected(&suite, args.run.output.output).map(Err),
         },
     };
+    planned.warnings = warnings;
     let context = match context(&args.run, &asked, suite, &trials, env)? {
         Ok(context) => context,
         Err(exit) => return Ok(Err(exit)),
@@ -182,7 +185,7 @@ fn load_suite(
     mcp_config: Option<&Path>,
     asked: &PlannedOptions,
     env: &Environment,
-) -> anyhow::Result<Result<Suite, Exit>> {
+) -> anyhow::Result<Result<(Suite, Vec<PlannedWarning>), Exit>> {
     let roots = args.loading.source_roots();
     let inputs = Inputs {
         env,
@@ -196,9 +199,15 @@ fn load_suite(
     problems.promote(Code::UnsetVariable);
     // Such a task ends in an error of its own, and the others are run.
     problems.demote(Code::UnmetRequirement);
+    if asked.strict {
+        problems.promote(Code::UnknownKey);
+    }
     output::message(&drawn(&problems))?;
     match loaded {
-        Some(suite) if !problems.has_errors() => Ok(Ok(suite)),
+        Some(suite) if !problems.has_errors() => Ok(Ok((
+            suite,
+            problems.iter().map(PlannedWarning::from).collect(),
+        ))),
         _ => {
             say(&format!("{}: {}", file.display(), tally(&problems)))?;
             Ok(Err(Exit::Usage))
@@ -355,6 +364,7 @@ pub(in crate::commands) fn plan(
         agent_settings: agent_settings(suite, &redactor)?,
         asked: asked.clone(),
         config: Some(config::config(suite, options, workers)),
+        warnings: Vec::new(),
     };
     Ok(Some((planned, trials)))
 }

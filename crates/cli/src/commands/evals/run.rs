@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use mcp_evals::{Listed, validate_with_tools};
+use mcp_evals::{Listed, validate, validate_with_tools};
 use proctor_core::evals::file::EvalsFile;
 use proctor_core::event::PlannedOptions;
 use proctor_core::hint::listed;
@@ -102,10 +102,13 @@ fn own_evals(
     }
     let mut problems = Problems::default();
     let file = EvalsFile::load(path, &mut problems);
+    if let Some(file) = &file {
+        file.tell_unknown_keys(&validate(&file.evals), &mut problems);
+    }
     output::message(&drawn(&problems))?;
     Ok(match file {
-        Some(file) => Ok(Some(file.evals)),
-        None => Err(Exit::Usage),
+        Some(file) if !problems.has_errors() => Ok(Some(file.evals)),
+        _ => Err(Exit::Usage),
     })
 }
 

@@ -25,7 +25,7 @@ pub(super) fn run(args: &EvalsValidateArgs) -> anyhow::Result<Exit> {
     };
     if !args.server.are_given() {
         let report = validate(&file.evals);
-        file.tell(&report, &mut problems);
+        file.tell_author(&report, &mut problems);
         return show(args, Some((&file.evals, &report)), problems);
     }
     visit(&args.server, async |visit| {
@@ -35,7 +35,8 @@ pub(super) fn run(args: &EvalsValidateArgs) -> anyhow::Result<Exit> {
         };
         let tools: Vec<_> = offers.into_iter().flat_map(|offer| offer.tools).collect();
         let report = validate_with_tools(&file.evals, &tools);
-        file.tell(&report, &mut problems);
+        file.tell_author(&report, &mut problems);
+        file.check_arguments(&tools, &mut problems);
         let exit = show(args, Some((&file.evals, &report)), problems)?;
         Ok(Done { exit, reason: None })
     })
@@ -95,7 +96,7 @@ fn describe(path: &Path, evals: &[Listed], report: &Report) -> String {
         .collect();
     skipped.dedup();
     if !skipped.is_empty() {
-        line.push_str(&format!(", {} of a type that is not known", skipped.len()));
+        line.push_str(&format!(", {} that clients skip", skipped.len()));
     }
     line.push('\n');
     line

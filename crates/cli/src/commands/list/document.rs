@@ -2,12 +2,13 @@
 
 use proctor_core::check::Check;
 use proctor_core::plan::{Plan, PlannedCase};
+use proctor_core::problem::Problems;
 use proctor_core::suite::agent::AgentKind;
 use proctor_core::suite::server::Transport;
 use proctor_core::suite::{Agent, JudgeModel, Server, Step, Suite};
 use serde_json::{Value, json};
 
-pub(super) fn render(suite: &Suite, plan: &Plan<'_>) -> Value {
+pub(super) fn render(suite: &Suite, plan: &Plan<'_>, problems: &Problems) -> Value {
     json!({
         "suite": suite.name,
         "path": suite.path,
@@ -31,6 +32,7 @@ pub(super) fn render(suite: &Suite, plan: &Plan<'_>) -> Value {
             "repo": source.repo,
             "ref": source.reference,
         })).collect::<Vec<_>>(),
+        "problems": problems.iter().collect::<Vec<_>>(),
         "totals": {"cases": plan.cases.len(), "trials": plan.trials()},
     })
 }

@@ -74,7 +74,7 @@ fn e36_a_valid_file_may_have_warnings_unless_it_must_not() {
         assert_eq!(output.code, Some(2), "{output}");
         assert!(output.stdout.contains(expected), "{output}");
     }
-    assert_eq!(validate("[]", &[]).code, Some(0));
+    assert_eq!(validate("[]", &[]).code, Some(2));
     let folder = tempfile::tempdir().unwrap();
     write_files(folder.path(), &[("evals.yaml", "evals: []")]);
     let output = proctor(["validate", "evals.yaml"])
@@ -85,6 +85,94 @@ fn e36_a_valid_file_may_have_warnings_unless_it_must_not() {
         output.stdout.contains("hint: `proctor evals validate`"),
         "{output}"
     );
+}
+
+const MISTYPED: &str = r"evals:
+  - id: calls
+    name: Calls
+    descripton: Typo
+    gradingType: exact-match
+    input: {type: invocation, messages: [{role: user, content: {type: text, text: Go}}], maxTurns: 3}
+    expected: {type: exact-match, toolName: add, argument: {a: 1}}
+  - id: judged
+    name: Judged
+    gradingType: llm-as-judge
+    grading: {threshold: 0.9}
+    input: {type: scenario, messages: [{role: user, content: {type: text, text: Go}}]}
+    expected: {type: llm-as-judge, rubric: is good, _meta: {a: 1}, rubrics: [x]}
+  - id: word
+    name: Word
+    gradingType: exact-match
+    input: {type: executoin, toolName: add, arguments: {}}
+    expected: {type: exact-match, content: []}
+  - id: grade
+    name: Grade
+    gradingType: exact_match
+    input: {type: execution, toolName: add, arguments: {}}
+    expected: {type: exact_match, content: []}
+";
+
+#[test]
+fn e36_unknown_keys_and_wrong_words_are_named_with_what_was_meant() {
+    insta::assert_snapshot!(validate(MISTYPED, &[]).to_string());
+    let blank = MISTYPED.replace("content: {type: text, text: Go}", "content: []");
+    let output = validate(&blank, &[]);
+    assert!(
+        output
+            .stdout
+            .contains("the list is empty, so the message says nothing"),
+        "{output}"
+    );
+    for text in ["evals: []", "[]"] {
+        let output = validate(text, &[]);
+        assert_eq!(output.code, Some(2), "{output}");
+        assert!(
+            output.stdout.contains("the list of evals is empty"),
+            "{output}"
+        );
+    }
+}
+
+#[test]
+fn e36_with_a_server_arguments_are_checked_against_the_schemas_of_its_tools() {
+    let schema = json!({
+        "type": "object", "required": ["a", "b"],
+        "properties": {"a": {"type": "number"}, "b": {"type": "number"}},
+    });
+    let annotations = json!({"readOnlyHint": true});
+    let tools = json!([{"name": "add", "inputSchema": schema, "annotations": annotations}]);
+    let canned = Canned::new(&json!({"tools": {}}), &tools, &json!([]));
+    let execution = |id: &str, arguments: Value| {
+        let mut eval = super::canned::execution(id, "add");
+        eval["input"]["arguments"] = arguments;
+        eval
+    };
+    let mut invocation = execution("expects", json!({}));
+    invocation["input"] = json!({"type": "invocation", "messages": [{"role": "user", "content": {"type": "text", "text": "Go"}}]});
+    invocation["expected"] =
+        json!({"type": "exact-match", "toolName": "add", "arguments": {"a": "2"}});
+    let run = |evals: Value| {
+        write_files(canned.folder(), &[("evals.json", &evals.to_string())]);
+        canned.run(&["evals", "validate", "evals.json"])
+    };
+    let fitting = run(json!([execution("fits", json!({"a": 1, "b": 2}))]));
+    assert!(fitting.stdout.ends_with("no problems\n"), "{fitting}");
+    let warned = run(json!([execution("lacks", json!({"a": 1, "bb": 2}))]));
+    assert_eq!(warned.code, Some(0), "{warned}");
+    for expected in [
+        "eval `lacks`, `/input/arguments/bb`: `add` has no argument `bb`",
+        "did you mean `b`?",
+        "eval `lacks`, `/input/arguments`: does not fit the schema of `add`: \"b\" is a required property",
+    ] {
+        assert!(warned.stdout.contains(expected), "{warned}");
+    }
+    let refused = run(json!([invocation]));
+    assert_eq!(refused.code, Some(2), "{refused}");
+    let expected =
+        "error: eval `expects`, `/expected/arguments/a`: does not fit the schema of `add`";
+    assert!(refused.stdout.contains(expected), "{refused}");
+    assert!(!refused.stdout.contains("required"), "{refused}");
+    assert_eq!(canned.asked("tools/call"), [Value::Null; 0]);
 }
 
 #[test]

@@ -119,6 +119,16 @@ proptest! {
     }
 
     #[test]
+    fn what_can_never_match_does_not(
+        written in any_matcher(),
+        value in prop::option::of(any_value()),
+    ) {
+        if let Ok(matcher) = Matcher::compile(&written) {
+            prop_assert!(!accepts(&matcher, value.as_ref()) || matcher.can_match());
+        }
+    }
+
+    #[test]
     fn what_cannot_match_an_object_does_not(
         written in any_matcher(),
         members in prop::collection::btree_map("[a-c]", any_value(), 0..3),
@@ -126,6 +136,7 @@ proptest! {
         if let Ok(matcher) = Matcher::compile(&written) {
             let accepted = accepts(&matcher, Some(&json!(members)));
             prop_assert!(!accepted || matcher.can_match_object());
+            prop_assert!(accepted || !matcher.matches_every_object());
         }
     }
 }

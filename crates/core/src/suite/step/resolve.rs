@@ -4,19 +4,23 @@
 //! since a template may only refer to a step before it.
 
 mod templates;
+mod vacuous;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use self::vacuous::{ScriptText, is_only_the_answer};
 use super::{
-    Action, Content, Field, Http, HttpBody, Judgement, Script, ScriptSource, Step, ToolStep,
+    Action, Content, Field, Http, HttpBody, Judgement, PatternTemplate, Script, ScriptSource, Step,
+    ToolStep,
 };
 use crate::decode::{Context, Decode, Text};
 use crate::document::{Data, Node};
-use crate::hint::nearest_hint;
+use crate::hint::{nearest, nearest_hint};
+use crate::pattern::Pattern;
 use crate::problem::{Code, Located, Problem, Span};
-use crate::suite::files::{Origin, neighbour_hint};
+use crate::suite::files::{self, Origin, neighbour_hint};
 use crate::suite::step_file::{
     ContentFile, FieldFile, HttpFile, JudgeStepFile, ScriptFile, ServerToolFile, StepBody, StepFile,
 };
@@ -174,6 +178,9 @@ impl OneStep<'_> {
             }
             (None, None) => return None,
         };
+        let span = file.inline.as_ref().map(|text| text.span);
+        let span = span.or(file.file.as_ref().map(|path| path.span));
+        self.can_fail(&source, span.unwrap_or_default())?;
         let message = "a script that may fail verifies nothing";
         let span = file
             .continue_on_error
@@ -199,6 +206,37 @@ impl OneStep<'_> {
             return None;
         }
         Some(ScriptSource::Inline(text.value.0.clone()))
+    }
+
+    /// Reports a verification whose script can't fail. One that says so in plain words is left out.
+    fn can_fail(&self, source: &ScriptSource, span: Span) -> Option<()> {
+        if self.phase != Phase::Verify {
+            return Some(());
+        }
+        let text = match source {
+            ScriptSource::Inline(text) => text.clone(),
+            ScriptSource::File(path) => match files::read(path) {
+                Ok(source) => source.text().to_owned(),
+                // What is not a text may still be a program.
+                Err(_) => return Some(()),
+            },
+        };
+        let problem = match ScriptText::of(&text) {
+            ScriptText::Acts => return Some(()),
+            ScriptText::OnlyComments => {
+                let message = "the script holds only comments, so it can't fail";
+                Problem::error(Code::Vacuous, message)
+            }
+            ScriptText::AlwaysPasses => {
+                let message = "the script always passes, so it is left out of the verification";
+                Problem::warning(Code::Vacuous, message)
+            }
+        };
+        self.report(
+            span,
+            problem.hint("let it exit with another code than 0 if the task failed"),
+        );
+        None
     }
 
     /// Warns of a verification that can't fail.
@@ -233,12 +271,6 @@ impl OneStep<'_> {
         let headers = self.templates(&file.headers);
         let expected = file.expect.as_ref().and_then(|e| e.body.as_ref());
         let content = expected.map(|content| self.content(content));
-        let asks = content
-            .as_ref()
-            .is_some_and(|c| c.pattern.is_some() || !c.fields.is_empty());
-        let asks = asks || file.expect.as_ref().is_some_and(|e| e.status.is_some());
-        let message = "the step expects nothing of the response, so any response passes";
-        self.warn_of_vacuous(!asks, file.url.span, message);
         if let Some(literal) = url.as_ref().and_then(Template::as_literal)
             && !literal.starts_with("http://")
             && !literal.starts_with("https://")
@@ -304,7 +336,14 @@ impl OneStep<'_> {
             self.report(text.span, Problem::error(Code::Vacuous, message));
             return None;
         }
-        self.template(&text.value.0, text.span)
+        let criterion = self.template(&text.value.0, text.span)?;
+        if is_only_the_answer(&criterion) {
+            let message = "the answer always holds what it holds, so the judge can't fail it";
+            let problem = Problem::error(Code::Vacuous, message);
+            let hint = "write what the answer must say; the judge is shown the answer by itself";
+            self.report(text.span, problem.hint(hint));
+        }
+        Some(criterion)
     }
 
     fn aliased(&self, alias: &str, operation: &str, value: &Node, span: Span) -> Option<Action> {
@@ -313,7 +352,8 @@ impl OneStep<'_> {
                 let file = if value.is_null() {
                     None
                 } else {
-                    Some(ServerToolFile::decode(value, self.scope.cx)?)
+                    self.direct_arguments(operation, value)?;
+                    Some(self.tool_file(value)?)
                 };
                 let written = file.as_ref().and_then(|f| f.args.as_ref());
                 if let Some(args) = written
@@ -331,7 +371,7 @@ impl OneStep<'_> {
                         Some(args) => self.value(&args.value)?,
                         None => TemplateValue::Object(Vec::new()),
                     },
-                    is_error: expect.and_then(|e| e.is_error),
+                    is_error: expect.and_then(|e| *e.is_error),
                     content: content.map(|content| self.content(content)),
                 }))
             }
@@ -351,10 +391,55 @@ impl OneStep<'_> {
         }
     }
 
+    fn tool_file(&self, value: &Node) -> Option<ServerToolFile> {
+        let cx = self.scope.cx;
+        let decode = || ServerToolFile::decode(value, cx);
+        if self.phase == Phase::Verify {
+            cx.deciding(decode)
+        } else {
+            decode()
+        }
+    }
+
+    /// Refuses arguments that stand where `args` belongs: the tool would be called without them.
+    fn direct_arguments(&self, tool: &str, value: &Node) -> Option<()> {
+        let Data::Mapping(entries) = &value.data else {
+            return Some(());
+        };
+        let is_stray = |key: &str| !ServerToolFile::KEYS.contains(&key);
+        let mut found = Some(());
+        for entry in entries.iter().filter(|entry| is_stray(&entry.key)) {
+            let key = &entry.key;
+            let message =
+                format!("unknown key `{key}`: the arguments of `{tool}` go under `args:`");
+            let hint = match nearest(key, ServerToolFile::KEYS.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("write `args: {{{key}: …}}`"),
+            };
+            let problem = Problem::error(Code::UnknownKey, message);
+            self.report(entry.key_span, problem.hint(hint));
+            found = None;
+        }
+        found
+    }
+
     fn content(&self, file: &ContentFile) -> Content {
+        let pattern = self.pattern(file.pattern.as_ref());
+        if let (Some(written), Some(PatternTemplate(template))) = (file.pattern.as_ref(), &pattern)
+            && let Some(Ok(literal)) = template.as_literal().map(Pattern::compile)
+            && literal.matches_every_text()
+        {
+            let message = format!("every text matches `{}`", written.value);
+            let problem = Problem::error(Code::Vacuous, message);
+            self.report(
+                written.span,
+                problem.hint("use `.+` for any text but an empty one"),
+            );
+        }
+        let fields = file.fields.as_ref().map_or(&[][..], |fields| &fields.0);
         Content {
-            pattern: self.pattern(file.pattern.as_ref()),
-            fields: file.fields.iter().map(|field| self.field(field)).collect(),
+            pattern,
+            fields: fields.iter().map(|field| self.field(field)).collect(),
         }
     }
 
@@ -376,9 +461,9 @@ impl OneStep<'_> {
         Field {
             path: self.field_path(&file.path),
             equals: file.equals.as_ref().and_then(|value| self.value(value)),
-            kind: file.kind,
+            kind: *file.kind,
             pattern: self.pattern(file.pattern.as_ref()),
-            exists: file.exists,
+            exists: *file.exists,
         }
     }
 

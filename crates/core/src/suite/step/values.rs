@@ -68,6 +68,9 @@ pub enum FillError {
         /// What may have been meant.
         hint: Option<String>,
     },
+    /// A pattern that matches anything once it is filled in.
+    #[error("every text matches the pattern `{0}`, now that its templates are filled in")]
+    EveryText(String),
     /// A pattern that is none once it is filled in.
     #[error("`{pattern}` is not a regular expression: {source}")]
     Pattern {
@@ -110,7 +113,11 @@ impl Values {
     /// A pattern, in which what templates stand for is literal text.
     pub fn fill_pattern(&self, pattern: &PatternTemplate) -> Result<Pattern, FillError> {
         let pattern = self.fill_with(&pattern.0, &|value| Pattern::escape(&value))?;
-        Pattern::compile(&pattern).map_err(|source| FillError::Pattern { pattern, source })
+        match Pattern::compile(&pattern) {
+            Ok(compiled) if compiled.matches_every_text() => Err(FillError::EveryText(pattern)),
+            Ok(compiled) => Ok(compiled),
+            Err(source) => Err(FillError::Pattern { pattern, source }),
+        }
     }
 
     fn fill_with(
@@ -247,6 +254,14 @@ mod tests {
         let pattern = values().fill_pattern(&pattern).unwrap();
         assert!(pattern.is_match("a+b!"));
         assert!(!pattern.is_match("aab"));
+
+        let empty = Values {
+            agent_output: Some(String::new()),
+            ..values()
+        };
+        let pattern = PatternTemplate(template("{agent.output}"));
+        let error = empty.fill_pattern(&pattern).unwrap_err();
+        assert!(error.to_string().starts_with("every text matches"));
 
         let broken = PatternTemplate(template("({agent.output}"));
         let error = values().fill_pattern(&broken).unwrap_err();

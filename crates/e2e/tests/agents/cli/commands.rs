@@ -146,3 +146,32 @@ fn a_prompt_that_no_command_line_can_take_is_refused() {
     let seen = run(suite.check(&[]), &std::env::var("PATH").unwrap());
     expect(&seen, Outcome::Errored, Some(Blame::Suite), "200000 bytes");
 }
+
+#[test]
+fn an_agent_that_lists_tools_and_neither_says_nor_calls_anything_fails() {
+    let suite = by_command(&json!({
+        "argTemplateMcpServer": "{{ .File }}",
+        "runPrompt": "python3 agent.py {{ .McpServerFileArgs }} {{ .Prompt }}",
+    }));
+    let script = suite.path("agent.py").display().to_string();
+    let lists = AGENT
+        .lines()
+        .filter(|line| !line.contains("tools/call") && !line.starts_with("print("))
+        .collect::<Vec<_>>()
+        .join("\n");
+    let agent = json!({
+        "kind": "Agent",
+        "metadata": {"name": "any-command"},
+        "commands": {
+            "argTemplateMcpServer": "{{ .File }}",
+            "runPrompt": format!("python3 {script} {{{{ .McpServerFileArgs }}}} \"{{{{ .Prompt }}}}\""),
+        },
+    });
+    suite.write("agent.yaml", &agent.to_string());
+    suite.write("agent.py", &lists);
+    let forbids = json!({"toolsNotUsed": [{"server": "ev", "tool": "fail"}], "maxToolCalls": 5});
+    let named = json!({"type": "file", "path": "agent.yaml"});
+    suite.eval(&json!({"agent": named}), &json!({"assertions": forbids}));
+    let seen = run(suite.check(&[]), &std::env::var("PATH").unwrap());
+    expect(&seen, Outcome::Failed, Some(Blame::Agent), "gave no answer");
+}

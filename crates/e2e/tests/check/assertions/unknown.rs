@@ -55,7 +55,8 @@ fn arguments_beyond_what_checks_read_are_unknown() {
     let mut every = calls("contains", std::slice::from_ref(&entry));
     every["toolsUsed"] = json!([entry]);
     every["requireAny"] = json!([entry]);
-    every["toolsNotUsed"] = json!([entry]);
+    let other = tool("echo", json!({"arguments": {"text": {"$match": "^b"}}}));
+    every["toolsNotUsed"] = json!([other]);
     every["noDuplicateCalls"] = json!(true);
     let left_out = "bytes) had to be left out: all calls together are more than is read at once";
     all(&[row("much", every, left_out)], 3, "errored", "unknown");
@@ -64,10 +65,10 @@ fn arguments_beyond_what_checks_read_are_unknown() {
 #[test]
 fn a_failure_is_one_whatever_else_is_unknown() {
     let unknown = tool("big", json!({"isError": false}));
-    let both = json!({"toolsUsed": [unknown], "maxToolCalls": 0});
+    let both = json!({"toolsUsed": [unknown], "minToolCalls": 9});
     let (seen, trials) = run(&[row("huge", both, "")]);
     assert_eq!(seen.code, Some(1), "{}", seen.stderr);
     assert_eq!(trials[0]["proctor"]["outcome"], "failed");
     assert_eq!(told(&trials[0], "toolsUsed").0, "unknown");
-    assert_eq!(told(&trials[0], "maxToolCalls").0, "fail");
+    assert_eq!(told(&trials[0], "minToolCalls").0, "fail");
 }

@@ -1,0 +1,136 @@
+//! Keywords that JSON Schema does not have: a validator ignores them, so a mistyped one checks nothing.
+
+use serde_json::Value;
+
+use crate::hint::nearest_hint;
+use crate::matcher::{MatcherError, Step};
+
+/// Keywords whose value is a schema, or a list of schemas.
+const SCHEMAS: &[&str] = &[
+    "additionalItems",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "contains",
+    "contentSchema",
+    "else",
+    "if",
+    "items",
+    "not",
+    "oneOf",
+    "prefixItems",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
+
+/// Keywords whose value holds schemas by names that the user chooses.
+const TABLES: &[&str] = &[
+    "$defs",
+    "definitions",
+    "dependencies",
+    "dependentSchemas",
+    "patternProperties",
+    "properties",
+];
+
+/// All other keywords of drafts 4 to 2020-12.
+const OTHERS: &[&str] = &[
+    "$anchor",
+    "$comment",
+    "$dynamicAnchor",
+    "$dynamicRef",
+    "$id",
+    "$recursiveAnchor",
+    "$recursiveRef",
+    "$ref",
+    "$schema",
+    "$vocabulary",
+    "const",
+    "contentEncoding",
+    "contentMediaType",
+    "default",
+    "dependentRequired",
+    "deprecated",
+    "description",
+    "enum",
+    "examples",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "id",
+    "maxContains",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minContains",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "pattern",
+    "readOnly",
+    "required",
+    "title",
+    "type",
+    "uniqueItems",
+    "writeOnly",
+];
+
+/// The first keyword that no draft has. Those that start with `x-` are anybody's.
+pub(super) fn unknown(schema: &Value) -> Option<MatcherError> {
+    find(schema, &mut Vec::new())
+}
+
+fn find(schema: &Value, path: &mut Vec<Step>) -> Option<MatcherError> {
+    let Value::Object(keywords) = schema else {
+        return None;
+    };
+    keywords.iter().find_map(|(key, value)| {
+        let name = key.as_str();
+        path.push(Step::Key(key.clone()));
+        let found = if SCHEMAS.contains(&name) {
+            inside(value, path)
+        } else if TABLES.contains(&name) {
+            let mut entries = value.as_object().into_iter().flatten();
+            entries.find_map(|(key, schema)| below(Step::Key(key.clone()), schema, path))
+        } else if OTHERS.contains(&name) || name.starts_with("x-") {
+            None
+        } else {
+            Some(refused(name, path))
+        };
+        path.pop();
+        found
+    })
+}
+
+/// Looks at a schema, or at each of a list.
+fn inside(value: &Value, path: &mut Vec<Step>) -> Option<MatcherError> {
+    match value {
+        Value::Array(schemas) => {
+            let mut schemas = schemas.iter().enumerate();
+            schemas.find_map(|(index, schema)| below(Step::Index(index), schema, path))
+        }
+        schema => find(schema, path),
+    }
+}
+
+fn below(step: Step, schema: &Value, path: &mut Vec<Step>) -> Option<MatcherError> {
+    path.push(step);
+    let found = find(schema, path);
+    path.pop();
+    found
+}
+
+fn refused(name: &str, path: &[Step]) -> MatcherError {
+    let known = SCHEMAS.iter().chain(TABLES).chain(OTHERS).copied();
+    MatcherError {
+        path: path.to_vec(),
+        message: format!("`{name}` is not a keyword of JSON Schema"),
+        hint: nearest_hint(name, known)
+            .or_else(|| Some("keywords of your own start with `x-`".to_owned())),
+    }
+}
