@@ -411,4 +411,7 @@ pub enum FindingKind {
     Protocol,
     /// Somebody who tried to come in, and was turned away.
     Refused,
+    /// What the client sent is no message, or servers may read it in different ways. The server is not
+    /// to blame for it.
+    ClientMessage,
 }

@@ -4,6 +4,7 @@
 //! Everything that asks whether two values are the same asks here.
 
 mod decimal;
+mod decode;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,7 @@ use std::fmt::{self, Write as _};
 use serde_json::{Number, Value};
 
 use self::decimal::Decimal;
+pub use self::decode::{decode, has_lone_surrogate, spelled};
 
 /// How many characters of a value a message shows.
 const BRIEF_CHARS: usize = 120;
@@ -141,7 +143,7 @@ struct Bounded {
 
 impl fmt::Write for Bounded {
     fn write_str(&mut self, part: &str) -> fmt::Result {
-        for c in part.chars() {
+        for c in spelled(part).chars() {
             if self.chars == BRIEF_CHARS {
                 return Err(fmt::Error);
             }
