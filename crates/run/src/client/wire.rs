@@ -71,6 +71,7 @@ impl Wire<'_> {
             // A request that opens a connection can't be cancelled.
             cancellable: !["initialize", "server/discover"].contains(&method),
             timed_out: false,
+            answered: false,
         };
         match self.link.send(self.peer, message, &labels).await {
             Ok(exchange) => flight.exchange = exchange,
@@ -78,6 +79,7 @@ impl Wire<'_> {
         }
         let outcome = wait(waiting, patience).await;
         flight.timed_out = matches!(outcome, Err(WireError::TimedOut(_)));
+        flight.answered = matches!(outcome, Ok(_) | Err(WireError::Failed(_)));
         flight.cancellable &= flight.timed_out;
         outcome
     }
@@ -120,6 +122,7 @@ struct Flight<'a> {
     cancellable: bool,
     /// Whether the server took too long; else whoever asked has gone, or has what was asked for.
     timed_out: bool,
+    answered: bool,
 }
 
 impl Drop for Flight<'_> {
@@ -133,8 +136,8 @@ impl Drop for Flight<'_> {
             UNWANTED
         };
         // Closing the exchange is how the stateless era cancels.
-        if let Some(exchange) = &self.exchange {
-            exchange.abort();
+        if let Some(exchange) = self.exchange.take() {
+            wire.link.finish(wire.tap, exchange, self.answered);
         }
         let told = matches!(wire.link, Link::Http(_)) && wire.era == Era::Stateless;
         if self.cancellable && !told {
