@@ -18,7 +18,7 @@ pub(crate) fn result(text: &str) -> anyhow::Result<()> {
 pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
-    result(&text)
+    result(&proctor_core::json::spelled(&text))
 }
 
 /// Writes a message that is no result. Nothing depends on whether somebody reads it, and if not, there

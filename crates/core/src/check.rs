@@ -11,13 +11,14 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod totals;
+mod unread;
 mod usage;
 mod wording;
 
 use serde::{Deserialize, Serialize};
 
 pub use self::target::{NameMatcher, OrderEntry, OrderKind, SkillMatcher, Times, ToolMatcher};
-use crate::transcript::Transcript;
+use crate::transcript::{CallKind, Transcript, UnreadMessage};
 use crate::verdict::Verdict;
 
 /// One thing that must hold.
@@ -177,21 +178,54 @@ impl Check {
     /// Whether the check holds for a transcript.
     pub fn evaluate(&self, transcript: &Transcript) -> CheckResult {
         let result = self.evaluate_seen(transcript);
-        if transcript.unread.is_empty() {
-            return result;
-        }
         let open = match result.verdict {
             Verdict::Pass => self.suffers_from_calls(),
             Verdict::Fail { .. } => self.gains_from_calls(),
             Verdict::Unknown { .. } => false,
         };
-        if !open {
+        let unread = transcript.unread.iter();
+        let concerned: Vec<&UnreadMessage> = unread
+            .filter(|message| open && self.may_concern(message))
+            .collect();
+        if concerned.is_empty() {
             return result;
         }
-        CheckResult::unknown(
-            "a message of the agent could not be read, and may have been a call",
-            transcript.unread.clone(),
-        )
+        unread::doubt(&concerned)
+    }
+
+    /// Whether a message that may be a call may be one that the check is about.
+    fn may_concern(&self, message: &UnreadMessage) -> bool {
+        let names = |kind: CallKind, mut entries: std::slice::Iter<'_, NameMatcher>| {
+            entries.any(|entry| unread::may_match(message, kind, entry))
+        };
+        match self {
+            Self::ToolsUsed(entries)
+            | Self::RequireAny(entries)
+            | Self::ToolsNotUsed(entries)
+            | Self::Calls {
+                mode: CallsMode::Contains | CallsMode::InOrder,
+                list: entries,
+            } => entries
+                .iter()
+                .any(|entry| unread::may_match(message, CallKind::Tool, &entry.target)),
+            Self::MinToolCalls(_)
+            | Self::MaxToolCalls(_)
+            | Self::NoDuplicateCalls
+            | Self::Calls {
+                mode: CallsMode::Exact,
+                ..
+            } => unread::may_be(message, CallKind::Tool),
+            Self::ResourcesRead(entries) | Self::ResourcesNotRead(entries) => {
+                names(CallKind::Resource, entries.iter())
+            }
+            Self::PromptsUsed(entries) | Self::PromptsNotUsed(entries) => {
+                names(CallKind::Prompt, entries.iter())
+            }
+            Self::CallOrder(entries) => entries
+                .iter()
+                .any(|entry| unread::may_be_entry(message, entry)),
+            Self::SkillsLoaded(_) | Self::SkillsNotLoaded(_) => false,
+        }
     }
 
     /// Whether one more call could turn a failure into a pass.

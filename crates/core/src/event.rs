@@ -431,4 +431,7 @@ pub enum FindingKind {
     /// A number of tokens that no reply can have taken. It is about a model, not about a server: its
     /// connection is [`ConnectionId::NONE`].
     AbsurdUsage,
+    /// What the client sent is no message, or servers may read it in different ways. The server is not
+    /// to blame for it.
+    ClientMessage,
 }

@@ -20,11 +20,12 @@ use crate::event::{
     TrialEnded, TrialStarted, What, Wire,
 };
 use crate::record::{Blobs, RecordError, RunReader, Torn, TrialFile};
-use crate::transcript::Transcript;
+use crate::transcript::{Transcript, UnreadMessage};
 
 use self::calls::Calls;
 use self::findings::Findings;
 use self::pairing::{Cancelled, Found, Pairing};
+use crate::message::tolerant::Reading;
 use crate::message::{self, Id, Kind, Message, Unparsable};
 
 pub use self::text::Text;
@@ -109,7 +110,7 @@ pub struct Fold {
     calls: Calls,
     findings: Findings,
     work: WorkFold,
-    unread: Vec<u64>,
+    unread: Vec<UnreadMessage>,
 }
 
 /// Where a message stands in the record.
@@ -188,7 +189,14 @@ impl Fold {
         if let Body::Cut { bytes, .. } = frame.body {
             match frame.direction {
                 Direction::ToServer if self.counts(place.conn) => {
-                    self.unread.push(place.seq);
+                    let reason = format!("its {bytes} bytes had to be cut from the record");
+                    self.unread.push(UnreadMessage {
+                        seq: place.seq,
+                        server: self.server(place.conn).to_owned(),
+                        kind: None,
+                        name: None,
+                        reason,
+                    });
                 }
                 Direction::ToServer => {}
                 Direction::ToClient => self.pairing.cut(place, bytes),
@@ -198,6 +206,8 @@ impl Fold {
         let Some(bytes) = blobs.body_bytes(&frame.body)? else {
             return Ok(());
         };
+        let is_sent = frame.direction == Direction::ToServer;
+        let is_unclear = is_sent && self.unclear(place, &bytes);
         let parsed = message::each(&bytes, &mut |message| match frame.direction {
             Direction::ToServer => self.sent(place, message),
             Direction::ToClient => self.received(place, message),
@@ -216,9 +226,48 @@ impl Fold {
             } else {
                 FindingKind::Malformed
             };
-            self.findings.derived(place, kind, &reason);
+            match (is_sent, is_unclear) {
+                (false, _) => self.findings.derived(place, kind, &reason),
+                (true, false) => self.findings.derived(
+                    place,
+                    FindingKind::ClientMessage,
+                    &format!("the client sent something that is not a message: {reason}"),
+                ),
+                (true, true) => {}
+            }
         }
         Ok(())
+    }
+
+    /// Notes what a lenient server may take as a call, though it is not in the transcript as one.
+    fn unclear(&mut self, place: Place, bytes: &[u8]) -> bool {
+        let reading = Reading::of(bytes);
+        for id in reading.ids {
+            self.pairing.asked(place, id, None);
+        }
+        if reading.calls.is_empty() || !self.counts(place.conn) {
+            return false;
+        }
+        let server = self.server(place.conn).to_owned();
+        for call in reading.calls {
+            let message = UnreadMessage {
+                seq: place.seq,
+                server: server.clone(),
+                kind: call.kind,
+                name: call.name,
+                reason: call.reason,
+            };
+            let detail = format!("the client sent what some servers read as {message}");
+            self.findings
+                .derived(place, FindingKind::ClientMessage, &detail);
+            self.unread.push(message);
+        }
+        true
+    }
+
+    fn server(&self, conn: ConnectionId) -> &str {
+        let opened = self.connections.get(&conn);
+        opened.map_or("", |opened| opened.server.as_str())
     }
 
     fn sent(&mut self, place: Place, message: &Message<'_>) {
@@ -249,7 +298,7 @@ impl Fold {
             Kind::Notification { .. } | Kind::Answer { .. } => {}
             Kind::Neither => self.findings.derived(
                 place,
-                FindingKind::Malformed,
+                FindingKind::ClientMessage,
                 "the client sent what is neither a request nor an answer",
             ),
         }

@@ -4,6 +4,7 @@
 //! Everything that asks whether two values are the same asks here.
 
 mod decimal;
+mod decode;
 mod repeated;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ use std::fmt::{self, Write as _};
 use serde_json::{Number, Value};
 
 use self::decimal::Decimal;
+pub use self::decode::{decode, has_lone_surrogate, spelled};
 pub use self::repeated::repeats_a_key;
 
 /// How many characters of a value a message shows.
@@ -143,7 +145,7 @@ struct Bounded {
 
 impl fmt::Write for Bounded {
     fn write_str(&mut self, part: &str) -> fmt::Result {
-        for c in part.chars() {
+        for c in spelled(part).chars() {
             if self.chars == BRIEF_CHARS {
                 return Err(fmt::Error);
             }

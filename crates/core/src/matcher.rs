@@ -8,6 +8,7 @@ mod compile;
 mod distance;
 mod evaluate;
 mod reach;
+mod reads;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -80,6 +81,14 @@ impl Matcher {
     /// Whether a value matches; `None` is one that is not there.
     pub fn evaluate(&self, value: Option<&Value>) -> Result<(), Mismatch> {
         evaluate::evaluate(&self.node, value)
+    }
+
+    /// Whether the answer depends on a text of the value that holds half of a surrogate pair, which
+    /// readers take for different texts.
+    pub fn reads_lone_surrogate(&self, value: Option<&Value>) -> bool {
+        value.is_some_and(|value| {
+            json::has_lone_surrogate(value) && reads::lone_surrogate(&self.node, value)
+        })
     }
 
     /// How much of a value is in the way of a match: 0 for a match, and to rank near misses.

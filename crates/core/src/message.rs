@@ -1,6 +1,9 @@
 //! JSON-RPC messages, parsed no further than is needed.
 //!
 //! Its main type is [`Message`]. What is live and what is folded later read the same bytes the same way.
+//! What implementations may read in different ways is for [`tolerant`].
+
+pub mod tolerant;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -187,7 +190,9 @@ pub fn each(bytes: &[u8], take: &mut dyn FnMut(&Message<'_>)) -> Result<(), Unpa
         let mut wrong = not_utf8;
         for raw in batch.0 {
             match serde_json::from_str(raw.get()) {
-                Ok(message) => take(&message),
+                // A list in the place of a message would be read by position.
+                Ok(message) if raw.get().starts_with('{') => take(&message),
+                Ok(_) => wrong = Some(unparsable("it is not an object".to_owned())),
                 Err(error) => wrong = Some(unparsable(error.to_string())),
             }
         }

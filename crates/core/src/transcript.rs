@@ -3,6 +3,7 @@
 //! Its main type is [`Transcript`]. Only what the agent did while it worked is in here: an
 //! attempt is a call, whether or not it succeeded.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -17,10 +18,78 @@ pub struct Transcript {
     pub calls: Vec<Call>,
     /// The skills that the agent loaded, in order; `None` if it does not tell.
     pub skills: Option<Vec<SkillLoad>>,
-    /// The numbers of messages of the agent that the record had to cut: any of them may have been
-    /// a call that is missing here.
+    /// Messages of the agent that may be calls, and are missing or not fully described in `calls`:
+    /// the record had to cut them, or servers may read them in different ways.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unread: Vec<u64>,
+    pub unread: Vec<UnreadMessage>,
+}
+
+/// A message of the agent that may be a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnreadMessage {
+    /// The number of the message in the trial's record.
+    pub seq: u64,
+    /// The server it was sent to, by its name in the suite.
+    pub server: String,
+    /// What it calls, if that is clear.
+    pub kind: Option<CallKind>,
+    /// The tool, URI or prompt, if that is clear.
+    pub name: Option<String>,
+    /// Why it can't be read.
+    pub reason: String,
+}
+
+impl fmt::Display for UnreadMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let server = excerpt(&self.server);
+        match (self.kind, &self.name) {
+            (Some(kind), Some(name)) => {
+                write!(f, "a `{}` of `{server}` `{}`", kind.method(), excerpt(name))?;
+            }
+            (Some(kind), None) => write!(f, "a `{}` on `{server}`", kind.method())?,
+            (None, _) => write!(f, "a call on `{server}`")?,
+        }
+        write!(f, ": {}", excerpt(&self.reason))
+    }
+}
+
+/// What a call asks a server for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CallKind {
+    /// To call a tool.
+    Tool,
+    /// To read a resource.
+    Resource,
+    /// To get a prompt.
+    Prompt,
+}
+
+impl CallKind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Tool, Self::Resource, Self::Prompt];
+
+    /// The method of JSON-RPC.
+    pub fn method(self) -> &'static str {
+        match self {
+            Self::Tool => "tools/call",
+            Self::Resource => "resources/read",
+            Self::Prompt => "prompts/get",
+        }
+    }
+
+    /// The kind of call that a method makes.
+    pub fn of_method(method: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.method() == method)
+    }
+
+    /// The parameter that names what is called.
+    pub(crate) fn target_key(self) -> &'static str {
+        match self {
+            Self::Tool | Self::Prompt => "name",
+            Self::Resource => "uri",
+        }
+    }
 }
 
 /// A request of the agent to a server, with what came back.

@@ -68,7 +68,8 @@ pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError
             .filter_map(|not_run| serde_json::to_value(not_run).ok()),
     );
     let document = json!({"results": results, "others": others});
-    serde_json::to_writer_pretty(&mut *out, &document).map_err(std::io::Error::from)?;
+    let text = serde_json::to_string_pretty(&document).map_err(std::io::Error::from)?;
+    out.write_all(proctor_core::json::spelled(&text).as_bytes())?;
     writeln!(out)?;
     Ok(())
 }

@@ -95,6 +95,16 @@ impl Link {
         }
     }
 
+    /// A request was answered, or is given up: what of its exchange is still under way is ended, unless
+    /// it says how the server took the message.
+    pub(crate) fn finish(&self, tap: &Arc<Tap>, exchange: JoinHandle<()>, is_answered: bool) {
+        match self {
+            // The answer came on the stream, maybe before the response to the POST.
+            Self::Legacy(link) if is_answered => link.leaving.add(tap, exchange),
+            Self::Legacy(_) | Self::Http(_) | Self::Stdio(_) => exchange.abort(),
+        }
+    }
+
     /// Waits until what belongs to one of those who share the link is on its way, but not for long.
     pub(crate) async fn settle(&self, tap: &Arc<Tap>) {
         match self {

@@ -155,6 +155,10 @@ fn fit_duration(entry: &ToolMatcher, call: &Call) -> Fit {
 }
 
 fn fit_value(matcher: &Matcher, part: &str, value: Option<&Value>) -> Fit {
+    if matcher.reads_lone_surrogate(value) {
+        let why = format!("a text in its {part} is not valid Unicode (half of a surrogate pair)");
+        return Fit::Maybe(why);
+    }
     match matcher.evaluate(value) {
         Ok(()) => Fit::Yes,
         Err(mismatch) => Fit::No(Miss {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::matcher::Matcher;
 use crate::pattern::Pattern;
-use crate::transcript::{Answer, Call, Payload, Request, SkillLoad};
+use crate::transcript::{Answer, Call, Payload, Request, SkillLoad, UnreadMessage};
 
 const CUT: Payload = Payload::Cut { bytes: 9 };
 
@@ -173,10 +173,10 @@ fn an_empty_list_is_never_a_pass() {
 fn a_call_that_may_be_missing_leaves_open_what_it_could_change() {
     let seen = || vec![tool_call(1, "a", Payload::Absent)];
     let cut = Transcript {
-        unread: vec![2],
+        unread: vec![unread(None, None)],
         ..transcript(seen())
     };
-    let reason = "a message of the agent could not be read, and may have been a call";
+    let reason = "message #2 of the agent may be a call on `fs`: duplicate field `method`";
     let helped = [
         Check::ToolsUsed(vec![entry("b")]),
         Check::RequireAny(vec![entry("b")]),
@@ -203,6 +203,64 @@ fn a_call_that_may_be_missing_leaves_open_what_it_could_change() {
         Check::ToolsNotUsed(vec![entry("a")]).evaluate(&cut).verdict,
         Verdict::Fail { .. }
     ));
+}
+
+/// The message #2.
+fn unread(kind: Option<CallKind>, name: Option<&str>) -> UnreadMessage {
+    UnreadMessage {
+        seq: 2,
+        server: "fs".to_owned(),
+        kind,
+        name: name.map(str::to_owned),
+        reason: "duplicate field `method`".to_owned(),
+    }
+}
+
+#[test]
+fn a_message_that_may_be_a_call_concerns_only_what_it_may_name() {
+    let with = |kind, name| Transcript {
+        unread: vec![unread(Some(kind), name)],
+        ..transcript(vec![tool_call(1, "a", Payload::Absent)])
+    };
+    let calls_b = with(CallKind::Tool, Some("b"));
+    let reason =
+        "message #2 of the agent may be a `tools/call` of `fs` `b`: duplicate field `method`";
+    for check in [
+        Check::ToolsNotUsed(vec![entry("b")]),
+        Check::ToolsUsed(vec![entry("b")]),
+        Check::MaxToolCalls(1),
+        Check::MinToolCalls(2),
+        Check::NoDuplicateCalls,
+        Check::CallOrder(vec![OrderEntry {
+            kind: OrderKind::Tool,
+            server: "fs".to_owned(),
+            name: "b".to_owned(),
+        }]),
+        Check::Calls {
+            mode: CallsMode::Exact,
+            list: vec![entry("a")],
+        },
+    ] {
+        check_unknown(&check, &calls_b, reason, &[2]);
+    }
+    check_pass(&Check::ToolsNotUsed(vec![entry("c")]), &calls_b, &[]);
+    check_pass(&Check::ResourcesNotRead(vec![named("b")]), &calls_b, &[]);
+    check_pass(&Check::PromptsNotUsed(vec![named("b")]), &calls_b, &[]);
+    let elsewhere = NameMatcher {
+        server: "git".to_owned(),
+        ..named("b")
+    };
+    let elsewhere = ToolMatcher {
+        target: elsewhere,
+        ..entry("b")
+    };
+    check_pass(&Check::ToolsNotUsed(vec![elsewhere]), &calls_b, &[]);
+    let reads = with(CallKind::Resource, None);
+    check_pass(&Check::MaxToolCalls(1), &reads, &[1]);
+    let reason =
+        "message #2 of the agent may be a `resources/read` on `fs`: duplicate field `method`";
+    let check = Check::ResourcesNotRead(vec![named("r")]);
+    check_unknown(&check, &reads, reason, &[2]);
 }
 
 #[test]

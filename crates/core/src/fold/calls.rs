@@ -7,9 +7,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::transcript::{Answer, Call, Payload, Request};
+use crate::transcript::{Answer, Call, CallKind, Payload, Request};
 
 use super::Place;
+use crate::json;
+use crate::message::tolerant::{CallParts, call_parts};
 use crate::message::{Message, present};
 
 /// What servers of the stateless era answer when they need more from the client.
@@ -69,37 +71,42 @@ impl Calls {
         method: &str,
         params: Option<&RawValue>,
     ) -> Option<usize> {
-        let method = ["tools/call", "resources/read", "prompts/get"]
-            .into_iter()
-            .find(|call| *call == method)?;
+        let kind = CallKind::of_method(method)?;
+        let CallParts {
+            name,
+            unclear_arguments,
+        } = call_parts(kind, params);
         let parsed = params.map(|params| serde_json::from_str::<Params>(params.get()));
         let (params, broken) = match parsed {
             Some(Ok(params)) => (params, None),
             Some(Err(error)) => (Params::default(), Some(error.to_string())),
             None => (Params::default(), None),
         };
-        let target = match method {
-            "resources/read" => params.uri,
-            _ => params.name,
+        let written = match kind {
+            CallKind::Resource => params.uri,
+            CallKind::Tool | CallKind::Prompt => params.name,
         };
-        let target = target.map_or(String::new(), text);
-        if let Some(call) = self.going_on(place, method, &target, &params) {
+        let target = match (name, written) {
+            (Ok(Some(name)), _) => name,
+            (_, written) => written.map_or(String::new(), text),
+        };
+        if let Some(call) = self.going_on(place, kind.method(), &target, &params) {
             return Some(call);
         }
-        let arguments = match broken {
+        let arguments = match unclear_arguments.or(broken) {
             Some(reason) => Payload::Unreadable { reason },
             None => self.payload(params.arguments),
         };
         self.made.push(Call {
             seq: place.seq,
             server: server.to_owned(),
-            request: match method {
-                "tools/call" => Request::Tool {
+            request: match kind {
+                CallKind::Tool => Request::Tool {
                     name: target,
                     arguments,
                 },
-                "resources/read" => Request::Resource { uri: target },
-                _ => Request::Prompt {
+                CallKind::Resource => Request::Resource { uri: target },
+                CallKind::Prompt => Request::Prompt {
                     name: target,
                     arguments,
                 },
@@ -187,7 +194,7 @@ impl Calls {
             return Payload::Omitted { bytes };
         }
         self.payload_bytes_left -= bytes;
-        match serde_json::from_str(part.get()) {
+        match json::decode(part.get()) {
             Ok(value) => Payload::Value(value),
             Err(error) => Payload::Unreadable {
                 reason: error.to_string(),
@@ -228,7 +235,8 @@ fn error_of(error: &RawValue) -> Answer {
         message: String,
     }
     let unreadable = |reason: String| Answer::Result(Payload::Unreadable { reason });
-    match serde_json::from_str::<Failure>(error.get()) {
+    let decoded = json::decode(error.get());
+    match decoded.and_then(serde_json::from_value::<Failure>) {
         Ok(Failure { code, message }) => match code.as_i64() {
             Some(code) => Answer::Error { code, message },
             None => unreadable(format!("the error's code is {}", crate::json::brief(&code))),

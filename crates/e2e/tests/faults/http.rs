@@ -1,6 +1,9 @@
 //! Servers over HTTP.
 
-use proctor_core::event::FindingKind;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use proctor_core::event::{Direction, FindingKind, Http, What};
 use proctor_e2e::Fixture;
 use proctor_e2e::session::Session;
 
@@ -114,6 +117,91 @@ fn an_address_of_the_older_transport_is_found_out() {
         let seen = Session::new(&CALL).at(server.url()).run();
         check(args, &seen, &ok());
     }
+}
+
+/// A server of the older transport that answers on its stream first, and takes its time with the
+/// response to the POST.
+const HASTY: &str = r#"
+import json, queue, time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+said = queue.Queue()
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def log_message(self, *args):
+        pass
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        self.wfile.write(b": hello\n\nevent: endpoint\ndata: /messages?s=1\n\n")
+        while True:
+            self.wfile.write(b"data: " + said.get() + b"\n\n")
+            self.wfile.flush()
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path != "/messages?s=1":
+            self.send_response(405)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        message = json.loads(body)
+        results = {
+            "initialize": {"protocolVersion": "2024-11-05", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}},
+            "tools/list": {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]},
+            "tools/call": {"content": [{"type": "text", "text": "hi"}]},
+        }
+        if "id" in message:
+            answer = {"jsonrpc": "2.0", "id": message["id"], "result": results.get(message["method"], {})}
+            said.put(json.dumps(answer).encode())
+            time.sleep(0.2)
+        self.send_response(202)
+        self.send_header("Content-Length", "8")
+        self.end_headers()
+        self.wfile.write(b"Accepted")
+server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+server.daemon_threads = True
+print(server.server_address[1], flush=True)
+server.serve_forever()
+"#;
+
+#[test]
+fn the_record_of_the_older_transport_has_the_endpoint_and_every_response() {
+    let mut server = Command::new("python3")
+        .args(["-c", HASTY])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut port = String::new();
+    let mut stdout = BufReader::new(server.stdout.take().unwrap());
+    stdout.read_line(&mut port).unwrap();
+    let url = format!("http://127.0.0.1:{}/sse", port.trim());
+    let seen = Session::new(&["call", "echo"]).at(&url).run();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert_eq!(seen.code, Some(0), "{}", seen.stderr);
+    let heads: Vec<&Http> = seen
+        .events
+        .iter()
+        .filter_map(|event| match &event.event {
+            What::Http(head) => Some(head),
+            _ => None,
+        })
+        .collect();
+    let lines = |direction: Direction, text: &str| {
+        let found = heads
+            .iter()
+            .filter(|head| head.direction == direction && head.line.contains(text));
+        found.count()
+    };
+    let posts = lines(Direction::ToServer, "/messages?s=1");
+    assert!(posts >= 3, "{heads:#?}");
+    assert_eq!(lines(Direction::ToClient, "202"), posts, "{heads:#?}");
+    assert_eq!(
+        lines(Direction::ToClient, "no message (8 bytes): Accepted"),
+        posts
+    );
+    let endpoint = "event `endpoint` (13 bytes): /messages?s=1";
+    assert_eq!(lines(Direction::ToClient, endpoint), 1, "{heads:#?}");
 }
 
 #[test]

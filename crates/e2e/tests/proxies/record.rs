@@ -1,6 +1,8 @@
 //! `proctor record`: sessions as any client starts them.
 
 mod addresses;
+mod lenient;
+mod noise;
 
 use std::fs;
 use std::io::{Read, Write};

@@ -5,6 +5,6 @@ mod bytes;
 mod faults;
 mod listening;
 mod older;
-mod raw;
+pub mod raw;
 mod sessions;
-mod stage;
+pub mod stage;

@@ -61,7 +61,7 @@ fn answer(answer: &Answer) -> String {
         Answer::None => "no answer".to_owned(),
         Answer::Result(Payload::Absent) => "nothing".to_owned(),
         Answer::Result(payload) => match payload.read() {
-            Ok(Some(value)) => result_text(value),
+            Ok(Some(value)) => json::spelled(&result_text(value)).into_owned(),
             Ok(None) => "nothing".to_owned(),
             Err(unread) => format!("(the result {unread})"),
         },

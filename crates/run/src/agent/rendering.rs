@@ -1,5 +1,6 @@
 //! What a model is shown of a result: text, and a word for what is none.
 
+use proctor_core::json;
 use proctor_core::model::Media;
 use serde::Deserialize;
 use serde_json::Value;
@@ -83,7 +84,8 @@ fn block(raw: &RawValue) -> String {
 
 /// The pictures and sounds of a tool's result.
 pub(super) fn tool_media(raw: &RawValue) -> Vec<Media> {
-    let Ok(Value::Object(result)) = serde_json::from_str(raw.get()) else {
+    let decoded = json::decode(raw.get()).or_else(|_| serde_json::from_str(raw.get()));
+    let Ok(Value::Object(result)) = decoded else {
         return Vec::new();
     };
     let blocks = result.get("content").and_then(Value::as_array);

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use proctor_core::event::{Actor, Direction, FindingKind};
+use proctor_core::json;
 use proctor_core::message::{self, Id, Kind, Message};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -240,6 +241,7 @@ impl Peer {
             }
             (None, Some(error)) => Err(Failure::Rpc(
                 serde_json::from_str(error.get())
+                    .or_else(|_| json::decode(error.get()).and_then(serde_json::from_value))
                     .unwrap_or_else(|_| no_error(error, &self.tap_of(message, from))),
             )),
             (None, None) => return,

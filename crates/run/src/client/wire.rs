@@ -76,6 +76,7 @@ impl Wire<'_> {
             cancellable: !["initialize", PROBE].contains(&method),
             timed_out: false,
             is_probe: method == PROBE,
+            answered: false,
         };
         match self.link.send(self.peer, message, &labels).await {
             Ok(exchange) => flight.exchange = exchange,
@@ -83,6 +84,7 @@ impl Wire<'_> {
         }
         let outcome = wait(waiting, patience).await;
         flight.timed_out = matches!(outcome, Err(WireError::TimedOut(_)));
+        flight.answered = matches!(outcome, Ok(_) | Err(WireError::Failed(_)));
         flight.cancellable &= flight.timed_out;
         outcome
     }
@@ -130,6 +132,7 @@ struct Flight<'a> {
     /// Whether it only asks for the era. Servers that are slow to start answer it late, and that is
     /// our doing.
     is_probe: bool,
+    answered: bool,
 }
 
 impl Drop for Flight<'_> {
@@ -146,8 +149,8 @@ impl Drop for Flight<'_> {
             UNWANTED
         };
         // Closing the exchange is how the stateless era cancels.
-        if let Some(exchange) = &self.exchange {
-            exchange.abort();
+        if let Some(exchange) = self.exchange.take() {
+            wire.link.finish(wire.tap, exchange, self.answered);
         }
         let told = matches!(wire.link, Link::Http(_)) && wire.era == Era::Stateless;
         if self.cancellable && !told {

@@ -3,6 +3,7 @@
 //!
 //! Its main type is [`Item`].
 
+use proctor_core::json::spelled;
 use proctor_core::printable::{is_hidden, push_printable};
 use proctor_core::transcript::{Answer, Call, Payload, Request};
 use serde_json::Value;
@@ -147,7 +148,7 @@ fn answer(answer: &Answer) -> String {
 fn payload(payload: &Payload, show: impl Fn(&Value) -> String) -> String {
     match payload.read() {
         Ok(None) => "(none)".to_owned(),
-        Ok(Some(value)) => show(value),
+        Ok(Some(value)) => spelled(&show(value)).into_owned(),
         Err(unread) => format!("(this part {unread})"),
     }
 }

@@ -8,7 +8,7 @@ mod votes;
 use std::time::Duration;
 
 use proctor_core::model::{Arguments, Message, Reply, Stop, ToolCall, Turn, Usage};
-use proctor_core::transcript::{Answer, Call, Payload, Request};
+use proctor_core::transcript::{Answer, Call, Payload, Request, UnreadMessage};
 use serde_json::{Value, json};
 
 use super::ballot::Choice;

@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use proctor_core::event::{Actor, FindingKind, Wire};
+use proctor_core::event::{Actor, Direction, FindingKind, Wire};
 use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
 
@@ -39,11 +39,19 @@ impl Refusals {
 
     /// Somebody was refused, for a reason.
     pub(crate) fn refused(&self, why: &str) {
-        let tap = self.tap.get_or_init(|| {
+        self.tap().finding(FindingKind::Refused, why);
+    }
+
+    /// Keeps a message that was refused.
+    pub(crate) fn message(&self, message: &[u8]) {
+        self.tap().frame(None, Direction::ToServer, message);
+    }
+
+    fn tap(&self) -> &Arc<Tap> {
+        self.tap.get_or_init(|| {
             self.recorder
                 .open(&self.server, self.actor, self.wire, &self.target)
-        });
-        tap.finding(FindingKind::Refused, why);
+        })
     }
 
     /// Nobody comes any more: writes the end, if there was anything.

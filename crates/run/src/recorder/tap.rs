@@ -21,6 +21,9 @@ use crate::worker;
 /// How many findings of one sort are written one by one; the rest are counted.
 const WRITTEN_FINDINGS: u64 = 20;
 
+/// How much is kept of what is no message.
+const ASIDE: usize = 500;
+
 /// How much of a finding's detail is kept.
 const DETAIL: usize = 2_000;
 
@@ -153,6 +156,31 @@ impl Tap {
     /// What takes secrets out of what is cut or shown.
     pub(crate) fn redactor(&self) -> &Redactor {
         self.recorder.redactor()
+    }
+
+    /// Writes the start of something that came over HTTP and is no message: it must not be taken for
+    /// one.
+    pub(crate) fn aside(
+        &self,
+        exchange: u64,
+        direction: Direction,
+        what: &str,
+        said: &Result<Vec<u8>, Oversized>,
+    ) {
+        let (bytes, length) = match said {
+            Ok(bytes) => (bytes, bytes.len() as u64),
+            Err(cut) => (&cut.head, cut.bytes),
+        };
+        let line = match length {
+            0 => what.to_owned(),
+            _ => format!("{what} ({length} bytes): {}", self.head(bytes, ASIDE)),
+        };
+        self.http(
+            exchange,
+            direction,
+            line,
+            &reqwest::header::HeaderMap::new(),
+        );
     }
 
     /// The start of what a server said, to be shown.

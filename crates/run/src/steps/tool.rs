@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use proctor_core::event::Blame;
+use proctor_core::json;
 use proctor_core::suite::step::ToolStep;
 use proctor_core::suite::step::content::{Expected, Found};
 use proctor_core::suite::step::values::FillError;
@@ -25,6 +26,8 @@ struct Parts {
     /// The blocks, as JSON.
     content: Option<Value>,
     structured: Option<Value>,
+    /// Why something of it can't be read.
+    unreadable: Option<String>,
 }
 
 impl Steps {
@@ -112,6 +115,10 @@ impl Steps {
             }
             (true, true) | (false, false) => {}
         }
+        if let (Some(why), Some(_)) = (&parts.unreadable, expected) {
+            let reason = format!("the result could not be read as JSON: {why}");
+            return Done::unknown(&reason, Blame::Server);
+        }
         if let Some(expected) = expected {
             let in_text = serde_json::from_str(&parts.text).ok();
             let documents = [&parts.structured, &in_text, &parts.content];
@@ -160,12 +167,20 @@ struct RawParts<'a> {
 
 impl Parts {
     fn read(raw: &RawValue) -> Self {
-        let parts = serde_json::from_str(raw.get()).unwrap_or(RawParts {
-            content: None,
-            structured_content: None,
+        let mut unreadable = None;
+        let mut note = |error: serde_json::Error| {
+            unreadable.get_or_insert(error.to_string());
+        };
+        let parts = serde_json::from_str(raw.get()).unwrap_or_else(|error| {
+            note(error);
+            RawParts {
+                content: None,
+                structured_content: None,
+            }
         });
-        let value = |raw: &RawValue| serde_json::from_str::<Value>(raw.get()).ok();
-        let content = parts.content.and_then(value);
+        let mut value = |raw: &RawValue| json::decode(raw.get()).map_err(&mut note).ok();
+        let content = parts.content.and_then(&mut value);
+        let structured = parts.structured_content.and_then(value);
         let blocks = content.as_ref().and_then(Value::as_array);
         let texts: Vec<&str> = blocks
             .into_iter()
@@ -175,15 +190,17 @@ impl Parts {
             .collect();
         Self {
             text: texts.join("\n"),
-            structured: parts.structured_content.and_then(value),
+            structured,
             content,
+            unreadable,
         }
     }
 
     fn outputs(&self, is_error: bool) -> BTreeMap<String, String> {
-        let json = |value: &Option<Value>| value.as_ref().map(Value::to_string);
+        let written = |value: &Value| json::spelled(&value.to_string()).into_owned();
+        let json = |value: &Option<Value>| value.as_ref().map(written);
         let outputs = [
-            ("text", Some(self.text.clone())),
+            ("text", Some(json::spelled(&self.text).into_owned())),
             ("content", json(&self.content)),
             ("structuredContent", json(&self.structured)),
             ("isError", Some(is_error.to_string())),

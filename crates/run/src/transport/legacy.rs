@@ -11,13 +11,21 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Method, Request, Response, Url};
 use tokio::task::JoinHandle;
 
+use super::frames::Bounded;
 use super::http::{AddressError, client, is_stream, line, parse_headers, parse_url};
 use super::sse::Events;
 use super::{Labels, Leaving, MAX_MESSAGE};
 use crate::client::peer::{Ended, Failure, Peer, Source};
 use crate::network::{self, shown_address};
+use crate::recorder::{Oversized, Tap};
 
 const POST_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the body of a response to a POST may take, and how much of it is read: it says nothing that
+/// anybody waits for.
+const BODY_TIMEOUT: Duration = Duration::from_secs(1);
+const MAX_BODY: usize = 64 << 10;
+/// How much of it is shown.
+const SHOWN: usize = 500;
 
 /// The way to a server that answers on a stream.
 pub(crate) struct LegacyLink {
@@ -83,7 +91,7 @@ impl LegacyLink {
             events: Events::new(MAX_MESSAGE),
             ready: Vec::new(),
         };
-        let endpoint = stream.endpoint(&url, peer).await?;
+        let endpoint = stream.endpoint(&url, tap).await?;
         let (answer_to, answers) = tokio::sync::mpsc::channel(64);
         let reading = tokio::spawn(stream.read(peer.clone(), answer_to));
         let link = Arc::new(Self {
@@ -147,12 +155,16 @@ impl LegacyLink {
             status.to_string(),
             response.headers(),
         );
+        let body = body(response).await;
+        if body.as_ref().map_or(true, |body| !body.is_empty()) {
+            tap.aside(exchange, Direction::ToClient, "no message", &body);
+        }
         if status.is_success() {
             return Ok(());
         }
         Err(Failure::Http {
             status: status.as_u16(),
-            body: String::new(),
+            body: body.map_or(String::new(), |body| tap.head(&body, SHOWN)),
         })
     }
 
@@ -181,6 +193,23 @@ async fn answer(
     }
 }
 
+/// As much of the body of a response as comes soon.
+async fn body(mut response: Response) -> Result<Vec<u8>, Oversized> {
+    let mut body = Bounded::new(MAX_BODY);
+    let mut length = 0;
+    let reading = async {
+        while let Ok(Some(chunk)) = response.chunk().await {
+            body.take(&chunk);
+            length += chunk.len();
+            if length > MAX_BODY {
+                return;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(BODY_TIMEOUT, reading).await;
+    body.end()
+}
+
 struct Stream {
     response: Response,
     events: Events,
@@ -189,13 +218,13 @@ struct Stream {
 }
 
 impl Stream {
-    async fn endpoint(&mut self, url: &Url, peer: &Peer) -> Result<Url, OpenError> {
+    async fn endpoint(&mut self, url: &Url, tap: &Tap) -> Result<Url, OpenError> {
         loop {
             let chunk = self
                 .response
                 .chunk()
                 .await
-                .map_err(|error| network::failed(&error, url, None, peer.tap()))
+                .map_err(|error| network::failed(&error, url, None, tap))
                 .map_err(OpenError::Refused)?;
             let Some(chunk) = chunk else {
                 return Err(OpenError::Refused(
@@ -203,10 +232,21 @@ impl Stream {
                 ));
             };
             let mut events = self.events.take(&chunk).into_iter();
-            let Some(event) = events.by_ref().find(|event| event.name == "endpoint") else {
+            let mut endpoint = None;
+            for event in events.by_ref() {
+                if event.name == "endpoint" {
+                    endpoint = Some(event);
+                    break;
+                }
+                // What is said before it is not lost.
+                self.ready.push(event);
+            }
+            let Some(event) = endpoint else {
                 continue;
             };
             self.ready.extend(events);
+            let what = "event `endpoint`";
+            tap.aside(1, Direction::ToClient, what, &event.data);
             let written = event
                 .data
                 .map(|data| String::from_utf8_lossy(&data).trim().to_owned());

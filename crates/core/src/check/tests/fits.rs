@@ -181,3 +181,46 @@ fn a_certain_miss_outweighs_a_doubt() {
     };
     check_fit(asks, &tool_call(1, "a", CUT), "no: ended without an error");
 }
+
+#[test]
+fn half_a_surrogate_pair_is_unknown_only_to_checks_that_look_at_it() {
+    let written = r#"{"content":[{"type":"text","text":"a\ud800b"}],"isError":false,"structuredContent":{"n":3,"who":"me"}}"#;
+    let call = result(crate::json::decode(written).unwrap());
+    let with = |written: Value| ToolMatcher {
+        result: Some(matcher(&written)),
+        ..entry("a")
+    };
+    let why = "a text in its result is not valid Unicode (half of a surrogate pair)";
+    let unknown = &*format!("maybe: {why}");
+    for (written, expected) in [
+        (json!({"structuredContent": {"n": 3}}), "yes"),
+        (
+            json!({"structuredContent": {"who": {"$match": "^m"}}}),
+            "yes",
+        ),
+        (json!({"isError": false}), "yes"),
+        (json!({"content": {"$type": "array"}}), "yes"),
+        (json!({"content": [{"type": "text"}]}), "yes"),
+        (json!({"content": {"$contains": {"type": "text"}}}), "yes"),
+        (json!({"content": [{"text": {"$contains": "a"}}]}), unknown),
+        (json!({"content": [{"text": {"$not": "a"}}]}), unknown),
+        (json!({"content": {"$contains": {"text": "ab"}}}), unknown),
+        (
+            json!({"content": {"$unordered": [{"text": "ab"}]}}),
+            unknown,
+        ),
+        (
+            json!({"content": [{"text": {"$oneOf": ["ab", 1]}}]}),
+            unknown,
+        ),
+        (json!({"$schema": {"type": "object"}}), unknown),
+    ] {
+        check_fit(with(written), &call, expected);
+    }
+    // Whatever the text is, the call does not fit.
+    let elsewhere = ToolMatcher {
+        is_error: Some(true),
+        ..with(json!({"content": [{"text": "ab"}]}))
+    };
+    check_fit(elsewhere, &call, "no: ended without an error");
+}

@@ -224,13 +224,61 @@ fn a_cut_answer_is_one_that_cannot_be_read() {
         .frame(1, None, Direction::ToServer, cut(7))
         .folded();
     assert_eq!(brief(&folded), ["a=A", "b=Cut { bytes: 99 }"]);
-    assert_eq!(folded.transcript.unread, [6]);
+    let unread = folded.transcript.unread.iter().map(|one| one.seq);
+    assert_eq!(unread.collect::<Vec<_>>(), [6]);
     let folded = Trial::http()
         .posts(1, &call("1", "a"))
         .posts(2, &call("2", "b"))
         .frame(1, Some(2), Direction::ToClient, cut(9))
         .folded();
     assert_eq!(brief(&folded), ["a?", "b=Cut { bytes: 9 }"]);
+}
+
+#[test]
+fn what_can_be_read_in_two_ways_is_unreadable_and_half_pairs_are_kept() {
+    let folded = Trial::stdio()
+        .calls("1", "a")
+        .gets(r#"{"id":1,"result":{"content":"\ud800"}}"#)
+        .calls("2", "b")
+        .gets(r#"{"id":2,"result":{"isError":true,"isError":false}}"#)
+        .calls("3", "c")
+        .gets(r#"{"id":3,"error":{"code":5,"message":"\udfff"}}"#)
+        .sends(r#"{"id":4,"method":"tools/call","params":{"name":"d","arguments":{"x":1,"x":2}}}"#)
+        .folded();
+    let answer = |call: usize| &folded.transcript.calls[call].answer;
+    let Answer::Result(Payload::Value(kept)) = answer(0) else {
+        panic!("{:?}", answer(0));
+    };
+    let written = crate::json::spelled(&kept.to_string()).into_owned();
+    assert_eq!(written, r#"{"content":"\ud800"}"#);
+    assert!(matches!(
+        answer(1),
+        Answer::Result(Payload::Unreadable { reason }) if reason.contains("`isError` appears twice")
+    ));
+    assert!(matches!(answer(2), Answer::Error { code: 5, .. }));
+    let Request::Tool { name, arguments } = &folded.transcript.calls[3].request else {
+        panic!("it is a tool");
+    };
+    assert_eq!(name, "d");
+    assert!(
+        matches!(arguments, Payload::Unreadable { reason } if reason.contains("`x` appears twice"))
+    );
+    assert_eq!(folded.transcript.unread, []);
+}
+
+#[test]
+fn an_answer_to_a_request_that_only_lenient_servers_read_is_one() {
+    let call = r#"{"id":7,"method":"tools/call","params":{"name":"a","arguments":{"x":NaN}}}"#;
+    let list = r#"{"id":8,"method":"tools/list","params":{"x":NaN}}"#;
+    let folded = Trial::stdio()
+        .sends(call)
+        .gets(&result("7", "A"))
+        .sends(list)
+        .gets(&result("8", "B"))
+        .folded();
+    assert_eq!(kinds(&folded), [FindingKind::ClientMessage; 2]);
+    assert_eq!(folded.transcript.unread.len(), 1);
+    assert_eq!(folded.transcript.unread[0].name.as_deref(), Some("a"));
 }
 
 #[test]

@@ -115,7 +115,7 @@ async fn noise_is_recorded_and_not_passed_on() {
         assert_eq!(reply.json().await["id"], json!(1), "{mode}");
         let record = stage.end().await;
         let found = &record.folded.findings;
-        let is_noisy = ["banner", "log-noise", "blank-lines"].contains(&mode);
+        let is_noisy = mode != "split-write";
         assert_eq!(
             found.iter().any(|f| NOISE.contains(&f.kind)),
             is_noisy,

@@ -1,9 +1,10 @@
 //! Sessions of the handshake era: each with a process of its own.
 
 use proctor_core::event::{Direction, FindingKind};
+use proctor_run::proxy::Admission;
 use serde_json::{Value, json};
 
-use super::stage::{Stage, eventually};
+use super::stage::{Stage, command, eventually};
 
 fn call(id: impl Into<Value>, tool: &str, arguments: &Value) -> Value {
     let params = json!({"name": tool, "arguments": arguments});
@@ -112,6 +113,34 @@ async fn what_the_server_asks_comes_on_the_get_stream_or_with_the_call() {
         let record = stage.end().await;
         assert_eq!(record.folded.findings, []);
     }
+}
+
+#[tokio::test]
+async fn progress_and_log_messages_keep_their_order() {
+    let log =
+        r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":N}}"#;
+    let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":N}}"#;
+    let mut said: Vec<String> = Vec::new();
+    for number in 0..20 {
+        said.push(log.replace('N', &number.to_string()));
+        said.push(progress.replace('N', &number.to_string()));
+    }
+    said.push(r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#.to_owned());
+    let script = format!(
+        "read a; echo '{}'; read b; read c; cat <<'END'\n{}\nEND\nread d",
+        r#"{"jsonrpc":"2.0","id":"init","result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}"#,
+        said.join("\n")
+    );
+    let stage = Stage::new(&command("sh", &["-c", &script]), Admission::Open).await;
+    let (client, _) = stage.http().initialize().await;
+    let listening = client.get().await;
+    assert_eq!(listening.status, 200);
+    let mut asking = call(1, "work", &json!({}));
+    asking["params"]["_meta"] = json!({"progressToken": "t"});
+    let heard = client.post(&asking).await.events().await;
+    let heard: Vec<String> = heard.iter().map(ToString::to_string).collect();
+    assert_eq!(heard, said);
+    stage.end().await;
 }
 
 #[tokio::test]

@@ -101,6 +101,24 @@ async fn an_announced_address_leads_through_the_proxy() {
 }
 
 #[tokio::test]
+async fn a_client_that_resolves_against_the_origin_keeps_the_token() {
+    let upstream = announcing("?session=3").await;
+    let stage = Stage::new(&sse(&upstream.url()), Admission::Path).await;
+    let address = stage.address();
+    let (stream, told) = open(&stage).await;
+    let own = path(stage.proxy.url());
+    assert_eq!(told, format!("{own}?session=3"), "the full path");
+    let posted = request(&format!("POST {told}"), &address, &[], "[]");
+    assert_eq!(ask(&address, posted).await.unwrap().text(), "Accepted");
+    let seen = upstream.seen().last().unwrap().head.clone();
+    assert!(seen.starts_with("POST /"), "{seen}");
+    assert!(seen.contains("?session=3 "), "{seen}");
+    drop(stream);
+    let record = stage.end().await;
+    assert_eq!(record.said(Direction::ToServer), ["[]"]);
+}
+
+#[tokio::test]
 async fn no_stream_is_an_answer_too() {
     let refusal = br#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"no GET"},"id":null}"#;
     let upstream = RawServer::start(move |came: &Came| {

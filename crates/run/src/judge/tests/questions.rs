@@ -45,7 +45,14 @@ fn calls_are_shown_to_a_rubric_only() {
 fn what_is_missing_in_the_record_is_said_to_the_judge_and_in_the_result() {
     let mut transcript = transcript(json!({}));
     transcript.calls[0].answer = Answer::Result(Payload::Cut { bytes: 99 });
-    transcript.unread = vec![3, 4];
+    let unread = |seq| UnreadMessage {
+        seq,
+        server: "s".to_owned(),
+        kind: None,
+        name: None,
+        reason: "its 9 bytes had to be cut from the record".to_owned(),
+    };
+    transcript.unread = vec![unread(3), unread(4)];
     let exhibits = exhibits("three", Some(&transcript));
     let rubric = Criterion::Rubric("It asked.".to_owned());
     let text = asked(&rubric, &exhibits);

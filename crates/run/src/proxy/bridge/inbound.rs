@@ -114,6 +114,11 @@ impl Inbound {
 }
 
 impl Unfit {
+    /// Whether the message could not be read at all: another server may well read it.
+    pub(super) fn is_unreadable(&self) -> bool {
+        self.code == PARSE_ERROR
+    }
+
     fn new(code: i64, why: String) -> Self {
         Self {
             code,

@@ -4,9 +4,11 @@
 //! told what happens, and says what follows.
 //!
 //! An answer goes to the POST that asked, progress to the one with its token, what belongs to a
-//! subscription to the one that listens. For everything else stdio names no request: it goes to the
-//! GET stream, else to the newest POST, else it waits for the next stream. An answer that nobody
-//! waits for goes nowhere: there are clients that take any answer on a POST for theirs.
+//! subscription to the one that listens. For everything else stdio names no request. A log message
+//! goes to the only POST that waits for an answer, if there is one: so a client gets it before the
+//! answer, and in order with progress. Else it goes to the GET stream, as what the server asks does,
+//! else to the newest POST, else it waits for the next stream. An answer that nobody waits for goes
+//! nowhere: there are clients that take any answer on a POST for theirs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -229,7 +231,11 @@ impl Router {
                 let asked = told.and_then(|token| self.with_token(&token));
                 match asked.map(|asked| asked.stream) {
                     Some(stream) => found.add(stream),
-                    None => found.add_or_wait(self.any(is_change(method))),
+                    None => {
+                        let is_change = is_change(method);
+                        let only = self.only_post().filter(|_| !is_change);
+                        found.add_or_wait(only.or_else(|| self.any(is_change)));
+                    }
                 }
             }
             Kind::Request { .. } => found.add_or_wait(self.any(false)),
@@ -275,6 +281,17 @@ impl Router {
         newest(&|stream| matches!(stream, Stream::Get))
             .or_else(|| posts(is_change))
             .or_else(|| posts(!is_change))
+    }
+
+    /// The POST that waits for an answer, if there is one and it takes other messages too. One that
+    /// listens waits for none.
+    fn only_post(&self) -> Option<StreamId> {
+        let mut posts = self.streams.iter().filter_map(|(id, stream)| match stream {
+            Stream::Get | Stream::Post { listens: true, .. } => None,
+            Stream::Post { takes_more, .. } => Some((*id, *takes_more)),
+        });
+        let (only, takes_more) = posts.next()?;
+        (posts.next().is_none() && takes_more).then_some(only)
     }
 
     fn wait(&mut self, bytes: &Bytes) -> Routed {

@@ -68,6 +68,13 @@ async fn post(hub: &Arc<Hub>, head: &Parts, body: Incoming) -> Response {
         Ok(inbound) => inbound,
         Err(unfit) => {
             let upstream = session.and_then(|id| hub.session(id));
+            if unfit.is_unreadable() {
+                // What a more lenient server would take as a call is an attempt at one.
+                match &upstream {
+                    Some(upstream) => upstream.tap.frame(None, Direction::ToServer, &message),
+                    None => hub.refusals.message(&message),
+                }
+            }
             return refuse(hub, upstream.as_ref(), head, &unfit);
         }
     };

@@ -1,8 +1,8 @@
 //! One process of the server, and everybody who waits for something from it.
 //!
 //! Its main types are [`Upstream`], what requests go to, and [`Running`], what the process ends with.
-//! Every line is recorded before it is looked at. Lines that are no messages are recorded, and go no
-//! further.
+//! Every line is recorded before it is looked at. Lines that are no messages are recorded and
+//! reported, and go no further.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,6 +27,7 @@ use crate::proxy::started::Started;
 use crate::recorder::Tap;
 use crate::transport::MAX_MESSAGE;
 use crate::transport::frames::{Line, Lines};
+use crate::transport::stdio::{torn_line, without_noise};
 
 /// How long a process has to end once it has closed its stdout, and its last words to be read.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -337,8 +338,18 @@ async fn read(stdout: ChildStdout, upstream: Arc<Upstream>) {
     // A line that can't be read is the end, like the end itself.
     while let Ok(Some(line)) = lines.next().await {
         match line {
-            Line::Whole(line) | Line::Torn(line) => {
+            Line::Whole(line) => {
                 tap.frame(None, Direction::ToClient, &line);
+                if without_noise(&line, tap).is_some()
+                    && let Some(message) = message_in(line)
+                {
+                    upstream.deliver(message).await;
+                }
+            }
+            Line::Torn(line) => {
+                tap.frame(None, Direction::ToClient, &line);
+                tap.finding(FindingKind::Noise, torn_line(&line, tap));
+                // It may be whole but for its end.
                 if let Some(message) = message_in(line) {
                     upstream.deliver(message).await;
                 }

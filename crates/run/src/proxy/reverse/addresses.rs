@@ -53,10 +53,14 @@ impl Addresses {
                 leads == wanted
             })
         };
-        if leads_here(written) {
-            return None;
-        }
         let text = written.trim_matches(|c: char| c <= ' ');
+        if leads_here(written) {
+            // There are clients that resolve it against the origin, which loses the prefix. Without a
+            // path and query of its own it stands for the server's address, which may hold a secret.
+            let is_relative = !text.is_empty() && !text.starts_with(['/', '#']);
+            let is_needed = is_relative && !prefix.is_empty();
+            return is_needed.then(|| format!("{prefix}{path}"));
+        }
         let nearest = format!("{prefix}{text}");
         Some(if text.starts_with('/') && leads_here(&nearest) {
             nearest

@@ -9,9 +9,6 @@ use proctor_core::event::{Direction, FindingKind};
 
 use crate::recorder::{Oversized, Tap};
 
-/// How much is kept of what is no message.
-const ASIDE: usize = 500;
-
 /// Where one request and its answer are kept.
 pub(super) struct Exchange {
     pub(super) tap: Arc<Tap>,
@@ -75,16 +72,7 @@ impl Exchange {
         what: &str,
         said: &Result<Vec<u8>, Oversized>,
     ) {
-        let (bytes, length) = match said {
-            Ok(bytes) => (bytes, bytes.len() as u64),
-            Err(cut) => (&cut.head, cut.bytes),
-        };
-        let line = match length {
-            0 => what.to_owned(),
-            _ => format!("{what} ({length} bytes): {}", self.tap.head(bytes, ASIDE)),
-        };
-        self.tap
-            .http(self.number, direction, line, &HeaderMap::new());
+        self.tap.aside(self.number, direction, what, said);
     }
 
     pub(super) fn finding(&self, detail: String) {

@@ -55,12 +55,14 @@ fn addresses_that_lead_around_the_proxy_are_changed() {
     // White space within makes it an address with the server's name.
     let (header, path) = both("/m");
     check("/\t/server:8000/m", &header, &path);
-    // Relative to where the client is already, or to lead elsewhere.
+    // Some clients resolve it against the origin, and would leave the token behind.
+    check("m?s=1", "m?s=1", "/tok/a/m?s=1");
+    check("?s=1", "?s=1", "/tok/a/sse?s=1");
+    check("../m", "../m", "/tok/m");
+    // The server's own address, which the client has, or one that leads elsewhere.
     for other in [
-        "m?s=1",
-        "?s=1",
-        "../m",
         "",
+        "#x",
         "http://server/m",
         "https://server:8000/m",
         "http://other:8000/m",

@@ -1,0 +1,165 @@
+//! JSON text to a value, without loss and without a choice.
+//!
+//! Strings may hold half of a surrogate pair, which no Rust string can: a character that nobody uses
+//! stands for it, so that nothing is lost and the rest can be read. A key that appears twice is an
+//! error: implementations disagree on which of the two counts.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+
+use crate::excerpt::excerpt;
+
+/// The first half of a pair, and what stands for it: the last 2048 characters, which are for private
+/// use.
+const SURROGATES: u32 = 0xd800;
+const STAND_INS: u32 = 0x10_f800;
+
+/// Reads a text. Half surrogate pairs are kept, by stand-ins; keys that appear twice are refused.
+pub fn decode(text: &str) -> serde_json::Result<Value> {
+    let text = with_stand_ins(text);
+    serde_json::from_str::<Unambiguous>(&text)?;
+    serde_json::from_str(&text)
+}
+
+/// Whether there is half of a surrogate pair in a value: its text is not the same for all readers.
+pub fn has_lone_surrogate(value: &Value) -> bool {
+    let is_in = |text: &str| text.chars().any(|c| half(c).is_some());
+    match value {
+        Value::String(text) => is_in(text),
+        Value::Array(elements) => elements.iter().any(has_lone_surrogate),
+        Value::Object(members) => members
+            .iter()
+            .any(|(key, member)| is_in(key) || has_lone_surrogate(member)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// A text with every half of a surrogate pair spelled as its escape. In the text of a JSON document
+/// this gives the document back.
+pub fn spelled(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(|c| half(c).is_some()) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match half(c) {
+            Some(half) => out.push_str(&format!("\\u{half:04x}")),
+            None => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// The half that a character stands for.
+fn half(c: char) -> Option<u32> {
+    u32::from(c)
+        .checked_sub(STAND_INS)
+        .map(|number| SURROGATES + number)
+}
+
+/// The text with stand-ins for escapes of half a pair.
+fn with_stand_ins(text: &str) -> Cow<'_, str> {
+    let mut out = String::new();
+    let mut copied = 0;
+    let mut at = 0;
+    let bytes = text.as_bytes();
+    while let Some(found) = memchr::memchr(b'\\', &bytes[at..]) {
+        at += found;
+        let Some(unit) = unit(&bytes[at..]) else {
+            // Also the second of two backslashes is part of this escape.
+            at = (at + 2).min(bytes.len());
+            continue;
+        };
+        let next = bytes.get(at + 6..).and_then(self::unit);
+        match (unit, next) {
+            (0xd800..=0xdbff, Some(0xdc00..=0xdfff)) => at += 12,
+            (0xd800..=0xdfff, _) => {
+                out.push_str(&text[copied..at]);
+                out.extend(char::from_u32(STAND_INS + unit - SURROGATES));
+                at += 6;
+                copied = at;
+            }
+            _ => at += 6,
+        }
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    out.push_str(&text[copied..]);
+    Cow::Owned(out)
+}
+
+/// The number of an escape such as `\\ud800`, if one is here.
+fn unit(bytes: &[u8]) -> Option<u32> {
+    let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
+    if !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+/// A value in which no key appears twice. Nothing of it is kept.
+struct Unambiguous;
+
+impl<'de> Deserialize<'de> for Unambiguous {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Self)
+    }
+}
+
+impl<'de> Visitor<'de> for Unambiguous {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self, A::Error> {
+        let mut keys: HashSet<String> = HashSet::new();
+        while let Some(key) = map.next_key::<String>()? {
+            map.next_value::<Self>()?;
+            if keys.contains(&key) {
+                let key = excerpt(&key).into_owned();
+                return Err(A::Error::custom(format!("the key `{key}` appears twice")));
+            }
+            keys.insert(key);
+        }
+        Ok(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self, A::Error> {
+        while seq.next_element::<Self>()?.is_some() {}
+        Ok(self)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_unit<E>(self) -> Result<Self, E> {
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests;

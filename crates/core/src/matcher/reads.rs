@@ -1,0 +1,54 @@
+//! Which texts of a value a matcher looks at.
+
+use serde_json::Value;
+
+use super::{Node, Operand, Operator};
+use crate::json::has_lone_surrogate;
+
+/// `false` only if the answer is the same whatever stands where half a surrogate pair does.
+pub(super) fn lone_surrogate(node: &Node, value: &Value) -> bool {
+    match (node, value) {
+        (Node::Object(members), Value::Object(found)) => members.iter().any(|(key, node)| {
+            let member = found.get(key);
+            member.is_some_and(|member| lone_surrogate(node, member))
+        }),
+        (Node::Array(elements), Value::Array(found)) => elements
+            .iter()
+            .zip(found)
+            .any(|(node, found)| lone_surrogate(node, found)),
+        // Of the wrong type, whatever is in it.
+        (Node::Object(_) | Node::Array(_), _) => false,
+        (Node::Literal(expected), _) => compared(expected, value),
+        (Node::All(operators), _) => operators.iter().any(|one| operator_reads(one, value)),
+    }
+}
+
+fn operator_reads(operator: &Operator, value: &Value) -> bool {
+    let element_reads = |operand: &Operand| match value {
+        Value::Array(found) => found.iter().any(|one| lone_surrogate(&operand.node, one)),
+        _ => false,
+    };
+    match operator {
+        Operator::Exists(_)
+        | Operator::Type(_)
+        | Operator::Approx { .. }
+        | Operator::Min(_)
+        | Operator::Max(_) => false,
+        Operator::Exact(expected) => compared(expected, value),
+        Operator::Match(_) => value.is_string() && has_lone_surrogate(value),
+        Operator::Schema(_) => has_lone_surrogate(value),
+        Operator::Contains(contains) => match value {
+            Value::String(_) => has_lone_surrogate(value),
+            _ => element_reads(&contains.element),
+        },
+        Operator::OneOf(operands) => operands.iter().any(|one| lone_surrogate(&one.node, value)),
+        Operator::Not(operand) => lone_surrogate(&operand.node, value),
+        Operator::Unordered(operands) => operands.iter().any(element_reads),
+    }
+}
+
+/// Whether a comparison comes to such a text: values of two types are never equal.
+fn compared(expected: &Value, found: &Value) -> bool {
+    let same_type = std::mem::discriminant(expected) == std::mem::discriminant(found);
+    same_type && has_lone_surrogate(found)
+}

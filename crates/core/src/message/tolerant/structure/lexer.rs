@@ -1,0 +1,122 @@
+//! The tokens of a text that is almost JSON.
+
+/// A token. Nothing is decoded yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Token<'a> {
+    Open {
+        is_object: bool,
+    },
+    Close {
+        is_object: bool,
+    },
+    Colon,
+    Comma,
+    /// A string, with its quotes.
+    Text(&'a str),
+    /// A number, or a word such as `true` or `NaN`.
+    Word(&'a str),
+}
+
+impl<'a> Token<'a> {
+    /// A scalar as it is written.
+    pub(super) fn written(&self) -> &'a str {
+        match self {
+            Self::Text(text) | Self::Word(text) => text,
+            _ => "",
+        }
+    }
+}
+
+pub(super) struct Lexer<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Lexer<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// The next token, or the end; nothing if readers may disagree on what comes next.
+    #[expect(
+        clippy::option_option,
+        reason = "the end is not the same as a token that can't be told"
+    )]
+    pub(super) fn next(&mut self) -> Option<Option<Token<'a>>> {
+        let rest = &self.text[self.at..];
+        let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r']).len();
+        let rest = &rest[blank..];
+        let Some(first) = rest.bytes().next() else {
+            return Some(None);
+        };
+        let (token, length) = match first {
+            b'{' => (Token::Open { is_object: true }, 1),
+            b'[' => (Token::Open { is_object: false }, 1),
+            b'}' => (Token::Close { is_object: true }, 1),
+            b']' => (Token::Close { is_object: false }, 1),
+            b':' => (Token::Colon, 1),
+            b',' => (Token::Comma, 1),
+            b'"' => {
+                let length = string_length(rest)?;
+                (Token::Text(&rest[..length]), length)
+            }
+            byte if is_word(byte) => {
+                let length = rest.bytes().take_while(|byte| is_word(*byte)).count();
+                (Token::Word(&rest[..length]), length)
+            }
+            _ => return None,
+        };
+        self.at += blank + length;
+        Some(Some(token))
+    }
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.' | b'_' | b'$')
+}
+
+/// The length of a string that all readers end at the same place.
+fn string_length(rest: &str) -> Option<usize> {
+    let mut characters = rest.char_indices().skip(1);
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '"' => return Some(at + 1),
+            '\\' => {
+                let (_, escaped) = characters.next()?;
+                match escaped {
+                    '"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't' => {}
+                    'u' => {
+                        for _ in 0..4 {
+                            characters.next().filter(|(_, c)| c.is_ascii_hexdigit())?;
+                        }
+                    }
+                    _ => return None,
+                }
+            }
+            // Some readers end a line here.
+            '\r' | '\n' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' => return None,
+            '\u{85}' | '\u{2028}' | '\u{2029}' => return None,
+            '\0' => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// What a string says; nothing if it holds half of a surrogate pair.
+pub(super) fn decode(token: &str) -> Option<String> {
+    let inside = token.strip_prefix('"')?.strip_suffix('"')?;
+    if !inside.contains('\\') {
+        return Some(inside.to_owned());
+    }
+    // Raw control characters are all that the strict parser could object to, and they stay.
+    let mut escaped = String::with_capacity(token.len());
+    for character in token.chars() {
+        if character.is_ascii_control() {
+            escaped.push_str(&format!("\\u{:04x}", u32::from(character)));
+        } else {
+            escaped.push(character);
+        }
+    }
+    serde_json::from_str(&escaped).ok()
+}
