@@ -9,8 +9,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 mod agent;
+mod ends;
 mod planned;
 mod work;
+
+pub use self::ends::{ConnectionEnd, EndedBy, HttpFailure, ProcessEnd};
 
 pub use self::agent::{AgentClaimed, AgentEnded, AgentStarted, Claim};
 pub use self::planned::{
@@ -302,6 +305,9 @@ pub struct ConnectionClosed {
     pub reason: String,
     /// The end of what the server wrote to its stderr.
     pub stderr: Option<String>,
+    /// How it ended, as facts; absent in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<ConnectionEnd>,
 }
 
 /// A message, exactly as it went over the wire.
@@ -367,6 +373,21 @@ pub struct Http {
     pub line: String,
     /// The headers. Those that carry secrets are redacted.
     pub headers: BTreeMap<String, String>,
+    /// Why the exchange ended early, if it did; `line` says it in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<HttpFailure>,
+}
+
+impl Http {
+    /// The status of a response; `None` for a request, and for a line that is not a status line.
+    pub fn status(&self) -> Option<u16> {
+        if self.direction == Direction::ToServer || self.failure.is_some() {
+            return None;
+        }
+        let code = self.line.split(' ').next()?;
+        let is_status = code.len() == 3 && code.bytes().all(|byte| byte.is_ascii_digit());
+        code.parse().ok().filter(|_| is_status)
+    }
 }
 
 /// Something about a connection that should not be so.
@@ -411,4 +432,6 @@ pub enum FindingKind {
     Protocol,
     /// Somebody who tried to come in, and was turned away.
     Refused,
+    /// A call that got no JSON-RPC answer.
+    Unanswered,
 }

@@ -18,6 +18,7 @@ use crate::record::{Blobs, RecordError};
 use crate::transcript::SkillLoad;
 use crate::verdict::Verdict;
 
+use super::invented::Invented;
 use super::text::Text;
 
 /// How many claims of an agent are held.
@@ -54,6 +55,8 @@ pub struct Work {
     pub connections: BTreeMap<ConnectionId, ConnectionOpened>,
     /// The connections that ended, in order.
     pub closed: Vec<ConnectionClosed>,
+    /// The names that the agent's model called and was not offered, in order.
+    pub invented: Vec<String>,
     /// What was recorded as wrong; what only the messages show is not among it.
     pub findings: Vec<Finding>,
 }
@@ -194,6 +197,7 @@ pub(crate) struct WorkFold {
     is_judging: bool,
     /// For whom the questions are that have no reply yet.
     purposes: HashMap<u64, Purpose>,
+    invented: Invented,
 }
 
 impl Work {
@@ -214,6 +218,7 @@ impl WorkFold {
             last_at: None,
             is_judging: false,
             purposes: HashMap::new(),
+            invented: Invented::default(),
         }
     }
 
@@ -243,7 +248,9 @@ impl WorkFold {
             What::Finding(finding) => self.work.findings.push(finding.clone()),
             What::Prompted { text } => self.work.prompt = self.text(text, blobs)?,
             What::AgentAnswered { text } => self.work.answer = self.text(text, blobs)?,
+            What::ToolsOffered { tools } => self.invented.offered(tools, blobs),
             What::ModelAsked(asked) => {
+                self.invented.asked(asked);
                 self.purposes.insert(asked.ask, asked.purpose);
                 let models = &mut self.asked(asked.ask).models;
                 if !models.contains(&asked.model) {
@@ -252,6 +259,7 @@ impl WorkFold {
             }
             What::ModelFailed(failed) => self.asked(failed.ask).failures += 1,
             What::ModelReplied(replied) => {
+                self.invented.replied(replied, blobs);
                 let is_turn = self.purposes.get(&replied.ask) != Some(&Purpose::Side);
                 self.asked(replied.ask).reply(replied, is_turn);
                 self.purposes.remove(&replied.ask);
@@ -289,8 +297,7 @@ impl WorkFold {
             | What::Http(_)
             | What::RunPlanned(_)
             | What::ServerSeen(_)
-            | What::AgentWrote { .. }
-            | What::ToolsOffered { .. } => {}
+            | What::AgentWrote { .. } => {}
         }
         Ok(())
     }
@@ -302,6 +309,7 @@ impl WorkFold {
             self.work.duration = Duration::from_micros(last.saturating_sub(self.work.began_at));
         }
         self.take_its_word();
+        self.work.invented = self.invented.into_names();
         self.work
     }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::event::{Blame, FindingKind, Outcome, TrialStarted, Wire};
 use crate::excerpt::excerpt;
-use crate::fold::{Asked, Work, WorkFold};
+use crate::fold::{Asked, FoldOptions, Folded, Work, fold_trial};
 use crate::model::Usage;
 use crate::record::{RecordError, RunReader, TrialFile};
 use crate::verdict::Verdict;
@@ -143,15 +143,20 @@ pub(super) struct Read {
     pub(super) last_at: Duration,
 }
 
-/// Reads an attempt, and no message or blob of it.
+/// Reads an attempt by the fold that its own report uses, and keeps nothing of its messages.
 pub(super) fn read(run: &RunReader, file: &TrialFile) -> Result<Read, RecordError> {
-    let mut fold = WorkFold::new(0);
-    for event in run.trial(file)? {
-        fold.push(&event?, run.blobs())?;
-    }
-    let work = fold.finish();
+    let options = FoldOptions {
+        payload_bytes: 0,
+        text_bytes: 0,
+        ..FoldOptions::default()
+    };
+    let Folded {
+        work,
+        findings: all,
+        ..
+    } = fold_trial(run, file, &options)?;
     let mut findings: BTreeMap<String, Found> = BTreeMap::new();
-    for finding in &work.findings {
+    for finding in &all {
         let server = work.server(finding.conn).unwrap_or_default();
         let kinds = findings.entry(server.to_owned()).or_default();
         kinds.entry(finding.kind).or_default().add(FoundKind {
