@@ -404,6 +404,9 @@ pub struct Finding {
     pub count: u64,
 }
 
+/// The detail of a finding of noise that shows nothing: where there are others, they are shown.
+pub const BLANK_LINE: &str = "a blank line";
+
 /// What can be wrong with what a server says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

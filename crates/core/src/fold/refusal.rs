@@ -75,14 +75,11 @@ impl Findings {
     pub(super) fn unanswered(&mut self, unanswered: &Unanswered) {
         let waited = crate::duration::brief(unanswered.waited);
         let target = &unanswered.target;
-        let mut detail = format!("`{target}` got no answer, {waited}: {}", unanswered.cause);
-        match unanswered.excuse {
-            Some(Excuse::Cancelled) => {
-                detail = format!("`{target}` got no answer, {waited}: the client cancelled it");
-            }
-            Some(Excuse::Repeated) => detail.push_str("; the same call succeeded later"),
-            None => {}
-        }
+        let why = match unanswered.excuse {
+            Some(Excuse::Cancelled) => "the client cancelled it".to_owned(),
+            Some(Excuse::Repeated) | None => unanswered.cause.to_string(),
+        };
+        let detail = format!("`{target}` got no answer in {waited}: {why}");
         let place = Place {
             seq: unanswered.seq,
             at: 0,

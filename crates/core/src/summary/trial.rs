@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::event::{Blame, FindingKind, Outcome, TrialStarted, Wire};
+use crate::event::{BLANK_LINE, Blame, FindingKind, Outcome, TrialStarted, Wire};
 use crate::excerpt::excerpt;
 use crate::fold::{Asked, FoldOptions, Folded, Work, fold_trial};
 use crate::model::Usage;
@@ -113,7 +113,7 @@ impl From<&Asked> for Spent {
 /// What was found to be wrong with a server, by kind.
 pub type Found = BTreeMap<FindingKind, FoundKind>;
 
-/// How often something of one kind was found, and the first of it.
+/// How often something of one kind was found, and the first of it that says something.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FoundKind {
     /// How often.
@@ -125,7 +125,9 @@ pub struct FoundKind {
 impl FoundKind {
     pub(super) fn add(&mut self, more: Self) {
         self.count += more.count;
-        if self.example.is_empty() {
+        // Of noise, the first line that is not blank says most.
+        let says_nothing = self.example.is_empty() || self.example == BLANK_LINE;
+        if says_nothing && !more.example.is_empty() {
             self.example = more.example;
         }
     }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use http::HeaderMap;
-use proctor_core::event::{Direction, FindingKind};
+use proctor_core::event::{Direction, FindingKind, HttpFailure};
 
 use crate::recorder::{Oversized, Tap};
 
@@ -75,16 +75,31 @@ impl Exchange {
         what: &str,
         said: &Result<Vec<u8>, Oversized>,
     ) {
+        let line = self.line(what, said);
+        self.tap
+            .http(self.number, direction, line, &HeaderMap::new());
+    }
+
+    /// Keeps why the response ended early, with the start of what came of it.
+    pub(super) fn failed(
+        &self,
+        failure: HttpFailure,
+        why: &str,
+        said: &Result<Vec<u8>, Oversized>,
+    ) {
+        let line = self.line(why, said);
+        self.tap.http_failed(self.number, line, failure);
+    }
+
+    fn line(&self, what: &str, said: &Result<Vec<u8>, Oversized>) -> String {
         let (bytes, length) = match said {
             Ok(bytes) => (bytes, bytes.len() as u64),
             Err(cut) => (&cut.head, cut.bytes),
         };
-        let line = match length {
+        match length {
             0 => what.to_owned(),
             _ => format!("{what} ({length} bytes): {}", self.tap.head(bytes, ASIDE)),
-        };
-        self.tap
-            .http(self.number, direction, line, &HeaderMap::new());
+        }
     }
 
     pub(super) fn finding(&self, detail: String) {
