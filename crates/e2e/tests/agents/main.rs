@@ -11,3 +11,4 @@ mod compared;
 mod judges;
 mod surveyed;
 mod tap;
+mod unanswered;
