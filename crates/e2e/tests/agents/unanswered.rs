@@ -271,7 +271,8 @@ fn a_call_without_an_answer_is_no_tool_error() {
 
 #[test]
 fn a_strict_run_fails_servers_of_any_agent_and_the_summary_agrees() {
-    let noisy = stdio(&["--mode", "log-noise"]);
+    // The relay does not look for these: only the messages show them.
+    let noisy = stdio(&["--mode", "unknown-id"]);
     for suite in [
         by_fixture("good", &noisy, &used()),
         by_loop(&noisy, &used()),

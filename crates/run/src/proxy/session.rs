@@ -32,6 +32,8 @@ use crate::recorder::Tap;
 const GOODBYE: Duration = Duration::from_millis(500);
 /// The same for a server that owes an answer: it may be dying of the call, and its exit status tells.
 const GOODBYE_IN_CALL: Duration = Duration::from_secs(3);
+/// How long what a client wrote before it left may take to be read and passed on.
+const LAST_INPUT: Duration = Duration::from_millis(200);
 /// How long what a server wrote before its end may be on its way, when it was ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -226,6 +228,8 @@ impl Session {
             awaited,
             ..
         } = self;
+        // What a client wrote before it left is the server's to read, as it would be without a relay.
+        let _ = timeout(LAST_INPUT, input.run()).await;
         input.close();
         let patience = if awaited.is_empty() {
             GOODBYE
