@@ -205,11 +205,12 @@ impl ConductFold {
         let is_over = closed.is_some() || has_ended;
         let cause = cause(asked, end, exchange, is_over)?;
         let died = matches!(cause, NoAnswer::ServerEnded(_) | NoAnswer::ServerClosed);
-        let is_cancelled = matches!(
-            asked.cancelled,
-            Some((Cancelled::GivenUp | Cancelled::Unwanted, _))
-        );
-        let excuse = if is_cancelled && !died {
+        let cancelled = asked.cancelled.map(|(why, _)| why).filter(|_| !died);
+        // Whoever asked has gone, as the stateless era allows: that is not even worth a finding.
+        if cancelled == Some(Cancelled::Unwanted) {
+            return None;
+        }
+        let excuse = if cancelled == Some(Cancelled::GivenUp) {
             Some(Excuse::Cancelled)
         } else {
             is_repeated(call, calls).then_some(Excuse::Repeated)

@@ -267,3 +267,22 @@ fn a_run_without_a_plan_says_so() {
     check(&path);
     check(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records/v1"));
 }
+
+#[test]
+fn of_noise_the_first_line_that_is_not_blank_is_kept() {
+    let check = |details: &[&str], expected: &str| {
+        let mut found = FoundKind::default();
+        for detail in details {
+            found.add(FoundKind {
+                count: 1,
+                example: (*detail).to_owned(),
+            });
+        }
+        assert_eq!(found.example, expected, "{details:?}");
+        assert_eq!(found.count, details.len() as u64);
+    };
+    let blank = crate::event::BLANK_LINE;
+    check(&[blank, blank, "Spring", "Boot", blank], "Spring");
+    check(&["Spring", blank], "Spring");
+    check(&[blank], blank);
+}

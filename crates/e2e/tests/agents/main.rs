@@ -9,6 +9,7 @@ mod acp;
 mod cli;
 mod compared;
 mod judges;
+mod matrix;
 mod surveyed;
 mod tap;
 mod unanswered;

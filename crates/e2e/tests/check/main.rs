@@ -7,6 +7,7 @@
 )]
 
 mod assertions;
+mod blame;
 mod exits;
 mod kills;
 mod output;
