@@ -39,11 +39,17 @@ impl Trial {
     }
 }
 
-fn end(by: EndedBy, process: Option<ProcessEnd>, signalled: bool) -> Option<ConnectionEnd> {
-    Some(ConnectionEnd {
-        by,
+fn end(
+    by: EndedBy,
+    process: impl Into<Option<ProcessEnd>>,
+    signalled: bool,
+) -> Option<ConnectionEnd> {
+    let process = process.into();
+    let end = ConnectionEnd::by(by);
+    Some(end).map(|end| ConnectionEnd {
         process,
         signalled,
+        ..end
     })
 }
 

@@ -291,19 +291,16 @@ async fn keep(
         _ = &mut reading => {
             // Nothing more is to go there, though nobody knows yet how it ended.
             upstream.lock().stdin = None;
-            match timeout(GOODBYE, process.wait()).await {
-                Ok(ended) => {
-                    let end = ConnectionEnd {
-                        by: EndedBy::Server,
-                        process: Some(ended.into()),
-                        signalled: process.was_signalled(),
-                    };
-                    (ended.to_string(), end)
-                }
-                Err(_) => {
-                    let (how, end) = stop(process, EndedBy::Server).await;
-                    (format!("closed its stdout, and {how}"), end)
-                }
+            if let Ok(ended) = timeout(GOODBYE, process.wait()).await {
+                let end = ConnectionEnd {
+                    by: EndedBy::Server,
+                    process: Some(ended.into()),
+                    signalled: process.was_signalled(),
+                };
+                (ended.to_string(), end)
+            } else {
+                let (how, end) = stop(process, EndedBy::Server).await;
+                (format!("closed its stdout, and {how}"), end)
             }
         }
         _ = closed => {
