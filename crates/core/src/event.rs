@@ -11,9 +11,12 @@ use serde::{Deserialize, Serialize};
 
 mod agent;
 mod config;
+mod ends;
 mod planned;
 mod unknown;
 mod work;
+
+pub use self::ends::{ConnectionEnd, EndedBy, HttpFailure, ProcessEnd};
 
 pub use self::agent::{AgentClaimed, AgentEnded, AgentStarted, Claim};
 pub use self::config::{AgentConfig, RunConfig, ServerConfig, TaskSetConfig, TimeoutConfig};
@@ -319,6 +322,9 @@ pub struct ConnectionClosed {
     pub reason: String,
     /// The end of what the server wrote to its stderr.
     pub stderr: Option<String>,
+    /// How it ended, as facts; absent in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<ConnectionEnd>,
 }
 
 /// A message, exactly as it went over the wire.
@@ -384,6 +390,21 @@ pub struct Http {
     pub line: String,
     /// The headers. Those that carry secrets are redacted.
     pub headers: BTreeMap<String, String>,
+    /// Why the exchange ended early, if it did; `line` says it in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<HttpFailure>,
+}
+
+impl Http {
+    /// The status of a response; `None` for a request, and for a line that is not a status line.
+    pub fn status(&self) -> Option<u16> {
+        if self.direction == Direction::ToServer || self.failure.is_some() {
+            return None;
+        }
+        let code = self.line.split(' ').next()?;
+        let is_status = code.len() == 3 && code.bytes().all(|byte| byte.is_ascii_digit());
+        code.parse().ok().filter(|_| is_status)
+    }
 }
 
 /// Something about a connection that should not be so.
@@ -399,6 +420,9 @@ pub struct Finding {
     /// How often, where it was counted instead of written each time.
     pub count: u64,
 }
+
+/// The detail of a finding of noise that shows nothing: where there are others, they are shown.
+pub const BLANK_LINE: &str = "a blank line";
 
 /// What can be wrong with what a server says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -434,4 +458,6 @@ pub enum FindingKind {
     /// What the client sent is no message, or servers may read it in different ways. The server is not
     /// to blame for it.
     ClientMessage,
+    /// A call that got no JSON-RPC answer.
+    Unanswered,
 }

@@ -6,8 +6,11 @@
 //! memory, and the payloads and texts in them up to a limit.
 
 mod calls;
+mod conduct;
 mod findings;
+mod invented;
 mod pairing;
+mod refusal;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -23,11 +26,13 @@ use crate::record::{Blobs, RecordError, RunReader, Torn, TrialFile};
 use crate::transcript::{Transcript, UnreadMessage};
 
 use self::calls::Calls;
+use self::conduct::ConductFold;
 use self::findings::Findings;
 use self::pairing::{Cancelled, Found, Pairing};
 use crate::message::tolerant::Reading;
 use crate::message::{self, Id, Kind, Message, Unparsable};
 
+pub use self::conduct::{Conduct, Excuse, NoAnswer, ServerEnd, Unanswered};
 pub use self::text::Text;
 pub(crate) use self::work::WorkFold;
 pub use self::work::{Asked, External, PhaseSpan, StepDone, Work};
@@ -45,6 +50,10 @@ pub struct Folded {
     pub made_at: Vec<u64>,
     /// What was found to be wrong, as it was recorded or as the messages show it.
     pub findings: Vec<Finding>,
+    /// Those of them that a strict run holds against the servers that the agent used.
+    pub breaches: Vec<Finding>,
+    /// The calls without an answer, and the servers that ended.
+    pub conduct: Conduct,
     /// What was done besides: steps, checks, models.
     pub work: Work,
     /// The last line of the record, if it is not whole.
@@ -109,6 +118,7 @@ pub struct Fold {
     pairing: Pairing,
     calls: Calls,
     findings: Findings,
+    conduct: ConductFold,
     work: WorkFold,
     unread: Vec<UnreadMessage>,
 }
@@ -120,6 +130,7 @@ struct Place {
     at: u64,
     conn: ConnectionId,
     exchange: Option<u64>,
+    direction: Direction,
 }
 
 impl Fold {
@@ -131,6 +142,7 @@ impl Fold {
             pairing: Pairing::default(),
             calls: Calls::new(options.payload_bytes),
             findings: Findings::default(),
+            conduct: ConductFold::default(),
             work: WorkFold::new(options.text_bytes),
             unread: Vec::new(),
         }
@@ -139,10 +151,13 @@ impl Fold {
     /// Takes in the next event. Fails only if a blob can't be read.
     pub fn push(&mut self, event: &Event, blobs: &Blobs) -> Result<(), RecordError> {
         self.work.push(event, blobs)?;
+        self.conduct.at(event.at);
         match &event.event {
             What::ConnectionOpened(opened) => {
                 self.connections.insert(opened.conn, opened.clone());
             }
+            What::ConnectionClosed(closed) => self.conduct.closed(closed),
+            What::Http(http) => self.conduct.http(http),
             What::Finding(finding) => self.findings.recorded(finding.clone()),
             What::Frame(frame) => {
                 let place = Place {
@@ -150,6 +165,7 @@ impl Fold {
                     at: event.at,
                     conn: frame.conn,
                     exchange: frame.exchange,
+                    direction: frame.direction,
                 };
                 self.frame(place, frame, blobs)?;
             }
@@ -160,13 +176,47 @@ impl Fold {
 
     /// The trial, with everything that is still open left without an answer.
     pub fn finish(mut self) -> Folded {
-        for asked in self.pairing.into_unanswered() {
+        let waiting: Vec<_> = self.pairing.into_unanswered().collect();
+        for (_, asked) in &waiting {
             if let (Some(call), Some(bytes)) = (asked.call, asked.cut) {
                 self.calls.answer_was_cut(call, bytes);
             }
         }
         let work = self.work.finish();
         let (calls, made_at) = self.calls.into_calls();
+        let counts = |conn: ConnectionId| {
+            let opened = self.connections.get(&conn)?;
+            self.actors.contains(&opened.actor).then_some(opened)
+        };
+        let conduct = Conduct {
+            unanswered: self.conduct.unanswered(
+                waiting.into_iter(),
+                &calls,
+                &made_at,
+                work.ended.is_some(),
+            ),
+            ended: self.conduct.ended(
+                |conn| Some(counts(conn)?.server.clone()),
+                |conn| {
+                    let again = |opened: &&ConnectionOpened| opened.conn > conn;
+                    let server = counts(conn).map(|opened| opened.server.as_str());
+                    let mut later = self.connections.values().filter(again);
+                    later.any(|opened| Some(opened.server.as_str()) == server)
+                },
+            ),
+        };
+        for unanswered in &conduct.unanswered {
+            self.findings.unanswered(unanswered);
+        }
+        let all = self.findings.into_all();
+        let is_breach = |(finding, is_server): &&(Finding, bool)| {
+            // A slow client loses messages too.
+            let is_agent = counts(finding.conn).map(|opened| opened.actor == Actor::Agent);
+            let may_be_client = finding.kind == FindingKind::Dropped && is_agent == Some(true);
+            *is_server && is_agent.is_some() && !may_be_client
+        };
+        let breaches = all.iter().filter(is_breach);
+        let breaches = breaches.map(|(finding, _)| finding.clone()).collect();
         Folded {
             started: work.started.clone(),
             ended: work.ended.clone(),
@@ -179,7 +229,9 @@ impl Fold {
                 unread: self.unread,
             },
             made_at,
-            findings: self.findings.into_all(),
+            findings: all.into_iter().map(|(finding, _)| finding).collect(),
+            breaches,
+            conduct,
             work,
             torn: None,
         }
@@ -206,6 +258,17 @@ impl Fold {
         let Some(bytes) = blobs.body_bytes(&frame.body)? else {
             return Ok(());
         };
+        match frame.direction {
+            Direction::ToServer if frame.exchange.is_none() => self.conduct.posted(place),
+            Direction::ToServer => {}
+            Direction::ToClient => {
+                self.conduct.spoke(place.conn);
+                if let Some(status) = self.conduct.refusal(place) {
+                    self.refused(place, status, &bytes);
+                    return Ok(());
+                }
+            }
+        }
         let is_sent = frame.direction == Direction::ToServer;
         let is_unclear = is_sent && self.unclear(place, &bytes);
         let parsed = message::each(&bytes, &mut |message| match frame.direction {
@@ -286,11 +349,7 @@ impl Fold {
                 method: "notifications/cancelled",
             } => {
                 if let Some(id) = message.cancelled() {
-                    let why = if message.is_unwanted() {
-                        Cancelled::Unwanted
-                    } else {
-                        Cancelled::GivenUp
-                    };
+                    let why = Cancelled::of(message);
                     self.pairing.cancelled(place, &id, why);
                 }
             }
@@ -329,10 +388,11 @@ impl Fold {
             Found::Unwanted => return,
             // How HTTP refuses what asked for no answer: a GET, or a notification.
             Found::Never if id == Id::Absent && self.pairing.asks_nothing(place) => return,
-            Found::Late => (
-                FindingKind::LateAnswer,
-                format!("{id} was answered after it was cancelled"),
-            ),
+            Found::Late(asked) => {
+                self.conduct.late(place.conn, asked);
+                let detail = format!("{id} was answered after it was cancelled");
+                (FindingKind::LateAnswer, detail)
+            }
             Found::Again => (
                 FindingKind::DuplicateAnswer,
                 format!("{id} was answered before"),

@@ -5,6 +5,7 @@
 
 pub mod assignment;
 pub mod check;
+pub mod decision;
 pub mod decode;
 pub mod document;
 pub mod duration;

@@ -186,6 +186,18 @@ impl Summary {
         blames
     }
 
+    /// How many trials failed, or errored, without a proven cause.
+    pub fn unclear(&self, errored: bool) -> usize {
+        let wanted = if errored {
+            Outcome::Errored
+        } else {
+            Outcome::Failed
+        };
+        let results = self.trials().filter_map(|(_, _, t)| t.result.as_ref());
+        let unclear = |result: &&TrialResult| result.outcome == wanted && result.blame.is_none();
+        results.filter(unclear).count()
+    }
+
     /// The pass rate, of one agent or of all; `None` if no trial counts.
     pub fn rate(&self, agent: Option<&str>) -> Option<Rate> {
         let tallies: Vec<Tally> = self

@@ -186,6 +186,7 @@ fn stdio(mut trial: TrialWriter) -> Result<(), RecordError> {
             conn: ConnectionId(1),
             reason: "exited with code 1".to_owned(),
             stderr: Some("Authorization: Bearer abcdef".to_owned()),
+            end: None,
         }),
     )?;
     let reason = Some("the server ended".to_owned());
@@ -235,6 +236,7 @@ fn http(mut trial: TrialWriter) -> Result<(), RecordError> {
                     headers: headers
                         .map(|(name, value)| (name.to_owned(), value.to_owned()))
                         .into(),
+                    failure: None,
                 }),
             )?;
             trial.append_frame(

@@ -8,13 +8,16 @@ mod calls;
 
 use std::collections::BTreeSet;
 
+use proctor_core::decision::calls_in_error;
 use proctor_core::event::{Actor, Blame, CheckId, Graded, Outcome, Phase};
 use proctor_core::fold::{Folded, StepDone, Text};
+use proctor_core::hint::listed;
 use proctor_core::printable::printable;
 use proctor_core::summary::{Decisive, TrialResult};
 use proctor_core::transcript::Call;
 use proctor_core::verdict::Verdict;
 
+pub(crate) use self::calls::answer;
 use self::calls::{describe, made};
 
 /// How many checks, and how many calls, notes and lines of output for each, are shown.
@@ -54,6 +57,9 @@ pub(crate) fn lines(result: &TrialResult, folded: &Folded) -> Vec<Line> {
     out.steps(&open, &work.steps);
     if result.blame == Some(Blame::Server) {
         out.stderr(folded);
+    }
+    if result.outcome != Outcome::Passed {
+        out.errors(result, &open, folded);
     }
     if matches!(result.outcome, Outcome::Failed | Outcome::TimedOut) {
         if open.iter().all(|check| check.evidence.is_empty()) {
@@ -161,6 +167,34 @@ impl Lines {
             }
         }
         self.more(1, failed.len(), "step");
+    }
+
+    /// The calls that ended in errors and are not shown with a check, and the tools that the model
+    /// invented.
+    fn errors(&mut self, result: &TrialResult, open: &[&Graded], folded: &Folded) {
+        let shown: BTreeSet<u64> = open
+            .iter()
+            .flat_map(|c| c.evidence.iter().copied())
+            .collect();
+        let all: Vec<&Call> = calls_in_error(&folded.transcript)
+            .filter(|call| !shown.contains(&call.seq))
+            .collect();
+        // Where somebody is proven to be at fault, the calls without an answer are in the reason.
+        if result.blame != Some(Blame::Agent) && !all.is_empty() {
+            self.cut(1, "calls that ended in errors:");
+            for call in all.iter().take(SHOWN) {
+                self.cut(2, &describe(call));
+            }
+            self.more(2, all.len(), "call");
+        }
+        let invented = &folded.work.invented;
+        if !invented.is_empty() {
+            let names = listed(invented.iter().map(String::as_str));
+            self.wrapped(
+                1,
+                &format!("the model called tools that do not exist: {names}"),
+            );
+        }
     }
 
     /// What the servers that the agent used wrote last.

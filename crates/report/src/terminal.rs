@@ -113,8 +113,10 @@ fn detail(page: &mut Page, report: &Report<'_>, shown: &Shown<'_>) -> Result<(),
     if trial.attempts > 1 {
         facts.push(format!("attempt {}", result.attempt));
     }
-    if let Some(blame) = result.blame {
-        facts.push(format!("blame: {}", words::blame(blame)));
+    match (result.blame, result.outcome) {
+        (Some(blame), _) => facts.push(format!("blame: {}", words::blame(blame))),
+        (None, Outcome::Failed | Outcome::Errored) => facts.push("cause unclear".to_owned()),
+        (None, _) => {}
     }
     facts.push(duration::brief(result.duration));
     if agent.verdict(&case.case) == CaseVerdict::Met {

@@ -190,7 +190,7 @@ impl Client {
         &self.connection.identity
     }
 
-    /// What was not as it should be, each sort with its last example and how often.
+    /// What was not as it should be, each sort with its first example and how often.
     pub fn findings(&self) -> Vec<(FindingKind, String, u64)> {
         self.tap.findings()
     }
@@ -198,13 +198,6 @@ impl Client {
     /// What was not as it should be on the connection itself, whoever shares it.
     pub fn connection_findings(&self) -> Vec<(FindingKind, String, u64)> {
         self.connection.peer.tap().findings()
-    }
-
-    /// How the server went, if it is known to be gone.
-    pub async fn farewell(&self) -> Option<CallError> {
-        self.connection.peer.ended()?;
-        let (how, stderr) = self.connection.farewell().await;
-        Some(CallError::Gone { how, stderr })
     }
 
     /// Notes that the server did something that it should not.

@@ -23,7 +23,7 @@ use proctor_core::hint::listed;
 use proctor_core::suite::agent::{Agent, AgentKind, Commands};
 
 pub(crate) use self::assignment::{Access, Assignment, Endpoint, Launch, Offered, Told, Way};
-pub(crate) use self::cli::{Cli, Unfit, last_words};
+pub(crate) use self::cli::{Cli, Unfit};
 pub use self::judge::JudgeProgram;
 pub(crate) use self::line::{Line, LineError, LineOptions};
 pub use self::open::{External, ExternalError, sent_key};

@@ -13,8 +13,10 @@ use std::os::unix::net::UnixStream as StdStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use proctor_core::event::ProcessEnd;
 use proctor_core::redact::Redactor;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open};
@@ -190,6 +192,8 @@ pub struct Process {
     /// Reads stderr to its end.
     draining: Option<JoinHandle<()>>,
     grace: Duration,
+    /// Whether the guard was asked to end the process, which then gets a signal.
+    signalled: AtomicBool,
 }
 
 impl Process {
@@ -212,7 +216,13 @@ impl Process {
             guard,
             stderr,
             grace,
+            signalled: AtomicBool::new(false),
         }
+    }
+
+    /// Whether the process got a signal from us before it ended. Closing its stdin is none.
+    pub(crate) fn was_signalled(&self) -> bool {
+        self.signalled.load(Ordering::Relaxed)
     }
 
     /// The last 64 KiB of stderr so far, without secrets; complete once `wait` has returned.
@@ -244,6 +254,7 @@ impl Process {
     /// twice skips the grace.
     pub fn end(&self) {
         if let Some(pid) = self.guard_pid() {
+            self.signalled.store(true, Ordering::Relaxed);
             let _ = kill_process(pid, Signal::TERM);
             // One that is stopped hears nothing else.
             let _ = kill_process(pid, Signal::CONT);
@@ -271,7 +282,10 @@ impl Process {
         if let Ok(ended) = timeout(patience, self.wait()).await {
             return ended;
         }
-        self.end();
+        // On a busy machine both may be over at once.
+        if !matches!(self.guard.try_wait(), Ok(Some(_))) {
+            self.end();
+        }
         let limit = self.grace + KILL_LIMIT + SLACK;
         if let Ok(ended) = timeout(limit, self.wait()).await {
             return ended;
@@ -336,6 +350,16 @@ impl From<ExitStatus> for Ended {
         let exited = status.code().map(Self::Exited);
         let signalled = status.signal().map(Self::Signalled);
         exited.or(signalled).unwrap_or(Self::Unknown)
+    }
+}
+
+impl From<Ended> for ProcessEnd {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Exited(code) => Self::Exited(code),
+            Ended::Signalled(signal) => Self::Signalled(signal),
+            Ended::Unknown => Self::Unknown,
+        }
     }
 }
 

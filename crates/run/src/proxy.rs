@@ -30,7 +30,6 @@ pub use self::bridge::Bridge;
 pub use self::door::Admission;
 pub use self::relay::{Admit, Relay};
 pub use self::reverse::ReverseProxy;
-pub(crate) use self::session::ended_by_itself;
 pub use self::session::{Cause, Client, Leave, SessionEnd, serve};
 pub use self::started::StartError;
 pub use self::streams::{Standard, standard};

@@ -78,7 +78,7 @@ pub struct StepResult {
     pub verdict: Verdict,
     /// Whether the phase goes on: it passed, or may fail.
     pub goes_on: bool,
-    /// Who is to blame, unless it passed.
+    /// Who is to blame, unless it passed or that can't be told.
     pub blame: Option<Blame>,
     /// What it wrote, as far as it is kept.
     pub output: Option<String>,
@@ -92,6 +92,8 @@ struct Done {
     verdict: Verdict,
     /// Absent where the phase decides.
     blame: Option<Blame>,
+    /// Whether nobody can tell who is to blame if this looks at the agent's work.
+    is_unclear: bool,
     output: Option<String>,
     outputs: BTreeMap<String, String>,
 }
@@ -101,6 +103,7 @@ impl Done {
         Self {
             verdict,
             blame: None,
+            is_unclear: false,
             output: None,
             outputs: BTreeMap::new(),
         }
@@ -178,9 +181,11 @@ impl Steps {
         self.add_outputs(step, done.outputs);
         let passed = done.verdict == Verdict::Pass;
         let may_fail = matches!(&step.action, Action::Script(script) if script.continue_on_error);
+        let is_unclear = done.is_unclear && phase == Phase::Grade;
+        let blame = done.blame.or((!is_unclear).then_some(blame_of(phase)));
         StepResult {
             goes_on: passed || may_fail,
-            blame: (!passed).then(|| done.blame.unwrap_or(blame_of(phase))),
+            blame: blame.filter(|_| !passed),
             verdict: done.verdict,
             output: done.output,
             duration,

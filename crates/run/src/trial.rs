@@ -3,6 +3,7 @@
 //! Its main type is [`Trial`]. A trial that goes wrong is data, not an error; only a record that
 //! can't be written is one.
 
+mod decided;
 mod ending;
 mod external;
 mod grading;
@@ -13,6 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use proctor_core::decision::{blame_for_failure, server_failure};
 use proctor_core::event::{Actor, Blame, Body, Outcome, Phase, Purpose, TrialEnded, What};
 use proctor_core::model::Message;
 use proctor_core::record::RecordError;
@@ -247,30 +249,33 @@ impl Trial {
             watch: &|called| self.watch.called(called),
         })
         .await;
-        let answer = match driven {
-            Driven::Answered(answer) => answer,
-            Driven::Stopped(reason) => return Err(failed(Blame::Agent, reason)),
+        if let Driven::Answered(answer) = &driven {
+            self.recorder.record(What::AgentAnswered {
+                text: Body::Text(answer.clone()),
+            });
+        }
+        let worked = match driven {
+            Driven::Answered(answer) => Worked::Answered(answer),
+            Driven::Stopped(reason) => Worked::Stopped(reason),
+            Driven::Lost(lost) => Worked::Lost(lost.to_string()),
             Driven::Turns(reason) | Driven::Limit(reason) => return Err(timed_out(reason)),
-            Driven::Lost(lost) => return Err(failed(Blame::Server, lost.to_string())),
             Driven::Unanswered(error) => return Err(unanswered(&error)),
         };
-        self.recorder.record(What::AgentAnswered {
-            text: Body::Text(answer.clone()),
-        });
-        let broken = self.breach(tools).await;
-        // Before anything is graded, so that the record of the servers is whole.
+        let shared_breach = self.shared_breach(tools);
+        // Before anything is decided or graded, so that the record of the servers is whole.
         close(toolbox.take()).await;
-        match broken {
-            Some(reason) => Err(failed(Blame::Server, reason)),
-            None => Ok(self.context.redactor.text(&answer).into_owned()),
+        let folded = self.folded().await?;
+        if let Some(failure) = server_failure(&folded.conduct) {
+            return Err(decided::ended(failure));
         }
-    }
-
-    /// What a server did that fails the trial, whatever the agent did.
-    async fn breach(&self, toolbox: &Toolbox) -> Option<String> {
-        match self.lost(toolbox).await {
-            Some(reason) => Some(reason),
-            None => self.protocol_breach(toolbox),
+        let answer = match worked {
+            Worked::Answered(answer) => answer,
+            Worked::Lost(reason) => return Err(failed(Blame::Server, reason)),
+            Worked::Stopped(reason) => return Err(failed(blame_for_failure(&folded), reason)),
+        };
+        match shared_breach.or_else(|| self.breach(&folded)) {
+            Some(failure) => Err(decided::ended(failure)),
+            None => Ok(self.context.redactor.text(&answer).into_owned()),
         }
     }
 
@@ -283,33 +288,6 @@ impl Trial {
             &self.waiting,
             self.replay.as_ref(),
         )
-    }
-
-    /// Which server died while the agent worked, even if nobody asked it anything afterwards.
-    async fn lost(&self, toolbox: &Toolbox) -> Option<String> {
-        for connected in toolbox.servers() {
-            if let Some(how) = connected.client.farewell().await {
-                let name = &connected.name;
-                return Some(format!(
-                    "the server `{name}` failed while the agent worked: {how}"
-                ));
-            }
-        }
-        None
-    }
-
-    /// What a server did against the protocol, if that matters.
-    fn protocol_breach(&self, toolbox: &Toolbox) -> Option<String> {
-        if !self.context.strict {
-            return None;
-        }
-        toolbox.servers().iter().find_map(|connected| {
-            let mut findings = connected.client.findings();
-            findings.extend(connected.client.connection_findings());
-            let (_, detail, _) = findings.into_iter().next()?;
-            let name = &connected.name;
-            Some(format!("the server `{name}` breaks the protocol: {detail}"))
-        })
     }
 
     async fn cleanup(&self, steps: &mut Steps) -> Result<(), (Blame, String)> {
@@ -361,6 +339,13 @@ impl Trial {
         written.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
         Ok(ended)
     }
+}
+
+/// What the work came to, where the servers' part in it has yet to be looked at.
+enum Worked {
+    Answered(String),
+    Stopped(String),
+    Lost(String),
 }
 
 /// Who is to blame if a server can't be reached: Proctor's own means may have run out.

@@ -3,6 +3,7 @@
 //! On stdio, stdout carries the protocol and nothing else. Whatever becomes of the record, the session
 //! goes on.
 
+mod conclusion;
 mod web;
 
 use std::path::Path;
@@ -56,7 +57,7 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         on_stdio(&runtime, &server, &options, stops, kept, &redactor)
     } else if let Some(kept) = kept {
         let serving = web::serve(&server, &options, args, stops, kept, &redactor);
-        runtime.block_on(serving).map(Into::into)
+        runtime.block_on(serving)
     } else {
         // Here nobody waits for an answer yet.
         Ok(Exit::Inconclusive.into())
@@ -200,7 +201,11 @@ fn conclude(
         Ok(end) => {
             let (sent, received) = (end.to_server, end.to_client);
             let line = format!("{sent} messages sent, {received} received; the server {end}");
-            (exit_code(end.how), trial_ended(end), line)
+            (
+                conclusion::exit_code(end.how.into()),
+                trial_ended(end, kept.as_ref()),
+                line,
+            )
         }
         Err(error) => {
             let ended = TrialEnded {
@@ -231,38 +236,15 @@ fn conclude(
     }
 }
 
-fn exit_code(how: Ended) -> u8 {
-    let code = match how {
-        Ended::Exited(code) => u8::try_from(code).ok(),
-        Ended::Signalled(signal) => u8::try_from(signal).ok().and_then(|n| n.checked_add(128)),
-        Ended::Unknown => None,
-    };
-    code.unwrap_or(Exit::Inconclusive.code())
-}
-
-/// Only a server that went wrong by itself makes a session one that failed.
-fn trial_ended(end: &SessionEnd) -> TrialEnded {
+/// Only a server that went wrong by itself makes a session one that failed; what it owes its client is in
+/// the record.
+fn trial_ended(end: &SessionEnd, kept: Option<&Kept>) -> TrialEnded {
     match (end.cause, end.how) {
         (Cause::Server | Cause::Closed, Ended::Signalled(_) | Ended::Exited(1..)) => TrialEnded {
             outcome: Outcome::Failed,
             reason: Some(format!("the server {end}")),
             blame: Some(Blame::Server),
         },
-        _ => super::kept::well(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_recording_ends_as_its_server_did() {
-        let check = |how: Ended, expected: u8| assert_eq!(exit_code(how), expected);
-        check(Ended::Exited(0), 0);
-        check(Ended::Exited(255), 255);
-        check(Ended::Signalled(9), 137);
-        check(Ended::Signalled(64), 192);
-        check(Ended::Unknown, 3);
+        _ => kept.map_or_else(super::kept::well, |kept| conclusion::of(&kept.recorder).0),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::event::{ConnectionId, Finding, FindingKind};
+use crate::event::{ConnectionId, Direction, Finding, FindingKind};
 
 use super::Place;
 
@@ -15,6 +15,8 @@ pub(super) struct Findings {
     recorded: Vec<Finding>,
     recorded_kinds: HashSet<(ConnectionId, FindingKind)>,
     derived: Vec<Finding>,
+    /// Which of them are about what the client sent.
+    of_client: HashSet<usize>,
     /// Of each kind: how many are told, and which is the last.
     told: HashMap<(ConnectionId, FindingKind), (usize, usize)>,
 }
@@ -33,6 +35,9 @@ impl Findings {
         }
         *count += 1;
         *last = self.derived.len();
+        if place.direction == Direction::ToServer {
+            self.of_client.insert(*last);
+        }
         self.derived.push(Finding {
             conn: place.conn,
             kind,
@@ -41,17 +46,26 @@ impl Findings {
         });
     }
 
-    /// What was recorded first. Who watched a connection while it was open told of everything of a
-    /// kind, so the same is not derived a second time.
-    pub(super) fn into_all(self) -> Vec<Finding> {
+    /// What was recorded first, each with whether it is about the server. Who watched a connection
+    /// while it was open told of everything of a kind, so the same is not derived a second time.
+    pub(super) fn into_all(self) -> Vec<(Finding, bool)> {
         let Self {
-            mut recorded,
+            recorded,
             recorded_kinds,
             derived,
+            of_client,
             ..
         } = self;
         let is_new = |finding: &Finding| !recorded_kinds.contains(&(finding.conn, finding.kind));
-        recorded.extend(derived.into_iter().filter(is_new));
-        recorded
+        let derived = derived.into_iter().enumerate();
+        let derived = derived
+            .map(|(index, finding)| (finding, !of_client.contains(&index)))
+            .filter(|(finding, _)| is_new(finding));
+        // Who was turned away is not the server's doing.
+        let recorded = recorded.into_iter().map(|finding| {
+            let is_server = finding.kind != FindingKind::Refused;
+            (finding, is_server)
+        });
+        recorded.chain(derived).collect()
     }
 }

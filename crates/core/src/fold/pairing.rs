@@ -20,15 +20,18 @@ pub(super) struct Asked {
     pub(super) call: Option<usize>,
     /// The length of a message that was cut while it waited: that may have been its answer.
     pub(super) cut: Option<u64>,
-    exchange: Option<u64>,
-    cancelled: Option<Cancelled>,
+    pub(super) exchange: Option<u64>,
+    /// Why nobody waits any more, and since when.
+    pub(super) cancelled: Option<(Cancelled, u64)>,
 }
 
 /// Why nobody waits for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cancelled {
-    /// It took too long, or nobody says.
+    /// The client cancelled it.
     GivenUp,
+    /// The client cancelled it since it took too long.
+    TimedOut,
     /// Whoever asked has gone.
     Unwanted,
 }
@@ -38,7 +41,7 @@ pub(super) enum Cancelled {
 pub(super) enum Found {
     Asked(Asked),
     /// It was asked, and then cancelled.
-    Late,
+    Late(Asked),
     /// It was asked, and then cancelled through no fault of the server.
     Unwanted,
     /// It was answered already.
@@ -83,8 +86,8 @@ impl Pairing {
                 self.forget_exchange(&asked, &key);
                 self.remember(key);
                 match asked.cancelled {
-                    Some(Cancelled::GivenUp) => Found::Late,
-                    Some(Cancelled::Unwanted) => Found::Unwanted,
+                    Some((Cancelled::GivenUp | Cancelled::TimedOut, _)) => Found::Late(asked),
+                    Some((Cancelled::Unwanted, _)) => Found::Unwanted,
                     None => Found::Asked(asked),
                 }
             }
@@ -99,7 +102,7 @@ impl Pairing {
         if let Some(asked) =
             waiting.and_then(|waiting| waiting.iter_mut().find(|a| a.cancelled.is_none()))
         {
-            asked.cancelled = Some(why);
+            asked.cancelled = Some((why, place.at));
         }
     }
 
@@ -128,8 +131,9 @@ impl Pairing {
         exchange.is_some_and(|exchange| !self.exchanges.contains_key(&exchange))
     }
 
-    pub(super) fn into_unanswered(self) -> impl Iterator<Item = Asked> {
-        self.waiting.into_values().flatten()
+    pub(super) fn into_unanswered(self) -> impl Iterator<Item = (ConnectionId, Asked)> {
+        let waiting = self.waiting.into_iter();
+        waiting.flat_map(|((conn, _), asked)| asked.into_iter().map(move |asked| (conn, asked)))
     }
 
     /// The id that is meant. An error without one answers the only request of its exchange.

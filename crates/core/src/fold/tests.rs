@@ -1,6 +1,7 @@
 //! Messages in, calls out.
 
 mod answers;
+mod conduct;
 mod lenient;
 mod rounds;
 mod work;

@@ -18,6 +18,7 @@ use crate::record::{Blobs, RecordError};
 use crate::transcript::SkillLoad;
 use crate::verdict::Verdict;
 
+use super::invented::Invented;
 use super::text::Text;
 
 /// The type of steps that a judge decides.
@@ -57,6 +58,8 @@ pub struct Work {
     pub connections: BTreeMap<ConnectionId, ConnectionOpened>,
     /// The connections that ended, in order.
     pub closed: Vec<ConnectionClosed>,
+    /// The names that the agent's model called and was not offered, in order.
+    pub invented: Vec<String>,
     /// What was recorded as wrong; what only the messages show is not among it.
     pub findings: Vec<Finding>,
     /// How many events only a newer version knows.
@@ -216,6 +219,7 @@ pub(crate) struct WorkFold {
     replays: HashMap<u64, bool>,
     /// The verify step that ended last, until its check is there.
     ungraded: Option<CheckId>,
+    invented: Invented,
 }
 
 impl Work {
@@ -238,6 +242,7 @@ impl WorkFold {
             purposes: HashMap::new(),
             replays: HashMap::new(),
             ungraded: None,
+            invented: Invented::default(),
         }
     }
 
@@ -264,7 +269,9 @@ impl WorkFold {
             What::Finding(finding) => self.work.findings.push(finding.clone()),
             What::Prompted { text } => self.work.prompt = self.text(text, blobs)?,
             What::AgentAnswered { text } => self.work.answer = self.text(text, blobs)?,
+            What::ToolsOffered { tools } => self.invented.offered(tools, blobs),
             What::ModelAsked(asked) => {
+                self.invented.asked(asked);
                 self.purposes.insert(asked.ask, asked.purpose);
                 let models = &mut self.asked(asked.ask).models;
                 if !models.contains(&asked.model) {
@@ -273,6 +280,7 @@ impl WorkFold {
             }
             What::ModelFailed(failed) => self.asked(failed.ask).failures += 1,
             What::ModelReplied(replied) => {
+                self.invented.replied(replied, blobs);
                 let is_turn = self.purposes.get(&replied.ask) != Some(&Purpose::Side);
                 self.asked(replied.ask).reply(replied, is_turn);
                 self.purposes.remove(&replied.ask);
@@ -307,8 +315,7 @@ impl WorkFold {
             | What::Http(_)
             | What::RunPlanned(_)
             | What::ServerSeen(_)
-            | What::AgentWrote { .. }
-            | What::ToolsOffered { .. } => {}
+            | What::AgentWrote { .. } => {}
         }
         Ok(())
     }
@@ -341,6 +348,7 @@ impl WorkFold {
             self.work.duration = Duration::from_micros(last.saturating_sub(self.work.began_at));
         }
         self.take_its_word();
+        self.work.invented = self.invented.into_names();
         self.work
     }
 

@@ -49,6 +49,7 @@ impl Redactor {
                 conn: closed.conn,
                 reason: self.owned(closed.reason),
                 stderr: self.optional(closed.stderr),
+                end: closed.end,
             }),
             What::Frame(frame) => What::Frame(Frame {
                 body: self.body(frame.body),

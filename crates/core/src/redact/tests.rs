@@ -356,6 +356,7 @@ fn every_string_of_an_event_is_redacted() {
             ("Cookie".to_owned(), "a".to_owned()),
             ("x".to_owned(), "8675309123".to_owned()),
         ]),
+        failure: None,
     });
     let base64 = What::Frame(Frame {
         conn: ConnectionId(1),

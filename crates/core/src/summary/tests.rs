@@ -302,3 +302,22 @@ fn events_of_a_newer_version_are_counted_and_skipped() {
     let summary = run.summary();
     assert_eq!((summary.counts().passed, summary.unknown_events), (0, 1));
 }
+
+#[test]
+fn of_noise_the_first_line_that_is_not_blank_is_kept() {
+    let check = |details: &[&str], expected: &str| {
+        let mut found = FoundKind::default();
+        for detail in details {
+            found.add(FoundKind {
+                count: 1,
+                example: (*detail).to_owned(),
+            });
+        }
+        assert_eq!(found.example, expected, "{details:?}");
+        assert_eq!(found.count, details.len() as u64);
+    };
+    let blank = crate::event::BLANK_LINE;
+    check(&[blank, blank, "Spring", "Boot", blank], "Spring");
+    check(&["Spring", blank], "Spring");
+    check(&[blank], blank);
+}

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::event::{Blame, ConnectionId, FindingKind, Outcome, TrialStarted, Wire};
+use crate::event::{BLANK_LINE, Blame, ConnectionId, FindingKind, Outcome, TrialStarted, Wire};
 use crate::excerpt::excerpt;
-use crate::fold::{Asked, Work, WorkFold};
+use crate::fold::{Asked, FoldOptions, Folded, Work, fold_trial};
 use crate::model::Usage;
 use crate::record::{RecordError, RunReader, TrialFile};
 use crate::verdict::Verdict;
@@ -113,7 +113,7 @@ impl From<&Asked> for Spent {
 /// What was found to be wrong with a server, by kind.
 pub type Found = BTreeMap<FindingKind, FoundKind>;
 
-/// How often something of one kind was found, and the first of it.
+/// How often something of one kind was found, and the first of it that says something.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FoundKind {
     /// How often.
@@ -125,7 +125,9 @@ pub struct FoundKind {
 impl FoundKind {
     pub(super) fn add(&mut self, more: Self) {
         self.count += more.count;
-        if self.example.is_empty() {
+        // Of noise, the first line that is not blank says most.
+        let says_nothing = self.example.is_empty() || self.example == BLANK_LINE;
+        if says_nothing && !more.example.is_empty() {
             self.example = more.example;
         }
     }
@@ -144,22 +146,20 @@ pub(super) struct Read {
     pub(super) unknown_events: u64,
 }
 
-/// What the fold of a summary has no use for, and what a record has most of.
-const PASSED: [&str; 4] = ["frame", "http", "agentWrote", "toolsOffered"];
-
-/// Reads an attempt, and no message or blob of it.
+/// Reads an attempt by the fold that its own report uses, and keeps nothing of its messages.
 pub(super) fn read(run: &RunReader, file: &TrialFile) -> Result<Read, RecordError> {
-    let mut fold = WorkFold::new(0);
-    let mut events = run.trial(file)?;
-    while let Some(next) = events.next_but(&PASSED) {
-        match next? {
-            (_, Some(event)) => fold.push(&event, run.blobs())?,
-            (at, None) => fold.pass(at),
-        }
-    }
-    let work = fold.finish();
+    let options = FoldOptions {
+        payload_bytes: 0,
+        text_bytes: 0,
+        ..FoldOptions::default()
+    };
+    let Folded {
+        work,
+        findings: all,
+        ..
+    } = fold_trial(run, file, &options)?;
     let mut findings: BTreeMap<String, Found> = BTreeMap::new();
-    for finding in &work.findings {
+    for finding in &all {
         let server = match finding.conn {
             ConnectionId::NONE => "models",
             conn => work.server(conn).unwrap_or_default(),

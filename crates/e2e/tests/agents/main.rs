@@ -10,5 +10,7 @@ mod cli;
 mod compared;
 mod custom;
 mod judges;
+mod matrix;
 mod surveyed;
 mod tap;
+mod unanswered;

@@ -7,6 +7,7 @@
 )]
 
 mod assertions;
+mod blame;
 mod compat;
 mod exits;
 mod folders;

@@ -250,12 +250,12 @@ pub fn passes(result: &StepResult) {
 }
 
 #[track_caller]
-pub fn fails(result: &StepResult, blame: Blame, says: &str) {
+pub fn fails(result: &StepResult, blame: impl Into<Option<Blame>>, says: &str) {
     let Verdict::Fail { reason } = &result.verdict else {
         panic!("{result:?}")
     };
     assert!(reason.contains(says), "{reason}");
-    assert_eq!(result.blame, Some(blame));
+    assert_eq!(result.blame, blame.into());
 }
 
 #[track_caller]

@@ -55,7 +55,8 @@ pub(super) fn describe(call: &Call) -> String {
     )
 }
 
-fn answer(answer: &Answer) -> String {
+/// What came back for a call, in words.
+pub(crate) fn answer(answer: &Answer) -> String {
     match answer {
         Answer::Error { code, message } => format!("error {code}: {message}"),
         Answer::None => "no answer".to_owned(),

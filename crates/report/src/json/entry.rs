@@ -4,15 +4,18 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use proctor_core::decision;
 use proctor_core::event::{Blame, CheckId, Graded, Outcome, Phase, PlannedCase};
 use proctor_core::fold::{Folded, StepDone, Work};
 use proctor_core::model::Usage;
 use proctor_core::summary::{AgentTrials, CaseSummary, TrialResult, TrialSummary};
+use proctor_core::transcript::Request;
 use proctor_core::verdict::Verdict;
 use serde_json::{Map, Value, json};
 
 use super::tokens::Tokens;
 use super::{agent_output, asked, history, millis};
+use crate::evidence;
 use crate::words;
 
 /// What an entry tells of its run.
@@ -291,9 +294,24 @@ fn ended(result: &TrialResult, folded: &Folded) -> Vec<(&'static str, Value)> {
         ("phasesMs", json!(phases)),
         ("checks", Value::Array(checks)),
         ("findings", json!(folded.findings)),
+        ("callsInError", calls_in_error(folded)),
+        ("inventedTools", json!(work.invented)),
         ("agentUsage", asked(&work.agent)),
         ("judgeUsage", asked(&work.judge)),
     ]
+}
+
+/// The calls that ended in an error, or without an answer.
+fn calls_in_error(folded: &Folded) -> Value {
+    let calls = decision::calls_in_error(&folded.transcript).map(|call| {
+        let name = match &call.request {
+            Request::Tool { name, .. } | Request::Prompt { name, .. } => name,
+            Request::Resource { uri } => uri,
+        };
+        let error = evidence::answer(&call.answer);
+        json!({ "seq": call.seq, "server": call.server, "name": name, "error": error })
+    });
+    calls.collect()
 }
 
 fn check(check: &Graded) -> Value {

@@ -89,12 +89,16 @@ fn trials(page: &mut Page, summary: &Summary, counts: Counts) {
 
 /// ` (blame: infra 2, judge 1)`.
 fn blames(summary: &Summary, is_error: bool) -> String {
-    let shown: Vec<String> = summary
+    let mut shown: Vec<String> = summary
         .blames()
         .iter()
         .filter(|((_, error), _)| *error == is_error)
         .map(|((blame, _), count)| format!("{} {count}", words::blame(*blame)))
         .collect();
+    match summary.unclear(is_error) {
+        0 => {}
+        count => shown.push(format!("unclear {count}")),
+    }
     if shown.is_empty() {
         String::new()
     } else {

@@ -362,6 +362,7 @@ fn rest(run: &RunWriter) -> Result<(), RecordError> {
         conn: ConnectionId(1),
         reason: "exited with code 134".to_owned(),
         stderr: Some("thread main panicked\nindex out of bounds\n".to_owned()),
+        end: None,
     }))?;
     let reason = "the server `fs` died while the agent worked";
     dies.end(

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proctor_core::event::{ConnectionEnd, EndedBy};
 use rustix::process::Signal;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -46,13 +47,26 @@ impl Connection {
     /// Ends the connection in the record of one who shares it.
     pub(super) async fn leave(&self, tap: &Arc<Tap>) {
         self.link.settle(tap).await;
-        let (reason, stderr) = if self.peer.ended().is_some() {
-            let (how, stderr) = self.farewell().await;
-            (how, Some(stderr).filter(|text| !text.is_empty()))
-        } else {
-            ("the connection is shared, and goes on".to_owned(), None)
+        let Some(ended) = self.peer.ended() else {
+            let end = ConnectionEnd::by(EndedBy::Proctor);
+            tap.ended(
+                "the connection is shared, and goes on".to_owned(),
+                None,
+                Some(end),
+            );
+            return;
         };
-        tap.close(reason, stderr);
+        let (reason, stderr) = self.farewell().await;
+        let mut end = ConnectionEnd::by(ended_by(&ended));
+        let mut process = self.process.lock().await;
+        if let Some(process) = process.as_mut()
+            && let Ok(how) = timeout(Duration::ZERO, process.wait()).await
+        {
+            end.process = Some(how.into());
+            end.signalled = process.was_signalled();
+        }
+        let stderr = Some(stderr).filter(|text| !text.is_empty());
+        tap.ended(reason, stderr, Some(end));
     }
 }
 
@@ -92,6 +106,9 @@ pub(super) async fn farewell(
 /// Ends a connection, and the process with it, and writes how.
 pub(super) async fn close(peer: &Peer, link: &Link, process: Option<Process>) {
     peer.end(Ended::ByUs);
+    let by = peer
+        .ended()
+        .map_or(EndedBy::Proctor, |ended| ended_by(&ended));
     // For a process this closes the last handle to its stdin.
     let reading = match link {
         Link::Http(link) => {
@@ -104,33 +121,48 @@ pub(super) async fn close(peer: &Peer, link: &Link, process: Option<Process>) {
         }
         Link::Stdio(link) => link.close(),
     };
-    let (reason, stderr) = match process {
+    let (reason, stderr, end) = match process {
         Some(process) => {
             let stderr = process.stderr();
-            let how = stop(process).await;
-            (how, Some(stderr.redacted(peer.tap().redactor())))
+            let (reason, end) = stop(process, by).await;
+            (reason, Some(stderr.redacted(peer.tap().redactor())), end)
         }
-        None => ("was closed".to_owned(), None),
+        None => ("was closed".to_owned(), None, ConnectionEnd::by(by)),
     };
     if let Some(reading) = reading {
         // The server's last words come before its end.
         let _ = timeout(GOODBYE, reading).await;
     }
-    peer.tap().close(reason, stderr);
+    peer.tap().ended(reason, stderr, Some(end));
+}
+
+/// Who ended a connection.
+fn ended_by(ended: &Ended) -> EndedBy {
+    match ended {
+        Ended::ByUs => EndedBy::Proctor,
+        Ended::Closed | Ended::Stuck | Ended::Broken(_) => EndedBy::Server,
+    }
 }
 
 /// Ends a process whose stdin is closed, and tells how, and by whom.
-pub(crate) async fn stop(mut process: Process) -> String {
+pub(crate) async fn stop(mut process: Process, by: EndedBy) -> (String, ConnectionEnd) {
+    let facts = |how: process::Ended, signalled: bool| ConnectionEnd {
+        by,
+        process: Some(how.into()),
+        signalled,
+    };
     if let Ok(ended) = timeout(GOODBYE, process.wait()).await {
-        return ended.to_string();
+        return (ended.to_string(), facts(ended, process.was_signalled()));
     }
     let waited = proctor_core::duration::brief(GOODBYE);
     let why =
         format!("was ended by Proctor: it did not end within {waited} after its stdin was closed");
-    match process.stop(Duration::ZERO).await {
+    let ended = process.stop(Duration::ZERO).await;
+    let reason = match ended {
         process::Ended::Signalled(signal) if signal == Signal::TERM.as_raw() => why,
         ended => format!("{why} (it {ended})"),
-    }
+    };
+    (reason, facts(ended, true))
 }
 
 /// Why the connection ended, in words.

@@ -11,7 +11,7 @@ mod state;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use proctor_core::event::{Actor, Direction, FindingKind};
+use proctor_core::event::{Actor, Direction, FindingKind, HttpFailure};
 use proctor_core::json;
 use proctor_core::message::{self, Id, Kind, Message};
 use serde_json::Value;
@@ -142,6 +142,15 @@ impl Peer {
         let pending = self.lock().take(id, Past::GivenUp);
         if let Some(pending) = pending {
             let _ = pending.to.send(Err(failure));
+        }
+    }
+
+    /// Why a request that nobody waits for any more has no answer; `None` if it has one.
+    pub(crate) fn unanswered(&self, id: u64) -> Option<HttpFailure> {
+        match self.lock().past(id) {
+            Some(Past::Answered) => None,
+            Some(Past::GivenUp) => Some(HttpFailure::TimedOut),
+            Some(Past::Unwanted) | None => Some(HttpFailure::ClientLeft),
         }
     }
 

@@ -7,6 +7,7 @@ mod claude_code;
 mod codex;
 mod copilot;
 
+use proctor_core::decision::last_words;
 use proctor_core::event::{AgentClaimed, Body};
 use serde_json::Value;
 
@@ -218,20 +219,6 @@ impl Reader {
             };
         }
         told
-    }
-}
-
-/// The end of what a program complained about, to be put behind a reason.
-pub(crate) fn last_words(stderr: &str) -> String {
-    const LINES: usize = 10;
-    const BYTES: usize = 2_000;
-    let text = stderr.trim();
-    let lines: Vec<&str> = text.lines().collect();
-    let text = lines[lines.len().saturating_sub(LINES)..].join("\n");
-    let from = text.ceil_char_boundary(text.len().saturating_sub(BYTES));
-    match &text[from..] {
-        "" => String::new(),
-        text => format!("; the end of its stderr:\n{text}"),
     }
 }
 

@@ -5,11 +5,13 @@
 use std::path::Path;
 use std::time::Duration;
 
+use proctor_core::decision::last_words;
 use proctor_core::duration::brief;
+use proctor_core::redact::Redactor;
 use proctor_core::suite::Environment;
 use tokio::io::AsyncReadExt;
 
-use super::{Acp, Adapter, External, acp, last_words};
+use super::{Acp, Adapter, External, acp};
 use crate::process::{Ended, GRACE, Spawn};
 
 /// How long an answer may take: nothing waits for one for long.
@@ -129,7 +131,8 @@ async fn ask(
         guard: guard.to_owned(),
         grace: GRACE,
     };
-    let run = tokio::time::timeout(patience, run(spawn)).await;
+    let redactor = Redactor::from_environment(env);
+    let run = tokio::time::timeout(patience, run(spawn, &redactor)).await;
     let hung = |_| Err(format!("{shown} did not end within {}", brief(patience)));
     let (ended, printed, stderr) = run.unwrap_or_else(hung)?;
     if ended != Ended::Exited(0) {
@@ -139,7 +142,7 @@ async fn ask(
 }
 
 /// How a program ended, the start of what it printed, and its stderr.
-async fn run(spawn: Spawn) -> Result<(Ended, Vec<u8>, String), String> {
+async fn run(spawn: Spawn, redactor: &Redactor) -> Result<(Ended, Vec<u8>, String), String> {
     let mut process = spawn.start().map_err(|error| error.to_string())?;
     process.stdin = None;
     let stdout = process.stdout.take();
@@ -154,7 +157,7 @@ async fn run(spawn: Spawn) -> Result<(Ended, Vec<u8>, String), String> {
             .ok()
     };
     let (_, ended) = tokio::join!(reading, process.wait());
-    let stderr = process.stderr_tail();
+    let stderr = process.stderr_tail(redactor);
     Ok((ended, printed, stderr))
 }
 

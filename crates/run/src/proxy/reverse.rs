@@ -10,6 +10,7 @@ mod asked;
 pub(crate) mod endpoints;
 mod exchange;
 mod inside;
+mod leftover;
 mod passing;
 mod stream;
 

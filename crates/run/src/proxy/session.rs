@@ -3,6 +3,7 @@
 //! Its main type is [`Session`]. It has no time-outs and no queues: who does not read is waited for,
 //! as if nothing stood between. A record that can't be kept does not stop it.
 
+mod awaited;
 mod errors;
 mod pump;
 
@@ -12,13 +13,14 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proctor_core::event::Direction;
+use proctor_core::event::{ConnectionEnd, Direction, EndedBy};
 use proctor_core::suite::Server;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use self::awaited::Awaited;
 pub(crate) use self::errors::Errors;
 use self::pump::{Dry, Pump};
 use super::ProxyOptions;
@@ -28,6 +30,10 @@ use crate::recorder::Tap;
 
 /// How long a server may take to end by itself when its client is gone.
 const GOODBYE: Duration = Duration::from_millis(500);
+/// The same for a server that owes an answer: it may be dying of the call, and its exit status tells.
+const GOODBYE_IN_CALL: Duration = Duration::from_secs(3);
+/// How long what a client wrote before it left may take to be read and passed on.
+const LAST_INPUT: Duration = Duration::from_millis(200);
 /// How long what a server wrote before its end may be on its way, when it was ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -72,6 +78,8 @@ pub struct SessionEnd {
     pub how: Ended,
     /// What ended it.
     pub cause: Cause,
+    /// Whether Proctor sent it a signal before it ended.
+    pub signalled: bool,
     /// How many messages the client sent.
     pub to_server: u64,
     /// How many the server sent.
@@ -90,11 +98,19 @@ impl fmt::Display for SessionEnd {
     }
 }
 
-/// Whether a server ended by itself, by what its record says of that: nobody closed or ended it.
-pub(crate) fn ended_by_itself(reason: &str) -> bool {
-    ["exited with code ", "was killed by signal "]
-        .iter()
-        .any(|start| reason.starts_with(start))
+impl SessionEnd {
+    /// The same, as the record keeps it.
+    fn facts(&self) -> ConnectionEnd {
+        ConnectionEnd {
+            by: match self.cause {
+                Cause::Server => EndedBy::Server,
+                Cause::Closed | Cause::ClientLeft => EndedBy::Client,
+                Cause::Stopped => EndedBy::Proctor,
+            },
+            process: Some(self.how.into()),
+            signalled: self.signalled,
+        }
+    }
 }
 
 /// Starts a server, and lets a client talk to it until either has ended or somebody has to leave.
@@ -115,6 +131,8 @@ pub(crate) struct Session {
     process: Process,
     input: Pump<Input, ChildStdin>,
     output: Pump<ChildStdout, Output>,
+    /// What the client asked and the server has not answered.
+    awaited: Arc<Awaited>,
     errors: JoinHandle<Errors>,
 }
 
@@ -132,9 +150,11 @@ impl Session {
             output,
             errors,
         } = client;
+        let awaited = Arc::new(Awaited::default());
         Self {
-            input: Pump::new(input, stdin, &tap, Direction::ToServer),
-            output: Pump::new(stdout, output, &tap, Direction::ToClient),
+            input: Pump::new(input, stdin, &tap, Direction::ToServer).watched(&awaited),
+            output: Pump::new(stdout, output, &tap, Direction::ToClient).watched(&awaited),
+            awaited,
             errors: tokio::spawn(errors.tell(stderr, process.stderr())),
             tap,
             process,
@@ -155,12 +175,13 @@ impl Session {
         let end = SessionEnd {
             how,
             cause,
+            signalled: self.process.was_signalled(),
             to_server: self.input.messages(),
             to_client: self.output.messages(),
         };
         let stderr = self.process.stderr_tail(self.tap.redactor());
         let stderr = Some(stderr).filter(|text| !text.is_empty());
-        self.tap.close(end.to_string(), stderr);
+        self.tap.ended(end.to_string(), stderr, Some(end.facts()));
         (end, errors.ok().and_then(Result::ok))
     }
 
@@ -205,11 +226,19 @@ impl Session {
             process,
             input,
             output,
+            awaited,
             ..
         } = self;
+        // What a client wrote before it left is the server's to read, as it would be without a relay.
+        let _ = timeout(LAST_INPUT, input.run()).await;
         input.close();
+        let patience = if awaited.is_empty() {
+            GOODBYE
+        } else {
+            GOODBYE_IN_CALL
+        };
         let how = {
-            let mut stopping = pin!(process.stopped(GOODBYE));
+            let mut stopping = pin!(process.stopped(patience));
             let mut words = pin!(async {
                 if output.run().await == Dry::Unwanted {
                     output.last_words().await;
@@ -232,30 +261,5 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.errors.abort();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_record_tells_who_ended_a_server() {
-        for (cause, expected) in [
-            (Cause::Server, true),
-            (Cause::Closed, false),
-            (Cause::ClientLeft, false),
-            (Cause::Stopped, false),
-        ] {
-            for how in [Ended::Exited(0), Ended::Exited(7), Ended::Signalled(9)] {
-                let end = SessionEnd {
-                    how,
-                    cause,
-                    to_server: 0,
-                    to_client: 0,
-                };
-                assert_eq!(ended_by_itself(&end.to_string()), expected, "{end}");
-            }
-        }
     }
 }

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use proctor_core::event::{
-    Actor, Body, ConnectionClosed, ConnectionId, ConnectionOpened, Direction, Finding, FindingKind,
-    Frame, Http, What, Wire,
+    Actor, BLANK_LINE, Body, ConnectionClosed, ConnectionEnd, ConnectionId, ConnectionOpened,
+    Direction, Finding, FindingKind, Frame, Http, HttpFailure, What, Wire,
 };
 use proctor_core::record::{Bodies, RecordError, TrialWriter};
 use proctor_core::redact::Redactor;
@@ -149,6 +149,21 @@ impl Tap {
                 direction,
                 line,
                 headers,
+                failure: None,
+            })
+        });
+    }
+
+    /// Writes why an HTTP exchange ended early.
+    pub(crate) fn http_failed(&self, exchange: u64, line: String, failure: HttpFailure) {
+        self.record(|conn| {
+            What::Http(Http {
+                conn,
+                exchange,
+                direction: Direction::ToClient,
+                line,
+                headers: BTreeMap::new(),
+                failure: Some(failure),
             })
         });
     }
@@ -167,20 +182,25 @@ impl Tap {
         what: &str,
         said: &Result<Vec<u8>, Oversized>,
     ) {
-        let (bytes, length) = match said {
-            Ok(bytes) => (bytes, bytes.len() as u64),
-            Err(cut) => (&cut.head, cut.bytes),
-        };
-        let line = match length {
-            0 => what.to_owned(),
-            _ => format!("{what} ({length} bytes): {}", self.head(bytes, ASIDE)),
-        };
+        let line = self.aside_line(what, said);
         self.http(
             exchange,
             direction,
             line,
             &reqwest::header::HeaderMap::new(),
         );
+    }
+
+    /// What something is, and the start of what it says.
+    pub(crate) fn aside_line(&self, what: &str, said: &Result<Vec<u8>, Oversized>) -> String {
+        let (bytes, length) = match said {
+            Ok(bytes) => (bytes, bytes.len() as u64),
+            Err(cut) => (&cut.head, cut.bytes),
+        };
+        match length {
+            0 => what.to_owned(),
+            _ => format!("{what} ({length} bytes): {}", self.head(bytes, ASIDE)),
+        }
     }
 
     /// The start of what a server said, to be shown.
@@ -202,9 +222,11 @@ impl Tap {
             return home.finding(kind, detail);
         }
         let known = findings.iter_mut().find(|(known, ..)| *known == kind);
-        let count = if let Some((_, last, count)) = known {
+        let count = if let Some((_, first, count)) = known {
             *count += 1;
-            last.clone_from(&detail);
+            if first == BLANK_LINE {
+                first.clone_from(&detail);
+            }
             *count
         } else {
             findings.push((kind, detail.clone(), 1));
@@ -220,8 +242,13 @@ impl Tap {
         self.lock_findings().clone()
     }
 
-    /// Writes that the connection ended, after the findings that were only counted.
+    /// Writes that the connection ended, where nobody knows more than the words.
     pub(crate) fn close(&self, reason: String, stderr: Option<String>) {
+        self.ended(reason, stderr, None);
+    }
+
+    /// Writes that the connection ended, after the findings that were only counted.
+    pub(crate) fn ended(&self, reason: String, stderr: Option<String>, end: Option<ConnectionEnd>) {
         // Held to the end, so that none is counted that will not be written.
         let findings = self.lock_findings();
         let mut inner = self.recorder.lock();
@@ -239,6 +266,7 @@ impl Tap {
             conn,
             reason,
             stderr,
+            end,
         });
         for event in counted.chain([closed]) {
             let at = self.recorder.at();

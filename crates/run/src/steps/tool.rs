@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use proctor_core::event::Blame;
+use proctor_core::hint::nearest;
 use proctor_core::json;
 use proctor_core::suite::step::ToolStep;
 use proctor_core::suite::step::content::{Expected, Found};
@@ -13,7 +14,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::{Done, Steps};
-use crate::client::{CallError, CallResult, Client, ConnectError};
+use crate::client::{CallError, CallResult, Caps, Client, ConnectError};
 use crate::process::SpawnError;
 
 /// How much of what a tool said is shown.
@@ -40,7 +41,16 @@ impl Steps {
             Ok(client) => client,
             Err(done) => return done,
         };
-        match client.call_tool(&call.tool, arguments).await {
+        let called = client.call_tool(&call.tool, arguments).await;
+        let is_error = match &called {
+            Ok(result) => result.is_error,
+            Err(error) => matches!(error, CallError::Rpc(_)),
+        };
+        // Whatever is expected of it: a tool that does not exist proves nothing.
+        if is_error && let Some(why) = missing(client, call).await {
+            return Done::unknown(&why, Blame::Suite);
+        }
+        match called {
             Ok(result) => self.judge_result(call, expected.as_ref(), &result),
             Err(CallError::Rpc(error)) => {
                 let said = self.options.redactor.head(error.message.as_bytes(), SHOWN);
@@ -49,10 +59,14 @@ impl Steps {
                     return Done::new(Verdict::Pass).shows(said);
                 }
                 let reason = format!("the server answered `{}` with {said}", call.tool);
-                // No such method, or parameters that are none: the step is wrong.
-                let blame = [-32601, -32602].contains(&error.code);
                 Done {
-                    blame: blame.then_some(Blame::Suite),
+                    blame: match error.code {
+                        // No such method, or parameters that are none: the step is wrong.
+                        -32601 | -32602 => Some(Blame::Suite),
+                        -32603 => Some(Blame::Server),
+                        _ => None,
+                    },
+                    is_unclear: true,
                     ..Done::new(Verdict::fail(reason)).shows(said)
                 }
             }
@@ -142,9 +156,34 @@ impl Steps {
         };
         Done {
             outputs: parts.outputs(result.is_error),
+            // A tool that fails does not tell why.
+            is_unclear: result.is_error && call.is_error != Some(true),
             ..Done::new(verdict).shows(parts.text)
         }
     }
+}
+
+/// Why a call could only fail: the server has no such tool, by its own list.
+async fn missing(client: &Client, call: &ToolStep) -> Option<String> {
+    let listed = client.list_tools(&Caps::default()).await.ok()?;
+    let names: Vec<String> = listed
+        .items
+        .iter()
+        .filter_map(|raw| serde_json::from_str::<Named>(raw.get()).ok())
+        .map(|tool| tool.name)
+        .collect();
+    let ToolStep { server, tool, .. } = call;
+    if names.contains(tool) {
+        return None;
+    }
+    let near = nearest(tool, names.iter().map(String::as_str));
+    let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    Some(format!("the server `{server}` has no tool `{tool}`{hint}"))
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
 }
 
 /// A server that does not come up is to blame, unless it could not be started at all.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use proctor_core::event::{Direction, FindingKind};
+use proctor_core::event::{Direction, FindingKind, HttpFailure};
 use proctor_core::message;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Request, Response, StatusCode, Url};
@@ -142,6 +142,20 @@ impl HttpLink {
         );
         tap.frame(Some(exchange), Direction::ToServer, &message);
         *request.body_mut() = Some(message.into());
+        let mut open = OpenExchange::new(peer, labels, exchange);
+        let taken = self.send(request, peer, labels, exchange).await;
+        open.end(&taken);
+        taken
+    }
+
+    async fn send(
+        self: &Arc<Self>,
+        request: Request,
+        peer: &Arc<Peer>,
+        labels: &Labels,
+        exchange: u64,
+    ) -> Result<(), Failure> {
+        let tap = &labels.tap;
         let response = self.client.execute(request).await;
         let response = response.map_err(|error| self.broken(&error, labels))?;
         tap.http(
@@ -333,6 +347,51 @@ impl HttpLink {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Session> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request whose response has not ended. However it ends, why there is no answer is in the record.
+struct OpenExchange<'a> {
+    peer: &'a Peer,
+    labels: &'a Labels,
+    exchange: u64,
+    is_over: bool,
+}
+
+impl<'a> OpenExchange<'a> {
+    fn new(peer: &'a Peer, labels: &'a Labels, exchange: u64) -> Self {
+        Self {
+            peer,
+            labels,
+            exchange,
+            is_over: false,
+        }
+    }
+
+    fn end(&mut self, taken: &Result<(), Failure>) {
+        self.is_over = true;
+        if let (Err(failure @ Failure::Broken(_)), Some(_)) = (taken, self.labels.id) {
+            let tap = &self.labels.tap;
+            tap.http_failed(self.exchange, failure.to_string(), HttpFailure::Broken);
+        }
+    }
+}
+
+impl Drop for OpenExchange<'_> {
+    /// Whoever waited has stopped to.
+    fn drop(&mut self) {
+        let Some(id) = self.labels.id.filter(|_| !self.is_over) else {
+            return;
+        };
+        // A response may go on after its answer, as streams do.
+        if let Some(failure) = self.peer.unanswered(id) {
+            let line = match failure {
+                HttpFailure::TimedOut => "no answer in time",
+                HttpFailure::Broken | HttpFailure::ClientLeft => "the answer is no longer wanted",
+            };
+            let tap = &self.labels.tap;
+            tap.http_failed(self.exchange, line.to_owned(), failure);
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use proctor_core::event::{Direction, FindingKind};
+use proctor_core::event::{BLANK_LINE, Direction, FindingKind};
 use serde::de::IgnoredAny;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
@@ -207,7 +207,7 @@ pub(crate) fn without_noise<'a>(line: &'a [u8], tap: &Tap) -> Option<&'a [u8]> {
     let message = message.trim_ascii();
     match message.first() {
         None => {
-            tap.finding(FindingKind::Noise, "a blank line");
+            tap.finding(FindingKind::Noise, BLANK_LINE);
             None
         }
         Some(b'{') => Some(message),

@@ -10,12 +10,12 @@ pub(super) fn passed() -> TrialEnded {
     }
 }
 
-pub(super) fn failed(blame: Blame, reason: impl Into<String>) -> TrialEnded {
-    end(Outcome::Failed, Some(blame), reason)
+pub(super) fn failed(blame: impl Into<Option<Blame>>, reason: impl Into<String>) -> TrialEnded {
+    end(Outcome::Failed, blame.into(), reason)
 }
 
-pub(super) fn errored(blame: Blame, reason: impl Into<String>) -> TrialEnded {
-    end(Outcome::Errored, Some(blame), reason)
+pub(super) fn errored(blame: impl Into<Option<Blame>>, reason: impl Into<String>) -> TrialEnded {
+    end(Outcome::Errored, blame.into(), reason)
 }
 
 pub(super) fn timed_out(reason: impl Into<String>) -> TrialEnded {

@@ -10,8 +10,8 @@ mod verdict;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use proctor_core::decision::{blame_for_failure, server_failure};
 use proctor_core::event::{Actor, Blame, Body, Outcome, Phase, Purpose, TrialEnded, What};
-use proctor_core::fold::FoldOptions;
 use proctor_core::replay::Drift;
 use proctor_core::suite::Isolation;
 use proctor_core::suite::server::{AllowedTools, Transport};
@@ -181,31 +181,29 @@ impl Trial {
                 Some((events, blobs)) => Facts::of(events, &blobs)?,
                 None => Facts::default(),
             };
-            let options = FoldOptions {
-                payload_bytes: 0,
-                text_bytes: 0,
-                ..FoldOptions::default()
-            };
             let drift = match &replay {
                 Some(replay) => replay.drift(&recorder)?,
                 None => Drift::default(),
             };
-            Ok((facts, recorder.fold(&options)?, drift))
+            Ok((facts, drift))
         });
         let read: Result<_, proctor_core::record::RecordError> = match reading.await {
             Ok(read) => read,
             // A panic in there goes on as one.
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         };
-        let (facts, folded, drift) =
-            read.map_err(|error| errored(Blame::Infra, error.to_string()))?;
+        let (facts, drift) = read.map_err(|error| errored(Blame::Infra, error.to_string()))?;
         if !drift.is_none() && self.replay.as_ref().is_some_and(Replay::is_strict) {
             let reason = format!("the replay differs from the record: {}", drift.brief());
             return Err(errored(Blame::Infra, reason));
         }
+        let folded = self.folded().await?;
         let work = Work {
             told,
             facts: &facts,
+            failure: server_failure(&folded.conduct),
+            breach: self.breach(&folded),
+            at_fault: blame_for_failure(&folded),
             servers: &self.context.suite.servers,
             tools: &self.context.tools,
             reach: Reach::of(external),
@@ -216,7 +214,7 @@ impl Trial {
         if let Some(ended) = verdict(&work) {
             return Err(ended);
         }
-        let asked = folded.map(|folded| folded.work.agent).unwrap_or_default();
+        let asked = folded.work.agent;
         match self.limits.max_tokens {
             Some(limit) if asked.usage.total() > limit => {
                 let used = asked.usage.total();

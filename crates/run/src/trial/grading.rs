@@ -1,13 +1,14 @@
 //! Whether a trial passed: checks on what was written, then verify steps, then the judge.
 
+use proctor_core::decision::blame_for_failure;
 use proctor_core::event::{
-    Actor, Blame, Body, CheckId, Graded, Phase, Purpose, StepEnded, TrialEnded, What,
+    Blame, Body, CheckId, Graded, Phase, Purpose, StepEnded, TrialEnded, What,
 };
-use proctor_core::fold::FoldOptions;
+use proctor_core::fold::Folded;
 use proctor_core::printable::is_hidden;
 use proctor_core::suite::Step;
 use proctor_core::suite::step::{Action, Judgement};
-use proctor_core::transcript::{Answer, Transcript};
+use proctor_core::transcript::Transcript;
 use proctor_core::verdict::Verdict;
 use tokio::time::Instant;
 
@@ -21,13 +22,13 @@ use crate::steps::Steps;
 #[derive(Debug, Default)]
 pub(super) struct Grades {
     passed: usize,
-    failed: Vec<(Blame, String)>,
-    unknown: Vec<(Blame, String)>,
+    failed: Vec<(Option<Blame>, String)>,
+    unknown: Vec<(Option<Blame>, String)>,
 }
 
 impl Grades {
-    /// Takes in a verdict. `blame` is whose fault it is that it is no pass.
-    pub(super) fn add(&mut self, check: &str, verdict: &Verdict, blame: Blame) {
+    /// Takes in a verdict. `blame` is whose fault it is that it is no pass, if that is proven.
+    pub(super) fn add(&mut self, check: &str, verdict: &Verdict, blame: Option<Blame>) {
         match verdict {
             Verdict::Pass => self.passed += 1,
             Verdict::Fail { reason } => self.failed.push((blame, format!("{check}: {reason}"))),
@@ -57,17 +58,6 @@ impl Grades {
     }
 }
 
-/// Whose fault it is that the work is not as it should be. An agent can't do much with a server that
-/// does not answer.
-fn whose(transcript: &Transcript) -> Blame {
-    let mut calls = transcript.calls.iter();
-    if calls.any(|call| call.answer == Answer::None) {
-        Blame::Server
-    } else {
-        Blame::Agent
-    }
-}
-
 /// Why an agent fails that neither said nor did anything: it keeps every rule that only forbids, and
 /// has done no work that could be graded.
 pub(super) const SILENT: &str = "the agent gave no answer and called nothing";
@@ -86,49 +76,32 @@ fn did_nothing(transcript: &Transcript) -> bool {
 impl Trial {
     /// Evaluates everything that must hold.
     pub(super) async fn grade(&self, steps: &mut Steps, answer: &str) -> TrialEnded {
-        let transcript = match self.transcript().await {
-            Ok(transcript) => transcript,
+        let folded = match self.folded().await {
+            Ok(folded) => folded,
             Err(ended) => return ended,
         };
         let mut grades = Grades::default();
-        self.check(&transcript, &mut grades);
-        if says_nothing(answer) && did_nothing(&transcript) {
+        self.check(&folded, &mut grades);
+        if says_nothing(answer) && did_nothing(&folded.transcript) {
             return failed(Blame::Agent, SILENT);
         }
-        self.verify(steps, &transcript, &mut grades).await;
+        self.verify(steps, &folded, &mut grades).await;
         // The judge is asked only about what nothing else decides.
         if grades.failed.is_empty()
-            && let Err(ended) = self.judge(steps, answer, &transcript, &mut grades).await
+            && let Err(ended) = self.judge(steps, answer, &folded, &mut grades).await
         {
             return ended;
         }
         grades.end()
     }
 
-    /// What the agent did, as it was written.
-    pub(super) async fn transcript(&self) -> Result<Transcript, TrialEnded> {
-        let options = FoldOptions {
-            actors: vec![Actor::Agent, Actor::Loop],
-            ..FoldOptions::default()
-        };
-        // A long record takes a while, in which limits and interrupts must be heard.
-        let recorder = self.recorder.clone();
-        let folding = tokio::task::spawn_blocking(move || recorder.fold(&options));
-        match folding.await {
-            Ok(Ok(folded)) => Ok(folded.map(|folded| folded.transcript).unwrap_or_default()),
-            Ok(Err(error)) => Err(errored(Blame::Infra, error.to_string())),
-            // A panic in there goes on as one.
-            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-        }
-    }
-
     /// Evaluates the case's own checks.
-    pub(super) fn check(&self, transcript: &Transcript, grades: &mut Grades) {
+    pub(super) fn check(&self, folded: &Folded, grades: &mut Grades) {
         for check in &self.case().checks {
-            let result = check.evaluate(transcript);
+            let result = check.evaluate(&folded.transcript);
             let blame = match result.verdict {
-                Verdict::Unknown { .. } => Blame::Infra,
-                _ => whose(transcript),
+                Verdict::Unknown { .. } => Some(Blame::Infra),
+                _ => blame_for_failure(folded),
             };
             grades.add(check.name(), &result.verdict, blame);
             self.recorder.record(What::Graded(Graded {
@@ -155,12 +128,13 @@ impl Trial {
     }
 
     /// Runs the verify steps that need no judge. One that fails ends them, unless it says otherwise.
-    async fn verify(&self, steps: &mut Steps, transcript: &Transcript, grades: &mut Grades) {
+    async fn verify(&self, steps: &mut Steps, folded: &Folded, grades: &mut Grades) {
         let others = |step: &&Step| !matches!(step.action, Action::Judge(_));
         for step in self.case().verify.iter().filter(others) {
             let result = steps.run(Phase::Grade, step).await;
-            let blame = match result.blame.unwrap_or(Blame::Suite) {
-                Blame::Agent => whose(transcript),
+            // A step that looks at the work fails because of it.
+            let blame = match result.blame {
+                Some(Blame::Agent) => blame_for_failure(folded),
                 other => other,
             };
             grades.add(&step.id, &result.verdict, blame);
@@ -176,9 +150,10 @@ impl Trial {
         &self,
         steps: &mut Steps,
         answer: &str,
-        transcript: &Transcript,
+        folded: &Folded,
         grades: &mut Grades,
     ) -> Result<(), TrialEnded> {
+        let transcript = &folded.transcript;
         for step in &self.case().verify {
             let Action::Judge(judgement) = &step.action else {
                 continue;
@@ -186,8 +161,8 @@ impl Trial {
             let started = Instant::now();
             let ruling = self.rule(steps, judgement, answer, transcript).await?;
             let blame = match ruling.verdict {
-                Verdict::Unknown { .. } => Blame::Judge,
-                _ => whose(transcript),
+                Verdict::Unknown { .. } => Some(Blame::Judge),
+                _ => blame_for_failure(folded),
             };
             grades.add(&step.id, &ruling.verdict, blame);
             self.recorder.record(What::StepEnded(StepEnded {

@@ -5,7 +5,9 @@
 
 use mcp_evals::matching::{self, match_content, match_invocation};
 use mcp_evals::{ExactMatch, Expected, Input};
+use proctor_core::decision::{blame_for_failure, server_failure};
 use proctor_core::event::{Blame, Body, CheckId, Graded, Phase, Purpose, TrialEnded, What};
+use proctor_core::fold::Folded;
 use proctor_core::hint::listed;
 use proctor_core::model::{Arguments, Message, Request, ToolCall, Turn};
 use proctor_core::suite::ShippedEval;
@@ -15,7 +17,7 @@ use serde_json::{Map, Value};
 
 use super::ending::{cancelled, errored, failed, timed_out};
 use super::grading::{Grades, SILENT, says_nothing};
-use super::{Trial, close, unanswered};
+use super::{Trial, close, decided, unanswered};
 use crate::agent::{Driven, LoopLimits, Task, Toolbox, drive};
 use crate::client::{CallError, Caps, Era};
 use crate::context::Worker;
@@ -66,15 +68,26 @@ impl Trial {
             Input::Scenario(input) => self.play(shipped, tools, &input.messages).await,
             Input::Other(_) => Err(errored(Blame::Suite, "the eval is of an unknown type")),
         };
-        let lost = self.breach(tools).await;
+        let shared_breach = self.shared_breach(tools);
         close(toolbox.take()).await;
-        let done = match (done, lost) {
+        let folded = match self.folded().await {
+            Ok(folded) => folded,
+            Err(ended) => return ended,
+        };
+        // What was seen while it worked is less than what the record says in the end.
+        let is_open = |ended: &TrialEnded| ended.blame == Some(Blame::Server);
+        let failure = server_failure(&folded.conduct);
+        let done = match (done, failure) {
+            (Err(ended), Some(failure)) if is_open(&ended) => return decided::ended(failure),
             (Err(ended), _) => return ended,
-            (Ok(_), Some(reason)) => return failed(Blame::Server, reason),
+            (Ok(_), Some(failure)) => return decided::ended(failure),
             (Ok(done), None) => done,
         };
+        if let Some(failure) = shared_breach.or_else(|| self.breach(&folded)) {
+            return decided::ended(failure);
+        }
         self.phase(Phase::Grade);
-        self.grade_shipped(shipped, &done).await
+        self.grade_shipped(shipped, &done, &folded).await
     }
 
     /// Connects to the server that ships the eval.
@@ -246,17 +259,19 @@ impl Trial {
         self.recorder.record(What::AgentAnswered { text });
     }
 
-    async fn grade_shipped(&self, shipped: &ShippedEval, done: &Done) -> TrialEnded {
-        let transcript = match self.transcript().await {
-            Ok(transcript) => transcript,
-            Err(ended) => return ended,
-        };
+    async fn grade_shipped(
+        &self,
+        shipped: &ShippedEval,
+        done: &Done,
+        folded: &Folded,
+    ) -> TrialEnded {
+        let transcript = &folded.transcript;
         let outcome = match &shipped.eval.expected {
             Expected::ExactMatch(expected) => {
-                Ok(self.match_exactly(shipped, expected, done, &transcript))
+                Ok(self.match_exactly(shipped, expected, done, transcript))
             }
             Expected::LlmJudge(expected) => {
-                self.judge_rubric(&expected.rubric, done, &transcript).await
+                self.judge_rubric(&expected.rubric, done, transcript).await
             }
             Expected::Other(_) => Err(errored(Blame::Suite, "the grading is of an unknown type")),
         };
@@ -265,15 +280,16 @@ impl Trial {
             Err(ended) => return ended,
         };
         let blame = match (&main.verdict, &shipped.eval.expected, &shipped.eval.input) {
-            (Verdict::Unknown { .. }, Expected::LlmJudge(_), _) => Blame::Judge,
-            (Verdict::Unknown { .. }, ..) => Blame::Infra,
-            (_, _, Input::Execution(_)) => Blame::Server,
-            _ => Blame::Agent,
+            (Verdict::Unknown { .. }, Expected::LlmJudge(_), _) => Some(Blame::Judge),
+            (Verdict::Unknown { .. }, ..) => Some(Blame::Infra),
+            // The server says itself what its tool gives.
+            (_, _, Input::Execution(_)) => Some(Blame::Server),
+            _ => blame_for_failure(folded),
         };
         let mut grades = Grades::default();
         grades.add(&main.check, &main.verdict, blame);
         self.recorder.record(What::Graded(main));
-        self.check(&transcript, &mut grades);
+        self.check(folded, &mut grades);
         grades.end()
     }
 
@@ -356,6 +372,7 @@ impl Trial {
             // What only forbids something holds of silence, and a judge might say so.
             return Ok(Graded {
                 check: "llm-as-judge".to_owned(),
+                id: Some(CheckId::Grading("llm-as-judge".to_owned())),
                 details: Vec::new(),
                 verdict: Verdict::fail(SILENT),
                 evidence: Vec::new(),

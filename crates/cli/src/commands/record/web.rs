@@ -1,6 +1,7 @@
 //! A recording at an address: of a server that has one, or of one that is started.
 
 use std::collections::BTreeMap;
+use std::process::ExitCode;
 
 use proctor_core::event::{Blame, Outcome, TrialEnded};
 use proctor_core::redact::Redactor;
@@ -9,9 +10,9 @@ use proctor_core::suite::server::Transport;
 use proctor_run::proxy::{Admission, Bridge, ProxyError, ProxyOptions, ReverseProxy};
 use serde_json::json;
 
-use super::say;
+use super::{conclusion, say};
 use crate::args::{Format, RecordArgs};
-use crate::commands::kept::{Kept, well};
+use crate::commands::kept::Kept;
 use crate::commands::stops::Stops;
 use crate::exit::Exit;
 use crate::output;
@@ -74,7 +75,7 @@ pub(super) async fn serve(
     mut stops: Stops,
     kept: Kept,
     redactor: &Redactor,
-) -> anyhow::Result<Exit> {
+) -> anyhow::Result<ExitCode> {
     let folder = kept.folder().display().to_string();
     let offer = match Offer::start(server, options, args).await {
         Ok(offer) => offer,
@@ -85,7 +86,7 @@ pub(super) async fn serve(
                 blame: Some(Blame::Infra),
             };
             output::error(&error.into(), redactor);
-            return Ok(end(kept, ended, Exit::Inconclusive, redactor));
+            return Ok(end(kept, ended, Exit::Inconclusive.code(), redactor));
         }
     };
     let printed = print(&offer, &folder, args);
@@ -96,10 +97,15 @@ pub(super) async fn serve(
         () = offer.close() => {}
         () = stops.next() => Exit::Interrupted.at_once(),
     }
-    let exit = end(kept, well(), Exit::Ok, redactor);
+    let (ended, exit) = conclusion::of(&kept.recorder);
+    let how = match &ended.reason {
+        Some(reason) => format!("failed: {reason}"),
+        None => "stopped".to_owned(),
+    };
+    let exit = end(kept, ended, exit, redactor);
     printed?;
     say(
-        &format!("stopped; see it with `proctor result view {folder}`"),
+        &format!("{how}; see it with `proctor result view {folder}`"),
         redactor,
     );
     Ok(exit)
@@ -116,13 +122,13 @@ fn print(offer: &Offer, folder: &str, args: &RecordArgs) -> anyhow::Result<()> {
     }
 }
 
-fn end(kept: Kept, ended: TrialEnded, exit: Exit, redactor: &Redactor) -> Exit {
-    match kept.end(ended, exit.code()) {
-        Ok(()) => exit,
+fn end(kept: Kept, ended: TrialEnded, exit: u8, redactor: &Redactor) -> ExitCode {
+    match kept.end(ended, exit) {
+        Ok(()) => exit.into(),
         Err(error) => {
             let error = anyhow::Error::new(error).context("the record is not complete");
             output::error(&error, redactor);
-            Exit::Inconclusive
+            Exit::Inconclusive.into()
         }
     }
 }

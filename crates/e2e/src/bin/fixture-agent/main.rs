@@ -175,11 +175,15 @@ impl Agent {
         let params = json!({"sessionId": "s-1", "toolCall": call, "options": options});
         let answer = self.ask("session/request_permission", &params)?;
         let is_allowed = answer["result"]["outcome"]["optionId"] == "yes";
-        let (status, result) = match self.servers.first_mut() {
-            Some((_, server)) if is_allowed => {
-                ("completed", server.call(&self.tool, &self.arguments)?)
+        let waits = self.mode.about_answers();
+        let has_server = is_allowed && !self.servers.is_empty();
+        let server = has_server.then(|| self.servers.remove(0));
+        let (status, result) = match server {
+            Some((_, server)) => {
+                let result = server.call(&self.tool, &self.arguments, waits)?;
+                ("completed", result)
             }
-            _ => ("failed", "nothing, I was not allowed".to_owned()),
+            None => ("failed", "nothing, I was not allowed".to_owned()),
         };
         let content = json!([{"type": "content", "content": {"type": "text", "text": result}}]);
         self.update(

@@ -39,9 +39,48 @@ pub enum Mode {
     OutOfTurns,
     /// Answers with an error.
     Fails,
+    /// Closes its side at once when its server has gone, and is done all the same.
+    Careless,
+    /// Closes its side without waiting for the answer, and is done.
+    Leaves,
+    /// Starts its server again when it has gone, and repeats the call.
+    Repeats,
+    /// Cancels its call, and is done.
+    Cancels,
+    /// Cancels its call for having waited too long, and is done.
+    GivesUp,
 }
 
-const NAMES: [(&str, Mode); 17] = [
+impl Mode {
+    /// What the agent does with a call that has no answer.
+    pub fn about_answers(self) -> Waits {
+        match self {
+            Self::Careless => Waits::Carelessly,
+            Self::Leaves => Waits::Not,
+            Self::Repeats => Waits::Twice,
+            Self::Cancels => Waits::Until("the user changed their mind"),
+            Self::GivesUp => Waits::Until("McpError: MCP error -32001: Request timed out"),
+            _ => Waits::Always,
+        }
+    }
+}
+
+/// How an agent waits for the answer to its call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waits {
+    /// It fails without one.
+    Always,
+    /// It does without one.
+    Carelessly,
+    /// It does not wait.
+    Not,
+    /// It asks a fresh process if there is none.
+    Twice,
+    /// It cancels, and says why.
+    Until(&'static str),
+}
+
+const NAMES: [(&str, Mode); 22] = [
     ("good", Mode::Good),
     ("deaf", Mode::Deaf),
     ("newer", Mode::Newer),
@@ -59,6 +98,11 @@ const NAMES: [(&str, Mode); 17] = [
     ("refuses", Mode::Refuses),
     ("out-of-turns", Mode::OutOfTurns),
     ("fails", Mode::Fails),
+    ("careless", Mode::Careless),
+    ("leaves", Mode::Leaves),
+    ("repeats", Mode::Repeats),
+    ("cancels", Mode::Cancels),
+    ("gives-up", Mode::GivesUp),
 ];
 
 impl Mode {

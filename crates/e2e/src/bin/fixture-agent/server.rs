@@ -5,10 +5,13 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::mode::Waits;
+
 /// A server that was started.
 pub struct Server {
-    /// Kept, so that it ends with us.
-    _child: Child,
+    /// How it was started.
+    told: Value,
+    child: Child,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
     number: u64,
@@ -27,7 +30,8 @@ impl Server {
             return Err(io::Error::other("no pipes"));
         };
         let mut server = Self {
-            _child: child,
+            told: told.clone(),
+            child,
             stdin,
             stdout: BufReader::new(stdout),
             number: 0,
@@ -42,16 +46,46 @@ impl Server {
     }
 
     /// Calls a tool, and gives the first text of its result.
-    pub fn call(&mut self, tool: &str, arguments: &Value) -> io::Result<String> {
-        let answer = self.ask("tools/call", &json!({"name": tool, "arguments": arguments}))?;
+    pub fn call(mut self, tool: &str, arguments: &Value, waits: Waits) -> io::Result<String> {
+        let params = json!({"name": tool, "arguments": arguments});
+        let answer = match waits {
+            Waits::Always => self.ask("tools/call", &params)?,
+            Waits::Carelessly => {
+                let answer = self.ask("tools/call", &params).unwrap_or_default();
+                self.leave();
+                answer
+            }
+            Waits::Not => {
+                self.request("tools/call", &params)?;
+                self.leave();
+                Value::Null
+            }
+            Waits::Twice => match self.ask("tools/call", &params) {
+                Ok(answer) => answer,
+                Err(_) => Self::start(&self.told)?.ask("tools/call", &params)?,
+            },
+            Waits::Until(reason) => {
+                let id = self.request("tools/call", &params)?;
+                let params = json!({"requestId": id, "reason": reason});
+                let method = "notifications/cancelled";
+                self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}))?;
+                Value::Null
+            }
+        };
         let text = &answer["result"]["content"][0]["text"];
         Ok(text.as_str().unwrap_or("nothing").to_owned())
     }
 
+    /// Closes both streams, and ends what stands for the server, without waiting for anything.
+    fn leave(mut self) {
+        drop(self.stdin);
+        drop(self.stdout);
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
     fn ask(&mut self, method: &str, params: &Value) -> io::Result<Value> {
-        self.number += 1;
-        let id = self.number;
-        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))?;
+        let id = self.request(method, params)?;
         loop {
             let mut line = String::new();
             if self.stdout.read_line(&mut line)? == 0 {
@@ -62,6 +96,13 @@ impl Server {
                 return Ok(message);
             }
         }
+    }
+
+    fn request(&mut self, method: &str, params: &Value) -> io::Result<u64> {
+        self.number += 1;
+        let id = self.number;
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))?;
+        Ok(id)
     }
 
     fn send(&mut self, message: &Value) -> io::Result<()> {

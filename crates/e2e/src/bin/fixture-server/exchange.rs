@@ -279,6 +279,12 @@ impl Exchange {
                 _ => answer(id, r#""result":"done""#.into()),
             };
         }
+        if let Some(code) = self
+            .argument(Mode::AnswerError)
+            .and_then(|c| c.parse().ok())
+        {
+            return answer(id, Reply::error(code, "as it was told").member(self.era));
+        }
         let mut member = reply.member(self.era);
         if self.server.has(Mode::MetaEverywhere) {
             member = meta::everywhere(&member).unwrap_or(member);

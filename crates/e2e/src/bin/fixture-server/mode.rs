@@ -46,6 +46,7 @@ modes! {
     SplitWrite "split-write" "" "write the answer in two pieces, 50 ms apart";
     TornLine "torn-line" "[=CODE]" "write half the answer, and exit";
 
+    AnswerError "answer-error" "=ERROR" "answer with this JSON-RPC error";
     InvalidJson "invalid-json" "" "answer with broken JSON";
     WrongShape "wrong-shape" "[=result|content|empty|message|version]" "answer with a string as result; an object as content; no content; a number as message; no `jsonrpc`";
     ResultAndError "result-and-error" "" "answer with both";

@@ -217,7 +217,13 @@ async fn given_up(
         assert_eq!(http.post(&list).await.status, 200);
     }
     let record = stage.end().await;
-    assert_eq!(record.folded.findings, []);
+    // In the handshake era a connection that breaks says nothing, so the call has no answer.
+    let is_cancelled = era == "stateless";
+    let unanswered = record.folded.conduct.unanswered.len();
+    assert_eq!(
+        (unanswered == 0, record.folded.findings.len()),
+        (is_cancelled, unanswered)
+    );
     record
         .said(Direction::ToServer)
         .iter()

@@ -166,3 +166,53 @@ fn an_address_that_is_taken_is_said() {
     assert!(said.contains("can't be listened on"), "{said}");
     assert_eq!(outcome(&place.recorded()), Some(Outcome::Errored));
 }
+
+#[test]
+fn a_server_that_dies_in_a_call_fails_the_recording_at_an_address() {
+    let fixture = fixture().display().to_string();
+    let check = |args: &[&str], code: i32, says: &str| {
+        let place = Place::new();
+        let serving = serve(&place, args);
+        assert!(!call(&serving.url).contains("hallo"));
+        let (exit, _, said) = serving.stop();
+        assert_eq!(exit, Some(code), "{said}");
+        assert!(said.contains(says), "{said}");
+        let recorded = place.recorded();
+        assert_eq!(outcome(&recorded), Some(Outcome::Failed));
+        let calls = recorded.messages(Direction::ToServer);
+        let is_call = |message: &Vec<u8>| String::from_utf8_lossy(message).contains("tools/call");
+        assert_eq!(calls.iter().filter(|message| is_call(message)).count(), 1);
+    };
+    let words = ["--http", "--", &fixture, "--mode", "exit-in-call=7"];
+    check(&words, 7, "the server exited with code 7");
+    let words = ["--http", "--", &fixture, "--mode", "kill-in-call"];
+    check(&words, 137, "the server was killed by signal 9");
+    let server = Fixture::http(&["--mode", "exit-in-call=7"]);
+    check(&["--url", server.url()], 1, "`echo` got no answer");
+}
+
+#[test]
+fn what_a_client_asks_of_a_server_that_is_not_there_is_recorded() {
+    use std::io::{Read, Write};
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    let url = format!("http://{}/mcp", free.local_addr().expect("an address"));
+    drop(free);
+    let place = Place::new();
+    let serving = serve(&place, &["--url", &url]);
+    let rest = serving.url.strip_prefix("http://").expect("an address");
+    let (host, path) = rest.split_once('/').expect("a path");
+    let mut stream = std::net::TcpStream::connect(host).expect("somebody listens");
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}"#;
+    let length = body.len();
+    let head = format!(
+        "POST /{path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).expect("it is sent");
+    stream.write_all(body.as_bytes()).expect("it is sent");
+    let _ = stream.read_to_end(&mut Vec::new());
+    let (code, _, said) = serving.stop();
+    assert_eq!(code, Some(1), "{said}");
+    let recorded = place.recorded();
+    assert_eq!(outcome(&recorded), Some(Outcome::Failed));
+    assert_eq!(recorded.messages(Direction::ToServer), [body.as_bytes()]);
+}

@@ -338,7 +338,9 @@ impl Client {
         let note = &self.opening.note;
         let more = error["data"]["details"].as_str();
         let more = more.map_or(String::new(), |more| format!(": {more}"));
-        let trouble = match tells::failed(self.dialect, code, &format!("{message}{more}")) {
+        let is_prompted = matches!(self.state, State::Prompt | State::Done);
+        let said = format!("{message}{more}");
+        let trouble = match tells::failed(self.dialect, is_prompted, code, &said) {
             Trouble::Model(why) => Trouble::Model(format!("{doing}{why}{note}")),
             Trouble::Other(why) => Trouble::Other(format!("{doing}{why}{note}")),
             Trouble::OutOfTurns => Trouble::OutOfTurns,

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use proctor_core::redact::Redactor;
 use proctor_core::suite::Environment;
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
@@ -60,7 +61,13 @@ pub(crate) async fn greet(
     drop(stdin);
     let stderr = process.stderr();
     let ended = process.stop(PATIENCE).await;
-    match (version, client.end(ended, &stderr.text()).0.error) {
+    match (
+        version,
+        client
+            .end(ended, &stderr.text(&Redactor::from_environment(env)))
+            .0
+            .error,
+    ) {
         (Some(version), _) => Ok(version),
         (None, error) => Err(error.unwrap_or_else(|| format!("it {ended}"))),
     }

@@ -105,8 +105,10 @@ fn goose(result: &Value, answer: Option<&str>) -> Option<Trouble> {
     (took_none || is_error).then(|| Trouble::Model(answer.to_owned()))
 }
 
-/// What the error means that an agent gave instead of an answer.
-pub(super) fn failed(dialect: Dialect, code: i64, message: &str) -> Trouble {
+/// What the error means that an agent gave instead of an answer; `is_prompted` if that is the end of its
+/// turn. Gemini and opencode give whatever their provider says there, and their code is its status or
+/// says nothing: what goes wrong with a tool is no error of the turn.
+pub(super) fn failed(dialect: Dialect, is_prompted: bool, code: i64, message: &str) -> Trouble {
     const AUTHENTICATION: i64 = -32000;
     const OUTAGES: [&str; 4] = [
         "API Error",
@@ -123,7 +125,10 @@ pub(super) fn failed(dialect: Dialect, code: i64, message: &str) -> Trouble {
         message => message.to_owned(),
     };
     let is_outage = OUTAGES.iter().any(|words| message.contains(words));
-    if code == AUTHENTICATION || is_outage {
+    let is_ours = [-32700, -32600, -32601, -32602].contains(&code);
+    let is_models =
+        is_prompted && !is_ours && matches!(dialect, Dialect::Gemini | Dialect::Opencode);
+    if code == AUTHENTICATION || is_outage || is_models {
         Trouble::Model(message)
     } else {
         Trouble::Other(message)

@@ -124,6 +124,12 @@ impl Hub {
         Some(upstream).filter(|upstream| !upstream.has_ended())
     }
 
+    /// The process of a session that has ended.
+    pub(super) fn past_session(&self, id: &str) -> Option<Arc<Upstream>> {
+        let upstream = self.lock().sessions.get(id)?.upstream.clone();
+        Some(upstream).filter(|upstream| upstream.has_ended())
+    }
+
     /// Whether there ever was such a session.
     pub(super) fn knows(&self, id: &str) -> bool {
         let processes = self.lock();

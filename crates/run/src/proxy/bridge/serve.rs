@@ -26,7 +26,7 @@ use super::PATH;
 use super::hub::{Hub, Opened, Place, Unplaced};
 use super::inbound::{Inbound, Unfit, header, into_line};
 use super::outlet::{EventStream, Inflow, Passing};
-use super::upstream::{Closed, Upstream};
+use super::upstream::{Closed, Unsent, Upstream};
 use crate::transport::MAX_MESSAGE;
 use crate::web::{Broken, Request, Response};
 
@@ -81,7 +81,13 @@ async fn post(hub: &Arc<Hub>, head: &Parts, body: Incoming) -> Response {
     into_line(&mut message);
     match hub.place(session, &inbound, accepts != Accepts::Json) {
         Ok(place) => pass_on(head, place, &inbound, accepts, (message, room)).await,
-        Err(unplaced) => turned_away(hub, head, &inbound, unplaced),
+        Err(unplaced) => {
+            // What a client asks of a server that is gone is in the record too.
+            if let Some(upstream) = session.and_then(|id| hub.past_session(id)) {
+                upstream.tap.frame(None, Direction::ToServer, &message);
+            }
+            turned_away(hub, head, &inbound, unplaced)
+        }
     }
 }
 
@@ -99,8 +105,12 @@ async fn pass_on(
         opened,
     } = place;
     let exchange = Exchange::begin(&upstream, head);
-    let Ok(written) = upstream.send(message, Some(room)) else {
-        return exchange.end(gone("the server has ended"));
+    let written = match upstream.send(message, Some(room)) {
+        Ok(written) => written,
+        Err(Unsent(message)) => {
+            upstream.tap.frame(None, Direction::ToServer, &message);
+            return exchange.end(gone("the server has ended"));
+        }
     };
     let Some(inflow) = inflow else {
         return exchange.end(match written.await {

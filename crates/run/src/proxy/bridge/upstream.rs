@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use proctor_core::event::{Direction, FindingKind};
+use proctor_core::event::{ConnectionEnd, Direction, EndedBy, FindingKind};
 use proctor_core::message::{Id, UNWANTED};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, ChildStdout};
@@ -62,9 +62,9 @@ struct Outgoing {
     written: Option<oneshot::Sender<()>>,
 }
 
-/// The process is not there any more, or does not read.
+/// A message that was not sent: the process is not there any more, or does not read.
 #[derive(Debug)]
-pub(super) struct Ended;
+pub(super) struct Unsent(pub(super) Vec<u8>);
 
 /// Why no stream was opened.
 #[derive(Debug)]
@@ -171,7 +171,7 @@ impl Upstream {
         &self,
         message: Vec<u8>,
         room: Option<OwnedSemaphorePermit>,
-    ) -> Result<oneshot::Receiver<()>, Ended> {
+    ) -> Result<oneshot::Receiver<()>, Unsent> {
         let (written, is_written) = oneshot::channel();
         let outgoing = Outgoing {
             message,
@@ -179,8 +179,11 @@ impl Upstream {
             written: Some(written),
         };
         let state = self.lock();
-        let stdin = state.stdin.as_ref().ok_or(Ended)?;
-        stdin.send(outgoing).map_err(|_| Ended)?;
+        let Some(stdin) = &state.stdin else {
+            return Err(Unsent(outgoing.message));
+        };
+        let sent = stdin.send(outgoing);
+        sent.map_err(|mpsc::error::SendError(unsent)| Unsent(unsent.message))?;
         Ok(is_written)
     }
 
@@ -285,28 +288,36 @@ async fn keep(
 ) {
     let mut reading = tokio::spawn(read(stdout, upstream.clone()));
     let stderr = process.stderr();
-    let reason = tokio::select! {
+    let (reason, end) = tokio::select! {
         _ = &mut reading => {
             // Nothing more is to go there, though nobody knows yet how it ended.
             upstream.lock().stdin = None;
-            match timeout(GOODBYE, process.wait()).await {
-                Ok(ended) => ended.to_string(),
-                Err(_) => format!("closed its stdout, and {}", stop(process).await),
+            if let Ok(ended) = timeout(GOODBYE, process.wait()).await {
+                let end = ConnectionEnd {
+                    by: EndedBy::Server,
+                    process: Some(ended.into()),
+                    signalled: process.was_signalled(),
+                };
+                (ended.to_string(), end)
+            } else {
+                let (how, end) = stop(process, EndedBy::Server).await;
+                (format!("closed its stdout, and {how}"), end)
             }
         }
         _ = closed => {
             upstream.end(None);
-            let reason = format!("was closed, and {}", stop(process).await);
+            let (how, end) = stop(process, EndedBy::Client).await;
+            let reason = format!("was closed, and {how}");
             // The server's last words come before its end.
             if timeout(GOODBYE, &mut reading).await.is_err() {
                 reading.abort();
             }
-            reason
+            (reason, end)
         }
     };
     upstream.end(Some(&format!("the server {reason}")));
     let stderr = stderr.redacted(upstream.tap.redactor());
-    upstream.tap.close(reason, Some(stderr));
+    upstream.tap.ended(reason, Some(stderr), Some(end));
 }
 
 async fn write(
@@ -324,11 +335,16 @@ async fn write(
         };
         // However long it takes: whoever waits for it knows how long to.
         if written.await.is_err() {
-            return;
+            break;
         }
         if let Some(written) = outgoing.written {
             let _ = written.send(());
         }
+    }
+    // What was still to be written is what clients asked.
+    waiting.close();
+    while let Some(outgoing) = waiting.recv().await {
+        tap.frame(None, Direction::ToServer, &outgoing.message);
     }
 }
 

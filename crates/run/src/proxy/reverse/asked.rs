@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use http::Method;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName};
-use proctor_core::event::Direction;
+use proctor_core::event::{EndedBy, HttpFailure};
 
 use super::exchange::Exchange;
+use super::leftover::Leftover;
 use super::passing::Content;
 use super::stream::Stream;
 use crate::proxy::upstream::UpstreamError;
@@ -18,6 +19,8 @@ use crate::web::Broken;
 pub(super) struct Asked {
     pub(super) method: Method,
     pub(super) exchange: Arc<Exchange>,
+    /// What the server did not take of the request.
+    pub(super) leftover: Leftover,
     stream: Option<Stream>,
     is_answered: bool,
 }
@@ -27,6 +30,7 @@ impl Asked {
         Self {
             method: method.clone(),
             exchange: Arc::new(exchange),
+            leftover: Leftover::default(),
             stream,
             is_answered: false,
         }
@@ -40,16 +44,22 @@ impl Asked {
     /// There is an answer: what it belongs to.
     pub(super) fn answered(mut self) -> (Arc<Exchange>, Option<Stream>) {
         self.is_answered = true;
+        let (exchange, leftover) = (self.exchange.clone(), self.leftover.clone());
+        // A server may answer what it did not read.
+        tokio::spawn(async move { leftover.keep(&exchange).await });
         (self.exchange.clone(), self.stream.take())
     }
 
     /// There is none, and never will be.
-    pub(super) fn failed(mut self, error: &UpstreamError) -> Broken {
+    pub(super) async fn failed(mut self, error: &UpstreamError) -> Broken {
         self.is_answered = true;
+        self.leftover.keep(&self.exchange).await;
         let why = format!("the server did not answer: {error}");
+        self.exchange
+            .failed(HttpFailure::Broken, &why, &Ok(Vec::new()));
         self.exchange.finding(why.clone());
         if let Some(stream) = self.stream.take() {
-            stream.close(&why);
+            stream.close(&why, EndedBy::Server);
         }
         Broken(why)
     }
@@ -79,10 +89,11 @@ impl Drop for Asked {
     fn drop(&mut self) {
         if !self.is_answered {
             let why = "the client did not wait for the answer";
+            self.leftover.discard(&self.exchange);
             self.exchange
-                .aside(Direction::ToServer, why, &Ok(Vec::new()));
+                .failed(HttpFailure::ClientLeft, why, &Ok(Vec::new()));
             if let Some(stream) = self.stream.take() {
-                stream.close(why);
+                stream.close(why, EndedBy::Client);
             }
         }
     }

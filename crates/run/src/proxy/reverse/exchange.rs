@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use http::HeaderMap;
-use proctor_core::event::{Direction, FindingKind};
+use proctor_core::event::{Direction, FindingKind, HttpFailure};
 
 use crate::recorder::{Oversized, Tap};
 
@@ -73,6 +73,17 @@ impl Exchange {
         said: &Result<Vec<u8>, Oversized>,
     ) {
         self.tap.aside(self.number, direction, what, said);
+    }
+
+    /// Keeps why the response ended early, with the start of what came of it.
+    pub(super) fn failed(
+        &self,
+        failure: HttpFailure,
+        why: &str,
+        said: &Result<Vec<u8>, Oversized>,
+    ) {
+        let line = self.tap.aside_line(why, said);
+        self.tap.http_failed(self.number, line, failure);
     }
 
     pub(super) fn finding(&self, detail: String) {

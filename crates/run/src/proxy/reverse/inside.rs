@@ -9,7 +9,7 @@ use http::header::{CONTENT_LENGTH, LOCATION};
 use http::{Method, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use proctor_core::event::{Direction, Wire};
+use proctor_core::event::{ConnectionEnd, Direction, EndedBy, Wire};
 use proctor_core::suite::Server;
 
 use super::addresses::{Addresses, Announced};
@@ -81,7 +81,8 @@ impl Inside {
 
     pub(super) fn close(&self) {
         if let Some(tap) = self.tap.get() {
-            tap.close("the proxy was closed".to_owned(), None);
+            let end = ConnectionEnd::by(EndedBy::Proctor);
+            tap.ended("the proxy was closed".to_owned(), None, Some(end));
         }
     }
 
@@ -93,9 +94,11 @@ impl Inside {
         let path = request.uri().path_and_query().map_or("/", |p| p.as_str());
         // What the configured address has besides may be secret.
         let line = format!("{} {}{path}", request.method(), self.upstream.origin());
-        let mut request = request.map(|body| Passing::request(body, asked.exchange.clone()));
+        let (exchange, leftover) = (asked.exchange.clone(), asked.leftover.clone());
+        let mut request = request.map(|body| Passing::request(body, exchange, leftover));
         if let Err(error) = self.upstream.prepare(&mut request, &route.target) {
-            return Err(asked.failed(&error));
+            drop(request);
+            return Err(asked.failed(&error).await);
         }
         asked
             .exchange
@@ -103,7 +106,7 @@ impl Inside {
         let request = request.map(BodyExt::boxed_unsync);
         match self.upstream.exchange(request).await {
             Ok(response) => Ok(self.answer(asked, response)),
-            Err(error) => Err(asked.failed(&error)),
+            Err(error) => Err(asked.failed(&error).await),
         }
     }
 

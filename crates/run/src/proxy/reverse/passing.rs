@@ -9,11 +9,12 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
-use proctor_core::event::Direction;
+use proctor_core::event::{Direction, EndedBy, HttpFailure};
 use proctor_core::record::MAX_FRAME;
 
 use super::endpoints::Endpoints;
 use super::exchange::Exchange;
+use super::leftover::Leftover;
 use super::stream::Stream;
 use crate::proxy::upstream::causes;
 use crate::transport::frames::Bounded;
@@ -46,7 +47,10 @@ impl Content {
 
 /// A body that is kept while it passes.
 pub(super) struct Passing {
-    inner: Incoming,
+    /// Nothing, once somebody else reads the rest.
+    inner: Option<Incoming>,
+    /// Where the rest of a request goes that the server does not take.
+    leftover: Option<Leftover>,
     exchange: Arc<Exchange>,
     direction: Direction,
     /// Nothing, once it has ended.
@@ -57,14 +61,11 @@ pub(super) struct Passing {
 }
 
 impl Passing {
-    pub(super) fn request(inner: Incoming, exchange: Arc<Exchange>) -> Self {
-        Self::new(
-            inner,
-            exchange,
-            Direction::ToServer,
-            Content::message(),
-            None,
-        )
+    pub(super) fn request(inner: Incoming, exchange: Arc<Exchange>, leftover: Leftover) -> Self {
+        let direction = Direction::ToServer;
+        let mut passing = Self::new(inner, exchange, direction, Content::message(), None);
+        passing.leftover = Some(leftover);
+        passing
     }
 
     pub(super) fn response(
@@ -84,8 +85,10 @@ impl Passing {
         stream: Option<Stream>,
     ) -> Self {
         let is_stream = matches!(content, Content::Events(_));
+        let is_empty = inner.is_end_stream();
         let mut passing = Self {
-            inner,
+            inner: Some(inner),
+            leftover: None,
             exchange,
             direction,
             content: Some(content),
@@ -93,7 +96,7 @@ impl Passing {
             stream,
         };
         // Nobody asks a body that is empty.
-        if passing.inner.is_end_stream() {
+        if is_empty {
             passing.end();
         }
         passing
@@ -144,28 +147,44 @@ impl Passing {
             }
             None => return,
         };
-        self.close(why);
+        self.close(why, EndedBy::Server);
     }
 
     /// It ended before its end.
-    fn broke(&mut self, why: &str) {
-        match self.content.take() {
-            Some(Content::Message(body) | Content::Other(body)) => {
-                self.exchange.aside(self.direction, why, &body.end());
-            }
-            Some(Content::Events(events)) => {
-                let rest = events.end().unwrap_or_else(|| Ok(Vec::new()));
-                self.exchange.aside(self.direction, why, &rest);
-            }
+    fn broke(&mut self, why: &str, failure: HttpFailure) {
+        let said = match self.content.take() {
+            Some(Content::Message(body) | Content::Other(body)) => body.end(),
+            Some(Content::Events(events)) => events.end().unwrap_or_else(|| Ok(Vec::new())),
             None => return,
+        };
+        match self.direction {
+            Direction::ToServer => self.exchange.aside(self.direction, why, &said),
+            Direction::ToClient => self.exchange.failed(failure, why, &said),
         }
-        self.close(why);
+        let by = match failure {
+            HttpFailure::Broken => EndedBy::Server,
+            HttpFailure::TimedOut | HttpFailure::ClientLeft => EndedBy::Client,
+        };
+        self.close(why, by);
     }
 
-    fn close(&mut self, why: &str) {
+    fn close(&mut self, why: &str, by: EndedBy) {
         if let Some(stream) = self.stream.take() {
-            stream.close(why);
+            stream.close(why, by);
         }
+    }
+
+    /// Leaves the rest of a request to whoever wants it in the record.
+    fn leave(&mut self) {
+        let Some(leftover) = self.leftover.take() else {
+            return;
+        };
+        self.content = match (self.content.take(), self.inner.take()) {
+            (Some(Content::Message(body)), Some(inner)) => {
+                leftover.put(inner, body).map(Content::Message)
+            }
+            (content, _) => content,
+        };
     }
 
     /// What was held back to the end.
@@ -187,18 +206,21 @@ impl Body for Passing {
             if self.content.is_none() {
                 return Poll::Ready(self.rest().map(|rest| Ok(Frame::data(rest))));
             }
-            match ready!(Pin::new(&mut self.inner).poll_frame(context)) {
+            let Some(inner) = &mut self.inner else {
+                return Poll::Ready(None);
+            };
+            match ready!(Pin::new(inner).poll_frame(context)) {
                 None => self.end(),
                 Some(Err(error)) => {
                     let why = format!("broke off: {}", causes(&error));
                     self.exchange.finding(why.clone());
-                    self.broke(&why);
+                    self.broke(&why, HttpFailure::Broken);
                     return Poll::Ready(Some(Err(Broken(why))));
                 }
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(part) => {
                         let part = self.part(part);
-                        if self.inner.is_end_stream() {
+                        if self.inner.as_ref().is_some_and(Body::is_end_stream) {
                             self.end();
                         }
                         if !part.is_empty() {
@@ -218,16 +240,18 @@ impl Body for Passing {
     fn size_hint(&self) -> SizeHint {
         match self.endpoints {
             Some(_) => SizeHint::default(),
-            None => self.inner.size_hint(),
+            None => self.inner.as_ref().map(Body::size_hint).unwrap_or_default(),
         }
     }
 }
 
 impl Drop for Passing {
     fn drop(&mut self) {
-        match self.direction {
-            Direction::ToServer => self.broke("the rest of the request was not taken"),
-            Direction::ToClient => self.broke("the client did not wait for the rest"),
-        }
+        self.leave();
+        let why = match self.direction {
+            Direction::ToServer => "the rest of the request was not taken",
+            Direction::ToClient => "the client did not wait for the rest",
+        };
+        self.broke(why, HttpFailure::ClientLeft);
     }
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use proctor_core::event::Direction;
+use proctor_core::event::{ConnectionEnd, Direction, EndedBy};
 
 use super::addresses::{Addresses, Announced};
 use super::endpoints::Endpoints;
@@ -34,7 +34,8 @@ impl Stream {
         }
     }
 
-    pub(super) fn close(self, why: &str) {
-        self.tap.close(why.to_owned(), None);
+    pub(super) fn close(self, why: &str, by: EndedBy) {
+        self.tap
+            .ended(why.to_owned(), None, Some(ConnectionEnd::by(by)));
     }
 }

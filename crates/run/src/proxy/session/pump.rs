@@ -12,6 +12,7 @@ use proctor_core::record::MAX_FRAME;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::super::framer::{Framer, Passing};
+use super::awaited::Awaited;
 use crate::recorder::Tap;
 use crate::transport::stdio::{torn_line, without_noise};
 
@@ -44,6 +45,7 @@ struct Kept {
     direction: Direction,
     /// How many lines there were that were not blank.
     messages: u64,
+    awaited: Option<Arc<Awaited>>,
 }
 
 impl<R, W> Pump<R, W>
@@ -61,8 +63,15 @@ where
                 tap: tap.clone(),
                 direction,
                 messages: 0,
+                awaited: None,
             },
         }
+    }
+
+    /// The same, which notes what is asked and answered.
+    pub(super) fn watched(mut self, awaited: &Arc<Awaited>) -> Self {
+        self.kept.awaited = Some(awaited.clone());
+        self
     }
 
     /// Passes everything on until there is nothing more: then both streams are closed, or until
@@ -145,7 +154,11 @@ async fn breathe(read: usize) {
 impl Kept {
     fn take(&mut self, chunk: &[u8]) {
         let (tap, direction, messages) = (&self.tap, self.direction, &mut self.messages);
+        let awaited = self.awaited.as_deref();
         self.framer.feed(chunk, |passing| {
+            if let (Some(awaited), Passing::Whole(line)) = (awaited, &passing) {
+                awaited.take(direction, line);
+            }
             *messages += u64::from(keep(tap, direction, &passing));
             if let (Passing::Whole(line), Direction::ToClient) = (&passing, direction) {
                 without_noise(line, tap);

@@ -8,8 +8,6 @@ use proctor_core::event::{Actor, ConnectionId, Direction, Event, FindingKind, Wh
 use proctor_core::message::{self, Kind, Message};
 use proctor_core::record::{Blobs, RecordError};
 
-use crate::proxy::ended_by_itself;
-
 /// What is known of the servers of a trial.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Facts {
@@ -21,8 +19,6 @@ pub(super) struct Facts {
     pub(super) refused: BTreeMap<String, String>,
     /// The tools that were called, by server.
     pub(super) called: BTreeMap<String, BTreeSet<String>>,
-    /// Servers that ended by themselves: how, and whether they had said anything before.
-    pub(super) died: Vec<(String, String, bool)>,
 }
 
 impl Facts {
@@ -32,42 +28,22 @@ impl Facts {
         blobs: &Blobs,
     ) -> Result<Self, RecordError> {
         let mut facts = Self::default();
-        let mut open: HashMap<ConnectionId, (String, bool)> = HashMap::new();
+        let mut open: HashMap<ConnectionId, String> = HashMap::new();
         for event in events {
             match event?.event {
                 What::ConnectionOpened(opened) if opened.actor == Actor::Agent => {
-                    // Some agents try out what a server speaks, and start it again if it does not like
-                    // that.
-                    let is_other = |(server, _, has_spoken): &(String, String, bool)| {
-                        *server != opened.server || *has_spoken
-                    };
-                    facts.died.retain(is_other);
-                    open.insert(opened.conn, (opened.server, false));
+                    open.insert(opened.conn, opened.server);
                 }
-                What::Frame(frame) => {
-                    let Some((server, has_spoken)) = open.get_mut(&frame.conn) else {
-                        continue;
-                    };
-                    if frame.direction == Direction::ToClient {
-                        *has_spoken = true;
-                    } else if let Some(bytes) = blobs.body_bytes(&frame.body)? {
+                What::Frame(frame) if frame.direction == Direction::ToServer => {
+                    if let Some(server) = open.get(&frame.conn)
+                        && let Some(bytes) = blobs.body_bytes(&frame.body)?
+                    {
                         facts.asked(server, &bytes);
                     }
                 }
                 What::Finding(finding) if finding.kind == FindingKind::Refused => {
-                    if let Some((server, _)) = open.get(&finding.conn) {
+                    if let Some(server) = open.get(&finding.conn) {
                         facts.refused.insert(server.clone(), finding.detail);
-                    }
-                }
-                What::ConnectionClosed(closed) => {
-                    let Some((server, has_spoken)) = open.remove(&closed.conn) else {
-                        continue;
-                    };
-                    if ended_by_itself(&closed.reason) {
-                        let stderr = closed.stderr.unwrap_or_default();
-                        let last = crate::external::last_words(&stderr);
-                        let how = format!("it {}{last}", closed.reason);
-                        facts.died.push((server, how, has_spoken));
                     }
                 }
                 _ => {}

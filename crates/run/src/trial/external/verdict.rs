@@ -4,12 +4,14 @@
 
 use std::collections::BTreeMap;
 
+use proctor_core::decision::Failure;
 use proctor_core::event::{Blame, TrialEnded};
 use proctor_core::hint::listed;
 use proctor_core::suite::Limits;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::AllowedTools;
 
+use super::super::decided::ended;
 use super::super::ending::{errored, failed, timed_out};
 use super::facts::Facts;
 use crate::external::{Adapter, External, Told};
@@ -20,6 +22,12 @@ pub(super) struct Work<'a> {
     pub(super) told: &'a Told,
     /// What was seen.
     pub(super) facts: &'a Facts,
+    /// How a server failed the trial, by the record.
+    pub(super) failure: Option<Failure>,
+    /// What a server did against the protocol, where that matters.
+    pub(super) breach: Option<Failure>,
+    /// Who is to blame for work that is not as it should be, if the record proves it.
+    pub(super) at_fault: Option<Blame>,
     /// The servers that it was given.
     pub(super) servers: &'a [Server],
     /// The tools of each, where they are known.
@@ -59,15 +67,10 @@ impl Reach {
 
 /// The end of a trial whose agent's work can't be graded; `None` if it can.
 pub(super) fn verdict(work: &Work<'_>) -> Option<TrialEnded> {
-    let Work { told, facts, .. } = work;
-    if let Some((server, how, has_spoken)) = facts.died.first() {
-        return Some(if *has_spoken {
-            let reason = format!("the server `{server}` failed while the agent worked: {how}");
-            failed(Blame::Server, reason)
-        } else {
-            let reason = format!("the server `{server}` did not get ready for the agent: {how}");
-            errored(Blame::Server, reason)
-        });
+    let Work { told, .. } = work;
+    let is_proven = |failure: &&Failure| failure.blame.is_some();
+    if let Some(failure) = work.failure.as_ref().filter(is_proven) {
+        return Some(ended(failure.clone()));
     }
     if let Some(why) = work.trouble {
         return Some(errored(Blame::Suite, why));
@@ -88,6 +91,10 @@ pub(super) fn verdict(work: &Work<'_>) -> Option<TrialEnded> {
         let reason = format!("what the agent says is no answer of its model's: {why}");
         return Some(errored(*blame, reason));
     }
+    // An agent that went wrong leaves calls behind; here it says that it did not.
+    if let Some(failure) = work.failure.as_ref().or(work.breach.as_ref()) {
+        return Some(ended(failure.clone()));
+    }
     if let Some(reason) = forbidden(work) {
         return Some(failed(Blame::Agent, reason));
     }
@@ -96,7 +103,7 @@ pub(super) fn verdict(work: &Work<'_>) -> Option<TrialEnded> {
         return Some(errored(Blame::Agent, reason));
     }
     if told.answer.is_none() {
-        return Some(failed(Blame::Agent, "the agent gave no answer"));
+        return Some(failed(work.at_fault, "the agent gave no answer"));
     }
     None
 }

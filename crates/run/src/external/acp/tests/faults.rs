@@ -114,6 +114,28 @@ fn an_outage_is_not_an_answer() {
         },
         "fetch failed",
     );
+    // What they said with a provider that answers with 401, and with a page instead of JSON.
+    check(
+        "gemini",
+        &|talk| {
+            talk.hear_error(&json!({"code": 401, "message": "{\"error\":{\"code\":401,\"message\":\"invalid key\",\"status\":\"UNAUTHENTICATED\"}}"}));
+        },
+        "invalid key",
+    );
+    check(
+        "gemini",
+        &|talk| {
+            talk.hear_error(&json!({"code": 500, "message": "Incomplete JSON segment at the end"}));
+        },
+        "Incomplete JSON",
+    );
+    check(
+        "opencode",
+        &|talk| {
+            talk.hear_error(&json!({"code": -32603, "message": "Internal error: invalid key"}));
+        },
+        "invalid key",
+    );
     check(
         "opencode",
         &|talk| {

@@ -48,9 +48,23 @@ fn check(
     trouble: Option<&str>,
     expected: Expected,
 ) {
+    check_with(told, facts, None, allowed, trouble, expected);
+}
+
+fn check_with(
+    told: &Told,
+    facts: &Facts,
+    failure: Option<Failure>,
+    allowed: AllowedTools,
+    trouble: Option<&str>,
+    expected: Expected,
+) {
     let found = verdict(&Work {
         told,
         facts,
+        failure,
+        breach: None,
+        at_fault: Some(Blame::Agent),
         servers: &[server(allowed)],
         tools: &BTreeMap::new(),
         reach: Reach::AllListed,
@@ -135,22 +149,59 @@ fn an_agent_without_its_tools_was_not_examined() {
 
 #[test]
 fn a_server_that_dies_is_to_blame_whatever_the_agent_says() {
-    let died = |has_spoken: bool| Facts {
-        died: vec![(
-            "ev".to_owned(),
-            "it exited with code 7".to_owned(),
-            has_spoken,
-        )],
-        ..seen(&["echo"])
+    let died = |outcome, blame| {
+        Some(Failure {
+            outcome,
+            blame,
+            reason: "it exited with code 7".to_owned(),
+        })
     };
-    let expected = Some((Outcome::Failed, Some(Blame::Server), "code 7"));
-    check(&done(), &died(true), AllowedTools::All, None, expected);
+    let facts = seen(&["echo"]);
+    let all = AllowedTools::All;
     let broken = Told {
         error: Some("required MCP servers failed".to_owned()),
         ..Told::default()
     };
-    let expected = Some((Outcome::Errored, Some(Blame::Server), "code 7"));
-    check(&broken, &died(false), AllowedTools::All, None, expected);
+    for outcome in [Outcome::Failed, Outcome::Errored] {
+        let server = Some(Blame::Server);
+        for told in [done(), broken.clone()] {
+            let failure = died(outcome, server);
+            let expected = Some((outcome, server, "code 7"));
+            check_with(&told, &facts, failure, all.clone(), None, expected);
+        }
+    }
+    // A call that an agent left behind fails the trial; that it broke says more.
+    let left = || died(Outcome::Failed, None);
+    let expected = Some((Outcome::Failed, None, "code 7"));
+    check_with(&done(), &facts, left(), all.clone(), None, expected);
+    let expected = Some((Outcome::Errored, Some(Blame::Agent), "MCP servers failed"));
+    check_with(&broken, &facts, left(), all, None, expected);
+}
+
+#[test]
+fn a_strict_run_fails_what_breaks_the_protocol() {
+    let breach = Failure {
+        outcome: Outcome::Failed,
+        blame: Some(Blame::Server),
+        reason: "noise".to_owned(),
+    };
+    let ended = verdict(&Work {
+        told: &done(),
+        facts: &seen(&["echo"]),
+        failure: None,
+        breach: Some(breach),
+        at_fault: None,
+        servers: &[server(AllowedTools::All)],
+        tools: &BTreeMap::new(),
+        trouble: None,
+        lost: None,
+        limits: &Limits::default(),
+    });
+    let ended = ended.expect("it fails");
+    assert_eq!(
+        (ended.outcome, ended.blame),
+        (Outcome::Failed, Some(Blame::Server))
+    );
 }
 
 #[test]
@@ -160,6 +211,9 @@ fn what_is_said_without_a_model_is_no_answer() {
         let work = Work {
             told,
             facts: &facts,
+            failure: None,
+            breach: None,
+            at_fault: None,
             servers: &[server(AllowedTools::All)],
             tools: &BTreeMap::new(),
             reach: Reach::AllListed,

@@ -1,0 +1,224 @@
+//! What recorded facts mean for a trial: whether a server failed it, and who is to blame for a check
+//! that failed.
+//!
+//! Its main functions are [`server_failure`] and [`blame_for_failure`]. Both are pure, and the same for
+//! every agent and transport. They read facts, never the wording of a sentence; blame that the record
+//! does not prove is not stated.
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+use crate::event::{Blame, FindingKind, Outcome};
+use crate::fold::{Conduct, Folded, NoAnswer, ServerEnd, Unanswered};
+use crate::hint::listed;
+use crate::transcript::{Answer, Call, Payload, Transcript};
+
+/// JSON-RPC's own word for a server that failed.
+const INTERNAL_ERROR: i64 = -32603;
+
+/// Why a trial ends, whatever its checks say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Failed, or errored if the server could not be judged.
+    pub outcome: Outcome,
+    /// Who is to blame, if the record proves it.
+    pub blame: Option<Blame>,
+    /// What happened.
+    pub reason: String,
+}
+
+/// How a server failed a trial; `None` if the trial is to be graded by its checks.
+///
+/// A call without a JSON-RPC answer fails the trial, unless the client cancelled it or repeated it
+/// with success. A server that refuses a call as unauthorized (401, 403) can't be judged.
+pub fn server_failure(conduct: &Conduct) -> Option<Failure> {
+    if let Some(end) = conduct.ended.iter().find(|end| counts(end, conduct)) {
+        return Some(of_end(end, conduct));
+    }
+    let counted = || conduct.unanswered.iter().filter(|u| u.excuse.is_none());
+    let rank = |unanswered: &&Unanswered| match blame_of(&unanswered.cause) {
+        Some(Blame::Server) => 0,
+        Some(_) => 1,
+        None => 2,
+    };
+    counted().min_by_key(rank).map(of_call)
+}
+
+/// What a strict run does not forgive: the first thing that a server did against the protocol.
+pub fn breach(folded: &Folded) -> Option<Failure> {
+    let finding = folded.breaches.first()?;
+    let server = folded.work.server(finding.conn).unwrap_or_default();
+    Some(Failure {
+        outcome: Outcome::Failed,
+        blame: Some(Blame::Server),
+        reason: format!(
+            "the server `{server}` breaks the protocol: {}",
+            finding.detail
+        ),
+    })
+}
+
+/// Who is to blame for a check that failed.
+///
+/// The server, if it answered with an internal error, with what is no answer, or broke the protocol in
+/// an answer; the agent, if every call that it made was answered without an error. Nobody otherwise: a
+/// tool that says "database is locked" does not tell whose fault that is.
+pub fn blame_for_failure(folded: &Folded) -> Option<Blame> {
+    let breaks = |kind: FindingKind| {
+        matches!(
+            kind,
+            FindingKind::Malformed
+                | FindingKind::ResultAndError
+                | FindingKind::UnknownId
+                | FindingKind::DuplicateAnswer
+        )
+    };
+    let is_breach = folded.breaches.iter().any(|finding| breaks(finding.kind));
+    if is_breach || folded.transcript.calls.iter().any(is_server_error) {
+        return Some(Blame::Server);
+    }
+    let is_clean = folded.conduct.unanswered.is_empty() && all_clean(&folded.transcript);
+    is_clean.then_some(Blame::Agent)
+}
+
+/// The calls that ended in an error: JSON-RPC's, the tool's own, or no answer at all.
+pub fn calls_in_error(transcript: &Transcript) -> impl Iterator<Item = &Call> {
+    transcript.calls.iter().filter(|call| match &call.answer {
+        Answer::Error { .. } | Answer::None => true,
+        Answer::Result(payload) => is_tool_error(payload) == Some(true),
+    })
+}
+
+/// Whether every call was answered without an error, and nothing is missing from the record.
+fn all_clean(transcript: &Transcript) -> bool {
+    let is_clean = |call: &Call| match &call.answer {
+        Answer::Result(payload) => is_tool_error(payload) == Some(false),
+        Answer::Error { .. } | Answer::None => false,
+    };
+    transcript.unread.is_empty() && transcript.calls.iter().all(is_clean)
+}
+
+fn is_server_error(call: &Call) -> bool {
+    match &call.answer {
+        Answer::Error { code, .. } => *code == INTERNAL_ERROR,
+        Answer::Result(Payload::Unreadable { .. }) => true,
+        Answer::Result(_) | Answer::None => false,
+    }
+}
+
+/// Whether a result says that it is an error; `None` if the record does not tell.
+fn is_tool_error(payload: &Payload) -> Option<bool> {
+    match payload.read() {
+        Ok(Some(Value::Object(result))) => match result.get("isError") {
+            None => Some(false),
+            Some(value) => value.as_bool(),
+        },
+        Ok(_) => Some(false),
+        Err(_) => None,
+    }
+}
+
+/// Whether the end of a server fails the trial. It does not where its calls were repeated with success,
+/// nor where it never spoke and was started again: some agents find out so what a server speaks.
+fn counts(end: &ServerEnd, conduct: &Conduct) -> bool {
+    let mut calls = conduct.unanswered.iter().filter(|u| u.conn == end.conn);
+    let first = calls.next();
+    let all_excused = first.is_some_and(|first| first.excuse.is_some())
+        && calls.all(|unanswered| unanswered.excuse.is_some());
+    let is_trial_run = !end.has_spoken && end.reopened;
+    !all_excused && !is_trial_run
+}
+
+fn of_end(end: &ServerEnd, conduct: &Conduct) -> Failure {
+    let (server, how) = (&end.server, &end.how);
+    let last = last_words(end.stderr.as_deref().unwrap_or_default());
+    if !end.has_spoken {
+        return Failure {
+            outcome: Outcome::Errored,
+            blame: Some(Blame::Server),
+            reason: format!(
+                "the server `{server}` did not get ready for the agent: it {how}{last}"
+            ),
+        };
+    }
+    let open = conduct.unanswered.iter().filter(|u| u.conn == end.conn);
+    let open: Vec<&str> = open.map(|u| u.target.as_str()).collect();
+    let during = match open.as_slice() {
+        [] => String::new(),
+        open => format!(" during {}", listed(open.iter().copied())),
+    };
+    Failure {
+        outcome: Outcome::Failed,
+        blame: Some(Blame::Server),
+        reason: format!(
+            "the server `{server}` failed while the agent worked: it {how}{during}{last}"
+        ),
+    }
+}
+
+fn of_call(unanswered: &Unanswered) -> Failure {
+    let Unanswered { server, target, .. } = unanswered;
+    let blame = blame_of(&unanswered.cause);
+    let waited = crate::duration::brief(unanswered.waited);
+    let reason = match &unanswered.cause {
+        NoAnswer::Status(status @ (401 | 403)) => {
+            let word = if *status == 401 {
+                "unauthorized"
+            } else {
+                "forbidden"
+            };
+            return Failure {
+                outcome: Outcome::Errored,
+                blame,
+                reason: format!(
+                    "the server `{server}` refused `{target}`: HTTP status {status} ({word}); check its \
+                     credentials"
+                ),
+            };
+        }
+        NoAnswer::ClientLeft => format!(
+            "the agent closed its connection to the server `{server}` before `{target}` was answered \
+             ({waited})"
+        ),
+        NoAnswer::TimedOut => failed(server, &format!("`{target}` got no answer within {waited}")),
+        cause => failed(server, &format!("`{target}` got no answer: {cause}")),
+    };
+    Failure {
+        outcome: Outcome::Failed,
+        blame,
+        reason,
+    }
+}
+
+fn failed(server: &str, how: &str) -> String {
+    format!("the server `{server}` failed while the agent worked: {how}")
+}
+
+/// Who is to blame for a missing answer, if that is proven.
+fn blame_of(cause: &NoAnswer) -> Option<Blame> {
+    match cause {
+        NoAnswer::Status(401 | 403) => Some(Blame::Infra),
+        NoAnswer::ServerEnded(_)
+        | NoAnswer::ServerClosed
+        | NoAnswer::Status(_)
+        | NoAnswer::NotJsonRpc
+        | NoAnswer::Broken(_)
+        | NoAnswer::TimedOut => Some(Blame::Server),
+        NoAnswer::ClientLeft => None,
+    }
+}
+
+/// The end of what a program complained about, to be put behind a reason.
+pub fn last_words(stderr: &str) -> String {
+    const LINES: usize = 10;
+    const BYTES: usize = 2_000;
+    let lines: Vec<&str> = stderr.trim().lines().collect();
+    let text = lines[lines.len().saturating_sub(LINES)..].join("\n");
+    let from = text.ceil_char_boundary(text.len().saturating_sub(BYTES));
+    match &text[from..] {
+        "" => String::new(),
+        text => format!("; the end of its stderr:\n{text}"),
+    }
+}

@@ -1,0 +1,89 @@
+//! How connections and exchanges end, as facts that verdicts are derived from.
+//!
+//! Its main type is [`ConnectionEnd`]. The words beside these facts are for people only.
+
+use serde::{Deserialize, Serialize};
+
+/// How a connection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConnectionEnd {
+    /// Who ended it, as far as that was seen: both may leave at the same time.
+    pub by: EndedBy,
+    /// How the server's process ended; absent if Proctor did not start one for this connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessEnd>,
+    /// Whether Proctor sent the process a signal before it ended. Closing its stdin is not a signal.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub signalled: bool,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes by reference"
+)]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+impl ConnectionEnd {
+    /// An end without a process.
+    pub fn by(by: EndedBy) -> Self {
+        Self {
+            by,
+            process: None,
+            signalled: false,
+        }
+    }
+
+    /// How the process ended, if it did so before Proctor sent it a signal.
+    pub fn own_end(&self) -> Option<ProcessEnd> {
+        self.process.filter(|_| !self.signalled)
+    }
+}
+
+/// Who ended a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum EndedBy {
+    /// The server exited, closed its stdout, or broke the connection.
+    Server,
+    /// The client closed its side or went away.
+    Client,
+    /// Proctor closed it.
+    Proctor,
+}
+
+/// How a server's process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ProcessEnd {
+    /// It exited with this code.
+    Exited(i32),
+    /// This signal ended it.
+    Signalled(i32),
+    /// The system did not say how.
+    Unknown,
+}
+
+impl std::fmt::Display for ProcessEnd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Exited(code) => write!(f, "exited with code {code}"),
+            Self::Signalled(signal) => write!(f, "was killed by signal {signal}"),
+            Self::Unknown => f.write_str("ended in an unknown way"),
+        }
+    }
+}
+
+/// Why an HTTP exchange ended before its response did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum HttpFailure {
+    /// The server could not be reached, or broke off.
+    Broken,
+    /// The client waited as long as it was told to.
+    TimedOut,
+    /// The client went away.
+    ClientLeft,
+}

@@ -1,0 +1,73 @@
+//! The names that a model called though it was offered no such tool.
+//!
+//! Its main type is [`Invented`].
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::event::{Body, ModelAsked, ModelReplied, Purpose};
+use crate::record::Blobs;
+
+/// How many names are kept.
+const NAMES: usize = 20;
+
+/// Names that were called and not offered, as far as the events are known.
+#[derive(Debug, Default)]
+pub(super) struct Invented {
+    /// What was offered last, to whomever.
+    offered: Option<BTreeSet<String>>,
+    /// What the agent's model was offered with each question that has no reply yet.
+    asked: HashMap<u64, BTreeSet<String>>,
+    names: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Calls {
+    #[serde(default)]
+    calls: Vec<Named>,
+}
+
+impl Invented {
+    pub(super) fn offered(&mut self, tools: &Body, blobs: &Blobs) {
+        let tools = read::<Vec<Named>>(tools, blobs);
+        self.offered = tools.map(|tools| tools.into_iter().map(|tool| tool.name).collect());
+    }
+
+    pub(super) fn asked(&mut self, asked: &ModelAsked) {
+        if let (Purpose::Agent, Some(offered)) = (asked.purpose, &self.offered) {
+            self.asked.insert(asked.ask, offered.clone());
+        }
+    }
+
+    pub(super) fn replied(&mut self, replied: &ModelReplied, blobs: &Blobs) {
+        let Some(offered) = self.asked.remove(&replied.ask) else {
+            return;
+        };
+        let Some(turn) = read::<Calls>(&replied.turn, blobs) else {
+            return;
+        };
+        for Named { name } in turn.calls {
+            let is_new = !offered.contains(&name) && !self.names.contains(&name);
+            if is_new && self.names.len() < NAMES {
+                self.names.push(name);
+            }
+        }
+    }
+
+    pub(super) fn into_names(self) -> Vec<String> {
+        self.names
+    }
+}
+
+/// What a body holds. One that is missing or damaged tells nothing, and spoils nothing.
+fn read<T: DeserializeOwned>(body: &Body, blobs: &Blobs) -> Option<T> {
+    let bytes = blobs.body_bytes(body).ok().flatten()?;
+    serde_json::from_slice(&bytes).ok()
+}

@@ -1,0 +1,110 @@
+//! Responses of HTTP that are no success, and cancellations: whether they answer a call.
+
+use serde_json::value::RawValue;
+
+use crate::event::FindingKind;
+use crate::message::{self, Id, Kind, Message};
+
+use super::conduct::{Excuse, NoAnswer, Unanswered};
+use super::findings::Findings;
+use super::pairing::Cancelled;
+use super::{Fold, Place};
+
+impl Fold {
+    /// Takes in the body of a response whose status is no success. Only a JSON-RPC message in it is an
+    /// answer: what a gateway writes beside a status is not.
+    pub(super) fn refused(&mut self, place: Place, status: u16, bytes: &[u8]) {
+        let _ = message::each(bytes, &mut |message| {
+            if is_answer(message, status) {
+                self.received(place, message);
+            }
+        });
+    }
+}
+
+/// Whether a message that came with this status answers its request.
+fn is_answer(message: &Message<'_>, status: u16) -> bool {
+    let has_error = message.error.is_some_and(is_error);
+    match message.kind() {
+        Kind::Answer { id: Id::Value(_) } => has_error || message.result.is_some(),
+        // It names no request. Of a request that reached its server and was bad, that is an answer;
+        // of one that was not let in, or did not reach it, it is not.
+        Kind::Answer { id: Id::Absent } => {
+            has_error && (400..500).contains(&status) && ![401, 403, 404].contains(&status)
+        }
+        Kind::Request { .. } | Kind::Notification { .. } | Kind::Neither => false,
+    }
+}
+
+/// Whether this is the error of a JSON-RPC message: OAuth has a text at the same place.
+fn is_error(raw: &RawValue) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Coded {
+        #[serde(rename = "code")]
+        _code: i64,
+    }
+    serde_json::from_str::<Coded>(raw.get()).is_ok()
+}
+
+impl Cancelled {
+    /// Why a client cancels, as it says itself.
+    pub(super) fn of(message: &Message<'_>) -> Self {
+        #[derive(serde::Deserialize)]
+        struct Params {
+            reason: Option<String>,
+        }
+        if message.is_unwanted() {
+            return Self::Unwanted;
+        }
+        let params = message.params.map(RawValue::get);
+        let params = params.and_then(|params| serde_json::from_str::<Params>(params).ok());
+        let reason = params.and_then(|params| params.reason).unwrap_or_default();
+        let reason = reason.to_lowercase();
+        // The words of the official clients, and Proctor's own.
+        let words = ["timed out", "timeout", "time-out", "deadline", "in time"];
+        if words.iter().any(|word| reason.contains(word)) {
+            Self::TimedOut
+        } else {
+            Self::GivenUp
+        }
+    }
+}
+
+impl Findings {
+    /// A call that was not answered is a finding, unless the client cancelled it for reasons of its own.
+    pub(super) fn unanswered(&mut self, unanswered: &Unanswered) {
+        let waited = crate::duration::brief(unanswered.waited);
+        let target = &unanswered.target;
+        let why = match unanswered.excuse {
+            Some(Excuse::Cancelled) => "the client cancelled it".to_owned(),
+            Some(Excuse::Repeated) | None => unanswered.cause.to_string(),
+        };
+        let detail = format!("`{target}` got no answer in {waited}: {why}");
+        let place = Place {
+            seq: unanswered.seq,
+            at: 0,
+            conn: unanswered.conn,
+            exchange: None,
+            // Whoever obeys a cancellation does not answer.
+            direction: match unanswered.excuse {
+                Some(Excuse::Cancelled) => crate::event::Direction::ToServer,
+                _ => crate::event::Direction::ToClient,
+            },
+        };
+        self.derived(place, FindingKind::Unanswered, &detail);
+    }
+}
+
+impl std::fmt::Display for NoAnswer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::ServerEnded(how) => write!(f, "the server {how}"),
+            Self::ServerClosed => f.write_str("the server closed the connection"),
+            Self::Status(status) => write!(f, "HTTP status {status}"),
+            Self::NotJsonRpc => f.write_str("the response has no JSON-RPC answer"),
+            Self::Broken(why) => write!(f, "{why}"),
+            Self::TimedOut => f.write_str("timed out"),
+            Self::ClientLeft => f.write_str("the client closed the connection"),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What is left of a request's body when the server could not be reached: the client has said it, so it
+//! belongs in the record.
+//!
+//! Its main type is [`Leftover`].
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use proctor_core::event::Direction;
+
+use super::exchange::Exchange;
+use crate::transport::frames::Bounded;
+
+/// How long a client may take to say the rest.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A place for a body that nobody reads any more.
+#[derive(Clone, Default)]
+pub(super) struct Leftover(Arc<Mutex<State>>);
+
+#[derive(Default)]
+enum State {
+    /// Somebody may still want it.
+    #[default]
+    Open,
+    /// The rest, with what came before.
+    Left(Incoming, Bounded),
+    /// Nobody wants it.
+    Closed,
+}
+
+impl Leftover {
+    /// Takes a body; gives back what came before if nobody wants the rest.
+    pub(super) fn put(&self, inner: Incoming, body: Bounded) -> Option<Bounded> {
+        let mut state = self.lock();
+        if matches!(*state, State::Closed) {
+            return Some(body);
+        }
+        *state = State::Left(inner, body);
+        None
+    }
+
+    /// Reads what is left, and keeps the message. What comes later is not wanted.
+    pub(super) async fn keep(&self, exchange: &Exchange) {
+        let Some((mut inner, mut body)) = self.take() else {
+            return;
+        };
+        let reading = async {
+            while let Some(frame) = inner.frame().await {
+                match frame.map(http_body::Frame::into_data) {
+                    Ok(Ok(data)) => body.take(&data),
+                    Ok(Err(_)) => {}
+                    Err(_) => return false,
+                }
+            }
+            true
+        };
+        let is_whole = tokio::time::timeout(PATIENCE, reading).await == Ok(true);
+        if is_whole {
+            exchange.body(Direction::ToServer, body.end());
+        } else {
+            let why = "the rest of the request was not taken";
+            exchange.aside(Direction::ToServer, why, &body.end());
+        }
+    }
+
+    /// Keeps the start of what is left: nobody waits for the rest.
+    pub(super) fn discard(&self, exchange: &Exchange) {
+        if let Some((_, body)) = self.take() {
+            let why = "the rest of the request was not taken";
+            exchange.aside(Direction::ToServer, why, &body.end());
+        }
+    }
+
+    fn take(&self) -> Option<(Incoming, Bounded)> {
+        match std::mem::replace(&mut *self.lock(), State::Closed) {
+            State::Left(inner, body) => Some((inner, body)),
+            State::Open | State::Closed => None,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,50 @@
+//! The calls of a session that have no answer yet.
+//!
+//! Its main type is [`Awaited`]. It only decides how long a server is waited for whose client has gone,
+//! so it may miss a call; what verdicts need is read from the record.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use memchr::memmem;
+use proctor_core::event::Direction;
+use proctor_core::message::{self, Id, Kind};
+
+/// The ids of calls that have no answer yet.
+#[derive(Default)]
+pub(super) struct Awaited(Mutex<HashSet<Id>>);
+
+impl Awaited {
+    /// A line passed.
+    pub(super) fn take(&self, direction: Direction, line: &[u8]) {
+        match direction {
+            Direction::ToServer => {
+                if memmem::find(line, b"tools/call").is_some() {
+                    let _ = message::each(line, &mut |message| {
+                        if let Kind::Request { id, .. } = message.kind() {
+                            self.lock().insert(id);
+                        }
+                    });
+                }
+            }
+            Direction::ToClient => {
+                if !self.is_empty() {
+                    let _ = message::each(line, &mut |message| {
+                        if let Kind::Answer { id } = message.kind() {
+                            self.lock().remove(&id);
+                        }
+                    });
+                }
+            }
+        }
+    }
+
+    /// Whether every call has its answer.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashSet<Id>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

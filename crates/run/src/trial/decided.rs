@@ -1,0 +1,65 @@
+//! What the record of a trial means for its end, before anything is graded.
+//!
+//! The decision itself is in [`proctor_core::decision`]; here it is asked, for every kind of agent.
+
+use proctor_core::decision::{self, Failure};
+use proctor_core::event::{Actor, Blame, TrialEnded};
+use proctor_core::fold::{Fold, FoldOptions, Folded};
+
+use super::Trial;
+use super::ending::errored;
+use crate::agent::Toolbox;
+
+impl Trial {
+    /// What was written so far, as checks and verdicts read it.
+    pub(super) async fn folded(&self) -> Result<Folded, TrialEnded> {
+        let options = FoldOptions {
+            actors: vec![Actor::Agent, Actor::Loop],
+            ..FoldOptions::default()
+        };
+        // A long record takes a while, in which limits and interrupts must be heard.
+        let recorder = self.recorder.clone();
+        let folding = tokio::task::spawn_blocking(move || {
+            let folded = recorder.fold(&options)?;
+            Ok(folded.unwrap_or_else(|| Fold::new(options).finish()))
+        });
+        let folded: Result<_, proctor_core::record::RecordError> = match folding.await {
+            Ok(folded) => folded,
+            // A panic in there goes on as one.
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        };
+        folded.map_err(|error| errored(Blame::Infra, error.to_string()))
+    }
+
+    /// What a server did against the protocol, if that matters.
+    pub(super) fn breach(&self, folded: &Folded) -> Option<Failure> {
+        self.context.strict.then(|| decision::breach(folded))?
+    }
+
+    /// The same for what stands in the record of a connection that trials share.
+    pub(super) fn shared_breach(&self, toolbox: &Toolbox) -> Option<Failure> {
+        if !self.context.strict {
+            return None;
+        }
+        toolbox.servers().iter().find_map(|connected| {
+            let name = &connected.name;
+            self.context.shared.get(name)?;
+            let findings = connected.client.connection_findings();
+            let (_, detail, _) = findings.into_iter().next()?;
+            Some(Failure {
+                outcome: proctor_core::event::Outcome::Failed,
+                blame: Some(Blame::Server),
+                reason: format!("the server `{name}` breaks the protocol: {detail}"),
+            })
+        })
+    }
+}
+
+/// The end of a trial that a server failed.
+pub(super) fn ended(failure: Failure) -> TrialEnded {
+    TrialEnded {
+        outcome: failure.outcome,
+        reason: Some(failure.reason),
+        blame: failure.blame,
+    }
+}
