@@ -13,10 +13,10 @@ use super::calls::Calls;
 use super::policy::{self, Policy, Ruling};
 use super::tells::{self, Outage, Trouble};
 use super::{Dialect, Opening};
-use crate::external::cli::last_words;
 use crate::external::{Told, Way};
 use crate::process::Ended;
 use crate::rpc;
+use proctor_core::decision::last_words;
 
 /// The version of the protocol.
 const VERSION: u64 = 1;
