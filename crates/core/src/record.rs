@@ -20,6 +20,7 @@ mod log;
 mod name;
 mod reader;
 mod shared;
+mod sync;
 #[cfg(test)]
 mod tests;
 mod unused;

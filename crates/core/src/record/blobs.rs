@@ -84,6 +84,8 @@ pub(super) struct BlobStore {
     temporary: AtomicU64,
     /// Written, but not yet synced.
     unsynced: Mutex<Vec<PathBuf>>,
+    /// Held while blobs are synced.
+    syncing: Mutex<()>,
 }
 
 impl BlobStore {
@@ -92,6 +94,7 @@ impl BlobStore {
             folder,
             temporary: AtomicU64::new(0),
             unsynced: Mutex::default(),
+            syncing: Mutex::default(),
         }
     }
 
@@ -126,17 +129,17 @@ impl BlobStore {
 
     /// Makes everything that was put last.
     pub(super) fn sync(&self) -> Result<(), RecordError> {
-        // The lock is held to the end: who finds nothing to sync may rely on its being synced.
-        let mut pending = self.pending();
+        // Held to the end: who finds nothing to sync may rely on its being synced. Others put more meanwhile.
+        let _syncing = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+        let pending = std::mem::take(&mut *self.pending());
         if pending.is_empty() {
             return Ok(());
         }
-        for path in pending.iter() {
+        for path in &pending {
             File::open(path)
                 .and_then(|file| file.sync_data())
                 .map_err(RecordError::io("sync", path))?;
         }
-        pending.clear();
         sync_folder(&self.folder)
     }
 

@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::event::{Event, What};
 
@@ -12,11 +13,11 @@ use super::{EventReader, MAX_LINE, RecordError};
 #[derive(Debug)]
 pub(super) struct Log {
     path: PathBuf,
-    file: File,
+    file: Arc<File>,
     line: Vec<u8>,
     next: u64,
     bytes: u64,
-    /// The time of the last sync, and whether anything was written since.
+    /// When a sync was done or asked for last, and whether anything was written since.
     synced: u64,
     dirty: bool,
 }
@@ -53,7 +54,7 @@ impl Log {
     fn over(path: PathBuf, file: File, next: u64, bytes: u64) -> Self {
         Self {
             path,
-            file,
+            file: Arc::new(file),
             line: Vec::new(),
             next,
             bytes,
@@ -98,7 +99,7 @@ impl Log {
 
     /// Writes the line that was prepared, and gives its number.
     pub(super) fn write(&mut self) -> Result<u64, RecordError> {
-        self.file
+        (&*self.file)
             .write_all(&self.line)
             .map_err(RecordError::io("write", &self.path))?;
         let seq = self.next;
@@ -113,15 +114,24 @@ impl Log {
         self.dirty && at.saturating_sub(self.synced) >= every
     }
 
+    /// Syncs it, also if somebody else is about to.
     pub(super) fn sync(&mut self, at: u64) -> Result<(), RecordError> {
-        if self.dirty {
-            self.file
-                .sync_data()
-                .map_err(RecordError::io("sync", &self.path))?;
-        }
+        self.file
+            .sync_data()
+            .map_err(RecordError::io("sync", &self.path))?;
+        self.leave(at);
+        Ok(())
+    }
+
+    /// Leaves the sync to somebody else, who gets this.
+    pub(super) fn asked(&mut self, at: u64) -> (PathBuf, Arc<File>) {
+        self.leave(at);
+        (self.path.clone(), self.file.clone())
+    }
+
+    fn leave(&mut self, at: u64) {
         self.synced = at;
         self.dirty = false;
-        Ok(())
     }
 }
 

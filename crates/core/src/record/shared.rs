@@ -12,6 +12,7 @@ use crate::redact::Redactor;
 use super::blobs::{BlobStore, hash};
 use super::index::IndexLog;
 use super::log::{Log, private};
+use super::sync::Syncer;
 use super::writer::RecordOptions;
 use super::{BLOBS, INDEX, LOCK, MAX_FRAME, MAX_INLINE, RecordError, TRIALS};
 
@@ -20,9 +21,11 @@ pub(super) struct Shared {
     pub(super) folder: PathBuf,
     pub(super) options: RecordOptions,
     pub(super) redactor: Redactor,
-    blobs: BlobStore,
+    blobs: Arc<BlobStore>,
     pub(super) index: IndexLog,
-    failed: OnceLock<RecordError>,
+    failed: Arc<OnceLock<RecordError>>,
+    /// Without it, whoever writes syncs.
+    syncer: Option<Syncer>,
     /// Held as long as anybody can write.
     _lock: File,
 }
@@ -36,13 +39,16 @@ impl Shared {
     ) -> Result<Arc<Self>, RecordError> {
         make_folder(&folder.join(TRIALS))?;
         make_folder(&folder.join(BLOBS))?;
+        let blobs = Arc::new(BlobStore::new(folder.join(BLOBS)));
+        let failed = Arc::default();
         Ok(Arc::new(Self {
+            syncer: Syncer::start(Arc::clone(&blobs), Arc::clone(&failed)),
             folder: folder.to_owned(),
             options,
             redactor,
-            blobs: BlobStore::new(folder.join(BLOBS)),
+            blobs,
             index: IndexLog::open(folder.join(INDEX))?,
-            failed: OnceLock::new(),
+            failed,
             _lock: lock,
         }))
     }
@@ -110,7 +116,10 @@ impl Shared {
         let seq = self.keep(log.write())?;
         let every = u64::try_from(self.options.sync_every.as_micros()).unwrap_or(u64::MAX);
         if log.is_due(at, every) {
-            self.sync(log, at)?;
+            let asked = self.syncer.as_ref();
+            if !asked.is_some_and(|syncer| syncer.ask(log.asked(at))) {
+                self.sync(log, at)?;
+            }
         }
         Ok(seq)
     }

@@ -355,3 +355,30 @@ fn events_that_are_passed_over_are_counted_and_their_places_checked() {
         Err(RecordError::Corrupt { line: 3, .. })
     ));
 }
+
+#[test]
+fn a_sync_that_fails_beside_the_writing_ends_all_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = create(folder.path());
+    let mut trial = run.trial(0, "x", trial_started(1)).unwrap();
+    frame(&mut trial, 1, &vec![b'x'; MAX_INLINE + 1]).unwrap();
+    for blob in fs::read_dir(folder.path().join(BLOBS)).unwrap() {
+        fs::remove_file(blob.unwrap().path()).unwrap();
+    }
+    // It is time for a sync, which another thread does.
+    frame(&mut trial, 200_000, b"{}").unwrap();
+    let error = (0..2_000).find_map(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        frame(&mut trial, 200_001, b"{}").err()
+    });
+    let error = error.unwrap();
+    assert!(
+        matches!(error, RecordError::Io { doing: "sync", .. }),
+        "{error}"
+    );
+    assert!(run.trial(0, "other", trial_started(1)).is_err());
+    assert!(trial.end(200_002, passed()).is_err());
+    drop(run);
+    let run = RunReader::open(folder.path()).unwrap();
+    assert!(!only_trial(&run).ended);
+}
