@@ -12,6 +12,7 @@ mod kills;
 mod output;
 mod records;
 mod replay;
+mod resumed;
 mod seeds;
 mod servers;
 mod stops;
