@@ -65,6 +65,17 @@ async def wait(ctx: Context) -> str:
     return "worth the wait"
 
 
+@server.tool()
+async def announce(ctx: Context) -> str:
+    """Speaks unasked, closes the stream for that, and speaks again."""
+    await ctx.session.send_tool_list_changed()
+    await asyncio.sleep(0.1)
+    await ctx.close_standalone_sse_stream()
+    await ctx.session.send_prompt_list_changed()
+    await asyncio.sleep(0.5)
+    return "announced"
+
+
 import uvicorn
 
 uvicorn.run(app(), host="127.0.0.1", port=port, log_level="warning")

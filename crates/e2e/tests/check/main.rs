@@ -17,6 +17,7 @@ mod limits;
 mod output;
 mod records;
 mod replay;
+mod resumed;
 mod seeds;
 mod servers;
 mod stops;

@@ -6,8 +6,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use proctor_core::event::What;
+use proctor_core::event::{Direction, What};
 use proctor_e2e::session::{Seen, Session};
+use serde_json::Value;
 
 use crate::servers::{Listening, free_port, installed};
 
@@ -131,6 +132,26 @@ fn a_stateful_server_that_names_a_session_in_an_error_is_listed_and_called() {
 fn a_call_whose_stream_the_server_closes_is_resumed() {
     assert!(is_resumed(ALL[0]));
     assert!(is_resumed(Sdk::TypeScript1));
+}
+
+#[test]
+fn the_standing_stream_that_a_server_closes_is_resumed() {
+    let small = Small::start(ALL[0], "resumable");
+    let seen = small.run(&["call", "announce"]);
+    let heard = seen.messages(Direction::ToClient).into_iter();
+    let heard: Vec<String> = heard
+        .filter_map(|message| {
+            let message: Value = serde_json::from_slice(&message).ok()?;
+            Some(message["method"].as_str()?.to_owned())
+        })
+        .collect();
+    assert_eq!(
+        heard,
+        [
+            "notifications/tools/list_changed",
+            "notifications/prompts/list_changed"
+        ]
+    );
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+/// A byte order mark.
+const MARK: &[u8] = "\u{feff}".as_bytes();
 /// How much of a page is looked at.
 const MAX_PAGE: usize = 256 << 10;
 /// How much text is collected; far less is shown.
@@ -19,6 +21,7 @@ pub(crate) fn page_text(body: &[u8]) -> Cow<'_, [u8]> {
     if !is_page(body) {
         return Cow::Borrowed(body);
     }
+    let body = body.strip_prefix(MARK).unwrap_or(body);
     let page = &body[..body.len().min(MAX_PAGE)];
     let mut pieces: Vec<String> = Vec::new();
     let mut length = 0;

@@ -56,6 +56,8 @@ struct Session {
     id: Option<HeaderValue>,
     version: Option<HeaderValue>,
     listening: Option<JoinHandle<()>>,
+    /// The pause that the server wants before a stream is resumed, whichever it said so on.
+    pause: Option<Duration>,
 }
 
 /// Why an address or header can't be used.

@@ -38,7 +38,6 @@ pub(super) struct Cursor {
     /// Whether it is the stream on which the server speaks unasked.
     is_standing: bool,
     id: Option<HeaderValue>,
-    pause: Duration,
     failures: u32,
     resumed: u32,
     /// The events with an id, by what they are.
@@ -51,7 +50,6 @@ impl Cursor {
         Self {
             is_standing: false,
             id: None,
-            pause: PAUSE,
             failures: 0,
             resumed: 0,
             seen: VecDeque::new(),
@@ -89,9 +87,6 @@ impl Cursor {
         let id = events.last_id().filter(|id| id.len() <= MAX_ID);
         if let Some(id) = id.and_then(|id| HeaderValue::from_bytes(id).ok()) {
             self.id = Some(id);
-        }
-        if let Some(pause) = events.retry() {
-            self.pause = pause.clamp(PAUSES.0, PAUSES.1);
         }
     }
 }
@@ -141,6 +136,9 @@ impl HttpLink {
                 }
             }
             cursor.note(&events);
+            if let Some(pause) = events.retry() {
+                self.lock().pause = Some(pause);
+            }
         }
         Ok(())
     }
@@ -161,7 +159,8 @@ impl HttpLink {
     ) -> Result<(Response, u64), Failure> {
         let tap = &labels.tap;
         loop {
-            tokio::time::sleep(cursor.pause).await;
+            let wanted = self.lock().pause;
+            tokio::time::sleep(pause(wanted)).await;
             cursor.resumed += 1;
             let exchange = self.exchanges.fetch_add(1, Ordering::Relaxed) + 1;
             let mut request = self.request(Method::GET, STREAM, &[]);
@@ -193,6 +192,11 @@ impl HttpLink {
             }
         }
     }
+}
+
+/// How long is waited before a stream is resumed.
+fn pause(wanted: Option<Duration>) -> Duration {
+    wanted.unwrap_or(PAUSE).clamp(PAUSES.0, PAUSES.1)
 }
 
 fn not_resumed(labels: &Labels, why: &str) -> Failure {
@@ -231,21 +235,28 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_keeps_what_can_be_sent_back_and_waits_neither_too_short_nor_too_long() {
+    fn a_pause_is_neither_too_short_nor_too_long() {
+        assert_eq!(pause(None), PAUSE);
+        assert_eq!(pause(Some(Duration::ZERO)), PAUSES.0);
+        assert_eq!(
+            pause(Some(Duration::from_millis(250))),
+            Duration::from_millis(250)
+        );
+        assert_eq!(pause(Some(Duration::MAX)), PAUSES.1);
+    }
+
+    #[test]
+    fn a_cursor_keeps_what_can_be_sent_back() {
         let after = |text: &str| {
             let mut cursor = Cursor::of_answer();
             let mut events = Events::new(99);
             events.take(text.as_bytes());
             cursor.note(&events);
-            (cursor.id.is_some(), cursor.pause)
+            cursor.id.is_some()
         };
-        assert_eq!(after("data: a\n\n"), (false, PAUSE));
-        assert_eq!(after("id: 1\nretry: 0\n\n"), (true, PAUSES.0));
-        assert_eq!(after("id: 1\nretry: 9999999999\n\n"), (true, PAUSES.1));
-        assert_eq!(after("id: \u{1}\n\n"), (false, PAUSE));
-        assert_eq!(
-            after(&format!("id: {}\n\n", "x".repeat(MAX_ID + 1))),
-            (false, PAUSE)
-        );
+        assert!(after("id: 1\n\n"));
+        assert!(!after("data: a\n\n"));
+        assert!(!after("id: \u{1}\n\n"));
+        assert!(!after(&format!("id: {}\n\n", "x".repeat(MAX_ID + 1))));
     }
 }
