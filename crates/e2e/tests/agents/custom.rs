@@ -227,3 +227,53 @@ fn a_variable_of_the_user_that_is_not_set_is_known_before_anything_starts() {
         assert!(!seen.record.exists());
     }
 }
+
+#[test]
+fn an_agent_that_leaves_out_a_part_of_the_address_is_told_so() {
+    const AGENT: &str = r#"
+import json, sys, urllib.error, urllib.parse, urllib.request
+url = json.load(open(sys.argv[1]))["mcpServers"]["ev"]["url"]
+try:
+    urllib.request.urlopen(urllib.parse.urljoin(url, "/mcp"), b"{}")
+except urllib.error.HTTPError as error:
+    print("the server says", error.code)
+"#;
+    let server = Fixture::http(&[]);
+    let servers = json!({"ev": {"type": "http", "url": server.url()}});
+    let mut bench = Bench::new(Language::Python, Kind::Commands, &servers).used("use ev");
+    bench.suite.write("agent.py", AGENT);
+    for connects in [None, Some("onUse")] {
+        if let Some(word) = connects {
+            bench = bench.says("connects", json!(word));
+        }
+        let seen = bench.run(&[]);
+        assert_ne!(seen.code, Some(0), "{}", seen.stdout);
+        if connects.is_none() {
+            let reason = "Proctor refused its requests to `ev`: the token in its path is wrong";
+            expect(&seen, Outcome::Errored, Some(Blame::Agent), reason);
+        }
+    }
+}
+
+#[test]
+fn a_run_is_not_resumed_with_another_agent_file() {
+    let server = Fixture::http(&[]);
+    let servers = json!({"ev": {"type": "http", "url": server.url()}});
+    let bench = Bench::new(Language::TypeScript, Kind::Commands, &servers).used("greet ev");
+    let bench = bench.says("env", json!({"AGENT_GREETING": "hello"}));
+    let first = bench.run(&[]);
+    expect(&first, Outcome::Passed, None, "");
+    let bench = bench.says("env", json!({"AGENT_GREETING": "hi"}));
+    bench.suite.write("agent.yaml", &bench.agent.to_string());
+    let record = first.record.display().to_string();
+    let again = std::process::Command::new(proctor_e2e::proctor())
+        .args(["check", "--resume", &record])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert_ne!(again.status.code(), Some(0), "{said}");
+    assert!(
+        said.contains("have changed since the run started"),
+        "{said}"
+    );
+}

@@ -286,7 +286,7 @@ mod tests {
             }
             assert_eq!(width == 200, table.contains("/claude"), "{text}");
             assert!(table.contains("unchecked  claude-code"), "{text}");
-            assert!(table.contains("missing  codex"), "{text}");
+            assert!(table.contains("missing    codex"), "{text}");
             assert!(!rest.contains("claude-code\n"), "{rest}");
             assert!(rest.contains("@openai/codex"), "{rest}");
             assert!(!text.contains("sk-secret"));

@@ -403,8 +403,8 @@ fn plan_again(suite: &Suite, planned: RunPlanned) -> anyhow::Result<(RunPlanned,
         .is_some_and(|known| *known != surroundings(suite))
     {
         bail!(
-            "the servers, or the scripts of models, have changed since the run started; start a \
-             new one"
+            "the servers, the scripts of models, or agent files have changed since the run started; \
+             start a new one"
         );
     }
     refuse_other_settings(suite, &planned)?;
