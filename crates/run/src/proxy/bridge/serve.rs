@@ -17,6 +17,7 @@ use http::{HeaderValue, Method, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use proctor_core::event::{Direction, FindingKind};
+use proctor_core::message::tolerant::Reading;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::timeout;
 
@@ -68,8 +69,8 @@ async fn post(hub: &Arc<Hub>, head: &Parts, body: Incoming) -> Response {
         Ok(inbound) => inbound,
         Err(unfit) => {
             let upstream = session.and_then(|id| hub.session(id));
-            if unfit.is_unreadable() {
-                // What a more lenient server would take as a call is an attempt at one.
+            // What a more lenient server would take as a call is an attempt at one.
+            if unfit.is_unreadable() && !Reading::of(&message).calls.is_empty() {
                 match &upstream {
                     Some(upstream) => upstream.tap.frame(None, Direction::ToServer, &message),
                     None => hub.refusals.message(&message),
