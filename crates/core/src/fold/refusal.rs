@@ -104,7 +104,7 @@ impl std::fmt::Display for NoAnswer {
             Self::NotJsonRpc => f.write_str("the response has no JSON-RPC answer"),
             Self::Broken(why) => write!(f, "{why}"),
             Self::TimedOut => f.write_str("timed out"),
-            Self::ClientLeft => f.write_str("the client closed the connection"),
+            Self::ClientLeft => f.write_str("the connection ended"),
         }
     }
 }
