@@ -189,6 +189,12 @@ fn a_server_that_breaks_the_protocol_is_to_blame_and_one_that_prints_is_not() {
 #[test]
 fn messages_that_the_record_had_to_cut_prove_nothing() {
     let mut folded = folded(vec![]);
-    folded.transcript.unread.push(3);
+    folded.transcript.unread.push(UnreadMessage {
+        seq: 3,
+        server: "s".to_owned(),
+        kind: None,
+        name: None,
+        reason: "it had to be cut".to_owned(),
+    });
     assert_eq!(blame_for_failure(&folded), None);
 }
