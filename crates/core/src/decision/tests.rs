@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::event::{ConnectionId, Finding, ProcessEnd};
 use crate::fold::{Excuse, Fold, FoldOptions};
-use crate::transcript::Request;
+use crate::transcript::{Request, UnreadMessage};
 
 fn unanswered(cause: NoAnswer) -> Unanswered {
     Unanswered {

@@ -218,6 +218,7 @@ impl Stage {
             cases,
             shipped: Vec::new(),
             unfetched: Vec::new(),
+            task_sets: Vec::new(),
         };
         RunContext {
             suite,
