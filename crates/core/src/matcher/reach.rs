@@ -180,9 +180,8 @@ fn operator_kinds(operator: &Operator) -> Kinds {
 fn certain(node: &Node) -> Kinds {
     match node {
         Node::Literal(Value::Null) => Kinds::NULL,
-        Node::Literal(_) | Node::Array(_) => Kinds::NONE,
         Node::Object(members) if members.is_empty() => Kinds::OBJECT,
-        Node::Object(_) => Kinds::NONE,
+        Node::Literal(_) | Node::Array(_) | Node::Object(_) => Kinds::NONE,
         Node::All(operators) => operators.iter().fold(Kinds::ALL, |all, operator| {
             all & match operator {
                 Operator::Exact(Value::Null) => Kinds::NULL,

@@ -21,7 +21,9 @@ pub(super) fn report(file: &AssertionsFile, cx: &Context<'_>) {
     }
     let any = entries(&file.require_any);
     if any.iter().all(|tool| forbidden.has_tool(tool)) {
-        any.iter().for_each(|tool| forbidden.tool(tool, cx));
+        for tool in any {
+            forbidden.tool(tool, cx);
+        }
     }
     for used in entries(&file.resources_read) {
         let not = forbidden.resources.iter().map(ResourceFile::named);
@@ -145,8 +147,8 @@ impl Forbidden<'_> {
 }
 
 /// Whether what is forbidden asks for no more than what must be used.
-fn is_laxer<T>(not: &Option<T>, used: &Option<T>, holds: impl Fn(&T, &T) -> bool) -> bool {
-    match (not, used) {
+fn is_laxer<T>(not: &Given<T>, used: &Given<T>, holds: impl Fn(&T, &T) -> bool) -> bool {
+    match (not.as_ref(), used.as_ref()) {
         (None, _) => true,
         (Some(not), Some(used)) => holds(not, used),
         (Some(_), None) => false,

@@ -10,17 +10,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use self::vacuous::{ScriptText, is_only_the_answer};
+use self::vacuous::is_only_the_answer;
 use super::{
     Action, Content, Field, Http, HttpBody, Judgement, PatternTemplate, Script, ScriptSource, Step,
     ToolStep,
 };
 use crate::decode::{Context, Decode, Text};
 use crate::document::{Data, Node};
-use crate::hint::{nearest, nearest_hint};
+use crate::hint::nearest_hint;
 use crate::pattern::Pattern;
 use crate::problem::{Code, Located, Problem, Span};
-use crate::suite::files::{self, Origin, neighbour_hint};
+use crate::suite::files::{Origin, neighbour_hint};
 use crate::suite::step_file::{
     ContentFile, FieldFile, HttpFile, JudgeStepFile, ScriptFile, ServerToolFile, StepBody, StepFile,
 };
@@ -208,37 +208,6 @@ impl OneStep<'_> {
         Some(ScriptSource::Inline(text.value.0.clone()))
     }
 
-    /// Reports a verification whose script can't fail. One that says so in plain words is left out.
-    fn can_fail(&self, source: &ScriptSource, span: Span) -> Option<()> {
-        if self.phase != Phase::Verify {
-            return Some(());
-        }
-        let text = match source {
-            ScriptSource::Inline(text) => text.clone(),
-            ScriptSource::File(path) => match files::read(path) {
-                Ok(source) => source.text().to_owned(),
-                // What is not a text may still be a program.
-                Err(_) => return Some(()),
-            },
-        };
-        let problem = match ScriptText::of(&text) {
-            ScriptText::Acts => return Some(()),
-            ScriptText::OnlyComments => {
-                let message = "the script holds only comments, so it can't fail";
-                Problem::error(Code::Vacuous, message)
-            }
-            ScriptText::AlwaysPasses => {
-                let message = "the script always passes, so it is left out of the verification";
-                Problem::warning(Code::Vacuous, message)
-            }
-        };
-        self.report(
-            span,
-            problem.hint("let it exit with another code than 0 if the task failed"),
-        );
-        None
-    }
-
     /// Warns of a verification that can't fail.
     fn warn_of_vacuous(&self, vacuous: bool, span: Span, message: &str) {
         if vacuous && self.phase == Phase::Verify {
@@ -399,28 +368,6 @@ impl OneStep<'_> {
         } else {
             decode()
         }
-    }
-
-    /// Refuses arguments that stand where `args` belongs: the tool would be called without them.
-    fn direct_arguments(&self, tool: &str, value: &Node) -> Option<()> {
-        let Data::Mapping(entries) = &value.data else {
-            return Some(());
-        };
-        let is_stray = |key: &str| !ServerToolFile::KEYS.contains(&key);
-        let mut found = Some(());
-        for entry in entries.iter().filter(|entry| is_stray(&entry.key)) {
-            let key = &entry.key;
-            let message =
-                format!("unknown key `{key}`: the arguments of `{tool}` go under `args:`");
-            let hint = match nearest(key, ServerToolFile::KEYS.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("write `args: {{{key}: …}}`"),
-            };
-            let problem = Problem::error(Code::UnknownKey, message);
-            self.report(entry.key_span, problem.hint(hint));
-            found = None;
-        }
-        found
     }
 
     fn content(&self, file: &ContentFile) -> Content {

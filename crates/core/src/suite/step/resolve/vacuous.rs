@@ -1,10 +1,73 @@
-//! What a verification can't fail on, as far as its text tells.
+//! What would prove nothing: scripts and criteria that can't fail, and arguments that are not read.
 
+use super::{OneStep, Phase};
+use crate::decode::Decode;
+use crate::document::{Data, Node};
+use crate::hint::nearest;
+use crate::problem::{Code, Problem, Span};
+use crate::suite::files;
+use crate::suite::step::ScriptSource;
+use crate::suite::step_file::ServerToolFile;
 use crate::suite::template::{Part, Reference, Template};
+
+impl OneStep<'_> {
+    /// Reports a verification whose script can't fail. One that says so in plain words is left out.
+    pub(super) fn can_fail(&self, source: &ScriptSource, span: Span) -> Option<()> {
+        if self.phase != Phase::Verify {
+            return Some(());
+        }
+        let text = match source {
+            ScriptSource::Inline(text) => text.clone(),
+            ScriptSource::File(path) => match files::read(path) {
+                Ok(source) => source.text().to_owned(),
+                // What is not a text may still be a program.
+                Err(_) => return Some(()),
+            },
+        };
+        let problem = match ScriptText::of(&text) {
+            ScriptText::Acts => return Some(()),
+            ScriptText::OnlyComments => {
+                let message = "the script holds only comments, so it can't fail";
+                Problem::error(Code::Vacuous, message)
+            }
+            ScriptText::AlwaysPasses => {
+                let message = "the script always passes, so it is left out of the verification";
+                Problem::warning(Code::Vacuous, message)
+            }
+        };
+        self.report(
+            span,
+            problem.hint("let it exit with another code than 0 if the task failed"),
+        );
+        None
+    }
+
+    /// Refuses arguments that stand where `args` belongs: the tool would be called without them.
+    pub(super) fn direct_arguments(&self, tool: &str, value: &Node) -> Option<()> {
+        let Data::Mapping(entries) = &value.data else {
+            return Some(());
+        };
+        let is_stray = |key: &str| !ServerToolFile::KEYS.contains(&key);
+        let mut found = Some(());
+        for entry in entries.iter().filter(|entry| is_stray(&entry.key)) {
+            let key = &entry.key;
+            let message =
+                format!("unknown key `{key}`: the arguments of `{tool}` go under `args:`");
+            let hint = match nearest(key, ServerToolFile::KEYS.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("write `args: {{{key}: …}}`"),
+            };
+            let problem = Problem::error(Code::UnknownKey, message);
+            self.report(entry.key_span, problem.hint(hint));
+            found = None;
+        }
+        found
+    }
+}
 
 /// What a script's text says about whether it can fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ScriptText {
+enum ScriptText {
     /// It does something.
     Acts,
     /// Blank lines and comments, perhaps below a `#!` line.
@@ -14,7 +77,7 @@ pub(super) enum ScriptText {
 }
 
 impl ScriptText {
-    pub(super) fn of(text: &str) -> Self {
+    fn of(text: &str) -> Self {
         let (interpreter, body) = match text.strip_prefix("#!") {
             Some(rest) => rest.split_once('\n').unwrap_or((rest, "")),
             None => ("sh", text),
