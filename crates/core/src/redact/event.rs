@@ -160,7 +160,7 @@ impl Redactor {
             cases: planned.cases.into_iter().map(case).collect(),
             agents: planned.agents.into_iter().map(agent).collect(),
             judge: self.optional(planned.judge),
-            config: planned.config.map(|config| self.config(&config)),
+            config: planned.config.map(|config| Box::new(self.config(&config))),
             asked: PlannedOptions {
                 agents: self.list(planned.asked.agents),
                 model: self.optional(planned.asked.model),

@@ -350,7 +350,7 @@ pub(in crate::commands) fn plan(
         shared_servers: suite.isolation == Isolation::Run,
         surroundings: Some(surroundings(suite)),
         asked: asked.clone(),
-        config: Some(config::config(suite, options, workers)),
+        config: Some(Box::new(config::config(suite, options, workers))),
     };
     Ok(Some((planned, trials)))
 }
