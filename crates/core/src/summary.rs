@@ -329,7 +329,7 @@ fn unrolled(plan: RunPlanned) -> (Vec<CaseSummary>, PlanSummary) {
         judge: plan.judge,
         shared_servers: plan.shared_servers,
         replay: plan.asked.replay,
-        config: plan.config,
+        config: plan.config.map(|config| *config),
         warnings: plan.warnings,
     };
     (cases, plan)

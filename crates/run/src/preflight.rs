@@ -137,7 +137,7 @@ async fn ask(server: &Server, client: &Client) -> Result<(ServerSeen, Offered), 
 
 /// The tools as a JSON array, with what result files tell of them.
 fn described(tools: &[Box<RawValue>]) -> String {
-    let one = |raw: &Box<RawValue>| {
+    let one = |raw: &RawValue| {
         let tool: Value = serde_json::from_str(raw.get()).ok()?;
         let mut kept = Map::new();
         for key in ["name", "description", "inputSchema"] {
@@ -147,7 +147,7 @@ fn described(tools: &[Box<RawValue>]) -> String {
         }
         Some(Value::Object(kept))
     };
-    Value::Array(tools.iter().filter_map(one).collect()).to_string()
+    Value::Array(tools.iter().filter_map(|raw| one(raw)).collect()).to_string()
 }
 
 /// The SHA-256 of all items, however they are ordered and written.

@@ -42,7 +42,7 @@ pub struct RunPlanned {
     pub asked: PlannedOptions,
     /// How the run is configured, for result files; older records don't have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub config: Option<RunConfig>,
+    pub config: Option<Box<RunConfig>>,
     /// The warnings about the suite's files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<PlannedWarning>,

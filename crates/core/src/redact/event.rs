@@ -178,7 +178,7 @@ impl Redactor {
             judge: self.optional(planned.judge),
             server_settings: self.named(planned.server_settings),
             agent_settings: self.named(planned.agent_settings),
-            config: planned.config.map(|config| self.config(&config)),
+            config: planned.config.map(|config| Box::new(self.config(&config))),
             asked: PlannedOptions {
                 agents: self.list(planned.asked.agents),
                 model: self.optional(planned.asked.model),

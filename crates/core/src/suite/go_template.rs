@@ -5,6 +5,7 @@
 //! that say where each text comes from: only what the author of the file wrote is for a shell to
 //! read, everything else is data.
 
+mod calls;
 mod format;
 mod lex;
 mod parse;

@@ -363,7 +363,7 @@ pub(in crate::commands) fn plan(
         server_settings: server_settings(suite, &redactor)?,
         agent_settings: agent_settings(suite, &redactor)?,
         asked: asked.clone(),
-        config: Some(config::config(suite, options, workers)),
+        config: Some(Box::new(config::config(suite, options, workers))),
         warnings: Vec::new(),
     };
     Ok(Some((planned, trials)))

@@ -309,7 +309,12 @@ fn a_check_without_an_id_is_that_of_the_step_before_it() {
         .event(step("other", "script"))
         .event(graded("toolsUsed", Some(CheckId::Assertion(name()))))
         .folded();
-    let ids: Vec<CheckId> = folded.work.checks.into_iter().flat_map(|c| c.id).collect();
+    let ids: Vec<CheckId> = folded
+        .work
+        .checks
+        .into_iter()
+        .filter_map(|c| c.id)
+        .collect();
     let expected = [
         CheckId::Assertion(name()),
         CheckId::Grading("llm-as-judge".to_owned()),

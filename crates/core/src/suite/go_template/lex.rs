@@ -218,13 +218,12 @@ impl<'a> Lexer<'a> {
     fn number(&mut self, rest: &str) -> Result<Token, TemplateFault> {
         let digits = rest[1..].find(|c: char| !c.is_ascii_alphanumeric() && c != '.');
         let len = digits.map_or(rest.len(), |len| len + 1);
-        match rest[..len].parse() {
-            Ok(number) => Ok(self.take(len, Token::Number(number))),
-            Err(_) => {
-                let message = format!("`{}` is not a whole number", &rest[..len]);
-                Err(self.fault(self.at, len, message))
-            }
-        }
+        let written = &rest[..len];
+        let number = written.parse().map_err(|_| {
+            let message = format!("`{written}` is not a whole number");
+            self.fault(self.at, len, message)
+        })?;
+        Ok(self.take(len, Token::Number(number)))
     }
 
     /// A text in double quotes, with Go's escapes.
@@ -235,18 +234,17 @@ impl<'a> Lexer<'a> {
             match c {
                 '"' => return Ok(self.take(at + 1, Token::Text(text))),
                 '\n' => break,
-                '\\' => match escape(&rest[at + 1..]) {
-                    Some((c, len)) => {
-                        text.push(c);
-                        for _ in rest[at + 1..at + 1 + len].chars() {
-                            chars.next();
-                        }
-                    }
-                    None => {
+                '\\' => {
+                    let Some((c, len)) = escape(&rest[at + 1..]) else {
                         let message = "unknown escape in a text of the template";
-                        return Err(self.fault(self.at + at, 2, message));
+                        return Err(self.fault(self.at + at, 1, message));
+                    };
+                    text.push(c);
+                    // Escapes are ASCII, so this many characters.
+                    for _ in 0..len {
+                        chars.next();
                     }
-                },
+                }
                 c => text.push(c),
             }
         }

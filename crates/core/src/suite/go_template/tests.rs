@@ -1,3 +1,4 @@
+use super::Origin::{Author, Prompt, Value};
 use super::*;
 
 fn value(text: &str, origin: Origin) -> FieldValue {
@@ -86,7 +87,6 @@ fn only_the_authors_text_is_for_a_shell() {
         let pieces = template.render(&mut field);
         pieces.iter().map(|piece| piece.origin).collect::<Vec<_>>()
     };
-    use Origin::{Author, Prompt, Value};
     assert_eq!(origins("{{ printf \"-p %s\" .Prompt }}"), [Author, Prompt]);
     assert_eq!(origins("{{ .McpServerFileArgs }}"), [Author, Value]);
     for text in [

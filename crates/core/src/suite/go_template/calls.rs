@@ -1,0 +1,151 @@
+//! The functions of templates: which there are, what they take, and what they give.
+
+use super::format::{self, FormatPart, Verb};
+use super::{Comparison, Expr, Function, Type};
+use crate::hint::nearest_hint;
+
+/// The functions that a template may call.
+const FUNCTIONS: [&str; 16] = [
+    "printf", "print", "println", "html", "js", "urlquery", "len", "not", "and", "or", "eq", "ne",
+    "lt", "le", "gt", "ge",
+];
+
+/// Go's keywords and functions that are not supported.
+const UNSUPPORTED: [&str; 9] = [
+    "range", "break", "continue", "define", "template", "block", "index", "slice", "call",
+];
+
+/// What is wrong with a call, and what may help.
+pub(super) type Wrong = (String, Option<String>);
+
+fn wrong<T>(message: impl Into<String>) -> Result<T, Wrong> {
+    Err((message.into(), None))
+}
+
+/// A call of a function, and the type of what it gives.
+pub(super) fn call(name: &str, args: Vec<(Expr, Type)>) -> Result<(Expr, Type), Wrong> {
+    let kinds: Vec<Type> = args.iter().map(|(_, kind)| *kind).collect();
+    let count = args.len();
+    let (function, kind) = match name {
+        "printf" => return printf(args),
+        "print" => (Function::Print, Type::Text),
+        "println" => (Function::Println, Type::Text),
+        "html" => (Function::Html, Type::Text),
+        "js" => (Function::Js, Type::Text),
+        "urlquery" => (Function::Urlquery, Type::Text),
+        "len" if kinds == [Type::Text] => (Function::Len, Type::Number),
+        "len" => return wrong("`len` takes one text"),
+        "not" if count == 1 => (Function::Not, Type::Truth),
+        "not" => return wrong("`not` takes one value"),
+        "and" | "or" => {
+            let Some(first) = kinds.first() else {
+                return wrong(format!("`{name}` takes at least one value"));
+            };
+            let same = kinds.iter().all(|kind| kind == first);
+            let function = if name == "and" {
+                Function::And
+            } else {
+                Function::Or
+            };
+            (function, if same { *first } else { Type::Any })
+        }
+        _ => match comparison(name) {
+            Some(comparison) => {
+                comparable(name, comparison, &kinds)?;
+                (Function::Compare(comparison), Type::Truth)
+            }
+            None => return Err(unknown(name)),
+        },
+    };
+    let args = args.into_iter().map(|(arg, _)| arg).collect();
+    Ok((Expr::Call(function, args), kind))
+}
+
+fn unknown(name: &str) -> Wrong {
+    if UNSUPPORTED.contains(&name) {
+        let message = format!("`{name}` is not supported in the templates of agent files");
+        let hint = "they have `if`, `else`, `with`, `end`, pipes and functions such as `printf`";
+        return (message, Some(hint.to_owned()));
+    }
+    let message = format!("`{name}` is not a function of templates");
+    let hint = if ["quote", "squote", "shellquote", "shellescape", "toJson"].contains(&name) {
+        Some("write `printf \"%q\"`, which hands the text over as one argument".to_owned())
+    } else {
+        nearest_hint(name, FUNCTIONS)
+    };
+    (message, hint)
+}
+
+fn comparison(name: &str) -> Option<Comparison> {
+    Some(match name {
+        "eq" => Comparison::Equal,
+        "ne" => Comparison::Unequal,
+        "lt" => Comparison::Less,
+        "le" => Comparison::LessOrEqual,
+        "gt" => Comparison::Greater,
+        "ge" => Comparison::GreaterOrEqual,
+        _ => return None,
+    })
+}
+
+/// What is compared must be of one type, and only `eq` takes more than two.
+fn comparable(name: &str, comparison: Comparison, kinds: &[Type]) -> Result<(), Wrong> {
+    if kinds.len() < 2 || (kinds.len() > 2 && comparison != Comparison::Equal) {
+        return wrong(format!("`{name}` takes two values"));
+    }
+    let (first, others) = (kinds[0], &kinds[1..]);
+    if first == Type::Any || others.iter().any(|kind| *kind != first) {
+        let words: Vec<&str> = kinds.iter().map(|kind| kind.word()).collect();
+        return wrong(format!(
+            "`{name}` can't compare a {}",
+            words.join(" with a ")
+        ));
+    }
+    let has_order = first != Type::Truth;
+    if !has_order && !matches!(comparison, Comparison::Equal | Comparison::Unequal) {
+        return wrong(format!("`{name}` can't compare truth values"));
+    }
+    Ok(())
+}
+
+fn printf(mut args: Vec<(Expr, Type)>) -> Result<(Expr, Type), Wrong> {
+    if args.is_empty() {
+        return wrong("`printf` takes a format");
+    }
+    let values = args.split_off(1);
+    let Some((Expr::Text(format), _)) = args.pop() else {
+        return wrong("the format of `printf` must be a text in the template");
+    };
+    let parts = match format::parse(&format) {
+        Ok(parts) => parts,
+        Err(verb) => {
+            let message = format!("`printf` has no verb `{verb}` here");
+            let hint = "known: `%s`, `%q`, `%v`, `%d`, `%t`, `%%`";
+            return Err((message, Some(hint.to_owned())));
+        }
+    };
+    let verbs = parts.iter().filter_map(|part| match part {
+        FormatPart::Verb(verb) => Some(*verb),
+        FormatPart::Text(_) => None,
+    });
+    let verbs: Vec<Verb> = verbs.collect();
+    if verbs.len() != values.len() {
+        let (wanted, given) = (verbs.len(), values.len());
+        return wrong(format!(
+            "the format of `printf` takes {wanted} values, and {given} are given"
+        ));
+    }
+    for (verb, (_, kind)) in verbs.iter().zip(&values) {
+        let fits = match verb {
+            Verb::Any => true,
+            Verb::Text | Verb::Quoted => *kind == Type::Text,
+            Verb::Number => *kind == Type::Number,
+            Verb::Truth => *kind == Type::Truth,
+        };
+        if !fits {
+            return wrong(format!("`{}` does not take a {}", verb.word(), kind.word()));
+        }
+    }
+    let values = values.into_iter().map(|(value, _)| value).collect();
+    Ok((Expr::Call(Function::Printf(parts), values), Type::Text))
+}
