@@ -24,6 +24,7 @@ use std::sync::Arc;
 pub use self::names::is_secret_name;
 use self::search::Forms;
 use self::shapes::Shapes;
+use self::views::Layer;
 
 /// What every replacement starts with.
 const MARKER: &str = "[redacted:";
@@ -129,9 +130,10 @@ impl Redactor {
     /// The first place at or behind `at` that is not inside a secret: where a text may be cut off in
     /// front. What stands before `at` has to be there, or half a secret is not known for what it is.
     pub fn cut(&self, bytes: &[u8], at: usize) -> usize {
-        let known = self.inner.forms.iter().flat_map(|forms| forms.find(bytes));
-        let shapes = search::shapes(&self.inner.shapes, bytes);
-        let mut spans: Vec<Range<usize>> = known.chain(shapes).map(|found| found.range).collect();
+        let levels = search::levels(Layer::Json, bytes);
+        let mut found = self.known(bytes, &levels);
+        found.extend(search::shapes(&self.inner.shapes, bytes, &levels));
+        let mut spans: Vec<Range<usize>> = found.into_iter().map(|found| found.range).collect();
         spans.sort_by_key(|span| span.start);
         spans.iter().fold(at.min(bytes.len()), |at, span| {
             if span.start < at {
@@ -150,24 +152,23 @@ impl Redactor {
         format!("{MARKER}{}]", shown_name(&name.to_ascii_lowercase()))
     }
 
-    /// Both passes, without a look at what the text means.
+    /// Without a look at what the text means.
     fn plain<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        let known = match &self.inner.forms {
-            Some(forms) => replace_all(bytes, |part| forms.find(part)),
-            None => Cow::Borrowed(bytes),
-        };
-        let shapes = |part: &[u8]| search::shapes(&self.inner.shapes, part);
-        match known {
-            Cow::Borrowed(bytes) => replace_all(bytes, shapes),
-            Cow::Owned(bytes) => {
-                let replaced = match replace_all(&bytes, shapes) {
-                    Cow::Owned(replaced) => Some(replaced),
-                    // To own what it borrows would be one more copy of a large message.
-                    Cow::Borrowed(_) => None,
-                };
-                Cow::Owned(replaced.unwrap_or(bytes))
+        replace_all(bytes, |part| {
+            let levels = search::levels(Layer::Json, part);
+            let known = self.known(part, &levels);
+            // A secret has its own name; what only looks like a key is looked for in what is left.
+            if known.is_empty() {
+                search::shapes(&self.inner.shapes, part, &levels)
+            } else {
+                known
             }
-        }
+        })
+    }
+
+    fn known(&self, part: &[u8], levels: &[Vec<u8>]) -> Vec<Replacement> {
+        let forms = self.inner.forms.as_ref();
+        forms.map_or_else(Vec::new, |forms| forms.find(part, levels))
     }
 }
 

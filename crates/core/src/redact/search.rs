@@ -30,18 +30,25 @@ impl Forms {
         automaton.ok().map(|automaton| Self { automaton, markers })
     }
 
-    /// Every secret of a text, ascending and disjoint, however its characters are escaped.
-    pub(super) fn find(&self, text: &[u8]) -> Vec<Replacement> {
+    /// Every secret of a text, ascending and disjoint, however its characters are escaped. `levels`
+    /// are the text's views without its escapes of JSON.
+    pub(super) fn find(&self, text: &[u8], levels: &[Vec<u8>]) -> Vec<Replacement> {
         let mut found = self.matches(Layer::Json, text);
-        let last = in_views(Layer::Json, text, &mut found, |view| {
-            self.matches(Layer::Json, view)
-        });
-        if has_percent(last.as_deref().unwrap_or(text)) {
-            in_views(Layer::Percent, text, &mut found, |view| {
-                self.matches(Layer::Percent, view)
-            });
+        found.extend(self.in_levels(Layer::Json, text, levels));
+        if has_percent(levels.last().map_or(text, Vec::as_slice)) {
+            let levels = self::levels(Layer::Percent, text);
+            found.extend(self.in_levels(Layer::Percent, text, &levels));
         }
         merged(found)
+    }
+
+    /// What each view of a text holds, with its place in the text.
+    fn in_levels(&self, layer: Layer, text: &[u8], levels: &[Vec<u8>]) -> Vec<Replacement> {
+        let each = levels.iter().enumerate().flat_map(|(depth, level)| {
+            let here = self.matches(layer, level);
+            brought_back(layer, text, &levels[..=depth], here)
+        });
+        each.collect()
     }
 
     fn matches(&self, layer: Layer, text: &[u8]) -> Vec<Replacement> {
@@ -55,34 +62,17 @@ impl Forms {
 }
 
 /// What looks like a key, in the text and in what it says once all escapes are resolved.
-pub(super) fn shapes(shapes: &Shapes, text: &[u8]) -> Vec<Replacement> {
+pub(super) fn shapes(shapes: &Shapes, text: &[u8], levels: &[Vec<u8>]) -> Vec<Replacement> {
     let mut found = shapes.find_all(text);
-    let levels = levels(Layer::Json, text);
     if let Some(last) = levels.last() {
         let here = whole(Layer::Json, last, shapes.find_all(last));
-        found.extend(brought_back(Layer::Json, text, &levels, here));
+        found.extend(brought_back(Layer::Json, text, levels, here));
     }
     merged(found)
 }
 
-/// Searches each view of a text, adds what is found with its place in the text, and gives back the
-/// last view.
-fn in_views(
-    layer: Layer,
-    text: &[u8],
-    found: &mut Vec<Replacement>,
-    matches: impl Fn(&[u8]) -> Vec<Replacement>,
-) -> Option<Vec<u8>> {
-    let mut levels = levels(layer, text);
-    for depth in 0..levels.len() {
-        let here = matches(&levels[depth]);
-        found.extend(brought_back(layer, text, &levels[..=depth], here));
-    }
-    levels.pop()
-}
-
 /// The views of a text: its escapes resolved once, twice, and so on until there are none.
-fn levels(layer: Layer, text: &[u8]) -> Vec<Vec<u8>> {
+pub(super) fn levels(layer: Layer, text: &[u8]) -> Vec<Vec<u8>> {
     let mut levels: Vec<Vec<u8>> = Vec::new();
     while levels.len() < DEPTH {
         match layer.decode(levels.last().map_or(text, Vec::as_slice)) {

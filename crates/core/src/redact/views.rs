@@ -29,17 +29,33 @@ struct Escape {
 impl Layer {
     /// The text with its escapes resolved once; `None` if it has none.
     pub(super) fn decode(self, text: &[u8]) -> Option<Vec<u8>> {
-        let mut next = self.next_escape(text, 0);
-        next.as_ref()?;
+        let first = self.next_escape(text, 0)?.range.start;
         let mut out = Vec::with_capacity(text.len());
-        let mut copied = 0;
-        while let Some(escape) = next {
-            out.extend_from_slice(&text[copied..escape.range.start]);
-            out.extend_from_slice(&escape.bytes[..escape.length]);
-            copied = escape.range.end;
-            next = self.next_escape(text, copied);
+        out.extend_from_slice(&text[..first]);
+        let mut at = first;
+        while at < text.len() {
+            // Escapes tend to stand close together, where a search costs more than a look.
+            if !self.may_start(text[at]) {
+                let end = self.next_start(text, at).unwrap_or(text.len());
+                out.extend_from_slice(&text[at..end]);
+                at = end;
+                continue;
+            }
+            match escape(&text[at..]) {
+                Some((bytes, 1, taken)) => {
+                    out.push(bytes[0]);
+                    at += taken;
+                }
+                Some((bytes, length, taken)) => {
+                    out.extend_from_slice(&bytes[..length]);
+                    at += taken;
+                }
+                None => {
+                    out.push(text[at]);
+                    at += 1;
+                }
+            }
         }
-        out.extend_from_slice(&text[copied..]);
         if self == Self::Percent {
             fold_blanks(&mut out);
         }
@@ -94,15 +110,30 @@ impl Layer {
         }
     }
 
+    fn may_start(self, byte: u8) -> bool {
+        byte == b'\\' || byte == b'%' && self == Self::Percent
+    }
+
+    fn next_start(self, text: &[u8], from: usize) -> Option<usize> {
+        /// Looked at one by one before a search is set up.
+        const NEAR: usize = 16;
+        let rest = &text[from..];
+        let near = &rest[..rest.len().min(NEAR)];
+        if let Some(at) = near.iter().position(|byte| self.may_start(*byte)) {
+            return Some(from + at);
+        }
+        let from = from + near.len();
+        let found = match self {
+            Self::Json => memchr::memchr(b'\\', &text[from..]),
+            Self::Percent => memchr::memchr2(b'\\', b'%', &text[from..]),
+        };
+        found.map(|at| from + at)
+    }
+
     fn next_escape(self, text: &[u8], from: usize) -> Option<Escape> {
         let mut at = from;
         loop {
-            let rest = &text[at..];
-            let start = at
-                + match self {
-                    Self::Json => memchr::memchr(b'\\', rest),
-                    Self::Percent => memchr::memchr2(b'\\', b'%', rest),
-                }?;
+            let start = self.next_start(text, at)?;
             if let Some((bytes, length, taken)) = escape(&text[start..]) {
                 return Some(Escape {
                     range: start..start + taken,
