@@ -116,12 +116,11 @@ fn create(
     };
     let redactor = &context.redactor;
     let started = Instant::now();
-    let mut writer = match folder {
-        Some(folder) => RunWriter::create(folder, redactor.clone(), run_started)?,
-        None => {
-            runs::ignore();
-            runs::create(Path::new(RUNS), redactor, &run_started)?
-        }
+    let mut writer = if let Some(folder) = folder {
+        RunWriter::create(folder, redactor.clone(), run_started)?
+    } else {
+        runs::ignore();
+        runs::create(Path::new(RUNS), redactor, &run_started)?
     };
     writer.append(0, What::RunPlanned(planned))?;
     writer.sync(0)?;
