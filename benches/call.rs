@@ -14,8 +14,8 @@ use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
 use proctor_e2e::client::{http_server, options, stdio_server};
 use proctor_e2e::{Fixture, fixture};
-use proctor_run::client::Client;
-use proctor_run::recorder::Recorder;
+use proctor_wire::client::Client;
+use proctor_wire::recorder::Recorder;
 use serde_json::{Map, Value, json};
 
 const CALLS: usize = 2_000;

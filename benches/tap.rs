@@ -16,8 +16,8 @@ use proctor_core::record::RunWriter;
 use proctor_core::redact::Redactor;
 use proctor_e2e::client::stdio_server;
 use proctor_e2e::{Fixture, fixture, proctor};
-use proctor_run::proxy::{Admit, ProxyOptions, Relay};
-use proctor_run::recorder::Recorder;
+use proctor_wire::proxy::{Admit, ProxyOptions, Relay};
+use proctor_wire::recorder::Recorder;
 
 const CALLS: usize = 2_000;
 const WARM_UP: usize = 200;

@@ -16,7 +16,7 @@ use proctor_core::duration;
 use proctor_core::pattern::Pattern;
 use proctor_core::plan::{LabelSelector, PlanOptions, Selection};
 use proctor_core::suite::LimitFlags;
-use proctor_run::client::Timeouts;
+use proctor_wire::client::Timeouts;
 
 pub(crate) use self::agents::AgentsArgs;
 pub(crate) use self::call::{JsonArguments, Source, ToolArgument, json_object};

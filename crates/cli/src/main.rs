@@ -9,7 +9,8 @@ mod snippet;
 mod threads;
 
 use clap::Parser;
-use proctor_run::{guard, relay};
+use proctor_contain::guard;
+use proctor_wire::relay;
 
 use crate::args::{Arguments, Command, ModelCommand, ResultCommand};
 use crate::exit::Exit;

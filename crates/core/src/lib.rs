@@ -3,6 +3,7 @@
 //! Nothing here awaits, spawns, prints, or reads the clock or the environment:
 //! whatever comes from outside is handed in.
 
+pub mod asks;
 pub mod assignment;
 pub mod check;
 pub mod decision;

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use proctor_core::event::Actor;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::{AllowedTools, Transport};
-use proctor_run::client::answers::Answers;
-use proctor_run::client::{ConnectOptions, Era, Timeouts};
-use proctor_run::recorder::Recorder;
+use proctor_wire::answers::Answers;
+use proctor_wire::client::{ConnectOptions, Era, Timeouts};
+use proctor_wire::recorder::Recorder;
 
 /// A fixture on stdin and stdout, which speaks the older era.
 pub fn stdio_server(args: &[&str]) -> Server {

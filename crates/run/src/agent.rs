@@ -10,8 +10,8 @@ mod toolbox;
 use proctor_core::model::{Message, Request, Stop, ToolCall, ToolResult, Usage};
 
 pub use self::toolbox::{Called, Connected, Lost, Toolbox};
-use crate::model::{AskError, Asker, ModelError};
 use crate::together::together;
+pub use proctor_models::{AskError, Asker, LoopLimits, ModelError};
 
 /// How many turns the agent has where nobody says: a model that goes round in circles must end.
 pub const DEFAULT_TURNS: u32 = 100;
@@ -28,17 +28,6 @@ pub struct Task<'a> {
     pub limits: LoopLimits,
     /// Who is told of its calls.
     pub watch: &'a (dyn Fn(Called) + Send + Sync),
-}
-
-/// When the agent has to stop.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct LoopLimits {
-    /// Turns of the model.
-    pub turns: Option<u32>,
-    /// Tokens, in and out.
-    pub tokens: Option<u64>,
-    /// Cost in US dollars.
-    pub cost_usd: Option<f64>,
 }
 
 /// What the agent's work came to.

@@ -12,11 +12,11 @@ use proctor_core::redact::Redactor;
 use proctor_core::replay::Cassette;
 use proctor_core::suite::Suite;
 
-use crate::client::answers::Answers;
-use crate::client::{Client, ConnectOptions, Era, Timeouts};
 use crate::external::External;
-use crate::model::{Asker, Meter, Model, Replay, Waiting};
-use crate::recorder::Recorder;
+use proctor_models::{Asker, Meter, Model, Replay, Waiting};
+use proctor_wire::answers::Answers;
+use proctor_wire::client::{Client, ConnectOptions, Era, Timeouts};
+use proctor_wire::recorder::Recorder;
 
 /// Who does the tasks.
 pub enum Worker {

@@ -30,7 +30,7 @@ pub use self::open::{External, ExternalError, sent_key};
 pub(crate) use self::program::{Post, StartError, Started};
 pub(crate) use self::stage::Stage;
 pub use self::survey::{Key, Program, Survey, check_programs, survey, survey_known};
-use crate::model::Format;
+use proctor_models::Format;
 
 /// How an agent is started and understood.
 #[derive(Debug, Clone, Copy, PartialEq)]

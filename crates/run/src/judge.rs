@@ -19,7 +19,7 @@ use proctor_core::verdict::Verdict;
 use self::ballot::{Ballot, Read};
 use self::boundary::Boundary;
 use self::question::Question;
-use crate::model::{AskError, Asker};
+use proctor_models::{AskError, Asker};
 
 /// How often a malformed verdict is asked for again.
 const ASKED_AGAIN: u32 = 2;

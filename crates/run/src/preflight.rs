@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::client::{Caps, Client, ConnectOptions, Era, ListError};
+use proctor_wire::client::{Caps, Client, ConnectOptions, Era, ListError};
 
 /// What was found out about a server.
 pub struct Seen {

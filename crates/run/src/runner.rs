@@ -14,11 +14,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::context::RunContext;
-use crate::model::Waiting;
 use crate::progress::{Progress, Watch};
-use crate::recorder::Recorder;
 use crate::stop::Stop;
 use crate::trial::Trial;
+use proctor_models::Waiting;
+use proctor_wire::recorder::Recorder;
 
 /// A trial that is to be run.
 #[derive(Debug, Clone, PartialEq)]

@@ -29,9 +29,9 @@ use tokio::task::JoinSet;
 
 pub use self::environment::MODEL_KEYS;
 use self::note::Note;
-use crate::client::{Client, ConnectOptions};
-use crate::process::Lingering;
-use crate::scratch::Scratch;
+use proctor_contain::process::Lingering;
+use proctor_contain::scratch::Scratch;
+use proctor_wire::client::{Client, ConnectOptions};
 
 /// How long a step may take that says nothing of it.
 const STEP_TIMEOUT: Duration = Duration::from_mins(5);

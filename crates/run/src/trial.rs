@@ -25,16 +25,16 @@ use tokio::time::Instant;
 
 use self::ending::{cancelled, errored, failed, timed_out};
 use self::external::Room;
-use crate::agent::{Connected, Driven, LoopLimits, Task, Toolbox, drive};
-use crate::client::{Client, ConnectError, ConnectOptions};
+use crate::agent::{Connected, Driven, Task, Toolbox, drive};
 use crate::context::{RunContext, Worker};
-use crate::model::{AskError, Asker, Model, ModelError, Replay, Waiting};
-use crate::process::SpawnError;
 use crate::progress::Watch;
-use crate::recorder::Recorder;
 use crate::steps::{Steps, StepsOptions};
 use crate::stop::{self, Stop};
 use crate::together::together;
+use proctor_contain::process::SpawnError;
+use proctor_models::{AskError, Asker, LoopLimits, Model, ModelError, Replay, Waiting};
+use proctor_wire::client::{Client, ConnectError, ConnectOptions};
+use proctor_wire::recorder::Recorder;
 
 /// One run of a case by one agent.
 pub(crate) struct Trial {

@@ -10,9 +10,9 @@ use proctor_core::event::Purpose;
 use proctor_core::problem::{Problems, SourceText};
 use proctor_core::transcript::{Answer, Call, Payload, Request, Transcript};
 use proctor_core::verdict::Verdict;
+use proctor_models::{AskError, Asker, Meter, Model, Scripted, Waiting};
 use proctor_run::judge::{Criterion, Exhibits, Judge, Ruling};
-use proctor_run::model::{AskError, Asker, Meter, Model, Scripted, Waiting};
-use proctor_run::recorder::Recorder;
+use proctor_wire::recorder::Recorder;
 use serde_json::{Value, json};
 
 fn folder() -> PathBuf {

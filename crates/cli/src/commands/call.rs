@@ -8,7 +8,7 @@ use proctor_core::duration;
 use proctor_core::hint::{listed, nearest};
 use proctor_core::redact::Redactor;
 use proctor_core::typed_arguments::required;
-use proctor_run::client::{CallError, CallResult, Caps, Client, Era};
+use proctor_wire::client::{CallError, CallResult, Caps, Client, Era};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -23,8 +23,8 @@ use proctor_core::event::{Actor, What};
 use proctor_core::suite::Isolation;
 use proctor_run::context::RunContext;
 use proctor_run::preflight::{self, PreflightError, Seen};
-use proctor_run::recorder::Recorder;
 use proctor_run::runner::{self, RunnerOptions};
+use proctor_wire::recorder::Recorder;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use self::display::Display;

@@ -10,7 +10,7 @@ use proctor_core::event::{
 };
 use proctor_core::record::{RecordError, RunWriter};
 use proctor_core::redact::Redactor;
-use proctor_run::recorder::Recorder;
+use proctor_wire::recorder::Recorder;
 
 use super::runs;
 

@@ -8,8 +8,8 @@ use proctor_core::model::Usage;
 use proctor_core::printable::printable;
 use proctor_core::problem::Problems;
 use proctor_core::suite::load_script;
-use proctor_run::model::serve::{ModelServer, Said, Served};
-use proctor_run::model::wire::Format as Wire;
+use proctor_models::serve::{ModelServer, Said, Served};
+use proctor_models::wire::Format as Wire;
 use serde_json::json;
 
 use super::stops::Stops;

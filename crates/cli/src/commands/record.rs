@@ -12,13 +12,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
+use proctor_contain::process::Ended;
 use proctor_core::event::{Actor, Blame, Outcome, TrialEnded};
 use proctor_core::redact::{Redactor, secrets_of};
 use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
-use proctor_run::process::Ended;
-use proctor_run::proxy::{Cause, Leave, ProxyOptions, SessionEnd, StartError, serve, standard};
-use proctor_run::recorder::Recorder;
+use proctor_wire::proxy::{Cause, Leave, ProxyOptions, SessionEnd, StartError, serve, standard};
+use proctor_wire::recorder::Recorder;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 

@@ -12,9 +12,9 @@ use proctor_core::problem::Problems;
 use proctor_core::redact::{Redactor, secrets_of};
 use proctor_core::suite::server::{AllowedTools, Transport, command_line};
 use proctor_core::suite::{Inputs, Loaded, Server, load_any};
-use proctor_run::client::answers::Answers;
-use proctor_run::client::{Client, ConnectOptions};
-use proctor_run::recorder::Recorder;
+use proctor_wire::answers::Answers;
+use proctor_wire::client::{Client, ConnectOptions};
+use proctor_wire::recorder::Recorder;
 
 use super::kept::Kept;
 use super::stops::Stops;

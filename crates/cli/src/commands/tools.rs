@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use proctor_core::redact::Redactor;
-use proctor_run::client::{Caps, Client, Identity, ListError};
+use proctor_wire::client::{Caps, Client, Identity, ListError};
 use serde::Serialize;
 use serde_json::value::RawValue;
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use proctor_run::process::Ended;
+use proctor_contain::process::Ended;
 use tokio::time::timeout;
 
 use crate::stage::{LIMIT, Stage, line, until};

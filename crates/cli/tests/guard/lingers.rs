@@ -1,6 +1,6 @@
 //! Programs that leave others running on purpose.
 
-use proctor_run::process::{Ended, Lingering};
+use proctor_contain::process::{Ended, Lingering};
 
 use crate::stage::{Stage, until};
 

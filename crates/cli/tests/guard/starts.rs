@@ -3,8 +3,8 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
+use proctor_contain::process::{Ended, SpawnError};
 use proctor_core::redact::Redactor;
-use proctor_run::process::{Ended, SpawnError};
 use tokio::io::AsyncReadExt;
 
 use crate::stage::Stage;

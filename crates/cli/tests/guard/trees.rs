@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use proctor_run::process::Ended;
+use proctor_contain::process::Ended;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 

@@ -367,6 +367,21 @@ impl std::fmt::Display for ModelRef {
 }
 
 impl Agent {
+    /// The model, if this is an agent in Proctor's own loop.
+    pub fn model_in_loop(&self) -> Option<&ModelRef> {
+        match &self.kind {
+            AgentKind::Builtin {
+                builtin: "llm-agent" | "openai-agent" | "openai-acp",
+                model,
+                ..
+            } => model.as_ref(),
+            AgentKind::Builtin { .. }
+            | AgentKind::Acp { .. }
+            | AgentKind::Commands(_)
+            | AgentKind::Nobody => None,
+        }
+    }
+
     /// Nobody, where no model is needed.
     pub fn nobody() -> Self {
         Self {

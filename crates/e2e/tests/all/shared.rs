@@ -12,7 +12,7 @@ use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
 use proctor_e2e::client::{http_server, stdio_server};
 use proctor_e2e::{Fixture, log_lines};
-use proctor_run::client::{Caps, Client, Era};
+use proctor_wire::client::{Caps, Client, Era};
 use tokio::task::JoinSet;
 
 use self::stage::{HOME, Records, Stage, arguments, eventually};

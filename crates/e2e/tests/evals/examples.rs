@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use proctor_core::suite::Isolation;
 use proctor_core::suite::server::Transport;
-use proctor_run::client::Era;
+use proctor_wire::client::Era;
 use serde_json::json;
 
 use crate::http::{connect, free_port};

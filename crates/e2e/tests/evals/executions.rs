@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proctor_core::event::{Blame, Purpose};
-use proctor_run::client::Era;
+use proctor_wire::client::Era;
 use serde_json::{Value, json};
 
 use crate::shipping::{JUDGE, calls, content, eval, rubric};

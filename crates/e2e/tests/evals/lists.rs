@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use mcp_evals::{Level, Listed};
-use proctor_run::client::{Caps, Era};
-use proctor_run::evals;
+use proctor_wire::client::{Caps, Era};
+use proctor_wire::evals;
 use serde_json::{Value, json};
 
 use crate::stage::{SHIP, Stage, Wire};

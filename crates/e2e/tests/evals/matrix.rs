@@ -2,7 +2,7 @@
 
 use mcp_evals::{GradingType, Level};
 use proctor_core::event::Blame;
-use proctor_run::client::Era;
+use proctor_wire::client::Era;
 use serde_json::{Value, json};
 
 use crate::stage::{SHIP, Stage, Wire};

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use proctor_core::event::{Blame, Purpose};
 use proctor_core::redact::Redactor;
 use proctor_core::suite::Isolation;
-use proctor_run::client::Era;
+use proctor_wire::client::Era;
 use serde_json::{Value, json};
 
 use crate::shipping::eval;

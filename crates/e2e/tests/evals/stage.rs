@@ -22,12 +22,12 @@ use proctor_core::suite::{
     Agent, Case, Isolation, Judge, JudgeModel, Limits, Server, ShippedEval, Suite,
 };
 use proctor_e2e::{Fixture, log_lines};
-use proctor_run::client::{Caps, Client, Era, ListError, Timeouts};
+use proctor_models::{Budget, Meter, Model, Scripted};
 use proctor_run::context::{RunContext, Worker};
-use proctor_run::evals;
-use proctor_run::model::{Budget, Meter, Model, Scripted};
-use proctor_run::recorder::Recorder;
 use proctor_run::runner::{self, RunnerOptions, TrialSpec, Width};
+use proctor_wire::client::{Caps, Client, Era, ListError, Timeouts};
+use proctor_wire::evals;
+use proctor_wire::recorder::Recorder;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::mpsc::unbounded_channel;

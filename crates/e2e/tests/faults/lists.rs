@@ -4,8 +4,8 @@ use proctor_core::event::FindingKind;
 use proctor_e2e::client::{options, stdio_server};
 use proctor_e2e::fixture;
 use proctor_e2e::session::{Seen, Session};
-use proctor_run::client::{Caps, Client};
-use proctor_run::recorder::Recorder;
+use proctor_wire::client::{Caps, Client};
+use proctor_wire::recorder::Recorder;
 
 fn tools(mode: &str) -> Seen {
     let call = ["tools", "-o", "json"];

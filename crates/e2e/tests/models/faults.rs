@@ -8,8 +8,8 @@ use proctor_e2e::model::says::{
     openai_message, responses_items,
 };
 use proctor_e2e::model::{Answer, FixtureModel};
-use proctor_run::model::{AskError, Budget, ModelError};
-use proctor_run::recorder::Recorder;
+use proctor_models::{AskError, Budget, ModelError};
+use proctor_wire::recorder::Recorder;
 use serde_json::json;
 
 use super::{ALL, Provider, ask, ask_patiently};
@@ -221,16 +221,16 @@ async fn nobody_there_is_said_with_the_place() {
     drop((closed, fixture));
     let env = std::collections::BTreeMap::new();
     let url = format!("http://name:secret-password@{address}/v1?token=abcdefghijk");
-    let settings = proctor_run::model::Settings {
+    let settings = proctor_models::Settings {
         base_url: Some(&url),
-        ..proctor_run::model::Settings::of(&env)
+        ..proctor_models::Settings::of(&env)
     };
     let reference = proctor_core::suite::agent::ModelRef {
         provider: Some("openai"),
         id: "x".to_owned(),
         script: None,
     };
-    let model = proctor_run::model::Model::open(&reference, &settings).unwrap();
+    let model = proctor_models::Model::open(&reference, &settings).unwrap();
     let error = model.ask(&super::hello()).await.unwrap_err().to_string();
     assert!(
         error.contains(&format!("no connection to {address}")),

@@ -26,10 +26,10 @@ use proctor_core::model::{Message, Reply, Request};
 use proctor_core::price::Prices;
 use proctor_core::suite::agent::ModelRef;
 use proctor_e2e::model::{Answer, FixtureModel};
-use proctor_run::model::{
+use proctor_models::{
     AskError, Asked, Asker, Budget, Meter, Model, ModelError, Patience, Settings, Timeouts, Waiting,
 };
-use proctor_run::recorder::Recorder;
+use proctor_wire::recorder::Recorder;
 
 const KEY: &str = "sk-canary-0123456789abcdef";
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proctor_core::suite::JudgeModel;
 use proctor_core::suite::agent::ModelRef;
 use proctor_e2e::model::FixtureModel;
-use proctor_run::model::{Model, Settings};
+use proctor_models::{Model, Settings};
 
 use super::{Provider, hello};
 

@@ -11,8 +11,8 @@ use proctor_core::record::{RunReader, RunWriter};
 use proctor_core::redact::Redactor;
 use proctor_e2e::model::says::{openai_calls, openai_error};
 use proctor_e2e::model::{Answer, FixtureModel};
-use proctor_run::model::{AskError, Asker, Budget};
-use proctor_run::recorder::Recorder;
+use proctor_models::{AskError, Asker, Budget};
+use proctor_wire::recorder::Recorder;
 use serde_json::json;
 
 use super::{KEY, Provider, asker, hello};

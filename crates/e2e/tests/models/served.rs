@@ -10,8 +10,8 @@ use proctor_core::model::{Message, Reply, Request, Stop, Tool, ToolResult};
 use proctor_core::problem::Problems;
 use proctor_core::script::Script;
 use proctor_core::suite::load_script;
-use proctor_run::model::serve::{ModelServer, Said, Served};
-use proctor_run::model::{Model, ModelError, Settings};
+use proctor_models::serve::{ModelServer, Said, Served};
+use proctor_models::{Model, ModelError, Settings};
 use serde_json::{Value, json};
 
 use super::sdk::{folder, run};
@@ -371,10 +371,7 @@ fn given(call: &proctor_core::model::ToolCall) -> ToolResult {
 async fn our_own_adapters_get_what_the_script_says() {
     let (server, _) = serve(SCRIPT).await;
     let request = with_tools("add 1 and 2", &["calc__add", "calc__get-sum"]);
-    let scripted = Model::Scripted(proctor_run::model::Scripted::new(
-        "m",
-        Arc::new(script(SCRIPT)),
-    ));
+    let scripted = Model::Scripted(proctor_models::Scripted::new("m", Arc::new(script(SCRIPT))));
     let mut expected = converse(&scripted, request.clone()).await;
     for reply in &mut expected {
         // What is not known here is said to be none there.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proctor_core::json;
 use proctor_core::transcript::{Answer, Call, Payload, Request};
 use proctor_e2e::proctor;
-use proctor_run::proxy::Admission;
+use proctor_wire::proxy::Admission;
 use serde_json::{Value, json};
 
 use super::packages::{finish, program};

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use proctor_run::proxy::Admission;
+use proctor_wire::proxy::Admission;
 use serde_json::Value;
 
 use super::packages::{cached, finish, folder};

@@ -14,8 +14,8 @@ use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::{AllowedTools, Transport};
 use proctor_e2e::proctor;
-use proctor_run::proxy::{Admission, Bridge, ProxyOptions, Relay, ReverseProxy};
-use proctor_run::recorder::Recorder;
+use proctor_wire::proxy::{Admission, Bridge, ProxyOptions, Relay, ReverseProxy};
+use proctor_wire::recorder::Recorder;
 use tokio::runtime::Runtime;
 
 use super::ways::Door;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use proctor_core::transcript::{Answer, Call, Request};
 use proctor_e2e::{Fixture, fixture};
-use proctor_run::proxy::Admission;
+use proctor_wire::proxy::Admission;
 use serde_json::{Value, json};
 
 use super::packages::{cached, finish, folder, program};

@@ -12,7 +12,7 @@ use std::path::Path;
 use mcp_evals::Capability;
 use mcp_evals::splice::declare;
 use proctor_e2e::{Fixture, fixture, log_lines};
-use proctor_run::proxy::Admission;
+use proctor_wire::proxy::Admission;
 use serde_json::{Value, json};
 
 use self::client::{Step, Talk, play};

@@ -14,7 +14,7 @@ use proctor_core::fold::{FoldOptions, Folded, fold_trial};
 use proctor_core::record::{RunReader, TrialFile};
 use proctor_core::transcript::Call;
 use proctor_e2e::proctor;
-use proctor_run::proxy::Admission;
+use proctor_wire::proxy::Admission;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 

@@ -16,9 +16,9 @@ use proctor_core::suite::template::{Template, TemplateValue};
 use proctor_core::suite::{Extension, Server};
 use proctor_core::verdict::Verdict;
 use proctor_e2e::client;
-use proctor_run::client::ConnectOptions;
-use proctor_run::recorder::Recorder;
 use proctor_run::steps::{StepResult, Steps, StepsOptions};
+use proctor_wire::client::ConnectOptions;
+use proctor_wire::recorder::Recorder;
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -168,7 +168,7 @@ async fn a_dropped_call_leaves_the_connection_as_it_was() {
 
 #[tokio::test]
 async fn a_late_answer_to_our_probe_is_not_held_against_the_server() {
-    let impatient = |connect: &mut proctor_run::client::ConnectOptions| {
+    let impatient = |connect: &mut proctor_wire::client::ConnectOptions| {
         connect.era = None;
         connect.timeouts.probe = Duration::from_millis(100);
     };

@@ -17,8 +17,8 @@ use serde_json::{Map, Value, json};
 use self::helpers::Helper;
 use super::names::assign;
 use super::rendering;
-use crate::client::{CallError, Caps, Client, ListError};
 use crate::together::together;
+use proctor_wire::client::{CallError, Caps, Client, ListError};
 
 /// The server's name of the helper tools, should one of them need a prefix.
 const OWN: &str = "proctor";

@@ -22,7 +22,7 @@ use self::preset::Preset;
 pub(crate) use self::work::work;
 use super::cli::aliases;
 use super::{Access, Acp, Assignment, Launch, Unfit, Way, environment_note};
-use crate::model::Format;
+use proctor_models::Format;
 
 /// What an agent's words mean, where the protocol leaves that open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

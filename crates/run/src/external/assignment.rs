@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use proctor_core::model::Usage;
 use proctor_core::suite::server::AllowedTools;
 
-use crate::model::Format;
+use proctor_models::Format;
 
 /// A task, and all that an agent needs for it.
 #[derive(Debug, Clone)]

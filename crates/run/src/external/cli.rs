@@ -12,8 +12,8 @@ use proctor_core::event::{AgentClaimed, Body};
 use serde_json::Value;
 
 use super::{Assignment, Launch, Offered, Told};
-use crate::model::Format;
-use crate::process::Ended;
+use proctor_contain::process::Ended;
+use proctor_models::Format;
 
 /// An agent with a command line of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

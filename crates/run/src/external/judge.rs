@@ -5,6 +5,7 @@
 //! gives no verdict.
 
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -15,10 +16,10 @@ use proctor_core::suite::Environment;
 use rustix::process::Pid;
 
 use super::{Assignment, External, Line, LineOptions, Post, Stage, Told};
-use crate::agent::LoopLimits;
-use crate::model::{Budget, Meter, ModelError};
-use crate::process;
-use crate::recorder::Recorder;
+use proctor_contain::process;
+use proctor_models::LoopLimits;
+use proctor_models::{Budget, Meter, ModelError, PromptedProgram};
+use proctor_wire::recorder::Recorder;
 
 /// How long a verdict may take.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -42,6 +43,20 @@ impl std::fmt::Debug for JudgeProgram {
     }
 }
 
+impl PromptedProgram for JudgeProgram {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn ask<'a>(
+        &'a self,
+        request: &'a Request,
+        recorder: &'a Recorder,
+    ) -> Pin<Box<dyn Future<Output = Result<Reply, ModelError>> + Send + 'a>> {
+        Box::pin(self.answer(request, recorder))
+    }
+}
+
 impl JudgeProgram {
     /// Lets an agent judge. `environment` is the user's, of which it gets what the agent would get, and
     /// `pass` names what agents from files get besides; `guard` is the `proctor` binary.
@@ -60,17 +75,7 @@ impl JudgeProgram {
         }
     }
 
-    /// The model that it is told to use, as `provider:id`; the agent's name, if that chooses it.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Asks once. What the program does is in the record, as a judge's doing.
-    pub(crate) async fn ask(
-        &self,
-        request: &Request,
-        recorder: &Recorder,
-    ) -> Result<Reply, ModelError> {
+    async fn answer(&self, request: &Request, recorder: &Recorder) -> Result<Reply, ModelError> {
         let meter = Arc::new(Meter::new(Prices::default(), Budget::default()));
         let options = LineOptions {
             environment: &self.environment,
@@ -79,7 +84,7 @@ impl JudgeProgram {
             // The question itself is in the record already.
             recorder: Recorder::nothing(),
             replay: None,
-            waiting: crate::model::Waiting::default(),
+            waiting: proctor_models::Waiting::default(),
         };
         let line = match Line::open(&self.external, options).await {
             Ok(line) => line,

@@ -9,11 +9,11 @@ use proctor_core::event::Blame;
 use proctor_core::suite::Environment;
 
 use super::{Access, Endpoint, External, Told};
-use crate::agent::LoopLimits;
-use crate::model::serve::{ModelServer, Said, Served};
-use crate::model::tap::{ModelTap, Provider, TapEnd, TapOptions};
-use crate::model::{Format, Meter, ModelError, Replay, Settings, Timeouts, Waiting};
-use crate::recorder::Recorder;
+use proctor_models::LoopLimits;
+use proctor_models::serve::{ModelServer, Said, Served};
+pub use proctor_models::tap::{ModelTap, Provider, TapEnd, TapOptions};
+use proctor_models::{Format, Meter, ModelError, Replay, Settings, Timeouts, Waiting};
+use proctor_wire::recorder::Recorder;
 
 /// What a script that stands in for a model is called there.
 const SCRIPTED: &str = "scripted-1";

@@ -12,10 +12,10 @@ use tokio::sync::OnceCell;
 
 use super::version::Version;
 use super::{Access, Acp, Adapter, Assignment, Cli, Endpoint};
-use crate::environment::agent_environment;
-use crate::model::tap::Provider;
-use crate::model::{Format, OpenError, Settings, key_variable};
-use crate::program::{self, ProgramError};
+use proctor_contain::environment::agent_environment;
+use proctor_contain::program::{self, ProgramError};
+use proctor_models::tap::Provider;
+use proctor_models::{Format, OpenError, Settings, key_variable};
 
 /// An agent that is a program of its own, and is there.
 #[derive(Debug)]

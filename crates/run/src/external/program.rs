@@ -18,9 +18,9 @@ use tokio::process::{ChildStdin, ChildStdout};
 use super::cli::Reader;
 use super::{Launch, Told};
 use crate::agent::Called;
-use crate::process::{Ended, GRACE, Process, Spawn, SpawnError};
-use crate::recorder::Recorder;
-use crate::transport::frames::{Line, Lines};
+use proctor_contain::process::{Ended, GRACE, Process, Spawn, SpawnError};
+use proctor_wire::recorder::Recorder;
+use proctor_wire::transport::frames::{Line, Lines};
 
 /// The longest line that an agent may write to be understood.
 const LONGEST_LINE: usize = 32 << 20;
@@ -202,7 +202,7 @@ impl Written {
 
     fn keep(&mut self, line: &[u8]) {
         if line.len() > LONGEST_KEPT.min(self.room) {
-            let mut passed = crate::transport::frames::Passed::default();
+            let mut passed = proctor_wire::transport::frames::Passed::default();
             passed.take(line);
             let cut = passed.end();
             return self.record(Body::Cut {

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::scratch::Scratch;
+use proctor_contain::scratch::Scratch;
 
 /// A folder and a home, which are removed when this is dropped.
 #[derive(Debug)]

@@ -12,8 +12,8 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::{Adapter, External, Stage};
-use crate::model::{Format, Model, OpenError, Settings, key_variable};
-use crate::program;
+use proctor_contain::program;
+use proctor_models::{Format, Model, OpenError, Settings, key_variable};
 
 /// The agents that are programs, as suites name them, in the order in which they are shown.
 const PROGRAMS: [&str; 8] = [

@@ -12,7 +12,7 @@ use proctor_core::suite::Environment;
 use tokio::io::AsyncReadExt;
 
 use super::{Acp, Adapter, External, acp};
-use crate::process::{Ended, GRACE, Spawn};
+use proctor_contain::process::{Ended, GRACE, Spawn};
 
 /// How long an answer may take: nothing waits for one for long.
 const PATIENCE: Duration = Duration::from_secs(15);

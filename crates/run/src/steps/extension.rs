@@ -21,7 +21,7 @@ use self::wire::{Wire, WireError};
 use super::environment::check_variable;
 use super::script::{not_started, with_end};
 use super::{Done, STEP_TIMEOUT, Steps};
-use crate::process::{GRACE, Process, Spawn};
+use proctor_contain::process::{GRACE, Process, Spawn};
 
 mod wire;
 

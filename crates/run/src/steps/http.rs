@@ -15,8 +15,8 @@ use reqwest::{Client, Method, Request, StatusCode, Url};
 use tokio::time::timeout;
 
 use super::{Done, STEP_TIMEOUT, Steps};
-use crate::network::{page_text, reason};
-use crate::transport::http::{AddressError, parse_headers, parse_url};
+use proctor_wire::network::{page_text, reason};
+use proctor_wire::transport::http::{AddressError, parse_headers, parse_url};
 
 /// How much of a body is taken in.
 const MAX_BODY: usize = 8 << 20;

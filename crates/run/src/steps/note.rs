@@ -9,8 +9,8 @@ use proctor_core::suite::step::Step;
 use proctor_core::verdict::Verdict;
 
 use super::Done;
-use crate::recorder::Recorder;
-use crate::tail::Tail;
+use proctor_contain::tail::Tail;
+use proctor_wire::recorder::Recorder;
 
 /// How much of one output is recorded: what it was taken from is there as a whole.
 const OUTPUT: usize = 1000;

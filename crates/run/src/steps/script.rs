@@ -18,9 +18,9 @@ use tokio::time::timeout;
 use super::environment::{VariableError, check_variable};
 use super::note::Note;
 use super::{Done, Steps};
-use crate::process::{Ended, GRACE, Lingering, Spawn, SpawnError};
-use crate::scratch::Scratch;
-use crate::tail::Tail;
+use proctor_contain::process::{Ended, GRACE, Lingering, Spawn, SpawnError};
+use proctor_contain::scratch::Scratch;
+use proctor_contain::tail::Tail;
 
 /// How much of the start of a file is looked at for its `#!` line.
 const FIRST_LINE: u64 = 1024;

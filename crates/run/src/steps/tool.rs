@@ -14,8 +14,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::{Done, Steps};
-use crate::client::{CallError, CallResult, Caps, Client, ConnectError};
-use crate::process::SpawnError;
+use proctor_contain::process::SpawnError;
+use proctor_wire::client::{CallError, CallResult, Caps, Client, ConnectError};
 
 /// How much of what a tool said is shown.
 const SHOWN: usize = 500;

@@ -22,15 +22,15 @@ use self::taps::Taps;
 use self::verdict::{Reach, Work, verdict};
 use super::Trial;
 use super::ending::{cancelled, errored, timed_out};
-use crate::agent::LoopLimits;
+pub use crate::agent::LoopLimits;
 use crate::external::{
     Access, Adapter, Assignment, External, Line, LineError, LineOptions, Offered, Post, Stage,
     Told, WorkError,
 };
-use crate::model::Replay;
-use crate::model::tap::TapEnd;
-use crate::process;
-use crate::proxy::ProxyOptions;
+use proctor_contain::process;
+use proctor_models::Replay;
+pub use proctor_models::tap::TapEnd;
+use proctor_wire::proxy::ProxyOptions;
 
 /// How long an agent may take to end: its grace, and then some.
 const LAST_WORDS: Duration = Duration::from_secs(8);

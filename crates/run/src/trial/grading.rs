@@ -15,8 +15,8 @@ use tokio::time::Instant;
 use super::Trial;
 use super::ending::{cancelled, errored, failed, passed};
 use crate::judge::{Criterion, Exhibits, Judge, Ruling};
-use crate::model::AskError;
 use crate::steps::Steps;
+use proctor_models::AskError;
 
 /// What the checks of a trial came to, so far.
 #[derive(Debug, Default)]

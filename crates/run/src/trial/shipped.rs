@@ -18,11 +18,11 @@ use serde_json::{Map, Value};
 use super::ending::{cancelled, errored, failed, timed_out};
 use super::grading::{Grades, SILENT, says_nothing};
 use super::{Trial, close, decided, unanswered};
-use crate::agent::{Driven, LoopLimits, Task, Toolbox, drive};
-use crate::client::{CallError, Caps, Era};
+pub use crate::agent::{Driven, LoopLimits, Task, Toolbox, drive};
 use crate::context::Worker;
 use crate::judge::{Criterion, Exhibits};
-use crate::model::{AskError, Asker};
+use proctor_models::{AskError, Asker};
+use proctor_wire::client::{CallError, Caps, Era};
 
 mod conversation;
 

@@ -13,11 +13,11 @@ use proctor_core::replay::Cassette;
 use proctor_core::suite::agent::AgentKind;
 use proctor_core::suite::step::Action;
 use proctor_core::suite::{Agent, Environment, Judge, JudgeModel, Limits, Suite};
-use proctor_run::client::Timeouts;
+use proctor_models::{Budget, Meter, Model, Settings};
 use proctor_run::context::{RunContext, Worker};
 use proctor_run::external::{External, JudgeProgram, sent_key};
-use proctor_run::model::{Budget, Meter, Model, Settings};
 use proctor_run::runner::TrialSpec;
+use proctor_wire::client::Timeouts;
 
 use super::prepare::{judge_name, model_of};
 use super::say;
@@ -38,7 +38,7 @@ pub(in crate::commands) fn context(
         return Ok(Err(Exit::Usage));
     };
     // What a run that was killed has left may hold keys.
-    proctor_run::scratch::sweep();
+    proctor_contain::scratch::sweep();
     let agents = open_agents(&suite, asked, &env)?;
     let models: Vec<Arc<Model>> = agents.iter().filter_map(Worker::model).cloned().collect();
     let judges = open_judges(&suite, trials, asked, &env)?;

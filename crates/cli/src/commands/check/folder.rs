@@ -10,9 +10,9 @@ use proctor_core::event::{
 };
 use proctor_core::record::{self, RecordOptions, RunReader, RunWriter, trial_stem};
 use proctor_core::summary::Summary;
+use proctor_models::Account;
 use proctor_report::evals::NotRun;
 use proctor_run::context::RunContext;
-use proctor_run::model::Account;
 use proctor_run::runner::TrialSpec;
 
 use super::super::runs::{self, RUNS};

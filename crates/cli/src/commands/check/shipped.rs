@@ -9,9 +9,9 @@ use proctor_core::event::Actor;
 use proctor_core::hint::listed;
 use proctor_core::suite::{Case, Server, Shipped, ShippedEval, Suite};
 use proctor_report::evals::NotRun;
-use proctor_run::client::answers::Answers;
-use proctor_run::client::{Caps, ConnectOptions, Timeouts};
-use proctor_run::recorder::Recorder;
+use proctor_wire::answers::Answers;
+use proctor_wire::client::{Caps, ConnectOptions, Timeouts};
+use proctor_wire::recorder::Recorder;
 
 use super::prepare::judge_name;
 use crate::args::CheckArgs;

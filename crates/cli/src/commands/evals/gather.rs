@@ -8,8 +8,8 @@ use mcp_evals::{
     Eval, Finding, Input, Level, Listed, Report, Severity, Status, validate_with_tools,
 };
 use proctor_core::suite::Server;
-use proctor_run::client::{Caps, Client, ConnectOptions, ListError};
-use proctor_run::evals::{self, Place, Shipped};
+use proctor_wire::client::{Caps, Client, ConnectOptions, ListError};
+use proctor_wire::evals::{self, Place, Shipped};
 use serde_json::Value;
 use serde_json::value::RawValue;
 

@@ -16,7 +16,7 @@ use proctor_core::evals::file::EvalsFile;
 use proctor_core::printable::printable;
 use proctor_core::problem::{Problems, SourceText};
 use proctor_core::suite::Server;
-use proctor_run::client::{Caps, Client, ConnectOptions};
+use proctor_wire::client::{Caps, Client, ConnectOptions};
 use serde_json::{Map, Value};
 
 use self::rounds::Answer;

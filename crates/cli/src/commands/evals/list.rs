@@ -1,6 +1,6 @@
 //! `proctor evals list`: the evals that servers ship. Runs nothing.
 
-use proctor_run::client::Caps;
+use proctor_wire::client::Caps;
 use serde::Serialize;
 use serde_json::value::RawValue;
 

@@ -13,8 +13,8 @@ use proctor_core::plan::PlanOptions;
 use proctor_core::problem::Problems;
 use proctor_core::suite::{Agent, Case, Isolation, LimitFlags, Limits, Server, ShippedEval, Suite};
 use proctor_report::evals::{NotRun, NotRunOutcome};
-use proctor_run::client::{Caps, ConnectOptions};
-use proctor_run::recorder::Recorder;
+use proctor_wire::client::{Caps, ConnectOptions};
+use proctor_wire::recorder::Recorder;
 
 use super::consent::{self, ConsentOptions, Granted, Purpose};
 use super::gather::{Choice, GatherError, Offer, Planned, gather};
@@ -136,7 +136,7 @@ fn bare_suite(servers: &[Server]) -> Suite {
 struct Agreed {
     cases: Vec<Case>,
     not_run: Vec<NotRun>,
-    timeouts: proctor_run::client::Timeouts,
+    timeouts: proctor_wire::client::Timeouts,
 }
 
 /// Looks at the servers, asks, and looks again; gives the exit code if nothing may be run.

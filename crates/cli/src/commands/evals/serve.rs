@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use proctor_contain::process::{Ended, GRACE, Spawn};
 use proctor_core::printable::printable;
 use proctor_core::problem::Problems;
-use proctor_run::evals::serve::{Desk, HttpServed, Notice, load, stamp, stdio, watch};
-use proctor_run::process::{Ended, GRACE, Spawn};
-use proctor_run::proxy::{Admission, ProxyError};
+use proctor_wire::evals::serve::{Desk, HttpServed, Notice, load, stamp, stdio, watch};
+use proctor_wire::proxy::{Admission, ProxyError};
 use serde_json::json;
 use tokio::sync::Mutex;
 use tokio::sync::watch::{Receiver, channel};

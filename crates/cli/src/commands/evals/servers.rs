@@ -6,9 +6,9 @@ use anyhow::{Context, bail};
 use proctor_core::event::Actor;
 use proctor_core::redact::{Redactor, secrets_of};
 use proctor_core::suite::Server;
-use proctor_run::client::ConnectOptions;
-use proctor_run::client::answers::Answers;
-use proctor_run::recorder::Recorder;
+use proctor_wire::answers::Answers;
+use proctor_wire::client::ConnectOptions;
+use proctor_wire::recorder::Recorder;
 
 use crate::args::EvalServersArgs;
 use crate::commands::session::{Done, at_url, from_config, named, of_command};

@@ -6,7 +6,7 @@ use mcp_evals::{Listed, Report, Status, validate, validate_with_tools};
 use proctor_core::evals::file::EvalsFile;
 use proctor_core::printable::printable;
 use proctor_core::problem::Problems;
-use proctor_run::client::Caps;
+use proctor_wire::client::Caps;
 use serde_json::json;
 
 use super::gather::gather;

@@ -3,7 +3,7 @@
 use proctor_core::decision::server_failure;
 use proctor_core::event::{Blame, EndedBy, Outcome, ProcessEnd, TrialEnded};
 use proctor_core::fold::{FoldOptions, Folded};
-use proctor_run::recorder::Recorder;
+use proctor_wire::recorder::Recorder;
 
 use crate::commands::kept::well;
 use crate::exit::Exit;

@@ -7,7 +7,7 @@ use proctor_core::event::{Blame, Outcome, TrialEnded};
 use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
-use proctor_run::proxy::{Admission, Bridge, ProxyError, ProxyOptions, ReverseProxy};
+use proctor_wire::proxy::{Admission, Bridge, ProxyError, ProxyOptions, ReverseProxy};
 use serde_json::json;
 
 use super::{conclusion, say};

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use proctor_core::event::FindingKind;
 use proctor_e2e::Fixture;
 use proctor_e2e::client::{http_server, stdio_server};
-use proctor_run::client::CallError;
+use proctor_wire::client::CallError;
 use serde_json::json;
 
 use super::stage::{HOME, Stage, arguments, eventually};

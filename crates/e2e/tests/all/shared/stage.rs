@@ -13,8 +13,8 @@ use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
 use proctor_core::transcript::{Answer, Call, Payload, Request};
 use proctor_e2e::client::options;
-use proctor_run::client::{Client, ConnectOptions};
-use proctor_run::recorder::Recorder;
+use proctor_wire::client::{Client, ConnectOptions};
+use proctor_wire::recorder::Recorder;
 use serde_json::{Map, Value};
 use tempfile::TempDir;
 

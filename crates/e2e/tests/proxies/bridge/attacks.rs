@@ -1,7 +1,7 @@
 //! Who has no business here is turned away, and the record says so.
 
 use proctor_core::event::{Direction, FindingKind};
-use proctor_run::proxy::Admission;
+use proctor_wire::proxy::Admission;
 use serde_json::json;
 
 use super::http::Http;

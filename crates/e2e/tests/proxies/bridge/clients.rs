@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use proctor_core::event::{Direction, FindingKind};
 use proctor_core::suite::Server;
-use proctor_run::proxy::Admission;
+use proctor_wire::proxy::Admission;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use proctor_core::event::FindingKind;
-use proctor_run::proxy::{Admission, Bridge};
-use proctor_run::recorder::Recorder;
+use proctor_wire::proxy::{Admission, Bridge};
+use proctor_wire::recorder::Recorder;
 use serde_json::{Value, json};
 
 use super::host::Host;

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Lines};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use proctor_run::proxy::Admission;
+use proctor_wire::proxy::Admission;
 
 use super::http::Http;
 use super::stage::{Stage, fixture};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proctor_run::proxy::Bridge;
+use proctor_wire::proxy::Bridge;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;

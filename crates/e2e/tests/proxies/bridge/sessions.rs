@@ -1,7 +1,7 @@
 //! Sessions of the handshake era: each with a process of its own.
 
 use proctor_core::event::{Direction, FindingKind};
-use proctor_run::proxy::Admission;
+use proctor_wire::proxy::Admission;
 use serde_json::{Value, json};
 
 use super::stage::{Stage, command, eventually};

@@ -12,8 +12,8 @@ use proctor_core::record::{RunReader, RunWriter};
 use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::{AllowedTools, Transport};
-use proctor_run::proxy::{Admission, Bridge, ProxyOptions};
-use proctor_run::recorder::Recorder;
+use proctor_wire::proxy::{Admission, Bridge, ProxyOptions};
+use proctor_wire::recorder::Recorder;
 use tempfile::TempDir;
 
 use super::http::Http;

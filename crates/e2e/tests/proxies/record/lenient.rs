@@ -7,7 +7,7 @@ use proctor_core::event::FindingKind;
 use proctor_core::fold::{FoldOptions, Folded, fold_trial};
 use proctor_core::record::RunReader;
 use proctor_core::verdict::Verdict;
-use proctor_run::proxy::Admission;
+use proctor_wire::proxy::Admission;
 
 use super::Place;
 use crate::bridge::stage::{Stage, command};

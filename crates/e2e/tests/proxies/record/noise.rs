@@ -1,7 +1,7 @@
 //! Lines that are no messages: the relay and the bridge report the same.
 
 use proctor_core::event::{Event, FindingKind, What};
-use proctor_run::proxy::Admission;
+use proctor_wire::proxy::Admission;
 use serde_json::json;
 
 use super::Place;

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use proctor_e2e::fixture;
-use proctor_run::proxy::Admit;
+use proctor_wire::proxy::Admit;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::Pid;
 

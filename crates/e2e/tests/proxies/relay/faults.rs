@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use proctor_contain::process::Spawn;
 use proctor_core::event::Direction;
 use proctor_e2e::{fixture, proctor};
-use proctor_run::process::Spawn;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::stage::Stage;

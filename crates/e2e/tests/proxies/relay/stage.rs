@@ -13,8 +13,8 @@ use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::{AllowedTools, Transport};
 use proctor_e2e::session::{MARK, survivors};
-use proctor_run::proxy::{Admit, ProxyOptions, Relay};
-use proctor_run::recorder::Recorder;
+use proctor_wire::proxy::{Admit, ProxyOptions, Relay};
+use proctor_wire::recorder::Recorder;
 use tokio::runtime::Runtime;
 
 use crate::stdio::BOUND;

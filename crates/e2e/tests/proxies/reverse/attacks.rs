@@ -1,7 +1,7 @@
 //! Who is turned away, and that nobody hears of it but the record.
 
 use proctor_core::event::{Direction, FindingKind};
-use proctor_run::proxy::Admission;
+use proctor_wire::proxy::Admission;
 
 use super::raw::{RawServer, answer, ask};
 use super::stage::{Stage, http, path};

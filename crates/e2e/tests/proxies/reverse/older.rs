@@ -1,7 +1,7 @@
 //! The older HTTP, with its stream and its announced addresses.
 
 use proctor_core::event::{Direction, Wire};
-use proctor_run::proxy::Admission;
+use proctor_wire::proxy::Admission;
 use tokio::io::BufReader;
 use tokio::net::TcpStream;
 

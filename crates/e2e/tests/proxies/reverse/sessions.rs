@@ -6,10 +6,10 @@ use proctor_core::event::Actor;
 use proctor_core::event::Direction::{ToClient, ToServer};
 use proctor_core::suite::Server;
 use proctor_e2e::Fixture;
-use proctor_run::client::answers::Answers;
-use proctor_run::client::{Caps, Client, ConnectOptions, Era, Timeouts};
-use proctor_run::proxy::Admission;
-use proctor_run::recorder::Recorder;
+use proctor_wire::answers::Answers;
+use proctor_wire::client::{Caps, Client, ConnectOptions, Era, Timeouts};
+use proctor_wire::proxy::Admission;
+use proctor_wire::recorder::Recorder;
 use serde_json::{Map, Value, json};
 
 use super::listening::Everything;

@@ -13,8 +13,8 @@ use proctor_core::record::{RecordOptions, RunReader, RunWriter};
 use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::{AllowedTools, Transport};
-use proctor_run::proxy::{Admission, ProxyOptions, ReverseProxy};
-use proctor_run::recorder::Recorder;
+use proctor_wire::proxy::{Admission, ProxyOptions, ReverseProxy};
+use proctor_wire::recorder::Recorder;
 use tempfile::TempDir;
 
 /// A record that is being written.

@@ -7,7 +7,7 @@ use proctor_core::model::Tool;
 use serde_json::{Map, Value, json};
 
 use super::{Connected, Lost, Toolbox, offers, rendering, told};
-use crate::client::{CallError, Caps, ListError};
+use proctor_wire::client::{CallError, Caps, ListError};
 
 /// What is listed of resources: method, key, and the word for one of them.
 const RESOURCES: [(&str, &str, &str); 2] = [

@@ -14,9 +14,9 @@ use super::policy::{self, Policy, Ruling};
 use super::tells::{self, Outage, Trouble};
 use super::{Dialect, Opening};
 use crate::external::{Told, Way};
-use crate::process::Ended;
-use crate::rpc;
+use proctor_contain::process::Ended;
 use proctor_core::decision::last_words;
+use proctor_wire::rpc;
 
 /// The version of the protocol.
 const VERSION: u64 = 1;

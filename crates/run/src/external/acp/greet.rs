@@ -11,8 +11,8 @@ use tokio::io::AsyncWriteExt;
 use super::client::Client;
 use super::policy::Policy;
 use super::{Access, Acp, Assignment};
-use crate::process::{GRACE, Spawn};
-use crate::transport::frames::{Line, Lines};
+use proctor_contain::process::{GRACE, Spawn};
+use proctor_wire::transport::frames::{Line, Lines};
 
 /// The longest line that is read.
 const LONGEST: usize = 1 << 20;

@@ -12,7 +12,7 @@ mod opencode;
 use super::{Dialect, Plan};
 use crate::external::cli::command;
 use crate::external::{Assignment, Unfit};
-use crate::model::Format;
+use proctor_models::Format;
 
 /// An agent that Proctor knows.
 #[derive(Debug)]

@@ -17,8 +17,8 @@ use super::client::Client;
 use super::policy::Policy;
 use super::{Acp, Dialect};
 use crate::external::{Access, Assignment, Endpoint, Offered, Told, Way};
-use crate::model::Format;
-use crate::process::Ended;
+use proctor_contain::process::Ended;
+use proctor_models::Format;
 
 /// A server on stdio.
 fn server(name: &str, allowed: AllowedTools) -> Offered {

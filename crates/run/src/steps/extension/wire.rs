@@ -12,10 +12,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
-use crate::process::Ended;
-use crate::rpc::{self, RpcError};
-use crate::tail::Tail;
-use crate::transport::frames::{Line, Lines};
+use proctor_contain::process::Ended;
+use proctor_contain::tail::Tail;
+use proctor_wire::rpc::{self, RpcError};
+use proctor_wire::transport::frames::{Line, Lines};
 
 /// The longest message that is taken in.
 const MAX_MESSAGE: usize = 8 << 20;

@@ -7,8 +7,8 @@ use proctor_core::suite::server::Transport;
 use rustix::process::Pid;
 
 use crate::external::{Adapter, Offered, Way};
-use crate::proxy::{Admission, Bridge, ProxyOptions, Relay, ReverseProxy};
 use crate::together::together;
+use proctor_wire::proxy::{Admission, Bridge, ProxyOptions, Relay, ReverseProxy};
 
 /// The proxies of a trial, one for each server. Dropping them ends every session.
 pub(crate) struct Taps {

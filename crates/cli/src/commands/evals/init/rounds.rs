@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use proctor_core::json;
 use proctor_core::suite::Server;
-use proctor_run::client::{CallError, Caps, Client};
+use proctor_wire::client::{CallError, Caps, Client};
 use serde_json::Value;
 use tokio::time::Instant;
 

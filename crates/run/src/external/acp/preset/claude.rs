@@ -9,7 +9,7 @@ use super::Preset;
 use crate::external::acp::{Dialect, Plan};
 use crate::external::cli::never_a_command;
 use crate::external::{Assignment, Unfit};
-use crate::model::Format;
+use proctor_models::Format;
 
 pub(super) static PRESET: Preset = Preset {
     name: "claude-acp",

@@ -11,7 +11,7 @@ use super::Preset;
 use crate::external::acp::{Dialect, Plan};
 use crate::external::cli::aliases;
 use crate::external::{Assignment, Offered, Unfit, Way};
-use crate::model::Format;
+use proctor_models::Format;
 
 pub(super) static PRESET: Preset = Preset {
     name: "codex-acp",

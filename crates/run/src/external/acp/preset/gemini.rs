@@ -9,7 +9,7 @@ use serde_json::json;
 use super::Preset;
 use crate::external::acp::{Dialect, Plan};
 use crate::external::{Assignment, Unfit};
-use crate::model::Format;
+use proctor_models::Format;
 
 pub(super) static PRESET: Preset = Preset {
     name: "gemini",

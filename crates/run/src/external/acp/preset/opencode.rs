@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{ANY_MODEL, Preset, provider};
 use crate::external::acp::{Dialect, Plan};
 use crate::external::{Assignment, Endpoint, Unfit};
-use crate::model::Format;
+use proctor_models::Format;
 
 pub(super) static PRESET: Preset = Preset {
     name: "opencode",

@@ -1,0 +1,63 @@
+//! How a process ended.
+
+use std::fmt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use proctor_core::event::ProcessEnd;
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal.
+    Signalled(i32),
+    /// Somebody else waited for the process first, or SIGCHLD is ignored in this one.
+    Unknown,
+}
+
+impl From<ExitStatus> for Ended {
+    fn from(status: ExitStatus) -> Self {
+        let exited = status.code().map(Self::Exited);
+        let signalled = status.signal().map(Self::Signalled);
+        exited.or(signalled).unwrap_or(Self::Unknown)
+    }
+}
+
+impl From<Ended> for ProcessEnd {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Exited(code) => Self::Exited(code),
+            Ended::Signalled(signal) => Self::Signalled(signal),
+            Ended::Unknown => Self::Unknown,
+        }
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited(code) => write!(f, "exited with code {code}"),
+            Self::Signalled(signal) => match signal_hook::low_level::signal_name(*signal) {
+                Some(name) => write!(f, "was killed by signal {signal} ({name})"),
+                None => write!(f, "was killed by signal {signal}"),
+            },
+            Self::Unknown => f.write_str("ended in an unknown way"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_told() {
+        let check = |ended: Ended, expected: &str| assert_eq!(ended.to_string(), expected);
+        check(Ended::Exited(1), "exited with code 1");
+        check(Ended::Signalled(9), "was killed by signal 9 (SIGKILL)");
+        check(Ended::Signalled(40), "was killed by signal 40");
+        check(Ended::Unknown, "ended in an unknown way");
+    }
+}

@@ -1,0 +1,333 @@
+//! Starts processes: the only place that does. Each one runs under a [`guard`](crate::guard), with an
+//! environment that is complete as given, and leaves nothing behind when its [`Process`] ends.
+
+mod attack;
+mod lingering;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdStream;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use proctor_core::redact::Redactor;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open};
+use thiserror::Error;
+use tokio::net::UnixStream;
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+pub use self::lingering::Lingering;
+pub use crate::ended::Ended;
+use crate::environment::server_environment;
+use crate::guard::{KILL_LIMIT, Order};
+use crate::program::{self, ProgramError};
+use crate::tail::{Tail, drain};
+
+/// From SIGTERM to SIGKILL, where nothing else is said.
+pub const GRACE: Duration = Duration::from_secs(2);
+
+/// What lies between the guard's end and our knowledge of it, on a busy machine.
+const SLACK: Duration = Duration::from_secs(1);
+
+/// A process that is to be started.
+#[derive(Clone, Debug)]
+pub struct Spawn {
+    /// A path, relative to the folder, or a name to be found in the `PATH` of `env`.
+    pub program: OsString,
+    /// What follows the program's name.
+    pub args: Vec<OsString>,
+    /// The complete environment; nothing is inherited.
+    pub env: BTreeMap<String, String>,
+    /// The working folder.
+    pub folder: PathBuf,
+    /// The `proctor` binary, which the guard is a part of.
+    pub guard: PathBuf,
+    /// From SIGTERM to SIGKILL, when the process or what it left behind has to be ended.
+    pub grace: Duration,
+}
+
+/// Why a process could not be started.
+#[derive(Debug, Error)]
+pub enum SpawnError {
+    /// The working folder is missing, or no folder.
+    #[error("folder `{0}` does not exist")]
+    NoFolder(PathBuf),
+    /// The program's name stands for no program.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// The system refused to start the guard.
+    #[error("could not start `{guard}` as a guard: {reason}")]
+    Guard {
+        /// The binary that was to be the guard.
+        guard: PathBuf,
+        /// What the system said.
+        reason: io::Error,
+    },
+}
+
+impl Spawn {
+    /// A server, as its configuration says. It has no environment yet.
+    pub fn server(command: &str, args: &[String], folder: &Path, guard: &Path) -> Self {
+        Self {
+            // The Proctor that is running, wherever it is: it has a server of its own.
+            program: match command {
+                "proctor" => guard.into(),
+                other => other.into(),
+            },
+            args: args.iter().map(Into::into).collect(),
+            env: BTreeMap::new(),
+            folder: folder.to_owned(),
+            guard: guard.to_owned(),
+            grace: GRACE,
+        }
+    }
+
+    /// With the environment of a server.
+    #[must_use]
+    pub fn with_environment(
+        mut self,
+        inherited: &BTreeMap<String, String>,
+        own: &BTreeMap<String, String>,
+        pass: &[String],
+    ) -> Self {
+        self.env = server_environment(inherited, own, pass);
+        self
+    }
+
+    /// Starts the process, with piped streams. Must be called within a tokio runtime.
+    pub fn start(self) -> Result<Process, SpawnError> {
+        let child = self.spawn(Stdio::piped(), Stdio::piped(), false)?;
+        Ok(Process::watch(child, self.grace, None))
+    }
+
+    /// Starts the process with piped streams, but for stderr, which is our own. Must be called within a
+    /// tokio runtime.
+    pub fn start_with_our_stderr(self) -> Result<Process, SpawnError> {
+        let child = self.spawn(Stdio::piped(), Stdio::inherit(), false)?;
+        Ok(Process::watch(child, self.grace, None))
+    }
+
+    /// Starts the process as `start` does, and leaves its stderr to the caller, who has to read it.
+    /// What is pushed to [`Process::stderr`] is what is told of it.
+    pub fn start_with_stderr(self) -> Result<(Process, ChildStderr), SpawnError> {
+        let mut child = self.spawn(Stdio::piped(), Stdio::piped(), false)?;
+        let none = || self.refused(io::Error::other("there is no pipe"));
+        let stderr = child.stderr.take().ok_or_else(none)?;
+        Ok((Process::watch(child, self.grace, None), stderr))
+    }
+
+    /// Starts the process without input, and lets what it leaves running go on when it ends. Must be
+    /// called within a tokio runtime.
+    pub fn start_lingering(self) -> Result<Lingering, SpawnError> {
+        let refused = |source| self.refused(source);
+        let (ours, guards) = StdStream::pair().map_err(refused)?;
+        ours.set_nonblocking(true).map_err(refused)?;
+        let told = UnixStream::from_std(ours).map_err(refused)?;
+        let child = self.spawn(OwnedFd::from(guards).into(), Stdio::piped(), true)?;
+        Ok(Lingering::watch(child, self.grace, told))
+    }
+
+    fn refused(&self, reason: io::Error) -> SpawnError {
+        SpawnError::Guard {
+            guard: self.guard.clone(),
+            reason,
+        }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is where it is allowed")]
+    fn spawn(&self, stdin: Stdio, stderr: Stdio, linger: bool) -> Result<Child, SpawnError> {
+        // The folder of a file that was named without one.
+        let folder = if self.folder.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            &self.folder
+        };
+        if !folder.is_dir() {
+            return Err(SpawnError::NoFolder(self.folder.clone()));
+        }
+        let refused = |source| self.refused(source);
+        // A relative path would be looked up after the guard has changed into the folder.
+        let folder = std::path::absolute(folder).map_err(refused)?;
+        let guard = std::path::absolute(&self.guard).map_err(refused)?;
+        let path = self.env.get("PATH").map(String::as_str);
+        let order = Order {
+            parent: getpid(),
+            grace: self.grace,
+            linger,
+            program: program::resolve(&self.program, &folder, path)?.into(),
+            args: self.args.clone(),
+        };
+        Command::new(guard)
+            .args(order.render())
+            .env_clear()
+            .envs(&self.env)
+            .current_dir(folder)
+            .process_group(0)
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .stderr(stderr)
+            .spawn()
+            .map_err(refused)
+    }
+}
+
+/// A process under its guard. Dropping it ends the process and all it has started.
+#[derive(Debug)]
+pub struct Process {
+    /// What the process reads. Dropping it is how a process is asked politely to end.
+    pub stdin: Option<ChildStdin>,
+    /// What the process writes. It ends when the process and all that it started have let go of it.
+    pub stdout: Option<ChildStdout>,
+    guard: Child,
+    stderr: Tail,
+    /// Reads stderr to its end.
+    draining: Option<JoinHandle<()>>,
+    grace: Duration,
+    /// Whether the guard was asked to end the process, which then gets a signal.
+    signalled: AtomicBool,
+}
+
+impl Process {
+    /// What comes from stderr goes into `merged` too.
+    fn watch(mut guard: Child, grace: Duration, merged: Option<&Tail>) -> Self {
+        let stderr = Tail::default();
+        let tails: Vec<Tail> = [Some(&stderr), merged]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect();
+        let stream = guard.stderr.take();
+        if let Some(pid) = pid_of(&guard) {
+            attack::watch(pid, tails.clone());
+        }
+        Self {
+            stdin: guard.stdin.take(),
+            stdout: guard.stdout.take(),
+            draining: stream.map(|stream| tokio::spawn(async move { drain(stream, &tails).await })),
+            guard,
+            stderr,
+            grace,
+            signalled: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether the process got a signal from us before it ended. Closing its stdin is none.
+    pub fn was_signalled(&self) -> bool {
+        self.signalled.load(Ordering::Relaxed)
+    }
+
+    /// The last 64 KiB of stderr so far, without secrets; complete once `wait` has returned.
+    pub fn stderr_tail(&self, redactor: &Redactor) -> String {
+        self.stderr.redacted(redactor)
+    }
+
+    /// A handle to stderr that outlives the process.
+    pub fn stderr(&self) -> Tail {
+        self.stderr.clone()
+    }
+
+    /// Waits until the process has ended and nothing that it started is left. Does not end it. May be
+    /// dropped and called again.
+    pub async fn wait(&mut self) -> Ended {
+        let guard = self.guard_pid();
+        let status = self.guard.wait().await;
+        let ended = status.map_or(Ended::Unknown, Ended::from);
+        attack::clear_after(guard, ended, &self.stderr).await;
+        if let Some(draining) = &mut self.draining {
+            // Only a process that even the guard could not end still holds the stream.
+            let _ = timeout(SLACK, draining).await;
+            self.draining = None;
+        }
+        ended
+    }
+
+    /// Asks the guard to end the process and all it has started, without waiting for that. Asking
+    /// twice skips the grace.
+    pub fn end(&self) {
+        if let Some(pid) = self.guard_pid() {
+            self.signalled.store(true, Ordering::Relaxed);
+            let _ = kill_process(pid, Signal::TERM);
+            // One that is stopped hears nothing else.
+            let _ = kill_process(pid, Signal::CONT);
+        }
+    }
+
+    /// The guard, unless it has been waited for. All that the process starts is below it.
+    pub fn guard_pid(&self) -> Option<Pid> {
+        pid_of(&self.guard)
+    }
+
+    /// Closes stdin, gives the process `patience` to end by itself, then has it ended. Returns in
+    /// `patience`, the grace, and seven seconds more at the worst.
+    pub async fn stop(mut self, patience: Duration) -> Ended {
+        self.stdin = None;
+        if let Some(mut stdout) = self.stdout.take() {
+            // Or it would block on its last words, or be killed by SIGPIPE.
+            tokio::spawn(async move { tokio::io::copy(&mut stdout, &mut tokio::io::sink()).await });
+        }
+        self.stopped(patience).await
+    }
+
+    /// The same for a process whose stdin and stdout somebody else has, closes and reads.
+    pub async fn stopped(&mut self, patience: Duration) -> Ended {
+        if let Ok(ended) = timeout(patience, self.wait()).await {
+            return ended;
+        }
+        // On a busy machine both may be over at once.
+        if !matches!(self.guard.try_wait(), Ok(Some(_))) {
+            self.end();
+        }
+        let limit = self.grace + KILL_LIMIT + SLACK;
+        if let Ok(ended) = timeout(limit, self.wait()).await {
+            return ended;
+        }
+        // A guard that does not end is stopped again and again, or starved.
+        if let Some(pid) = self.guard_pid() {
+            attack::release(pid).await;
+        }
+        if let Ok(ended) = timeout(SLACK, self.wait()).await {
+            return ended;
+        }
+        let _ = self.guard.start_kill();
+        self.wait().await
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end();
+        let Some(guard) = self.guard_pid() else {
+            return;
+        };
+        // Nobody waits for the end any more, but the runtime does before it is gone: so Proctor
+        // does not leave before what it started.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let limit = self.grace + KILL_LIMIT + SLACK;
+            runtime.spawn_blocking(move || wait_for(guard, limit));
+        }
+    }
+}
+
+fn pid_of(guard: &Child) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(guard.id()?).ok()?)
+}
+
+/// Waits until a process has ended, or for as long as that may take.
+pub fn wait_for(pid: Pid, limit: Duration) {
+    let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else {
+        return;
+    };
+    let timeout = Timespec {
+        tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: 0,
+    };
+    // What can't be waited for is not.
+    let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&timeout));
+}

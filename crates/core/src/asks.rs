@@ -1,0 +1,226 @@
+//! What a trial's record knows of its questions to models: how many there were, and which parts of a
+//! conversation need not be written again.
+//!
+//! Its main type is [`Asks`]. It changes only while the record is locked, so that a question and the
+//! tools that were offered with it stand together.
+
+use crate::event::{Body, ModelAsked, Purpose, What};
+use crate::model::{Message, Request};
+use data_encoding::HEXLOWER;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// The questions of one trial.
+#[derive(Default)]
+pub struct Asks {
+    count: u64,
+    /// A digest of the tools that were offered last.
+    offered: Option<String>,
+    agent: Conversation,
+    side: Conversation,
+    judge: Conversation,
+}
+
+/// The latest question for one purpose.
+#[derive(Default)]
+struct Conversation {
+    messages: usize,
+    digest: String,
+}
+
+impl Asks {
+    /// Numbers a question, and says what is to be written of it.
+    pub fn next(
+        &mut self,
+        purpose: Purpose,
+        model: &str,
+        request: &Request,
+        digest: &str,
+    ) -> (u64, Vec<What>) {
+        self.count += 1;
+        let mut events: Vec<What> = self.offer(request).into_iter().collect();
+        let latest = match purpose {
+            Purpose::Agent => &mut self.agent,
+            Purpose::Side => &mut self.side,
+            Purpose::Judge => &mut self.judge,
+        };
+        let known = latest.go_on(&request.messages);
+        let written = Request {
+            system: request.system.clone(),
+            messages: request.messages[known..].to_vec(),
+            tools: Vec::new(),
+            must_call: request.must_call.clone(),
+            max_tokens: request.max_tokens,
+            temperature: request.temperature,
+        };
+        events.push(What::ModelAsked(ModelAsked {
+            ask: self.count,
+            purpose,
+            model: model.to_owned(),
+            known: known as u64,
+            request: Body::Text(text(&written)),
+            digest: digest.to_owned(),
+        }));
+        (self.count, events)
+    }
+
+    /// The tools, if they are not those that were offered last.
+    fn offer(&mut self, request: &Request) -> Option<What> {
+        if request.tools.is_empty() && self.offered.is_none() {
+            return None;
+        }
+        let tools = text(&request.tools);
+        let digest = hash(tools.as_bytes());
+        if self.offered.as_ref() == Some(&digest) {
+            return None;
+        }
+        self.offered = Some(digest);
+        Some(What::ToolsOffered {
+            tools: Body::Text(tools),
+        })
+    }
+}
+
+impl Conversation {
+    /// Takes the messages of a new question, and says how many of them go on from the latest one: a
+    /// conversation that goes on has more messages, and starts with the same.
+    fn go_on(&mut self, messages: &[Message]) -> usize {
+        let mut hash = Sha256::new();
+        let mut known = 0;
+        for (at, message) in messages.iter().enumerate() {
+            if at == self.messages && at > 0 && hex(hash.clone()) == self.digest {
+                known = at;
+            }
+            hash.update(text(message));
+            hash.update([0]);
+        }
+        self.messages = messages.len();
+        self.digest = hex(hash);
+        known
+    }
+}
+
+/// The value as JSON. Maps of ours have text for keys, so that nothing can go wrong.
+pub fn text<T: serde::Serialize>(value: &T) -> String {
+    serde_json::to_string(value).unwrap_or_else(|_| Value::Null.to_string())
+}
+
+fn hash(bytes: &[u8]) -> String {
+    hex(Sha256::new_with_prefix(bytes))
+}
+
+fn hex(hash: Sha256) -> String {
+    HEXLOWER.encode(&hash.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Tool, Turn};
+
+    fn request(messages: &[&str], tools: &[&str]) -> Request {
+        let tool = |name: &&str| Tool {
+            name: (*name).to_owned(),
+            description: None,
+            schema: serde_json::json!({}),
+        };
+        Request {
+            messages: messages
+                .iter()
+                .map(|text| Message::User((*text).to_owned()))
+                .collect(),
+            tools: tools.iter().map(tool).collect(),
+            ..Request::default()
+        }
+    }
+
+    /// How many messages were known, how many were written, and whether tools were.
+    fn ask(asks: &mut Asks, purpose: Purpose, request: &Request) -> (u64, usize, bool) {
+        let (_, events) = asks.next(purpose, "m", request, "d");
+        let offered = matches!(events[0], What::ToolsOffered { .. });
+        let Some(What::ModelAsked(asked)) = events.last() else {
+            panic!("{events:?}");
+        };
+        let Body::Text(text) = &asked.request else {
+            panic!("{asked:?}");
+        };
+        let written: Request = serde_json::from_str(text).unwrap();
+        assert!(written.tools.is_empty());
+        (asked.known, written.messages.len(), offered)
+    }
+
+    #[test]
+    fn what_goes_on_is_not_written_again() {
+        let mut asks = Asks::default();
+        let agent = Purpose::Agent;
+        assert_eq!(ask(&mut asks, agent, &request(&["a"], &[])), (0, 1, false));
+        assert_eq!(
+            ask(&mut asks, agent, &request(&["a", "b", "c"], &[])),
+            (1, 2, false)
+        );
+        assert_eq!(
+            ask(&mut asks, agent, &request(&["a", "b", "c", "d"], &[])),
+            (3, 1, false)
+        );
+    }
+
+    #[test]
+    fn a_fresh_context_is_written_whole() {
+        let mut asks = Asks::default();
+        let agent = Purpose::Agent;
+        ask(&mut asks, agent, &request(&["a", "b"], &[]));
+        for fresh in [&["a", "b"][..], &["a"], &["x", "b", "c"], &["a", "b", "c"]] {
+            // The last one goes on from the second, not from the third.
+            assert_eq!(
+                ask(&mut asks, agent, &request(fresh, &[])),
+                (0, fresh.len(), false)
+            );
+        }
+        assert_eq!(
+            ask(
+                &mut asks,
+                Purpose::Judge,
+                &request(&["a", "b", "c", "d"], &[])
+            )
+            .0,
+            0
+        );
+        assert_eq!(
+            ask(&mut asks, agent, &request(&["a", "b", "c", "d"], &[])).0,
+            3
+        );
+    }
+
+    #[test]
+    fn an_edited_past_is_written_again() {
+        let mut asks = Asks::default();
+        let mut long = request(&["a"], &[]);
+        long.messages.push(Message::Assistant(Turn::default()));
+        ask(&mut asks, Purpose::Agent, &long);
+        long.messages[0] = Message::User("b".to_owned());
+        long.messages.push(Message::User("c".to_owned()));
+        assert_eq!(ask(&mut asks, Purpose::Agent, &long), (0, 3, false));
+    }
+
+    #[test]
+    fn tools_are_written_when_they_change() {
+        let mut asks = Asks::default();
+        let agent = Purpose::Agent;
+        let offered = [&["x"][..], &["x"], &["x", "y"], &["x"], &[], &[]]
+            .map(|tools| ask(&mut asks, agent, &request(&["a"], tools)).2);
+        assert_eq!(offered, [true, false, true, true, true, false]);
+    }
+
+    #[test]
+    fn questions_are_numbered_and_keep_their_digest() {
+        let mut asks = Asks::default();
+        let all = request(&["a", "b"], &["x"]);
+        assert_eq!(asks.next(Purpose::Agent, "m", &all, "d").0, 1);
+        let (number, events) = asks.next(Purpose::Judge, "m", &all, "d");
+        assert_eq!(number, 2);
+        let Some(What::ModelAsked(asked)) = events.last() else {
+            panic!("{events:?}");
+        };
+        assert_eq!(asked.digest, "d");
+    }
+}

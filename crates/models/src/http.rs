@@ -1,0 +1,272 @@
+//! One question over HTTP: sent, waited for within limits, read within a size.
+//!
+//! Its main type is [`Endpoint`]. Redirects are not followed: they would take the key elsewhere. The
+//! key is in a header and in nothing that is shown.
+
+use std::fmt;
+use std::time::Duration;
+
+use proctor_core::json::repeats_a_key;
+use proctor_core::model::{Arguments, Reply, Request};
+use proctor_core::redact::Redactor;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, StatusCode, Url};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::ModelError;
+use super::failure;
+use super::open::{OpenError, Timeouts};
+use super::turns;
+use super::wire::{self, Format, Unread};
+use proctor_wire::transport::MAX_MESSAGE;
+use proctor_wire::transport::frames::Bounded;
+use proctor_wire::worker;
+
+/// How much is shown of what a provider says.
+const SHOWN: usize = 500;
+
+/// Where a model is asked.
+pub(super) struct Endpoint {
+    client: Client,
+    url: Url,
+    headers: HeaderMap,
+    redactor: Redactor,
+    timeouts: Timeouts,
+}
+
+/// How a key is sent.
+pub(super) enum KeyHeader {
+    /// `authorization: Bearer KEY`.
+    Bearer,
+    /// `x-api-key: KEY`.
+    Plain,
+    /// `x-goog-api-key: KEY`.
+    Google,
+}
+
+/// A key, and the variable that it came from.
+pub(super) struct Key {
+    pub(super) variable: String,
+    pub(super) value: String,
+}
+
+/// An answer, as it came.
+pub(super) struct Answer {
+    pub(super) body: Vec<u8>,
+    /// The body without secrets, for the record.
+    pub(super) raw: Vec<u8>,
+}
+
+impl Answer {
+    /// Understands the reply, or says what is wrong with it.
+    pub(super) fn read(
+        self,
+        format: Format,
+        asked: &Request,
+        endpoint: &Endpoint,
+    ) -> Result<Reply, ModelError> {
+        worker::on_body(self.body.len(), || self.understood(format, asked, endpoint))
+    }
+
+    fn understood(
+        self,
+        format: Format,
+        asked: &Request,
+        endpoint: &Endpoint,
+    ) -> Result<Reply, ModelError> {
+        let malformed = |detail: String| ModelError::Malformed { detail };
+        let Ok(body) = serde_json::from_slice::<Value>(&self.body) else {
+            let said = endpoint.shown(&String::from_utf8_lossy(&self.body));
+            return Err(malformed(format!("not JSON: {said}")));
+        };
+        let reply = wire::reply(format, &body, asked).map_err(|unread| match unread {
+            Unread::Error(error) => failure::in_success(&error, |text| endpoint.shown(text)),
+            Unread::Odd(why) => malformed(format!("{why}: {}", endpoint.shown(&body.to_string()))),
+        })?;
+        let reply = unambiguous(reply, &self.body).map_err(malformed)?;
+        Ok(Reply {
+            raw: Some(self.raw),
+            ..reply
+        })
+    }
+}
+
+/// The reply, if there is only one way to read it. Calls in a body that repeats a key are malformed, so
+/// that the model is told and can make them again.
+fn unambiguous(mut reply: Reply, body: &[u8]) -> Result<Reply, String> {
+    if !repeats_a_key(body) {
+        return Ok(reply);
+    }
+    if reply.turn.calls.is_empty() {
+        return Err("a key of its JSON is there twice".to_owned());
+    }
+    for call in &mut reply.turn.calls {
+        if let Arguments::Object(arguments) = &call.arguments {
+            call.arguments = turns::repeated(&Value::Object(arguments.clone()).to_string());
+        }
+    }
+    Ok(reply)
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("host", &self.host())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Endpoint {
+    pub(super) fn new(
+        url: Url,
+        key: Option<(KeyHeader, Key)>,
+        timeouts: Timeouts,
+        proxy: Option<reqwest::Proxy>,
+    ) -> Result<Self, OpenError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let mut secrets = Vec::new();
+        if let Some((how, key)) = key {
+            let (name, value) = match how {
+                KeyHeader::Bearer => ("authorization", format!("Bearer {}", key.value)),
+                KeyHeader::Plain => ("x-api-key", key.value.clone()),
+                KeyHeader::Google => ("x-goog-api-key", key.value.clone()),
+            };
+            let Ok(mut value) = HeaderValue::from_str(&value) else {
+                return Err(OpenError::BadKey(key.variable));
+            };
+            value.set_sensitive(true);
+            headers.insert(HeaderName::from_static(name), value);
+            secrets.push((key.variable, key.value));
+        }
+        if let Some(password) = url.password() {
+            secrets.push(("password".to_owned(), password.to_owned()));
+        }
+        Ok(Self {
+            client: client(timeouts, proxy)?,
+            url,
+            headers,
+            redactor: Redactor::new(secrets),
+            timeouts,
+        })
+    }
+
+    /// Adds a header to every question.
+    pub(super) fn with_header(mut self, name: &'static str, value: &'static str) -> Self {
+        let name = HeaderName::from_static(name);
+        self.headers.insert(name, HeaderValue::from_static(value));
+        self
+    }
+
+    /// Asks once.
+    pub(super) async fn post(&self, body: &Value) -> Result<Answer, ModelError> {
+        let started = Instant::now();
+        let exchange = self.exchange(body);
+        let answered = tokio::time::timeout(self.timeouts.total, exchange).await;
+        answered.unwrap_or_else(|_| Err(timed_out(started)))
+    }
+
+    async fn exchange(&self, body: &Value) -> Result<Answer, ModelError> {
+        let started = Instant::now();
+        let request = self
+            .client
+            .post(self.url.clone())
+            .headers(self.headers.clone())
+            .body(body.to_string());
+        let sent = tokio::time::timeout(self.timeouts.first_byte, request.send()).await;
+        let response = match sent {
+            Err(_) => return Err(timed_out(started)),
+            Ok(Err(error)) => return Err(self.broken(&error, started)),
+            Ok(Ok(response)) => response,
+        };
+        let (status, headers) = (response.status(), response.headers().clone());
+        let body = self.read(response, started).await?;
+        if status != StatusCode::OK {
+            return Err(failure::of_status(status, &headers, &body, |said| {
+                self.shown(said)
+            }));
+        }
+        let raw = worker::on_body(body.len(), || self.redactor.bytes(&body).into_owned());
+        Ok(Answer { body, raw })
+    }
+
+    async fn read(
+        &self,
+        mut response: reqwest::Response,
+        started: Instant,
+    ) -> Result<Vec<u8>, ModelError> {
+        let mut body = Bounded::new(MAX_MESSAGE);
+        loop {
+            let part = tokio::time::timeout(self.timeouts.idle, response.chunk()).await;
+            match part {
+                Err(_) => return Err(timed_out(started)),
+                Ok(Err(error)) => return Err(self.broken(&error, started)),
+                Ok(Ok(None)) => break,
+                Ok(Ok(Some(part))) => body.take(&part),
+            }
+            if body.is_over() {
+                let detail = format!("it is larger than {} MiB", MAX_MESSAGE >> 20);
+                return Err(ModelError::Malformed { detail });
+            }
+        }
+        body.end().map_err(|cut| ModelError::Malformed {
+            detail: format!("it has {} bytes", cut.bytes),
+        })
+    }
+
+    fn broken(&self, error: &reqwest::Error, started: Instant) -> ModelError {
+        if error.is_timeout() {
+            return timed_out(started);
+        }
+        let cause = proctor_wire::network::reason(error);
+        let what = if error.is_connect() {
+            "no connection to"
+        } else {
+            "the connection broke off:"
+        };
+        let detail = self.shown(&format!("{what} {}: {cause}", self.host()));
+        ModelError::Unavailable {
+            retry_after: None,
+            detail,
+        }
+    }
+
+    /// What somebody else said, cut, on one line and without the key.
+    pub(super) fn shown(&self, text: &str) -> String {
+        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        self.redactor.head(line.as_bytes(), SHOWN)
+    }
+
+    /// Where it is, without path, name and password: those may be secret.
+    fn host(&self) -> String {
+        let host = self.url.host_str().unwrap_or("nowhere");
+        match self.url.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        }
+    }
+}
+
+fn timed_out(started: Instant) -> ModelError {
+    ModelError::TimedOut {
+        after: started.elapsed(),
+    }
+}
+
+fn client(timeouts: Timeouts, proxy: Option<reqwest::Proxy>) -> Result<Client, OpenError> {
+    // Somebody else may have chosen one already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = Client::builder()
+        .connect_timeout(timeouts.connect)
+        .redirect(reqwest::redirect::Policy::none())
+        .pool_idle_timeout(Duration::from_mins(1))
+        .tcp_nodelay(true)
+        .no_proxy();
+    if let Some(proxy) = proxy {
+        builder = builder.proxy(proxy);
+    }
+    builder
+        .build()
+        .map_err(|error| OpenError::Setup(error.to_string()))
+}

@@ -1,0 +1,407 @@
+//! From a model's name to the model, or to what is missing, before anything is started.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use proctor_core::suite::JudgeModel;
+use proctor_core::suite::agent::{Agent, AgentKind, ModelRef};
+use reqwest::Url;
+
+use super::anthropic::Anthropic;
+use super::gemini::Gemini;
+use super::http::{Endpoint, Key, KeyHeader};
+use super::openai::OpenAi;
+use super::openai_responses::OpenAiResponses;
+use super::wire::Format;
+use super::{Model, Scripted};
+
+const PROVIDERS: [&str; 5] = [
+    "openai",
+    "anthropic",
+    "openai-responses",
+    "gemini",
+    "scripted",
+];
+const OPENAI: &str = "https://api.openai.com/v1";
+const ANTHROPIC: &str = "https://api.anthropic.com/v1";
+const GEMINI: &str = "https://generativelanguage.googleapis.com";
+
+/// What opening a model needs besides its name.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings<'a> {
+    /// Where the model is, if not where it usually is.
+    pub base_url: Option<&'a str>,
+    /// The environment variable that holds the key, if not the usual one.
+    pub api_key_variable: Option<&'a str>,
+    /// The environment.
+    pub env: &'a BTreeMap<String, String>,
+    /// How long is waited.
+    pub timeouts: Timeouts,
+}
+
+impl<'a> Settings<'a> {
+    /// What the environment says, and nothing else.
+    pub fn of(env: &'a BTreeMap<String, String>) -> Self {
+        Self {
+            base_url: None,
+            api_key_variable: None,
+            env,
+            timeouts: Timeouts::default(),
+        }
+    }
+
+    /// A variable that is set to something.
+    fn value(&self, name: &str) -> Option<&'a str> {
+        let value = self.env.get(name).map(|value| value.trim());
+        value.filter(|value| !value.is_empty())
+    }
+}
+
+/// How long is waited for one answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// For a connection.
+    pub connect: Duration,
+    /// For the start of the answer: the model has thought by then.
+    pub first_byte: Duration,
+    /// For the next part of an answer that has begun.
+    pub idle: Duration,
+    /// For all of it.
+    pub total: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            first_byte: Duration::from_mins(10),
+            idle: Duration::from_mins(1),
+            total: Duration::from_mins(15),
+        }
+    }
+}
+
+/// Why a model can't be asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// There is no key.
+    #[error("the model `{model}` needs a key: set {}", .variables.iter().map(|v| format!("`{v}`")).collect::<Vec<_>>().join(" or "))]
+    MissingKey {
+        /// The model.
+        model: String,
+        /// The variables that may hold it.
+        variables: Vec<String>,
+    },
+    /// The key can't be sent.
+    #[error("what `{0}` holds can't be a key: it has characters that no header can have")]
+    BadKey(String),
+    /// The address is none.
+    #[error("`{0}` is not an HTTP address of a model")]
+    BadUrl(String),
+    /// It does not say whose model it is.
+    #[error("`{0}` does not say whose model it is; write `provider:{0}`")]
+    NoProvider(String),
+    /// Nobody is known by that name.
+    #[error(
+        "unknown provider `{0}`; use `openai`, `openai-responses`, `anthropic`, `gemini` or `scripted`"
+    )]
+    UnknownProvider(String),
+    /// A variable that must say something says nothing.
+    #[error("the judge's {what} is missing: {}", match .variable { Some(name) => format!("set `{name}`"), None => "name a variable for it in `llmJudge.env`".to_owned() })]
+    MissingVariable {
+        /// What it should say.
+        what: &'static str,
+        /// Its name, if it has one.
+        variable: Option<String>,
+    },
+    /// The agent is a program, and the program knows its model.
+    #[error("the agent `{0}` is not a model in Proctor's own loop")]
+    NotAModel(String),
+    /// TLS or the like could not be set up.
+    #[error("HTTP can't be used: {0}")]
+    Setup(String),
+    /// The script can't be used.
+    #[error("{0}")]
+    Script(String),
+}
+
+impl Model {
+    /// Opens a model. Nobody is asked yet, but everything that can be known to be missing is said.
+    pub fn open(reference: &ModelRef, settings: &Settings<'_>) -> Result<Self, OpenError> {
+        let id = reference.id.as_str();
+        match reference.provider {
+            Some("openai") => {
+                let found = usual(id, settings, &OPENAI_VARIABLES)?;
+                openai(id, found, settings)
+            }
+            Some("anthropic") => {
+                let found = usual(id, settings, &ANTHROPIC_VARIABLES)?;
+                anthropic(id, found, settings)
+            }
+            Some("scripted") => scripted(reference),
+            Some("openai-responses") => {
+                let found = usual(id, settings, &OPENAI_VARIABLES)?;
+                openai_responses(id, found, settings)
+            }
+            Some("gemini") => {
+                let found = usual(id, settings, &GEMINI_VARIABLES)?;
+                gemini(id, found, settings)
+            }
+            Some(other) => Err(OpenError::UnknownProvider(other.to_owned())),
+            None => Err(OpenError::NoProvider(id.to_owned())),
+        }
+    }
+
+    /// Opens the model of an agent in Proctor's own loop. The agent says where it is and which
+    /// variable holds the key; `settings` says the rest.
+    pub fn open_agent(agent: &Agent, settings: &Settings<'_>) -> Result<Self, OpenError> {
+        // A program asks its model with words and tools of its own.
+        let (
+            Some(model),
+            AgentKind::Builtin {
+                base_url,
+                api_key_variable,
+                ..
+            },
+        ) = (agent.model_in_loop(), &agent.kind)
+        else {
+            return Err(OpenError::NotAModel(agent.name.clone()));
+        };
+        let settings = Settings {
+            base_url: base_url.as_deref().or(settings.base_url),
+            api_key_variable: api_key_variable.as_deref().or(settings.api_key_variable),
+            ..*settings
+        };
+        Self::open(model, &settings)
+    }
+
+    /// Opens the judge's model: an agent's, or the one that variables of the environment name.
+    pub fn open_judge(judge: &JudgeModel, settings: &Settings<'_>) -> Result<Self, OpenError> {
+        let (provider, base_url, api_key, model) = match judge {
+            JudgeModel::Agent(agent) => return Self::open_agent(agent, settings),
+            JudgeModel::Environment {
+                provider,
+                base_url,
+                api_key,
+                model,
+            } => (provider, base_url, api_key, model),
+        };
+        let value = |name: &Option<String>| settings.value(name.as_deref()?);
+        let Some(id) = value(model) else {
+            return Err(OpenError::MissingVariable {
+                what: "model",
+                variable: model.clone(),
+            });
+        };
+        let provider = value(provider).unwrap_or("openai").to_lowercase();
+        let known = PROVIDERS.into_iter().find(|known| *known == provider);
+        let reference = ModelRef {
+            provider: Some(known.ok_or(OpenError::UnknownProvider(provider))?),
+            id: id.to_owned(),
+            script: None,
+        };
+        let base_url = value(base_url).or(settings.base_url);
+        // With an address of its own, a judge may do without the key that it names.
+        let names_key = base_url.is_none() || value(api_key).is_some();
+        let settings = Settings {
+            base_url,
+            api_key_variable: api_key.as_deref().filter(|_| names_key),
+            ..*settings
+        };
+        Self::open(&reference, &settings)
+    }
+}
+
+/// A script that came with the reference, or one that is named by its path alone.
+fn scripted(reference: &ModelRef) -> Result<Model, OpenError> {
+    let model = match &reference.script {
+        Some(script) => Ok(Scripted::new(&reference.id, script.clone())),
+        None => Scripted::open(Path::new(&reference.id)),
+    };
+    model.map(Model::Scripted).map_err(|problems| {
+        let first = problems.into_iter().next();
+        let reason = first.map_or_else(String::new, |problem| format!(": {}", problem.message));
+        OpenError::Script(format!(
+            "the script `{}` can't be used{reason}",
+            reference.id
+        ))
+    })
+}
+
+/// A variable for the address, and one for the key that goes with it.
+type Variables = [(&'static str, &'static str)];
+
+const OPENAI_VARIABLES: [(&str, &str); 2] = [
+    ("OPENAI_BASE_URL", "OPENAI_API_KEY"),
+    ("MODEL_BASE_URL", "MODEL_KEY"),
+];
+const ANTHROPIC_VARIABLES: [(&str, &str); 1] = [("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY")];
+const GEMINI_VARIABLES: [(&str, &str); 2] = [
+    ("GOOGLE_GEMINI_BASE_URL", "GEMINI_API_KEY"),
+    ("GEMINI_BASE_URL", "GOOGLE_API_KEY"),
+];
+
+/// The address and the key of whoever speaks a format, as the environment and `settings` say.
+pub(super) fn address_and_key(
+    format: Format,
+    model: &str,
+    settings: &Settings<'_>,
+) -> Result<(String, Option<String>), OpenError> {
+    let (variables, original) = variables_of(format);
+    let found = usual(model, settings, variables)?;
+    let base = found.base_url.unwrap_or(original).to_owned();
+    Ok((base, found.key.map(|key| key.value)))
+}
+
+/// The variable that the key of whoever speaks a format comes from; `None` if a server of one's own
+/// needs none.
+pub fn key_variable(
+    format: Format,
+    model: &str,
+    settings: &Settings<'_>,
+) -> Result<Option<String>, OpenError> {
+    let found = usual(model, settings, variables_of(format).0)?;
+    Ok(found.key.map(|key| key.variable))
+}
+
+fn variables_of(format: Format) -> (&'static Variables, &'static str) {
+    match format {
+        Format::Chat | Format::Responses => (&OPENAI_VARIABLES, OPENAI),
+        Format::Messages => (&ANTHROPIC_VARIABLES, ANTHROPIC),
+        Format::Gemini => (&GEMINI_VARIABLES, GEMINI),
+    }
+}
+
+struct Found<'a> {
+    base_url: Option<&'a str>,
+    key: Option<Key>,
+}
+
+/// The address and the key. A server of one's own may need no key; the provider's always does.
+fn usual<'a>(
+    id: &str,
+    settings: &Settings<'a>,
+    variables: &Variables,
+) -> Result<Found<'a>, OpenError> {
+    let mut pairs: Vec<_> = variables.to_vec();
+    let set = pairs
+        .iter()
+        .position(|(url, _)| settings.value(url).is_some());
+    let base_url = settings.base_url.or_else(|| settings.value(pairs[set?].0));
+    if settings.base_url.is_none()
+        && let Some(set) = set
+    {
+        // The key that goes with the address comes first.
+        pairs.swap(0, set);
+    }
+    let names: Vec<&str> = match settings.api_key_variable {
+        Some(name) => vec![name],
+        None => pairs.iter().map(|(_, key)| *key).collect(),
+    };
+    let key = names.iter().find_map(|name| {
+        Some(Key {
+            variable: (*name).to_owned(),
+            value: settings.value(name)?.to_owned(),
+        })
+    });
+    let may_go_without = base_url.is_some() && settings.api_key_variable.is_none();
+    if key.is_none() && !may_go_without {
+        return Err(OpenError::MissingKey {
+            model: id.to_owned(),
+            variables: names.into_iter().map(str::to_owned).collect(),
+        });
+    }
+    Ok(Found { base_url, key })
+}
+
+fn openai(id: &str, found: Found<'_>, settings: &Settings<'_>) -> Result<Model, OpenError> {
+    let url = address(found.base_url.unwrap_or(OPENAI), &["chat", "completions"])?;
+    let is_original = url
+        .host_str()
+        .is_some_and(|host| host.ends_with("openai.com"));
+    let key = found.key.map(|key| (KeyHeader::Bearer, key));
+    let endpoint = Endpoint::new(url, key, settings.timeouts, proxy(settings)?)?;
+    Ok(Model::OpenAi(Box::new(OpenAi::new(
+        id,
+        endpoint,
+        is_original,
+    ))))
+}
+
+fn openai_responses(
+    id: &str,
+    found: Found<'_>,
+    settings: &Settings<'_>,
+) -> Result<Model, OpenError> {
+    let url = address(found.base_url.unwrap_or(OPENAI), &["responses"])?;
+    let key = found.key.map(|key| (KeyHeader::Bearer, key));
+    let endpoint = Endpoint::new(url, key, settings.timeouts, proxy(settings)?)?;
+    Ok(Model::OpenAiResponses(Box::new(OpenAiResponses::new(
+        id, endpoint,
+    ))))
+}
+
+fn gemini(id: &str, found: Found<'_>, settings: &Settings<'_>) -> Result<Model, OpenError> {
+    let base = found.base_url.unwrap_or(GEMINI).trim_end_matches('/');
+    let verb = format!("{}:generateContent", id.trim_start_matches("models/"));
+    // The usual form of this address has no version in it.
+    let has_version = ["/v1", "/v1beta", "/v1alpha"]
+        .iter()
+        .any(|version| base.ends_with(version));
+    let path = ["v1beta", "models", verb.as_str()];
+    let url = address(base, &path[usize::from(has_version)..])?;
+    let key = found.key.map(|key| (KeyHeader::Google, key));
+    let endpoint = Endpoint::new(url, key, settings.timeouts, proxy(settings)?)?;
+    Ok(Model::Gemini(Box::new(Gemini::new(id, endpoint))))
+}
+
+fn anthropic(id: &str, found: Found<'_>, settings: &Settings<'_>) -> Result<Model, OpenError> {
+    let base = found.base_url.unwrap_or(ANTHROPIC).trim_end_matches('/');
+    // The usual form of this address has no version in it.
+    let path: &[&str] = if base.ends_with("/v1") {
+        &["messages"]
+    } else {
+        &["v1", "messages"]
+    };
+    let url = address(base, path)?;
+    let key = found.key.map(|key| (KeyHeader::Plain, key));
+    let endpoint = Endpoint::new(url, key, settings.timeouts, proxy(settings)?)?;
+    Ok(Model::Anthropic(Box::new(Anthropic::new(id, endpoint))))
+}
+
+/// The address of an API below a base, which may name it already. A query stays.
+fn address(base: &str, path: &[&str]) -> Result<Url, OpenError> {
+    let bad = || OpenError::BadUrl(without_secrets(base));
+    let mut url = Url::parse(base).map_err(|_| bad())?;
+    if !["http", "https"].contains(&url.scheme()) || url.host_str().is_none() {
+        return Err(bad());
+    }
+    let wanted = format!("/{}", path.join("/"));
+    if !url.path().trim_end_matches('/').ends_with(&wanted) {
+        let mut segments = url.path_segments_mut().map_err(|()| bad())?;
+        segments.pop_if_empty().extend(path);
+    }
+    Ok(url)
+}
+
+/// An address as it can be shown: a name and password, and the query, may be secret.
+fn without_secrets(address: &str) -> String {
+    let address = address.split(['?', '#']).next().unwrap_or_default();
+    match (address.split_once("://"), address.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}"),
+        _ => address.to_owned(),
+    }
+}
+
+/// The proxy that the environment asks for. What is not encrypted is on this machine or near it.
+fn proxy(settings: &Settings<'_>) -> Result<Option<reqwest::Proxy>, OpenError> {
+    let first = |names: &[&str]| names.iter().find_map(|name| settings.value(name));
+    let Some(address) = first(&["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]) else {
+        return Ok(None);
+    };
+    let except = first(&["no_proxy", "NO_PROXY"]).unwrap_or_default();
+    let bad = |_| OpenError::BadUrl(without_secrets(address));
+    let proxy = reqwest::Proxy::https(address).map_err(bad)?;
+    Ok(Some(proxy.no_proxy(reqwest::NoProxy::from_string(except))))
+}

@@ -1,0 +1,131 @@
+//! Replies of an earlier run, as one trial hears them again.
+//!
+//! Its main type is [`Replay`].
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use proctor_core::event::{Purpose, What};
+use proctor_core::model::{Reply, Request};
+use proctor_core::record::RecordError;
+use proctor_core::replay::{Cassette, Drift, Missing, Surroundings, Take, Tape};
+
+use super::ModelError;
+use proctor_wire::recorder::Recorder;
+
+/// The replies that a trial hears instead of asking models. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Replay {
+    /// Nothing, if the trial was never recorded.
+    tape: Arc<Mutex<Option<Tape>>>,
+    /// Whether a question that has changed is an error.
+    strict: bool,
+    /// Where the rest of the trial's record is.
+    recorded: Option<Recorded>,
+}
+
+/// A trial of a run that is replayed.
+#[derive(Debug, Clone)]
+struct Recorded {
+    cassette: Arc<Cassette>,
+    case: String,
+    agent: String,
+    repeat: u32,
+}
+
+impl Replay {
+    /// Hears a tape; without one, every question is missing.
+    pub fn new(tape: Option<Tape>, strict: bool) -> Self {
+        Self {
+            tape: Arc::new(Mutex::new(tape)),
+            strict,
+            recorded: None,
+        }
+    }
+
+    /// Hears a trial of a run.
+    pub fn of(
+        cassette: &Arc<Cassette>,
+        (case, agent, repeat): (&str, &str, u32),
+        strict: bool,
+    ) -> Result<Self, RecordError> {
+        let mut replay = Self::new(cassette.tape(case, agent, repeat)?, strict);
+        replay.recorded = Some(Recorded {
+            cassette: cassette.clone(),
+            case: case.to_owned(),
+            agent: agent.to_owned(),
+            repeat,
+        });
+        Ok(replay)
+    }
+
+    /// Whether a question that has changed is an error.
+    pub fn is_strict(&self) -> bool {
+        self.strict
+    }
+
+    /// Notes how what an external agent was told differs from what it was told then.
+    pub fn drift(&self, recorder: &Recorder) -> Result<Drift, RecordError> {
+        let (Some(of), Some((events, blobs))) = (&self.recorded, recorder.written()?) else {
+            return Ok(Drift::default());
+        };
+        let then = of.cassette.surroundings(&of.case, &of.agent, of.repeat)?;
+        let Some(then) = then else {
+            return Ok(Drift::default());
+        };
+        let now = Surroundings::of(events, &blobs)?;
+        let drift = then.drift(&now);
+        // A result is seen by the questions that follow it; the last always does.
+        let differing = match (drift.of_task.is_empty(), drift.of_results.is_empty()) {
+            (false, _) => &now.asks[..],
+            (true, false) => &now.asks[now.asks.len().saturating_sub(1)..],
+            (true, true) => &[],
+        };
+        for ask in differing {
+            recorder.record(What::Replayed {
+                ask: *ask,
+                drifted: true,
+            });
+        }
+        Ok(drift)
+    }
+
+    /// What was replied to a question, which has its number in the record already.
+    pub(crate) fn next(
+        &self,
+        ask: u64,
+        purpose: Purpose,
+        request: &Request,
+        digest: &str,
+        recorder: &Recorder,
+    ) -> Result<Take, ModelError> {
+        let found = match self
+            .tape
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_mut()
+        {
+            Some(tape) => tape.next(purpose, request, digest),
+            None => Err(Missing::Trial),
+        };
+        let (take, drifted) = found.map_err(|missing| ModelError::Replay {
+            detail: missing.to_string(),
+        })?;
+        recorder.record(What::Replayed { ask, drifted });
+        if drifted && self.strict {
+            return Err(ModelError::Replay {
+                detail: "the question is not the one that was recorded".to_owned(),
+            });
+        }
+        Ok(take)
+    }
+}
+
+/// A reply that was recorded, as if it came now.
+pub(crate) fn reply(take: Take) -> Reply {
+    Reply {
+        turn: take.turn,
+        stop: take.stop,
+        usage: take.usage,
+        raw: take.raw,
+    }
+}

@@ -1,0 +1,66 @@
+//! Names of arguments that a provider does not take.
+//!
+//! Its main type is [`Renamed`]: what a model is told instead is mapped back in what it says.
+
+use serde_json::{Map, Value};
+
+/// Arguments whose names a provider does not take, and the names that it is told instead.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Renamed(Vec<(String, String)>);
+
+impl Renamed {
+    /// Renames the arguments of a fitted schema where that is needed.
+    pub(crate) fn in_schema(schema: &mut Value) -> Self {
+        let names = schema["properties"].as_object();
+        let names: Vec<String> = names.into_iter().flat_map(Map::keys).cloned().collect();
+        let mut renamed = Self::default();
+        for name in names.iter().filter(|name| !is_argument_name(name)) {
+            let mut number = 1;
+            let mut told = "argument_1".to_owned();
+            while names.contains(&told) || renamed.original(&told).is_some() {
+                number += 1;
+                told = format!("argument_{number}");
+            }
+            if let Some(properties) = schema["properties"].as_object_mut()
+                && let Some(mut property) = properties.remove(name)
+            {
+                let note = format!("The argument `{name}`.");
+                if let Value::Object(property) = &mut property {
+                    let said = property.get("description").and_then(Value::as_str);
+                    let said = said.map_or(note.clone(), |said| format!("{note} {said}"));
+                    property.insert("description".to_owned(), said.into());
+                }
+                properties.insert(told.clone(), property);
+            }
+            let required = schema.get_mut("required").and_then(Value::as_array_mut);
+            for one in required
+                .into_iter()
+                .flatten()
+                .filter(|one| one.as_str() == Some(name))
+            {
+                *one = told.clone().into();
+            }
+            renamed.0.push((told, name.clone()));
+        }
+        renamed
+    }
+
+    /// The arguments as the server knows them.
+    pub(crate) fn back(&self, arguments: Map<String, Value>) -> Map<String, Value> {
+        let back = arguments.into_iter().map(|(name, value)| {
+            let original = self.original(&name).map(str::to_owned);
+            (original.unwrap_or(name), value)
+        });
+        back.collect()
+    }
+
+    fn original(&self, told: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(known, _)| known == told);
+        found.map(|(_, original)| original.as_str())
+    }
+}
+
+fn is_argument_name(name: &str) -> bool {
+    let is_legal = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    (1..=64).contains(&name.len()) && name.chars().all(is_legal)
+}

@@ -1,0 +1,132 @@
+//! What is answered without the script: refusals, the list of models, counts of tokens.
+
+use std::path::Path;
+
+use http::StatusCode;
+use proctor_core::model::Usage;
+use proctor_core::script::input_tokens;
+use serde_json::{Value, json};
+
+use super::{MODEL, Said, Served};
+use crate::wire::{self, ErrorKind, Format, error_body};
+use proctor_wire::web::{Response, whole};
+
+/// What goes back, if anything ever does, and what is told of it.
+pub(super) type Answered = (Option<Response>, Served);
+
+/// What is told of a question of which nothing is known yet.
+pub(super) fn served(format: Format) -> Served {
+    Served {
+        format: Some(format),
+        path: String::new(),
+        results: 0,
+        is_side_call: false,
+        said: Said::About("nothing"),
+        usage: Usage::default(),
+        exchange: None,
+    }
+}
+
+/// Says that a request makes no sense.
+pub(super) fn refuse(served: Served, why: String) -> Answered {
+    refuse_as(served, ErrorKind::Invalid, why)
+}
+
+/// Says that nobody knows the path.
+pub(super) fn unknown(format: Format, why: String) -> Answered {
+    refuse_as(served(format), ErrorKind::NotFound, why)
+}
+
+fn refuse_as(mut served: Served, kind: ErrorKind, why: String) -> Answered {
+    let format = served.format.unwrap_or(Format::Chat);
+    let response = refusal(format, kind, &why);
+    served.said = Said::Nothing(why);
+    (Some(response), served)
+}
+
+/// A refusal in the provider's shape.
+pub(crate) fn refusal(format: Format, kind: ErrorKind, why: &str) -> Response {
+    let status = StatusCode::from_u16(kind.status()).unwrap_or(StatusCode::BAD_REQUEST);
+    let body = error_body(format, kind, why).to_string();
+    whole(status, "application/json", body)
+}
+
+/// How many tokens a question would take.
+pub(super) fn count(format: Format, body: &Value) -> Answered {
+    // Gemini may wrap the question.
+    let body = body.get("generateContentRequest").unwrap_or(body);
+    let question = match wire::question(format, body) {
+        Ok(question) => question,
+        Err(why) => return refuse(served(format), why.to_string()),
+    };
+    let tokens = input_tokens(&question.request);
+    let body = match format {
+        Format::Gemini => json!({"totalTokens": tokens}),
+        _ => json!({"input_tokens": tokens}),
+    };
+    about("token count", format, &body)
+}
+
+/// The one model there is.
+pub(super) fn models(format: Format) -> Answered {
+    let one = described(format, MODEL);
+    let body = match format {
+        Format::Gemini => json!({"models": [one]}),
+        // Codex looks for a list of its own.
+        _ => json!({
+            "object": "list",
+            "data": [one],
+            "models": [],
+            "first_id": MODEL,
+            "last_id": MODEL,
+            "has_more": false,
+        }),
+    };
+    about("list of models", format, &body)
+}
+
+/// Any model is there.
+pub(super) fn model(format: Format, id: &str) -> Answered {
+    about("model", format, &described(format, id))
+}
+
+/// Somebody is there.
+pub(super) fn greet(script: &Path) -> Answered {
+    let text = format!("proctor model serve: {}\n", script.display());
+    let served = Served {
+        format: None,
+        said: Said::About("greeting"),
+        ..served(Format::Chat)
+    };
+    (Some(whole(StatusCode::OK, "text/plain", text)), served)
+}
+
+fn about(what: &'static str, format: Format, body: &Value) -> Answered {
+    let served = Served {
+        said: Said::About(what),
+        ..served(format)
+    };
+    let response = whole(StatusCode::OK, "application/json", body.to_string());
+    (Some(response), served)
+}
+
+fn described(format: Format, id: &str) -> Value {
+    match format {
+        Format::Gemini => json!({
+            "name": format!("models/{id}"),
+            "displayName": id,
+            "inputTokenLimit": 1_000_000,
+            "outputTokenLimit": 100_000,
+            "supportedGenerationMethods": ["generateContent", "countTokens"],
+        }),
+        _ => json!({
+            "id": id,
+            "object": "model",
+            "type": "model",
+            "display_name": id,
+            "created": 1_763_000_000,
+            "created_at": "2025-11-13T00:00:00Z",
+            "owned_by": "proctor",
+        }),
+    }
+}

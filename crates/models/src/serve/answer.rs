@@ -1,0 +1,177 @@
+//! From a question to what goes back over the wire.
+//!
+//! Its main type is [`Answering`].
+
+use std::convert::Infallible;
+
+use http::StatusCode;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http_body_util::{BodyExt, Full};
+use jiff::Timestamp;
+use proctor_core::model::{Message, Reply, Stop, Turn, Usage};
+use proctor_core::script::{Fault, Names, Script, input_tokens};
+use serde_json::Value;
+
+use super::about::{Answered, refuse, served};
+use super::fault::{fail, fault_text};
+use super::heard::heard;
+use super::route::{Ask, Streamed};
+use super::sample::sample;
+use super::{Exchange, MODEL, Said, Served};
+use crate::wire::{self, Envelope, Question, is_side_call};
+use proctor_wire::web::{Response, whole};
+
+/// What a side call gets that has nothing to do with the script.
+const HARMLESS: &str = "scripted";
+
+/// One answer in the making.
+pub(super) struct Answering<'a> {
+    pub(super) script: &'a Script,
+    /// A name for the reply.
+    pub(super) id: String,
+}
+
+impl Answering<'_> {
+    /// Lets the script answer.
+    pub(super) async fn ask(&self, ask: &Ask, body: &Value) -> Answered {
+        let mut question = match wire::question(ask.format, body) {
+            Ok(question) => question,
+            Err(why) => return refuse(served(ask.format), why.to_string()),
+        };
+        question.stream |= ask.stream.is_some();
+        if let Some(model) = &ask.model {
+            question.model.clone_from(model);
+        }
+        let mut told = Served {
+            results: results(&question),
+            is_side_call: is_side_call(&question.request),
+            ..served(ask.format)
+        };
+        let mut exchange = Box::new(Exchange {
+            request: question.request.clone(),
+            reply: None,
+        });
+        let replied = self.reply(&question).await;
+        exchange.reply = replied.as_ref().ok().cloned();
+        told.exchange = Some(exchange);
+        let answer = match replied {
+            Ok(reply) => {
+                told.said = said(&reply);
+                told.usage = reply.usage;
+                Some(self.render(ask, &question, &reply))
+            }
+            Err(Failed::Fault(fault)) => {
+                told.said = Said::Fault(fault_text(&fault));
+                fail(ask.format, fault)
+            }
+            Err(Failed::Script(why)) => return refuse(told, why),
+        };
+        (answer, told)
+    }
+
+    /// What the script says, or something harmless where it was not asked.
+    async fn reply(&self, question: &Question) -> Result<Reply, Failed> {
+        let request = heard(&question.request);
+        let is_side_call = is_side_call(&request);
+        let scripted = match self.script.reply_among(&request, Names::OfAgent) {
+            Ok(scripted) => scripted,
+            Err(_) if is_side_call => return Ok(harmless(question)),
+            Err(error) => {
+                let path = self.script.path().display();
+                return Err(Failed::Script(format!(
+                    "the script has no answer: {path}: {error}"
+                )));
+            }
+        };
+        if !scripted.delay.is_zero() {
+            tokio::time::sleep(scripted.delay).await;
+        }
+        let reply = scripted.answer.map_err(Failed::Fault)?;
+        // A title has no tools, and can't be a call; nor can what has to be JSON be any text.
+        let is_json = || serde_json::from_str::<Value>(&reply.turn.text).is_ok();
+        let fits = reply.turn.calls.is_empty() && (question.wants_json.is_none() || is_json());
+        Ok(if is_side_call && !fits {
+            harmless(question)
+        } else {
+            reply
+        })
+    }
+
+    fn render(&self, ask: &Ask, question: &Question, reply: &Reply) -> Response {
+        let envelope = Envelope {
+            id: &self.id,
+            model: if question.model.is_empty() {
+                MODEL
+            } else {
+                &question.model
+            },
+            created: Timestamp::now().as_second(),
+            question,
+        };
+        if !question.stream {
+            let body = wire::render(ask.format, reply, &envelope).to_string();
+            return whole(StatusCode::OK, "application/json", body);
+        }
+        let events = wire::render_stream(ask.format, reply, &envelope);
+        if ask.stream == Some(Streamed::List) {
+            let data = |event: &String| event.trim().trim_start_matches("data: ").to_owned();
+            let list: Vec<String> = events.iter().map(data).collect();
+            let list = format!("[{}]", list.join(",\r\n"));
+            return whole(StatusCode::OK, "application/json", list);
+        }
+        stream(&events)
+    }
+}
+
+/// Why there is no reply.
+enum Failed {
+    Fault(Fault),
+    Script(String),
+}
+
+fn results(question: &Question) -> usize {
+    let count = |message: &Message| match message {
+        Message::Results(results) => results.len(),
+        _ => 0,
+    };
+    question.request.messages.iter().map(count).sum()
+}
+
+fn said(reply: &Reply) -> Said {
+    if reply.turn.calls.is_empty() {
+        return Said::Text(reply.turn.text.clone());
+    }
+    let names = reply.turn.calls.iter().map(|call| call.name.clone());
+    Said::Calls(names.collect())
+}
+
+/// A reply that does no harm.
+fn harmless(question: &Question) -> Reply {
+    let text = match &question.wants_json {
+        Some(schema) => sample(schema).to_string(),
+        None => HARMLESS.to_owned(),
+    };
+    Reply {
+        usage: Usage {
+            input: Some(input_tokens(&question.request)),
+            output: Some((text.len() as u64).div_ceil(4)),
+            ..Usage::default()
+        },
+        turn: Turn {
+            text,
+            ..Turn::default()
+        },
+        stop: Stop::Done,
+        raw: None,
+    }
+}
+
+/// Events, one after the other.
+fn stream(events: &[String]) -> Response {
+    let text: String = events.concat();
+    let body = Full::new(text.into()).map_err(|never: Infallible| match never {});
+    let mut response = http::Response::new(body.boxed_unsync());
+    let kind = HeaderValue::from_static("text/event-stream; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}

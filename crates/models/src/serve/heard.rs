@@ -1,0 +1,177 @@
+//! What a script hears of a question: what the user and the tools said, without what agents put
+//! around it. One script then does for all of them.
+
+use proctor_core::model::{Message, Request};
+
+use crate::wire::says_error;
+
+/// What agents put before or behind what somebody said.
+const PUT_IN: [&str; 8] = [
+    "current_datetime",
+    "environment_context",
+    "reminder",
+    "session_context",
+    "system-reminder",
+    "total_tokens",
+    "turn-context",
+    "user_instructions",
+];
+
+/// The question without what agents put in by themselves. Texts beside the user's that are nothing but
+/// an element are theirs too, whatever it is called.
+pub(super) fn heard(request: &Request) -> Request {
+    let mut heard = request.clone();
+    for message in &mut heard.messages {
+        match message {
+            Message::User(text) => *text = stripped(text).to_owned(),
+            Message::Results(results) => {
+                for result in results {
+                    result.text = unwrapped(&result.text).to_owned();
+                    result.is_error |= says_error(&result.text);
+                }
+            }
+            Message::Media(_) | Message::Assistant(_) => {}
+        }
+    }
+    let is_said = |message: &Message| !matches!(message, Message::User(text) if is_element(text));
+    let is_user = |message: &&Message| matches!(message, Message::User(_));
+    if heard.messages.iter().filter(is_user).any(is_said) {
+        heard.messages.retain(is_said);
+    }
+    heard
+}
+
+/// A text without elements that agents put before or behind it, unless it is nothing else.
+fn stripped(text: &str) -> &str {
+    let mut left = text;
+    loop {
+        let before = left;
+        let trimmed = left.trim_start();
+        if let Some((tag, _, rest)) = element(trimmed)
+            && PUT_IN.contains(&tag)
+            && !rest.trim().is_empty()
+        {
+            left = rest.trim_start();
+        }
+        let trimmed = left.trim_end();
+        let open = PUT_IN.iter().find_map(|tag| {
+            trimmed
+                .strip_suffix(&format!("</{tag}>"))?
+                .rfind(&format!("<{tag}>"))
+        });
+        if let Some(open) = open.filter(|open| !left[..*open].trim().is_empty()) {
+            left = left[..open].trim_end();
+        }
+        if left.len() == before.len() {
+            return left;
+        }
+    }
+}
+
+/// Whether a text is one element and nothing else.
+fn is_element(text: &str) -> bool {
+    element(text.trim()).is_some_and(|(_, _, rest)| rest.trim().is_empty())
+}
+
+/// `<tag>inside</tag>rest`, taken apart.
+fn element(text: &str) -> Option<(&str, &str, &str)> {
+    let (open, after) = text.strip_prefix('<')?.split_once('>')?;
+    let tag = open.split_whitespace().next()?;
+    let is_name = tag
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
+    if !is_name || open.ends_with('/') {
+        return None;
+    }
+    let (inside, rest) = after.split_once(&format!("</{tag}>"))?;
+    Some((tag, inside, rest))
+}
+
+/// What a tool gave, without what an agent says around it.
+fn unwrapped(text: &str) -> &str {
+    let mut text = text;
+    // Codex says how long it took.
+    if text.starts_with("Wall time: ")
+        && let Some((_, output)) = text.split_once("\nOutput:\n")
+    {
+        text = output;
+    }
+    // Gemini CLI says that it is not to be trusted.
+    if let Some(("untrusted_context", inside, rest)) = element(text.trim())
+        && rest.trim().is_empty()
+    {
+        text = inside.trim_matches('\n');
+    }
+    stripped(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(texts: &[&str]) -> Vec<String> {
+        let user = |text: &&str| Message::User((*text).to_owned());
+        let request = Request {
+            messages: texts.iter().map(user).collect(),
+            ..Request::default()
+        };
+        let text = |message| match message {
+            Message::User(text) => text,
+            other => panic!("{other:?}"),
+        };
+        heard(&request).messages.into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn what_an_agent_puts_in_is_not_heard() {
+        let reminder = "<system-reminder>\nbe nice\n</system-reminder>\n";
+        let context = "<environment_context>\n  <cwd>/</cwd>\n</environment_context>";
+        let time = "<current_datetime>2026-11-15</current_datetime>\n\nhello";
+        let turn = "hello\n<turn-context>\n<a>b</a>\n</turn-context>";
+        let both = format!("{reminder}{turn}\n{reminder}");
+        assert_eq!(said(&[reminder, "hello", reminder]), ["hello"]);
+        assert_eq!(said(&[context, "hello"]), ["hello"]);
+        assert_eq!(said(&["<anything>x</anything>", "hello"]), ["hello"]);
+        for text in [time, turn, &both] {
+            assert_eq!(said(&[text]), ["hello"]);
+        }
+    }
+
+    #[test]
+    fn what_a_user_writes_is_heard() {
+        // The user may write XML too.
+        assert_eq!(said(&["<a>b</a>"]), ["<a>b</a>"]);
+        for plain in [
+            "a < b > c",
+            "<a>b</a> and more",
+            "<b>x</b> and <b>y</b>",
+            "<br/>",
+            "<>",
+            "<a b",
+            "",
+            "  indented\n",
+        ] {
+            assert_eq!(said(&[plain, "x"]), [plain, "x"]);
+        }
+    }
+
+    #[test]
+    fn what_an_agent_wraps_a_result_in_is_not_heard() {
+        for (text, expected) in [
+            ("plain", "plain"),
+            ("Wall time: 0.1 seconds\nOutput:\n{\"a\": 1}", "{\"a\": 1}"),
+            ("<untrusted_context>\nhi\n</untrusted_context>", "hi"),
+            (
+                "hi\n<system-reminder><total_tokens>9</total_tokens></system-reminder>",
+                "hi",
+            ),
+            (
+                "<system-reminder>all</system-reminder>",
+                "<system-reminder>all</system-reminder>",
+            ),
+            ("Wall time: none", "Wall time: none"),
+        ] {
+            assert_eq!(unwrapped(text), expected);
+        }
+    }
+}

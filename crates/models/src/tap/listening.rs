@@ -1,0 +1,167 @@
+//! A reply on its way to an agent: what it says is understood and kept when it has passed.
+//!
+//! Its main type is [`Listening`].
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use proctor_core::record::MAX_FRAME;
+use serde_json::Value;
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::Pending;
+use crate::wire::{self, Gathered, Unread};
+use proctor_wire::proxy::causes;
+use proctor_wire::transport::frames::Bounded;
+use proctor_wire::web::Broken;
+use proctor_wire::worker;
+
+/// A body that passes byte for byte.
+pub(super) struct Listening {
+    inner: Incoming,
+    /// Nothing, once it has ended.
+    heard: Option<Heard>,
+    /// Ends what has become silent.
+    silence: Pin<Box<Sleep>>,
+}
+
+struct Heard {
+    asked: Pending,
+    raw: Bounded,
+    /// What a stream has come to, if it is one.
+    gathered: Option<Gathered>,
+}
+
+impl Listening {
+    pub(super) fn new(inner: Incoming, asked: Pending, is_stream: bool) -> Self {
+        let gathered = is_stream.then(|| Gathered::new(asked.format));
+        let silence = Box::pin(sleep(asked.inside.silence));
+        let heard = Heard {
+            asked,
+            raw: Bounded::new(MAX_FRAME),
+            gathered,
+        };
+        let mut listening = Self {
+            inner,
+            heard: Some(heard),
+            silence,
+        };
+        // Nobody asks a body that is empty.
+        if listening.inner.is_end_stream() {
+            listening.end();
+        }
+        listening
+    }
+
+    fn end(&mut self) {
+        if let Some(heard) = self.heard.take() {
+            heard.end();
+        }
+    }
+
+    /// Waits for more, but not for ever.
+    fn wait(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        if self.silence.as_mut().poll(cx).is_pending() {
+            return Poll::Pending;
+        }
+        let why = match self.heard.take() {
+            Some(heard) => heard.asked.fell_silent(),
+            None => "it fell silent".to_owned(),
+        };
+        Poll::Ready(Some(Err(Broken(why))))
+    }
+}
+
+impl Heard {
+    fn take(&mut self, part: &[u8]) {
+        self.raw.take(part);
+        if let Some(gathered) = &mut self.gathered {
+            gathered.take(part);
+        }
+    }
+
+    fn end(self) {
+        let Self {
+            asked,
+            raw,
+            gathered,
+        } = self;
+        let raw = raw.end().ok();
+        let size = raw.as_ref().map_or(0, Vec::len);
+        worker::on_body(size, || Self::understand(&asked, raw, gathered));
+    }
+
+    fn understand(asked: &Pending, raw: Option<Vec<u8>>, gathered: Option<Gathered>) {
+        let body = match gathered {
+            Some(gathered) => Ok(gathered.end()),
+            None => serde_json::from_slice::<Value>(raw.as_deref().unwrap_or_default()),
+        };
+        let body = match body {
+            Ok(body) => body,
+            Err(error) => return asked.broke(format!("not JSON: {error}")),
+        };
+        match wire::reply(asked.format, &body, &asked.request) {
+            Ok(reply) => asked.replied(&reply, raw.as_deref()),
+            Err(Unread::Error(error)) => asked.refused(&error),
+            Err(why) => asked.broke(why.to_string()),
+        }
+    }
+}
+
+impl Body for Listening {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        let this = self.get_mut();
+        let Poll::Ready(frame) = Pin::new(&mut this.inner).poll_frame(cx) else {
+            return this.wait(cx);
+        };
+        match frame {
+            Some(Ok(frame)) => {
+                if let (Some(part), Some(heard)) = (frame.data_ref(), &mut this.heard) {
+                    let silence = heard.asked.inside.silence;
+                    this.silence.as_mut().reset(Instant::now() + silence);
+                    heard.take(part);
+                }
+                // Kept before its end leaves: the agent may go on, or away, right after it.
+                if this.inner.is_end_stream() {
+                    this.end();
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Some(Err(error)) => {
+                let why = causes(&error);
+                if let Some(heard) = this.heard.take() {
+                    heard.asked.broke(format!("it broke off: {why}"));
+                }
+                Poll::Ready(Some(Err(Broken(why))))
+            }
+            None => {
+                this.end();
+                Poll::Ready(None)
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        // An agent that has heard enough, or died: what came is what it was told.
+        self.end();
+    }
+}

@@ -1,0 +1,199 @@
+//! Where the real model is.
+//!
+//! Its main type is [`Provider`].
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use proctor_core::redact::Redactor;
+
+use super::super::serve::Route;
+use super::super::wire::Format;
+use crate::open::{self, OpenError, Settings};
+use proctor_wire::proxy::Upstream;
+pub use proctor_wire::transport::http::AddressError;
+
+/// An API that is asked in one format.
+pub struct Provider {
+    format: Format,
+    /// Up to where the paths of all formats differ: `https://api.openai.com/v1`, without a version for
+    /// Anthropic and Gemini.
+    base: String,
+    /// The header with the key.
+    headers: BTreeMap<String, String>,
+    /// Knows the key where a provider says it again.
+    redactor: Redactor,
+}
+
+impl Provider {
+    /// The API that an agent of this format would ask, with the user's key; or what is missing.
+    pub fn open(format: Format, model: &str, settings: &Settings<'_>) -> Result<Self, OpenError> {
+        let (base, key) = open::address_and_key(format, model, settings)?;
+        let header = |value: String| match format {
+            Format::Chat | Format::Responses => {
+                ("authorization".to_owned(), format!("Bearer {value}"))
+            }
+            Format::Messages => ("x-api-key".to_owned(), value),
+            Format::Gemini => ("x-goog-api-key".to_owned(), value),
+        };
+        let secret = key.clone().map(|key| ("key".to_owned(), key));
+        Ok(Self {
+            format,
+            base: without_version(&base, format),
+            redactor: Redactor::new(secret),
+            headers: key.map(header).into_iter().collect(),
+        })
+    }
+
+    /// A model server of our own, which speaks every format and needs no key.
+    pub fn own(address: std::net::SocketAddr, format: Format) -> Self {
+        Self {
+            format,
+            base: format!("http://{address}"),
+            headers: BTreeMap::new(),
+            redactor: Redactor::default(),
+        }
+    }
+
+    /// What a provider says of an error, without the key: some repeat what they were given.
+    pub(super) fn without_key(&self, said: Bytes) -> Bytes {
+        match self.redactor.bytes(&said) {
+            Cow::Owned(redacted) => redacted.into(),
+            Cow::Borrowed(_) => said,
+        }
+    }
+
+    pub(super) fn upstream(&self) -> Result<Upstream, AddressError> {
+        Upstream::new(&self.base, &self.headers)
+    }
+
+    /// The path there of what an agent asks for here; `None` if nothing is there.
+    pub(super) fn path(&self, route: &Route, query: Option<&str>) -> Option<String> {
+        let base = self
+            .base
+            .splitn(4, '/')
+            .nth(3)
+            .map_or(String::new(), |p| format!("/{p}"));
+        let version = match self.format {
+            Format::Chat | Format::Responses => "",
+            Format::Messages => "/v1",
+            Format::Gemini => "/v1beta",
+        };
+        let verb = |ask: &super::Ask| match ask.format {
+            Format::Chat => "/chat/completions".to_owned(),
+            Format::Responses => "/responses".to_owned(),
+            Format::Messages => "/messages".to_owned(),
+            Format::Gemini => {
+                let model = ask.model.as_deref().unwrap_or_default();
+                let verb = if ask.stream.is_some() {
+                    "streamGenerateContent"
+                } else {
+                    "generateContent"
+                };
+                format!("/models/{model}:{verb}")
+            }
+        };
+        let rest = match route {
+            Route::Ask(ask) => verb(ask),
+            Route::Count(Format::Messages) => "/messages/count_tokens".to_owned(),
+            Route::Models(_) => "/models".to_owned(),
+            Route::Model(_, id) => format!("/models/{id}"),
+            Route::Count(_) | Route::Greeting | Route::Unknown(_) => return None,
+        };
+        let kept: Vec<&str> = query
+            .into_iter()
+            .flat_map(|query| query.split('&'))
+            .filter(|pair| !pair.starts_with("key=") && !pair.is_empty())
+            .collect();
+        let query = if kept.is_empty() {
+            String::new()
+        } else {
+            format!("?{}", kept.join("&"))
+        };
+        Some(format!("{base}{version}{rest}{query}"))
+    }
+}
+
+/// The address without the version that the format's paths start with.
+fn without_version(base: &str, format: Format) -> String {
+    let base = base.trim_end_matches('/');
+    let versions: &[&str] = match format {
+        Format::Chat | Format::Responses => &[],
+        Format::Messages => &["/v1"],
+        Format::Gemini => &["/v1beta", "/v1alpha", "/v1"],
+    };
+    let shorter = versions
+        .iter()
+        .find_map(|version| base.strip_suffix(version));
+    shorter.unwrap_or(base).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_those_of_the_provider() {
+        let check = |format, base: &str, line: &str, expected: Option<&str>| {
+            let provider = Provider {
+                format,
+                base: without_version(base, format),
+                headers: BTreeMap::new(),
+                redactor: Redactor::default(),
+            };
+            let (method, uri) = line.split_once(' ').unwrap();
+            let uri: http::Uri = uri.parse().unwrap();
+            let route = Route::of(&method.parse().unwrap(), &uri);
+            let path = provider.path(&route, uri.query());
+            assert_eq!(path.as_deref(), expected, "{base} {line}");
+        };
+        let openai = "https://api.openai.com/v1";
+        check(
+            Format::Chat,
+            openai,
+            "POST /v1/chat/completions",
+            Some("/v1/chat/completions"),
+        );
+        check(
+            Format::Chat,
+            openai,
+            "POST /chat/completions",
+            Some("/v1/chat/completions"),
+        );
+        check(
+            Format::Chat,
+            "http://h:1/a/b/",
+            "POST /v1/chat/completions?x=1&key=k",
+            Some("/a/b/chat/completions?x=1"),
+        );
+        check(
+            Format::Responses,
+            openai,
+            "POST /responses",
+            Some("/v1/responses"),
+        );
+        check(Format::Chat, openai, "GET /v1/models", Some("/v1/models"));
+        for base in ["https://api.anthropic.com", "https://api.anthropic.com/v1"] {
+            check(
+                Format::Messages,
+                base,
+                "POST /v1/messages?beta=true",
+                Some("/v1/messages?beta=true"),
+            );
+            check(
+                Format::Messages,
+                base,
+                "POST /v1/messages/count_tokens",
+                Some("/v1/messages/count_tokens"),
+            );
+        }
+        check(
+            Format::Gemini,
+            "https://generativelanguage.googleapis.com",
+            "POST /v1beta/models/m:streamGenerateContent?alt=sse&key=k",
+            Some("/v1beta/models/m:streamGenerateContent?alt=sse"),
+        );
+        check(Format::Chat, openai, "GET /", None);
+    }
+}

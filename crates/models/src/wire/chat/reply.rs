@@ -1,0 +1,153 @@
+//! A reply of Chat Completions, whole.
+
+use proctor_core::model::{Arguments, Reply, Request, Stop, ToolCall, Turn, Usage};
+use serde_json::{Value, json};
+
+use super::super::{Envelope, Unread};
+use super::{calls, thinking};
+use crate::turns::{Ids, stopped};
+
+/// Understands a reply.
+pub(in super::super) fn reply(body: &Value, asked: &Request) -> Result<Reply, Unread> {
+    let Some(choice) = body
+        .pointer("/choices/0")
+        .filter(|choice| choice["message"].is_object())
+    else {
+        return Err(match body.get("error") {
+            Some(error) if !error.is_null() => Unread::Error(error.clone()),
+            _ => Unread::odd("it has no message"),
+        });
+    };
+    let turn = turn(&choice["message"], asked);
+    let stop = match choice["message"]["refusal"].as_str() {
+        Some(refusal) if !refusal.is_empty() => Stop::Refusal,
+        _ => stopped(stop(choice["finish_reason"].as_str()), &turn.calls),
+    };
+    Ok(Reply {
+        turn,
+        stop,
+        usage: usage(&body["usage"]),
+        raw: None,
+    })
+}
+
+fn turn(message: &Value, asked: &Request) -> Turn {
+    let mut ids = Ids::of(asked);
+    let mut calls = calls(message);
+    for call in &mut calls {
+        call.id = ids.unique(&call.id);
+    }
+    let text = text(&message["content"]);
+    let refusal = message["refusal"].as_str().unwrap_or_default();
+    Turn {
+        calls,
+        text: if text.is_empty() {
+            refusal.to_owned()
+        } else {
+            text
+        },
+        thinking: thinking(message).into_iter().collect(),
+    }
+}
+
+/// Text, or a list of parts with text among them.
+fn text(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts
+            .iter()
+            .filter_map(|part| part["text"].as_str())
+            .collect(),
+        _ => String::new(),
+    }
+}
+
+fn stop(reason: Option<&str>) -> Stop {
+    match reason {
+        Some("stop") => Stop::Done,
+        Some("tool_calls" | "function_call") => Stop::Calls,
+        Some("length") => Stop::Length,
+        Some("content_filter") => Stop::Refusal,
+        Some(other) => Stop::Other(other.to_owned()),
+        None => Stop::Other("no reason given".to_owned()),
+    }
+}
+
+fn usage(usage: &Value) -> Usage {
+    let number = |pointer: &str| usage.pointer(pointer).and_then(Value::as_u64);
+    Usage {
+        input: number("/prompt_tokens"),
+        output: number("/completion_tokens"),
+        cached: number("/prompt_tokens_details/cached_tokens"),
+        cache_written: number("/prompt_tokens_details/cache_write_tokens"),
+        reasoning: number("/completion_tokens_details/reasoning_tokens"),
+    }
+}
+
+/// A reply in the format's words.
+pub(in super::super) fn render(reply: &Reply, envelope: &Envelope<'_>) -> Value {
+    let turn = &reply.turn;
+    let is_refusal = reply.stop == Stop::Refusal;
+    let (content, refusal) = match &*turn.text {
+        "" => (Value::Null, Value::Null),
+        text if is_refusal => (Value::Null, text.into()),
+        text => (text.into(), Value::Null),
+    };
+    let mut message = json!({"role": "assistant", "content": content, "refusal": refusal});
+    for thought in &turn.thinking {
+        let before = message["reasoning_content"].as_str().unwrap_or_default();
+        message["reasoning_content"] = format!("{before}{}", thought.text).into();
+    }
+    if !turn.calls.is_empty() {
+        message["tool_calls"] = turn.calls.iter().map(render_call).collect();
+    }
+    json!({
+        "id": format!("chatcmpl-{}", envelope.id),
+        "object": "chat.completion",
+        "created": envelope.created,
+        "model": envelope.model,
+        "choices": [{
+            "index": 0,
+            "message": message,
+            "logprobs": null,
+            "finish_reason": finish_reason(reply),
+        }],
+        "usage": render_usage(&reply.usage),
+    })
+}
+
+pub(super) fn render_call(call: &ToolCall) -> Value {
+    let arguments = match &call.arguments {
+        Arguments::Object(arguments) => Value::Object(arguments.clone()).to_string(),
+        Arguments::Malformed { text, .. } => text.clone(),
+    };
+    json!({
+        "id": call.id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": arguments},
+    })
+}
+
+pub(super) fn finish_reason(reply: &Reply) -> &str {
+    match &reply.stop {
+        Stop::Refusal if reply.turn.text.is_empty() => "content_filter",
+        // A refusal in words says so in its message, and ends like any other.
+        Stop::Done | Stop::Refusal => "stop",
+        Stop::Calls => "tool_calls",
+        Stop::Length => "length",
+        Stop::Other(word) => word,
+    }
+}
+
+pub(super) fn render_usage(usage: &Usage) -> Value {
+    json!({
+        "prompt_tokens": usage.input.unwrap_or(0),
+        "completion_tokens": usage.output.unwrap_or(0),
+        "total_tokens": usage.total(),
+        "prompt_tokens_details": {"cached_tokens": usage.cached.unwrap_or(0), "audio_tokens": 0},
+        "completion_tokens_details": {
+            "reasoning_tokens": usage.reasoning.unwrap_or(0),
+            "audio_tokens": 0,
+        },
+    })
+}

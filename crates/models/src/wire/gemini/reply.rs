@@ -1,0 +1,186 @@
+//! A reply of Gemini, whole.
+
+use proctor_core::model::{Arguments, Reply, Request, Stop, Thinking, Turn, Usage};
+use serde_json::{Value, json};
+
+use super::super::{Envelope, Unread};
+use super::{read_call, thought};
+use crate::turns::{Ids, stopped};
+
+/// Understands a reply.
+pub(in super::super) fn reply(body: &Value, asked: &Request) -> Result<Reply, Unread> {
+    if let Some(error) = body.get("error").filter(|error| !error.is_null()) {
+        return Err(Unread::Error(error.clone()));
+    }
+    let usage = usage(&body["usageMetadata"]);
+    let Some(candidate) = body.pointer("/candidates/0") else {
+        // A question that is blocked has no candidate, and says so elsewhere.
+        return match body.pointer("/promptFeedback/blockReason") {
+            Some(_) => Ok(refused(usage)),
+            None => Err(Unread::odd("it has no candidate")),
+        };
+    };
+    let reason = candidate["finishReason"].as_str();
+    if let Some(reason @ ("MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL")) = reason {
+        let said = candidate["finishMessage"].as_str().unwrap_or_default();
+        let text = format!("its call can't be read ({reason}) {said}");
+        return Err(Unread::odd(text.trim_end()));
+    }
+    let parts = candidate["content"]["parts"].as_array();
+    let turn = turn(parts.map_or(&[][..], Vec::as_slice), asked);
+    let stop = stopped(stop(reason), &turn.calls);
+    Ok(Reply {
+        turn,
+        stop,
+        usage,
+        raw: None,
+    })
+}
+
+fn refused(usage: Usage) -> Reply {
+    Reply {
+        turn: Turn::default(),
+        stop: Stop::Refusal,
+        usage,
+        raw: None,
+    }
+}
+
+fn turn(parts: &[Value], asked: &Request) -> Turn {
+    let mut ids = Ids::of(asked);
+    let mut turn = Turn::default();
+    for part in parts {
+        if let Some(call) = part.get("functionCall") {
+            let mut call = read_call(call);
+            call.id = ids.unique(&call.id);
+            turn.calls.push(call);
+        } else if part["thought"] == true {
+            turn.thinking.push(thought(part));
+        } else if let Some(text) = part["text"].as_str() {
+            turn.text.push_str(text);
+        }
+    }
+    keep_signatures(parts, &mut turn);
+    turn
+}
+
+/// Signatures and ids are wanted back where they stood: the first thought keeps all parts.
+fn keep_signatures(parts: &[Value], turn: &mut Turn) {
+    let is_signed = |part: &Value| {
+        part.get("thoughtSignature").is_some() || part.pointer("/functionCall/id").is_some()
+    };
+    if !parts.iter().any(is_signed) {
+        return;
+    }
+    for thought in &mut turn.thinking {
+        thought.raw = None;
+    }
+    let raw = Some(parts.iter().cloned().collect());
+    match turn.thinking.first_mut() {
+        Some(first) => first.raw = raw,
+        None => turn.thinking.push(Thinking {
+            text: String::new(),
+            raw,
+        }),
+    }
+}
+
+fn stop(reason: Option<&str>) -> Stop {
+    match reason {
+        Some("STOP") => Stop::Done,
+        Some("MAX_TOKENS") => Stop::Length,
+        Some(
+            "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
+            | "IMAGE_SAFETY",
+        ) => Stop::Refusal,
+        Some(other) => Stop::Other(other.to_owned()),
+        None => Stop::Other("no reason given".to_owned()),
+    }
+}
+
+/// Here the output does not include what was thought.
+fn usage(usage: &Value) -> Usage {
+    let number = |key: &str| usage.get(key).and_then(Value::as_u64);
+    let prompt = number("promptTokenCount");
+    let thoughts = number("thoughtsTokenCount");
+    let answer = number("candidatesTokenCount");
+    let added = |a: Option<u64>, b: Option<u64>| match (a, b) {
+        (None, None) => None,
+        _ => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
+    };
+    Usage {
+        input: added(prompt, number("toolUsePromptTokenCount")),
+        // A reply that says nothing has no count of it.
+        output: added(answer, thoughts).or(prompt.map(|_| 0)),
+        cached: number("cachedContentTokenCount"),
+        cache_written: None,
+        reasoning: thoughts,
+    }
+}
+
+/// A reply in the format's words.
+pub(in super::super) fn render(reply: &Reply, envelope: &Envelope<'_>) -> Value {
+    let mut body = whole(&parts(&reply.turn), envelope);
+    end(&mut body, reply);
+    body
+}
+
+/// A body with these parts.
+pub(super) fn whole(parts: &[Value], envelope: &Envelope<'_>) -> Value {
+    json!({
+        "candidates": [{"content": {"role": "model", "parts": parts}, "index": 0}],
+        "modelVersion": envelope.model,
+        "responseId": envelope.id,
+    })
+}
+
+/// Adds what stands at the end of a reply only.
+pub(super) fn end(body: &mut Value, reply: &Reply) {
+    let is_malformed = |call: &proctor_core::model::ToolCall| {
+        matches!(call.arguments, Arguments::Malformed { .. })
+    };
+    let candidate = &mut body["candidates"][0];
+    candidate["finishReason"] = match &reply.stop {
+        _ if reply.turn.calls.iter().any(is_malformed) => {
+            candidate["finishMessage"] = "Malformed function call".into();
+            "MALFORMED_FUNCTION_CALL"
+        }
+        Stop::Done | Stop::Calls => "STOP",
+        Stop::Length => "MAX_TOKENS",
+        Stop::Refusal => "SAFETY",
+        Stop::Other(word) => word,
+    }
+    .into();
+    let usage = &reply.usage;
+    let reasoning = usage.reasoning.unwrap_or(0);
+    let mut metadata = json!({
+        "promptTokenCount": usage.input.unwrap_or(0),
+        "candidatesTokenCount": usage.output.unwrap_or(0).saturating_sub(reasoning),
+        "totalTokenCount": usage.total(),
+    });
+    if usage.reasoning.is_some() {
+        metadata["thoughtsTokenCount"] = reasoning.into();
+    }
+    if let Some(cached) = usage.cached {
+        metadata["cachedContentTokenCount"] = cached.into();
+    }
+    body["usageMetadata"] = metadata;
+}
+
+/// The parts of a turn. A call whose arguments are no object can't be said here, and is left out.
+pub(super) fn parts(turn: &Turn) -> Vec<Value> {
+    let thoughts = turn.thinking.iter();
+    let mut parts: Vec<Value> = thoughts
+        .map(|thought| json!({"text": thought.text, "thought": true}))
+        .collect();
+    if !turn.text.is_empty() {
+        parts.push(json!({"text": turn.text}));
+    }
+    for call in &turn.calls {
+        if let Arguments::Object(args) = &call.arguments {
+            let call = json!({"id": call.id, "name": call.name, "args": args});
+            parts.push(json!({"functionCall": call}));
+        }
+    }
+    parts
+}

@@ -1,0 +1,203 @@
+//! OpenAI's Responses.
+//!
+//! A tool can stand in a namespace. Here it is `namespace__tool`, and the question keeps both names.
+
+mod reply;
+mod stream;
+
+use proctor_core::model::{Arguments, Media, Request, Thinking, Tool, ToolCall, ToolResult};
+use serde_json::Value;
+
+pub(super) use self::reply::{render, reply};
+pub(super) use self::stream::{Gather, events};
+use super::conversation::{Building, media_of_url, parts, says_error, text_of};
+use super::{Namespaced, Question, Unread};
+use crate::turns::arguments_of_text;
+
+/// Understands a request.
+pub(super) fn question(body: &Value) -> Result<Question, Unread> {
+    if body["previous_response_id"].is_string() {
+        let why =
+            "`previous_response_id` refers to a conversation that is not kept; send all of it";
+        return Err(Unread::odd(why));
+    }
+    let mut building = Building::default();
+    building.system(body["instructions"].as_str().unwrap_or_default());
+    let (mut tools, mut namespaces) = (Vec::new(), Vec::new());
+    let mut hear_tools = |of: &Value| {
+        for tool in of["tools"].as_array().into_iter().flatten() {
+            hear_tool(tool, &mut tools, &mut namespaces);
+        }
+    };
+    hear_tools(body);
+    match &body["input"] {
+        Value::String(text) => building.user(text),
+        Value::Array(items) => {
+            for item in items {
+                hear(item, &mut building)?;
+                // Codex has them here for models that it knows.
+                if item["type"] == "additional_tools" {
+                    hear_tools(item);
+                }
+            }
+        }
+        _ => return Err(Unread::odd("`input` is neither a text nor a list")),
+    }
+    let format = &body["text"]["format"];
+    Ok(Question {
+        model: body["model"].as_str().unwrap_or_default().to_owned(),
+        request: Request {
+            system: building.system_text(),
+            messages: building.messages,
+            tools,
+            must_call: body["tool_choice"]["name"].as_str().map(str::to_owned),
+            max_tokens: body["max_output_tokens"].as_u64(),
+            temperature: body["temperature"].as_f64(),
+        },
+        stream: body["stream"] == true,
+        wants_usage: true,
+        wants_json: (format["type"] == "json_schema").then(|| format["schema"].clone()),
+        namespaces,
+    })
+}
+
+fn hear_tool(tool: &Value, tools: &mut Vec<Tool>, namespaces: &mut Vec<Namespaced>) {
+    let name = tool["name"].as_str();
+    match (tool["type"].as_str().unwrap_or_default(), name) {
+        ("function" | "custom", Some(name)) => tools.push(function(tool, name)),
+        ("namespace", Some(namespace)) => {
+            for inner in tool["tools"].as_array().into_iter().flatten() {
+                let Some(name) = inner["name"].as_str() else {
+                    continue;
+                };
+                let joined = join(namespace, name);
+                tools.push(function(inner, &joined));
+                namespaces.push(Namespaced {
+                    joined,
+                    namespace: namespace.to_owned(),
+                    name: name.to_owned(),
+                });
+            }
+        }
+        // Tools of the provider's own.
+        _ => {}
+    }
+}
+
+fn function(tool: &Value, name: &str) -> Tool {
+    Tool {
+        name: name.to_owned(),
+        description: tool["description"].as_str().map(str::to_owned),
+        schema: tool["parameters"].clone(),
+    }
+}
+
+fn join(namespace: &str, name: &str) -> String {
+    format!("{}__{name}", namespace.trim_end_matches('_'))
+}
+
+fn hear(item: &Value, building: &mut Building) -> Result<(), Unread> {
+    match item["type"].as_str().unwrap_or("message") {
+        "message" => return hear_message(item, building),
+        "function_call" | "custom_tool_call" => {
+            let call = call(item);
+            building.turn().calls.push(call);
+        }
+        "reasoning" => {
+            let thought = thought(item);
+            building.turn().thinking.push(thought);
+        }
+        "function_call_output" | "custom_tool_call_output" => {
+            let output = &item["output"];
+            let text = text_of(output);
+            building.result(ToolResult {
+                id: item["call_id"].as_str().unwrap_or_default().to_owned(),
+                name: String::new(),
+                is_error: says_error(&text),
+                text,
+                media: parts(output).iter().filter_map(media).collect(),
+            });
+        }
+        "item_reference" => {
+            let why = "an `item_reference` refers to what is not kept; send the item";
+            return Err(Unread::odd(why));
+        }
+        // What tools of the provider's own did.
+        _ => {}
+    }
+    Ok(())
+}
+
+fn hear_message(item: &Value, building: &mut Building) -> Result<(), Unread> {
+    let content = &item["content"];
+    match item["role"].as_str().unwrap_or_default() {
+        "system" | "developer" => building.system(&text_of(content)),
+        "user" => {
+            for part in parts(content) {
+                if let Some(text) = part["text"].as_str() {
+                    building.user(text);
+                } else if let Some(media) = media(&part) {
+                    building.media(media);
+                }
+            }
+        }
+        "assistant" => {
+            let said = said(content);
+            building.turn().text.push_str(&said);
+        }
+        other => return Err(Unread::odd(format!("a message has the role `{other}`"))),
+    }
+    Ok(())
+}
+
+/// What a message of the model says, refusals included.
+fn said(content: &Value) -> String {
+    let part = |part: &Value| {
+        let text = part["text"].as_str().or(part["refusal"].as_str());
+        text.unwrap_or_default().to_owned()
+    };
+    parts(content).iter().map(part).collect()
+}
+
+fn media(part: &Value) -> Option<Media> {
+    match part["type"].as_str()? {
+        "input_image" => media_of_url(part["image_url"].as_str()?),
+        "input_audio" => Some(Media {
+            mime_type: format!("audio/{}", part["input_audio"]["format"].as_str()?),
+            data: part["input_audio"]["data"].as_str()?.to_owned(),
+        }),
+        _ => None,
+    }
+}
+
+fn call(item: &Value) -> ToolCall {
+    let name = item["name"].as_str().unwrap_or_default();
+    ToolCall {
+        id: item["call_id"].as_str().unwrap_or_default().to_owned(),
+        name: match item["namespace"].as_str() {
+            Some(namespace) if !namespace.is_empty() => join(namespace, name),
+            _ => name.to_owned(),
+        },
+        arguments: match item["input"].as_str() {
+            // A tool that takes a text and no object.
+            Some(_) => Arguments::Object(
+                [("input".to_owned(), item["input"].clone())]
+                    .into_iter()
+                    .collect(),
+            ),
+            None => arguments_of_text(item["arguments"].as_str().unwrap_or_default()),
+        },
+    }
+}
+
+fn thought(item: &Value) -> Thinking {
+    let summary = text_of(&item["summary"]);
+    Thinking {
+        text: if summary.is_empty() {
+            text_of(&item["content"])
+        } else {
+            summary
+        },
+        raw: Some(item.clone()),
+    }
+}

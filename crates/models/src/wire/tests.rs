@@ -1,0 +1,467 @@
+//! Every reply survives every format, whole and as a stream, wherever the stream is cut; and nothing
+//! that comes over the wire makes a parser panic.
+
+use proctor_core::model::{
+    Arguments, Media, Message, Reply, Request, Stop, Thinking, ToolCall, Turn, Usage,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::turns::arguments_of_text;
+
+const ALL: [Format; 4] = [
+    Format::Chat,
+    Format::Responses,
+    Format::Messages,
+    Format::Gemini,
+];
+
+fn arguments() -> impl Strategy<Value = Arguments> {
+    let value = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+        Just(json!({"deep": [1, {"er": "é\u{1f600}"}]})),
+    ];
+    let object = prop::collection::vec(("[a-z]{1,8}", value), 0..4)
+        .prop_map(|entries| Arguments::Object(entries.into_iter().collect()));
+    let malformed = prop_oneof![
+        Just("{\"a\": "),
+        Just("[1, 2]"),
+        Just("no JSON é"),
+        Just("7")
+    ];
+    prop_oneof![4 => object, 1 => malformed.prop_map(arguments_of_text)]
+}
+
+fn turn() -> impl Strategy<Value = Turn> {
+    let call = ("[a-z_]{1,20}", arguments());
+    (
+        any::<String>(),
+        prop::option::of("\\PC{1,60}"),
+        prop::collection::vec(call, 0..4),
+    )
+        .prop_map(|(text, thinking, calls)| Turn {
+            text,
+            thinking: thinking
+                .into_iter()
+                .map(|text| Thinking { text, raw: None })
+                .collect(),
+            calls: calls
+                .into_iter()
+                .enumerate()
+                .map(|(at, (name, arguments))| ToolCall {
+                    id: format!("call_{at}"),
+                    name,
+                    arguments,
+                })
+                .collect(),
+        })
+}
+
+fn replies() -> impl Strategy<Value = Reply> {
+    let stop = prop_oneof![
+        Just(Stop::Done),
+        Just(Stop::Length),
+        Just(Stop::Refusal),
+        Just(Stop::Other("something_new".to_owned())),
+    ];
+    let numbers = (0..9_000_u64, 0..9_000_u64, 0..100_u64, 0..100_u64);
+    (turn(), stop, numbers).prop_map(|(turn, stop, (input, output, cached, reasoning))| {
+        let has_calls = !turn.calls.is_empty();
+        Reply {
+            stop: match stop {
+                Stop::Done | Stop::Refusal if has_calls => Stop::Calls,
+                stop => stop,
+            },
+            turn,
+            usage: Usage {
+                input: Some(input + cached),
+                output: Some(output + reasoning),
+                cached: Some(cached),
+                cache_written: None,
+                reasoning: Some(reasoning),
+            },
+            raw: None,
+        }
+    })
+}
+
+/// What is told of a reply that need not be the same: what providers want back, and the cache that
+/// was not written.
+fn plain(mut reply: Reply) -> Reply {
+    reply
+        .turn
+        .thinking
+        .retain(|thought| !thought.text.is_empty());
+    for thought in &mut reply.turn.thinking {
+        thought.raw = None;
+    }
+    reply.usage.cache_written = reply.usage.cache_written.filter(|written| *written > 0);
+    reply
+}
+
+fn question_of() -> Question {
+    Question {
+        wants_usage: true,
+        ..Question::default()
+    }
+}
+
+fn envelope(question: &Question) -> Envelope<'_> {
+    Envelope {
+        id: "7",
+        model: "m",
+        created: 1,
+        question,
+    }
+}
+
+fn has_malformed(reply: &Reply) -> bool {
+    let is_malformed = |call: &ToolCall| matches!(call.arguments, Arguments::Malformed { .. });
+    reply.turn.calls.iter().any(is_malformed)
+}
+
+proptest! {
+    #[test]
+    fn a_reply_survives_every_format(original in replies(), each in 1..50_usize) {
+        let asked = Request::default();
+        let question = question_of();
+        for format in ALL {
+            if format == Format::Gemini && has_malformed(&original) {
+                continue;
+            }
+            let whole = render(format, &original, &envelope(&question));
+            let read = reply(format, &whole, &asked);
+            prop_assert_eq!(read.map(plain), Ok(plain(original.clone())), "{:?}: {}", format, whole);
+            let stream = render_stream(format, &original, &envelope(&question)).concat();
+            let mut gathered = Gathered::new(format);
+            for chunk in stream.as_bytes().chunks(each) {
+                gathered.take(chunk);
+            }
+            let read = reply(format, &gathered.end(), &asked);
+            prop_assert_eq!(read.map(plain), Ok(plain(original.clone())), "{:?}: {}", format, stream);
+        }
+    }
+
+    #[test]
+    fn a_stream_that_is_cut_off_anywhere_is_no_panic(original in replies(), share in 0..100_usize) {
+        let question = question_of();
+        for format in ALL {
+            let stream = render_stream(format, &original, &envelope(&question)).concat();
+            let mut gathered = Gathered::new(format);
+            gathered.take(&stream.as_bytes()[..stream.len() * share / 100]);
+            let _ = reply(format, &gathered.end(), &Request::default());
+        }
+    }
+
+    #[test]
+    fn nothing_that_is_sent_makes_a_parser_panic(noise in noise()) {
+        for format in ALL {
+            let _ = question(format, &noise);
+            let _ = reply(format, &noise, &Request::default());
+            let mut gathered = Gathered::new(format);
+            for value in noise.as_array().unwrap_or(&vec![noise.clone()]) {
+                gathered.take(format!("data: {value}\n\n").as_bytes());
+            }
+            let _ = reply(format, &gathered.end(), &Request::default());
+        }
+    }
+}
+
+/// Values in which keys of all formats stand in odd places.
+fn noise() -> impl Strategy<Value = Value> {
+    const KEYS: [&str; 24] = [
+        "messages",
+        "role",
+        "content",
+        "type",
+        "text",
+        "tools",
+        "contents",
+        "parts",
+        "input",
+        "output",
+        "choices",
+        "message",
+        "delta",
+        "tool_calls",
+        "function",
+        "arguments",
+        "index",
+        "candidates",
+        "functionCall",
+        "functionResponse",
+        "usage",
+        "error",
+        "content_block",
+        "item",
+    ];
+    const WORDS: [&str; 16] = [
+        "user",
+        "assistant",
+        "tool",
+        "model",
+        "text",
+        "tool_use",
+        "tool_result",
+        "message",
+        "function_call",
+        "function_call_output",
+        "message_start",
+        "content_block_start",
+        "content_block_delta",
+        "message_delta",
+        "response.completed",
+        "response.output_item.done",
+    ];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        (0..9_u64).prop_map(Value::from),
+        prop::sample::select(&WORDS[..]).prop_map(Value::from),
+    ];
+    leaf.prop_recursive(5, 60, 6, |inner| {
+        let key = prop::sample::select(&KEYS[..]).prop_map(str::to_owned);
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
+            prop::collection::vec((key, inner), 0..6)
+                .prop_map(|entries| Value::Object(entries.into_iter().collect())),
+        ]
+    })
+}
+
+#[test]
+fn a_tool_in_a_namespace_is_called_by_both_names() {
+    let body = json!({"model": "m", "input": "hi", "tools": [
+        {"type": "namespace", "name": "mcp__ev", "tools": [
+            {"type": "function", "name": "get_sum", "parameters": {"type": "object"}},
+        ]},
+        {"type": "function", "name": "shell", "parameters": {}},
+        {"type": "web_search"},
+    ]});
+    let question = question(Format::Responses, &body).unwrap();
+    let names: Vec<&str> = question
+        .request
+        .tools
+        .iter()
+        .map(|t| t.name.as_str())
+        .collect();
+    assert_eq!(names, ["mcp__ev__get_sum", "shell"]);
+    let said = Reply {
+        turn: Turn {
+            calls: vec![ToolCall {
+                id: "c".to_owned(),
+                name: "mcp__ev__get_sum".to_owned(),
+                arguments: arguments_of_text("{}"),
+            }],
+            ..Turn::default()
+        },
+        stop: Stop::Calls,
+        usage: Usage::default(),
+        raw: None,
+    };
+    let body = render(Format::Responses, &said, &envelope(&question));
+    assert_eq!(body["output"][0]["name"], "get_sum");
+    assert_eq!(body["output"][0]["namespace"], "mcp__ev");
+    let read = reply(Format::Responses, &body, &question.request).unwrap();
+    assert_eq!(read.turn.calls[0].name, "mcp__ev__get_sum");
+}
+
+/// As Codex does it with models that it knows.
+#[test]
+fn tools_that_stand_in_the_input_are_tools() {
+    let body = json!({"model": "m", "input": [
+        {"type": "additional_tools", "role": "developer", "tools": [
+            {"type": "namespace", "name": "functions", "tools": [
+                {"type": "custom", "name": "exec", "format": {"type": "grammar"}},
+                {"type": "function", "name": "wait", "parameters": {}},
+            ]},
+            {"type": "custom", "name": "apply"},
+        ]},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]},
+        {"type": "custom_tool_call", "call_id": "c", "name": "exec", "input": "tools.echo()"},
+        {"type": "custom_tool_call_output", "call_id": "c", "output": "hello"},
+    ]});
+    let question = question(Format::Responses, &body).unwrap();
+    let tools = question.request.tools.iter();
+    let names: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["functions__exec", "functions__wait", "apply"]);
+    assert!(!is_side_call(&question.request));
+    assert_eq!(proctor_core::replay::results(&question.request), 1);
+    let body = json!({"status": "completed", "output": [
+        {"type": "custom_tool_call", "call_id": "d", "name": "exec", "input": "text(1)"},
+    ]});
+    let read = reply(Format::Responses, &body, &question.request).unwrap();
+    assert_eq!(read.stop, Stop::Calls);
+    let expected = arguments_of_text(r#"{"input": "text(1)"}"#);
+    assert_eq!(read.turn.calls[0].arguments, expected);
+}
+
+#[test]
+fn a_call_that_gemini_can_not_make_is_a_reply_that_makes_no_sense() {
+    let said = Reply {
+        turn: Turn {
+            calls: vec![ToolCall {
+                id: "c".to_owned(),
+                name: "add".to_owned(),
+                arguments: arguments_of_text("{\"a\": "),
+            }],
+            ..Turn::default()
+        },
+        stop: Stop::Calls,
+        usage: Usage::default(),
+        raw: None,
+    };
+    let question = Question::default();
+    let body = render(Format::Gemini, &said, &envelope(&question));
+    let error = reply(Format::Gemini, &body, &Request::default()).unwrap_err();
+    assert!(
+        error.to_string().contains("MALFORMED_FUNCTION_CALL"),
+        "{error}"
+    );
+}
+
+/// The same conversation in all formats: two calls at once, a picture, and a text afterwards.
+fn conversations() -> [(Format, Value); 4] {
+    let chat = json!({"model": "m", "messages": [
+        {"role": "system", "content": "be brief"},
+        {"role": "user", "content": [
+            {"type": "text", "text": "look"},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+        ]},
+        {"role": "assistant", "content": "ok", "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "add", "arguments": "{\"a\":1}"}},
+            {"id": "c2", "type": "function", "function": {"name": "sub", "arguments": "{}"}},
+        ]},
+        {"role": "tool", "tool_call_id": "c1", "content": "2"},
+        {"role": "tool", "tool_call_id": "c2", "content": "error: no"},
+        {"role": "user", "content": "and?"},
+    ]});
+    let responses = json!({"model": "m", "instructions": "be brief", "input": [
+        {"role": "user", "content": [
+            {"type": "input_text", "text": "look"},
+            {"type": "input_image", "image_url": "data:image/png;base64,AAAA"},
+        ]},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "ok"}]},
+        {"type": "function_call", "call_id": "c1", "name": "add", "arguments": "{\"a\":1}"},
+        {"type": "function_call", "call_id": "c2", "name": "sub", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c1", "output": "2"},
+        {"type": "function_call_output", "call_id": "c2", "output": [
+            {"type": "input_text", "text": "error: no"},
+        ]},
+        {"type": "message", "role": "user", "content": "and?"},
+    ]});
+    let messages = json!({"model": "m", "max_tokens": 9, "system": [{"type": "text", "text": "be brief"}], "messages": [
+        {"role": "user", "content": [
+            {"type": "text", "text": "look"},
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}},
+        ]},
+        {"role": "assistant", "content": [
+            {"type": "text", "text": "ok"},
+            {"type": "tool_use", "id": "c1", "name": "add", "input": {"a": 1}},
+            {"type": "tool_use", "id": "c2", "name": "sub", "input": {}},
+        ]},
+        {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "2"}]},
+            {"type": "tool_result", "tool_use_id": "c2", "content": "error: no", "is_error": true},
+            {"type": "text", "text": "and?"},
+        ]},
+    ]});
+    let gemini = json!({"systemInstruction": {"parts": [{"text": "be brief"}]}, "contents": [
+        {"role": "user", "parts": [
+            {"text": "look"},
+            {"inlineData": {"mimeType": "image/png", "data": "AAAA"}},
+        ]},
+        {"role": "model", "parts": [
+            {"text": "ok"},
+            {"functionCall": {"id": "c1", "name": "add", "args": {"a": 1}}},
+            {"functionCall": {"id": "c2", "name": "sub", "args": {}}},
+        ]},
+        {"role": "user", "parts": [
+            {"functionResponse": {"id": "c1", "name": "add", "response": {"output": "2"}}},
+            {"functionResponse": {"name": "sub", "response": {"error": "error: no"}}},
+            {"text": "and?"},
+        ]},
+    ]});
+    [
+        (Format::Chat, chat),
+        (Format::Responses, responses),
+        (Format::Messages, messages),
+        (Format::Gemini, gemini),
+    ]
+}
+
+#[test]
+fn a_conversation_is_the_same_in_every_format() {
+    let told = conversations().map(|(format, body)| question(format, &body).unwrap().request);
+    for request in &told {
+        assert_eq!(request.system.as_deref(), Some("be brief"));
+        let Message::Results(results) = &request.messages[3] else {
+            panic!("{request:?}");
+        };
+        let told: Vec<_> = results
+            .iter()
+            .map(|r| (&*r.id, &*r.name, &*r.text, r.is_error))
+            .collect();
+        assert_eq!(
+            told,
+            [("c1", "add", "2", false), ("c2", "sub", "error: no", true)]
+        );
+        let media = Media {
+            mime_type: "image/png".to_owned(),
+            data: "AAAA".to_owned(),
+        };
+        assert_eq!(request.messages[1], Message::Media(media));
+        assert_eq!(request.messages[4], Message::User("and?".to_owned()));
+        assert_eq!(request.messages, told_as_chat().messages);
+    }
+}
+
+fn told_as_chat() -> Request {
+    let (format, body) = &conversations()[0];
+    question(*format, body).expect("it is understood").request
+}
+
+#[test]
+fn what_refers_to_a_conversation_elsewhere_is_not_understood() {
+    for body in [
+        json!({"model": "m", "input": "hi", "previous_response_id": "resp_1"}),
+        json!({"model": "m", "input": [{"type": "item_reference", "id": "x"}]}),
+        json!({"model": "m"}),
+        json!({"model": "m", "input": [{"role": "stranger", "content": "hi"}]}),
+    ] {
+        assert!(question(Format::Responses, &body).is_err(), "{body}");
+    }
+}
+
+#[test]
+fn agents_ask_some_questions_for_themselves() {
+    let tool = json!({"name": "add", "input_schema": {}});
+    for (said, tools, expected) in [
+        ("make a title", json!([]), true),
+        ("add 1 and 1", json!([tool]), false),
+        ("[SUGGESTION MODE: what next?]", json!([tool]), true),
+    ] {
+        let body = json!({"messages": [{"role": "user", "content": said}], "tools": tools});
+        let request = question(Format::Messages, &body).unwrap().request;
+        assert_eq!(is_side_call(&request), expected, "{said}");
+    }
+}
+
+#[test]
+fn a_stream_without_its_end_does_not_tell_how_much_was_said() {
+    let start = json!({"type": "message_start", "message": {"content": [], "stop_reason": null,
+        "usage": {"input_tokens": 7, "output_tokens": 1}}});
+    let end = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"},
+        "usage": {"output_tokens": 40}});
+    for (events, output) in [(vec![&start], None), (vec![&start, &end], Some(40))] {
+        let mut gathered = Gathered::new(Format::Messages);
+        for event in events {
+            gathered.take(format!("data: {event}\n\n").as_bytes());
+        }
+        let read = reply(Format::Messages, &gathered.end(), &Request::default()).unwrap();
+        assert_eq!((read.usage.input, read.usage.output), (Some(7), output));
+    }
+}

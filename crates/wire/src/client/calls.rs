@@ -1,0 +1,169 @@
+//! One logical call, however many rounds it takes.
+
+use proctor_core::event::FindingKind;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::{CallError, Client, Era};
+use crate::answers::Answers;
+
+/// How often a server may ask back before it gives a result.
+const MAX_ROUNDS: usize = 10;
+
+/// What a call came to.
+#[derive(Debug, Clone)]
+pub struct CallResult {
+    /// The result, untouched. It may be large: whoever looks into it takes it piece by piece.
+    pub raw: Box<RawValue>,
+    /// Whether the tool says that it failed.
+    pub is_error: bool,
+    /// How often the server asked back.
+    pub rounds: usize,
+}
+
+/// What is looked at in every result. The rest is skipped, however large and deep, and each part
+/// is understood by itself: one that makes no sense hides no other.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Glance<'a> {
+    #[serde(default, borrow)]
+    is_error: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    result_type: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    input_requests: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    request_state: Option<&'a RawValue>,
+}
+
+impl Glance<'_> {
+    fn is_error(&self) -> bool {
+        self.is_error.is_some_and(|raw| raw.get() == "true")
+    }
+
+    fn asks_back(&self) -> bool {
+        self.result_type
+            .is_some_and(|raw| raw.get() == r#""input_required""#)
+    }
+
+    fn has_content(&self) -> bool {
+        self.content.is_some_and(|raw| raw.get().starts_with('['))
+    }
+}
+
+/// A part of a result, if it is what it should be.
+fn read<T: serde::de::DeserializeOwned>(raw: Option<&RawValue>) -> Option<T> {
+    serde_json::from_str(raw?.get()).ok()
+}
+
+impl Client {
+    /// Calls a tool. It is never called again by itself.
+    pub async fn call_tool(
+        &self,
+        name: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<CallResult, CallError> {
+        let params = json!({"name": name, "arguments": arguments});
+        self.call("tools/call", params).await
+    }
+
+    /// Makes a call that the server may answer with questions of its own.
+    pub async fn call(&self, method: &str, params: Value) -> Result<CallResult, CallError> {
+        let Value::Object(params) = params else {
+            return Err(CallError::Nonsense("parameters are an object".to_owned()));
+        };
+        let mut next = params.clone();
+        for rounds in 0..=MAX_ROUNDS {
+            let raw = self.request(method, next).await?;
+            let glance = self.glance(method, &raw)?;
+            let asks_back = self.identity().era == Era::Stateless && glance.asks_back();
+            if !asks_back {
+                let is_error = glance.is_error();
+                return Ok(CallResult {
+                    raw,
+                    is_error,
+                    rounds,
+                });
+            }
+            next = params.clone();
+            let responses = responses(&glance, self.connection.peer.answers())?;
+            next.insert("inputResponses".to_owned(), responses);
+            if let Some(state) = read(glance.request_state) {
+                next.insert("requestState".to_owned(), state);
+            }
+        }
+        Err(CallError::Nonsense(format!(
+            "the server asked back more than {MAX_ROUNDS} times"
+        )))
+    }
+
+    /// Looks at a result, and notes what no result should be.
+    fn glance<'a>(&self, method: &str, raw: &'a RawValue) -> Result<Glance<'a>, CallError> {
+        let note = |problem: &str| {
+            let detail = format!("the result of `{method}` {problem}");
+            self.tap.finding(FindingKind::Protocol, detail.as_str());
+            detail
+        };
+        let glance: Glance<'_> = serde_json::from_str(raw.get())
+            .map_err(|_| CallError::Nonsense(note("is not an object as it should be")))?;
+        if method == "tools/call" && !glance.asks_back() && !glance.has_content() {
+            note("has no list `content`");
+        }
+        Ok(glance)
+    }
+}
+
+/// What is answered to the questions in a result.
+fn responses(asks: &Glance<'_>, answers: &Answers) -> Result<Value, CallError> {
+    let mut responses = Map::new();
+    let questions: Map<String, Value> = read(asks.input_requests).unwrap_or_default();
+    for (key, question) in &questions {
+        let method = question.get("method").and_then(Value::as_str).unwrap_or("");
+        let answer = answers.to(method).map_err(|(_, why)| {
+            CallError::Nonsense(format!("the server asks back for `{method}`: {why}"))
+        })?;
+        let answer = serde_json::from_str(&answer).unwrap_or(Value::Null);
+        responses.insert(key.clone(), answer);
+    }
+    Ok(Value::Object(responses))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(result: &str, is_error: bool, asks_back: bool, has_content: bool) {
+        let glance: Glance<'_> = serde_json::from_str(result).unwrap();
+        let found = (glance.is_error(), glance.asks_back(), glance.has_content());
+        assert_eq!(found, (is_error, asks_back, has_content), "{result}");
+    }
+
+    #[test]
+    fn one_part_that_makes_no_sense_hides_no_other() {
+        check(r#"{"content":[],"isError":true}"#, true, false, true);
+        check(
+            r#"{"content":[],"isError":true,"inputRequests":[],"resultType":5}"#,
+            true,
+            false,
+            true,
+        );
+        check(r#"{"isError":"yes","content":{}}"#, false, false, false);
+        check(
+            r#"{"resultType":"input_required","isError":null}"#,
+            false,
+            true,
+            false,
+        );
+        let deep = format!(
+            r#"{{"x":{}{},"isError":true}}"#,
+            "[".repeat(100_000),
+            "]".repeat(100_000)
+        );
+        check(&deep, true, false, false);
+        assert!(serde_json::from_str::<Glance<'_>>(r#""done""#).is_err());
+    }
+}

@@ -1,0 +1,308 @@
+//! A connection that is open, but not introduced yet: what a server is asked first, in which era.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proctor_core::event::Wire as WireKind;
+use proctor_core::suite::Server;
+use proctor_core::suite::server::Transport;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use super::{ConnectError, ConnectOptions};
+use crate::client::connection::{Connection, GOODBYE, close, farewell};
+use crate::client::meta::{self, HANDSHAKE_VERSION, STATELESS_VERSION};
+use crate::client::wire::{PROBE, Patience, Wire, WireError};
+use crate::client::{Client, Era, Identity, Timeouts};
+use crate::peer::{Failure, Peer, shown_body};
+use crate::rpc::{self, RpcError};
+use crate::transport::http::HttpLink;
+use crate::transport::legacy::{LegacyLink, OpenError};
+use crate::transport::stdio::StdioLink;
+use crate::transport::{Labels, Link};
+use proctor_contain::process::{Process, Spawn};
+
+/// What a server answers that speaks the stateless era in another version.
+const UNSUPPORTED_VERSION: i64 = -32022;
+
+/// A connection before it is known what it speaks.
+pub(super) struct Line {
+    peer: Arc<Peer>,
+    link: Link,
+    process: Option<Process>,
+}
+
+/// Why a server was not introduced.
+pub(super) enum IntroductionError {
+    /// It said no, or nothing that makes sense.
+    Refused(String),
+    /// It speaks the stateless era in a version that we do not.
+    OtherVersion(String),
+    /// It said nothing in time.
+    TimedOut,
+    /// It is not there any more.
+    Gone,
+}
+
+impl Line {
+    pub(super) async fn open(
+        server: &Server,
+        options: &ConnectOptions,
+        deadline: Instant,
+    ) -> Result<Self, ConnectError> {
+        let (kind, written) = match &server.transport {
+            Transport::Stdio { .. } => (WireKind::Stdio, &server.written),
+            Transport::Http { .. } => (WireKind::Http, &server.written),
+            Transport::Sse { .. } => (WireKind::Sse, &server.written),
+        };
+        let tap = options
+            .recorder
+            .open(&server.name, options.actor, kind, written);
+        let peer = Arc::new(Peer::new(tap, options.answers.clone()));
+        let mut process = None;
+        let link = match &server.transport {
+            Transport::Stdio {
+                command,
+                args,
+                env,
+                folder,
+            } => {
+                let mut started = Spawn::server(command, args, folder, &options.guard)
+                    .with_environment(&options.inherited, env, &options.pass)
+                    .start()?;
+                let (Some(stdin), Some(stdout)) = (started.stdin.take(), started.stdout.take())
+                else {
+                    return Err(not_up(server, "its pipes could not be opened"));
+                };
+                process = Some(started);
+                Link::Stdio(StdioLink::start(stdin, stdout, &peer))
+            }
+            Transport::Http { url, headers } => Link::Http(Arc::new(HttpLink::new(url, headers)?)),
+            Transport::Sse { url, headers } => {
+                let opening = LegacyLink::open(url, headers, &peer);
+                match tokio::time::timeout_at(deadline, opening).await {
+                    Ok(Ok(link)) => Link::Legacy(link),
+                    Ok(Err(OpenError::Address(error))) => return Err(error.into()),
+                    Ok(Err(error)) => return Err(not_up(server, &error.to_string())),
+                    Err(_) => {
+                        let set = proctor_core::duration::brief(options.timeouts.connect);
+                        let reason = format!("its event stream did not open within {set}");
+                        return Err(not_up(server, &reason));
+                    }
+                }
+            }
+        };
+        Ok(Self {
+            peer,
+            link,
+            process,
+        })
+    }
+
+    pub(super) fn is_spent(&self) -> bool {
+        self.peer.ended().is_some()
+    }
+
+    pub(super) async fn introduce(
+        &self,
+        era: Era,
+        patience: Duration,
+    ) -> Result<Identity, IntroductionError> {
+        match era {
+            Era::Stateless => self.discover(patience).await,
+            Era::Handshake => self.initialize(patience).await,
+        }
+    }
+
+    async fn discover(&self, patience: Duration) -> Result<Identity, IntroductionError> {
+        // The older stream transport has no stateless form.
+        if matches!(self.link, Link::Legacy(_)) {
+            return Err(IntroductionError::Refused("the older transport".to_owned()));
+        }
+        let headers = meta::headers(PROBE, &Map::new(), &[]);
+        let raw = self
+            .ask(PROBE, Map::new(), headers, Era::Stateless, patience)
+            .await?;
+        let result: Value = serde_json::from_str(raw.get())
+            .map_err(|_| IntroductionError::Refused("an answer that makes no sense".to_owned()))?;
+        let versions = result
+            .get("supportedVersions")
+            .or_else(|| result.get("protocolVersions"));
+        let versions = versions
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let speaks = versions.is_empty() || versions.iter().any(|v| v == STATELESS_VERSION);
+        if !speaks {
+            let reason = format!("it speaks {} only", json!(versions));
+            return Err(IntroductionError::OtherVersion(reason));
+        }
+        let info = meta::server_info(&result).or_else(|| result.get("serverInfo"));
+        Ok(identity(
+            info,
+            &result,
+            STATELESS_VERSION.to_owned(),
+            Era::Stateless,
+            raw,
+        ))
+    }
+
+    async fn initialize(&self, patience: Duration) -> Result<Identity, IntroductionError> {
+        let params = json!({
+            "protocolVersion": HANDSHAKE_VERSION,
+            "capabilities": self.peer.answers().capabilities(),
+            "clientInfo": meta::client_info(),
+        });
+        let Value::Object(params) = params else {
+            return Err(IntroductionError::Gone);
+        };
+        let raw = self
+            .ask("initialize", params, Vec::new(), Era::Handshake, patience)
+            .await?;
+        let result: Value = serde_json::from_str(raw.get())
+            .map_err(|_| IntroductionError::Refused("an answer that makes no sense".to_owned()))?;
+        let Some(version) = result.get("protocolVersion").and_then(Value::as_str) else {
+            let reason = "its answer to `initialize` names no version of the protocol";
+            return Err(IntroductionError::Refused(reason.to_owned()));
+        };
+        let version = version.to_owned();
+        if let Link::Http(link) = &self.link {
+            link.begin_session(&version);
+        }
+        let unasked = Labels::unasked(self.peer.tap());
+        let ready = rpc::notification("notifications/initialized", None);
+        if let Ok(Some(exchange)) = self.link.send(&self.peer, ready, &unasked).await {
+            // Requests before the server has taken this in may be refused.
+            let _ = tokio::time::timeout(GOODBYE, exchange).await;
+        }
+        if let Link::Http(link) = &self.link {
+            link.listen(&self.peer);
+        }
+        let info = result.get("serverInfo");
+        Ok(identity(info, &result, version, Era::Handshake, raw))
+    }
+
+    async fn ask(
+        &self,
+        method: &str,
+        params: Map<String, Value>,
+        headers: Vec<(String, String)>,
+        era: Era,
+        patience: Duration,
+    ) -> Result<Box<RawValue>, IntroductionError> {
+        let wire = Wire {
+            peer: &self.peer,
+            link: &self.link,
+            tap: self.peer.tap(),
+            era,
+        };
+        let patience = Patience {
+            idle: patience,
+            total: patience,
+        };
+        wire.request(method, params, headers, patience)
+            .await
+            .map_err(|error| match error {
+                WireError::Failed(Failure::Rpc(RpcError { code, message, .. })) => {
+                    let reason = format!("it answered `{method}` with error {code}: {message}");
+                    match (code, era) {
+                        (UNSUPPORTED_VERSION, Era::Stateless) => {
+                            IntroductionError::OtherVersion(reason)
+                        }
+                        _ => IntroductionError::Refused(reason),
+                    }
+                }
+                WireError::Failed(Failure::Http { status, body }) => {
+                    IntroductionError::Refused(self.refused(method, status, &body))
+                }
+                WireError::Failed(failure) => IntroductionError::Refused(failure.to_string()),
+                WireError::TimedOut(_) => IntroductionError::TimedOut,
+                WireError::Gone => IntroductionError::Gone,
+            })
+    }
+
+    /// Why there is no connection, after all the time that was set for it, and the end of the stderr.
+    pub(super) async fn farewell(
+        &mut self,
+        reason: IntroductionError,
+        set: Duration,
+    ) -> (String, String) {
+        match reason {
+            IntroductionError::Refused(reason) | IntroductionError::OtherVersion(reason) => {
+                (reason, self.stderr())
+            }
+            IntroductionError::TimedOut => {
+                let set = proctor_core::duration::brief(set);
+                (format!("no answer within {set}"), self.stderr())
+            }
+            IntroductionError::Gone => {
+                let deadline = Instant::now() + GOODBYE;
+                farewell(self.process.as_mut(), &self.peer, deadline).await
+            }
+        }
+    }
+
+    fn refused(&self, method: &str, status: u16, body: &str) -> String {
+        let from = match &self.link {
+            Link::Http(link) => format!("{} answered", link.address()),
+            _ => "the server answered".to_owned(),
+        };
+        format!(
+            "{from} `{method}` with HTTP status {status}{}",
+            shown_body(body)
+        )
+    }
+
+    fn stderr(&self) -> String {
+        self.process
+            .as_ref()
+            .map(|process| process.stderr_tail(self.peer.tap().redactor()))
+            .unwrap_or_default()
+    }
+
+    pub(super) fn into_client(self, identity: Identity, timeouts: Timeouts) -> Client {
+        Client::new(Connection {
+            peer: self.peer,
+            link: self.link,
+            process: tokio::sync::Mutex::new(self.process),
+            identity,
+            timeouts,
+        })
+    }
+
+    pub(super) async fn close(self) {
+        close(&self.peer, &self.link, self.process).await;
+    }
+}
+
+fn not_up(server: &Server, reason: &str) -> ConnectError {
+    ConnectError::NotUp {
+        server: server.name.clone(),
+        reason: reason.to_owned(),
+        stderr: String::new(),
+    }
+}
+
+fn identity(
+    info: Option<&Value>,
+    result: &Value,
+    protocol: String,
+    era: Era,
+    raw: Box<RawValue>,
+) -> Identity {
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+    Identity {
+        name: text(info.and_then(|i| i.get("name"))),
+        version: text(info.and_then(|i| i.get("version"))),
+        protocol,
+        era,
+        capabilities: result
+            .get("capabilities")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default(),
+        instructions: text(result.get("instructions")),
+        raw,
+    }
+}

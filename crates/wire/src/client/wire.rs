@@ -1,0 +1,163 @@
+//! One request, from its id to its answer, or to its cancellation.
+//!
+//! Its main type is [`Wire`]. Whoever stops to wait tells the server, however that comes about.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proctor_core::message::UNWANTED;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::{Era, meta};
+use crate::peer::{Failure, Peer, Waiting};
+use crate::recorder::Tap;
+use crate::rpc;
+use crate::transport::{Labels, Link};
+
+/// What a server is asked for its era.
+pub(super) const PROBE: &str = "server/discover";
+
+/// What is needed to make a request, before there is a client and after.
+pub(super) struct Wire<'a> {
+    pub(super) peer: &'a Arc<Peer>,
+    pub(super) link: &'a Link,
+    /// Where it all goes.
+    pub(super) tap: &'a Arc<Tap>,
+    pub(super) era: Era,
+}
+
+/// How long an answer is waited for.
+#[derive(Clone, Copy)]
+pub(super) struct Patience {
+    /// Without a word of progress.
+    pub(super) idle: Duration,
+    /// In all.
+    pub(super) total: Duration,
+}
+
+/// Why a request has no result.
+pub(super) enum WireError {
+    Failed(Failure),
+    TimedOut(Duration),
+    Gone,
+}
+
+impl Wire<'_> {
+    pub(super) async fn request(
+        &self,
+        method: &str,
+        mut params: Map<String, Value>,
+        headers: Vec<(String, String)>,
+        patience: Patience,
+    ) -> Result<Box<RawValue>, WireError> {
+        if self.peer.ended().is_some() {
+            return Err(WireError::Gone);
+        }
+        let waiting = self.peer.expect(self.tap);
+        let id = waiting.id;
+        let capabilities = self.peer.answers().capabilities();
+        meta::add(&mut params, self.era, id, capabilities);
+        let params = to_raw_value(&params).ok();
+        let message = rpc::request(id, method, params.as_deref());
+        let labels = Labels {
+            tap: self.tap.clone(),
+            id: Some(id),
+            method: Some(method.to_owned()),
+            headers,
+        };
+        let mut flight = Flight {
+            wire: self,
+            id,
+            exchange: None,
+            // A request that opens a connection can't be cancelled.
+            cancellable: !["initialize", PROBE].contains(&method),
+            timed_out: false,
+            is_probe: method == PROBE,
+            answered: false,
+        };
+        match self.link.send(self.peer, message, &labels).await {
+            Ok(exchange) => flight.exchange = exchange,
+            Err(_) => return Err(WireError::Gone),
+        }
+        let outcome = wait(waiting, patience).await;
+        flight.timed_out = matches!(outcome, Err(WireError::TimedOut(_)));
+        flight.answered = matches!(outcome, Ok(_) | Err(WireError::Failed(_)));
+        flight.cancellable &= flight.timed_out;
+        outcome
+    }
+}
+
+async fn wait(
+    mut waiting: Waiting,
+    Patience {
+        idle: patience,
+        total,
+    }: Patience,
+) -> Result<Box<RawValue>, WireError> {
+    let started = Instant::now();
+    let mut idle = started + patience;
+    loop {
+        tokio::select! {
+            biased;
+            answer = &mut waiting.answer => {
+                return match answer {
+                    Ok(Ok(result)) => Ok(result),
+                    Ok(Err(failure)) => Err(WireError::Failed(failure)),
+                    Err(_) => Err(WireError::Gone),
+                };
+            }
+            Ok(()) = waiting.progress.changed() => {
+                idle = *waiting.progress.borrow() + patience;
+            }
+            () = tokio::time::sleep_until(idle.min(started + total)) => {
+                // The time that was set, unless progress has extended it.
+                let set = [total, patience].into_iter().find(|set| idle.min(started + total) == started + *set);
+                return Err(WireError::TimedOut(set.unwrap_or_else(|| started.elapsed())));
+            }
+        }
+    }
+}
+
+/// A request on its way. Whoever stops to wait, for whatever reason, tells the server.
+struct Flight<'a> {
+    wire: &'a Wire<'a>,
+    id: u64,
+    exchange: Option<JoinHandle<()>>,
+    cancellable: bool,
+    /// Whether the server took too long; else whoever asked has gone, or has what was asked for.
+    timed_out: bool,
+    /// Whether it only asks for the era. Servers that are slow to start answer it late, and that is
+    /// our doing.
+    is_probe: bool,
+    answered: bool,
+}
+
+impl Drop for Flight<'_> {
+    fn drop(&mut self) {
+        let Self { wire, id, .. } = *self;
+        let reason = if self.timed_out {
+            if self.is_probe {
+                wire.peer.abandon_probe(id);
+            }
+            wire.peer.give_up(id);
+            "no answer in time"
+        } else {
+            wire.peer.abandon(id);
+            UNWANTED
+        };
+        // Closing the exchange is how the stateless era cancels.
+        if let Some(exchange) = self.exchange.take() {
+            wire.link.finish(wire.tap, exchange, self.answered);
+        }
+        let told = matches!(wire.link, Link::Http(_)) && wire.era == Era::Stateless;
+        if self.cancellable && !told {
+            let params = format!(r#"{{"requestId":{id},"reason":"{reason}"}}"#);
+            let params = RawValue::from_string(params).ok();
+            let message = rpc::notification("notifications/cancelled", params.as_deref());
+            wire.link.send_soon(wire.peer, wire.tap, message);
+        }
+    }
+}

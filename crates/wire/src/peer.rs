@@ -1,0 +1,310 @@
+//! Who asked what: pairs answers with requests, and answers the server's own requests.
+//!
+//! Its main type is [`Peer`]. Whatever arrives, in whatever order and shape, it never blocks, never
+//! panics and never sends an error back for something that was no request. Where several records
+//! share a connection, it knows which of them a message belongs to.
+
+mod failure;
+mod route;
+mod state;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use proctor_core::event::{Actor, Direction, FindingKind, HttpFailure};
+use proctor_core::json;
+use proctor_core::message::{self, Id, Kind, Message};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
+
+use self::failure::Outcome;
+pub(crate) use self::failure::{Failure, shown_body};
+use self::route::CutRoute;
+pub(crate) use self::route::Source;
+use self::state::{Past, Pending, State};
+use crate::answers::Answers;
+use crate::recorder::{Oversized, Recorder, Tap};
+use crate::rpc::{RpcError, answer};
+
+/// How a server tells that it works on a request.
+const PROGRESS: &str = "notifications/progress";
+
+/// How much of something that makes no sense is shown.
+const SHOWN: usize = 100;
+
+/// How a connection ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// The server closed it.
+    Closed,
+    /// The server does not read.
+    Stuck,
+    /// It broke.
+    Broken(String),
+    /// Whoever opened it closed it.
+    ByUs,
+}
+
+/// One side of a connection.
+pub(crate) struct Peer {
+    /// The connection's own.
+    tap: Arc<Tap>,
+    /// Whether others have attached their records.
+    is_shared: AtomicBool,
+    answers: Answers,
+    state: Mutex<State>,
+    ended: Mutex<Option<Ended>>,
+    /// Counts messages that change what a server offers.
+    changes: AtomicU64,
+}
+
+/// A request that waits for its answer.
+pub(crate) struct Waiting {
+    pub(crate) id: u64,
+    pub(crate) answer: oneshot::Receiver<Outcome>,
+    /// When the server last said that it was making progress.
+    pub(crate) progress: watch::Receiver<Instant>,
+}
+
+impl Peer {
+    pub(crate) fn new(tap: Arc<Tap>, answers: Answers) -> Self {
+        Self {
+            tap,
+            is_shared: AtomicBool::new(false),
+            answers,
+            state: Mutex::default(),
+            ended: Mutex::default(),
+            changes: AtomicU64::new(0),
+        }
+    }
+
+    /// The connection's own tap.
+    pub(crate) fn tap(&self) -> &Arc<Tap> {
+        &self.tap
+    }
+
+    /// Opens the connection in another record.
+    pub(crate) fn attach(&self, recorder: &Recorder, actor: Actor) -> Arc<Tap> {
+        self.is_shared.store(true, Ordering::Release);
+        self.tap.attach(recorder, actor)
+    }
+
+    pub(crate) fn answers(&self) -> &Answers {
+        &self.answers
+    }
+
+    /// Takes a new id, and waits for its answer, which belongs to `tap`.
+    pub(crate) fn expect(&self, tap: &Arc<Tap>) -> Waiting {
+        let (to, answer) = oneshot::channel();
+        let (progress, seen) = watch::channel(Instant::now());
+        let mut state = self.lock();
+        state.next_id += 1;
+        let id = state.next_id;
+        // A connection that has ended answers nobody: the wait ends at once.
+        if self.ended().is_none() {
+            let tap = tap.clone();
+            state.pending.insert(id, Pending { to, progress, tap });
+        }
+        Waiting {
+            id,
+            answer,
+            progress: seen,
+        }
+    }
+
+    /// Whether a request still waits for its answer.
+    pub(crate) fn is_waiting(&self, id: u64) -> bool {
+        self.lock().pending.contains_key(&id)
+    }
+
+    /// Stops to wait for an answer that takes too long.
+    pub(crate) fn give_up(&self, id: u64) {
+        self.lock().take(id, Past::GivenUp);
+    }
+
+    /// Stops to wait for an answer that nobody wants any more.
+    pub(crate) fn abandon(&self, id: u64) {
+        self.lock().take(id, Past::Unwanted);
+    }
+
+    /// Stops to wait for the answer to a question for the era, which may come late.
+    pub(crate) fn abandon_probe(&self, id: u64) {
+        let mut state = self.lock();
+        if state.take(id, Past::Unwanted).is_some() {
+            state.late_probe = Some(id);
+        }
+    }
+
+    /// Ends a request without an answer, unless it has one already.
+    pub(crate) fn fail(&self, id: u64, failure: Failure) {
+        let pending = self.lock().take(id, Past::GivenUp);
+        if let Some(pending) = pending {
+            let _ = pending.to.send(Err(failure));
+        }
+    }
+
+    /// Why a request that nobody waits for any more has no answer; `None` if it has one.
+    pub(crate) fn unanswered(&self, id: u64) -> Option<HttpFailure> {
+        match self.lock().past(id) {
+            Some(Past::Answered) => None,
+            Some(Past::GivenUp) => Some(HttpFailure::TimedOut),
+            Some(Past::Unwanted) | None => Some(HttpFailure::ClientLeft),
+        }
+    }
+
+    /// Notes the end of the connection. The first reason stays.
+    pub(crate) fn end(&self, how: Ended) {
+        self.lock_ended().get_or_insert(how);
+        // Nobody will answer any more.
+        self.lock().give_up_all();
+    }
+
+    pub(crate) fn ended(&self) -> Option<Ended> {
+        self.lock_ended().clone()
+    }
+
+    /// How often the server said that a list changed.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
+    }
+
+    /// Writes that a message was too large to be taken in, and ends the request that it answered: on
+    /// HTTP the exchange's own; on one stream, the only one that waits, unless the message starts as
+    /// one that answers nobody.
+    pub(crate) fn oversized(&self, cut: &Oversized, from: &Source<'_>) {
+        let bytes = cut.bytes;
+        let CutRoute { taps, meant } = self.route_of_cut(cut, from);
+        for tap in &taps {
+            tap.cut_frame(from.exchange, Direction::ToClient, cut);
+        }
+        let concerned = match &taps[..] {
+            [only] => only,
+            _ => from.tap,
+        };
+        concerned.finding(FindingKind::TooLarge, format!("a message of {bytes} bytes"));
+        if let Some(id) = meant {
+            self.fail(id, Failure::TooLarge { bytes });
+        }
+    }
+
+    /// Takes in a message, and gives what has to be answered.
+    pub(crate) fn receive(&self, bytes: &[u8], from: &Source<'_>) -> Vec<Vec<u8>> {
+        let mut answers = Vec::new();
+        let parsed = message::each(bytes, &mut |message| {
+            answers.extend(self.one(message, from));
+        });
+        if let Err(unparsable) = parsed {
+            let detail = format!("not a message: {}", unparsable.reason);
+            for tap in self.taps_of(bytes, from) {
+                tap.finding(FindingKind::Malformed, detail.as_str());
+            }
+        }
+        answers
+    }
+
+    fn one(&self, message: &Message<'_>, from: &Source<'_>) -> Option<Vec<u8>> {
+        if message.jsonrpc.as_deref() != Some("2.0") {
+            let detail = "a message that does not say `\"jsonrpc\": \"2.0\"`";
+            self.tap_of(message, from)
+                .finding(FindingKind::Protocol, detail);
+        }
+        match (message.kind(), message.id) {
+            (Kind::Request { method, .. }, Some(id)) => {
+                let outcome = self.answers.to(method);
+                let outcome = outcome.as_deref().map_err(|e| (e.0, e.1.as_str()));
+                return Some(answer(id, outcome));
+            }
+            (Kind::Notification { method }, _) => self.notified(method, message.params),
+            (Kind::Answer { id }, _) => self.answered(&id, message, from),
+            _ => {
+                let detail = "a message that is neither request, notification nor answer";
+                from.tap.finding(FindingKind::Malformed, detail);
+            }
+        }
+        None
+    }
+
+    fn notified(&self, method: &str, params: Option<&RawValue>) {
+        if method.ends_with("/list_changed") {
+            self.changes.fetch_add(1, Ordering::Relaxed);
+        }
+        if method == PROGRESS
+            && let Some(token) = params.and_then(progress_token)
+            && let Some(pending) = self.lock().pending.get(&token)
+        {
+            pending.progress.send_replace(Instant::now());
+        }
+    }
+
+    fn answered(&self, id: &Id, message: &Message<'_>, from: &Source<'_>) {
+        let outcome = match (message.result, message.error) {
+            (Some(result), error) => {
+                if error.is_some() {
+                    let detail = format!("the answer with {id} has both a result and an error");
+                    self.tap_of(message, from)
+                        .finding(FindingKind::ResultAndError, detail);
+                }
+                Ok(result.to_owned())
+            }
+            (None, Some(error)) => Err(Failure::Rpc(
+                serde_json::from_str(error.get())
+                    .or_else(|_| json::decode(error.get()).and_then(serde_json::from_value))
+                    .unwrap_or_else(|_| no_error(error, &self.tap_of(message, from))),
+            )),
+            (None, None) => return,
+        };
+        let mut state = self.lock();
+        let number = state.meant(id, from.own);
+        if let Some(pending) = number.and_then(|n| state.take(n, Past::Answered)) {
+            drop(state);
+            // Whoever waited may have gone.
+            let _ = pending.to.send(outcome);
+            return;
+        }
+        let past = number.and_then(|n| state.past(n));
+        state.late_probe = state.late_probe.filter(|probe| number != Some(*probe));
+        drop(state);
+        let (kind, what) = match past {
+            // It was under way when it was cancelled.
+            Some(Past::Unwanted) => return,
+            Some(Past::Answered) => (FindingKind::DuplicateAnswer, "a second answer with"),
+            Some(Past::GivenUp) => (FindingKind::LateAnswer, "an answer after giving up, with"),
+            None => (
+                FindingKind::UnknownId,
+                "an answer to a request that nobody made, with",
+            ),
+        };
+        self.tap_of(message, from)
+            .finding(kind, format!("{what} {id}"));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_ended(&self) -> MutexGuard<'_, Option<Ended>> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is made of an error that is none.
+fn no_error(raw: &RawValue, tap: &Tap) -> RpcError {
+    let head = tap.head(raw.get().as_bytes(), SHOWN);
+    let detail = format!("an error that is none: {head}");
+    tap.finding(FindingKind::Malformed, detail.clone());
+    RpcError {
+        code: 0,
+        message: detail,
+        data: None,
+    }
+}
+
+fn progress_token(params: &RawValue) -> Option<u64> {
+    let params: Value = serde_json::from_str(params.get()).ok()?;
+    params.get("progressToken")?.as_u64()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! What stands between an agent and a server: neither can notice it, and it misses nothing.
+//!
+//! Nothing is translated where both sides speak the same transport. A message goes into the record
+//! and then on its way, as the bytes that it is; what is too large for the record is cut there and
+//! nowhere else. Nothing here edits what it records, but for the address of the older HTTP's
+//! endpoint, which would lead around it.
+
+mod bridge;
+pub mod door;
+mod framer;
+pub(crate) mod refusals;
+mod relay;
+pub(crate) mod reverse;
+mod session;
+mod started;
+mod streams;
+mod token;
+pub(crate) mod upstream;
+
+use std::io;
+use std::path::PathBuf;
+
+use proctor_core::event::Actor;
+use proctor_core::suite::Environment;
+
+use crate::recorder::Recorder;
+use crate::transport::http::AddressError;
+
+pub use self::bridge::Bridge;
+pub use self::door::Admission;
+pub use self::relay::{Admit, Relay};
+pub use self::reverse::ReverseProxy;
+pub use self::session::{Cause, Client, Leave, SessionEnd, serve};
+pub use self::started::StartError;
+pub use self::streams::{Standard, standard};
+pub use self::token::Token;
+pub use self::upstream::{Upstream, causes, passed};
+
+/// What every proxy needs to know.
+#[derive(Clone)]
+pub struct ProxyOptions {
+    /// Where what passes through is kept.
+    pub recorder: Recorder,
+    /// Who is on the other side.
+    pub actor: Actor,
+    /// The environment from which servers that are started inherit a part.
+    pub inherited: Environment,
+    /// What they inherit besides.
+    pub pass: Vec<String>,
+    /// The `proctor` binary, which the guard is a part of.
+    pub guard: PathBuf,
+}
+
+/// Why there is no proxy.
+#[derive(Debug, thiserror::Error)]
+pub enum ProxyError {
+    /// The server's address or a header is wrong.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// The server has no address.
+    #[error("the server `{0}` is started, not reached by an address")]
+    NoAddress(String),
+    /// The server can't be started.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The port can't be listened on.
+    #[error("port {port} of this machine can't be listened on: {error}")]
+    Listen {
+        /// Which, or 0 for any.
+        port: u16,
+        /// Why not.
+        error: io::Error,
+    },
+}

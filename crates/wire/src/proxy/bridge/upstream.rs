@@ -1,0 +1,395 @@
+//! One process of the server, and everybody who waits for something from it.
+//!
+//! Its main types are [`Upstream`], what requests go to, and [`Running`], what the process ends with.
+//! Every line is recorded before it is looked at. Lines that are no messages are recorded and
+//! reported, and go no further.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use proctor_core::event::{ConnectionEnd, Direction, EndedBy, FindingKind};
+use proctor_core::message::{Id, UNWANTED};
+use tokio::io::AsyncWriteExt;
+use tokio::process::{ChildStdin, ChildStdout};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::inbound::into_line;
+use super::outlet::{self, Inflow, Outlet, Passing, PutError};
+use super::router::{Ask, Routed, Router, StreamId};
+use crate::client::connection::stop;
+use crate::proxy::started::Started;
+use crate::recorder::Tap;
+use crate::transport::MAX_MESSAGE;
+use crate::transport::frames::{Line, Lines};
+use crate::transport::stdio::{torn_line, without_noise};
+use proctor_contain::process::Process;
+
+/// How long a process has to end once it has closed its stdout, and its last words to be read.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+/// A process that runs. Dropping it ends the process, politely.
+pub(super) struct Running {
+    pub(super) upstream: Arc<Upstream>,
+    /// Dropped when the process is to end.
+    _closing: oneshot::Sender<()>,
+}
+
+/// A process of the server.
+pub struct Upstream {
+    pub(super) tap: Arc<Tap>,
+    exchanges: AtomicU64,
+    state: Mutex<State>,
+}
+
+struct State {
+    router: Router,
+    outlets: HashMap<StreamId, Outlet>,
+    /// Nothing once the process has ended, or is to end.
+    stdin: Option<mpsc::UnboundedSender<Outgoing>>,
+}
+
+/// A message on its way to the process.
+struct Outgoing {
+    message: Vec<u8>,
+    /// Its place among all that are on their way.
+    _room: Option<OwnedSemaphorePermit>,
+    /// Told when it is written.
+    written: Option<oneshot::Sender<()>>,
+}
+
+/// A message that was not sent: the process is not there any more, or does not read.
+#[derive(Debug)]
+pub(super) struct Unsent(pub(super) Vec<u8>);
+
+/// Why no stream was opened.
+#[derive(Debug)]
+pub(super) enum Closed {
+    /// The process has ended.
+    Ended,
+    /// What is asked can't be told from what was asked before; or there is a GET stream already.
+    Taken,
+}
+
+impl Running {
+    /// Takes over a process that was just started, and gives what ends when it has.
+    pub(super) fn new(started: Started) -> (Self, JoinHandle<()>) {
+        let Started {
+            tap,
+            process,
+            stdin,
+            stdout,
+        } = started;
+        let (queue, waiting) = mpsc::unbounded_channel();
+        let upstream = Arc::new(Upstream {
+            tap,
+            exchanges: AtomicU64::new(0),
+            state: Mutex::new(State {
+                router: Router::default(),
+                outlets: HashMap::new(),
+                stdin: Some(queue),
+            }),
+        });
+        tokio::spawn(write(stdin, waiting, upstream.tap.clone()));
+        let (closing, closed) = oneshot::channel();
+        let keeping = tokio::spawn(keep(upstream.clone(), process, stdout, closed));
+        let running = Self {
+            upstream,
+            _closing: closing,
+        };
+        (running, keeping)
+    }
+}
+
+impl Upstream {
+    /// The number of the next exchange.
+    pub(super) fn next_exchange(&self) -> u64 {
+        self.exchanges.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.lock().stdin.is_none()
+    }
+
+    /// Whether nobody waits for anything from it.
+    pub(super) fn is_deserted(&self) -> bool {
+        self.lock().router.is_deserted()
+    }
+
+    /// Whether a request is under way.
+    pub(super) fn knows(&self, id: &Id) -> bool {
+        self.lock().router.knows(id)
+    }
+
+    /// Opens a POST with requests.
+    pub(super) fn open_post(
+        self: &Arc<Self>,
+        asks: &[Ask],
+        takes_more: bool,
+    ) -> Result<Inflow, Closed> {
+        let mut state = self.lock();
+        if state.stdin.is_none() {
+            return Err(Closed::Ended);
+        }
+        if state.router.has_taken(asks) {
+            return Err(Closed::Taken);
+        }
+        let (stream, waiting) = state.router.open_post(asks.to_vec(), takes_more);
+        Ok(self.opened(&mut state, stream, waiting))
+    }
+
+    /// Opens a GET.
+    pub(super) fn open_get(self: &Arc<Self>) -> Result<Inflow, Closed> {
+        let mut state = self.lock();
+        if state.stdin.is_none() {
+            return Err(Closed::Ended);
+        }
+        let (stream, waiting) = state.router.open_get().ok_or(Closed::Taken)?;
+        Ok(self.opened(&mut state, stream, waiting))
+    }
+
+    fn opened(
+        self: &Arc<Self>,
+        state: &mut State,
+        stream: StreamId,
+        waiting: Vec<Bytes>,
+    ) -> Inflow {
+        let (outlet, inflow) = outlet::stream(self, stream);
+        for bytes in waiting {
+            outlet.put_now(bytes);
+        }
+        state.outlets.insert(stream, outlet);
+        inflow
+    }
+
+    /// Sends a message, as one line, and tells when it is written.
+    pub(super) fn send(
+        &self,
+        message: Vec<u8>,
+        room: Option<OwnedSemaphorePermit>,
+    ) -> Result<oneshot::Receiver<()>, Unsent> {
+        let (written, is_written) = oneshot::channel();
+        let outgoing = Outgoing {
+            message,
+            _room: room,
+            written: Some(written),
+        };
+        let state = self.lock();
+        let Some(stdin) = &state.stdin else {
+            return Err(Unsent(outgoing.message));
+        };
+        let sent = stdin.send(outgoing);
+        sent.map_err(|mpsc::error::SendError(unsent)| Unsent(unsent.message))?;
+        Ok(is_written)
+    }
+
+    /// Nobody reads a stream any more. Where that cancels what it waited for, the process is told: in
+    /// Proctor's own words, which no client wrote.
+    pub(super) fn leave(&self, stream: StreamId) {
+        let mut state = self.lock();
+        state.outlets.remove(&stream);
+        for id in state.router.close(stream) {
+            let Some(stdin) = &state.stdin else { return };
+            let message = format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id},"reason":"{UNWANTED}"}}}}"#
+            );
+            // A process that has ended has nothing to cancel.
+            let _ = stdin.send(Outgoing {
+                message: message.into_bytes(),
+                _room: None,
+                written: None,
+            });
+        }
+    }
+
+    /// Brings a message of the server to whom it is for.
+    async fn deliver(&self, bytes: Bytes) {
+        while let Some((stream, outlet, message)) = self.address(&bytes) {
+            let answers = message.answers;
+            match outlet.put(message).await {
+                Ok(()) => return,
+                Err(PutError::Gone) => {}
+                Err(PutError::Stalled) => {
+                    let detail = "a client that does not read lost its stream";
+                    self.tap.finding(FindingKind::Dropped, detail);
+                    outlet.fail("the client does not read");
+                }
+            }
+            self.leave(stream);
+            // What was for that stream alone goes with it.
+            if answers {
+                return;
+            }
+        }
+    }
+
+    /// The stream that a message goes to now, if there is one.
+    fn address(&self, bytes: &Bytes) -> Option<(StreamId, Outlet, Passing)> {
+        let mut state = self.lock();
+        let way = match state.router.route(bytes) {
+            Routed::To(way) => way,
+            Routed::Waits { dropped } => {
+                drop(state);
+                for _ in 0..dropped {
+                    let detail = "a message that no stream was open for";
+                    self.tap.finding(FindingKind::Dropped, detail);
+                }
+                return None;
+            }
+            Routed::Nowhere => return None,
+        };
+        for other in way.left_out {
+            if let Some(outlet) = state.outlets.remove(&other) {
+                outlet.fail("the answer went with those of another request");
+            }
+        }
+        let outlet = if way.is_last {
+            state.outlets.remove(&way.stream)
+        } else {
+            state.outlets.get(&way.stream).cloned()
+        };
+        let message = Passing {
+            bytes: bytes.clone(),
+            answers: way.answers,
+            is_last: way.is_last,
+            error: way.error,
+        };
+        Some((way.stream, outlet?, message))
+    }
+
+    /// Ends what is open. What waits for an answer breaks, if there is a reason; it does not for a
+    /// client that ended its session itself.
+    fn end(&self, why: Option<&str>) {
+        let mut state = self.lock();
+        state.stdin = None;
+        for (stream, outlet) in std::mem::take(&mut state.outlets) {
+            match why {
+                Some(why) if !state.router.is_get(stream) => outlet.fail(why),
+                _ => outlet.end(),
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Stays with a process until it has ended, and writes how.
+async fn keep(
+    upstream: Arc<Upstream>,
+    mut process: Process,
+    stdout: ChildStdout,
+    closed: oneshot::Receiver<()>,
+) {
+    let mut reading = tokio::spawn(read(stdout, upstream.clone()));
+    let stderr = process.stderr();
+    let (reason, end) = tokio::select! {
+        _ = &mut reading => {
+            // Nothing more is to go there, though nobody knows yet how it ended.
+            upstream.lock().stdin = None;
+            if let Ok(ended) = timeout(GOODBYE, process.wait()).await {
+                let end = ConnectionEnd {
+                    by: EndedBy::Server,
+                    process: Some(ended.into()),
+                    signalled: process.was_signalled(),
+                };
+                (ended.to_string(), end)
+            } else {
+                let (how, end) = stop(process, EndedBy::Server).await;
+                (format!("closed its stdout, and {how}"), end)
+            }
+        }
+        _ = closed => {
+            upstream.end(None);
+            let (how, end) = stop(process, EndedBy::Client).await;
+            let reason = format!("was closed, and {how}");
+            // The server's last words come before its end.
+            if timeout(GOODBYE, &mut reading).await.is_err() {
+                reading.abort();
+            }
+            (reason, end)
+        }
+    };
+    upstream.end(Some(&format!("the server {reason}")));
+    let stderr = stderr.redacted(upstream.tap.redactor());
+    upstream.tap.ended(reason, Some(stderr), Some(end));
+}
+
+async fn write(
+    mut stdin: ChildStdin,
+    mut waiting: mpsc::UnboundedReceiver<Outgoing>,
+    tap: Arc<Tap>,
+) {
+    while let Some(mut outgoing) = waiting.recv().await {
+        let message = &mut outgoing.message;
+        tap.frame(None, Direction::ToServer, message);
+        message.push(b'\n');
+        let written = async {
+            stdin.write_all(message).await?;
+            stdin.flush().await
+        };
+        // However long it takes: whoever waits for it knows how long to.
+        if written.await.is_err() {
+            break;
+        }
+        if let Some(written) = outgoing.written {
+            let _ = written.send(());
+        }
+    }
+    // What was still to be written is what clients asked.
+    waiting.close();
+    while let Some(outgoing) = waiting.recv().await {
+        tap.frame(None, Direction::ToServer, &outgoing.message);
+    }
+}
+
+async fn read(stdout: ChildStdout, upstream: Arc<Upstream>) {
+    let tap = &upstream.tap;
+    let mut lines = Lines::new(stdout, MAX_MESSAGE);
+    // A line that can't be read is the end, like the end itself.
+    while let Ok(Some(line)) = lines.next().await {
+        match line {
+            Line::Whole(line) => {
+                tap.frame(None, Direction::ToClient, &line);
+                if without_noise(&line, tap).is_some()
+                    && let Some(message) = message_in(line)
+                {
+                    upstream.deliver(message).await;
+                }
+            }
+            Line::Torn(line) => {
+                tap.frame(None, Direction::ToClient, &line);
+                tap.finding(FindingKind::Noise, torn_line(&line, tap));
+                // It may be whole but for its end.
+                if let Some(message) = message_in(line) {
+                    upstream.deliver(message).await;
+                }
+            }
+            Line::Oversized(cut) => {
+                tap.cut_frame(None, Direction::ToClient, &cut);
+                let why = format!("a message of {} bytes", cut.bytes);
+                tap.finding(FindingKind::TooLarge, why.as_str());
+                let mut state = upstream.lock();
+                let stream = state.router.cut(&cut.head);
+                if let Some(outlet) = stream.and_then(|stream| state.outlets.remove(&stream)) {
+                    outlet.fail(&format!("{why} is too large to be passed on"));
+                }
+            }
+        }
+    }
+}
+
+/// The message in a line, if it looks like one, as one line for server-sent events, where a carriage
+/// return is a line break too.
+fn message_in(mut line: Vec<u8>) -> Option<Bytes> {
+    into_line(&mut line);
+    let line = Bytes::from(line);
+    let bare = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&line);
+    let bare = bare.trim_ascii();
+    matches!(bare.first(), Some(b'{' | b'[')).then(|| line.slice_ref(bare))
+}

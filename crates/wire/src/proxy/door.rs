@@ -1,0 +1,238 @@
+//! The way in over HTTP: who may pass, and who is turned away.
+//!
+//! Its main type is [`Door`]. It listens on loopback only, asks for the trial's token, and lets
+//! nothing pass that a page in a browser could have sent.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use http::header::{HOST, ORIGIN};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, Method, StatusCode, Uri};
+
+use super::refusals::Refusals;
+use super::token::Token;
+use crate::web::{Broken, Request, Response, ServedAt, Web, whole};
+
+/// The header that carries the token.
+pub(crate) const TOKEN_HEADER: &str = "proctor-token";
+
+/// How a client shows that it may come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    /// By a header, for clients whose configuration can name one.
+    Header,
+    /// By the first part of the path, for clients that take a URL and nothing else.
+    Path,
+    /// Not at all: everybody on this machine may come in.
+    Open,
+}
+
+/// A place on loopback where clients come in, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Door {
+    web: Web,
+    token: Token,
+    admission: Admission,
+}
+
+impl Door {
+    /// Opens a door on a port, or on one that is free if it is 0. What comes in has been checked, and
+    /// carries the token no more.
+    pub(crate) async fn open<S, F>(
+        port: u16,
+        admission: Admission,
+        refusals: Arc<Refusals>,
+        serve: S,
+    ) -> io::Result<Self>
+    where
+        S: Fn(Request) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Result<Response, Broken>> + Send + 'static,
+    {
+        let none = || io::Error::other("the system has no random numbers");
+        let token = Token::random().ok_or_else(none)?;
+        let expected = token.clone();
+        // The port is known only once it listens, and every request names it.
+        let (tell, told) = tokio::sync::watch::channel(None);
+        let web = Web::start(port, move |request: Request| {
+            let (expected, refusals, serve) = (expected.clone(), refusals.clone(), serve.clone());
+            let mut told = told.clone();
+            async move {
+                let address = told.wait_for(Option::is_some).await.ok().and_then(|a| *a);
+                let Some(address) = address else {
+                    return Err(Broken("the door is closed".to_owned()));
+                };
+                match admit(request, address, admission, &expected) {
+                    Ok(request) => serve(request).await,
+                    Err(why) => {
+                        refusals.refused(&why);
+                        let text = format!("refused by Proctor: {why}\n");
+                        Ok(whole(StatusCode::FORBIDDEN, "text/plain", text))
+                    }
+                }
+            }
+        })
+        .await?;
+        tell.send_replace(Some(web.address()));
+        Ok(Self {
+            web,
+            token,
+            admission,
+        })
+    }
+
+    /// The address that a client is given for a path, which starts with a slash.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{}{path}", self.web.address(), self.prefix())
+    }
+
+    /// What stands before every path.
+    pub(crate) fn prefix(&self) -> String {
+        match self.admission {
+            Admission::Path => format!("/{}", self.token.reveal()),
+            Admission::Header | Admission::Open => String::new(),
+        }
+    }
+
+    /// The part of every address before its path.
+    pub(crate) fn origin(&self) -> String {
+        format!("http://{}", self.web.address())
+    }
+
+    /// Ends every exchange, and waits until all of them have ended.
+    pub(crate) async fn close(self) {
+        self.web.close().await;
+    }
+
+    /// The headers that a client must send.
+    pub(crate) fn headers(&self) -> Vec<(String, String)> {
+        match self.admission {
+            Admission::Header => {
+                vec![(TOKEN_HEADER.to_owned(), self.token.reveal().to_owned())]
+            }
+            Admission::Path | Admission::Open => Vec::new(),
+        }
+    }
+}
+
+/// The request without its token; or why it is turned away.
+fn admit<B>(
+    mut request: http::Request<B>,
+    address: SocketAddr,
+    admission: Admission,
+    token: &Token,
+) -> Result<http::Request<B>, String> {
+    if *request.method() == Method::CONNECT {
+        return Err("it asks for a tunnel".to_owned());
+    }
+    check_page(&request, address)?;
+    let headers = request.headers();
+    let path = request
+        .uri()
+        .path_and_query()
+        .map_or("/", PathAndQuery::as_str);
+    let path = match admission {
+        Admission::Open => path.to_owned(),
+        Admission::Header => {
+            let shown = headers.get(TOKEN_HEADER).map(http::HeaderValue::as_bytes);
+            if !shown.is_some_and(|shown| token.is(shown)) {
+                return Err(told(shown.is_some(), "in its headers"));
+            }
+            path.to_owned()
+        }
+        Admission::Path => without_token(path, token)?,
+    };
+    // The door does not go on with it: the server must not see it.
+    remove_token(request.headers_mut(), token);
+    let uri = Uri::try_from(path).map_err(|_| "its path is none".to_owned())?;
+    *request.uri_mut() = uri;
+    Ok(request)
+}
+
+/// Refuses what a page in a browser could have sent: one that has its own name lead to loopback sends
+/// that as its Host, and any other sends its Origin.
+fn check_page<B>(request: &http::Request<B>, address: SocketAddr) -> Result<(), String> {
+    let own = [address.to_string(), format!("localhost:{}", address.port())];
+    let is_own = |host: &str| own.iter().any(|own| own.eq_ignore_ascii_case(host));
+    if let Some(other) = request.uri().authority().map(http::uri::Authority::as_str)
+        && !is_own(other)
+    {
+        return Err(format!("it asks for another address, `{other}`"));
+    }
+    let headers = request.headers();
+    match only(headers, &HOST)? {
+        Some(host) if is_own(host) => {}
+        Some(host) => return Err(format!("its Host is `{host}`")),
+        None => return Err("it has no Host".to_owned()),
+    }
+    if let Some(origin) = only(headers, &ORIGIN)?
+        && !origin.strip_prefix("http://").is_some_and(is_own)
+    {
+        return Err(format!("its Origin is `{origin}`"));
+    }
+    Ok(())
+}
+
+/// What a request gets that a page in a browser could have sent; `None` if it may pass.
+pub fn refuse_page<B>(request: &http::Request<B>) -> Option<Response> {
+    let refused = match request.extensions().get::<ServedAt>() {
+        Some(ServedAt(address)) => check_page(request, *address).err()?,
+        None => "the address that it asks for is not known".to_owned(),
+    };
+    let text = format!("refused by Proctor: {refused}\n");
+    Some(whole(StatusCode::FORBIDDEN, "text/plain", text))
+}
+
+/// What stands behind the token in a path.
+fn without_token(path: &str, token: &Token) -> Result<String, String> {
+    let rest = path.strip_prefix('/').unwrap_or(path);
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (shown, rest) = rest.split_at(end);
+    if !token.is(shown.as_bytes()) {
+        return Err(told(!shown.is_empty(), "in its path"));
+    }
+    Ok(match rest.chars().next() {
+        Some('/') => rest.to_owned(),
+        _ => format!("/{rest}"),
+    })
+}
+
+/// Takes the token out of the headers, and whatever else tells it: a client may name the page that
+/// it comes from.
+fn remove_token(headers: &mut HeaderMap, token: &Token) {
+    headers.remove(TOKEN_HEADER);
+    let finder = memchr::memmem::Finder::new(token.reveal());
+    let tells = |value: &http::HeaderValue| finder.find(value.as_bytes()).is_some();
+    let telling: Vec<http::HeaderName> = headers
+        .iter()
+        .filter(|(_, value)| tells(value))
+        .map(|(name, _)| name.clone())
+        .collect();
+    for name in telling {
+        headers.remove(name);
+    }
+}
+
+fn told(is_there: bool, place: &str) -> String {
+    if is_there {
+        format!("the token {place} is wrong")
+    } else {
+        format!("there is no token {place}")
+    }
+}
+
+/// The one value of a header.
+fn only<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> Result<Option<&'a str>, String> {
+    let mut values = headers.get_all(name).iter();
+    let (first, second) = (values.next(), values.next());
+    match (first.map(|value| value.to_str()), second) {
+        (None, _) => Ok(None),
+        (Some(Ok(value)), None) => Ok(Some(value)),
+        _ => Err(format!("its `{name}` makes no sense")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

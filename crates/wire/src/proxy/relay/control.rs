@@ -1,0 +1,95 @@
+//! The run's end of the socket: what a relay says, and what it is told.
+
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::timeout;
+
+use crate::relay::message::{self, HEAD, Kind};
+use crate::streams::is_stream;
+use proctor_contain::process::Ended;
+
+/// How long the last message may take.
+const LAST_WORD: Duration = Duration::from_secs(1);
+
+/// The input and output that come with the first message; nothing, if the relay went away before; or
+/// what is wrong with it.
+pub(super) async fn hand_over(stream: &UnixStream) -> Result<Option<(OwnedFd, OwnedFd)>, String> {
+    let mut head = [0; HEAD];
+    let received = stream
+        .async_io(Interest::READABLE, || receive(stream, &mut head))
+        .await;
+    let (read, streams) = match received {
+        Ok((0, _)) | Err(_) => return Ok(None),
+        Ok(received) => received,
+    };
+    if read < HEAD || message::read_head(head) != Some((Kind::HandOver, 0)) {
+        return Err("it does not speak as a relay does".to_owned());
+    }
+    match <[OwnedFd; 2]>::try_from(streams) {
+        Ok([input, output]) if is_stream(&input) && is_stream(&output) => Ok(Some((input, output))),
+        Ok(_) => Err("what it handed over are no streams".to_owned()),
+        Err(streams) => Err(format!("it handed over {} streams, not two", streams.len())),
+    }
+}
+
+fn receive(stream: &UnixStream, head: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut rights = RecvAncillaryBuffer::new(&mut space);
+    let received = recvmsg(
+        stream,
+        &mut [IoSliceMut::new(head)],
+        &mut rights,
+        RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT,
+    )?;
+    let streams = rights.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(streams) => Some(streams),
+        _ => None,
+    });
+    Ok((received.bytes, streams.flatten().collect()))
+}
+
+/// What a relay said last.
+pub(super) enum Told {
+    /// That it was asked to end; or it is gone.
+    Leave,
+    /// Something that no relay says.
+    Nonsense(String),
+}
+
+/// Waits until a relay has to leave.
+pub(super) async fn listen(mut reader: OwnedReadHalf) -> Told {
+    let mut head = [0; HEAD];
+    if reader.read_exact(&mut head).await.is_err() {
+        return Told::Leave;
+    }
+    match message::read_head(head) {
+        Some((Kind::Leave, 0)) => Told::Leave,
+        Some((Kind::HandOver, _)) => Told::Nonsense("it handed over streams twice".to_owned()),
+        _ => Told::Nonsense("it does not speak as a relay does".to_owned()),
+    }
+}
+
+/// Tells a relay how the server ended.
+pub(super) async fn tell(mut writer: OwnedWriteHalf, how: Ended) {
+    let (kind, number) = match how {
+        Ended::Exited(code) => (Kind::Exited, code),
+        Ended::Signalled(signal) => (Kind::Signalled, signal),
+        Ended::Unknown => (Kind::Exited, 1),
+    };
+    let message = message::render(kind, &number.to_le_bytes());
+    // A relay that is gone needs no word.
+    let _ = timeout(LAST_WORD, writer.write_all(&message)).await;
+}
+
+/// Tells one who came that there is no server for it.
+pub(super) async fn refuse(mut writer: OwnedWriteHalf, why: &str) {
+    let message = message::render(Kind::Refused, why.as_bytes());
+    let _ = timeout(LAST_WORD, writer.write_all(&message)).await;
+}

@@ -1,0 +1,112 @@
+//! A process of a server, with its place in the record.
+//!
+//! Its main type is [`Started`].
+
+use std::sync::Arc;
+
+use proctor_core::event::Wire;
+use proctor_core::suite::Server;
+use proctor_core::suite::server::Transport;
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+
+use super::ProxyOptions;
+use crate::recorder::Tap;
+use proctor_contain::process::{Process, Spawn, SpawnError};
+
+/// A server that was just started for one client.
+pub(crate) struct Started {
+    /// Its connection in the record. Whoever has it closes it, with the reason.
+    pub(crate) tap: Arc<Tap>,
+    /// The process; dropping it ends it.
+    pub(crate) process: Process,
+    /// What it reads.
+    pub(crate) stdin: ChildStdin,
+    /// What it writes.
+    pub(crate) stdout: ChildStdout,
+}
+
+/// Why there is no process.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// It could not be started.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// The server is none that is started.
+    #[error("the server `{0}` is reached by an address, not started")]
+    NoCommand(String),
+    /// The system gave no pipes.
+    #[error("the pipes of the server `{0}` could not be opened")]
+    NoPipes(String),
+}
+
+impl Started {
+    /// Starts a process of the server. A failure is in the record too.
+    pub(crate) fn start(server: &Server, options: &ProxyOptions) -> Result<Self, StartError> {
+        let tap = open(server, options);
+        let spawned = spawn(server, options).and_then(|spawn| Ok(spawn.start()?));
+        Self::of(server, tap, spawned)
+    }
+
+    /// The same, and leaves the process's stderr to the caller, who has to read it.
+    pub(crate) fn start_with_stderr(
+        server: &Server,
+        options: &ProxyOptions,
+    ) -> Result<(Self, ChildStderr), StartError> {
+        let tap = open(server, options);
+        let spawned = spawn(server, options).and_then(|spawn| Ok(spawn.start_with_stderr()?));
+        let (process, stderr) = match spawned {
+            Ok((process, stderr)) => (Ok(process), Some(stderr)),
+            Err(error) => (Err(error), None),
+        };
+        let started = Self::of(server, tap, process)?;
+        let stderr = stderr.ok_or_else(|| StartError::NoPipes(server.name.clone()))?;
+        Ok((started, stderr))
+    }
+
+    fn of(
+        server: &Server,
+        tap: Arc<Tap>,
+        spawned: Result<Process, StartError>,
+    ) -> Result<Self, StartError> {
+        let no_pipes = || StartError::NoPipes(server.name.clone());
+        let piped = spawned.and_then(|mut process| {
+            let pipes = process.stdin.take().zip(process.stdout.take());
+            pipes
+                .map(|(stdin, stdout)| (process, stdin, stdout))
+                .ok_or_else(no_pipes)
+        });
+        match piped {
+            Ok((process, stdin, stdout)) => Ok(Self {
+                tap,
+                process,
+                stdin,
+                stdout,
+            }),
+            Err(error) => {
+                tap.close(error.to_string(), None);
+                Err(error)
+            }
+        }
+    }
+}
+
+fn open(server: &Server, options: &ProxyOptions) -> Arc<Tap> {
+    let ProxyOptions {
+        recorder, actor, ..
+    } = options;
+    recorder.open(&server.name, *actor, Wire::Stdio, &server.written)
+}
+
+fn spawn(server: &Server, options: &ProxyOptions) -> Result<Spawn, StartError> {
+    let Transport::Stdio {
+        command,
+        args,
+        env,
+        folder,
+    } = &server.transport
+    else {
+        return Err(StartError::NoCommand(server.name.clone()));
+    };
+    let spawn = Spawn::server(command, args, folder, &options.guard);
+    Ok(spawn.with_environment(&options.inherited, env, &options.pass))
+}

@@ -1,0 +1,80 @@
+//! A client's descriptors as streams that can be waited for.
+//!
+//! Pipes and sockets are taken as they are. What can't be waited for (files, terminals) goes through a
+//! pipe and a thread of its own.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream as StdStream;
+use std::thread::JoinHandle;
+
+use rustix::fs::{FileType, Mode, OFlags, open};
+use rustix::stdio::{dup2_stdin, dup2_stdout};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+
+use super::session::{Client, Errors, Input, Output};
+use crate::streams::{copied_in, copied_out, kind};
+
+/// What a client writes. Must be called within a tokio runtime.
+pub(crate) fn input(descriptor: OwnedFd) -> io::Result<Input> {
+    Ok(match kind(&descriptor) {
+        Some(FileType::Socket) => Box::new(socket(descriptor)?),
+        _ => Box::new(pipe::Receiver::from_owned_fd(own(
+            descriptor,
+            OFlags::RDONLY,
+        ))?),
+    })
+}
+
+/// What a client reads. Must be called within a tokio runtime.
+pub(crate) fn output(descriptor: OwnedFd) -> io::Result<Output> {
+    Ok(match kind(&descriptor) {
+        Some(FileType::Socket) => Box::new(socket(descriptor)?),
+        _ => Box::new(pipe::Sender::from_owned_fd(own(
+            descriptor,
+            OFlags::WRONLY,
+        ))?),
+    })
+}
+
+fn socket(descriptor: OwnedFd) -> io::Result<UnixStream> {
+    let stream = StdStream::from(descriptor);
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(stream)
+}
+
+/// The same pipe, opened anew: whether it blocks is then nobody else's business. Who can't have that
+/// shares it.
+fn own(descriptor: OwnedFd, access: OFlags) -> OwnedFd {
+    let path = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
+    let flags = access | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    open(path, flags, Mode::empty()).unwrap_or(descriptor)
+}
+
+/// The streams of this process.
+pub struct Standard {
+    /// What they are to a session.
+    pub client: Client,
+    /// Ends when all that was written to the output has left.
+    pub leaving: Option<JoinHandle<()>>,
+}
+
+/// Takes the standard streams of this process for a session. What is read from stdin, or written to
+/// stdout, by anybody else from here on is lost. Must be called within a tokio runtime.
+pub fn standard() -> io::Result<Standard> {
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    let (stdin, stdout) = (io::stdin(), io::stdout());
+    let from = copied_in(stdin.as_fd())?;
+    let (to, leaving) = copied_out(stdout.as_fd())?;
+    // Held here, they would not seem closed when they are.
+    dup2_stdin(&null)?;
+    dup2_stdout(&null)?;
+    let client = Client {
+        input: input(from)?,
+        output: output(to)?,
+        errors: Errors::Own,
+    };
+    Ok(Standard { client, leaving })
+}

@@ -1,0 +1,256 @@
+//! The one server that a proxy reaches over HTTP.
+//!
+//! Its main type is [`Upstream`]. It sends what it is given to that server and to no other, and adds
+//! nothing but what the user configured. Redirects are not followed. Knows nothing of records.
+
+mod sending;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use http::header::{
+    ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, HeaderName, HeaderValue,
+    ORIGIN, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use http::{HeaderMap, Uri, Version};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use percent_encoding::percent_decode_str;
+use reqwest::Url;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::sync::Notify;
+
+use self::sending::{Sending, Told};
+use crate::network::{reason, shown_address};
+use crate::transport::http::{AddressError, parse_headers, parse_url};
+use crate::web::{Body, Broken};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a connection that nobody uses is kept. Common servers close theirs after five seconds,
+/// and a request that crosses such an end is lost.
+const IDLE: Duration = Duration::from_secs(3);
+
+/// What belongs to one connection, not to what is said on it.
+const HOP: [HeaderName; 9] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// A server, and the connections to it.
+pub struct Upstream {
+    url: Url,
+    host: HeaderValue,
+    headers: HeaderMap,
+    client: Client<HttpsConnector<HttpConnector>, Body>,
+    is_closing: Arc<AtomicBool>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum UpstreamError {
+    /// What was asked for is no path.
+    #[error("`{0}` is no path")]
+    Target(String),
+    /// The server could not be reached, or broke off.
+    #[error("{0}")]
+    Broken(String),
+}
+
+impl Upstream {
+    /// The server at an address, with the headers that it wants.
+    pub fn new<'a>(
+        url: &str,
+        headers: impl IntoIterator<Item = (&'a String, &'a String)>,
+    ) -> Result<Self, AddressError> {
+        let not_an_address = || AddressError::Url(url.to_owned());
+        let parsed = parse_url(url)?;
+        let name = parsed.host_str().ok_or_else(not_an_address)?;
+        let host = match parsed.port() {
+            Some(port) => format!("{name}:{port}"),
+            None => name.to_owned(),
+        };
+        let mut all = HeaderMap::new();
+        all.extend(credentials(&parsed).map(|value| (AUTHORIZATION, value)));
+        // What is configured wins over what the address says.
+        for (name, value) in &parse_headers(headers)? {
+            all.insert(name, value.clone());
+        }
+        Ok(Self {
+            client: client(parsed.scheme() == "https")?,
+            host: HeaderValue::try_from(host).map_err(|_| not_an_address())?,
+            headers: all,
+            url: parsed,
+            is_closing: Arc::default(),
+        })
+    }
+
+    /// From here on a request whose client goes away does not leave any more.
+    pub(crate) fn closing(&self) {
+        self.is_closing.store(true, Ordering::Relaxed);
+    }
+
+    /// Its address. A name and password may be in it.
+    pub(crate) fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Where it is, without a path and without secrets.
+    pub(crate) fn origin(&self) -> String {
+        self.url.origin().ascii_serialization()
+    }
+
+    /// Sends a request to a path of the server. What comes back can be passed on as it is.
+    pub async fn send(
+        &self,
+        mut request: http::Request<Body>,
+        path_and_query: &str,
+    ) -> Result<http::Response<Incoming>, UpstreamError> {
+        self.prepare(&mut request, path_and_query)?;
+        self.exchange(request).await
+    }
+
+    /// Makes a client's request one to the server.
+    pub(crate) fn prepare<B>(
+        &self,
+        request: &mut http::Request<B>,
+        path_and_query: &str,
+    ) -> Result<(), UpstreamError> {
+        let authority = self.host.to_str().unwrap_or_default();
+        let uri = Uri::builder()
+            .scheme(self.url.scheme())
+            .authority(authority)
+            .path_and_query(path_and_query)
+            .build();
+        *request.uri_mut() = uri.map_err(|_| UpstreamError::Target(path_and_query.to_owned()))?;
+        *request.version_mut() = Version::HTTP_11;
+        let headers = request.headers_mut();
+        remove_hops(headers);
+        // An encoded answer could not be read in the record.
+        headers.remove(ACCEPT_ENCODING);
+        headers.insert(HOST, self.host.clone());
+        if headers.contains_key(ORIGIN)
+            && let Ok(origin) = HeaderValue::try_from(self.origin())
+        {
+            headers.insert(ORIGIN, origin);
+        }
+        for (name, value) in &self.headers {
+            headers.insert(name, value.clone());
+        }
+        Ok(())
+    }
+
+    /// Sends a request that was prepared. It leaves also if nobody waits for its answer.
+    pub(crate) async fn exchange(
+        &self,
+        request: http::Request<Body>,
+    ) -> Result<http::Response<Incoming>, UpstreamError> {
+        let said = Arc::new(Notify::new());
+        let request = request.map(|inner| {
+            let said = said.clone();
+            Told { inner, said }.boxed_unsync()
+        });
+        let answer = self.client.request(request);
+        let sent = Sending::new(answer, said, &self.is_closing).await;
+        let mut response = sent.map_err(|error| {
+            let (address, reason) = (shown_address(&self.url), reason(&error));
+            UpstreamError::Broken(if error.is_connect() {
+                format!("could not connect to {address}: {reason}")
+            } else {
+                format!("no answer from {address}: {reason}")
+            })
+        })?;
+        *response.version_mut() = Version::HTTP_11;
+        remove_hops(response.headers_mut());
+        Ok(response)
+    }
+}
+
+/// A body that is passed on as it comes.
+pub fn passed(body: Incoming) -> Body {
+    body.map_err(|error| Broken(causes(&error))).boxed_unsync()
+}
+
+/// Why the network failed.
+pub fn causes(error: &(dyn std::error::Error + 'static)) -> String {
+    reason(error)
+}
+
+fn remove_hops(headers: &mut HeaderMap) {
+    // The coding wins over a length, which is none of what comes out of it.
+    if headers.contains_key(TRANSFER_ENCODING) {
+        headers.remove(CONTENT_LENGTH);
+    }
+    let named: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in HOP.iter().chain(&named) {
+        headers.remove(name);
+    }
+}
+
+/// The header that stands for a name and password in an address.
+fn credentials(url: &Url) -> Option<HeaderValue> {
+    if url.username().is_empty() && url.password().is_none() {
+        return None;
+    }
+    let mut both: Vec<u8> = percent_decode_str(url.username()).collect();
+    both.push(b':');
+    both.extend(percent_decode_str(url.password().unwrap_or_default()));
+    let value = format!("Basic {}", data_encoding::BASE64.encode(&both));
+    let mut value = HeaderValue::try_from(value).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+fn client(is_secure: bool) -> Result<Client<HttpsConnector<HttpConnector>, Body>, AddressError> {
+    let setup = |error: rustls::Error| AddressError::Setup(error.to_string());
+    let mut connector = HttpConnector::new();
+    connector.set_nodelay(true);
+    connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    connector.enforce_http(false);
+    let connector = HttpsConnectorBuilder::new()
+        .with_tls_config(tls(is_secure).map_err(setup)?)
+        .https_or_http()
+        .enable_http1()
+        .wrap_connector(connector);
+    // A request is sent again only if the connection had ended before any of it was sent.
+    Ok(Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE)
+        .http1_preserve_header_case(true)
+        .build(connector))
+}
+
+/// Trusts what the system trusts; or nothing where nothing is asked, since to find that out takes
+/// time.
+fn tls(is_secure: bool) -> Result<ClientConfig, rustls::Error> {
+    use hyper_rustls::ConfigBuilderExt;
+    let provider = rustls::crypto::ring::default_provider();
+    let builder = ClientConfig::builder_with_provider(provider.into())
+        .with_safe_default_protocol_versions()?;
+    let builder = if is_secure {
+        builder.try_with_platform_verifier()?
+    } else {
+        builder.with_root_certificates(RootCertStore::empty())
+    };
+    Ok(builder.with_no_client_auth())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+//! Where what happens goes: numbered, timed, redacted, written.
+//!
+//! Its main type is [`Recorder`], a handle that every task of a trial shares. A write that fails is
+//! remembered: whoever owns the trial asks before calling it a success.
+
+mod tap;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use proctor_core::event::{Actor, ConnectionId, Finding, FindingKind, What, Wire};
+use proctor_core::fold::{self, FoldOptions, Folded};
+use proctor_core::model::{MAX_REPORTED_TOKENS, Usage};
+use proctor_core::record::{Blobs, EventReader, RecordError, TrialWriter};
+use proctor_core::redact::Redactor;
+
+pub(crate) use self::tap::{Oversized, Tap};
+use proctor_core::asks::Asks;
+
+/// A handle to a trial's record, or to nothing.
+#[derive(Clone)]
+pub struct Recorder {
+    inner: Arc<Mutex<Inner>>,
+    started: Instant,
+    redactor: Redactor,
+}
+
+struct Inner {
+    trial: Option<TrialWriter>,
+    /// The trial was taken back: what comes now is too late for it.
+    taken: bool,
+    failed: Option<RecordError>,
+    connections: u32,
+    asks: Asks,
+}
+
+impl Recorder {
+    /// Writes to a trial's record. Times count from `started`.
+    pub fn new(trial: TrialWriter, started: Instant) -> Self {
+        Self::with(Some(trial), started)
+    }
+
+    /// Keeps nothing.
+    pub fn nothing() -> Self {
+        Self::with(None, Instant::now())
+    }
+
+    fn with(trial: Option<TrialWriter>, started: Instant) -> Self {
+        Self {
+            inner: Arc::new(Mutex::new(Inner {
+                trial,
+                taken: false,
+                failed: None,
+                connections: 0,
+                asks: Asks::default(),
+            })),
+            started,
+            redactor: Redactor::default(),
+        }
+    }
+
+    /// Knows these secrets where a text is cut. The record itself knows its own.
+    #[must_use]
+    pub fn redacting(mut self, redactor: &Redactor) -> Self {
+        self.redactor = redactor.clone();
+        self
+    }
+
+    /// Writes an event.
+    pub fn record(&self, what: What) {
+        self.lock()
+            .write(|trial| trial.append(self.at(), what).map(drop));
+    }
+
+    /// Microseconds since the run started.
+    pub fn at(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// The first write that failed, if one did. It is handed out once.
+    pub fn take_error(&self) -> Option<RecordError> {
+        self.lock().failed.take()
+    }
+
+    /// What was written so far, as checks read it; `None` if nothing is kept.
+    pub fn fold(&self, options: &FoldOptions) -> Result<Option<Folded>, RecordError> {
+        let (events, blobs) = match &self.lock().trial {
+            Some(trial) => (trial.events()?, trial.blobs()),
+            None => return Ok(None),
+        };
+        fold::fold(events, &blobs, options).map(Some)
+    }
+
+    /// What was written so far, and where its large bodies are; `None` if nothing is kept.
+    pub fn written(&self) -> Result<Option<(EventReader, Blobs)>, RecordError> {
+        match &self.lock().trial {
+            Some(trial) => Ok(Some((trial.events()?, trial.blobs()))),
+            None => Ok(None),
+        }
+    }
+
+    /// Takes the trial back, to end it. What is recorded later is lost.
+    pub fn take_trial(&self) -> Option<TrialWriter> {
+        let mut inner = self.lock();
+        inner.taken = true;
+        inner.trial.take()
+    }
+
+    /// The tokens that a reply is said to have taken; unknown, with a finding, if that can't be true.
+    pub fn believed_usage(&self, who: &str, usage: Usage) -> Usage {
+        usage.believable().unwrap_or_else(|tokens| {
+            self.record(What::Finding(Finding {
+                conn: ConnectionId::NONE,
+                kind: FindingKind::AbsurdUsage,
+                detail: format!(
+                    "`{who}` reported {tokens} tokens, more than {MAX_REPORTED_TOKENS}: its usage \
+                     counts as unknown"
+                ),
+                count: 1,
+            }));
+            Usage::default()
+        })
+    }
+
+    /// What takes secrets out of what is cut or shown.
+    pub fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
+    /// The start of what somebody said, without secrets, to be shown.
+    pub fn shown(&self, bytes: &[u8], limit: usize) -> String {
+        self.redactor.head(bytes, limit)
+    }
+
+    /// Opens a connection in the record.
+    pub(crate) fn open(
+        &self,
+        server: &str,
+        actor: Actor,
+        transport: Wire,
+        target: &str,
+    ) -> Arc<Tap> {
+        Tap::open(self, server, actor, transport, target, None)
+    }
+
+    /// Writes a question to a model, and gives its number. What belongs to it stands together,
+    /// whoever else writes.
+    pub fn record_ask(&self, next: impl FnOnce(&mut Asks) -> (u64, Vec<What>)) -> u64 {
+        let at = self.at();
+        let mut inner = self.lock();
+        let (number, events) = next(&mut inner.asks);
+        inner.write(|trial| {
+            let mut written = events.into_iter().map(|what| trial.append(at, what));
+            written.try_for_each(|one| one.map(drop))
+        });
+        number
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // A panic elsewhere leaves the record as it is; what comes later still belongs to it.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn write(&mut self, run: impl FnOnce(&mut TrialWriter) -> Result<(), RecordError>) {
+        if self.failed.is_some() {
+            return;
+        }
+        if let Some(trial) = &mut self.trial
+            && let Err(error) = run(trial)
+        {
+            self.failed = Some(error);
+        }
+    }
+}

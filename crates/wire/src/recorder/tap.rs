@@ -1,0 +1,332 @@
+//! One connection of a record.
+//!
+//! Its main type is [`Tap`]. A connection that several trials share has a tap in the record of each,
+//! beside its own: the home of them all. What comes too late for a trial's record goes home, so
+//! nothing that went over the wire is lost.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use proctor_core::event::{
+    Actor, BLANK_LINE, Body, ConnectionClosed, ConnectionEnd, ConnectionId, ConnectionOpened,
+    Direction, Finding, FindingKind, Frame, Http, HttpFailure, What, Wire,
+};
+use proctor_core::record::{Bodies, RecordError, TrialWriter};
+use proctor_core::redact::Redactor;
+
+use super::{Inner, Recorder};
+use crate::worker;
+
+/// How many findings of one sort are written one by one; the rest are counted.
+const WRITTEN_FINDINGS: u64 = 20;
+
+/// How much is kept of what is no message.
+const ASIDE: usize = 500;
+
+/// How much of a finding's detail is kept.
+const DETAIL: usize = 2_000;
+
+/// A handle to one connection of a record. The connection ends in the record when nobody has it
+/// any more, at the latest.
+pub(crate) struct Tap {
+    recorder: Recorder,
+    opened: ConnectionOpened,
+    /// The connection's own tap, if this one belongs to somebody who shares it.
+    home: Option<Arc<Tap>>,
+    /// Changed only while the record is locked, so that nothing follows the end.
+    closed: AtomicBool,
+    findings: Mutex<Vec<(FindingKind, String, u64)>>,
+}
+
+impl Tap {
+    pub(super) fn open(
+        recorder: &Recorder,
+        server: &str,
+        actor: Actor,
+        transport: Wire,
+        target: &str,
+        home: Option<Arc<Self>>,
+    ) -> Arc<Self> {
+        let mut inner = recorder.lock();
+        inner.connections += 1;
+        let opened = ConnectionOpened {
+            conn: ConnectionId(inner.connections),
+            server: server.to_owned(),
+            actor,
+            transport,
+            target: target.to_owned(),
+        };
+        let event = What::ConnectionOpened(opened.clone());
+        inner.write(|trial| trial.append(recorder.at(), event).map(drop));
+        drop(inner);
+        Arc::new(Self {
+            recorder: recorder.clone(),
+            opened,
+            home,
+            closed: AtomicBool::new(false),
+            findings: Mutex::default(),
+        })
+    }
+
+    /// The same connection in another record.
+    pub(crate) fn attach(self: &Arc<Self>, recorder: &Recorder, actor: Actor) -> Arc<Self> {
+        let ConnectionOpened {
+            server,
+            transport,
+            target,
+            ..
+        } = &self.opened;
+        let home = self.home.as_ref().unwrap_or(self).clone();
+        Self::open(recorder, server, actor, *transport, target, Some(home))
+    }
+
+    /// Writes a message, exactly. A large one is redacted while others may write.
+    pub(crate) fn frame(&self, exchange: Option<u64>, direction: Direction, bytes: &[u8]) {
+        worker::on_body(bytes.len(), || {
+            let kept = match self.bodies(bytes.len()) {
+                Some(bodies) => bodies.and_then(|bodies| bodies.keep(bytes)),
+                None => return,
+            };
+            self.write(|at, conn, trial| {
+                let frame = Frame {
+                    conn,
+                    exchange,
+                    direction,
+                    body: kept?,
+                };
+                trial.append_kept_frame(at, frame)
+            });
+        });
+    }
+
+    /// Where a message of so many bytes is kept; `None` if nothing is.
+    fn bodies(&self, bytes: usize) -> Option<Result<Bodies, RecordError>> {
+        let inner = self.recorder.lock();
+        if let Some(home) = self.home_of_the_late(&inner) {
+            drop(inner);
+            return home.bodies(bytes);
+        }
+        let trial = inner.trial.as_ref().filter(|_| inner.failed.is_none())?;
+        Some(trial.bodies(bytes))
+    }
+
+    /// Writes that a message was too large to be kept.
+    pub(crate) fn cut_frame(&self, exchange: Option<u64>, direction: Direction, cut: &Oversized) {
+        self.record(|conn| {
+            What::Frame(Frame {
+                conn,
+                exchange,
+                direction,
+                body: Body::Cut {
+                    bytes: cut.bytes,
+                    sha256: cut.sha256.clone(),
+                },
+            })
+        });
+    }
+
+    /// Writes the head of an HTTP request or response.
+    pub(crate) fn http(
+        &self,
+        exchange: u64,
+        direction: Direction,
+        line: String,
+        headers: &reqwest::header::HeaderMap,
+    ) {
+        let mut all: BTreeMap<String, String> = BTreeMap::new();
+        for (name, value) in headers {
+            let value = String::from_utf8_lossy(value.as_bytes());
+            all.entry(name.as_str().to_owned())
+                .and_modify(|known| *known = format!("{known}, {value}"))
+                .or_insert_with(|| value.into_owned());
+        }
+        let headers = all;
+        self.record(|conn| {
+            What::Http(Http {
+                conn,
+                exchange,
+                direction,
+                line,
+                headers,
+                failure: None,
+            })
+        });
+    }
+
+    /// Writes why an HTTP exchange ended early.
+    pub(crate) fn http_failed(&self, exchange: u64, line: String, failure: HttpFailure) {
+        self.record(|conn| {
+            What::Http(Http {
+                conn,
+                exchange,
+                direction: Direction::ToClient,
+                line,
+                headers: BTreeMap::new(),
+                failure: Some(failure),
+            })
+        });
+    }
+
+    /// What takes secrets out of what is cut or shown.
+    pub(crate) fn redactor(&self) -> &Redactor {
+        self.recorder.redactor()
+    }
+
+    /// Writes the start of something that came over HTTP and is no message: it must not be taken for
+    /// one.
+    pub(crate) fn aside(
+        &self,
+        exchange: u64,
+        direction: Direction,
+        what: &str,
+        said: &Result<Vec<u8>, Oversized>,
+    ) {
+        let line = self.aside_line(what, said);
+        self.http(
+            exchange,
+            direction,
+            line,
+            &reqwest::header::HeaderMap::new(),
+        );
+    }
+
+    /// What something is, and the start of what it says.
+    pub(crate) fn aside_line(&self, what: &str, said: &Result<Vec<u8>, Oversized>) -> String {
+        let (bytes, length) = match said {
+            Ok(bytes) => (bytes, bytes.len() as u64),
+            Err(cut) => (&cut.head, cut.bytes),
+        };
+        match length {
+            0 => what.to_owned(),
+            _ => format!("{what} ({length} bytes): {}", self.head(bytes, ASIDE)),
+        }
+    }
+
+    /// The start of what a server said, to be shown.
+    pub(crate) fn head(&self, bytes: &[u8], limit: usize) -> String {
+        self.recorder.redactor.head(bytes, limit)
+    }
+
+    /// Notes that something is not as it should be. Many of one sort are counted, not written.
+    pub(crate) fn finding(&self, kind: FindingKind, detail: impl Into<String>) {
+        // A server chooses what is in it, and how long that is.
+        let detail = self.head(detail.into().as_bytes(), DETAIL);
+        let mut findings = self.lock_findings();
+        let inner = self.recorder.lock();
+        let late = self.home_of_the_late(&inner);
+        // Both may be connections of one record.
+        drop(inner);
+        if let Some(home) = late {
+            drop(findings);
+            return home.finding(kind, detail);
+        }
+        let known = findings.iter_mut().find(|(known, ..)| *known == kind);
+        let count = if let Some((_, first, count)) = known {
+            *count += 1;
+            if first == BLANK_LINE {
+                first.clone_from(&detail);
+            }
+            *count
+        } else {
+            findings.push((kind, detail.clone(), 1));
+            1
+        };
+        if count <= WRITTEN_FINDINGS {
+            self.record(|conn| finding(conn, kind, detail, 1));
+        }
+    }
+
+    /// How many findings of each sort there were.
+    pub(crate) fn findings(&self) -> Vec<(FindingKind, String, u64)> {
+        self.lock_findings().clone()
+    }
+
+    /// Writes that the connection ended, where nobody knows more than the words.
+    pub(crate) fn close(&self, reason: String, stderr: Option<String>) {
+        self.ended(reason, stderr, None);
+    }
+
+    /// Writes that the connection ended, after the findings that were only counted.
+    pub(crate) fn ended(&self, reason: String, stderr: Option<String>, end: Option<ConnectionEnd>) {
+        // Held to the end, so that none is counted that will not be written.
+        let findings = self.lock_findings();
+        let mut inner = self.recorder.lock();
+        if self.closed.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let conn = self.opened.conn;
+        let counted = findings
+            .iter()
+            .filter(|(.., count)| *count > WRITTEN_FINDINGS);
+        let counted = counted.map(|(kind, detail, count)| {
+            finding(conn, *kind, detail.clone(), count - WRITTEN_FINDINGS)
+        });
+        let closed = What::ConnectionClosed(ConnectionClosed {
+            conn,
+            reason,
+            stderr,
+            end,
+        });
+        for event in counted.chain([closed]) {
+            let at = self.recorder.at();
+            inner.write(|trial| trial.append(at, event).map(drop));
+        }
+    }
+
+    fn record(&self, what: impl FnOnce(ConnectionId) -> What) {
+        self.write(|at, conn, trial| trial.append(at, what(conn)));
+    }
+
+    /// Writes to this record; or, if it has ended, to the connection's own.
+    fn write(
+        &self,
+        run: impl FnOnce(u64, ConnectionId, &mut TrialWriter) -> Result<u64, RecordError>,
+    ) {
+        let mut inner = self.recorder.lock();
+        if let Some(home) = self.home_of_the_late(&inner) {
+            drop(inner);
+            return home.write(run);
+        }
+        let (at, conn) = (self.recorder.at(), self.opened.conn);
+        inner.write(|trial| run(at, conn, trial).map(drop));
+    }
+
+    /// Where things go that come too late for this record. A connection's own record is never
+    /// closed to them.
+    fn home_of_the_late(&self, inner: &Inner) -> Option<&Arc<Self>> {
+        let is_late = inner.taken || self.closed.load(Ordering::Relaxed);
+        self.home.as_ref().filter(|_| is_late)
+    }
+
+    fn lock_findings(&self) -> MutexGuard<'_, Vec<(FindingKind, String, u64)>> {
+        self.findings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn finding(conn: ConnectionId, kind: FindingKind, detail: String, count: u64) -> What {
+    What::Finding(Finding {
+        conn,
+        kind,
+        detail,
+        count,
+    })
+}
+
+impl Drop for Tap {
+    fn drop(&mut self) {
+        // Whoever gave up on the connection had no time to say how it ended.
+        self.close("was given up".to_owned(), None);
+    }
+}
+
+/// A message that was too large to be taken in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Oversized {
+    /// Its length.
+    pub bytes: u64,
+    /// The SHA-256 of all of it.
+    pub sha256: String,
+    /// How it starts.
+    pub(crate) head: Vec<u8>,
+}

@@ -1,0 +1,269 @@
+//! The program behind the hidden command `proctor __relay SOCKET`: what an agent starts in place of a
+//! server.
+//!
+//! It hands its own stdin and stdout to the run that listens on the socket, and stays to be what the
+//! agent sees: it writes the server's stderr to its own, and ends as the server ended. Streams that
+//! can't be handed over are copied. It is there for as long as the server is: asked to end, it has
+//! the server ended first; killed, it is missed at the other end of the socket.
+
+pub(crate) mod message;
+
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::ExitCode;
+use std::thread::JoinHandle;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use rustix::stdio::{dup2_stdin, dup2_stdout};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use thiserror::Error;
+
+use self::message::{HEAD, Kind, MAX_BODY};
+use crate::streams::{copied_in, copied_out};
+pub use proctor_contain::guard::{end_by, signal_pipe, take_signals};
+use proctor_contain::process::Ended;
+
+/// The first argument that turns the binary into a relay.
+pub const COMMAND: &str = "__relay";
+
+/// A pipe that takes anything takes as much as this.
+const PIPE_BUF: usize = 4096;
+
+/// Stands for the server of the run that listens on a socket, which is the one argument. If there is
+/// none it says so in one line on stderr, and ends with 1.
+///
+/// To be called first in a process, by nobody who still needs its streams.
+pub fn run(args: &[OsString]) -> ExitCode {
+    match relay(args) {
+        Ok(Ended::Exited(code)) => u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from),
+        Ok(Ended::Signalled(signal)) => {
+            end_by(signal);
+            ExitCode::FAILURE
+        }
+        Ok(Ended::Unknown) => ExitCode::FAILURE,
+        Err(error) => {
+            say(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn say(line: &dyn Display) {
+    // Nobody may be left to read it.
+    let _ = writeln!(io::stderr(), "proctor relay: {line}");
+}
+
+#[derive(Debug, Error)]
+enum RelayError {
+    #[error("expected the path of a socket")]
+    Usage,
+    #[error("no run listens on `{path}`: {source}")]
+    NoRun { path: String, source: io::Error },
+    #[error("the run did not start the server: {0}")]
+    Refused(String),
+    #[error("the run is gone")]
+    Gone,
+    #[error("the run said something that makes no sense")]
+    Nonsense,
+    #[error("could not {what}: {source}")]
+    System {
+        what: &'static str,
+        source: io::Error,
+    },
+}
+
+/// For `map_err`: what was being done when the system refused.
+fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> RelayError {
+    move |error| RelayError::System {
+        what,
+        source: error.into(),
+    }
+}
+
+fn relay(args: &[OsString]) -> Result<Ended, RelayError> {
+    let [path] = args else {
+        return Err(RelayError::Usage);
+    };
+    let control = UnixStream::connect(path).map_err(|source| RelayError::NoRun {
+        path: Path::new(path).display().to_string(),
+        source,
+    })?;
+    // Before there is a server to be left behind.
+    let asked = [SIGTERM, SIGINT, SIGHUP].map(signal_pipe);
+    let asked: io::Result<Vec<OwnedFd>> = asked.into_iter().collect();
+    let asked = asked.map_err(system("handle signals"))?;
+    let leaving = hand_over(&control)?;
+    let ended = attend(control, &asked);
+    if let (Ok(_), Some(leaving)) = (&ended, leaving) {
+        // The other end of the pipe is closed: all that is left is what the server wrote.
+        let _ = leaving.join();
+    }
+    ended
+}
+
+/// Sends the streams, or pipes that stand for them, and lets go of them: else their ends would not be
+/// seen. Gives what still copies the output.
+fn hand_over(control: &UnixStream) -> Result<Option<JoinHandle<()>>, RelayError> {
+    let null = File::options().read(true).write(true).open("/dev/null");
+    let null = null.map_err(system("open `/dev/null`"))?;
+    let input = copied_in(io::stdin().as_fd()).map_err(system("take stdin"))?;
+    let (output, leaving) = copied_out(io::stdout().as_fd()).map_err(system("take stdout"))?;
+    match send(control, &[input.as_fd(), output.as_fd()]) {
+        // Who was turned away before it could speak still hears why.
+        Ok(()) | Err(Errno::PIPE | Errno::CONNRESET) => {}
+        Err(error) => return Err(system("hand over the streams")(error)),
+    }
+    dup2_stdin(&null).map_err(system("let go of stdin"))?;
+    dup2_stdout(&null).map_err(system("let go of stdout"))?;
+    Ok(leaving)
+}
+
+fn send(control: &UnixStream, streams: &[BorrowedFd<'_>]) -> rustix::io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut rights = SendAncillaryBuffer::new(&mut space);
+    if !rights.push(SendAncillaryMessage::ScmRights(streams)) {
+        return Err(Errno::NOBUFS);
+    }
+    let message = message::render(Kind::HandOver, &[]);
+    let sent = sendmsg(
+        control,
+        &[IoSlice::new(&message)],
+        &mut rights,
+        SendFlags::NOSIGNAL,
+    )?;
+    // A few bytes into an empty socket are taken whole, or not at all.
+    if sent == message.len() {
+        Ok(())
+    } else {
+        Err(Errno::IO)
+    }
+}
+
+/// Does what the run says until it says how the server ended.
+fn attend(control: UnixStream, asked: &[OwnedFd]) -> Result<Ended, RelayError> {
+    let mut body = vec![0; MAX_BODY];
+    let mut run = Run {
+        control,
+        asked,
+        is_leaving: false,
+    };
+    loop {
+        if !run.wait_for_message()? {
+            continue;
+        }
+        let (kind, body) = receive(&mut run.control, &mut body)?;
+        match kind {
+            Kind::Errors => run.write_errors(body)?,
+            Kind::Exited | Kind::Signalled => {
+                let number = message::number(body).ok_or(RelayError::Nonsense)?;
+                return Ok(match kind {
+                    Kind::Exited => Ended::Exited(number),
+                    _ => Ended::Signalled(number),
+                });
+            }
+            Kind::Refused => {
+                let why = String::from_utf8_lossy(body).into_owned();
+                return Err(RelayError::Refused(why));
+            }
+            Kind::HandOver | Kind::Leave => return Err(RelayError::Nonsense),
+        }
+    }
+}
+
+/// The run, and those who may ask this process to end.
+struct Run<'a> {
+    control: UnixStream,
+    asked: &'a [OwnedFd],
+    /// Whether the run was told that this process was asked to end.
+    is_leaving: bool,
+}
+
+impl Run<'_> {
+    /// Whether there is a message; else this process was asked to end, and the run was told.
+    fn wait_for_message(&mut self) -> Result<bool, RelayError> {
+        wait(self.control.as_fd(), PollFlags::IN, self.asked, None)?;
+        Ok(!self.tell_if_asked())
+    }
+
+    /// Writes to stderr, where nobody may be left to read. Nobody may ever read there either, which
+    /// must not keep this process from being ended: then the rest is lost.
+    fn write_errors(&mut self, mut bytes: &[u8]) -> Result<(), RelayError> {
+        let errors = io::stderr();
+        while !bytes.is_empty() {
+            let patience = self.is_leaving.then(Timespec::default);
+            let may_write = wait(
+                errors.as_fd(),
+                PollFlags::OUT,
+                self.asked,
+                patience.as_ref(),
+            )?;
+            self.tell_if_asked();
+            if may_write {
+                match rustix::io::write(&errors, &bytes[..bytes.len().min(PIPE_BUF)]) {
+                    Ok(written) => bytes = &bytes[written..],
+                    Err(Errno::INTR | Errno::AGAIN) => {}
+                    Err(_) => return Ok(()),
+                }
+            } else if patience.is_some() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_if_asked(&mut self) -> bool {
+        let taken = self.asked.iter().map(take_signals);
+        let was_asked = taken.fold(false, |any, taken| any | taken);
+        if was_asked {
+            self.is_leaving = true;
+            let leave = message::render(Kind::Leave, &[]);
+            // A run that is gone is noticed when it is read from.
+            let _ = self.control.write_all(&leave);
+        }
+        was_asked
+    }
+}
+
+/// Waits until a stream is ready, which is `true`; or until this process is asked to end, or it has
+/// taken too long.
+fn wait(
+    stream: BorrowedFd<'_>,
+    ready: PollFlags,
+    asked: &[OwnedFd],
+    patience: Option<&Timespec>,
+) -> Result<bool, RelayError> {
+    loop {
+        let signals = asked.iter().map(|signal| (signal.as_fd(), PollFlags::IN));
+        let mut sources: Vec<PollFd<'_>> = std::iter::once((stream, ready))
+            .chain(signals)
+            .map(|(source, flags)| PollFd::from_borrowed_fd(source, flags))
+            .collect();
+        match poll(&mut sources, patience) {
+            Ok(_) => return Ok(sources.first().is_some_and(|s| !s.revents().is_empty())),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(system("wait for the run")(error)),
+        }
+    }
+}
+
+fn receive<'a>(
+    control: &mut UnixStream,
+    body: &'a mut [u8],
+) -> Result<(Kind, &'a [u8]), RelayError> {
+    let mut head = [0; HEAD];
+    control
+        .read_exact(&mut head)
+        .map_err(|_| RelayError::Gone)?;
+    let (kind, length) = message::read_head(head).ok_or(RelayError::Nonsense)?;
+    let body = &mut body[..length];
+    control.read_exact(body).map_err(|_| RelayError::Gone)?;
+    Ok((kind, body))
+}

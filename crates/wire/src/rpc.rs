@@ -1,0 +1,82 @@
+//! JSON-RPC as it is sent; `proctor_core::message` is how it is read. Knows nothing of MCP.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// An error as JSON-RPC writes it.
+#[derive(Debug, Clone, Deserialize)]
+pub struct RpcError {
+    /// The code.
+    pub code: i64,
+    /// What went wrong.
+    #[serde(default)]
+    pub message: String,
+    /// More of it.
+    #[serde(default)]
+    pub data: Option<Box<RawValue>>,
+}
+
+#[derive(Serialize)]
+struct Outgoing<'a> {
+    jsonrpc: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<u64>,
+    method: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    params: Option<&'a RawValue>,
+}
+
+/// A request, as bytes.
+pub fn request(id: u64, method: &str, params: Option<&RawValue>) -> Vec<u8> {
+    message(Some(id), method, params)
+}
+
+/// A notification, as bytes.
+pub fn notification(method: &str, params: Option<&RawValue>) -> Vec<u8> {
+    message(None, method, params)
+}
+
+fn message(id: Option<u64>, method: &str, params: Option<&RawValue>) -> Vec<u8> {
+    let message = Outgoing {
+        jsonrpc: "2.0",
+        id,
+        method,
+        params,
+    };
+    // Texts, numbers and raw JSON always serialise.
+    serde_json::to_vec(&message).unwrap_or_default()
+}
+
+/// An answer to a request of the other side, whose id is written as it came.
+pub fn answer(id: &RawValue, outcome: Result<&str, (i64, &str)>) -> Vec<u8> {
+    let id = id.get();
+    match outcome {
+        Ok(result) => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#),
+        Err((code, message)) => {
+            let message = serde_json::Value::from(message);
+            format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}}}}}"#
+            )
+        }
+    }
+    .into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sent_is_one_line() {
+        let params = RawValue::from_string(r#"{"a":12345678901234567890}"#.to_owned()).unwrap();
+        assert_eq!(
+            String::from_utf8(request(7, "tools/call", Some(&params))).unwrap(),
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":12345678901234567890}}"#
+        );
+        let id: &RawValue = serde_json::from_str(r#""x""#).unwrap();
+        assert_eq!(
+            String::from_utf8(answer(id, Err((-32601, "no \"such\" method")))).unwrap(),
+            r#"{"jsonrpc":"2.0","id":"x","error":{"code":-32601,"message":"no \"such\" method"}}"#
+        );
+    }
+}

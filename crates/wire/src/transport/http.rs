@@ -1,0 +1,484 @@
+//! Streamable HTTP, of both eras.
+//!
+//! Its main type is [`HttpLink`]. Every message is an exchange of its own; what comes back in it goes
+//! to the peer. Redirects are not followed: they would take headers to another server. A session id
+//! counts only from an `initialize` that succeeded.
+
+mod resume;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use proctor_core::event::{Direction, FindingKind, HttpFailure};
+use proctor_core::message;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Method, Request, Response, StatusCode, Url};
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+
+use super::frames::Bounded;
+use super::{GOODBYE, Labels, Leaving, MAX_MESSAGE};
+use crate::network;
+use crate::peer::{Failure, Peer, Source};
+use crate::recorder::Tap;
+
+use self::resume::Cursor;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// For messages that nobody waits for.
+const NOTIFY_TIMEOUT: Duration = Duration::from_secs(30);
+/// How many answers to the server's own requests may be on their way.
+const ANSWERS: usize = 64;
+const SESSION: &str = "mcp-session-id";
+const VERSION: &str = "mcp-protocol-version";
+const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+const STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// The way to a server over HTTP.
+pub(crate) struct HttpLink {
+    client: Client,
+    url: Url,
+    headers: HeaderMap,
+    exchanges: AtomicU64,
+    /// Places for answers to the server's own requests that are on their way.
+    answering: Arc<Semaphore>,
+    session: Mutex<Session>,
+    /// What was sent without waiting.
+    pub(super) leaving: Leaving,
+}
+
+#[derive(Default)]
+struct Session {
+    /// What the response to `initialize` offered, which counts once the answer in it is a result.
+    offered: Option<HeaderValue>,
+    id: Option<HeaderValue>,
+    version: Option<HeaderValue>,
+    listening: Option<JoinHandle<()>>,
+    /// The pause that the server wants before a stream is resumed, whichever it said so on.
+    pause: Option<Duration>,
+}
+
+/// Why an address or header can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum AddressError {
+    /// The address is none.
+    #[error("`{0}` is not an HTTP address")]
+    Url(String),
+    /// The header is none.
+    #[error("the header `{0}` can't be sent")]
+    Header(String),
+    /// TLS or the like could not be set up.
+    #[error("HTTP can't be used: {0}")]
+    Setup(String),
+}
+
+impl HttpLink {
+    pub(crate) fn new<'a>(
+        url: &str,
+        headers: impl IntoIterator<Item = (&'a String, &'a String)>,
+    ) -> Result<Self, AddressError> {
+        Ok(Self {
+            client: client()?,
+            url: parse_url(url)?,
+            headers: parse_headers(headers)?,
+            exchanges: AtomicU64::new(0),
+            answering: Arc::new(Semaphore::new(ANSWERS)),
+            session: Mutex::default(),
+            leaving: Leaving::default(),
+        })
+    }
+
+    /// Begins the session that `initialize` has agreed on, and that later requests name.
+    pub(crate) fn begin_session(&self, version: &str) {
+        let mut session = self.lock();
+        session.version = HeaderValue::from_str(version).ok();
+        session.id = session.offered.take();
+    }
+
+    /// The address, as it may be shown.
+    pub(crate) fn address(&self) -> String {
+        network::shown_address(&self.url)
+    }
+
+    /// Sends a message. What comes back goes to the peer, as does a failure.
+    pub(crate) fn post(
+        self: &Arc<Self>,
+        peer: &Arc<Peer>,
+        message: Vec<u8>,
+        labels: &Labels,
+    ) -> JoinHandle<()> {
+        let (link, peer, labels) = (self.clone(), peer.clone(), labels.clone());
+        tokio::spawn(async move {
+            let exchange = link.exchange(&peer, message, &labels);
+            let done = match labels.id {
+                // Whoever waits ends this when it takes too long.
+                Some(_) => exchange.await,
+                None => tokio::time::timeout(NOTIFY_TIMEOUT, exchange)
+                    .await
+                    .unwrap_or(Ok(())),
+            };
+            if let Some(id) = labels.id {
+                // Without effect on a request that has its answer.
+                peer.fail(id, done.err().unwrap_or(Failure::NoAnswer { what: None }));
+            }
+        })
+    }
+
+    async fn exchange(
+        self: &Arc<Self>,
+        peer: &Arc<Peer>,
+        message: Vec<u8>,
+        labels: &Labels,
+    ) -> Result<(), Failure> {
+        let exchange = self.exchanges.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut request = self.request(Method::POST, BOTH, &labels.headers);
+        request.headers_mut().insert(CONTENT_TYPE, JSON);
+        let tap = &labels.tap;
+        tap.http(
+            exchange,
+            Direction::ToServer,
+            line(&request),
+            request.headers(),
+        );
+        tap.frame(Some(exchange), Direction::ToServer, &message);
+        *request.body_mut() = Some(message.into());
+        let mut open = OpenExchange::new(peer, labels, exchange);
+        let taken = self.send(request, peer, labels, exchange).await;
+        open.end(&taken);
+        taken
+    }
+
+    async fn send(
+        self: &Arc<Self>,
+        request: Request,
+        peer: &Arc<Peer>,
+        labels: &Labels,
+        exchange: u64,
+    ) -> Result<(), Failure> {
+        let tap = &labels.tap;
+        let response = self.client.execute(request).await;
+        let response = response.map_err(|error| self.broken(&error, labels))?;
+        tap.http(
+            exchange,
+            Direction::ToClient,
+            response.status().to_string(),
+            response.headers(),
+        );
+        if labels.method.as_deref() == Some("initialize") {
+            let id = response.headers().get(SESSION).cloned();
+            self.lock().offered = id.filter(|_| response.status().is_success());
+        }
+        let what = described(&response);
+        let from = Source {
+            tap,
+            exchange: Some(exchange),
+            own: labels.id,
+        };
+        self.take_response(peer, response, &from, labels).await?;
+        Err(Failure::NoAnswer { what: Some(what) })
+    }
+
+    async fn take_response(
+        self: &Arc<Self>,
+        peer: &Arc<Peer>,
+        response: Response,
+        from: &Source<'_>,
+        labels: &Labels,
+    ) -> Result<(), Failure> {
+        let status = response.status();
+        if status.is_success() && is_stream(&response) {
+            let cursor = Cursor::of_answer();
+            return self.take_stream(peer, response, from, labels, cursor).await;
+        }
+        // It has no body, and a server that does not say so must not be waited for.
+        if status == StatusCode::ACCEPTED && response.content_length().is_none() {
+            return Ok(());
+        }
+        let body = read_body(response).await;
+        let body = match body.map_err(|error| self.broken(&error, labels))? {
+            Ok(body) => body,
+            Err(cut) => {
+                from.tap.cut_frame(from.exchange, Direction::ToClient, &cut);
+                let detail = format!("a response of {} bytes", cut.bytes);
+                from.tap.finding(FindingKind::TooLarge, detail);
+                return Err(Failure::TooLarge { bytes: cut.bytes });
+            }
+        };
+        if !body.is_empty() {
+            peer.record(&body, from);
+        }
+        if status.is_success() {
+            if !body.trim_ascii().is_empty() {
+                self.receive(peer, &body, from);
+            }
+            return Ok(());
+        }
+        Err(refusal(status, &body, from.tap))
+    }
+
+    fn receive(self: &Arc<Self>, peer: &Arc<Peer>, message: &[u8], from: &Source<'_>) {
+        for answer in peer.receive(message, from) {
+            // A server that asks faster than it takes answers is not waited for.
+            let Ok(place) = self.answering.clone().try_acquire_owned() else {
+                let detail = "an answer to the server was not taken";
+                from.tap.finding(FindingKind::Dropped, detail);
+                continue;
+            };
+            let posted = self.post(peer, answer, &Labels::unasked(from.tap));
+            tokio::spawn(async move {
+                let _ = posted.await;
+                drop(place);
+            });
+        }
+    }
+
+    /// Opens the stream on which a server of the handshake era speaks unasked. Servers may refuse.
+    pub(crate) fn listen(self: &Arc<Self>, peer: &Arc<Peer>) {
+        let (link, listener) = (self.clone(), peer.clone());
+        let task = tokio::spawn(async move {
+            let exchange = link.exchanges.fetch_add(1, Ordering::Relaxed) + 1;
+            let tap = listener.tap();
+            let request = link.request(Method::GET, STREAM, &[]);
+            tap.http(
+                exchange,
+                Direction::ToServer,
+                line(&request),
+                request.headers(),
+            );
+            let Ok(response) = link.client.execute(request).await else {
+                return;
+            };
+            let status = response.status();
+            tap.http(
+                exchange,
+                Direction::ToClient,
+                status.to_string(),
+                response.headers(),
+            );
+            if status.is_success() && is_stream(&response) {
+                // Its end is no error: the server has nothing more to say unasked.
+                let from = Source {
+                    tap,
+                    exchange: Some(exchange),
+                    own: None,
+                };
+                let (labels, cursor) = (Labels::unasked(tap), Cursor::of_listener());
+                let _ = link
+                    .take_stream(&listener, response, &from, &labels, cursor)
+                    .await;
+            }
+        });
+        self.lock().listening = Some(task);
+    }
+
+    /// Ends the session, as far as the server has one.
+    pub(crate) async fn close(&self, tap: &Tap) {
+        self.stop_listening();
+        // What was said before the end comes before it.
+        self.leaving.settle(None).await;
+        let is_open = self.lock().id.is_some();
+        if !is_open {
+            return;
+        }
+        let exchange = self.exchanges.fetch_add(1, Ordering::Relaxed) + 1;
+        let request = self.request(Method::DELETE, BOTH, &[]);
+        tap.http(
+            exchange,
+            Direction::ToServer,
+            line(&request),
+            request.headers(),
+        );
+        let response = tokio::time::timeout(GOODBYE, self.client.execute(request)).await;
+        // The session ends with us, whatever the server says.
+        if let Ok(Ok(response)) = response {
+            tap.http(
+                exchange,
+                Direction::ToClient,
+                response.status().to_string(),
+                response.headers(),
+            );
+        }
+    }
+
+    pub(super) fn stop_listening(&self) {
+        if let Some(listening) = self.lock().listening.take() {
+            listening.abort();
+        }
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        accept: HeaderValue,
+        repeated: &[(String, String)],
+    ) -> Request {
+        // A name and password in the address become a header.
+        let built = self
+            .client
+            .request(method.clone(), self.url.clone())
+            .build();
+        let mut request = built.unwrap_or_else(|_| Request::new(method, self.url.clone()));
+        let headers = request.headers_mut();
+        headers.extend(self.headers.clone());
+        headers.insert(ACCEPT, accept);
+        let session = self.lock();
+        if let Some(id) = &session.id {
+            headers.insert(SESSION, id.clone());
+        }
+        if let Some(version) = &session.version {
+            headers.insert(VERSION, version.clone());
+        }
+        for (name, value) in repeated {
+            let name = HeaderName::from_bytes(name.as_bytes());
+            let value = HeaderValue::from_str(value);
+            if let (Ok(name), Ok(value)) = (name, value) {
+                headers.insert(name, value);
+            }
+        }
+        drop(session);
+        request
+    }
+
+    /// An error of the network, in the words of a request.
+    fn broken(&self, error: &reqwest::Error, labels: &Labels) -> Failure {
+        let method = labels.method.as_deref();
+        Failure::Broken(network::failed(error, &self.url, method, &labels.tap))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Session> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request whose response has not ended. However it ends, why there is no answer is in the record.
+struct OpenExchange<'a> {
+    peer: &'a Peer,
+    labels: &'a Labels,
+    exchange: u64,
+    is_over: bool,
+}
+
+impl<'a> OpenExchange<'a> {
+    fn new(peer: &'a Peer, labels: &'a Labels, exchange: u64) -> Self {
+        Self {
+            peer,
+            labels,
+            exchange,
+            is_over: false,
+        }
+    }
+
+    fn end(&mut self, taken: &Result<(), Failure>) {
+        self.is_over = true;
+        if let (Err(failure @ Failure::Broken(_)), Some(_)) = (taken, self.labels.id) {
+            let tap = &self.labels.tap;
+            tap.http_failed(self.exchange, failure.to_string(), HttpFailure::Broken);
+        }
+    }
+}
+
+impl Drop for OpenExchange<'_> {
+    /// Whoever waited has stopped to.
+    fn drop(&mut self) {
+        let Some(id) = self.labels.id.filter(|_| !self.is_over) else {
+            return;
+        };
+        // A response may go on after its answer, as streams do.
+        if let Some(failure) = self.peer.unanswered(id) {
+            let line = match failure {
+                HttpFailure::TimedOut => "no answer in time",
+                HttpFailure::Broken | HttpFailure::ClientLeft => "the answer is no longer wanted",
+            };
+            let tap = &self.labels.tap;
+            tap.http_failed(self.exchange, line.to_owned(), failure);
+        }
+    }
+}
+
+/// A client of our own: no redirects, no proxy, no limit but ours.
+pub(crate) fn client() -> Result<Client, AddressError> {
+    // Somebody else may have chosen one already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
+        .tcp_nodelay(true)
+        .build()
+        .map_err(|error| AddressError::Setup(error.to_string()))
+}
+
+pub fn parse_url(url: &str) -> Result<Url, AddressError> {
+    match Url::parse(url) {
+        Ok(parsed) if ["http", "https"].contains(&parsed.scheme()) => Ok(parsed),
+        _ => Err(AddressError::Url(url.to_owned())),
+    }
+}
+
+pub fn parse_headers<'a>(
+    headers: impl IntoIterator<Item = (&'a String, &'a String)>,
+) -> Result<HeaderMap, AddressError> {
+    let mut parsed = HeaderMap::new();
+    for (name, value) in headers {
+        let refused = || AddressError::Header(name.clone());
+        let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused())?;
+        let value = HeaderValue::from_str(value).map_err(|_| refused())?;
+        parsed.insert(header, value);
+    }
+    Ok(parsed)
+}
+
+pub(super) fn line(request: &Request) -> String {
+    format!("{} {}", request.method(), request.url())
+}
+
+pub(super) fn is_stream(response: &Response) -> bool {
+    response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|value| {
+            value
+                .trim_start()
+                .to_ascii_lowercase()
+                .starts_with("text/event-stream")
+        })
+}
+
+async fn read_body(
+    mut response: Response,
+) -> Result<Result<Vec<u8>, crate::recorder::Oversized>, reqwest::Error> {
+    let mut body = Bounded::new(MAX_MESSAGE);
+    while let Some(chunk) = response.chunk().await? {
+        body.take(&chunk);
+    }
+    Ok(body.end())
+}
+
+/// What a response claims to be: `200 OK, text/html`.
+fn described(response: &Response) -> String {
+    let kind = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|v| v.to_str().ok());
+    format!("{}, {}", response.status(), kind.unwrap_or("of no type"))
+}
+
+/// What a response that is no success says.
+fn refusal(status: StatusCode, body: &[u8], tap: &Tap) -> Failure {
+    let mut said: Option<crate::rpc::RpcError> = None;
+    let _ = message::each(body, &mut |message| {
+        said = message
+            .error
+            .and_then(|raw| serde_json::from_str(raw.get()).ok());
+    });
+    if let Some(error) = said {
+        return Failure::Rpc(error);
+    }
+    Failure::Http {
+        status: status.as_u16(),
+        body: network::shown_body(body, tap),
+    }
+}

@@ -1,0 +1,295 @@
+//! The older HTTP transport: one stream for what the server says, POSTs for what it is told.
+//!
+//! Its main type is [`LegacyLink`].
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use proctor_core::event::{Direction, FindingKind};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Client, Method, Request, Response, Url};
+use tokio::task::JoinHandle;
+
+use super::frames::Bounded;
+use super::http::{AddressError, client, is_stream, line, parse_headers, parse_url};
+use super::sse::Events;
+use super::{Labels, Leaving, MAX_MESSAGE};
+use crate::network::{self, shown_address};
+use crate::peer::{Ended, Failure, Peer, Source};
+use crate::recorder::{Oversized, Tap};
+
+const POST_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the body of a response to a POST may take, and how much of it is read: it says nothing that
+/// anybody waits for.
+const BODY_TIMEOUT: Duration = Duration::from_secs(1);
+const MAX_BODY: usize = 64 << 10;
+/// How much of it is shown.
+const SHOWN: usize = 500;
+
+/// The way to a server that answers on a stream.
+pub(crate) struct LegacyLink {
+    client: Client,
+    endpoint: Url,
+    headers: HeaderMap,
+    exchanges: AtomicU64,
+    reading: JoinHandle<()>,
+    /// What was sent without waiting.
+    pub(super) leaving: Leaving,
+}
+
+/// Why the stream could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The address or a header is wrong.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// The server did not answer, or not with a stream.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl LegacyLink {
+    /// Opens the stream, and waits until the server says where to send messages.
+    pub(crate) async fn open<'a>(
+        url: &str,
+        headers: impl IntoIterator<Item = (&'a String, &'a String)>,
+        peer: &Arc<Peer>,
+    ) -> Result<Arc<Self>, OpenError> {
+        let client = client()?;
+        let mut request = Request::new(Method::GET, parse_url(url)?);
+        // A name and password in the address become a header, which every message carries.
+        if let Ok(built) = client.get(request.url().clone()).build() {
+            request = built;
+        }
+        request.headers_mut().extend(parse_headers(headers)?);
+        let (url, headers) = (request.url().clone(), request.headers().clone());
+        request
+            .headers_mut()
+            .insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        let tap = peer.tap();
+        tap.http(1, Direction::ToServer, line(&request), request.headers());
+        let response = client
+            .execute(request)
+            .await
+            .map_err(|error| OpenError::Refused(network::failed(&error, &url, None, tap)))?;
+        let status = response.status();
+        tap.http(
+            1,
+            Direction::ToClient,
+            status.to_string(),
+            response.headers(),
+        );
+        if !status.is_success() || !is_stream(&response) {
+            return Err(OpenError::Refused(format!(
+                "{} answered with {status} and without an event stream",
+                shown_address(&url)
+            )));
+        }
+        let mut stream = Stream {
+            response,
+            events: Events::new(MAX_MESSAGE),
+            ready: Vec::new(),
+        };
+        let endpoint = stream.endpoint(&url, tap).await?;
+        let (answer_to, answers) = tokio::sync::mpsc::channel(64);
+        let reading = tokio::spawn(stream.read(peer.clone(), answer_to));
+        let link = Arc::new(Self {
+            client,
+            endpoint,
+            headers,
+            exchanges: AtomicU64::new(1),
+            reading,
+            leaving: Leaving::default(),
+        });
+        tokio::spawn(answer(Arc::downgrade(&link), peer.clone(), answers));
+        Ok(link)
+    }
+
+    /// Sends a message. The answer comes on the stream.
+    pub(crate) fn post(
+        self: &Arc<Self>,
+        peer: &Arc<Peer>,
+        message: Vec<u8>,
+        labels: &Labels,
+    ) -> JoinHandle<()> {
+        let (link, peer, labels) = (self.clone(), peer.clone(), labels.clone());
+        tokio::spawn(async move {
+            let exchange = link.exchanges.fetch_add(1, Ordering::Relaxed) + 1;
+            let sending = link.send(&labels, message, exchange);
+            let sent = tokio::time::timeout(POST_TIMEOUT, sending).await;
+            let failure = match sent {
+                Ok(Ok(())) => return,
+                Ok(Err(failure)) => failure,
+                Err(_) => Failure::Broken("the server does not take messages".to_owned()),
+            };
+            if let Some(id) = labels.id {
+                peer.fail(id, failure);
+            }
+        })
+    }
+
+    async fn send(&self, labels: &Labels, message: Vec<u8>, exchange: u64) -> Result<(), Failure> {
+        let tap = &labels.tap;
+        let mut request = Request::new(Method::POST, self.endpoint.clone());
+        request.headers_mut().extend(self.headers.clone());
+        request
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        tap.http(
+            exchange,
+            Direction::ToServer,
+            line(&request),
+            request.headers(),
+        );
+        tap.frame(None, Direction::ToServer, &message);
+        *request.body_mut() = Some(message.into());
+        let response = self.client.execute(request).await.map_err(|error| {
+            let method = labels.method.as_deref();
+            Failure::Broken(network::failed(&error, &self.endpoint, method, tap))
+        })?;
+        let status = response.status();
+        tap.http(
+            exchange,
+            Direction::ToClient,
+            status.to_string(),
+            response.headers(),
+        );
+        let body = body(response).await;
+        if body.as_ref().map_or(true, |body| !body.is_empty()) {
+            tap.aside(exchange, Direction::ToClient, "no message", &body);
+        }
+        if status.is_success() {
+            return Ok(());
+        }
+        Err(Failure::Http {
+            status: status.as_u16(),
+            body: body.map_or(String::new(), |body| tap.head(&body, SHOWN)),
+        })
+    }
+
+    /// Ends the connection, when what was said before has left.
+    pub(crate) async fn close(&self) {
+        self.leaving.settle(None).await;
+        self.stop_listening();
+    }
+
+    pub(super) fn stop_listening(&self) {
+        self.reading.abort();
+    }
+}
+
+/// Sends the answers to a server's own requests, for as long as the link is there.
+async fn answer(
+    link: std::sync::Weak<LegacyLink>,
+    peer: Arc<Peer>,
+    mut answers: tokio::sync::mpsc::Receiver<Vec<u8>>,
+) {
+    while let Some(message) = answers.recv().await {
+        let Some(link) = link.upgrade() else { return };
+        let labels = Labels::unasked(peer.tap());
+        // One at a time: the queue before it is what bounds them.
+        let _ = link.post(&peer, message, &labels).await;
+    }
+}
+
+/// As much of the body of a response as comes soon.
+async fn body(mut response: Response) -> Result<Vec<u8>, Oversized> {
+    let mut body = Bounded::new(MAX_BODY);
+    let mut length = 0;
+    let reading = async {
+        while let Ok(Some(chunk)) = response.chunk().await {
+            body.take(&chunk);
+            length += chunk.len();
+            if length > MAX_BODY {
+                return;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(BODY_TIMEOUT, reading).await;
+    body.end()
+}
+
+struct Stream {
+    response: Response,
+    events: Events,
+    /// What came in the same chunk as the endpoint.
+    ready: Vec<super::sse::SseEvent>,
+}
+
+impl Stream {
+    async fn endpoint(&mut self, url: &Url, tap: &Tap) -> Result<Url, OpenError> {
+        loop {
+            let chunk = self
+                .response
+                .chunk()
+                .await
+                .map_err(|error| network::failed(&error, url, None, tap))
+                .map_err(OpenError::Refused)?;
+            let Some(chunk) = chunk else {
+                return Err(OpenError::Refused(
+                    "the stream ended before it named an endpoint".to_owned(),
+                ));
+            };
+            let mut events = self.events.take(&chunk).into_iter();
+            let mut endpoint = None;
+            for event in events.by_ref() {
+                if event.name == "endpoint" {
+                    endpoint = Some(event);
+                    break;
+                }
+                // What is said before it is not lost.
+                self.ready.push(event);
+            }
+            let Some(event) = endpoint else {
+                continue;
+            };
+            self.ready.extend(events);
+            let what = "event `endpoint`";
+            tap.aside(1, Direction::ToClient, what, &event.data);
+            let written = event
+                .data
+                .map(|data| String::from_utf8_lossy(&data).trim().to_owned());
+            let endpoint = written.ok().and_then(|text| url.join(&text).ok());
+            return match endpoint {
+                // Another server would get the headers of this one.
+                Some(endpoint) if endpoint.origin() == url.origin() => Ok(endpoint),
+                Some(endpoint) => Err(OpenError::Refused(format!(
+                    "the endpoint `{endpoint}` is on another server"
+                ))),
+                None => Err(OpenError::Refused("the endpoint is no address".to_owned())),
+            };
+        }
+    }
+
+    async fn read(mut self, peer: Arc<Peer>, answers: tokio::sync::mpsc::Sender<Vec<u8>>) {
+        let from = Source {
+            tap: peer.tap(),
+            exchange: None,
+            own: None,
+        };
+        loop {
+            for event in self.ready.drain(..) {
+                match event.data {
+                    Ok(data) => {
+                        peer.record(&data, &from);
+                        for answer in peer.receive(&data, &from) {
+                            if answers.try_send(answer).is_err() {
+                                peer.tap().finding(
+                                    FindingKind::Dropped,
+                                    "an answer to the server was not taken",
+                                );
+                            }
+                        }
+                    }
+                    Err(cut) => peer.oversized(&cut, &from),
+                }
+            }
+            match self.response.chunk().await {
+                Ok(Some(chunk)) => self.ready = self.events.take(&chunk),
+                Ok(None) => return peer.end(Ended::Closed),
+                Err(error) => return peer.end(Ended::Broken(network::reason(&error))),
+            }
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Server-sent events out of bytes, in bounded memory.
+//!
+//! Its main type is [`Events`].
+
+use std::time::Duration;
+
+use super::frames::Bounded;
+use crate::recorder::Oversized;
+
+/// One event of a stream.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SseEvent {
+    /// Its name, `message` if it has none.
+    pub(crate) name: String,
+    /// The id that it has itself.
+    pub(crate) id: Option<Vec<u8>>,
+    /// Its data, or what is known of it if it was too large.
+    pub data: Result<Vec<u8>, Oversized>,
+}
+
+/// Turns chunks of a stream into events.
+pub struct Events {
+    /// The start of a line whose end has not come yet.
+    line: Vec<u8>,
+    /// Whether the line is data that is handed on as it comes, since it may be very long.
+    in_data: bool,
+    name: String,
+    id: Option<Vec<u8>>,
+    data: Option<Bounded>,
+    /// The id of the last whole event that has one, from which a stream can be resumed.
+    last_id: Option<Vec<u8>>,
+    retry: Option<Duration>,
+    limit: usize,
+    /// A carriage return ended the last line, so that a line feed right after it is part of it.
+    after_return: bool,
+    /// How much of a byte order mark has come, or all of it once something else has.
+    mark: usize,
+}
+
+/// What a stream may start with, and what is no part of its first line.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// A field name and its colon are short; anything longer is no field that means something.
+const MAX_FIELD: usize = 64 << 10;
+
+impl Events {
+    /// Events whose data is at most `limit` bytes.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            line: Vec::new(),
+            in_data: false,
+            name: String::new(),
+            id: None,
+            data: None,
+            last_id: None,
+            retry: None,
+            limit,
+            after_return: false,
+            mark: 0,
+        }
+    }
+
+    /// Takes in a chunk, and gives the events that it completes.
+    pub fn take(&mut self, chunk: &[u8]) -> Vec<SseEvent> {
+        let mut found = Vec::new();
+        let mut rest = self.without_mark(chunk);
+        while !rest.is_empty() {
+            if std::mem::take(&mut self.after_return) && rest[0] == b'\n' {
+                rest = &rest[1..];
+                continue;
+            }
+            let end = memchr::memchr2(b'\n', b'\r', rest);
+            self.part(&rest[..end.unwrap_or(rest.len())]);
+            let Some(end) = end else { break };
+            self.after_return = rest[end] == b'\r';
+            rest = &rest[end + 1..];
+            found.extend(self.line_end());
+        }
+        found
+    }
+
+    fn without_mark<'a>(&mut self, chunk: &'a [u8]) -> &'a [u8] {
+        let mut rest = chunk;
+        while let (Some(expected), Some(byte)) = (MARK.get(self.mark), rest.first()) {
+            if byte != expected {
+                self.line.extend_from_slice(&MARK[..self.mark]);
+                self.mark = MARK.len();
+                break;
+            }
+            self.mark += 1;
+            rest = &rest[1..];
+        }
+        rest
+    }
+
+    /// The id from which the stream can be resumed: that of the last whole event, with or without data.
+    pub(crate) fn last_id(&self) -> Option<&[u8]> {
+        self.last_id.as_deref()
+    }
+
+    /// How long to wait before the stream is resumed, if the server says so.
+    pub(crate) fn retry(&self) -> Option<Duration> {
+        self.retry
+    }
+
+    /// What came after the last whole event.
+    pub(crate) fn end(self) -> Option<Result<Vec<u8>, Oversized>> {
+        let line = (!self.line.is_empty()).then_some(Ok(self.line));
+        self.data.map(Bounded::end).or(line)
+    }
+
+    /// Takes in a part of a line.
+    fn part(&mut self, part: &[u8]) {
+        if self.in_data {
+            if let Some(data) = &mut self.data {
+                data.take(part);
+            }
+            return;
+        }
+        let room = MAX_FIELD.saturating_sub(self.line.len());
+        let (head, tail) = part.split_at(part.len().min(room));
+        self.line.extend_from_slice(head);
+        // As soon as it is known to be data, it is handed on instead of collected.
+        let Some(value) = self.line.strip_prefix(b"data:") else {
+            return;
+        };
+        if value.is_empty() {
+            return;
+        }
+        let value = value.strip_prefix(b" ").unwrap_or(value).to_vec();
+        self.begin_data();
+        if let Some(data) = &mut self.data {
+            data.take(&value);
+            data.take(tail);
+        }
+    }
+
+    fn begin_data(&mut self) {
+        self.in_data = true;
+        self.line.clear();
+        match &mut self.data {
+            Some(data) => data.take(b"\n"),
+            None => self.data = Some(Bounded::new(self.limit)),
+        }
+    }
+
+    fn line_end(&mut self) -> Option<SseEvent> {
+        if std::mem::take(&mut self.in_data) {
+            return None;
+        }
+        let line = std::mem::take(&mut self.line);
+        if line.is_empty() {
+            let name = std::mem::take(&mut self.name);
+            let id = self.id.take();
+            if let Some(id) = &id {
+                // An empty id takes back the one before it.
+                self.last_id = Some(id.clone()).filter(|id| !id.is_empty());
+            }
+            let data = self.data.take()?.end();
+            let name = if name.is_empty() {
+                "message".to_owned()
+            } else {
+                name
+            };
+            return Some(SseEvent { name, id, data });
+        }
+        if line == b"data" || line == b"data:" {
+            self.begin_data();
+            self.in_data = false;
+        } else if let Some(name) = line.strip_prefix(b"event:") {
+            String::from_utf8_lossy(name)
+                .trim()
+                .clone_into(&mut self.name);
+        } else if let Some(id) = field(&line, b"id") {
+            // One with a NUL is none.
+            self.id = Some(id.to_vec()).filter(|id| !id.contains(&0));
+        } else if let Some(time) = field(&line, b"retry") {
+            let digits = std::str::from_utf8(time).ok();
+            let digits = digits.filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
+            let time = digits.and_then(|text| text.parse().ok());
+            self.retry = time.map(Duration::from_millis).or(self.retry);
+        }
+        None
+    }
+}
+
+/// The value of a field, if the line is one of this name.
+fn field<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    match line.strip_prefix(name)? {
+        [] => Some(&[]),
+        [b':', b' ', value @ ..] | [b':', value @ ..] => Some(value),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn events(chunks: &[&str], limit: usize) -> Vec<(String, Result<String, u64>)> {
+        let mut events = Events::new(limit);
+        chunks
+            .iter()
+            .flat_map(|chunk| events.take(chunk.as_bytes()))
+            .map(|e| {
+                let data = e.data.map(|d| String::from_utf8(d).unwrap());
+                (e.name, data.map_err(|cut| cut.bytes))
+            })
+            .collect()
+    }
+
+    fn message(data: &str) -> (String, Result<String, u64>) {
+        ("message".to_owned(), Ok(data.to_owned()))
+    }
+
+    #[test]
+    fn events_end_at_blank_lines() {
+        assert_eq!(events(&["data: a\n\n"], 99), [message("a")]);
+        assert_eq!(
+            events(&["data:a\r\n\r\ndata: b\r\r"], 99),
+            [message("a"), message("b")]
+        );
+        assert_eq!(
+            events(&["data: a\ndata:  b\ndata\n\n"], 99),
+            [message("a\n b\n")]
+        );
+        assert_eq!(
+            events(&["event: endpoint\nid: 1\n: comment\ndata: /x\n\n"], 99),
+            [("endpoint".to_owned(), Ok("/x".to_owned()))]
+        );
+        assert_eq!(events(&["event: x\n\ndata: y\n\n"], 99), [message("y")]);
+        assert_eq!(events(&["data: unfinished\n"], 99), []);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_line() {
+        let text = "\u{feff}data: a\n\n\u{feff}data: b\n\n";
+        assert_eq!(events(&[text], 99), [message("a")]);
+        let cut = |text: &str| {
+            let mut events = Events::new(99);
+            let all = text.as_bytes().chunks(1);
+            all.flat_map(|byte| events.take(byte)).count()
+        };
+        assert_eq!(cut(text), 1);
+        let mut half = Events::new(99);
+        assert_eq!(half.take(b"\xef\xbbdata: a\n\n"), []);
+        assert_eq!(half.take(b"data: a\n\n").len(), 1);
+    }
+
+    #[test]
+    fn ids_and_times_to_resume_are_kept() {
+        let after = |text: &str| {
+            let mut events = Events::new(99);
+            events.take(text.as_bytes());
+            let id = events
+                .last_id()
+                .map(|id| String::from_utf8(id.to_vec()).unwrap());
+            (id, events.retry().map(|time| time.as_millis()))
+        };
+        let id = |id: &str| Some(id.to_owned());
+        assert_eq!(after("data: a\n\n"), (None, None));
+        assert_eq!(after("id: 7\nretry: 250\ndata: \n\n"), (id("7"), Some(250)));
+        assert_eq!(after("id:7\n\n"), (id("7"), None));
+        // An event that did not come whole may have to come again.
+        assert_eq!(after("id: 1\ndata: a\n\nid: 2\ndata: b\n"), (id("1"), None));
+        assert_eq!(after("id: 1\n\nid\ndata: a\n\n"), (None, None));
+        assert_eq!(after("id: 1\n\ndata: a\n\n"), (id("1"), None));
+        assert_eq!(after("id: a\0b\nretry: soon\n\nidle: 1\n\n"), (None, None));
+    }
+
+    #[test]
+    fn what_is_left_at_the_end_is_told() {
+        let rest = |text: &str| {
+            let mut events = Events::new(5);
+            events.take(text.as_bytes());
+            events.end().map(|rest| rest.map_err(|cut| cut.bytes))
+        };
+        assert_eq!(rest("data: a\n\n"), None);
+        assert_eq!(rest("data: a\n"), Some(Ok(b"a".to_vec())));
+        assert_eq!(rest("data: a\ndata: b"), Some(Ok(b"a\nb".to_vec())));
+        assert_eq!(rest("data: abcdef"), Some(Err(6)));
+        assert_eq!(rest("even"), Some(Ok(b"even".to_vec())));
+    }
+
+    #[test]
+    fn data_that_is_too_large_is_counted_and_the_next_is_read() {
+        let large = format!("data: {}\n\ndata: ok\n\n", "x".repeat(1_000));
+        assert_eq!(
+            events(&[&large], 100),
+            [("message".to_owned(), Err(1_000)), message("ok")]
+        );
+    }
+
+    #[test]
+    fn chunks_may_end_anywhere() {
+        let text = "event: e\r\ndata: one\r\ndata: two\r\n\r\ndata:x\n\n: c\n\ndata\n\n";
+        let expected = events(&[text], 99);
+        assert_eq!(expected.len(), 3);
+        for at in 0..=text.len() {
+            assert_eq!(
+                events(&[&text[..at], &text[at..]], 99),
+                expected,
+                "split at {at}"
+            );
+        }
+        let bytes: Vec<String> = text.chars().map(String::from).collect();
+        let bytes: Vec<&str> = bytes.iter().map(String::as_str).collect();
+        assert_eq!(events(&bytes, 99), expected);
+    }
+}

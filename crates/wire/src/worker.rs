@@ -1,0 +1,53 @@
+//! Work on large bodies, away from the async workers: parsing, redacting and hashing a message of many
+//! megabytes takes longer than anybody else's timer may wait.
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+/// Bodies from this size on can take longer than 10 ms, whatever is done with them.
+const LARGE: usize = 128 * 1024;
+
+/// Does work on a body of so many bytes. If that is large, the other tasks of this worker go on
+/// elsewhere meanwhile; where there is only one thread, nobody else is kept but its own session.
+pub fn on_body<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    let is_shared = || {
+        let runtime = Handle::try_current();
+        runtime.is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
+    };
+    if bytes >= LARGE && is_shared() {
+        tokio::task::block_in_place(work)
+    } else {
+        work()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// On a single worker, the work waits for another task: without help neither would ever end.
+    #[test]
+    fn large_bodies_keep_no_other_task_waiting() {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .build()
+            .expect("a runtime");
+        let (tell, told) = mpsc::channel();
+        let working = runtime.spawn(async move {
+            tokio::spawn(async move { tell.send(()) });
+            on_body(LARGE, || told.recv_timeout(Duration::from_secs(60)))
+        });
+        assert!(runtime.block_on(working).expect("it ends").is_ok());
+    }
+
+    #[test]
+    fn it_works_wherever_it_is_called() {
+        assert_eq!(on_body(LARGE, || 1), 1);
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = runtime.expect("a runtime");
+        assert_eq!(runtime.block_on(async { on_body(LARGE, || 2) }), 2);
+        assert_eq!(runtime.block_on(async { on_body(1, || 3) }), 3);
+    }
+}
