@@ -156,6 +156,17 @@ pub(crate) struct PlanArgs {
 }
 
 impl PlanArgs {
+    /// Whether any of them is given.
+    pub(crate) fn is_given(&self) -> bool {
+        self.label_selector.is_some()
+            || self.run.is_some()
+            || self.runs.is_some()
+            || self.task_timeout.is_some()
+            || self.default_task_timeout.is_some()
+            || self.cleanup_timeout.is_some()
+            || self.default_cleanup_timeout.is_some()
+    }
+
     pub(crate) fn options(&self) -> PlanOptions {
         PlanOptions {
             selection: Selection {

@@ -1,34 +1,72 @@
 //! One module for each command.
 
 pub(crate) mod agents;
+mod attended;
 pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod evals;
 pub(crate) mod init;
-mod kept;
 pub(crate) mod list;
 pub(crate) mod model;
 pub(crate) mod record;
-mod runs;
 pub(crate) mod schema;
-mod secrets;
 mod session;
 mod stops;
 pub(crate) mod tools;
 pub(crate) mod validate;
 pub(crate) mod view;
 
+use std::time::Duration;
+
+use anyhow::Context;
+pub(crate) use proctor_core::hint::counted;
 use proctor_core::problem::Problems;
 use proctor_core::redact::Redactor;
 use proctor_core::suite::Environment;
+use proctor_run::engine::{Engine, EngineError, Prepared};
 
+use self::attended::Attended;
+use self::stops::Stops;
+use crate::args::Format;
+use crate::exit::Exit;
 use crate::snippet;
+use crate::threads;
 
 /// The environment, as far as it is text.
 fn environment() -> Environment {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect()
+}
+
+/// The engine with the environment of this process; this program contains whatever it starts.
+fn engine() -> anyhow::Result<Engine> {
+    let program = std::env::current_exe().context("can't tell where Proctor is")?;
+    let command = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned());
+    Ok(Engine::new(environment(), program).with_command(command.collect()))
+}
+
+/// Prepares a run; Ctrl-C ends that. Gives the exit code if the run does not start, and why was said.
+fn prepare_with(
+    host: &Attended,
+    format: Format,
+    preparing: impl Future<Output = Result<Prepared, EngineError>>,
+) -> anyhow::Result<Result<Prepared, Exit>> {
+    let runtime = threads::one_worker()?;
+    let prepared = runtime.block_on(async {
+        let mut stops = Stops::listen().context("can't listen for signals")?;
+        tokio::select! {
+            prepared = preparing => anyhow::Ok(Some(prepared)),
+            () = stops.next() => Ok(None),
+        }
+    });
+    // Processes are ended by their guards, which a runtime that is going away still waits for.
+    runtime.shutdown_timeout(Duration::from_secs(5));
+    match prepared? {
+        Some(Ok(prepared)) => Ok(Ok(prepared)),
+        Some(Err(error)) => host.refuse(error, Some(format)).map(Err),
+        None => Ok(Err(Exit::Interrupted)),
+    }
 }
 
 /// Hides the secrets of the environment, where no server is known that has others.
@@ -67,10 +105,4 @@ fn tally(problems: &Problems) -> String {
     } else {
         parts.join(", ")
     }
-}
-
-/// `1 case`, `2 cases`.
-fn counted(count: usize, word: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {word}{plural}")
 }

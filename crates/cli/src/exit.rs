@@ -2,8 +2,6 @@
 
 use std::process::ExitCode;
 
-use proctor_core::gate::Gate;
-
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -24,12 +22,14 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// What a gate asks for.
-    pub(crate) fn of(gate: &Gate) -> Self {
-        match gate {
-            Gate::Met => Self::Ok,
-            Gate::Missed { .. } => Self::Failed,
-            Gate::Open { .. } => Self::Inconclusive,
+    /// What a run's record names as its exit code.
+    pub(crate) fn from_code(code: u8) -> Self {
+        match code {
+            0 => Self::Ok,
+            1 => Self::Failed,
+            130 => Self::Interrupted,
+            // Whatever else it is, it is not well.
+            _ => Self::Inconclusive,
         }
     }
 

@@ -3,3 +3,4 @@
 pub mod consent;
 pub mod file;
 pub mod fingerprint;
+pub mod not_run;

@@ -21,7 +21,7 @@ pub use self::ends::{ConnectionEnd, EndedBy, HttpFailure, ProcessEnd};
 pub use self::agent::{AgentClaimed, AgentEnded, AgentStarted, Claim};
 pub use self::config::{AgentConfig, RunConfig, ServerConfig, TaskSetConfig, TimeoutConfig};
 pub use self::planned::{
-    PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions, PlannedWarning,
+    PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions, PlannedWarning, RunKind,
     RunPlanned, ServerSeen,
 };
 pub use self::unknown::UnknownEvent;

@@ -45,6 +45,12 @@ pub fn listed<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     quoted.join(", ")
 }
 
+/// `1 case`, `2 cases`.
+pub fn counted(count: usize, word: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {word}{plural}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

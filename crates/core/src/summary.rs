@@ -11,8 +11,9 @@ mod trial;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use crate::evals::not_run::NotRun;
 use crate::event::{
-    Blame, Event, Outcome, PlannedAgent, PlannedCase, PlannedWarning, RunConfig, RunEnded,
+    Blame, Event, Outcome, PlannedAgent, PlannedCase, PlannedWarning, RunConfig, RunEnded, RunKind,
     RunPlanned, RunStarted, ServerSeen, What, Wire,
 };
 use crate::fold::Asked;
@@ -69,6 +70,10 @@ pub struct PlanSummary {
     pub config: Option<RunConfig>,
     /// The warnings about the suite's files.
     pub warnings: Vec<PlannedWarning>,
+    /// Whether the run is of a suite, or of evals that servers ship.
+    pub kind: RunKind,
+    /// Of servers' own evals: those that are listed and not run.
+    pub not_run: Vec<NotRun>,
 }
 
 /// What came of a case.
@@ -331,6 +336,8 @@ fn unrolled(plan: RunPlanned) -> (Vec<CaseSummary>, PlanSummary) {
         replay: plan.asked.replay,
         config: plan.config.map(|config| *config),
         warnings: plan.warnings,
+        kind: plan.kind,
+        not_run: plan.not_run,
     };
     (cases, plan)
 }

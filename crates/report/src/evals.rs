@@ -5,35 +5,10 @@ use std::io::Write;
 use proctor_core::event::{CheckId, Outcome, PlannedEval};
 use proctor_core::summary::{CaseSummary, TrialResult, TrialSummary};
 use proctor_core::verdict::Verdict;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::words;
 use crate::{Report, ReportError};
-
-/// An eval that is listed, and not run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct NotRun {
-    /// The eval, if it has an id.
-    pub eval_id: Option<String>,
-    /// The server that ships it.
-    pub server: String,
-    /// Why it is not run, in a word.
-    pub outcome: NotRunOutcome,
-    /// Why exactly.
-    pub reason: String,
-}
-
-/// Why an eval is not run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum NotRunOutcome {
-    /// It breaks a rule; the run fails for it.
-    Invalid,
-    /// It is of a type that is not known here.
-    Skipped,
-}
 
 /// Writes `{"results": […], "others": […]}`, which ends in a line feed.
 pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError> {

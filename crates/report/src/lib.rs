@@ -13,6 +13,8 @@ mod words;
 use std::io;
 use std::path::Path;
 
+use proctor_core::evals::not_run::NotRun;
+use proctor_core::event::RunKind;
 use proctor_core::fold::{FoldOptions, Folded, fold_trial};
 use proctor_core::gate::Gate;
 use proctor_core::record::{RecordError, RunReader};
@@ -39,7 +41,7 @@ pub struct Report<'a> {
     /// waits for the end of a large run.
     pub brief: bool,
     /// Of servers' own evals: those that are listed and not run.
-    pub listed: &'a [evals::NotRun],
+    pub listed: &'a [NotRun],
 }
 
 /// Why a report could not be written.
@@ -54,18 +56,25 @@ pub enum ReportError {
 }
 
 impl<'a> Report<'a> {
-    /// A run whose exit code is what its gate says.
+    /// A run as its record tells it. One without an end has the exit code of its gate.
     pub fn new(run: &'a RunReader, summary: &'a Summary, gate: &'a Gate) -> Self {
         Self {
             run,
             folder: run.folder(),
             summary,
             gate,
-            exit: gate.exit(),
-            note: None,
-            resumable: true,
+            exit: summary
+                .ended
+                .as_ref()
+                .map_or(gate.exit(), |ended| ended.exit),
+            note: summary
+                .ended
+                .as_ref()
+                .and_then(|ended| ended.reason.as_deref()),
+            // No file says what servers ship.
+            resumable: summary.plan.kind == RunKind::Suite,
             brief: false,
-            listed: &[],
+            listed: &summary.plan.not_run,
         }
     }
 

@@ -9,6 +9,7 @@ mod totals;
 
 use anstyle::{AnsiColor, Style};
 use proctor_core::duration;
+use proctor_core::evals::not_run::NotRunOutcome;
 use proctor_core::event::Outcome;
 use proctor_core::gate::{CaseVerdict, Standing};
 use proctor_core::printable::printable;
@@ -16,7 +17,6 @@ use proctor_core::record::RecordError;
 use proctor_core::summary::{AgentTrials, CaseSummary, TrialSummary};
 
 use self::lines::Page;
-use crate::evals::NotRunOutcome;
 use crate::{Report, evidence, words};
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();

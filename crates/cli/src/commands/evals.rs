@@ -1,10 +1,11 @@
 //! `proctor evals`: the evals that servers ship.
 
-pub(super) mod consent;
-pub(super) mod gather;
 mod init;
 mod list;
-pub(super) mod run;
+mod run;
+#[cfg(test)]
+mod samples;
+pub(super) mod screen;
 mod serve;
 pub(super) mod servers;
 mod validate;

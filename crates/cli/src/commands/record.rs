@@ -14,17 +14,18 @@ use std::time::Duration;
 use anyhow::Context;
 use proctor_contain::process::Ended;
 use proctor_core::event::{Actor, Blame, Outcome, TrialEnded};
-use proctor_core::redact::{Redactor, secrets_of};
+use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
+use proctor_run::engine::Engine;
+use proctor_run::engine::recording::{Kept, well};
 use proctor_wire::proxy::{Cause, Leave, ProxyOptions, SessionEnd, StartError, serve, standard};
 use proctor_wire::recorder::Recorder;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
-use super::kept::Kept;
 use super::stops::Stops;
-use super::{environment, secrets, session};
+use super::{engine, environment, session};
 use crate::args::RecordArgs;
 use crate::exit::Exit;
 use crate::output;
@@ -36,14 +37,14 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     let name = name_of(args);
     let server = server_of(args, &name)?;
-    let known = secrets_of(&environment()).into_iter();
-    let redactor = Redactor::new(known.chain(secrets::of_server(&server)));
+    let engine = engine()?;
+    let redactor = engine.redactor(std::slice::from_ref(&server));
     let runtime = threads::one_worker()?;
     let stops = {
         let _inside = runtime.enter();
         Stops::listen().context("can't listen for signals")?
     };
-    let kept = begin(args.out.as_deref(), &name, &redactor);
+    let kept = begin(&engine, args.out.as_deref(), &name, &redactor);
     let options = ProxyOptions {
         recorder: kept
             .as_ref()
@@ -97,8 +98,8 @@ fn server_of(args: &RecordArgs, name: &str) -> anyhow::Result<Server> {
 }
 
 /// Starts the record. A session without one is better than none.
-fn begin(out: Option<&Path>, name: &str, redactor: &Redactor) -> Option<Kept> {
-    match Kept::start(out, name, redactor) {
+fn begin(engine: &Engine, out: Option<&Path>, name: &str, redactor: &Redactor) -> Option<Kept> {
+    match Kept::start(engine, out, name, redactor) {
         Ok(kept) => {
             say(
                 &format!("recording to {}", kept.folder().display()),
@@ -245,6 +246,6 @@ fn trial_ended(end: &SessionEnd, kept: Option<&Kept>) -> TrialEnded {
             reason: Some(format!("the server {end}")),
             blame: Some(Blame::Server),
         },
-        _ => kept.map_or_else(super::kept::well, |kept| conclusion::of(&kept.recorder).0),
+        _ => kept.map_or_else(well, |kept| conclusion::of(&kept.recorder).0),
     }
 }

@@ -9,16 +9,15 @@ use anyhow::{Context, bail};
 use proctor_core::event::{Actor, Outcome, TrialEnded};
 use proctor_core::hint::listed;
 use proctor_core::problem::Problems;
-use proctor_core::redact::{Redactor, secrets_of};
+use proctor_core::redact::Redactor;
 use proctor_core::suite::server::{AllowedTools, Transport, command_line};
 use proctor_core::suite::{Inputs, Loaded, Server, load_any};
-use proctor_wire::answers::Answers;
+use proctor_run::engine::recording::Kept;
 use proctor_wire::client::{Client, ConnectOptions};
 use proctor_wire::recorder::Recorder;
 
-use super::kept::Kept;
 use super::stops::Stops;
-use super::{drawn, environment, secrets, tally};
+use super::{drawn, engine, environment, tally};
 use crate::args::ServerArgs;
 use crate::exit::Exit;
 use crate::output;
@@ -60,8 +59,8 @@ where
         Err(exit) => return Ok(exit),
     };
     // One for the record and for what is shown.
-    let known = secrets_of(&environment()).into_iter();
-    let redactor = Redactor::new(known.chain(secrets::of_server(&server)));
+    let engine = engine()?;
+    let redactor = engine.redactor(std::slice::from_ref(&server));
     let runtime = threads::one_worker()?;
     // Before the first byte is written: a limit on the size of files must be an error, not the end.
     let mut stops = {
@@ -69,23 +68,19 @@ where
         Stops::listen().context("can't listen for signals")?
     };
     let record = match &args.record {
-        Some(folder) => Some(Kept::at(folder, name, &redactor)?),
+        Some(folder) => Some(Kept::at(&engine, folder, name, &redactor)?),
         None => None,
     };
     let recorder = record
         .as_ref()
         .map_or_else(Recorder::nothing, |r| r.recorder.clone())
         .redacting(&redactor);
-    let options = ConnectOptions {
-        actor: Actor::Person,
+    let options = engine.connect_options(
+        Actor::Person,
         recorder,
-        inherited: environment(),
-        pass: args.pass_env.clone(),
-        guard: std::env::current_exe().context("can't tell where Proctor is")?,
-        timeouts: args.patience.timeouts(),
-        answers: Answers::default(),
-        era: None,
-    };
+        &args.pass_env,
+        args.patience.timeouts(),
+    );
     let done = runtime.block_on(talk(
         &server,
         &options,

@@ -9,6 +9,8 @@ use crate::problem::Problem;
 
 use super::{Body, RunConfig};
 
+use crate::evals::not_run::NotRun;
+
 /// What a run will do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -37,6 +39,12 @@ pub struct RunPlanned {
     /// The SHA-256 of what each agent is, by its name and without secrets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agent_settings: BTreeMap<String, String>,
+    /// Whether the run is of a suite, or of evals that servers ship.
+    #[serde(default)]
+    pub kind: RunKind,
+    /// Of servers' own evals: those that are listed and not run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_run: Vec<NotRun>,
     /// What the command line asked for, and still holds when the run is gone on with.
     #[serde(default)]
     pub asked: PlannedOptions,
@@ -87,6 +95,17 @@ impl From<&Problem> for PlannedWarning {
             hint: problem.hint.clone(),
         }
     }
+}
+
+/// What a run is of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RunKind {
+    /// A suite, which a file describes.
+    #[default]
+    Suite,
+    /// Evals that servers ship, which no file describes.
+    Evals,
 }
 
 /// What the command line asked for.

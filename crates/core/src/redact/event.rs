@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use data_encoding::BASE64;
 
+use crate::evals::not_run::NotRun;
 use crate::event::{
     AgentClaimed, AgentEnded, AgentStarted, Body, CheckId, ConnectionClosed, ConnectionOpened,
     Event, Finding, Frame, Graded, Http, ModelAsked, ModelFailed, ModelReplied, PlannedAgent,
@@ -170,6 +171,12 @@ impl Redactor {
             hint: self.optional(warning.hint),
             ..warning
         };
+        let not_run = |eval: NotRun| NotRun {
+            eval_id: self.optional(eval.eval_id),
+            server: self.owned(eval.server),
+            reason: self.owned(eval.reason),
+            ..eval
+        };
         RunPlanned {
             suite: self.owned(planned.suite),
             mcp_config: self.optional(planned.mcp_config),
@@ -179,6 +186,7 @@ impl Redactor {
             server_settings: self.named(planned.server_settings),
             agent_settings: self.named(planned.agent_settings),
             config: planned.config.map(|config| Box::new(self.config(&config))),
+            not_run: planned.not_run.into_iter().map(not_run).collect(),
             asked: PlannedOptions {
                 agents: self.list(planned.asked.agents),
                 model: self.optional(planned.asked.model),

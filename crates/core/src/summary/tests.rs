@@ -65,6 +65,8 @@ impl Run {
             surroundings: None,
             server_settings: BTreeMap::new(),
             agent_settings: BTreeMap::new(),
+            kind: crate::event::RunKind::Suite,
+            not_run: Vec::new(),
             asked: crate::event::PlannedOptions::default(),
             config: None,
             warnings: Vec::new(),

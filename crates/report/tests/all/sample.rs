@@ -168,6 +168,8 @@ fn planned(cases: Vec<PlannedCase>, agents: &[&str]) -> What {
         surroundings: None,
         server_settings: BTreeMap::new(),
         agent_settings: BTreeMap::new(),
+        kind: proctor_core::event::RunKind::Suite,
+        not_run: Vec::new(),
         asked: proctor_core::event::PlannedOptions::default(),
         config: None,
         warnings: Vec::new(),

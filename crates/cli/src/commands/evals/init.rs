@@ -20,14 +20,15 @@ use proctor_wire::client::{Caps, Client, ConnectOptions};
 use serde_json::{Map, Value};
 
 use self::rounds::Answer;
-use super::consent::{ConsentOptions, Purpose, is_terminal, obtain};
-use super::gather::{Effect, GatherError, Offer, Planned, offer_of_tools};
 use super::servers::{Visit, visit};
 use crate::args::EvalsInitArgs;
+use crate::commands::attended::Attended;
 use crate::commands::counted;
 use crate::commands::session::Done;
 use crate::exit::Exit;
 use crate::output;
+use proctor_run::engine::consent::{ConsentOptions, Purpose, obtain};
+use proctor_run::engine::offers::{Effect, GatherError, Offer, Planned, offer_of_tools};
 
 /// A call that is to become an eval.
 struct Trial {
@@ -147,7 +148,6 @@ async fn agree_and_call(
     let options = ConsentOptions {
         purpose: Purpose::Write,
         yes: args.yes,
-        terminal: is_terminal(),
         file: None,
         model: None,
         judge: None,
@@ -155,9 +155,10 @@ async fn agree_and_call(
         max_turns: None,
         redactor: visit.redactor,
     };
-    let granted = match obtain(&[planned], &options).await? {
+    let host = Attended::new(visit.redactor.clone());
+    let granted = match obtain(&[planned], &options, &host).await {
         Ok(granted) => granted,
-        Err(exit) => return Ok(Err(exit)),
+        Err(error) => return host.refuse(error, None).map(Err),
     };
     let answers = rounds::answers(&offer.server, visit, &granted, &trials).await;
     Ok(match answers {

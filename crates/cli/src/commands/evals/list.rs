@@ -4,12 +4,12 @@ use proctor_wire::client::Caps;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::gather::{Offer, look};
 use super::servers::visit;
 use crate::args::{EvalsListArgs, Format};
 use crate::commands::session::Done;
 use crate::exit::Exit;
 use crate::output;
+use proctor_run::engine::offers::{Offer, look};
 
 mod text;
 

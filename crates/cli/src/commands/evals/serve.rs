@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 use tokio::sync::watch::{Receiver, channel};
 
 use crate::args::{EvalsServeArgs, Format};
-use crate::commands::evals::servers::redactor;
+use crate::commands::engine;
 use crate::commands::session::at_url;
 use crate::commands::stops::Stops;
 use crate::commands::{counted, drawn, environment, tally};
@@ -77,7 +77,8 @@ async fn at(
         }
         Err(error) => {
             // The address may be in it, with a password.
-            output::error(&error.into(), &redactor(std::slice::from_ref(&server)));
+            let redactor = engine()?.redactor(std::slice::from_ref(&server));
+            output::error(&error.into(), &redactor);
             return Ok(Exit::Usage);
         }
     };

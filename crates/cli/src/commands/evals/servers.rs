@@ -4,16 +4,15 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use proctor_core::event::Actor;
-use proctor_core::redact::{Redactor, secrets_of};
+use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
-use proctor_wire::answers::Answers;
 use proctor_wire::client::ConnectOptions;
 use proctor_wire::recorder::Recorder;
 
 use crate::args::EvalServersArgs;
+use crate::commands::engine;
 use crate::commands::session::{Done, at_url, from_config, named, of_command};
 use crate::commands::stops::Stops;
-use crate::commands::{environment, secrets};
 use crate::exit::Exit;
 use crate::output;
 use crate::threads;
@@ -48,30 +47,6 @@ pub(crate) fn servers(args: &EvalServersArgs) -> anyhow::Result<Result<Vec<Serve
     Ok(Ok(chosen))
 }
 
-/// Hides the secrets of the environment, and of these servers.
-pub(crate) fn redactor(servers: &[Server]) -> Redactor {
-    let known = secrets_of(&environment()).into_iter();
-    Redactor::new(known.chain(servers.iter().flat_map(secrets::of_server)))
-}
-
-/// How to look at servers before anything is run.
-pub(crate) fn connect_options(
-    args: &EvalServersArgs,
-    recorder: Recorder,
-    redactor: &Redactor,
-) -> anyhow::Result<ConnectOptions> {
-    Ok(ConnectOptions {
-        actor: Actor::Preflight,
-        recorder: recorder.redacting(redactor),
-        inherited: environment(),
-        pass: args.pass_env.clone(),
-        guard: std::env::current_exe().context("can't tell where Proctor is")?,
-        timeouts: args.patience.timeouts(),
-        answers: Answers::default(),
-        era: None,
-    })
-}
-
 /// What a command that looks at servers works with.
 pub(super) struct Visit<'a> {
     pub(super) servers: &'a [Server],
@@ -88,8 +63,14 @@ where
         Ok(servers) => servers,
         Err(exit) => return Ok(exit),
     };
-    let redactor = redactor(&servers);
-    let options = connect_options(args, Recorder::nothing(), &redactor)?;
+    let engine = engine()?;
+    let redactor = engine.redactor(&servers);
+    let options = engine.connect_options(
+        Actor::Preflight,
+        Recorder::nothing().redacting(&redactor),
+        &args.pass_env,
+        args.patience.timeouts(),
+    );
     let runtime = threads::one_worker()?;
     let done = runtime.block_on(async {
         let mut stops = Stops::listen().context("can't listen for signals")?;

@@ -9,13 +9,13 @@ use proctor_core::problem::Problems;
 use proctor_wire::client::Caps;
 use serde_json::json;
 
-use super::gather::gather;
 use super::servers::visit;
 use crate::args::{EvalsValidateArgs, Format};
 use crate::commands::session::Done;
 use crate::commands::{counted, drawn, tally};
 use crate::exit::Exit;
 use crate::output;
+use proctor_run::engine::offers::gather;
 
 pub(super) fn run(args: &EvalsValidateArgs) -> anyhow::Result<Exit> {
     let mut problems = Problems::default();

@@ -5,8 +5,8 @@ use proctor_core::event::{Blame, EndedBy, Outcome, ProcessEnd, TrialEnded};
 use proctor_core::fold::{FoldOptions, Folded};
 use proctor_wire::recorder::Recorder;
 
-use crate::commands::kept::well;
 use crate::exit::Exit;
+use proctor_run::engine::recording::well;
 
 /// How the session ended, and the exit code: that of the server's process where it failed.
 pub(super) fn of(recorder: &Recorder) -> (TrialEnded, u8) {

@@ -7,12 +7,12 @@ use proctor_core::event::{Blame, Outcome, TrialEnded};
 use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
+use proctor_run::engine::recording::Kept;
 use proctor_wire::proxy::{Admission, Bridge, ProxyError, ProxyOptions, ReverseProxy};
 use serde_json::json;
 
 use super::{conclusion, say};
 use crate::args::{Format, RecordArgs};
-use crate::commands::kept::Kept;
 use crate::commands::stops::Stops;
 use crate::exit::Exit;
 use crate::output;

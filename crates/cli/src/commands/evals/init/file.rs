@@ -6,8 +6,8 @@ use proctor_core::document::yaml::push_block;
 use proctor_core::printable::printable;
 use serde_json::{Value, json};
 
-use super::super::gather::Offer;
 use super::Trial;
+use proctor_run::engine::offers::Offer;
 
 /// How much of a description is quoted.
 const DESCRIPTION: usize = 200;
@@ -91,7 +91,7 @@ mod tests {
     use proctor_core::evals::file::EvalsFile;
     use proctor_core::problem::{Problems, SourceText};
 
-    use super::super::super::gather::tests::offer;
+    use super::super::super::samples::offer;
     use super::*;
 
     #[test]

@@ -12,10 +12,10 @@ use proctor_wire::client::{CallError, Caps, Client};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::super::consent::{Difference, Granted};
-use super::super::gather::{GatherError, offer_of_tools};
 use super::super::servers::Visit;
 use super::Trial;
+use proctor_run::engine::consent::{Difference, Granted};
+use proctor_run::engine::offers::{GatherError, offer_of_tools};
 
 /// How long after the first calls the second ones are made: clocks that show seconds move on.
 const APART: Duration = Duration::from_millis(1_100);

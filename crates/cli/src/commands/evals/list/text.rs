@@ -6,9 +6,9 @@ use proctor_core::printable::printable;
 use proctor_core::redact::Redactor;
 use serde_json::Value;
 
-use super::super::gather::Offer;
 use crate::commands::counted;
 use crate::output;
+use proctor_run::engine::offers::Offer;
 
 /// How many evals of a server are shown; the rest are counted.
 const SHOWN: usize = 1_000;

@@ -12,10 +12,10 @@ use proctor_core::suite::server::{Transport, command_line};
 use serde_json::{Map, Value};
 use unicode_width::UnicodeWidthChar;
 
-use super::super::gather::{Effect, Offer, Planned};
-use super::super::run::turns;
-use super::{ConsentOptions, Purpose, call, given};
-use crate::commands::counted;
+use proctor_core::hint::counted;
+use proctor_run::engine::consent::{ConsentOptions, Purpose, call, given};
+use proctor_run::engine::evals::turns;
+use proctor_run::engine::offers::{Effect, Offer, Planned};
 
 const WIDTH: usize = 80;
 
@@ -28,7 +28,7 @@ const SHOWN: usize = 500;
 const HOW_TO_SEE: &str = "`proctor evals list -o json` shows them";
 
 /// The screen.
-pub(super) fn render(planned: &[Planned<'_>], options: &ConsentOptions<'_>) -> String {
+pub(in crate::commands) fn render(planned: &[Planned<'_>], options: &ConsentOptions<'_>) -> String {
     let mut screen = Screen {
         out: String::new(),
         redactor: options.redactor,
@@ -50,13 +50,6 @@ pub(super) fn render(planned: &[Planned<'_>], options: &ConsentOptions<'_>) -> S
 
 fn named(model: Option<&str>) -> &str {
     model.unwrap_or("none given")
-}
-
-/// A call as one line, for a file.
-pub(super) fn call_text(tool: &str, arguments: &Map<String, Value>, redactor: &Redactor) -> String {
-    let arguments = Value::Object(arguments.clone()).to_string();
-    let text = redactor.text(&format!("{tool} {arguments}")).into_owned();
-    shortened(&printable(&text))
 }
 
 /// A text, or its beginning and how much is missing.
@@ -334,9 +327,9 @@ mod tests {
     use mcp_evals::Listed;
     use serde_json::json;
 
-    use super::super::super::gather::Choice;
-    use super::super::super::gather::tests::{asking, execution, offer};
+    use super::super::samples::{asking, execution, offer};
     use super::*;
+    use proctor_run::engine::offers::Choice;
 
     fn screen(tools: &[Value], evals: &[Value]) -> String {
         let offer = offer(tools, evals);
@@ -344,7 +337,6 @@ mod tests {
         let options = ConsentOptions {
             purpose: Purpose::Run,
             yes: false,
-            terminal: false,
             file: None,
             model: Some("openai:gpt-5"),
             judge: None,

@@ -4,69 +4,44 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
 use proctor_core::event::{
     Outcome, Purpose, RECORD_VERSION, RunPlanned, RunStarted, ServerSeen, What,
 };
 use proctor_core::record::{self, RecordOptions, RunReader, RunWriter, trial_stem};
 use proctor_core::summary::Summary;
 use proctor_models::Account;
-use proctor_report::evals::NotRun;
-use proctor_run::context::RunContext;
-use proctor_run::runner::TrialSpec;
 
-use super::super::runs::{self, RUNS};
-use super::prepare::Prepared;
-use crate::args::RunArgs;
+use super::error::EngineError;
+use super::runs::{self, RUNS};
+use super::{Engine, Prepared, Run};
+use crate::context::RunContext;
+use crate::runner::TrialSpec;
 
-/// A run that is written.
-pub(super) struct Run {
+/// What is written of a run, and what is left to be run.
+pub(super) struct Written {
     pub(super) writer: RunWriter,
     /// When it started; for a run that is gone on with, when that would have been without the break.
     pub(super) started: Instant,
-    /// What is left to be run.
     pub(super) trials: Vec<TrialSpec>,
     /// What servers said of themselves before the break.
     pub(super) seen: Vec<ServerSeen>,
 }
 
-impl Run {
+impl Written {
     /// Microseconds since the run started.
     pub(super) fn at(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
-
-    /// A name for each trial, for people, without what is secret.
-    pub(super) fn names(&self, context: &RunContext) -> Vec<String> {
-        let suite = &context.suite;
-        let mut counts: HashMap<(usize, usize), usize> = HashMap::new();
-        for spec in &self.trials {
-            *counts.entry((spec.case, spec.agent)).or_default() += 1;
-        }
-        let is_repeated =
-            |spec: &TrialSpec| spec.repeat > 1 || counts[&(spec.case, spec.agent)] > 1;
-        let name = |spec: &TrialSpec| {
-            let mut name = suite.cases[spec.case].name.clone();
-            if is_repeated(spec) {
-                name.push_str(&format!(" #{}", spec.repeat));
-            }
-            if suite.agents.len() > 1 {
-                name.push_str(&format!(" by {}", suite.agents[spec.agent].name));
-            }
-            context.redactor.text(&name).into_owned()
-        };
-        self.trials.iter().map(name).collect()
-    }
 }
 
 /// The plan of a run that is to be gone on with.
-pub(super) fn plan_of(folder: &Path) -> anyhow::Result<RunPlanned> {
+pub(super) fn plan_of(folder: &Path) -> Result<RunPlanned, EngineError> {
     if record::is_unused(folder)? {
-        bail!(
+        return Err(EngineError::usage(format!(
             "the run in `{0}` was stopped before its plan was written, so there is nothing to \
              resume; start it again with `proctor check FILE --record {0}`",
             folder.display()
-        );
+        )));
     }
     let run = RunReader::open(folder)?;
     for event in run.events()? {
@@ -74,45 +49,48 @@ pub(super) fn plan_of(folder: &Path) -> anyhow::Result<RunPlanned> {
             return Ok(planned);
         }
     }
-    bail!(
+    Err(EngineError::usage(format!(
         "`{}` is not the record of a suite: it has no plan",
         folder.display()
-    )
+    )))
 }
 
-/// Opens the run's folder: a new one, or one that is gone on with (and whether errors are tried again).
-pub(super) fn open(
-    flags: &RunArgs,
-    prepared: Prepared,
-    resumed: Option<(&Path, bool)>,
-) -> anyhow::Result<(RunContext, Vec<NotRun>, Run)> {
+/// Opens the run's folder: a new one, or that of the run that is resumed.
+pub(super) fn open(engine: &Engine, prepared: Prepared) -> Result<Run, EngineError> {
     let Prepared {
         context,
         planned,
         trials,
-        not_run,
+        options,
+        resumed,
     } = prepared;
-    let run = match resumed {
-        Some((folder, retry_errors)) => resume(folder, &context, trials, retry_errors)?,
-        None => create(flags.record.as_deref(), &context, planned, trials)?,
+    let is_resumed = resumed.is_some();
+    let written = match resumed {
+        Some((folder, retry_errors)) => resume(&folder, &context, trials, retry_errors)?,
+        None => create(engine, options.folder.as_deref(), &context, planned, trials)?,
     };
-    Ok((context, not_run, run))
+    Ok(Run {
+        redactor: context.redactor.clone(),
+        context: Some(context),
+        written,
+        options,
+        is_resumed,
+    })
 }
 
 fn create(
+    engine: &Engine,
     folder: Option<&Path>,
     context: &RunContext,
     planned: RunPlanned,
     trials: Vec<TrialSpec>,
-) -> anyhow::Result<Run> {
+) -> Result<Written, EngineError> {
     let run_started = RunStarted {
         record: RECORD_VERSION,
         proctor: env!("CARGO_PKG_VERSION").to_owned(),
         started: jiff::Timestamp::now().to_string(),
         name: context.suite.name.clone(),
-        command: std::env::args_os()
-            .map(|arg| arg.to_string_lossy().into_owned())
-            .collect(),
+        command: engine.command.clone(),
     };
     let redactor = &context.redactor;
     let started = Instant::now();
@@ -124,7 +102,7 @@ fn create(
     };
     writer.append(0, What::RunPlanned(planned))?;
     writer.sync(0)?;
-    Ok(Run {
+    Ok(Written {
         writer,
         started,
         trials,
@@ -137,18 +115,18 @@ fn resume(
     context: &RunContext,
     mut trials: Vec<TrialSpec>,
     retry_errors: bool,
-) -> anyhow::Result<Run> {
+) -> Result<Written, EngineError> {
     let redactor = &context.redactor;
     let reader = RunReader::open(folder)?;
     if reader.is_newer() {
         // What it does not know of the run it can't keep.
-        bail!(
+        return Err(EngineError::usage(format!(
             "the run in `{}` was started by Proctor {}, and this is {}: resume it with that version \
              or a later one",
             folder.display(),
             reader.started().proctor,
             env!("CARGO_PKG_VERSION")
-        );
+        )));
     }
     let (mut last, mut seen) = (0, Vec::new());
     for event in reader.events()? {
@@ -187,8 +165,8 @@ fn resume(
     });
     let started = Instant::now()
         .checked_sub(Duration::from_micros(last))
-        .context("the run's times make no sense")?;
-    Ok(Run {
+        .ok_or_else(|| EngineError::usage("the run's times make no sense"))?;
+    Ok(Written {
         writer,
         started,
         trials,
@@ -197,7 +175,7 @@ fn resume(
 }
 
 /// A budget is the run's, so what was spent before the break counts.
-fn count_earlier(reader: &RunReader, context: &RunContext) -> anyhow::Result<()> {
+fn count_earlier(reader: &RunReader, context: &RunContext) -> Result<(), EngineError> {
     let summary = Summary::of_run(reader)?;
     for (purpose, asked) in [
         (Purpose::Agent, &summary.agent),

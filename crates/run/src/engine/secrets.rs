@@ -12,7 +12,7 @@ use proctor_core::suite::template::Template;
 use proctor_core::suite::{Environment, Server, Suite};
 
 /// Names and values.
-pub(super) fn of_server(server: &Server) -> Vec<(String, String)> {
+pub(crate) fn of_server(server: &Server) -> Vec<(String, String)> {
     match &server.transport {
         Transport::Stdio { args, env, .. } => {
             let mut secrets = secrets_of(env);

@@ -4,49 +4,47 @@
 //! bound to the server's command or address, its tools and its evals, as they were shown.
 
 mod keep;
-mod screen;
 
-use std::io::{BufRead, IsTerminal, Read};
 use std::path::Path;
 
-use anyhow::Context;
 use mcp_evals::{Eval, Input};
 use proctor_core::evals::consent::{Consent, Consents};
 use proctor_core::evals::fingerprint::{self, Fingerprint};
+use proctor_core::printable::printable;
 use proctor_core::redact::Redactor;
 use proctor_core::suite::server::Transport;
 use serde_json::{Map, Value};
 
-use super::gather::{Offer, Planned};
-use crate::exit::Exit;
-use crate::output;
+use super::error::EngineError;
+use super::host::{Answer, Host, Notice};
+use super::offers::{Offer, Planned};
 
-/// How much of an answer is read.
-const ANSWER: u64 = 1_000;
+const HOW_TO_SEE: &str = "`proctor evals list -o json` shows them";
+
+/// How many characters of a call are written to a consent file.
+const CALL: usize = 4_000;
 
 /// What is asked for, and how.
-pub(crate) struct ConsentOptions<'a> {
-    pub(crate) purpose: Purpose,
+pub struct ConsentOptions<'a> {
+    pub purpose: Purpose,
     /// The user says yes beforehand.
-    pub(crate) yes: bool,
-    /// Whether there is a terminal to ask on.
-    pub(crate) terminal: bool,
+    pub yes: bool,
     /// Where consent is kept.
-    pub(crate) file: Option<&'a Path>,
+    pub file: Option<&'a Path>,
     /// The model that will be asked.
-    pub(crate) model: Option<&'a str>,
+    pub model: Option<&'a str>,
     /// The model that will judge.
-    pub(crate) judge: Option<&'a str>,
+    pub judge: Option<&'a str>,
     /// How often each eval is run.
-    pub(crate) runs: u32,
+    pub runs: u32,
     /// How many turns a scenario has at most, where the user says so.
-    pub(crate) max_turns: Option<u32>,
-    pub(crate) redactor: &'a Redactor,
+    pub max_turns: Option<u32>,
+    pub redactor: &'a Redactor,
 }
 
 /// What the calls are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub enum Purpose {
     /// To run evals.
     Run,
     /// To write evals.
@@ -55,14 +53,14 @@ pub(crate) enum Purpose {
 
 /// What was agreed to.
 #[derive(Debug)]
-pub(crate) struct Granted {
+pub struct Granted {
     servers: Vec<(String, Fingerprint)>,
     redactor: Redactor,
 }
 
 /// How servers are not what was agreed to.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Difference(Vec<(String, fingerprint::Difference)>);
+pub struct Difference(Vec<(String, fingerprint::Difference)>);
 
 impl std::fmt::Display for Difference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -81,7 +79,7 @@ impl std::error::Error for Difference {}
 
 impl Granted {
     /// Whether servers, listed again, are what was agreed to.
-    pub(crate) fn still_holds(&self, offers: &[Offer]) -> Result<(), Difference> {
+    pub fn still_holds(&self, offers: &[Offer]) -> Result<(), Difference> {
         let mut differences = Vec::new();
         for offer in offers {
             let now = print_of(offer, &self.redactor);
@@ -116,18 +114,14 @@ struct Kept {
     is_all: bool,
 }
 
-/// Whether somebody can be shown something and asked.
-pub(crate) fn is_terminal() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
-}
-
-/// Shows what would be called, and asks unless that was answered before; gives the exit code if it
-/// may not be. Dropping the future while it waits for an answer ends the waiting.
-pub(crate) async fn obtain(
+/// Shows what would be called, and asks unless that was answered before. Dropping the future while it
+/// waits for an answer ends the waiting.
+pub async fn obtain(
     planned: &[Planned<'_>],
     options: &ConsentOptions<'_>,
-) -> anyhow::Result<Result<Granted, Exit>> {
-    say(&screen::render(planned, options), options.redactor)?;
+    host: &dyn Host,
+) -> Result<Granted, EngineError> {
+    host.notice(Notice::Calls { planned, options });
     let granted = Granted {
         servers: planned
             .iter()
@@ -138,58 +132,53 @@ pub(crate) async fn obtain(
             .collect(),
         redactor: options.redactor.clone(),
     };
-    let kept = match kept(planned, options)? {
-        Ok(kept) => kept,
-        Err(exit) => return Ok(Err(exit)),
-    };
-    if kept.is_all {
-        let path = options.file.map(|path| path.display().to_string());
-        let text = format!("Agreed to in `{}`.\n", path.unwrap_or_default());
-        say(&text, options.redactor)?;
-        return Ok(Ok(granted));
+    let kept = kept(planned, options, host)?;
+    if let (true, Some(path)) = (kept.is_all, options.file) {
+        host.notice(Notice::ConsentFound(path));
+        return Ok(granted);
     }
-    let is_gone = !kept.differences.is_empty();
-    if is_gone {
-        let text = format!(
-            "Consent is gone: {}\n",
-            Difference(kept.differences.clone())
-        );
-        say(&text, options.redactor)?;
+    let expired = !kept.differences.is_empty();
+    if expired {
+        let difference = Difference(kept.differences.clone());
+        let text = format!("Consent is gone: {difference}");
+        host.notice(Notice::Text(&options.redactor.text(&text)));
     }
     // What is to be kept is made before anything is agreed to: it may be too much.
     let text = match options.file {
-        Some(_) => Some(with_new(kept.consents, planned, options.redactor).render()?),
+        Some(_) => {
+            let consents = with_new(kept.consents, planned, options.redactor).render();
+            Some(consents.map_err(|error| EngineError::Missing(error.into()))?)
+        }
         None => None,
     };
-    if !options.yes || is_gone {
-        if !options.terminal {
-            refuse(options, is_gone)?;
-            return Ok(Err(Exit::Usage));
-        }
-        if !ask(options.purpose).await? {
-            output::message("Nothing was called.\n")?;
-            return Ok(Err(Exit::Usage));
+    if !options.yes || expired {
+        let purpose = options.purpose;
+        let answer = host.ask(purpose).await;
+        match answer.map_err(|error| EngineError::unusable("nobody answered", error))? {
+            Answer::Yes => {}
+            Answer::No => return Err(EngineError::Refused),
+            Answer::Nobody => return Err(EngineError::NoConsent { purpose, expired }),
         }
     }
     if let (Some(path), Some(text)) = (options.file, text) {
-        keep::write(path, &text).with_context(|| format!("can't write `{}`", path.display()))?;
-        output::message(&format!("Kept in `{}`.\n", path.display()))?;
+        keep::write(path, &text).map_err(|error| {
+            EngineError::unusable(format!("can't write `{}`", path.display()), error)
+        })?;
+        host.notice(Notice::ConsentKept(path));
     }
-    Ok(Ok(granted))
+    Ok(granted)
 }
 
 /// Reads the consent file, if there is one.
 fn kept(
     planned: &[Planned<'_>],
     options: &ConsentOptions<'_>,
-) -> anyhow::Result<Result<Kept, Exit>> {
+    host: &dyn Host,
+) -> Result<Kept, EngineError> {
     let Some(path) = options.file else {
-        return Ok(Ok(Kept::default()));
+        return Ok(Kept::default());
     };
-    let consents = match keep::read(path)? {
-        Ok(consents) => consents,
-        Err(exit) => return Ok(Err(exit)),
-    };
+    let consents = keep::read(path, host)?;
     let mut kept = Kept {
         is_all: true,
         ..Kept::default()
@@ -209,7 +198,7 @@ fn kept(
         kept.is_all &= evals.iter().all(|eval| consent.agreed.contains(&eval.id));
     }
     kept.consents = consents;
-    Ok(Ok(kept))
+    Ok(kept)
 }
 
 /// The consents with what is agreed to now. What was agreed to before stays so if nothing has changed.
@@ -220,7 +209,7 @@ fn with_new(mut consents: Consents, planned: &[Planned<'_>], redactor: &Redactor
         let mut consent = Consent {
             agreed: evals.iter().map(|eval| eval.id.clone()).collect(),
             calls: calls
-                .map(|(tool, arguments)| screen::call_text(tool, arguments, redactor))
+                .map(|(tool, arguments)| call_text(tool, arguments, redactor))
                 .collect(),
             fingerprint,
         };
@@ -237,8 +226,22 @@ fn with_new(mut consents: Consents, planned: &[Planned<'_>], redactor: &Redactor
     consents
 }
 
+/// A call as one line, for a file.
+fn call_text(tool: &str, arguments: &Map<String, Value>, redactor: &Redactor) -> String {
+    let arguments = Value::Object(arguments.clone()).to_string();
+    let text = redactor.text(&format!("{tool} {arguments}")).into_owned();
+    let text = printable(&text);
+    match text.char_indices().nth(CALL) {
+        Some((end, _)) => {
+            let more = text[end..].chars().count();
+            format!("{}… ({more} more characters; {HOW_TO_SEE})", &text[..end])
+        }
+        None => text.into_owned(),
+    }
+}
+
 /// What an execution eval calls.
-fn call(eval: &Eval) -> Option<(&str, &Map<String, Value>)> {
+pub fn call(eval: &Eval) -> Option<(&str, &Map<String, Value>)> {
     match &eval.input {
         Input::Execution(input) => Some((&input.tool_name, &input.arguments)),
         _ => None,
@@ -256,55 +259,13 @@ fn print_of(offer: &Offer, redactor: &Redactor) -> Fingerprint {
 }
 
 /// The names of what a server is given.
-fn given(transport: &Transport) -> Vec<String> {
+pub fn given(transport: &Transport) -> Vec<String> {
     match transport {
         Transport::Stdio { env, .. } => env.keys().cloned().collect(),
         Transport::Http { headers, .. } | Transport::Sse { headers, .. } => {
             headers.keys().cloned().collect()
         }
     }
-}
-
-fn refuse(options: &ConsentOptions<'_>, is_gone: bool) -> anyhow::Result<()> {
-    let hint = match (options.purpose, is_gone) {
-        (_, true) => {
-            "look at the difference, then run it on a terminal to be asked again, or take the entry \
-             out of the consent file; `--yes` does not help here"
-        }
-        (Purpose::Run, false) => {
-            "run it on a terminal, or say `--yes`, or give a consent file that agrees with `--consent`"
-        }
-        (Purpose::Write, false) => "run it on a terminal, or say `--yes`",
-    };
-    let text = format!(
-        "error: this needs your consent, and there is no terminal to ask on; nothing was called\nhint: {hint}\n"
-    );
-    output::message(&text)
-}
-
-/// Asks on the terminal. Only a clear yes is one.
-async fn ask(purpose: Purpose) -> anyhow::Result<bool> {
-    output::message(match purpose {
-        Purpose::Run => "Run these evals? [y/N] ",
-        Purpose::Write => "Call these tools? [y/N] ",
-    })?;
-    let (answer, answered) = tokio::sync::oneshot::channel();
-    // A thread of its own, so that nobody waits for a line that never comes when Ctrl-C is pressed.
-    std::thread::Builder::new().spawn(move || {
-        let mut line = String::new();
-        let read = std::io::stdin().lock().take(ANSWER).read_line(&mut line);
-        // Whoever asked may be gone.
-        let _ = answer.send(read.map(|_| line));
-    })?;
-    let line = answered.await.context("nobody answered")??;
-    let line = line.trim();
-    Ok(["y", "yes"]
-        .iter()
-        .any(|yes| line.eq_ignore_ascii_case(yes)))
-}
-
-fn say(text: &str, redactor: &Redactor) -> anyhow::Result<()> {
-    output::message(&output::printable_lines(&redactor.text(text)))
 }
 
 #[cfg(test)]

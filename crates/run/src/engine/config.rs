@@ -64,7 +64,7 @@ fn judge(judge: &Judge) -> AgentConfig {
     match &judge.model {
         JudgeModel::Agent(model) => agent(model),
         JudgeModel::Environment { .. } => AgentConfig {
-            name: super::prepare::judge_name(judge),
+            name: super::planning::judge_name(judge),
             ..AgentConfig::default()
         },
     }

@@ -10,7 +10,7 @@ use proctor_core::record::{RecordError, RunWriter};
 use proctor_core::redact::Redactor;
 
 /// Where runs are kept, unless somebody says.
-pub(super) const RUNS: &str = ".proctor/runs";
+pub const RUNS: &str = ".proctor/runs";
 
 /// Keeps runs out of the repository that they are made in, the first time that there are any. Where
 /// that can't be written, runs are kept all the same, or say themselves why not.

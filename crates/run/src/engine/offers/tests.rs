@@ -7,27 +7,19 @@ use super::*;
 
 /// An offer of a server on stdio.
 pub(crate) fn offer(tools: &[Value], evals: &[Value]) -> Offer {
-    let listed: Vec<Listed> = evals.iter().cloned().map(Listed::from).collect();
-    Offer {
-        server: Server {
-            name: "library".to_owned(),
-            transport: Transport::Stdio {
-                command: "server".to_owned(),
-                args: Vec::new(),
-                env: std::collections::BTreeMap::new(),
-                folder: ".".into(),
-            },
-            allowed: AllowedTools::All,
-            written: "server".to_owned(),
+    let listed = evals.iter().cloned().map(Listed::from).collect();
+    let server = Server {
+        name: "library".to_owned(),
+        transport: Transport::Stdio {
+            command: "server".to_owned(),
+            args: Vec::new(),
+            env: std::collections::BTreeMap::new(),
+            folder: ".".into(),
         },
-        places: vec![Place::Top],
-        tools: tools.to_vec(),
-        level: None,
-        report: validate_with_tools(&listed, tools),
-        evals: listed,
-        raw: Vec::new(),
-        tells_of_changes: false,
-    }
+        allowed: AllowedTools::All,
+        written: "server".to_owned(),
+    };
+    Offer::of(server, tools.to_vec(), listed)
 }
 
 /// An execution eval.

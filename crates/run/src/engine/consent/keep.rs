@@ -7,26 +7,25 @@ use std::path::Path;
 use proctor_core::evals::consent::Consents;
 use proctor_core::problem::Problems;
 
-use crate::commands::{drawn, tally};
-use crate::exit::Exit;
-use crate::output;
+use crate::engine::error::EngineError;
+use crate::engine::host::{Host, Notice};
 
-/// Reads the file; none is there before the first yes. Gives the exit code if what is wrong with it
-/// was said.
-pub(super) fn read(path: &Path) -> anyhow::Result<Result<Consents, Exit>> {
+/// Reads the file; none is there before the first yes.
+pub(super) fn read(path: &Path, host: &dyn Host) -> Result<Consents, EngineError> {
     if let Err(error) = path.symlink_metadata()
         && error.kind() == io::ErrorKind::NotFound
     {
-        return Ok(Ok(Consents::default()));
+        return Ok(Consents::default());
     }
     let mut problems = Problems::default();
     if let Some(consents) = Consents::load(path, &mut problems) {
-        return Ok(Ok(consents));
+        return Ok(consents);
     }
-    output::message(&drawn(&problems))?;
-    let (path, tally) = (path.display(), tally(&problems));
-    output::message(&format!("{path}: {tally}; nothing was called\n"))?;
-    Ok(Err(Exit::Usage))
+    host.notice(Notice::Problems(&problems));
+    Err(EngineError::InvalidFile {
+        file: path.to_owned(),
+        problems: Box::new(problems),
+    })
 }
 
 /// Writes the file whole, or not at all.

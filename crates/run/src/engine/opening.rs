@@ -4,7 +4,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
 use proctor_core::event::PlannedOptions;
 use proctor_core::price::Prices;
 use proctor_core::problem::Problems;
@@ -14,34 +13,36 @@ use proctor_core::suite::agent::AgentKind;
 use proctor_core::suite::step::Action;
 use proctor_core::suite::{Agent, Environment, Judge, JudgeModel, Limits, Suite};
 use proctor_models::{Budget, Meter, Model, Settings};
-use proctor_run::context::{RunContext, Worker};
-use proctor_run::external::{External, JudgeProgram, sent_key};
-use proctor_run::runner::TrialSpec;
 use proctor_wire::client::Timeouts;
 
-use super::prepare::{judge_name, model_of};
-use super::say;
-use crate::args::RunArgs;
-use crate::commands::{drawn, secrets};
-use crate::exit::Exit;
-use crate::output;
+use super::error::EngineError;
+use super::host::{Host, Notice};
+use super::options::RunOptions;
+use super::planning::judge_name;
+use super::{Engine, secrets};
+use crate::context::{RunContext, Worker};
+use crate::external::{External, JudgeProgram, sent_key};
+use crate::runner::TrialSpec;
 
-/// What all trials share; the exit code, if what is wrong was said already.
-pub(in crate::commands) fn context(
-    flags: &RunArgs,
+/// What is said of a judge that can't be opened, before why.
+const JUDGE: &str = "the judge can't be used";
+
+/// What all trials share.
+pub(super) fn context(
+    engine: &Engine,
+    options: &RunOptions,
     asked: &PlannedOptions,
     suite: Suite,
     trials: &[TrialSpec],
-    env: Environment,
-) -> anyhow::Result<Result<RunContext, Exit>> {
-    let Some(prices) = prices(flags)? else {
-        return Ok(Err(Exit::Usage));
-    };
+    host: &dyn Host,
+) -> Result<RunContext, EngineError> {
+    let env = engine.environment.clone();
+    let prices = prices(options, host)?;
     // What a run that was killed has left may hold keys.
     proctor_contain::scratch::sweep();
     let agents = open_agents(&suite, asked, &env)?;
     let models: Vec<Arc<Model>> = agents.iter().filter_map(Worker::model).cloned().collect();
-    let judges = open_judges(&suite, trials, asked, &env)?;
+    let judges = open_judges(engine, &suite, trials, asked)?;
     let cassette = match &asked.replay {
         Some(folder) => {
             let cassette = Cassette::open(Path::new(folder));
@@ -49,12 +50,12 @@ pub(in crate::commands) fn context(
         }
         None => None,
     };
-    require_prices(flags, &suite, trials, &prices, &models, &judges)?;
+    require_prices(options, &suite, trials, &prices, &models, &judges)?;
     if asked.replay.is_none() {
-        require_enforced_limits(flags, &suite, trials, &agents)?;
+        require_enforced_limits(options, &suite, trials, &agents)?;
     }
-    warn_of_own_judge(&agents, &judges)?;
-    warn_of_sent_keys(&suite, &env)?;
+    warn_of_own_judge(&agents, &judges, host);
+    warn_of_sent_keys(&suite, &env, host);
     let withheld = key_variables(&suite);
     let keys = withheld
         .iter()
@@ -65,19 +66,19 @@ pub(in crate::commands) fn context(
     let of_steps = secrets::of_steps(&suite, &env);
     let given = of_servers.chain(of_agents).chain(of_steps);
     let redactor = Redactor::new(known.chain(keys).chain(given));
-    Ok(Ok(RunContext {
+    Ok(RunContext {
         agents,
         judges,
         meter: Arc::new(Meter::new(
             prices,
             Budget {
-                usd: flags.budget_usd,
-                tokens: flags.budget_tokens,
+                usd: options.budget_usd,
+                tokens: options.budget_tokens,
             },
         )),
         pass: asked.pass_env.clone(),
         withheld,
-        guard: own_program()?,
+        guard: engine.program.clone(),
         cache: cache_folder(&env),
         timeouts: Timeouts::default(),
         redactor,
@@ -88,7 +89,7 @@ pub(in crate::commands) fn context(
         cassette,
         suite,
         environment: env,
-    }))
+    })
 }
 
 /// Every agent of a suite, or what is missing for one.
@@ -96,7 +97,7 @@ fn open_agents(
     suite: &Suite,
     asked: &PlannedOptions,
     env: &Environment,
-) -> anyhow::Result<Vec<Worker>> {
+) -> Result<Vec<Worker>, EngineError> {
     let is_replayed = asked.replay.is_some();
     let has_skills = !suite.skills.is_empty();
     let open = |agent: &Agent| {
@@ -104,11 +105,13 @@ fn open_agents(
             return Ok(Worker::Nobody);
         }
         if let Some(external) = External::open(agent, env, has_skills, is_replayed) {
-            return Ok(Worker::External(Arc::new(external?)));
+            let external = external.map_err(|error| EngineError::Missing(error.into()))?;
+            return Ok(Worker::External(Arc::new(external)));
         }
-        let model = match model_of(agent).filter(|_| is_replayed) {
+        let model = match agent.model_in_loop().filter(|_| is_replayed) {
             Some(model) => Model::Recorded(model.to_string()),
-            None => Model::open_agent(agent, &Settings::of(env))?,
+            None => Model::open_agent(agent, &Settings::of(env))
+                .map_err(|error| EngineError::Missing(error.into()))?,
         };
         Ok(Worker::Model(Arc::new(model)))
     };
@@ -118,12 +121,12 @@ fn open_agents(
 /// What a program does that asks its model itself is seen only with the model tap: without it, limits
 /// on turns, tokens and costs would be met by never being checked.
 fn require_enforced_limits(
-    flags: &RunArgs,
+    options: &RunOptions,
     suite: &Suite,
     trials: &[TrialSpec],
     agents: &[Worker],
-) -> anyhow::Result<()> {
-    let budget = match (flags.budget_usd, flags.budget_tokens) {
+) -> Result<(), EngineError> {
+    let budget = match (options.budget_usd, options.budget_tokens) {
         (Some(_), _) => Some("`--budget-usd`"),
         (None, Some(_)) => Some("`--budget-tokens`"),
         (None, None) => None,
@@ -146,7 +149,9 @@ fn require_enforced_limits(
         } else {
             "the model tap can't be used with this agent, so remove the limit"
         };
-        bail!("{limit} can't be enforced for the agent `{name}` without the model tap: {hint}");
+        return Err(EngineError::usage(format!(
+            "{limit} can't be enforced for the agent `{name}` without the model tap: {hint}"
+        )));
     }
     Ok(())
 }
@@ -163,24 +168,27 @@ fn unenforced(limits: &Limits, external: &External) -> Option<&'static str> {
     is_unlimited.then_some("maxTurns")
 }
 
-/// What models cost; `None` if what is wrong with the user's own prices was said.
-fn prices(flags: &RunArgs) -> anyhow::Result<Option<Prices>> {
-    let Some(file) = &flags.prices else {
-        return Ok(Some(Prices::default()));
+/// What models cost, as far as it is known.
+fn prices(options: &RunOptions, host: &dyn Host) -> Result<Prices, EngineError> {
+    let Some(file) = &options.prices else {
+        return Ok(Prices::default());
     };
     let mut problems = Problems::default();
     let prices = Prices::load(file, &mut problems);
-    output::message(&drawn(&problems))?;
-    Ok(prices)
+    host.notice(Notice::Problems(&problems));
+    prices.ok_or_else(|| EngineError::InvalidFile {
+        file: file.clone(),
+        problems: Box::new(problems),
+    })
 }
 
 /// The models that judge, if anything is to be judged.
 fn open_judges(
+    engine: &Engine,
     suite: &Suite,
     trials: &[TrialSpec],
     asked: &PlannedOptions,
-    env: &Environment,
-) -> anyhow::Result<Vec<Arc<Model>>> {
+) -> Result<Vec<Arc<Model>>, EngineError> {
     let is_judged = |spec: &TrialSpec| {
         let case = &suite.cases[spec.case];
         let mut verify = case.verify.iter();
@@ -200,60 +208,57 @@ fn open_judges(
     if asked.replay.is_some() {
         return Ok(vec![Arc::new(Model::Recorded(judge_name(judge)))]);
     }
-    let model = match open_judge_program(judge, asked, env)? {
+    let model = match open_judge_program(engine, judge, asked)? {
         Some(program) => Ok(Model::Program(Box::new(program))),
-        None => Model::open_judge(&judge.model, &Settings::of(env)),
+        None => Model::open_judge(&judge.model, &Settings::of(&engine.environment)),
     };
-    Ok(vec![Arc::new(model.context("the judge can't be used")?)])
+    let model = model.map_err(|error| EngineError::unusable(JUDGE, error))?;
+    Ok(vec![Arc::new(model)])
 }
 
 /// The judge, if it is a program of its own.
 fn open_judge_program(
+    engine: &Engine,
     judge: &Judge,
     asked: &PlannedOptions,
-    env: &Environment,
-) -> anyhow::Result<Option<JudgeProgram>> {
+) -> Result<Option<JudgeProgram>, EngineError> {
+    let env = &engine.environment;
     let JudgeModel::Agent(agent) = &judge.model else {
         return Ok(None);
     };
     let Some(external) = External::open(agent, env, false, false) else {
         return Ok(None);
     };
-    let external = external.context("the judge can't be used")?;
+    let external = external.map_err(|error| EngineError::unusable(JUDGE, error))?;
     let pass = asked.pass_env.clone();
     Ok(Some(JudgeProgram::new(
         external,
         env.clone(),
         pass,
-        own_program()?,
+        engine.program.clone(),
     )))
-}
-
-/// The program that contains processes: this one.
-fn own_program() -> anyhow::Result<PathBuf> {
-    std::env::current_exe().context("can't tell where Proctor is")
 }
 
 /// Money can be limited only where it is known what things cost.
 fn require_prices(
-    flags: &RunArgs,
+    options: &RunOptions,
     suite: &Suite,
     trials: &[TrialSpec],
     prices: &Prices,
     agents: &[Arc<Model>],
     judges: &[Arc<Model>],
-) -> anyhow::Result<()> {
+) -> Result<(), EngineError> {
     let unknown = |models: &[Arc<Model>]| {
         let first = models.iter().find(|m| prices.of(m.name()).is_none());
         first.map(|model| model.name().to_owned())
     };
-    if flags.budget_usd.is_some()
+    if options.budget_usd.is_some()
         && let Some(model) = unknown(agents).or_else(|| unknown(judges))
     {
-        bail!(
+        return Err(EngineError::usage(format!(
             "the price of `{model}` is not known, so `--budget-usd` can't be kept: give it with \
              `--prices FILE`"
-        );
+        )));
     }
     let limited = trials
         .iter()
@@ -262,16 +267,16 @@ fn require_prices(
         && let Some(model) = unknown(agents)
     {
         let case = &suite.cases[spec.case].name;
-        bail!(
+        return Err(EngineError::usage(format!(
             "the price of `{model}` is not known, so `maxCostUsd` of `{case}` can't be kept: give \
              it with `--prices FILE`"
-        );
+        )));
     }
     Ok(())
 }
 
 /// An address that a file names gets the user's usual key, unless the file names another.
-fn warn_of_sent_keys(suite: &Suite, env: &Environment) -> anyhow::Result<()> {
+fn warn_of_sent_keys(suite: &Suite, env: &Environment, host: &dyn Host) {
     let agents = suite.agents.iter().map(|agent| ("agent", agent));
     let judge = match suite.judge.as_ref().map(|judge| &judge.model) {
         Some(JudgeModel::Agent(agent)) => Some(("judge", &**agent)),
@@ -279,27 +284,27 @@ fn warn_of_sent_keys(suite: &Suite, env: &Environment) -> anyhow::Result<()> {
     };
     for (who, agent) in agents.chain(judge) {
         if let Some((url, variable)) = sent_key(agent, env) {
-            say(&format!(
+            let text = format!(
                 "warning: the {who} `{}` sends `{variable}` to `{url}`, as its file says; `apiKey` \
                  names another variable",
                 agent.name
-            ))?;
+            );
+            host.notice(Notice::Text(&text));
         }
     }
-    Ok(())
 }
 
-fn warn_of_own_judge(agents: &[Worker], judges: &[Arc<Model>]) -> anyhow::Result<()> {
+fn warn_of_own_judge(agents: &[Worker], judges: &[Arc<Model>], host: &dyn Host) {
     let names: Vec<String> = agents.iter().filter_map(Worker::model_name).collect();
     let own = judges
         .iter()
         .find(|judge| names.iter().any(|name| name == judge.name()));
-    match own {
-        Some(model) => say(&format!(
+    if let Some(model) = own {
+        let text = format!(
             "warning: `{}` judges its own work; a judge of another kind is more impartial",
             model.name()
-        )),
-        None => Ok(()),
+        );
+        host.notice(Notice::Text(&text));
     }
 }
 

@@ -9,8 +9,9 @@ use proctor_core::printable::printable;
 use proctor_core::redact::Redactor;
 use proctor_core::suite::step::Action;
 use proctor_core::suite::{Case, Suite};
-use proctor_run::preflight::Offered;
-use proctor_run::runner::TrialSpec;
+
+use crate::preflight::Offered;
+use crate::runner::TrialSpec;
 
 /// What a server said before the first trial.
 pub(super) struct Looked {

@@ -12,17 +12,18 @@ use proctor_core::record::{RecordError, RunWriter};
 use proctor_core::redact::Redactor;
 use proctor_wire::recorder::Recorder;
 
-use super::runs;
+use super::{Engine, runs};
 
 /// A run of one trial, which is a session.
-pub(in crate::commands) struct Kept {
+pub struct Kept {
     run: RunWriter,
-    pub(in crate::commands) recorder: Recorder,
+    pub recorder: Recorder,
 }
 
 impl Kept {
     /// Starts a recording in a folder of its own. Others may start one in the same second.
-    pub(in crate::commands) fn start(
+    pub fn start(
+        engine: &Engine,
         out: Option<&Path>,
         name: &str,
         redactor: &Redactor,
@@ -32,18 +33,19 @@ impl Kept {
         }
         let out = out.unwrap_or(Path::new(runs::RUNS));
         let started = Instant::now();
-        let run = runs::create(out, redactor, &run_started(name))?;
+        let run = runs::create(out, redactor, &run_started(engine, name))?;
         Self::within(run, name, redactor, started)
     }
 
     /// Starts a recording in this folder, which must not hold one yet.
-    pub(in crate::commands) fn at(
+    pub fn at(
+        engine: &Engine,
         folder: &Path,
         name: &str,
         redactor: &Redactor,
     ) -> Result<Self, RecordError> {
         let started = Instant::now();
-        let run = RunWriter::create(folder, redactor.clone(), run_started(name))?;
+        let run = RunWriter::create(folder, redactor.clone(), run_started(engine, name))?;
         Self::within(run, name, redactor, started)
     }
 
@@ -67,12 +69,12 @@ impl Kept {
     }
 
     /// Where it is.
-    pub(in crate::commands) fn folder(&self) -> &Path {
+    pub fn folder(&self) -> &Path {
         self.run.folder()
     }
 
     /// Ends the recording, or says that it is not whole.
-    pub(in crate::commands) fn end(self, ended: TrialEnded, exit: u8) -> Result<(), RecordError> {
+    pub fn end(self, ended: TrialEnded, exit: u8) -> Result<(), RecordError> {
         let error = self.recorder.take_error();
         let ended = match &error {
             None => ended,
@@ -95,7 +97,7 @@ impl Kept {
 }
 
 /// An end without anything to complain of.
-pub(in crate::commands) fn well() -> TrialEnded {
+pub fn well() -> TrialEnded {
     TrialEnded {
         outcome: Outcome::Passed,
         reason: None,
@@ -103,14 +105,12 @@ pub(in crate::commands) fn well() -> TrialEnded {
     }
 }
 
-fn run_started(name: &str) -> RunStarted {
+fn run_started(engine: &Engine, name: &str) -> RunStarted {
     RunStarted {
         record: RECORD_VERSION,
         proctor: env!("CARGO_PKG_VERSION").to_owned(),
         started: jiff::Timestamp::now().to_string(),
         name: name.to_owned(),
-        command: std::env::args_os()
-            .map(|arg| arg.to_string_lossy().into_owned())
-            .collect(),
+        command: engine.command.clone(),
     }
 }

@@ -2,11 +2,11 @@
 //!
 //! Nothing is changed silently: [`settle`] says so.
 
-use proctor_run::runner::{TrialSpec, Width};
+use proctor_core::hint::counted;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::args::RunArgs;
-use crate::commands::counted;
+use super::options::WidthOption;
+use crate::runner::{TrialSpec, Width};
 
 /// How many files Proctor itself may have open, in all that is not a trial.
 const OWN_FILES: u64 = 64;
@@ -24,11 +24,11 @@ const ENOUGH_FILES: u64 = 65_536;
 const MOST: u64 = 1000;
 
 /// How many trials run at once, and what is to be said about that.
-pub(super) fn settle(args: &RunArgs, trials: &[TrialSpec], servers: usize) -> (Width, Vec<String>) {
+pub fn settle(option: WidthOption, trials: &[TrialSpec], servers: usize) -> (Width, Vec<String>) {
     let files = raised_file_limit();
-    let (flag, asked) = match args.jobs {
-        Some(jobs) => ("--jobs", jobs),
-        None => ("--parallel", args.parallel),
+    let (flag, asked) = match option {
+        WidthOption::Jobs(jobs) => ("--jobs", jobs),
+        WidthOption::Parallel(parallel) => ("--parallel", parallel),
     };
     let wanted = u64::from(asked).min(trials.len().max(1) as u64);
     let allowed = allowed(servers as u64, files);
@@ -45,15 +45,17 @@ pub(super) fn settle(args: &RunArgs, trials: &[TrialSpec], servers: usize) -> (W
     }
     let width = usize::try_from(wanted.min(allowed)).unwrap_or(1);
     let unwilling = trials.iter().filter(|trial| !trial.parallel).count();
-    if args.jobs.is_some() && width > 1 && unwilling > 0 {
+    let is_jobs = matches!(option, WidthOption::Jobs(_));
+    if is_jobs && width > 1 && unwilling > 0 {
         let unwilling = counted(unwilling, "trial");
         said.push(format!(
             "note: `--jobs` runs {unwilling} of tasks without `parallel: true` beside others"
         ));
     }
-    let width = match args.jobs {
-        Some(_) => Width::Any(width),
-        None => Width::Willing(width),
+    let width = if is_jobs {
+        Width::Any(width)
+    } else {
+        Width::Willing(width)
     };
     (width, said)
 }

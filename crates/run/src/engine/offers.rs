@@ -15,27 +15,27 @@ use serde_json::value::RawValue;
 
 /// What a server offers, and what is to be said about it.
 #[derive(Debug)]
-pub(crate) struct Offer {
-    pub(crate) server: Server,
+pub struct Offer {
+    pub server: Server,
     /// Where the server says that it ships evals; nowhere, if it ships none.
-    pub(crate) places: Vec<Place>,
+    pub places: Vec<Place>,
     /// All tools, as the server wrote them.
-    pub(crate) tools: Vec<Value>,
+    pub tools: Vec<Value>,
     /// The level that was asked for.
-    pub(crate) level: Option<Level>,
+    pub level: Option<Level>,
     /// The evals, of that level as far as it can be told.
-    pub(crate) evals: Vec<Listed>,
+    pub evals: Vec<Listed>,
     /// The same, as the server wrote them.
-    pub(crate) raw: Vec<Box<RawValue>>,
+    pub raw: Vec<Box<RawValue>>,
     /// What is wrong with them.
-    pub(crate) report: Report,
+    pub report: Report,
     /// Whether the server says that it tells when its evals change.
-    pub(crate) tells_of_changes: bool,
+    pub tells_of_changes: bool,
 }
 
 /// Why it is not known what a server offers.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum GatherError {
+pub enum GatherError {
     /// The server does not come up.
     #[error("{0}")]
     NotUp(String),
@@ -50,23 +50,23 @@ pub(crate) enum GatherError {
 
 /// Which evals are meant, on a user's word.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Choice {
-    pub(crate) level: Option<Level>,
+pub struct Choice {
+    pub level: Option<Level>,
     /// Ids; all of them if there are none.
-    pub(crate) ids: Vec<String>,
+    pub ids: Vec<String>,
     /// Only execution evals whose tool says that it only reads, and scenarios on servers whose tools all do.
-    pub(crate) only_read_only: bool,
+    pub only_read_only: bool,
 }
 
 /// The evals of a server that are to be run.
 #[derive(Debug)]
-pub(crate) struct Planned<'a> {
-    pub(crate) offer: &'a Offer,
-    pub(crate) evals: Vec<&'a Eval>,
+pub struct Planned<'a> {
+    pub offer: &'a Offer,
+    pub evals: Vec<&'a Eval>,
 }
 
 /// Looks at servers one after the other.
-pub(crate) async fn gather(
+pub async fn gather(
     servers: &[Server],
     level: Option<Level>,
     options: &ConnectOptions,
@@ -80,7 +80,7 @@ pub(crate) async fn gather(
 }
 
 /// Connects to a server, asks what it offers, and ends the connection.
-pub(crate) async fn look(
+pub async fn look(
     server: &Server,
     level: Option<Level>,
     options: &ConnectOptions,
@@ -95,7 +95,7 @@ pub(crate) async fn look(
 }
 
 /// Asks a server what it offers.
-pub(crate) async fn ask(
+pub async fn ask(
     server: &Server,
     level: Option<Level>,
     client: &Client,
@@ -130,7 +130,7 @@ pub(crate) async fn ask(
 }
 
 /// Asks a server for its tools only.
-pub(crate) async fn offer_of_tools(
+pub async fn offer_of_tools(
     server: &Server,
     client: &Client,
     caps: &Caps,
@@ -164,13 +164,27 @@ async fn list_tools(client: &Client, caps: &Caps) -> Result<Vec<Value>, ListErro
 }
 
 impl Offer {
+    /// What a server would offer that declares its evals at the top and lists these.
+    pub fn of(server: Server, tools: Vec<Value>, evals: Vec<Listed>) -> Self {
+        Self {
+            server,
+            places: vec![Place::Top],
+            level: None,
+            report: validate_with_tools(&evals, &tools),
+            tools,
+            evals,
+            raw: Vec::new(),
+            tells_of_changes: false,
+        }
+    }
+
     /// Whether the server says that it ships evals.
-    pub(crate) fn ships_evals(&self) -> bool {
+    pub fn ships_evals(&self) -> bool {
         !self.places.is_empty()
     }
 
     /// The evals that can be run.
-    pub(crate) fn runnable(&self) -> impl Iterator<Item = &Eval> {
+    pub fn runnable(&self) -> impl Iterator<Item = &Eval> {
         let valid = self
             .statuses()
             .filter(|(_, status)| *status == Status::Valid);
@@ -178,12 +192,12 @@ impl Offer {
     }
 
     /// The evals that must not be run, each by its place, with what is wrong.
-    pub(crate) fn invalid(&self) -> impl Iterator<Item = (usize, Vec<&Finding>)> {
+    pub fn invalid(&self) -> impl Iterator<Item = (usize, Vec<&Finding>)> {
         self.with(Status::Invalid, Severity::Error)
     }
 
     /// The evals of types that are not known, each by its place, with the notice.
-    pub(crate) fn skipped(&self) -> impl Iterator<Item = (usize, Vec<&Finding>)> {
+    pub fn skipped(&self) -> impl Iterator<Item = (usize, Vec<&Finding>)> {
         self.with(Status::Skipped, Severity::Skip)
     }
 
@@ -201,7 +215,7 @@ impl Offer {
     }
 
     /// What is to be done with each eval.
-    pub(crate) fn statuses(&self) -> impl Iterator<Item = (usize, Status)> {
+    pub fn statuses(&self) -> impl Iterator<Item = (usize, Status)> {
         (0..self.evals.len()).map(|index| {
             let has = |severity| {
                 let mut about = self.findings_of(index).iter();
@@ -227,13 +241,13 @@ impl Offer {
     }
 
     /// The tool of that name.
-    pub(crate) fn tool(&self, name: &str) -> Option<&Value> {
+    pub fn tool(&self, name: &str) -> Option<&Value> {
         let named = |tool: &&Value| tool.get("name").and_then(Value::as_str) == Some(name);
         self.tools.iter().find(named)
     }
 
     /// What the tools say of their effects; the worst of it, if several have one name.
-    pub(crate) fn effects(&self) -> HashMap<&str, Effect> {
+    pub fn effects(&self) -> HashMap<&str, Effect> {
         let mut effects = HashMap::new();
         for tool in &self.tools {
             let name = tool.get("name").and_then(Value::as_str).unwrap_or("");
@@ -245,7 +259,7 @@ impl Offer {
     }
 
     /// What is meant by a choice, of what can be run.
-    pub(crate) fn plan(&self, choice: &Choice) -> Planned<'_> {
+    pub fn plan(&self, choice: &Choice) -> Planned<'_> {
         let effects = self.effects();
         let is_meant = |eval: &&Eval| {
             let is_level = choice.level.is_none_or(|level| eval.level() == Some(level));
@@ -271,7 +285,7 @@ fn only_reads(eval: &Eval, effects: &HashMap<&str, Effect>) -> bool {
 
 /// What a tool says of its effects. Nobody checks it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Effect {
+pub enum Effect {
     /// It may destroy something.
     Destructive,
     /// It does not say enough.
@@ -284,7 +298,7 @@ pub(crate) enum Effect {
 
 impl Effect {
     /// What the annotations of a tool claim.
-    pub(crate) fn of(tool: &Value) -> Self {
+    pub fn of(tool: &Value) -> Self {
         let hint = |key: &str| tool.get("annotations")?.get(key)?.as_bool();
         match (hint("readOnlyHint"), hint("destructiveHint")) {
             // Even where the tool says too that it only reads.

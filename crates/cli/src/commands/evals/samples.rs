@@ -1,0 +1,44 @@
+//! Offers of servers, for tests.
+
+use mcp_evals::Listed;
+use proctor_core::suite::Server;
+use proctor_core::suite::server::{AllowedTools, Transport};
+use proctor_run::engine::offers::Offer;
+use serde_json::{Value, json};
+
+/// An offer of a server on stdio.
+pub(super) fn offer(tools: &[Value], evals: &[Value]) -> Offer {
+    let listed = evals.iter().cloned().map(Listed::from).collect();
+    let server = Server {
+        name: "library".to_owned(),
+        transport: Transport::Stdio {
+            command: "server".to_owned(),
+            args: Vec::new(),
+            env: std::collections::BTreeMap::new(),
+            folder: ".".into(),
+        },
+        allowed: AllowedTools::All,
+        written: "server".to_owned(),
+    };
+    Offer::of(server, tools.to_vec(), listed)
+}
+
+/// An execution eval.
+pub(super) fn execution(id: &str, tool: &str, arguments: &Value) -> Value {
+    json!({
+        "id": id, "name": id, "gradingType": "exact-match",
+        "input": {"type": "execution", "toolName": tool, "arguments": arguments},
+        "expected": {"type": "exact-match", "content": []},
+    })
+}
+
+/// An eval that asks a model.
+pub(super) fn asking(id: &str, level: &str) -> Value {
+    json!({
+        "id": id, "name": id, "gradingType": "llm-as-judge",
+        "input": {"type": level, "messages": [
+            {"role": "user", "content": {"type": "text", "text": "Do it."}},
+        ]},
+        "expected": {"type": "llm-as-judge", "rubric": "It was done."},
+    })
+}

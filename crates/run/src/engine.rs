@@ -1,0 +1,187 @@
+//! The engine: a suite in, a record and a summary out.
+//!
+//! Its main type is [`Engine`]. It loads and plans a suite, opens what the suite needs, runs its trials and
+//! sums them up; whoever uses it gets events and may interrupt it at any moment. The command line is one
+//! user, a test of yours is another:
+//!
+//! ```no_run
+//! use proctor_core::gate::Gate;
+//! use proctor_run::engine::{CheckOptions, Engine, EngineError};
+//!
+//! # fn main() -> Result<(), EngineError> {
+//! let engine = Engine::of_this_process()?;
+//! let result = engine.check_blocking(&CheckOptions::file("examples/quickstart/eval.yaml"))?;
+//! assert_eq!(result.gate, Gate::Met, "{:?}", result.gate.reasons());
+//! assert_eq!(result.summary.passed(), 3);
+//! # Ok(())
+//! # }
+//! ```
+
+mod config;
+pub mod consent;
+mod ending;
+mod error;
+pub mod evals;
+mod folder;
+pub mod host;
+pub mod offers;
+mod opening;
+pub mod options;
+mod planning;
+mod prepare;
+pub mod recording;
+mod running;
+pub mod runs;
+pub mod secrets;
+mod servers;
+mod shipped;
+mod width;
+
+use std::path::{Path, PathBuf};
+
+use proctor_core::event::Actor;
+use proctor_core::redact::{Redactor, secrets_of};
+use proctor_core::suite::{Environment, Server};
+use proctor_wire::answers::Answers;
+use proctor_wire::client::{ConnectOptions, Timeouts};
+use proctor_wire::recorder::Recorder;
+use tokio::sync::mpsc::unbounded_channel;
+
+pub use self::ending::{RunResult, Stopped};
+pub use self::error::EngineError;
+pub use self::host::{Host, Unattended};
+pub use self::options::{CheckOptions, EvalsOptions, RunSource};
+pub use self::prepare::Prepared;
+pub use self::running::{Over, Run};
+
+/// Runs suites, and evals that servers ship.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    environment: Environment,
+    program: PathBuf,
+    command: Vec<String>,
+}
+
+impl Engine {
+    /// An engine with this environment. `program` is the `proctor` binary, which contains whatever is
+    /// started.
+    pub fn new(environment: Environment, program: PathBuf) -> Self {
+        Self {
+            environment,
+            program,
+            command: Vec::new(),
+        }
+    }
+
+    /// An engine with the environment of this process. The `proctor` binary is the one that the variable
+    /// `PROCTOR` names, one in the folder of this program or above it, or the first in `PATH`.
+    pub fn of_this_process() -> Result<Self, EngineError> {
+        let environment: Environment = std::env::vars().collect();
+        let program = find_program(&environment)?;
+        Ok(Self::new(environment, program))
+    }
+
+    /// The command line that the record of a run names.
+    #[must_use]
+    pub fn with_command(self, command: Vec<String>) -> Self {
+        Self { command, ..self }
+    }
+
+    /// The environment that servers, agents and steps get a part of.
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// Takes out the secrets of the environment, and of these servers.
+    pub fn redactor(&self, servers: &[Server]) -> Redactor {
+        let known = secrets_of(&self.environment).into_iter();
+        Redactor::new(known.chain(servers.iter().flat_map(secrets::of_server)))
+    }
+
+    /// What a connection to a server is made with.
+    pub fn connect_options(
+        &self,
+        actor: Actor,
+        recorder: Recorder,
+        pass_env: &[String],
+        timeouts: Timeouts,
+    ) -> ConnectOptions {
+        ConnectOptions {
+            actor,
+            recorder,
+            inherited: self.environment.clone(),
+            pass: pass_env.to_vec(),
+            guard: self.program.clone(),
+            timeouts,
+            answers: Answers::default(),
+            era: None,
+        }
+    }
+
+    /// Loads a suite, plans it, and opens what it needs. Starts a server only if the suite names evals that
+    /// servers ship.
+    pub async fn prepare(
+        &self,
+        options: &CheckOptions,
+        host: &dyn Host,
+    ) -> Result<Prepared, EngineError> {
+        prepare::prepare(self, options, host).await
+    }
+
+    /// Finds the evals that servers ship, asks the host for consent, and opens what they need.
+    pub async fn prepare_evals(
+        &self,
+        options: &EvalsOptions,
+        host: &dyn Host,
+    ) -> Result<Prepared, EngineError> {
+        evals::prepare(self, options, host).await
+    }
+
+    /// Opens the run's folder: a new one, or that of the run that is resumed.
+    pub fn open(&self, prepared: Prepared) -> Result<Run, EngineError> {
+        folder::open(self, prepared)
+    }
+
+    /// Runs a suite to its end and sums it up.
+    pub async fn check(
+        &self,
+        options: &CheckOptions,
+        host: &dyn Host,
+    ) -> Result<RunResult, EngineError> {
+        let prepared = self.prepare(options, host).await?;
+        let mut run = self.open(prepared)?;
+        let (progress, _) = unbounded_channel();
+        let (_interrupt, mut interrupts) = unbounded_channel();
+        let over = run.carry_out(progress, false, &mut interrupts, host).await;
+        Ok(run.end(over)?)
+    }
+
+    /// [`Engine::check`] for programs that have no runtime: a test of a suite, for one. Agrees to nothing
+    /// that needs consent.
+    pub fn check_blocking(&self, options: &CheckOptions) -> Result<RunResult, EngineError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| EngineError::unusable("no runtime can be started", error))?;
+        runtime.block_on(self.check(options, &Unattended))
+    }
+}
+
+/// The `proctor` binary.
+fn find_program(environment: &Environment) -> Result<PathBuf, EngineError> {
+    if let Some(named) = environment.get("PROCTOR").filter(|path| !path.is_empty()) {
+        return Ok(PathBuf::from(named));
+    }
+    let own = std::env::current_exe()
+        .map_err(|error| EngineError::unusable("can't tell where this program is", error))?;
+    let near = own.ancestors().skip(1).take(2).map(Path::to_owned);
+    let path = environment.get("PATH").map(String::as_str).unwrap_or("");
+    let folders = near.chain(std::env::split_paths(path));
+    let file = format!("proctor{}", std::env::consts::EXE_SUFFIX);
+    let mut found = folders.map(|folder| folder.join(&file));
+    found.find(|path| path.is_file()).ok_or_else(|| {
+        EngineError::usage(
+            "the `proctor` binary is not in PATH; name it with the variable `PROCTOR`",
+        )
+    })
+}

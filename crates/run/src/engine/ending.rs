@@ -1,0 +1,136 @@
+//! What a run came to: summed up from its record, with its end written there.
+//!
+//! Its main type is [`RunResult`].
+
+use std::error::Error;
+
+use proctor_core::evals::not_run::{NotRun, NotRunOutcome};
+use proctor_core::event::RunEnded;
+use proctor_core::gate::Gate;
+use proctor_core::record::{RecordError, RunReader};
+use proctor_core::redact::Redactor;
+use proctor_core::summary::Summary;
+
+use super::running::{Over, Run};
+
+/// What a run came to.
+pub struct RunResult {
+    /// The run's record.
+    pub record: RunReader,
+    pub summary: Summary,
+    pub gate: Gate,
+    /// What stopped the run, if it did not come to its own end.
+    pub stopped: Option<Stopped>,
+    /// The exit code that the record names.
+    pub exit: u8,
+    /// Why that is not what the gate says, if it is not.
+    pub note: Option<String>,
+    /// Whether the run's end could be written.
+    pub kept: Result<(), RecordError>,
+}
+
+/// What stopped a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stopped {
+    /// Somebody, from outside.
+    Interrupted,
+    /// A server that was not fit for it, before the first trial.
+    NotStarted(String),
+    /// An error of Proctor's own, or of the disk, with its causes.
+    Broken(Vec<String>),
+}
+
+/// The exit codes that a run has besides those of its gate.
+const INCONCLUSIVE: u8 = 3;
+const INTERRUPTED: u8 = 130;
+
+impl Run {
+    /// Sums the run up, and writes its end.
+    pub fn end(self, over: Over) -> Result<RunResult, RecordError> {
+        let Self {
+            mut written,
+            redactor,
+            ..
+        } = self;
+        // What a summary needs is in the record, and it takes the place of this.
+        written.trials = Vec::new();
+        let at = written.at();
+        let summed = RunReader::open(written.writer.folder())
+            .and_then(|reader| Ok((Summary::of_run(&reader)?, reader)));
+        let (mut summary, record) = match summed {
+            Ok(summed) => summed,
+            Err(error) => {
+                let reason = Some(redactor.text(&causes(&error).join(": ")).into_owned());
+                let exit = INCONCLUSIVE;
+                // What can't be read is news enough.
+                let _ = written.writer.end(at, RunEnded { exit, reason });
+                return Err(error);
+            }
+        };
+        let gate = Gate::of(&summary);
+        let (exit, note) = with_invalid(exit_of(&over, &gate), &summary.plan.not_run);
+        let note = note.map(|note| redactor.text(&note).into_owned());
+        let ended = RunEnded {
+            exit,
+            reason: note.clone(),
+        };
+        let kept = written.writer.end(at, ended.clone());
+        summary.ended = kept.is_ok().then_some(ended);
+        Ok(RunResult {
+            record,
+            summary,
+            gate,
+            stopped: stopped(over, &redactor),
+            exit,
+            note,
+            kept,
+        })
+    }
+}
+
+/// The exit code, and why it is not what the gate says.
+fn exit_of(over: &Over, gate: &Gate) -> (u8, Option<String>) {
+    match over {
+        Over::Finished(finished) if finished.interrupted => {
+            (INTERRUPTED, Some("interrupted".to_owned()))
+        }
+        Over::Finished(finished) => (gate.exit(), finished.stopped.clone()),
+        Over::Interrupted => (INTERRUPTED, Some("interrupted".to_owned())),
+        Over::NotStarted(reason) => (INCONCLUSIVE, Some(reason.clone())),
+        Over::Broken(error) => (INCONCLUSIVE, Some(causes(error).join(": "))),
+    }
+}
+
+/// An eval that is invalid fails the run, whatever came of the others.
+fn with_invalid((exit, note): (u8, Option<String>), not_run: &[NotRun]) -> (u8, Option<String>) {
+    let mut all = not_run.iter();
+    let is_invalid = all.any(|not_run| not_run.outcome == NotRunOutcome::Invalid);
+    match exit {
+        0 | INCONCLUSIVE if is_invalid => (1, note.or(Some("there are invalid evals".to_owned()))),
+        exit => (exit, note),
+    }
+}
+
+fn stopped(over: Over, redactor: &Redactor) -> Option<Stopped> {
+    match over {
+        Over::Finished(finished) => finished.interrupted.then_some(Stopped::Interrupted),
+        Over::Interrupted => Some(Stopped::Interrupted),
+        Over::NotStarted(reason) => Some(Stopped::NotStarted(redactor.text(&reason).into_owned())),
+        Over::Broken(error) => {
+            let causes = causes(&error).into_iter();
+            let causes = causes.map(|cause| redactor.text(&cause).into_owned());
+            Some(Stopped::Broken(causes.collect()))
+        }
+    }
+}
+
+/// An error, and what caused it.
+fn causes(error: &dyn Error) -> Vec<String> {
+    let mut all = vec![error.to_string()];
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        all.push(error.to_string());
+        cause = error.source();
+    }
+    all
+}

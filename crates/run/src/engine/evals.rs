@@ -1,0 +1,325 @@
+//! A run of evals that servers ship: found, agreed to, and looked at again before anything is called.
+//!
+//! Its main functions are [`prepare`] and [`agree`]; the second serves suites that name such evals too.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use mcp_evals::{Level, Listed, validate, validate_with_tools};
+use proctor_core::evals::file::EvalsFile;
+use proctor_core::evals::not_run::{NotRun, NotRunOutcome};
+use proctor_core::event::{Actor, PlannedOptions, RunKind, RunPlanned};
+use proctor_core::hint::listed;
+use proctor_core::plan::PlanOptions;
+use proctor_core::problem::Problems;
+use proctor_core::redact::Redactor;
+use proctor_core::suite::{Agent, Case, Isolation, LimitFlags, Limits, Server, ShippedEval, Suite};
+use proctor_wire::client::{Caps, ConnectOptions};
+use proctor_wire::recorder::Recorder;
+
+use super::Engine;
+use super::consent::{self, ConsentOptions, Purpose};
+use super::error::EngineError;
+use super::host::{Host, Notice};
+use super::offers::{Choice, Offer, Planned, gather};
+use super::opening::context;
+use super::options::EvalsOptions;
+use super::planning::{Named, plan};
+use super::prepare::{Prepared, stand_in};
+
+/// Finds the evals, asks for consent, plans them, and opens what they need.
+pub(super) async fn prepare(
+    engine: &Engine,
+    options: &EvalsOptions,
+    host: &dyn Host,
+) -> Result<Prepared, EngineError> {
+    let asked = PlannedOptions {
+        agents: Vec::new(),
+        model_tap: false,
+        replay: None,
+        replay_strict: false,
+        model: options.model.clone(),
+        judge: options.judge.clone(),
+        strict: options.run.strict,
+        pass_env: options.pass_env.clone(),
+    };
+    let mut suite = bare_suite(&options.servers);
+    stand_in(&asked, &mut suite, host)?;
+    let own = match &options.own_evals {
+        Some(path) => Some(own_evals(path, &options.servers, host)?),
+        None => None,
+    };
+    let (cases, not_run) = find_and_ask(engine, options, own.as_deref(), host).await?;
+    suite.cases = cases;
+    let wanted = PlanOptions {
+        runs: options.runs,
+        limits: LimitFlags {
+            timeout: options.task_timeout,
+            ..LimitFlags::default()
+        },
+        ..PlanOptions::default()
+    };
+    let named = Named {
+        suite: "evals".to_owned(),
+        mcp_config: None,
+    };
+    let Some((planned, trials)) = plan(engine, &suite, &wanted, named, &asked, None, 1)? else {
+        return Err(EngineError::usage("there is nothing to run"));
+    };
+    let mut context = context(engine, &options.run, &asked, suite, &trials, host)?;
+    context.timeouts = options.timeouts;
+    Ok(Prepared {
+        context,
+        planned: RunPlanned {
+            kind: RunKind::Evals,
+            not_run,
+            ..planned
+        },
+        trials,
+        options: options.run.clone(),
+        resumed: None,
+    })
+}
+
+/// The evals of the user's own file.
+fn own_evals(path: &Path, servers: &[Server], host: &dyn Host) -> Result<Vec<Listed>, EngineError> {
+    if servers.len() != 1 {
+        return Err(EngineError::usage(format!(
+            "`--evals` is for one server, and there are {}",
+            servers.len()
+        )));
+    }
+    let mut problems = Problems::default();
+    let file = EvalsFile::load(path, &mut problems);
+    if let Some(file) = &file {
+        file.tell_unknown_keys(&validate(&file.evals), &mut problems);
+    }
+    host.notice(Notice::Problems(&problems));
+    match file {
+        Some(file) if !problems.has_errors() => Ok(file.evals),
+        _ => Err(EngineError::InvalidFile {
+            file: path.to_owned(),
+            problems: Box::new(problems),
+        }),
+    }
+}
+
+/// A suite that no file describes.
+fn bare_suite(servers: &[Server]) -> Suite {
+    let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+    Suite {
+        name: format!("evals-{}", names.join("-")),
+        path: PathBuf::from("evals"),
+        servers: servers.to_vec(),
+        agents: vec![Agent::nobody()],
+        judge: None,
+        default_limits: Limits::default(),
+        extensions: Vec::new(),
+        skills: Vec::new(),
+        isolation: Isolation::Trial,
+        cases: Vec::new(),
+        task_sets: Vec::new(),
+        shipped: Vec::new(),
+        unfetched: Vec::new(),
+    }
+}
+
+/// How servers are looked at: once before consent is asked for, and again right before anything is called.
+pub(super) struct Sight<'a> {
+    pub(super) servers: &'a [Server],
+    pub(super) level: Option<Level>,
+    /// Evals of the user's own, instead of those that the server ships.
+    pub(super) own: Option<&'a [Listed]>,
+    pub(super) connect: &'a ConnectOptions,
+    pub(super) redactor: &'a Redactor,
+}
+
+impl Sight<'_> {
+    /// What the servers offer, with the user's own evals in place of theirs.
+    pub(super) async fn look(&self) -> Result<Vec<Offer>, EngineError> {
+        let offers = gather(self.servers, self.level, self.connect, &Caps::default()).await;
+        let mut offers = offers.map_err(|error| {
+            let reason = self.redactor.text(&error.to_string()).into_owned();
+            EngineError::Unreachable(reason)
+        })?;
+        for (offer, own) in offers.iter_mut().zip(self.own) {
+            let of_level = |item: &&Listed| {
+                self.level
+                    .is_none_or(|level| item.eval().is_none_or(|eval| eval.level() == Some(level)))
+            };
+            offer.evals = own.iter().filter(of_level).cloned().collect();
+            offer.report = validate_with_tools(&offer.evals, &offer.tools);
+        }
+        Ok(offers)
+    }
+}
+
+/// Asks for consent to what is planned, and makes sure that the servers still are what was agreed to.
+pub(super) async fn agree(
+    planned: &[Planned<'_>],
+    terms: &ConsentOptions<'_>,
+    sight: &Sight<'_>,
+    host: &dyn Host,
+) -> Result<(), EngineError> {
+    let granted = consent::obtain(planned, terms, host).await?;
+    // What somebody agreed to may have changed while they read it.
+    let again = sight.look().await?;
+    granted.still_holds(&again).map_err(EngineError::Changed)
+}
+
+async fn find_and_ask(
+    engine: &Engine,
+    options: &EvalsOptions,
+    own: Option<&[Listed]>,
+    host: &dyn Host,
+) -> Result<(Vec<Case>, Vec<NotRun>), EngineError> {
+    let redactor = engine.redactor(&options.servers);
+    let connect = engine.connect_options(
+        Actor::Preflight,
+        Recorder::nothing().redacting(&redactor),
+        &options.pass_env,
+        options.timeouts,
+    );
+    let choice = &options.choice;
+    let sight = Sight {
+        servers: &options.servers,
+        level: choice.level,
+        own,
+        connect: &connect,
+        redactor: &redactor,
+    };
+    let offers = sight.look().await?;
+    if own.is_none() && !offers.iter().any(Offer::ships_evals) {
+        let names = listed(options.servers.iter().map(|server| server.name.as_str()));
+        return Err(EngineError::usage(format!(
+            "{names} ships no evals: nothing of the kind is declared; `--evals FILE` runs evals of \
+             your own, and `proctor evals init` writes a first file"
+        )));
+    }
+    refuse_unknown_ids(&offers, choice)?;
+    let planned: Vec<Planned<'_>> = offers.iter().map(|offer| offer.plan(choice)).collect();
+    let not_run = not_run(&offers, choice);
+    if planned.iter().all(|planned| planned.evals.is_empty()) {
+        host.notice(Notice::NotRun(&not_run));
+        let is_invalid = |not_run: &NotRun| not_run.outcome == NotRunOutcome::Invalid;
+        let any_invalid = not_run.iter().any(is_invalid);
+        return Err(EngineError::NoEvals { any_invalid });
+    }
+    let terms = ConsentOptions {
+        purpose: Purpose::Run,
+        yes: options.consent.yes,
+        file: options.consent.file.as_deref(),
+        model: options.model.as_deref(),
+        judge: options.judge.as_deref(),
+        runs: options.runs.unwrap_or(1),
+        max_turns: options.max_turns,
+        redactor: &redactor,
+    };
+    refuse_what_lacks_a_model(&planned, &terms)?;
+    agree(&planned, &terms, &sight, host).await?;
+    let cases = planned.iter().flat_map(|planned| cases(planned, &terms));
+    let cases = cases.collect();
+    Ok((cases, not_run))
+}
+
+/// The cases of what was agreed to.
+fn cases(planned: &Planned<'_>, options: &ConsentOptions<'_>) -> Vec<Case> {
+    let case = |eval: &&mcp_evals::Eval| {
+        Case::of_eval(ShippedEval {
+            server: planned.offer.server.name.clone(),
+            max_turns: turns(eval, options.max_turns),
+            eval: (*eval).clone(),
+        })
+    };
+    planned.evals.iter().map(case).collect()
+}
+
+/// How many turns a scenario has that names none.
+const DEFAULT_TURNS: u32 = 10;
+
+/// How many turns a scenario has: what it says, or the default, and no more than the user allows.
+pub fn turns(eval: &mcp_evals::Eval, most: Option<u32>) -> u32 {
+    let own = match &eval.input {
+        mcp_evals::Input::Scenario(input) => input.turn_limit(),
+        _ => None,
+    };
+    let own = own.map_or(DEFAULT_TURNS, |own| u32::try_from(own).unwrap_or(u32::MAX));
+    most.map_or(own, |most| own.min(most))
+}
+
+/// An id that no server has is a mistake, and nothing to be run by silence.
+fn refuse_unknown_ids(offers: &[Offer], choice: &Choice) -> Result<(), EngineError> {
+    let known = |id: &String| {
+        let mut all = offers.iter().flat_map(|offer| &offer.evals);
+        all.any(|item| item.id() == Some(id))
+    };
+    match choice.ids.iter().find(|id| !known(id)) {
+        Some(id) => Err(EngineError::usage(format!(
+            "no server ships an eval `{id}`"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// What is listed, meant, and not run.
+pub(super) fn not_run(offers: &[Offer], choice: &Choice) -> Vec<NotRun> {
+    let mut all = Vec::new();
+    for offer in offers {
+        let invalid = offer.invalid().map(|found| (NotRunOutcome::Invalid, found));
+        let skipped = offer.skipped().map(|found| (NotRunOutcome::Skipped, found));
+        for (outcome, (index, findings)) in invalid.chain(skipped) {
+            let id = offer.evals[index].id();
+            let is_meant = choice.ids.is_empty()
+                || id.is_some_and(|id| choice.ids.iter().any(|meant| meant == id));
+            if is_meant {
+                let reasons: Vec<String> = findings.iter().map(ToString::to_string).collect();
+                all.push(NotRun {
+                    eval_id: id.map(str::to_owned),
+                    server: offer.server.name.clone(),
+                    outcome,
+                    reason: reasons.join("; "),
+                });
+            }
+        }
+    }
+    all
+}
+
+/// Evals that need a model or a judge that was not given are named before anything is started.
+fn refuse_what_lacks_a_model(
+    planned: &[Planned<'_>],
+    options: &ConsentOptions<'_>,
+) -> Result<(), EngineError> {
+    let mut lacking: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for one in planned {
+        for eval in &one.evals {
+            let shipped = ShippedEval {
+                server: String::new(),
+                eval: (*eval).clone(),
+                max_turns: 1,
+            };
+            if shipped.needs_model() && options.model.is_none() {
+                lacking.entry("--model").or_default().push(eval.id.clone());
+            }
+            if shipped.needs_judge() && options.judge.is_none() {
+                lacking.entry("--judge").or_default().push(eval.id.clone());
+            }
+        }
+    }
+    let told: Vec<String> = lacking
+        .iter()
+        .map(|(flag, ids)| {
+            format!(
+                "`{flag}` is needed for {}",
+                listed(ids.iter().map(String::as_str))
+            )
+        })
+        .collect();
+    if !told.is_empty() {
+        return Err(EngineError::usage(format!(
+            "{}; `--level` or `--id` chooses others",
+            told.join("; ")
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,161 @@
+//! What a run is asked for: the same whether a command line or a program asks.
+//!
+//! Main types: [`CheckOptions`] for a suite, [`EvalsOptions`] for evals that servers ship, and
+//! [`RunOptions`], which both have.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use proctor_core::plan::PlanOptions;
+use proctor_core::suite::Server;
+use proctor_wire::client::Timeouts;
+
+use super::offers::Choice;
+
+/// Which run is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunSource {
+    /// A new run of the suite in this eval file.
+    File(PathBuf),
+    /// The rest of an earlier run.
+    Resume {
+        /// The run's folder.
+        folder: PathBuf,
+        /// Whether trials that ended in an error are run again too.
+        retry_errors: bool,
+    },
+    /// A new run in which models reply as they did in an earlier one.
+    Replay {
+        /// The earlier run's folder.
+        folder: PathBuf,
+        /// The eval file, if it is not that of the earlier run.
+        file: Option<PathBuf>,
+        /// Whether a request that differs from the recorded one is an error.
+        strict: bool,
+    },
+}
+
+/// A run of a suite.
+#[derive(Debug, Clone)]
+pub struct CheckOptions {
+    pub source: RunSource,
+    /// Selection, repeats and limits; `None` if the command line names none of them.
+    pub plan: Option<PlanOptions>,
+    /// Checkouts of the suite's sources, by name.
+    pub source_roots: BTreeMap<String, PathBuf>,
+    /// An MCP config in place of the suite's own.
+    pub mcp_config: Option<PathBuf>,
+    /// Agents in place of the suite's own: `builtin.NAME[=MODEL]`, or paths of agent files.
+    pub agents: Vec<String>,
+    /// Whether external agents reach their models through Proctor.
+    pub model_tap: bool,
+    /// The model of `agents`; without any, of a built-in agent in place of the suite's.
+    pub model: Option<String>,
+    /// The judge's model, in place of the suite's own.
+    pub judge: Option<String>,
+    /// Variables that servers get besides the usual ones.
+    pub pass_env: Vec<String>,
+    /// How many turns scenarios that servers ship have at most; by default what they name, or 10.
+    pub max_turns: Option<u32>,
+    /// The response timeout of servers.
+    pub call_timeout: Duration,
+    pub consent: ConsentTerms,
+    pub run: RunOptions,
+}
+
+impl CheckOptions {
+    /// Runs the suite in an eval file as the file says.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        Self::of(RunSource::File(path.into()))
+    }
+
+    /// Runs what a source says, without any option.
+    pub fn of(source: RunSource) -> Self {
+        Self {
+            source,
+            plan: None,
+            source_roots: BTreeMap::new(),
+            mcp_config: None,
+            agents: Vec::new(),
+            model_tap: false,
+            model: None,
+            judge: None,
+            pass_env: Vec::new(),
+            max_turns: None,
+            call_timeout: Duration::from_mins(1),
+            consent: ConsentTerms::default(),
+            run: RunOptions::default(),
+        }
+    }
+}
+
+/// A run of evals that servers ship.
+#[derive(Debug, Clone)]
+pub struct EvalsOptions {
+    pub servers: Vec<Server>,
+    /// A file of evals in place of those that the one server ships.
+    pub own_evals: Option<PathBuf>,
+    pub choice: Choice,
+    pub model: Option<String>,
+    pub judge: Option<String>,
+    pub pass_env: Vec<String>,
+    /// How often each eval is run.
+    pub runs: Option<u32>,
+    /// How many turns a scenario has at most; by default what it names, or 10.
+    pub max_turns: Option<u32>,
+    /// The time limit of each eval.
+    pub task_timeout: Option<Duration>,
+    pub timeouts: Timeouts,
+    pub consent: ConsentTerms,
+    pub run: RunOptions,
+}
+
+/// How consent to run shipped evals is given.
+#[derive(Debug, Clone, Default)]
+pub struct ConsentTerms {
+    /// The user said yes beforehand.
+    pub yes: bool,
+    /// The consent file.
+    pub file: Option<PathBuf>,
+}
+
+/// How trials are run, whatever they are.
+#[derive(Debug, Clone, Default)]
+pub struct RunOptions {
+    /// Whether a protocol problem that can be tolerated fails a trial.
+    pub strict: bool,
+    pub budget_usd: Option<f64>,
+    pub budget_tokens: Option<u64>,
+    /// A file with prices of models, besides those that are known.
+    pub prices: Option<PathBuf>,
+    /// The run's folder; if absent, a new one under `.proctor/runs`.
+    pub folder: Option<PathBuf>,
+    pub width: WidthOption,
+    /// Whether the first trial that fails or times out ends the run.
+    pub fail_fast: bool,
+}
+
+/// How many trials run at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WidthOption {
+    /// Tasks with `parallel: true`, this many at once, after all others one by one.
+    Parallel(u32),
+    /// Any trials, this many at once.
+    Jobs(u32),
+}
+
+impl WidthOption {
+    /// How many are asked for.
+    pub fn asked(self) -> u32 {
+        match self {
+            Self::Parallel(width) | Self::Jobs(width) => width,
+        }
+    }
+}
+
+impl Default for WidthOption {
+    fn default() -> Self {
+        Self::Parallel(1)
+    }
+}

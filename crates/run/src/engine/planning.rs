@@ -1,0 +1,264 @@
+//! The plan of a run: which trials it has, as it is written to the record and read again to resume.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::time::Duration;
+
+use proctor_core::event::{
+    PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions, RunKind, RunPlanned,
+};
+use proctor_core::plan::{Plan, PlanOptions};
+use proctor_core::suite::agent::AgentKind;
+use proctor_core::suite::{
+    Agent, Case, Isolation, Judge, JudgeModel, Limits, Suite, agent_settings, digest,
+    server_settings, surroundings,
+};
+
+use super::error::EngineError;
+use super::{Engine, config};
+use crate::runner::TrialSpec;
+
+/// The plan of a new run; `None` if nothing is selected. `named` says where its suite is. Cases that
+/// another run has are run as often as there, if one is given.
+pub(super) fn plan(
+    engine: &Engine,
+    suite: &Suite,
+    options: &PlanOptions,
+    named: Named,
+    asked: &PlannedOptions,
+    as_often_as: Option<&RunPlanned>,
+    workers: u32,
+) -> Result<Option<(RunPlanned, Vec<TrialSpec>)>, EngineError> {
+    let mut plan = Plan::new(suite, options);
+    for planned in &mut plan.cases {
+        let then = as_often_as.iter().flat_map(|then| &then.cases);
+        let then = then.filter(|then| then.id == planned.case.id.0);
+        planned.runs = then.map(|then| then.runs).next().unwrap_or(planned.runs);
+    }
+    if plan.cases.is_empty() {
+        return Ok(None);
+    }
+    let mut cases = Vec::new();
+    let mut trials = Vec::new();
+    let places = places(suite);
+    for planned in &plan.cases {
+        let Some(&at) = places.get(planned.case.id.0.as_str()) else {
+            return Err(EngineError::usage("a case is not in its suite"));
+        };
+        cases.push(planned_case(planned.case, planned.runs, &planned.limits)?);
+        trials.extend(specs(suite, at, planned.runs, planned.limits));
+    }
+    let redactor = engine.redactor(&suite.servers);
+    let planned = RunPlanned {
+        suite: named.suite,
+        mcp_config: named.mcp_config,
+        cases,
+        agents: suite.agents.iter().map(planned_agent).collect(),
+        judge: suite.judge.as_ref().map(judge_name),
+        shared_servers: suite.isolation == Isolation::Run,
+        surroundings: Some(surroundings(suite)),
+        server_settings: settings(server_settings(suite, &redactor))?,
+        agent_settings: settings(agent_settings(suite, &redactor))?,
+        config: Some(Box::new(config::config(suite, options, workers))),
+        warnings: Vec::new(),
+        kind: RunKind::default(),
+        not_run: Vec::new(),
+        asked: asked.clone(),
+    };
+    Ok(Some((planned, trials)))
+}
+
+/// Where a run's suite is, to be found again.
+pub(super) struct Named {
+    pub(super) suite: String,
+    pub(super) mcp_config: Option<String>,
+}
+
+impl Named {
+    pub(super) fn new(file: &Path, mcp_config: Option<&Path>) -> Result<Self, EngineError> {
+        let absolute = |path: &Path| {
+            let path = std::path::absolute(path)
+                .map_err(|error| EngineError::unusable("can't tell where the suite is", error))?;
+            Ok::<_, EngineError>(path.display().to_string())
+        };
+        Ok(Self {
+            suite: absolute(file)?,
+            mcp_config: mcp_config.map(absolute).transpose()?,
+        })
+    }
+}
+
+/// The plan of a run that is gone on with: what it was, if the suite still is what it was.
+pub(super) fn plan_again(
+    engine: &Engine,
+    suite: &Suite,
+    planned: RunPlanned,
+) -> Result<(RunPlanned, Vec<TrialSpec>), EngineError> {
+    let agents: Vec<PlannedAgent> = suite.agents.iter().map(planned_agent).collect();
+    if agents != planned.agents {
+        return Err(EngineError::usage(
+            "the agents are not those of the run; start a new one",
+        ));
+    }
+    if suite.judge.as_ref().map(judge_name) != planned.judge {
+        return Err(EngineError::usage(
+            "the judge is not that of the run; start a new one",
+        ));
+    }
+    if planned
+        .surroundings
+        .as_ref()
+        .is_some_and(|known| *known != surroundings(suite))
+    {
+        return Err(EngineError::usage(format!(
+            "the servers, the scripts of models, or agent files have changed since the run started; \
+             start a new one"
+        )));
+    }
+    refuse_other_settings(engine, suite, &planned)?;
+    let mut trials = Vec::new();
+    let places = places(suite);
+    for case in &planned.cases {
+        let Some(&at) = places.get(case.id.as_str()) else {
+            return Err(EngineError::usage(format!(
+                "the case `{}` is gone since the run started; start a new one",
+                case.id
+            )));
+        };
+        if hash_of(&suite.cases[at])? != case.hash {
+            return Err(EngineError::usage(format!(
+                "the case `{}` has changed since the run started; start a new one",
+                case.id
+            )));
+        }
+        let limits = limits_of(&case.limits);
+        trials.extend(specs(suite, at, case.runs, limits));
+    }
+    Ok((planned, trials))
+}
+
+/// Records of older versions don't tell what servers and agents were given.
+fn refuse_other_settings(
+    engine: &Engine,
+    suite: &Suite,
+    planned: &RunPlanned,
+) -> Result<(), EngineError> {
+    let redactor = engine.redactor(&suite.servers);
+    let changed = |then: &BTreeMap<String, String>, now: &BTreeMap<String, String>| {
+        let mut then = then.iter();
+        let changed = then.find(|(name, hash)| now.get(*name) != Some(*hash));
+        changed.map(|(name, _)| name.clone())
+    };
+    let servers = settings(server_settings(suite, &redactor))?;
+    if let Some(name) = changed(&planned.server_settings, &servers) {
+        return Err(EngineError::usage(format!(
+            "the server `{name}` has changed since the run started (its command, arguments, \
+             environment, URL or headers); start a new run"
+        )));
+    }
+    let agents = settings(agent_settings(suite, &redactor))?;
+    if let Some(name) = changed(&planned.agent_settings, &agents) {
+        return Err(EngineError::usage(format!(
+            "the agent `{name}` has changed since the run started; start a new run"
+        )));
+    }
+    Ok(())
+}
+
+/// What servers or agents are given, unless it can't be read.
+fn settings<T, E>(read: Result<T, E>) -> Result<T, EngineError>
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    read.map_err(|error| EngineError::Missing(error.into()))
+}
+
+/// Where each case is in its suite, by id.
+fn places(suite: &Suite) -> HashMap<&str, usize> {
+    let cases = suite.cases.iter().enumerate();
+    cases.map(|(at, case)| (case.id.0.as_str(), at)).collect()
+}
+
+fn specs(suite: &Suite, case: usize, runs: u32, limits: Limits) -> Vec<TrialSpec> {
+    let parallel = suite.cases[case].parallel;
+    let by = |agent: usize| {
+        (1..=runs).map(move |repeat| TrialSpec {
+            case,
+            agent,
+            repeat,
+            attempt: 1,
+            limits,
+            parallel,
+        })
+    };
+    (0..suite.agents.len()).flat_map(by).collect()
+}
+
+fn planned_case(case: &Case, runs: u32, limits: &Limits) -> Result<PlannedCase, EngineError> {
+    let micros = |time: Option<Duration>| {
+        time.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
+    };
+    Ok(PlannedCase {
+        id: case.id.0.clone(),
+        name: case.name.clone(),
+        path: case.path.display().to_string(),
+        hash: hash_of(case)?,
+        runs,
+        pass: case.pass.map(|rule| (rule.passed, rule.of)),
+        difficulty: case
+            .difficulty
+            .map(|difficulty| difficulty.word().to_owned()),
+        labels: case.labels.clone(),
+        parallel: case.parallel,
+        verify_steps: u32::try_from(case.verify.len()).ok(),
+        limits: PlannedLimits {
+            timeout: micros(limits.timeout),
+            cleanup_timeout: micros(limits.cleanup_timeout),
+            max_turns: limits.max_turns,
+            max_tokens: limits.max_tokens,
+            max_cost_usd: limits.max_cost_usd,
+        },
+        eval: case.shipped.as_ref().map(|shipped| PlannedEval {
+            server: shipped.server.clone(),
+            id: shipped.eval.id.clone(),
+            level: shipped.eval.input.kind().to_owned(),
+            judged: shipped.needs_judge(),
+        }),
+    })
+}
+
+fn limits_of(planned: &PlannedLimits) -> Limits {
+    Limits {
+        timeout: planned.timeout.map(Duration::from_micros),
+        cleanup_timeout: planned.cleanup_timeout.map(Duration::from_micros),
+        max_turns: planned.max_turns,
+        max_tokens: planned.max_tokens,
+        max_cost_usd: planned.max_cost_usd,
+    }
+}
+
+fn planned_agent(agent: &Agent) -> PlannedAgent {
+    let model = match &agent.kind {
+        AgentKind::Builtin { model, .. } => model.as_ref(),
+        _ => None,
+    };
+    PlannedAgent {
+        name: agent.name.clone(),
+        model: model.map(ToString::to_string),
+    }
+}
+
+pub(super) fn judge_name(judge: &Judge) -> String {
+    match &judge.model {
+        JudgeModel::Agent(agent) => agent
+            .model_in_loop()
+            .map_or_else(|| agent.name.clone(), ToString::to_string),
+        JudgeModel::Environment { .. } => "from the environment".to_owned(),
+    }
+}
+
+fn hash_of(case: &Case) -> Result<String, EngineError> {
+    digest(case).map_err(|error| {
+        EngineError::unusable(format!("the case `{}` can't be read", case.name), error)
+    })
+}

@@ -1,0 +1,310 @@
+//! Everything that can be known before anything is started: the suite, its plan, its models, and
+//! what is missing.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use proctor_core::event::{PlannedOptions, PlannedWarning, RunPlanned};
+use proctor_core::hint::listed;
+use proctor_core::problem::{Code, Problems};
+use proctor_core::suite::agent::{AgentKind, ModelRef};
+use proctor_core::suite::server::Transport;
+use proctor_core::suite::{
+    Agent, Case, Inputs, Isolation, Judge, JudgeModel, Server, Suite, load, load_agent, load_script,
+};
+
+use super::error::EngineError;
+use super::folder::plan_of;
+use super::host::{Host, Notice};
+use super::opening::context;
+use super::options::{CheckOptions, RunOptions, RunSource};
+use super::planning::{Named, plan, plan_again};
+use super::{Engine, shipped};
+use crate::context::RunContext;
+use crate::runner::TrialSpec;
+
+/// A run that is known whole, before anything of it is started.
+pub struct Prepared {
+    pub(super) context: RunContext,
+    pub(super) planned: RunPlanned,
+    /// Every trial of the plan, in order.
+    pub(super) trials: Vec<TrialSpec>,
+    pub(super) options: RunOptions,
+    /// The folder of the run that is resumed, and whether its errors are tried again.
+    pub(super) resumed: Option<(PathBuf, bool)>,
+}
+
+/// Loads a suite, plans it, and opens what it needs.
+pub(super) async fn prepare(
+    engine: &Engine,
+    options: &CheckOptions,
+    host: &dyn Host,
+) -> Result<Prepared, EngineError> {
+    let (resumed, replayed) = match &options.source {
+        RunSource::File(_) => (None, None),
+        RunSource::Resume {
+            folder,
+            retry_errors,
+        } => (Some((folder.clone(), *retry_errors)), None),
+        RunSource::Replay { folder, .. } => (None, Some(plan_of(folder)?)),
+    };
+    let earlier = match &resumed {
+        Some((folder, _)) => Some(plan_of(folder)?),
+        None => None,
+    };
+    let file = match (&options.source, earlier.as_ref().or(replayed.as_ref())) {
+        (RunSource::File(file), _)
+        | (
+            RunSource::Replay {
+                file: Some(file), ..
+            },
+            _,
+        ) => file.clone(),
+        (_, Some(planned)) => PathBuf::from(&planned.suite),
+        (_, None) => return Err(EngineError::usage("which suite? name an eval file")),
+    };
+    let asked = match &earlier {
+        Some(earlier) => asked_again(options, &earlier.asked)?,
+        None => asked_for(options, replayed.as_ref().map(|planned| &planned.asked))?,
+    };
+    let mcp_config = mcp_config(options, earlier.as_ref().or(replayed.as_ref()));
+    let (mut suite, warnings) =
+        load_suite(engine, options, &file, mcp_config.as_deref(), &asked, host)?;
+    stand_in(&asked, &mut suite, host)?;
+    refuse_what_can_t_be_run(&suite)?;
+    let not_run = shipped::fill(engine, options, &mut suite, host).await?;
+    refuse_programs_for_models_work(&suite)?;
+    let (planned, trials) = match earlier {
+        Some(earlier) => plan_again(engine, &suite, earlier)?,
+        None => {
+            let wanted = options.plan.clone().unwrap_or_default();
+            let named = Named::new(&file, mcp_config.as_deref())?;
+            let workers = options.run.width.asked();
+            let as_often_as = replayed.as_ref().filter(|_| wanted.runs.is_none());
+            match plan(engine, &suite, &wanted, named, &asked, as_often_as, workers)? {
+                Some(plan) => plan,
+                None => return Err(EngineError::NothingSelected(Box::new(suite))),
+            }
+        }
+    };
+    let mut context = context(engine, &options.run, &asked, suite, &trials, host)?;
+    let timeouts = &mut context.timeouts;
+    timeouts.request = options.call_timeout;
+    timeouts.total = timeouts.total.max(options.call_timeout);
+    Ok(Prepared {
+        context,
+        planned: RunPlanned {
+            not_run,
+            warnings,
+            ..planned
+        },
+        trials,
+        options: options.run.clone(),
+        resumed,
+    })
+}
+
+/// What the command line asks for. A run that is replayed has the agents that it had, unless others
+/// are given.
+fn asked_for(
+    options: &CheckOptions,
+    replayed: Option<&PlannedOptions>,
+) -> Result<PlannedOptions, EngineError> {
+    let mut asked = PlannedOptions {
+        agents: options.agents.clone(),
+        model_tap: options.model_tap,
+        model: options.model.clone(),
+        judge: options.judge.clone(),
+        strict: options.run.strict,
+        pass_env: options.pass_env.clone(),
+        replay: None,
+        replay_strict: false,
+    };
+    let (RunSource::Replay { folder, strict, .. }, Some(then)) = (&options.source, replayed) else {
+        return Ok(asked);
+    };
+    asked.replay_strict = *strict;
+    if asked.agents.is_empty() && asked.model.is_none() {
+        asked.agents.clone_from(&then.agents);
+        asked.model.clone_from(&then.model);
+    }
+    asked.judge = asked.judge.or_else(|| then.judge.clone());
+    asked.model_tap |= then.model_tap;
+    asked.pass_env.extend(then.pass_env.iter().cloned());
+    let folder = std::path::absolute(folder)
+        .map_err(|error| EngineError::unusable("can't tell where the run is", error))?;
+    asked.replay = Some(folder.display().to_string());
+    Ok(asked)
+}
+
+/// What was asked for when a run started, and is asked for now.
+fn asked_again(
+    options: &CheckOptions,
+    earlier: &PlannedOptions,
+) -> Result<PlannedOptions, EngineError> {
+    if options.plan.is_some() {
+        return Err(EngineError::usage(
+            "a run that is gone on with keeps its plan: cases, runs and limits can't be given anew",
+        ));
+    }
+    let mut pass_env = earlier.pass_env.clone();
+    pass_env.extend(options.pass_env.iter().cloned());
+    Ok(PlannedOptions {
+        replay: earlier.replay.clone(),
+        replay_strict: earlier.replay_strict,
+        agents: match &options.agents[..] {
+            [] => earlier.agents.clone(),
+            given => given.to_vec(),
+        },
+        model_tap: options.model_tap || earlier.model_tap,
+        model: options.model.clone().or_else(|| earlier.model.clone()),
+        judge: options.judge.clone().or_else(|| earlier.judge.clone()),
+        strict: options.run.strict || earlier.strict,
+        pass_env,
+    })
+}
+
+/// The MCP config that stands in for the suite's own. A run that is gone on with keeps its servers.
+fn mcp_config(options: &CheckOptions, earlier: Option<&RunPlanned>) -> Option<PathBuf> {
+    let of_run = || earlier?.mcp_config.as_ref().map(PathBuf::from);
+    options.mcp_config.clone().or_else(of_run)
+}
+
+fn load_suite(
+    engine: &Engine,
+    options: &CheckOptions,
+    file: &Path,
+    mcp_config: Option<&Path>,
+    asked: &PlannedOptions,
+    host: &dyn Host,
+) -> Result<(Suite, Vec<PlannedWarning>), EngineError> {
+    let inputs = Inputs {
+        env: &engine.environment,
+        source_roots: &options.source_roots,
+        runs: options.plan.as_ref().and_then(|plan| plan.runs),
+        mcp_config,
+        judge_given: asked.judge.is_some(),
+    };
+    let mut problems = Problems::default();
+    let loaded = load(file, &inputs, &mut problems);
+    problems.promote(Code::UnsetVariable);
+    // Such a task ends in an error of its own, and the others are run.
+    problems.demote(Code::UnmetRequirement);
+    if asked.strict {
+        problems.promote(Code::UnknownKey);
+    }
+    host.notice(Notice::Problems(&problems));
+    match loaded {
+        Some(suite) if !problems.has_errors() => {
+            Ok((suite, problems.iter().map(PlannedWarning::from).collect()))
+        }
+        _ => Err(EngineError::InvalidFile {
+            file: file.to_owned(),
+            problems: Box::new(problems),
+        }),
+    }
+}
+
+/// Puts the models of the command line where the suite's own agents and judge are.
+pub(super) fn stand_in(
+    asked: &PlannedOptions,
+    suite: &mut Suite,
+    host: &dyn Host,
+) -> Result<(), EngineError> {
+    let mut problems = Problems::default();
+    let mut open = |text: &String| -> Result<Option<Agent>, EngineError> {
+        let parsed = ModelRef::parse(text);
+        let mut model = parsed.map_err(|error| EngineError::Missing(error.into()))?;
+        if model.provider == Some("scripted") {
+            let Some(script) = load_script(Path::new(&model.id), &mut problems) else {
+                return Ok(None);
+            };
+            model.script = Some(Arc::new(script));
+        }
+        Ok(Some(Agent::on_model(model)))
+    };
+    let agent = match &asked.model {
+        Some(model) if asked.agents.is_empty() => open(model)?,
+        _ => None,
+    };
+    let judge = asked.judge.as_ref().map(&mut open).transpose()?;
+    let mut agents: Vec<Agent> = Vec::from_iter(agent);
+    for text in &asked.agents {
+        let agent = load_agent(text, asked.model.as_deref(), &mut problems);
+        agents.extend(agent);
+    }
+    host.notice(Notice::Problems(&problems));
+    if problems.has_errors() {
+        return Err(EngineError::InvalidFile {
+            file: suite.path.clone(),
+            problems: Box::new(problems),
+        });
+    }
+    for (at, agent) in agents.iter().enumerate() {
+        if agents[..at].iter().any(|known| known.name == agent.name) {
+            return Err(EngineError::usage(format!(
+                "two agents are called `{}`",
+                agent.name
+            )));
+        }
+    }
+    if !agents.is_empty() {
+        suite.agents = agents;
+    }
+    for agent in suite.agents.iter_mut().filter(|_| asked.model_tap) {
+        agent.model_tap = true;
+    }
+    if let Some(Some(agent)) = judge {
+        suite.judge = Some(Judge {
+            model: JudgeModel::Agent(Box::new(agent)),
+            votes: suite.judge.as_ref().map_or(1, |judge| judge.votes),
+        });
+    }
+    Ok(())
+}
+
+/// What a suite may ask for and this version can't do is said before anything is started.
+fn refuse_what_can_t_be_run(suite: &Suite) -> Result<(), EngineError> {
+    if !suite.unfetched.is_empty() {
+        let names = listed(suite.unfetched.iter().map(|source| source.name.as_str()));
+        return Err(EngineError::usage(format!(
+            "the checkout of {names} is needed: give it with `--source NAME=DIR`"
+        )));
+    }
+    let shares = suite.isolation == Isolation::Run;
+    let on_stdio = |server: &Server| matches!(server.transport, Transport::Stdio { .. });
+    if let (true, Some(agent), Some(server)) = (
+        shares,
+        suite.agents.iter().find(|agent| is_external(agent)),
+        suite.servers.iter().find(|server| on_stdio(server)),
+    ) {
+        return Err(EngineError::usage(format!(
+            "`isolation: run` can't be kept: the agent `{}` is a program of its own, which starts \
+             the server `{}` itself",
+            agent.name, server.name
+        )));
+    }
+    Ok(())
+}
+
+/// Evals that servers ship are for models; those that only call a tool are for nobody.
+fn refuse_programs_for_models_work(suite: &Suite) -> Result<(), EngineError> {
+    let is_for_model = |case: &&Case| {
+        let shipped = case.shipped.as_ref();
+        shipped.is_some_and(|shipped| shipped.eval.input.kind() != "execution")
+    };
+    let program = suite.agents.iter().find(|agent| is_external(agent));
+    if let (Some(agent), Some(case)) = (program, suite.cases.iter().find(is_for_model)) {
+        return Err(EngineError::usage(format!(
+            "the agent `{}` is a program of its own, and `{}`, which a server ships, is for a model: \
+             give one with `--model MODEL`",
+            agent.name, case.name
+        )));
+    }
+    Ok(())
+}
+
+/// Whether an agent is a program of its own.
+fn is_external(agent: &Agent) -> bool {
+    agent.model_in_loop().is_none() && agent.kind != AgentKind::Nobody
+}

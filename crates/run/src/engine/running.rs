@@ -1,0 +1,228 @@
+//! A run that is going on: servers are looked at, then trials are run.
+//!
+//! Main types: [`Run`], and [`Over`], how it came to an end.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use proctor_core::event::{Actor, What};
+use proctor_core::redact::Redactor;
+use proctor_core::suite::Isolation;
+use proctor_wire::recorder::Recorder;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::folder::Written;
+use super::host::{Host, Notice};
+use super::options::RunOptions;
+use super::servers::{self, Looked};
+use super::width;
+use crate::context::RunContext;
+use crate::preflight::{self, PreflightError, Seen};
+use crate::progress::Progress;
+use crate::runner::{self, Finished, RunError, RunnerOptions, TrialSpec};
+
+/// A run whose folder is open.
+pub struct Run {
+    pub(super) context: Option<RunContext>,
+    pub(super) written: Written,
+    pub(super) options: RunOptions,
+    pub(super) redactor: Redactor,
+    pub(super) is_resumed: bool,
+}
+
+/// How a run was over.
+#[derive(Debug)]
+pub enum Over {
+    /// It ran, to its end or until it was stopped.
+    Finished(Finished),
+    /// It was stopped before its first trial.
+    Interrupted,
+    /// A server was not fit for it.
+    NotStarted(String),
+    /// It could not go on.
+    Broken(RunError),
+}
+
+impl Run {
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        self.written.writer.folder()
+    }
+
+    /// Takes secrets out of whatever is shown of it.
+    pub fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
+    /// How many trials are left to be run.
+    pub fn trials(&self) -> usize {
+        self.written.trials.len()
+    }
+
+    /// Whether it goes on with an earlier one.
+    pub fn is_resumed(&self) -> bool {
+        self.is_resumed
+    }
+
+    /// A name for each trial, for people, without what is secret.
+    pub fn names(&self) -> Vec<String> {
+        let Some(context) = &self.context else {
+            return Vec::new();
+        };
+        let suite = &context.suite;
+        let mut counts: HashMap<(usize, usize), usize> = HashMap::new();
+        for spec in &self.written.trials {
+            *counts.entry((spec.case, spec.agent)).or_default() += 1;
+        }
+        let is_repeated =
+            |spec: &TrialSpec| spec.repeat > 1 || counts[&(spec.case, spec.agent)] > 1;
+        let name = |spec: &TrialSpec| {
+            let mut name = suite.cases[spec.case].name.clone();
+            if is_repeated(spec) {
+                name.push_str(&format!(" #{}", spec.repeat));
+            }
+            if suite.agents.len() > 1 {
+                name.push_str(&format!(" by {}", suite.agents[spec.agent].name));
+            }
+            self.redactor.text(&name).into_owned()
+        };
+        self.written.trials.iter().map(name).collect()
+    }
+
+    /// Looks at the servers, then runs the trials. Each message of `interrupts` is somebody who wants it to
+    /// stop: the first stops it in order, the second at once. `detailed` asks for what happens inside
+    /// trials, too.
+    pub async fn carry_out(
+        &mut self,
+        progress: UnboundedSender<Progress>,
+        detailed: bool,
+        interrupts: &mut UnboundedReceiver<()>,
+        host: &dyn Host,
+    ) -> Over {
+        let Some(mut context) = self.context.take() else {
+            return Over::Interrupted;
+        };
+        if self.written.trials.is_empty() {
+            return Over::Finished(Finished::default());
+        }
+        let servers = context.suite.servers.len();
+        let (width, notes) = width::settle(self.options.width, &self.written.trials, servers);
+        for note in notes {
+            host.notice(Notice::Text(&note));
+        }
+        let looked = tokio::select! {
+            looked = look_at_servers(&mut context) => looked,
+            Some(()) = interrupts.recv() => return Over::Interrupted,
+        };
+        if let Err(over) = self.take_in(looked, &context, host) {
+            return over;
+        }
+        let options = RunnerOptions {
+            width,
+            fail_fast: self.options.fail_fast,
+            detailed,
+        };
+        let context = Arc::new(context);
+        let over = self
+            .run_trials(options, &context, progress, interrupts)
+            .await;
+        if let Some(context) = Arc::into_inner(context) {
+            let shared = context.shared.into_values();
+            let close = async {
+                for client in shared {
+                    client.close().await;
+                }
+            };
+            // Nobody has to wait for servers that don't end by themselves.
+            tokio::select! {
+                () = close => {}
+                Some(()) = interrupts.recv() => {}
+            }
+        }
+        over
+    }
+
+    /// Writes what the servers said of themselves, unless the run can't go on with them.
+    fn take_in(
+        &mut self,
+        looked: Result<Vec<Looked>, PreflightError>,
+        context: &RunContext,
+        host: &dyn Host,
+    ) -> Result<(), Over> {
+        let looked = looked.map_err(|error| Over::NotStarted(error.to_string()))?;
+        for Looked { seen, .. } in &looked {
+            if let Some(reason) = servers::change(&self.written.seen, seen, &self.redactor) {
+                return Err(Over::NotStarted(reason));
+            }
+        }
+        for text in servers::unknown_names(&context.suite, &self.written.trials, &looked) {
+            host.notice(Notice::Text(&self.redactor.text(&text)));
+        }
+        for Looked { seen, .. } in looked {
+            let at = self.written.at();
+            let written = self.written.writer.append(at, What::ServerSeen(seen));
+            written.map_err(|error| Over::Broken(error.into()))?;
+        }
+        Ok(())
+    }
+
+    async fn run_trials(
+        &self,
+        options: RunnerOptions,
+        context: &Arc<RunContext>,
+        progress: UnboundedSender<Progress>,
+        interrupts: &mut UnboundedReceiver<()>,
+    ) -> Over {
+        let (interrupt, heard) = unbounded_channel();
+        let running = runner::run(
+            context.clone(),
+            &self.written.writer,
+            self.written.started,
+            &self.written.trials,
+            options,
+            progress,
+            heard,
+        );
+        let mut running = std::pin::pin!(running);
+        let finished = loop {
+            tokio::select! {
+                finished = &mut running => break finished,
+                Some(()) = interrupts.recv() => {
+                    // The runner hears it as long as it runs.
+                    let _ = interrupt.send(());
+                }
+            }
+        };
+        match finished {
+            Ok(finished) => Over::Finished(finished),
+            Err(error) => Over::Broken(error),
+        }
+    }
+}
+
+/// Starts every server once, and keeps those that all trials share.
+async fn look_at_servers(context: &mut RunContext) -> Result<Vec<Looked>, PreflightError> {
+    let mut all = Vec::new();
+    for server in context.suite.servers.clone() {
+        let recorder = Recorder::nothing().redacting(&context.redactor);
+        let options = context.connect_options(Actor::Preflight, recorder);
+        let found = preflight::look(&server, &options).await?;
+        let Seen {
+            seen,
+            offered,
+            era,
+            client,
+        } = found;
+        context.eras.insert(server.name.clone(), era);
+        let tools = offered.tools.clone();
+        context.tools.insert(server.name.clone(), tools);
+        if context.suite.isolation == Isolation::Run {
+            context.shared.insert(server.name.clone(), client);
+        } else {
+            client.close().await;
+        }
+        all.push(Looked { seen, offered });
+    }
+    Ok(all)
+}
