@@ -3,4 +3,3 @@
 pub mod consent;
 pub mod file;
 pub mod fingerprint;
-pub mod not_run;

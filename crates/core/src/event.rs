@@ -21,8 +21,8 @@ pub use self::ends::{ConnectionEnd, EndedBy, HttpFailure, ProcessEnd};
 pub use self::agent::{AgentClaimed, AgentEnded, AgentStarted, Claim};
 pub use self::config::{AgentConfig, RunConfig, ServerConfig, TaskSetConfig, TimeoutConfig};
 pub use self::planned::{
-    PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions, PlannedWarning, RunKind,
-    RunPlanned, ServerSeen,
+    NotRun, NotRunOutcome, PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions,
+    PlannedWarning, RunKind, RunPlanned, ServerSeen,
 };
 pub use self::unknown::UnknownEvent;
 pub use self::work::{CheckId, Graded, ModelAsked, ModelFailed, ModelReplied, Purpose, StepEnded};

@@ -3,10 +3,8 @@
 //! Its main type is [`Gate`]. Trials of which we could not tell are open: the answer is given only
 //! if it is the same whatever they would have come to.
 
-use std::fmt;
-
-use crate::event::Outcome;
-use crate::summary::{AgentTrials, CaseSummary, Summary, TrialSummary};
+pub use crate::pass_rule::{CaseVerdict, Rule, Standing};
+use crate::summary::{AgentTrials, CaseSummary, Summary};
 
 /// Whether a run reached what it must.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,105 +21,6 @@ pub enum Gate {
         /// Which cases are open.
         reasons: Vec<String>,
     },
-}
-
-/// Whether a case reached what it must, by one agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CaseVerdict {
-    /// It did.
-    Met,
-    /// It did not.
-    Missed,
-    /// It depends on trials that are open.
-    Open,
-}
-
-/// How many trials of a case must pass.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rule {
-    /// Every one, and at least one.
-    All,
-    /// At least so many of so many.
-    AtLeast {
-        /// How many.
-        passed: u32,
-        /// Of how many.
-        of: u32,
-    },
-}
-
-/// What the trials of a case by one agent came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Standing {
-    /// How many passed.
-    pub passed: u32,
-    /// How many failed or timed out.
-    pub not_passed: u32,
-    /// How many errored, were cancelled or were not run.
-    pub open: u32,
-}
-
-impl Standing {
-    /// Of these trials.
-    pub fn of(trials: &[TrialSummary]) -> Self {
-        let mut standing = Self::default();
-        for trial in trials {
-            match trial.outcome() {
-                Some(Outcome::Passed) => standing.passed += 1,
-                Some(Outcome::Failed | Outcome::TimedOut) => standing.not_passed += 1,
-                Some(Outcome::Errored | Outcome::Cancelled) | None => standing.open += 1,
-            }
-        }
-        standing
-    }
-}
-
-impl Rule {
-    /// The rule that a plan says.
-    pub fn of(pass: Option<(u32, u32)>) -> Self {
-        match pass {
-            Some((passed, of)) => Self::AtLeast { passed, of },
-            None => Self::All,
-        }
-    }
-
-    /// Whether it is kept. With fewer trials than a rule speaks of, the missing ones are open; with
-    /// more, the same share of them must pass.
-    pub fn verdict(self, standing: Standing) -> CaseVerdict {
-        let Standing {
-            passed,
-            not_passed,
-            open,
-        } = standing;
-        let there = passed + not_passed + open;
-        let (needed, trials) = match self {
-            Self::All => (there, there),
-            Self::AtLeast { passed, of } => {
-                let trials = there.max(of);
-                let needed = (u64::from(passed) * u64::from(trials)).div_ceil(u64::from(of.max(1)));
-                (u32::try_from(needed).unwrap_or(u32::MAX), trials)
-            }
-        };
-        // Nothing passes by default.
-        let needed = needed.max(1);
-        let best = trials - not_passed;
-        if passed >= needed {
-            CaseVerdict::Met
-        } else if best < needed && trials > 0 {
-            CaseVerdict::Missed
-        } else {
-            CaseVerdict::Open
-        }
-    }
-}
-
-impl fmt::Display for Rule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::All => f.write_str("every trial"),
-            Self::AtLeast { passed, of } => write!(f, "{passed}/{of}"),
-        }
-    }
 }
 
 impl Gate {
@@ -178,7 +77,7 @@ impl Gate {
 
 /// What to say of a case that did not keep its rule.
 fn reason(case: &CaseSummary, trials: &AgentTrials, several: bool) -> String {
-    let standing = Standing::of(&trials.trials);
+    let standing = trials.standing();
     let planned = trials.trials.len();
     let rule = Rule::of(case.case.pass);
     let by = if several {

@@ -20,6 +20,7 @@ pub mod json;
 pub mod matcher;
 pub mod message;
 pub mod model;
+pub mod pass_rule;
 pub mod pattern;
 pub mod plan;
 pub mod price;

@@ -11,13 +11,13 @@ mod trial;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use crate::evals::not_run::NotRun;
+use crate::event::NotRun;
 use crate::event::{
     Blame, Event, Outcome, PlannedAgent, PlannedCase, PlannedWarning, RunConfig, RunEnded, RunKind,
     RunPlanned, RunStarted, ServerSeen, What, Wire,
 };
 use crate::fold::Asked;
-use crate::gate::{CaseVerdict, Rule, Standing};
+use crate::pass_rule::{CaseVerdict, Rule, Standing};
 use crate::record::{RecordError, RunReader};
 use crate::statistics::{Rate, Tally};
 
@@ -135,9 +135,14 @@ impl Counts {
 }
 
 impl AgentTrials {
+    /// How many of them passed, did not pass, and have no verdict.
+    pub fn standing(&self) -> Standing {
+        Standing::of(self.trials.iter().map(TrialSummary::outcome))
+    }
+
     /// Whether the case's rule is kept.
     pub fn verdict(&self, case: &PlannedCase) -> CaseVerdict {
-        Rule::of(case.pass).verdict(Standing::of(&self.trials))
+        Rule::of(case.pass).verdict(self.standing())
     }
 }
 
@@ -212,7 +217,7 @@ impl Summary {
                 let mut tally = Tally::default();
                 let wanted = |trials: &&AgentTrials| agent.is_none_or(|name| trials.agent == name);
                 for trials in case.agents.iter().filter(wanted) {
-                    let standing = Standing::of(&trials.trials);
+                    let standing = trials.standing();
                     tally.passed += standing.passed;
                     tally.counted += standing.passed + standing.not_passed;
                 }

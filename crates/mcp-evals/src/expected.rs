@@ -5,8 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::fields::{Fault, Fields, below, fault, object, serde_by_hand};
-use crate::input::members;
+use crate::fields::{Fault, Fields, below, fault, members, object, serde_by_hand};
 
 /// What must come out of an eval.
 #[derive(Debug, Clone, PartialEq)]

@@ -203,3 +203,10 @@ macro_rules! serde_by_hand {
     )+};
 }
 pub(crate) use serde_by_hand;
+
+pub(crate) fn members(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}

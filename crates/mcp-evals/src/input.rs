@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Number, Value};
 
-use crate::fields::{Fault, Fields, below, fault, object, serde_by_hand};
+use crate::fields::{Fault, Fields, below, fault, members, object, serde_by_hand};
 use crate::matching::whole_number;
 use crate::message::Message;
 
@@ -192,10 +192,3 @@ impl Input {
 }
 
 serde_by_hand!(Input);
-
-pub(crate) fn members(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(members) => members,
-        _ => Map::new(),
-    }
-}

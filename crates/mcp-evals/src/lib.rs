@@ -38,6 +38,9 @@
 //! Numbers keep every digit if `serde_json` is built with `arbitrary_precision`, which the feature
 //! `exact-numbers` asks for. Without it, integers of 64 bits are exact and the rest are floats.
 
+// Whoever writes a server reads these pages.
+#![warn(missing_docs)]
+
 mod capability;
 mod eval;
 mod expected;

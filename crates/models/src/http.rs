@@ -16,7 +16,8 @@ use tokio::time::Instant;
 
 use super::ModelError;
 use super::failure;
-use super::open::{OpenError, Timeouts};
+use super::open_error::OpenError;
+use super::timeouts::Timeouts;
 use super::turns;
 use super::wire::{self, Format, Unread};
 use proctor_wire::transport::MAX_MESSAGE;

@@ -12,6 +12,7 @@ mod limits;
 mod media;
 mod meter;
 mod open;
+mod open_error;
 mod openai;
 mod openai_responses;
 mod patience;
@@ -21,6 +22,7 @@ mod schema;
 mod scripted;
 pub mod serve;
 pub mod tap;
+mod timeouts;
 mod turns;
 pub mod wire;
 
@@ -36,13 +38,15 @@ pub use self::asker::{AskError, Asked, Asker, Waiting};
 pub use self::gemini::Gemini;
 pub use self::limits::LoopLimits;
 pub use self::meter::{Account, Budget, Meter, Spent};
+pub use self::open::Settings;
 pub use self::open::key_variable;
-pub use self::open::{OpenError, Settings, Timeouts};
+pub use self::open_error::OpenError;
 pub use self::openai::OpenAi;
 pub use self::openai_responses::OpenAiResponses;
 pub use self::patience::Patience;
 pub use self::replay::Replay;
 pub use self::scripted::Scripted;
+pub use self::timeouts::Timeouts;
 pub use self::wire::Format;
 
 /// An LLM behind an API, or a script.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 
 use proctor_core::suite::JudgeModel;
 use proctor_core::suite::agent::{Agent, AgentKind, ModelRef};
@@ -11,8 +10,10 @@ use reqwest::Url;
 use super::anthropic::Anthropic;
 use super::gemini::Gemini;
 use super::http::{Endpoint, Key, KeyHeader};
+use super::open_error::OpenError;
 use super::openai::OpenAi;
 use super::openai_responses::OpenAiResponses;
+use super::timeouts::Timeouts;
 use super::wire::Format;
 use super::{Model, Scripted};
 
@@ -56,74 +57,6 @@ impl<'a> Settings<'a> {
         let value = self.env.get(name).map(|value| value.trim());
         value.filter(|value| !value.is_empty())
     }
-}
-
-/// How long is waited for one answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timeouts {
-    /// For a connection.
-    pub connect: Duration,
-    /// For the start of the answer: the model has thought by then.
-    pub first_byte: Duration,
-    /// For the next part of an answer that has begun.
-    pub idle: Duration,
-    /// For all of it.
-    pub total: Duration,
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        Self {
-            connect: Duration::from_secs(10),
-            first_byte: Duration::from_mins(10),
-            idle: Duration::from_mins(1),
-            total: Duration::from_mins(15),
-        }
-    }
-}
-
-/// Why a model can't be asked.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum OpenError {
-    /// There is no key.
-    #[error("the model `{model}` needs a key: set {}", .variables.iter().map(|v| format!("`{v}`")).collect::<Vec<_>>().join(" or "))]
-    MissingKey {
-        /// The model.
-        model: String,
-        /// The variables that may hold it.
-        variables: Vec<String>,
-    },
-    /// The key can't be sent.
-    #[error("what `{0}` holds can't be a key: it has characters that no header can have")]
-    BadKey(String),
-    /// The address is none.
-    #[error("`{0}` is not an HTTP address of a model")]
-    BadUrl(String),
-    /// It does not say whose model it is.
-    #[error("`{0}` does not say whose model it is; write `provider:{0}`")]
-    NoProvider(String),
-    /// Nobody is known by that name.
-    #[error(
-        "unknown provider `{0}`; use `openai`, `openai-responses`, `anthropic`, `gemini` or `scripted`"
-    )]
-    UnknownProvider(String),
-    /// A variable that must say something says nothing.
-    #[error("the judge's {what} is missing: {}", match .variable { Some(name) => format!("set `{name}`"), None => "name a variable for it in `llmJudge.env`".to_owned() })]
-    MissingVariable {
-        /// What it should say.
-        what: &'static str,
-        /// Its name, if it has one.
-        variable: Option<String>,
-    },
-    /// The agent is a program, and the program knows its model.
-    #[error("the agent `{0}` is not a model in Proctor's own loop")]
-    NotAModel(String),
-    /// TLS or the like could not be set up.
-    #[error("HTTP can't be used: {0}")]
-    Setup(String),
-    /// The script can't be used.
-    #[error("{0}")]
-    Script(String),
 }
 
 impl Model {

@@ -13,7 +13,7 @@ mod words;
 use std::io;
 use std::path::Path;
 
-use proctor_core::evals::not_run::NotRun;
+use proctor_core::event::NotRun;
 use proctor_core::event::RunKind;
 use proctor_core::fold::{FoldOptions, Folded, fold_trial};
 use proctor_core::gate::Gate;

@@ -9,7 +9,7 @@ mod totals;
 
 use anstyle::{AnsiColor, Style};
 use proctor_core::duration;
-use proctor_core::evals::not_run::NotRunOutcome;
+use proctor_core::event::NotRunOutcome;
 use proctor_core::event::Outcome;
 use proctor_core::gate::{CaseVerdict, Standing};
 use proctor_core::printable::printable;
@@ -187,7 +187,11 @@ fn passed(page: &mut Page, report: &Report<'_>) {
             let time = duration::brief(results.map(|result| result.duration).sum());
             let mut facts = Vec::from_iter(agent_fact(report, agent));
             if trials.len() > 1 {
-                facts.push(format!("{}/{}", Standing::of(trials).passed, trials.len()));
+                facts.push(format!(
+                    "{}/{}",
+                    Standing::of(trials.iter().map(|trial| trial.outcome())).passed,
+                    trials.len()
+                ));
             }
             facts.push(time);
             facts.extend(according_to(report, case));

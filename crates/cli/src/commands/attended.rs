@@ -4,7 +4,7 @@
 
 use std::io::{self, BufRead, IsTerminal, Read};
 
-use proctor_core::evals::not_run::NotRunOutcome;
+use proctor_core::event::NotRunOutcome;
 use proctor_core::redact::Redactor;
 use proctor_run::engine::EngineError;
 use proctor_run::engine::consent::Purpose;

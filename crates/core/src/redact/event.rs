@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use data_encoding::BASE64;
 
-use crate::evals::not_run::NotRun;
+use crate::event::NotRun;
 use crate::event::{
     AgentClaimed, AgentEnded, AgentStarted, Body, CheckId, ConnectionClosed, ConnectionOpened,
     Event, Finding, Frame, Graded, Http, ModelAsked, ModelFailed, ModelReplied, PlannedAgent,

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use super::{Counts, Summary, TrialResult};
-use crate::gate::CaseVerdict;
 use crate::model::Usage;
+use crate::pass_rule::CaseVerdict;
 use crate::statistics::Rate;
 
 /// What one agent of a run came to. Of a trial with several attempts, the one that counts.

@@ -10,7 +10,8 @@ use proctor_core::redact::Redactor;
 
 use super::super::serve::Route;
 use super::super::wire::Format;
-use crate::open::{self, OpenError, Settings};
+use crate::OpenError;
+use crate::open::{self, Settings};
 use proctor_wire::proxy::Upstream;
 pub use proctor_wire::transport::http::AddressError;
 

@@ -4,8 +4,8 @@
 
 use std::error::Error;
 
-use proctor_core::evals::not_run::{NotRun, NotRunOutcome};
 use proctor_core::event::RunEnded;
+use proctor_core::event::{NotRun, NotRunOutcome};
 use proctor_core::gate::Gate;
 use proctor_core::record::{RecordError, RunReader};
 use proctor_core::redact::Redactor;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use mcp_evals::{Level, Listed, validate, validate_with_tools};
 use proctor_core::evals::file::EvalsFile;
-use proctor_core::evals::not_run::{NotRun, NotRunOutcome};
 use proctor_core::event::{Actor, PlannedOptions, RunKind, RunPlanned};
+use proctor_core::event::{NotRun, NotRunOutcome};
 use proctor_core::hint::listed;
 use proctor_core::plan::PlanOptions;
 use proctor_core::problem::Problems;

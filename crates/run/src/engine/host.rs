@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::pin::Pin;
 
-use proctor_core::evals::not_run::NotRun;
+use proctor_core::event::NotRun;
 use proctor_core::problem::Problems;
 
 use super::consent::{ConsentOptions, Purpose};

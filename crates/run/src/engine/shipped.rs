@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use proctor_core::evals::not_run::NotRun;
 use proctor_core::event::Actor;
+use proctor_core::event::NotRun;
 use proctor_core::hint::listed;
 use proctor_core::suite::{Case, Server, Shipped, ShippedEval, Suite};
 use proctor_wire::client::{ConnectOptions, Timeouts};
