@@ -312,7 +312,33 @@ fn header(text: &str) -> Result<(String, String), String> {
 /// Look at what a run recorded.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ResultCommand {
+    Show(ShowArgs),
     View(ViewArgs),
+}
+
+/// Show the report of a run again, from its record alone.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proctor result show .proctor/runs/20261115-101500-my-suite
+  proctor result show .proctor/runs/20261115-101500-my-suite -o json > result.json
+  proctor result show .proctor/runs/20261115-101500-my-suite --junit results.xml
+
+Exit codes: 0 shown, whatever came of the run, 2 usage or an unreadable record.")]
+pub(crate) struct ShowArgs {
+    /// The run's folder
+    #[arg(value_name = "RUN")]
+    pub(crate) folder: PathBuf,
+
+    /// Write the result as JSON to this file too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Write the result as JUnit XML to this file too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 }
 
 /// Show everything that a run recorded, in order.

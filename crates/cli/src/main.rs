@@ -73,6 +73,7 @@ fn run() -> std::process::ExitCode {
             Ok(code) => return code,
             Err(error) => Err(error),
         },
+        Command::Result(ResultCommand::Show(args)) => commands::show::run(&args),
         Command::Result(ResultCommand::View(args)) => commands::view::run(&args),
         Command::Agents(args) => commands::agents::run(&args),
         Command::Evals(command) => commands::evals::run(&command),

@@ -4,7 +4,6 @@ mod display;
 mod ending;
 mod screen;
 mod signals;
-mod target;
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -18,8 +17,8 @@ use self::display::Display;
 use self::ending::Ending;
 use self::screen::Screen;
 use self::signals::{Signals, Stage};
-use self::target::Targets;
 use super::attended::Attended;
+use super::target::Targets;
 use super::{engine, prepare_with};
 use crate::args::{CheckArgs, RunArgs};
 use crate::exit::Exit;
@@ -98,7 +97,7 @@ pub(super) fn run_prepared(
     prepared: Prepared,
     host: &dyn Host,
 ) -> anyhow::Result<Exit> {
-    let targets = Targets::resolve(flags)?;
+    let targets = Targets::resolve(flags.out.as_deref(), flags.junit.as_deref())?;
     let runtime = threads::many_workers(None)?;
     // Before the first byte is written: a limit on the size of files must be an error, not the end.
     let (signals, mut heard) = Signals::listen().context("can't listen for signals")?;

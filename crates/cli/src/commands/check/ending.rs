@@ -1,23 +1,17 @@
 //! What a run came to: files, what is shown, and the exit code.
 
-use std::io::{self, BufWriter, Write};
-
 use anyhow::Context;
-use proctor_core::event::RunKind;
 use proctor_core::redact::Redactor;
-use proctor_report::terminal::{self, Look};
-use proctor_report::{Report, ReportError, evals, json, junit};
+use proctor_report::Report;
 use proctor_run::engine::{Over, Run, RunResult, Stopped};
 
 use super::screen::Screen;
 use super::signals::{Signals, Stage};
-use super::target::Targets;
 use crate::args::{Format, RunArgs};
+use crate::commands::shown;
+use crate::commands::target::Targets;
 use crate::exit::Exit;
 use crate::output;
-
-/// How wide a report is where nobody says.
-const WIDTH: usize = 100;
 
 /// Above this many bytes of trials, whoever interrupts a run does not wait until they are read again.
 const LARGE: u64 = 64 << 20;
@@ -39,7 +33,7 @@ impl Ending<'_> {
     pub(super) fn conclude(self, run: Run, over: Over) -> Exit {
         let result = run.end(over);
         let mut errors = match &result {
-            Ok(result) => write_files(&self.targets, &report(result)),
+            Ok(result) => shown::write_files(&self.targets, &report(result)),
             Err(_) => Vec::new(),
         };
         self.signals.come_to(Stage::Showing);
@@ -105,54 +99,12 @@ fn tell(stopped: Option<&Stopped>) {
     let _ = output::message(&text);
 }
 
-/// Writes the result as one JSON document.
-fn write_json(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
-    match report.summary.plan.kind {
-        RunKind::Evals => evals::write(report, out),
-        RunKind::Suite => json::write(report, out),
-    }
-}
-
-/// Writes the report to stdout.
+/// Writes the report to stdout, unless the run did not start: then only why is told.
 fn show(flags: &RunArgs, result: &RunResult) -> anyhow::Result<()> {
-    let report = report(result);
-    match flags.output.output {
-        Format::Json => {
-            let mut out = BufWriter::new(io::stdout().lock());
-            write_json(&report, &mut out).map_err(flattened)?;
-            out.flush()?;
-        }
-        // There is nothing to be shown of a run that did not start, but why.
-        Format::Text if matches!(result.stopped, Some(Stopped::NotStarted(_))) => {}
-        Format::Text => {
-            let width = terminal_size::terminal_size().map_or(WIDTH, |(width, _)| width.0.into());
-            let look = Look {
-                width,
-                colour: true,
-            };
-            output::result(&terminal::render(&report, look)?)?;
-        }
+    let format = flags.output.output;
+    let is_started = !matches!(result.stopped, Some(Stopped::NotStarted(_)));
+    if is_started || format == Format::Json {
+        shown::show(&report(result), format)?;
     }
     Ok(())
-}
-
-/// Writes the files that were asked for; gives what went wrong.
-fn write_files(targets: &Targets, report: &Report<'_>) -> Vec<anyhow::Error> {
-    let out = targets.out.as_ref();
-    let out = out.map(|target| target.write(|out| write_json(report, out)));
-    let junit = targets.junit.as_ref();
-    let junit = junit.map(|target| target.write(|out| junit::write(report, out)));
-    [out, junit]
-        .into_iter()
-        .flatten()
-        .filter_map(Result::err)
-        .collect()
-}
-
-/// An error of writing as such, so that a reader who has gone is known for one.
-fn flattened(error: ReportError) -> anyhow::Error {
-    match error {
-        ReportError::Write(error) => error.into(),
-        ReportError::Record(error) => error.into(),
-    }
 }

@@ -12,20 +12,18 @@ use anyhow::{Context, bail};
 use proctor_report::ReportError;
 use rustix::fs::{Access, access};
 
-use crate::args::RunArgs;
-
 /// How many links may lead from one to the next, as for the system.
 const LINKS: usize = 40;
 
 /// What was asked for.
-pub(super) struct Targets {
-    pub(super) out: Option<Target>,
-    pub(super) junit: Option<Target>,
+pub(in crate::commands) struct Targets {
+    pub(in crate::commands) out: Option<Target>,
+    pub(in crate::commands) junit: Option<Target>,
 }
 
 /// Something to write to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(in crate::commands) enum Target {
     /// A file, or a place for one, behind all links.
     File(PathBuf),
     /// Something else that takes bytes: a device, a pipe.
@@ -33,14 +31,17 @@ pub(super) enum Target {
 }
 
 impl Targets {
-    pub(super) fn resolve(args: &RunArgs) -> anyhow::Result<Self> {
-        let open = |path: &PathBuf| {
+    pub(in crate::commands) fn resolve(
+        out: Option<&Path>,
+        junit: Option<&Path>,
+    ) -> anyhow::Result<Self> {
+        let open = |path: &Path| {
             let failed = || format!("can't write `{}`", path.display());
             Target::resolve(path).with_context(failed)
         };
         let targets = Self {
-            out: args.out.as_ref().map(open).transpose()?,
-            junit: args.junit.as_ref().map(open).transpose()?,
+            out: out.map(open).transpose()?,
+            junit: junit.map(open).transpose()?,
         };
         if targets.out.is_some() && targets.out == targets.junit {
             bail!("`--out` and `--junit` name the same file");
@@ -80,7 +81,7 @@ impl Target {
     }
 
     /// Writes all of it; whoever looks for a file finds all of it, or what was there before.
-    pub(super) fn write(
+    pub(in crate::commands) fn write(
         &self,
         render: impl FnOnce(&mut dyn Write) -> Result<(), ReportError>,
     ) -> anyhow::Result<()> {

@@ -1,0 +1,24 @@
+//! `proctor result show`: the report of a run again, from its record alone.
+
+use proctor_core::gate::Gate;
+use proctor_core::record::RunReader;
+use proctor_core::summary::Summary;
+use proctor_report::Report;
+
+use super::shown;
+use super::target::Targets;
+use crate::args::ShowArgs;
+use crate::exit::Exit;
+
+pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Exit> {
+    let targets = Targets::resolve(args.out.as_deref(), args.junit.as_deref())?;
+    let record = RunReader::open(&args.folder)?;
+    let summary = Summary::of_run(&record)?;
+    let gate = Gate::of(&summary);
+    let report = Report::new(&record, &summary, &gate);
+    if let Some(error) = shown::write_files(&targets, &report).into_iter().next() {
+        return Err(error);
+    }
+    shown::show(&report, args.output.output)?;
+    Ok(Exit::Ok)
+}

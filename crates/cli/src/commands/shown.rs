@@ -1,0 +1,63 @@
+//! A report, shown and written to files: the same at the end of a run and from a stored one.
+
+use std::io::{self, BufWriter, Write};
+
+use proctor_core::event::RunKind;
+use proctor_report::terminal::{self, Look};
+use proctor_report::{Report, ReportError, evals, json, junit};
+
+use super::target::Targets;
+use crate::args::Format;
+use crate::output;
+
+/// How wide a report is where nobody says.
+const WIDTH: usize = 100;
+
+/// Writes the report to stdout.
+pub(super) fn show(report: &Report<'_>, format: Format) -> anyhow::Result<()> {
+    match format {
+        Format::Json => {
+            let mut out = BufWriter::new(io::stdout().lock());
+            write_json(report, &mut out).map_err(flattened)?;
+            out.flush()?;
+        }
+        Format::Text => {
+            let width = terminal_size::terminal_size().map_or(WIDTH, |(width, _)| width.0.into());
+            let look = Look {
+                width,
+                colour: true,
+            };
+            output::result(&terminal::render(report, look)?)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the result as one JSON document.
+fn write_json(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
+    match report.summary.plan.kind {
+        RunKind::Evals => evals::write(report, out),
+        RunKind::Suite => json::write(report, out),
+    }
+}
+
+/// Writes the files that were asked for; gives what went wrong.
+pub(super) fn write_files(targets: &Targets, report: &Report<'_>) -> Vec<anyhow::Error> {
+    let out = targets.out.as_ref();
+    let out = out.map(|target| target.write(|out| write_json(report, out)));
+    let junit = targets.junit.as_ref();
+    let junit = junit.map(|target| target.write(|out| junit::write(report, out)));
+    [out, junit]
+        .into_iter()
+        .flatten()
+        .filter_map(Result::err)
+        .collect()
+}
+
+/// An error of writing as such, so that a reader who has gone is known for one.
+fn flattened(error: ReportError) -> anyhow::Error {
+    match error {
+        ReportError::Write(error) => error.into(),
+        ReportError::Record(error) => error.into(),
+    }
+}
