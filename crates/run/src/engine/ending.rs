@@ -3,6 +3,7 @@
 //! Its main type is [`RunResult`].
 
 use std::error::Error;
+use std::time::Duration;
 
 use proctor_core::event::RunEnded;
 use proctor_core::event::{NotRun, NotRunOutcome};
@@ -75,7 +76,11 @@ impl Run {
             reason: note.clone(),
         };
         let kept = written.writer.end(at, ended.clone());
-        summary.ended = kept.is_ok().then_some(ended);
+        if kept.is_ok() {
+            // As whoever reads the record will find it.
+            summary.ended = Some(ended);
+            summary.duration = summary.duration.max(Duration::from_micros(at));
+        }
         Ok(RunResult {
             record,
             summary,
