@@ -12,7 +12,7 @@
 //! let engine = Engine::of_this_process()?;
 //! let result = engine.check_blocking(&CheckOptions::file("examples/quickstart/eval.yaml"))?;
 //! assert_eq!(result.gate, Gate::Met, "{:?}", result.gate.reasons());
-//! assert_eq!(result.summary.passed(), 3);
+//! assert_eq!(result.summary.counts().passed, 3);
 //! # Ok(())
 //! # }
 //! ```

@@ -20,5 +20,6 @@ mod replay;
 mod resumed;
 mod seeds;
 mod servers;
+mod shown_again;
 mod stops;
 mod vacuity;
