@@ -37,10 +37,20 @@ fn on_stdio(args: &[&str]) -> Seen {
         .run()
 }
 
-/// With all the time that a large message may take on a busy machine.
 fn patiently_on_stdio(args: &[&str]) -> Seen {
-    let words: Vec<&str> = CALL
-        .iter()
+    Session::new(&patient_call())
+        .on(fixture().display().to_string(), args)
+        .run()
+}
+
+fn patiently_on_http(args: &[&str]) -> Seen {
+    let server = Fixture::http(args);
+    Session::new(&patient_call()).at(server.url()).run()
+}
+
+/// With all the time that a large message may take on a busy machine.
+fn patient_call() -> Vec<&'static str> {
+    CALL.into_iter()
         .map(|word| {
             if word.ends_with('s') && word.starts_with(|c: char| c.is_ascii_digit()) {
                 "30s"
@@ -48,10 +58,7 @@ fn patiently_on_stdio(args: &[&str]) -> Seen {
                 word
             }
         })
-        .collect();
-    Session::new(&words)
-        .on(fixture().display().to_string(), args)
-        .run()
+        .collect()
 }
 
 fn on_http(args: &[&str]) -> Seen {
