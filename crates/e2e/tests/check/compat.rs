@@ -17,10 +17,6 @@ fn document(seen: &Seen, code: i32) -> Value {
 }
 
 /// What `proctor validate` ends with, and what it says.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "this command leaves no record, so no session is needed"
-)]
 fn validated(eval: &str, env: &[(&str, &str)]) -> (Option<i32>, String) {
     let mut command = Command::new(proctor_e2e::proctor());
     let output = command

@@ -216,6 +216,7 @@ impl Stage {
             skills: Vec::new(),
             isolation: self.isolation,
             cases,
+            task_sets: Vec::new(),
             shipped: Vec::new(),
             unfetched: Vec::new(),
             task_sets: Vec::new(),
