@@ -80,16 +80,6 @@ impl Ground {
         path
     }
 
-    /// `proctor` with these words, for what it prints.
-    fn print(&self, words: &[&str]) -> Option<Value> {
-        let output = Command::new(proctor_e2e::proctor())
-            .args(words)
-            .output()
-            .unwrap();
-        output.status.success().then_some(())?;
-        serde_json::from_slice(&output.stdout).ok()
-    }
-
     /// Writes a script for an agent that calls every tool of these servers once.
     fn caller(&self, servers: &Value) {
         let mut calls = Vec::new();
@@ -108,7 +98,7 @@ impl Ground {
                     .iter()
                     .filter_map(Value::as_str),
             );
-            let listed = self.print(&words).unwrap();
+            let listed = printed(&words).unwrap();
             for tool in listed["tools"].as_array().unwrap() {
                 calls.push(
                     json!({"tool": tool["name"], "arguments": arguments(&tool["inputSchema"])}),
@@ -179,6 +169,16 @@ impl Ground {
             };
         }
     }
+}
+
+/// `proctor` with these words, for what it prints.
+fn printed(words: &[&str]) -> Option<Value> {
+    let output = Command::new(proctor_e2e::proctor())
+        .args(words)
+        .output()
+        .unwrap();
+    output.status.success().then_some(())?;
+    serde_json::from_slice(&output.stdout).ok()
 }
 
 /// The least that a schema asks for.
@@ -258,7 +258,7 @@ fn no_case_passes_whatever_the_agent_does() {
     let mut run = Vec::new();
     for suite in suites(&ground) {
         // What does not load is never run.
-        let Some(plan) = ground.print(&["list", suite.to_str().unwrap(), "-o", "json"]) else {
+        let Some(plan) = printed(&["list", suite.to_str().unwrap(), "-o", "json"]) else {
             continue;
         };
         let servers = plan["servers"].as_array().unwrap().iter();
