@@ -101,7 +101,7 @@ fn sweep_in(parent: &Path) {
 /// Whether it is a folder, and no link to one, that this user has made for nobody else.
 fn is_own_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| {
-        found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o077 == 0
+        found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o777 == 0o700
     })
 }
 

@@ -43,13 +43,10 @@ impl Tail {
         };
         let end = &kept[redactor.cut(&kept, before)..];
         let mut first_line = end.iter().take(LONGEST_LINE);
-        let skipped = match first_line.position(|byte| *byte == b'\n') {
-            Some(newline) => newline + 1,
-            None => {
-                let rest = end.iter().take(3);
-                rest.take_while(|byte| **byte & 0xC0 == 0x80).count()
-            }
-        };
+        let newline = first_line.position(|byte| *byte == b'\n');
+        let rest_of_character = end.iter().take(3);
+        let rest_of_character = rest_of_character.take_while(|byte| **byte & 0xC0 == 0x80);
+        let skipped = newline.map_or_else(|| rest_of_character.count(), |newline| newline + 1);
         String::from_utf8_lossy(&end[skipped..]).into_owned()
     }
 

@@ -37,7 +37,7 @@ mod tests {
         let (tell, told) = mpsc::channel();
         let working = runtime.spawn(async move {
             tokio::spawn(async move { tell.send(()) });
-            on_body(LARGE, || told.recv_timeout(Duration::from_secs(60)))
+            on_body(LARGE, || told.recv_timeout(Duration::from_mins(1)))
         });
         assert!(runtime.block_on(working).expect("it ends").is_ok());
     }

@@ -19,10 +19,9 @@ pub(super) enum Layer {
     Percent,
 }
 
-/// A part of a text that stands for other bytes.
+/// A part of a text that stands for so many other bytes.
 struct Escape {
     range: Range<usize>,
-    bytes: [u8; 4],
     length: usize,
 }
 
@@ -134,10 +133,9 @@ impl Layer {
         let mut at = from;
         loop {
             let start = self.next_start(text, at)?;
-            if let Some((bytes, length, taken)) = escape(&text[start..]) {
+            if let Some((_, length, taken)) = escape(&text[start..]) {
                 return Some(Escape {
                     range: start..start + taken,
-                    bytes,
                     length,
                 });
             }
@@ -241,13 +239,12 @@ fn unicode(text: &[u8]) -> Option<([u8; 4], usize, usize)> {
         _ => (unit, 6),
     };
     let mut bytes = [0; 4];
-    let length = match char::from_u32(code) {
-        Some(c) => c.encode_utf8(&mut bytes).len(),
-        None => {
-            let low_bits = |shift: u32| (code >> shift & 0x3F).to_le_bytes()[0];
-            bytes = [0xED, 0x80 | low_bits(6), 0x80 | low_bits(0), 0];
-            3
-        }
+    let length = if let Some(c) = char::from_u32(code) {
+        c.encode_utf8(&mut bytes).len()
+    } else {
+        let low_bits = |shift: u32| (code >> shift & 0x3F).to_le_bytes()[0];
+        bytes = [0xED, 0x80 | low_bits(6), 0x80 | low_bits(0), 0];
+        3
     };
     Some((bytes, length, taken))
 }

@@ -1,7 +1,9 @@
 //! What is heard again, and what is not.
 
 use super::*;
-use crate::event::{ModelAsked, Outcome, RECORD_VERSION, RunStarted, TrialEnded, TrialStarted};
+use crate::event::{
+    Direction, ModelAsked, Outcome, RECORD_VERSION, RunStarted, TrialEnded, TrialStarted,
+};
 use crate::model::ToolResult;
 use crate::record::RunWriter;
 use crate::redact::Redactor;
@@ -253,7 +255,7 @@ fn told(prompt: &str, tool: &serde_json::Value, result: &str) -> Vec<What> {
             body: Body::Text(message.to_string()),
         })
     };
-    use crate::event::Direction::{ToClient, ToServer};
+    let (to_server, to_client) = (Direction::ToServer, Direction::ToClient);
     let call = json!({"name": "echo", "arguments": {"text": "hi"}});
     let content =
         json!({"content": [{"type": "text", "text": result}], "_meta": {"at": result.len()}});
@@ -269,19 +271,19 @@ fn told(prompt: &str, tool: &serde_json::Value, result: &str) -> Vec<What> {
             target: String::new(),
         }),
         frame(
-            ToServer,
+            to_server,
             json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}),
         ),
         frame(
-            ToClient,
+            to_client,
             json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": [tool]}}),
         ),
         frame(
-            ToServer,
+            to_server,
             json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}),
         ),
         frame(
-            ToClient,
+            to_client,
             json!({"jsonrpc": "2.0", "id": 2, "result": content}),
         ),
     ];

@@ -91,20 +91,20 @@ impl Heard {
         } = self;
         let raw = raw.end().ok();
         let size = raw.as_ref().map_or(0, Vec::len);
-        worker::on_body(size, || Self::understand(&asked, raw, gathered));
+        worker::on_body(size, || Self::understand(&asked, raw.as_deref(), gathered));
     }
 
-    fn understand(asked: &Pending, raw: Option<Vec<u8>>, gathered: Option<Gathered>) {
+    fn understand(asked: &Pending, raw: Option<&[u8]>, gathered: Option<Gathered>) {
         let body = match gathered {
             Some(gathered) => Ok(gathered.end()),
-            None => serde_json::from_slice::<Value>(raw.as_deref().unwrap_or_default()),
+            None => serde_json::from_slice::<Value>(raw.unwrap_or_default()),
         };
         let body = match body {
             Ok(body) => body,
             Err(error) => return asked.broke(format!("not JSON: {error}")),
         };
         match wire::reply(asked.format, &body, &asked.request) {
-            Ok(reply) => asked.replied(&reply, raw.as_deref()),
+            Ok(reply) => asked.replied(&reply, raw),
             Err(Unread::Error(error)) => asked.refused(&error),
             Err(why) => asked.broke(why.to_string()),
         }

@@ -136,9 +136,10 @@ impl Question {
         // Where there is nothing to quote, nobody could have talked the judge into anything either.
         let quotable = self.shown.iter().any(|item| item.proves && !item.blank);
         if ballot.choice == Choice::Pass && quotable && !proven {
-            return Err(match is_short {
-                true => Unproven::Short,
-                false => Unproven::Missing,
+            return Err(if is_short {
+                Unproven::Short
+            } else {
+                Unproven::Missing
             });
         }
         evidence.sort_unstable();

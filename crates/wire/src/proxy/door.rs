@@ -127,7 +127,7 @@ fn admit<B>(
     if *request.method() == Method::CONNECT {
         return Err("it asks for a tunnel".to_owned());
     }
-    check_page(&request, address)?;
+    check_page(&request, address, |_| false)?;
     let headers = request.headers();
     let path = request
         .uri()
@@ -153,17 +153,22 @@ fn admit<B>(
 
 /// Refuses what a page in a browser could have sent: one that has its own name lead to loopback sends
 /// that as its Host, and any other sends its Origin.
-fn check_page<B>(request: &http::Request<B>, address: SocketAddr) -> Result<(), String> {
+fn check_page<B>(
+    request: &http::Request<B>,
+    address: SocketAddr,
+    is_relayed: impl Fn(&str) -> bool,
+) -> Result<(), String> {
     let own = [address.to_string(), format!("localhost:{}", address.port())];
     let is_own = |host: &str| own.iter().any(|own| own.eq_ignore_ascii_case(host));
     if let Some(other) = request.uri().authority().map(http::uri::Authority::as_str)
         && !is_own(other)
+        && !is_relayed(other)
     {
         return Err(format!("it asks for another address, `{other}`"));
     }
     let headers = request.headers();
     match only(headers, &HOST)? {
-        Some(host) if is_own(host) => {}
+        Some(host) if is_own(host) || is_relayed(host) => {}
         Some(host) => return Err(format!("its Host is `{host}`")),
         None => return Err("it has no Host".to_owned()),
     }
@@ -175,10 +180,21 @@ fn check_page<B>(request: &http::Request<B>, address: SocketAddr) -> Result<(), 
     Ok(())
 }
 
+/// Whether a host is this machine, on whatever port: a relay to another port passes its own on.
+fn is_loopback(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    ["127.0.0.1", "localhost", "[::1]"]
+        .iter()
+        .any(|own| own.eq_ignore_ascii_case(name))
+}
+
 /// What a request gets that a page in a browser could have sent; `None` if it may pass.
 pub fn refuse_page<B>(request: &http::Request<B>) -> Option<Response> {
     let refused = match request.extensions().get::<ServedAt>() {
-        Some(ServedAt(address)) => check_page(request, *address).err()?,
+        Some(ServedAt(address)) => check_page(request, *address, is_loopback).err()?,
         None => "the address that it asks for is not known".to_owned(),
     };
     let text = format!("refused by Proctor: {refused}\n");
