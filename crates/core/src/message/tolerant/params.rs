@@ -26,18 +26,16 @@ pub(crate) fn call_parts(kind: CallKind, params: Option<&RawValue>) -> CallParts
             unclear_arguments: None,
         };
     };
-    match serde_json::from_str::<Members<'_>>(params.get()) {
-        Ok(members) => CallParts {
-            name: members.name(kind.target_key()),
-            unclear_arguments: members.only("arguments").err(),
-        },
-        Err(_) => {
-            let reason = "its `params` are not an object".to_owned();
-            CallParts {
-                name: Err(reason.clone()),
-                unclear_arguments: Some(reason),
-            }
-        }
+    let Ok(members) = serde_json::from_str::<Members<'_>>(params.get()) else {
+        let reason = "its `params` are not an object".to_owned();
+        return CallParts {
+            name: Err(reason.clone()),
+            unclear_arguments: Some(reason),
+        };
+    };
+    CallParts {
+        name: members.name(kind.target_key()),
+        unclear_arguments: members.only("arguments").err(),
     }
 }
 
