@@ -70,7 +70,8 @@ impl Members<'_> {
             return Ok(None);
         };
         match serde_json::from_str::<String>(raw.get()) {
-            Ok(name) if !name.chars().any(char::is_control) => Ok(Some(name)),
+            // Where strings end at a NUL, the rest of it does not count.
+            Ok(name) if !name.contains('\0') => Ok(Some(name)),
             _ => Err(format!("its `{key}` is not a plain string")),
         }
     }
