@@ -11,7 +11,9 @@ use proctor_run::engine::{CheckOptions, Engine, EngineError};
 
 /// The eval file of an example, and a place for the record of its run.
 fn example(file: &str, record: &Path) -> CheckOptions {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../quickstart").join(file);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../quickstart")
+        .join(file);
     let mut options = CheckOptions::file(path);
     options.run.folder = Some(record.join("run"));
     options
@@ -32,7 +34,11 @@ fn a_careless_agent_misses_the_gate_and_the_summary_says_why() -> Result<(), Box
     let record = tempfile::tempdir()?;
     let engine = Engine::of_this_process()?;
     let result = engine.check_blocking(&example("failing.yaml", record.path()))?;
-    assert!(matches!(result.gate, Gate::Missed { .. }), "{:?}", result.gate);
+    assert!(
+        matches!(result.gate, Gate::Missed { .. }),
+        "{:?}",
+        result.gate
+    );
     assert_eq!(result.summary.counts().failed, 2);
     let trials = result.summary.trials();
     let mut reasons = trials.filter_map(|(_, _, trial)| trial.result.as_ref()?.reason.clone());

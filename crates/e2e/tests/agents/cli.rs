@@ -2,6 +2,7 @@
 
 pub(crate) mod commands;
 mod faults;
+mod lenient;
 mod real;
 mod seeds;
 

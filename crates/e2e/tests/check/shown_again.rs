@@ -22,7 +22,10 @@ fn assert_shown_again(suite: &Suite, format: &str, exit: i32) {
             .current_dir(suite.folder())
             .output()
             .unwrap();
-        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap(),
+        )
     };
     let record = format!("run-{format}");
     let (code, then) = run(&["check", "eval.yaml", "--record", &record], "then");
@@ -57,7 +60,10 @@ fn a_run_that_passed_is_shown_again() {
 #[test]
 fn a_run_that_failed_and_errored_is_shown_again() {
     let suite = suite(&["good", "bad"]);
-    suite.task("broken", &json!({"setup": [{"script": {"inline": "exit 3"}}]}));
+    suite.task(
+        "broken",
+        &json!({"setup": [{"script": {"inline": "exit 3"}}]}),
+    );
     assert_shown_again(&suite, "text", 1);
     assert_shown_again(&suite, "json", 1);
 }

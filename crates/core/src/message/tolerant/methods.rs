@@ -104,7 +104,6 @@ fn each(bytes: &[u8], part: impl Fn(&[u8]) -> (Option<u8>, usize)) -> Vec<u8> {
 /// What an escape stands for, if anything, and its length.
 fn escape(rest: &[u8]) -> (Option<u8>, usize) {
     match rest.get(1) {
-        None => (None, 1),
         Some(b'u') if rest.get(2) == Some(&b'{') => {
             let digits = digits(&rest[3..], 16, 8);
             (number(digits, 16), 4 + digits.len())
@@ -119,7 +118,7 @@ fn escape(rest: &[u8]) -> (Option<u8>, usize) {
         Some(b'b' | b'f' | b'n' | b'r' | b't' | b'v' | b'\n' | b'\r') => (None, 2),
         // Whatever else is escaped stands for itself.
         Some(other) if other.is_ascii() => (Some(*other), 2),
-        Some(_) => (None, 1),
+        Some(_) | None => (None, 1),
     }
 }
 

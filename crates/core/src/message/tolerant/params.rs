@@ -26,18 +26,16 @@ pub(crate) fn call_parts(kind: CallKind, params: Option<&RawValue>) -> CallParts
             unclear_arguments: None,
         };
     };
-    match serde_json::from_str::<Members<'_>>(params.get()) {
-        Ok(members) => CallParts {
-            name: members.name(kind.target_key()),
-            unclear_arguments: members.only("arguments").err(),
-        },
-        Err(_) => {
-            let reason = "its `params` are not an object".to_owned();
-            CallParts {
-                name: Err(reason.clone()),
-                unclear_arguments: Some(reason),
-            }
-        }
+    let Ok(members) = serde_json::from_str::<Members<'_>>(params.get()) else {
+        let reason = "its `params` are not an object".to_owned();
+        return CallParts {
+            name: Err(reason.clone()),
+            unclear_arguments: Some(reason),
+        };
+    };
+    CallParts {
+        name: members.name(kind.target_key()),
+        unclear_arguments: members.only("arguments").err(),
     }
 }
 
@@ -72,7 +70,8 @@ impl Members<'_> {
             return Ok(None);
         };
         match serde_json::from_str::<String>(raw.get()) {
-            Ok(name) if !name.chars().any(char::is_control) => Ok(Some(name)),
+            // Where strings end at a NUL, the rest of it does not count.
+            Ok(name) if !name.contains('\0') => Ok(Some(name)),
             _ => Err(format!("its `{key}` is not a plain string")),
         }
     }

@@ -76,8 +76,8 @@ impl Candidate {
             if names.is_unclear || names.texts.is_empty() {
                 calls.push((Some(kind), None));
             } else {
-                let named = names.texts.iter().cloned();
-                calls.extend(named.map(|name| (Some(kind), Some(name))));
+                let each = names.texts.iter();
+                calls.extend(each.map(|name| (Some(kind), Some(name.clone()))));
             }
         }
         calls

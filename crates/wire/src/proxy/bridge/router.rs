@@ -229,14 +229,13 @@ impl Router {
                 }
                 let told = about.token.filter(|_| method == "notifications/progress");
                 let asked = told.and_then(|token| self.with_token(&token));
-                match asked.map(|asked| asked.stream) {
-                    Some(stream) => found.add(stream),
-                    None => {
-                        let is_change = is_change(method);
-                        let only = self.only_post().filter(|_| !is_change);
-                        found.add_or_wait(only.or_else(|| self.any(is_change)));
-                    }
+                if let Some(asked) = asked {
+                    found.add(asked.stream);
+                    return;
                 }
+                let is_change = is_change(method);
+                let only = self.only_post().filter(|_| !is_change);
+                found.add_or_wait(only.or_else(|| self.any(is_change)));
             }
             Kind::Request { .. } => found.add_or_wait(self.any(false)),
         }

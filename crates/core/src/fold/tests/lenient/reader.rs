@@ -39,9 +39,9 @@ pub(super) fn readings(stream: &[u8]) -> Vec<LenientCall> {
                         first_wins,
                         lax_keys,
                     };
-                    values
-                        .iter()
-                        .for_each(|value| habits.calls(value, &mut calls));
+                    for value in &values {
+                        habits.calls(value, &mut calls);
+                    }
                 }
             }
         }
@@ -140,7 +140,7 @@ impl Habits {
         let found = if self.first_wins {
             found.next()
         } else {
-            found.last()
+            found.next_back()
         };
         found.map(|(_, value)| value)
     }

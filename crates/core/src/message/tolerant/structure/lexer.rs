@@ -93,10 +93,16 @@ fn string_length(rest: &str) -> Option<usize> {
                     _ => return None,
                 }
             }
-            // Some readers end a line here.
-            '\r' | '\n' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' => return None,
-            '\u{85}' | '\u{2028}' | '\u{2029}' => return None,
-            '\0' => return None,
+            // Some readers end a line here, or the whole text.
+            '\r'
+            | '\n'
+            | '\u{b}'
+            | '\u{c}'
+            | '\u{1c}'..='\u{1e}'
+            | '\u{85}'
+            | '\u{2028}'
+            | '\u{2029}'
+            | '\0' => return None,
             _ => {}
         }
     }
