@@ -204,8 +204,9 @@ impl ConductFold {
         let exchange = exchange.and_then(|number| self.exchanges.get(&(conn, number)));
         let is_over = closed.is_some() || has_ended;
         let cause = cause(asked, end, exchange, is_over)?;
-        let died = matches!(cause, NoAnswer::ServerEnded(_) | NoAnswer::ServerClosed);
-        let cancelled = asked.cancelled.map(|(why, _)| why).filter(|_| !died);
+        // Some clients cancel a call once it has failed: that takes nothing back.
+        let is_open = cause == NoAnswer::ClientLeft;
+        let cancelled = asked.cancelled.map(|(why, _)| why).filter(|_| is_open);
         // Whoever asked has gone, as the stateless era allows: that is not even worth a finding.
         if cancelled == Some(Cancelled::Unwanted) {
             return None;

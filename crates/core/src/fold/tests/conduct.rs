@@ -246,6 +246,23 @@ fn on_http_what_broke_the_exchange_is_told() {
 }
 
 #[test]
+fn on_http_cancelling_a_call_that_has_failed_takes_nothing_back() {
+    let failed = |trial: Trial| trial.posts(2, CANCEL).closed(1, None).folded();
+    let call = || Trial::http().posts(1, &call("1", "a"));
+    let refused = call().head(1, Direction::ToClient, "500 Internal Server Error");
+    let refused = failed(refused.replies(1, "oops"));
+    assert_eq!(causes(&refused), [(NoAnswer::Status(500), None)]);
+    let broken = failed(call().breaks(1, "reset", HttpFailure::Broken));
+    assert_eq!(
+        causes(&broken),
+        [(NoAnswer::Broken("reset".to_owned()), None)]
+    );
+    let cancelled = failed(call());
+    let excused = (NoAnswer::ClientLeft, Some(Excuse::Cancelled));
+    assert_eq!(causes(&cancelled), [excused]);
+}
+
+#[test]
 fn on_the_older_http_the_status_of_the_post_is_found() {
     let trial = Trial { events: Vec::new() }.open(1, Actor::Agent, Wire::Sse);
     let trial = trial.head(4, Direction::ToServer, "POST /messages");
