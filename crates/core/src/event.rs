@@ -461,3 +461,25 @@ pub enum FindingKind {
     /// A call that got no JSON-RPC answer.
     Unanswered,
 }
+
+impl FindingKind {
+    /// Whether the server did it. What a client sends, who is turned away and what models claim is not its
+    /// doing.
+    pub fn is_about_server(self) -> bool {
+        match self {
+            Self::Refused | Self::ClientMessage | Self::AbsurdUsage => false,
+            Self::Noise
+            | Self::Malformed
+            | Self::ResultAndError
+            | Self::UnknownId
+            | Self::DuplicateAnswer
+            | Self::LateAnswer
+            | Self::TooLarge
+            | Self::Dropped
+            | Self::Pagination
+            | Self::ToolsChanged
+            | Self::Protocol
+            | Self::Unanswered => true,
+        }
+    }
+}

@@ -61,9 +61,8 @@ impl Findings {
         let derived = derived
             .map(|(index, finding)| (finding, !of_client.contains(&index)))
             .filter(|(finding, _)| is_new(finding));
-        // Who was turned away is not the server's doing.
         let recorded = recorded.into_iter().map(|finding| {
-            let is_server = finding.kind != FindingKind::Refused;
+            let is_server = finding.kind.is_about_server();
             (finding, is_server)
         });
         recorded.chain(derived).collect()

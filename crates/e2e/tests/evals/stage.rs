@@ -219,7 +219,6 @@ impl Stage {
             task_sets: Vec::new(),
             shipped: Vec::new(),
             unfetched: Vec::new(),
-            task_sets: Vec::new(),
         };
         RunContext {
             suite,

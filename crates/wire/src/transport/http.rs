@@ -398,7 +398,7 @@ impl Drop for OpenExchange<'_> {
 }
 
 /// A client of our own: no redirects, no proxy, no limit but ours.
-pub(crate) fn client() -> Result<Client, AddressError> {
+pub fn client() -> Result<Client, AddressError> {
     // Somebody else may have chosen one already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()

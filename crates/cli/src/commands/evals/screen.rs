@@ -324,7 +324,6 @@ fn wrapped(text: &str, width: usize) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use mcp_evals::Listed;
     use serde_json::json;
 
     use super::super::samples::{asking, execution, offer};
@@ -411,13 +410,5 @@ mod tests {
         check("1234567 901 3", &["1234567", "901 3"]);
         check("1 34567890123", &["1 34567890", "123"]);
         check("漢漢漢漢漢漢", &["漢漢漢漢漢", "漢"]);
-    }
-
-    #[test]
-    fn a_call_is_one_line_of_a_consent_file() {
-        let eval = Listed::from(execution("a", "t", &json!({"b": 1, "a": "x\ny"})));
-        let (tool, arguments) = call(eval.eval().unwrap()).unwrap();
-        let text = call_text(tool, arguments, &Redactor::default());
-        assert_eq!(text, r#"t {"b":1,"a":"x\ny"}"#);
     }
 }

@@ -140,3 +140,11 @@ fn e30_no_secret_of_a_command_is_in_a_consent_file() {
     assert!(!text.contains("hunter2"), "{text}");
     assert!(text.contains("server --key [redacted:KEY]"), "{text}");
 }
+
+#[test]
+fn a_call_is_one_line_of_a_consent_file() {
+    let eval = mcp_evals::Listed::from(execution("a", "t", &json!({"b": 1, "a": "x\ny"})));
+    let (tool, arguments) = call(eval.eval().unwrap()).unwrap();
+    let text = call_text(tool, arguments, &Redactor::default());
+    assert_eq!(text, r#"t {"b":1,"a":"x\ny"}"#);
+}

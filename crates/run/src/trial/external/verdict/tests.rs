@@ -193,6 +193,7 @@ fn a_strict_run_fails_what_breaks_the_protocol() {
         at_fault: None,
         servers: &[server(AllowedTools::All)],
         tools: &BTreeMap::new(),
+        reach: Reach::AllListed,
         trouble: None,
         lost: None,
         limits: &Limits::default(),
@@ -250,6 +251,9 @@ fn missed(reach: Reach, reached: &[&str], listed: &[&str]) -> Option<String> {
     let ended = verdict(&Work {
         told: &done(),
         facts: &facts,
+        failure: None,
+        breach: None,
+        at_fault: None,
         servers: &[server(AllowedTools::All), other],
         tools: &BTreeMap::new(),
         reach,
@@ -292,6 +296,9 @@ fn an_agent_that_connects_on_use_still_has_to_answer_and_to_stay_within_what_is_
         verdict(&Work {
             told,
             facts,
+            failure: None,
+            breach: None,
+            at_fault: None,
             servers: &[server(only(&["sum"]))],
             tools: &BTreeMap::new(),
             reach: Reach::OnUse,
