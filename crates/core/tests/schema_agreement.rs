@@ -51,7 +51,7 @@ fn complete(kind: FileKind) -> Value {
             "builtin": {"type": "claude-code", "model": "m", "baseUrl": "u", "apiKey": "K"},
             "acp": {"cmd": "c", "args": ["a", 1]},
             "commands": {"runPrompt": "r", "argTemplateMcpServer": "a", "argTemplateAllowedTools": "b", "allowedToolsJoinSeparator": ",", "dangerouslySkipPermissions": true, "useVirtualHome": true, "getVersion": "v"},
-            "skills": {"mountPath": "p", "toolName": "t"}, "modelTap": false,
+            "skills": {"mountPath": "p", "toolName": "t"}, "modelTap": false, "connects": "onUse", "env": {"A": "b"},
         }),
         FileKind::McpConfig => json!({"$schema": "x.json", "mcpServers": {
             "a": {"type": "stdio", "command": "c", "args": ["a", 1], "env": {"A": "b"}, "disabled": false, "alwaysAllow": ["t"], "enableAllTools": true},

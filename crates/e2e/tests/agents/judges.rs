@@ -65,11 +65,10 @@ fn with_script(suite: &Suite, said: &[&str]) {
 fn claude_code_judges() {
     let claude = json!({"type": "builtin.claude-code", "model": "scripted:verdicts.yaml"});
     let path = path_with("claude-code");
-    let fenced = format!("```json\n{FAIL}\n```");
     for (said, outcome, blame, reason) in [
         (PASS, Outcome::Passed, None, ""),
         (
-            &fenced,
+            FAIL,
             Outcome::Failed,
             Some(Blame::Agent),
             "It does not say so.",
@@ -88,6 +87,13 @@ fn claude_code_judges() {
         assert!(judge >= (Some(500), Some(50)), "{judge:?}");
         assert_eq!(work.agent.usage.input, Some(3000));
     }
+    // A verdict in a code block is malformed, however often it is given.
+    let fenced = format!("```json\n{PASS}\n```");
+    let suite = judged(&scripted("llm-agent"), &claude);
+    with_script(&suite, &[&fenced]);
+    let seen = run(suite.check(&[]), &path);
+    let reason = "stood in a code block";
+    expect(&seen, Outcome::Errored, Some(Blame::Judge), reason);
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn validated(eval: &str, env: &[(&str, &str)]) -> (Option<i32>, String) {
 #[test]
 fn a_step_named_like_an_assertion_does_not_hide_it() {
     let suite = Suite::new("  - reply: {text: done}\n", &[]);
-    let step = json!({"id": "toolsUsed", "script": {"inline": "exit 0"}});
+    let step = json!({"id": "toolsUsed", "script": {"inline": "test -d ."}});
     suite.task("idle", &json!({"verify": [step]}));
     let used = json!([{"server": "fixture", "tool": "add"}]);
     suite.eval(&json!({}), &json!({"assertions": {"toolsUsed": used}}));

@@ -546,8 +546,9 @@ async fn side_calls_get_a_harmless_answer_and_leave_the_rest_alone() {
 fn exchange(address: &str, head: &str, body: &str) -> String {
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     let length = body.len();
-    let head =
-        format!("{head} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}");
+    let head = format!(
+        "{head} HTTP/1.1\r\nHost: localhost\r\nconnection: close\r\ncontent-length: {length}"
+    );
     stream
         .write_all(format!("{head}\r\n\r\n{body}").as_bytes())
         .unwrap();

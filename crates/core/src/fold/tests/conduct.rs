@@ -279,6 +279,6 @@ fn what_the_client_does_wrong_is_no_breach_of_the_server() {
         .sends("{\"id\":1}")
         .sends("{nonsense")
         .folded();
-    assert_eq!(kinds(&folded), [FindingKind::Malformed; 2]);
+    assert_eq!(kinds(&folded), [FindingKind::ClientMessage; 2]);
     assert_eq!(folded.breaches, []);
 }
