@@ -26,6 +26,7 @@ pub mod plan;
 pub mod price;
 pub mod printable;
 pub mod problem;
+pub mod provider;
 pub mod record;
 pub mod redact;
 pub mod replay;

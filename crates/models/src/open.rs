@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use proctor_core::provider::{Provider, Variables};
 use proctor_core::suite::JudgeModel;
 use proctor_core::suite::agent::{Agent, AgentKind, ModelRef};
 use reqwest::Url;
@@ -16,17 +17,6 @@ use super::openai_responses::OpenAiResponses;
 use super::timeouts::Timeouts;
 use super::wire::Format;
 use super::{Model, Scripted};
-
-const PROVIDERS: [&str; 5] = [
-    "openai",
-    "anthropic",
-    "openai-responses",
-    "gemini",
-    "scripted",
-];
-const OPENAI: &str = "https://api.openai.com/v1";
-const ANTHROPIC: &str = "https://api.anthropic.com/v1";
-const GEMINI: &str = "https://generativelanguage.googleapis.com";
 
 /// What opening a model needs besides its name.
 #[derive(Debug, Clone, Copy)]
@@ -63,26 +53,16 @@ impl Model {
     /// Opens a model. Nobody is asked yet, but everything that can be known to be missing is said.
     pub fn open(reference: &ModelRef, settings: &Settings<'_>) -> Result<Self, OpenError> {
         let id = reference.id.as_str();
-        match reference.provider {
-            Some("openai") => {
-                let found = usual(id, settings, &OPENAI_VARIABLES)?;
-                openai(id, found, settings)
-            }
-            Some("anthropic") => {
-                let found = usual(id, settings, &ANTHROPIC_VARIABLES)?;
-                anthropic(id, found, settings)
-            }
-            Some("scripted") => scripted(reference),
-            Some("openai-responses") => {
-                let found = usual(id, settings, &OPENAI_VARIABLES)?;
-                openai_responses(id, found, settings)
-            }
-            Some("gemini") => {
-                let found = usual(id, settings, &GEMINI_VARIABLES)?;
-                gemini(id, found, settings)
-            }
-            Some(other) => Err(OpenError::UnknownProvider(other.to_owned())),
-            None => Err(OpenError::NoProvider(id.to_owned())),
+        let Some(provider) = reference.provider else {
+            return Err(OpenError::NoProvider(id.to_owned()));
+        };
+        let found = || usual(id, settings, provider.variables());
+        match provider {
+            Provider::OpenAi => openai(id, found()?, settings),
+            Provider::OpenAiResponses => openai_responses(id, found()?, settings),
+            Provider::Anthropic => anthropic(id, found()?, settings),
+            Provider::Gemini => gemini(id, found()?, settings),
+            Provider::Scripted => scripted(reference),
         }
     }
 
@@ -128,7 +108,7 @@ impl Model {
             });
         };
         let provider = value(provider).unwrap_or("openai").to_lowercase();
-        let known = PROVIDERS.into_iter().find(|known| *known == provider);
+        let known = Provider::parse(&provider);
         let reference = ModelRef {
             provider: Some(known.ok_or(OpenError::UnknownProvider(provider))?),
             id: id.to_owned(),
@@ -162,28 +142,15 @@ fn scripted(reference: &ModelRef) -> Result<Model, OpenError> {
     })
 }
 
-/// A variable for the address, and one for the key that goes with it.
-type Variables = [(&'static str, &'static str)];
-
-const OPENAI_VARIABLES: [(&str, &str); 2] = [
-    ("OPENAI_BASE_URL", "OPENAI_API_KEY"),
-    ("MODEL_BASE_URL", "MODEL_KEY"),
-];
-const ANTHROPIC_VARIABLES: [(&str, &str); 1] = [("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY")];
-const GEMINI_VARIABLES: [(&str, &str); 2] = [
-    ("GOOGLE_GEMINI_BASE_URL", "GEMINI_API_KEY"),
-    ("GEMINI_BASE_URL", "GOOGLE_API_KEY"),
-];
-
 /// The address and the key of whoever speaks a format, as the environment and `settings` say.
 pub(super) fn address_and_key(
     format: Format,
     model: &str,
     settings: &Settings<'_>,
 ) -> Result<(String, Option<String>), OpenError> {
-    let (variables, original) = variables_of(format);
-    let found = usual(model, settings, variables)?;
-    let base = found.base_url.unwrap_or(original).to_owned();
+    let provider = provider_of(format);
+    let found = usual(model, settings, provider.variables())?;
+    let base = found.base_url.unwrap_or(provider.base_url()).to_owned();
     Ok((base, found.key.map(|key| key.value)))
 }
 
@@ -194,15 +161,17 @@ pub fn key_variable(
     model: &str,
     settings: &Settings<'_>,
 ) -> Result<Option<String>, OpenError> {
-    let found = usual(model, settings, variables_of(format).0)?;
+    let found = usual(model, settings, provider_of(format).variables())?;
     Ok(found.key.map(|key| key.variable))
 }
 
-fn variables_of(format: Format) -> (&'static Variables, &'static str) {
+/// The provider whose address and key whoever speaks a format uses.
+pub fn provider_of(format: Format) -> Provider {
     match format {
-        Format::Chat | Format::Responses => (&OPENAI_VARIABLES, OPENAI),
-        Format::Messages => (&ANTHROPIC_VARIABLES, ANTHROPIC),
-        Format::Gemini => (&GEMINI_VARIABLES, GEMINI),
+        Format::Chat => Provider::OpenAi,
+        Format::Responses => Provider::OpenAiResponses,
+        Format::Messages => Provider::Anthropic,
+        Format::Gemini => Provider::Gemini,
     }
 }
 
@@ -249,7 +218,10 @@ fn usual<'a>(
 }
 
 fn openai(id: &str, found: Found<'_>, settings: &Settings<'_>) -> Result<Model, OpenError> {
-    let url = address(found.base_url.unwrap_or(OPENAI), &["chat", "completions"])?;
+    let url = address(
+        found.base_url.unwrap_or(Provider::OpenAi.base_url()),
+        &["chat", "completions"],
+    )?;
     let is_original = url
         .host_str()
         .is_some_and(|host| host.ends_with("openai.com"));
@@ -267,7 +239,10 @@ fn openai_responses(
     found: Found<'_>,
     settings: &Settings<'_>,
 ) -> Result<Model, OpenError> {
-    let url = address(found.base_url.unwrap_or(OPENAI), &["responses"])?;
+    let url = address(
+        found.base_url.unwrap_or(Provider::OpenAi.base_url()),
+        &["responses"],
+    )?;
     let key = found.key.map(|key| (KeyHeader::Bearer, key));
     let endpoint = Endpoint::new(url, key, settings.timeouts, proxy(settings)?)?;
     Ok(Model::OpenAiResponses(Box::new(OpenAiResponses::new(
@@ -276,7 +251,10 @@ fn openai_responses(
 }
 
 fn gemini(id: &str, found: Found<'_>, settings: &Settings<'_>) -> Result<Model, OpenError> {
-    let base = found.base_url.unwrap_or(GEMINI).trim_end_matches('/');
+    let base = found
+        .base_url
+        .unwrap_or(Provider::Gemini.base_url())
+        .trim_end_matches('/');
     let verb = format!("{}:generateContent", id.trim_start_matches("models/"));
     // The usual form of this address has no version in it.
     let has_version = ["/v1", "/v1beta", "/v1alpha"]
@@ -290,7 +268,10 @@ fn gemini(id: &str, found: Found<'_>, settings: &Settings<'_>) -> Result<Model, 
 }
 
 fn anthropic(id: &str, found: Found<'_>, settings: &Settings<'_>) -> Result<Model, OpenError> {
-    let base = found.base_url.unwrap_or(ANTHROPIC).trim_end_matches('/');
+    let base = found
+        .base_url
+        .unwrap_or(Provider::Anthropic.base_url())
+        .trim_end_matches('/');
     // The usual form of this address has no version in it.
     let path: &[&str] = if base.ends_with("/v1") {
         &["messages"]

@@ -15,6 +15,7 @@ use super::load::Loader;
 use crate::decode::{Context, Decode};
 use crate::hint::{nearest, nearest_hint};
 use crate::problem::{Code, Located, Problem, Span};
+use crate::provider::Provider;
 use crate::script::Script;
 
 /// What does the tasks.
@@ -72,7 +73,7 @@ pub enum AgentKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ModelRef {
     /// Who serves it; absent where only the agent knows.
-    pub provider: Option<&'static str>,
+    pub provider: Option<Provider>,
     /// Its name there, or the path of a script as it was written.
     pub id: String,
     /// The script, if it is one.
@@ -111,16 +112,6 @@ pub struct SkillMount {
     /// The agent's tool that loads a skill.
     pub tool_name: Option<String>,
 }
-
-/// The words before the colon of a model, and the provider that each means.
-const PROVIDERS: [(&str, &str); 6] = [
-    ("openai", "openai"),
-    ("openai-responses", "openai-responses"),
-    ("anthropic", "anthropic"),
-    ("gemini", "gemini"),
-    ("google", "gemini"),
-    ("scripted", "scripted"),
-];
 
 impl Loader<'_> {
     /// Resolves a reference to an agent.
@@ -262,7 +253,7 @@ impl Loader<'_> {
         }
         let mut model = self.model(written, bare, cx)?;
         if builtin == "openai-agent" && model.provider.is_none() {
-            model.provider = Some("openai");
+            model.provider = Some(Provider::OpenAi);
         }
         Some(Some(model))
     }
@@ -275,7 +266,7 @@ impl Loader<'_> {
         cx: &Context<'_>,
     ) -> Option<ModelRef> {
         let mut model = split_model(written?, bare, cx)?;
-        if model.provider == Some("scripted") {
+        if model.provider == Some(Provider::Scripted) {
             let path = Located {
                 value: model.id.clone(),
                 span: written?.span,
@@ -313,7 +304,7 @@ pub struct ModelRefError {
 impl ModelRef {
     /// Reads `provider:model-id`. The script of a scripted model is not loaded.
     pub fn parse(text: &str) -> Result<Self, ModelRefError> {
-        let known = || PROVIDERS.iter().map(|(word, _)| *word);
+        let known = Provider::all_words;
         let wrong = |message: String, hint: Option<String>| Err(ModelRefError { message, hint });
         let Some((word, id)) = text.split_once(':') else {
             let hint = format!(
@@ -322,9 +313,9 @@ impl ModelRef {
             );
             return wrong(format!("`{text}` does not name a provider"), Some(hint));
         };
-        match PROVIDERS.iter().find(|(known, _)| *known == word) {
+        match Provider::parse(word) {
             Some(_) if id.is_empty() => wrong(format!("`{text}` names no model"), None),
-            Some((_, provider)) => Ok(Self {
+            Some(provider) => Ok(Self {
                 provider: Some(provider),
                 id: id.to_owned(),
                 script: None,
@@ -338,7 +329,7 @@ impl ModelRef {
 
     /// As [`ModelRef::parse`]; a bare name is a model of whoever the agent asks.
     fn parse_bare(text: &str) -> Result<Self, ModelRefError> {
-        let known = || PROVIDERS.iter().map(|(word, _)| *word);
+        let known = Provider::all_words;
         let is_bare = match text.split_once(':') {
             None => true,
             // Model names of some vendors contain colons.

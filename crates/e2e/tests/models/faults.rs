@@ -226,7 +226,7 @@ async fn nobody_there_is_said_with_the_place() {
         ..proctor_models::Settings::of(&env)
     };
     let reference = proctor_core::suite::agent::ModelRef {
-        provider: Some("openai"),
+        provider: proctor_core::provider::Provider::parse("openai"),
         id: "x".to_owned(),
         script: None,
     };

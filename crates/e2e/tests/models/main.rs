@@ -101,7 +101,7 @@ impl Provider {
             ..Settings::of(&env)
         };
         let reference = ModelRef {
-            provider: Some(self.word()),
+            provider: proctor_core::provider::Provider::parse(self.word()),
             id: id.to_owned(),
             script: None,
         };

@@ -16,7 +16,7 @@ fn env(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 
 fn reference(provider: Option<&'static str>) -> ModelRef {
     ModelRef {
-        provider,
+        provider: provider.and_then(proctor_core::provider::Provider::parse),
         id: "m".to_owned(),
         script: None,
     }

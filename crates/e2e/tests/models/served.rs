@@ -310,7 +310,7 @@ fn model(provider: Provider, server: &ModelServer, quick: bool) -> Model {
         ..Settings::of(&env)
     };
     let reference = proctor_core::suite::agent::ModelRef {
-        provider: Some(provider.word()),
+        provider: proctor_core::provider::Provider::parse(provider.word()),
         id: "m".to_owned(),
         script: None,
     };

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use proctor_core::event::{PlannedOptions, PlannedWarning, RunPlanned};
 use proctor_core::hint::listed;
 use proctor_core::problem::{Code, Problems};
+use proctor_core::provider::Provider;
 use proctor_core::suite::agent::{AgentKind, ModelRef};
 use proctor_core::suite::server::Transport;
 use proctor_core::suite::{
@@ -215,7 +216,7 @@ pub(super) fn stand_in(
     let mut open = |text: &String| -> Result<Option<Agent>, EngineError> {
         let parsed = ModelRef::parse(text);
         let mut model = parsed.map_err(|error| EngineError::Missing(error.into()))?;
-        if model.provider == Some("scripted") {
+        if model.provider == Some(Provider::Scripted) {
             let Some(script) = load_script(Path::new(&model.id), &mut problems) else {
                 return Ok(None);
             };

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use proctor_core::model::Usage;
+use proctor_core::provider::Provider;
 use proctor_core::suite::server::AllowedTools;
 
 use proctor_models::Format;
@@ -76,7 +77,7 @@ pub(crate) struct Access {
     /// The model, by its provider's name for it; the agent's own choice, if absent.
     pub(crate) model: Option<String>,
     /// Whose model it is, in the suite's words for providers, if the suite says so.
-    pub(crate) provider: Option<&'static str>,
+    pub(crate) provider: Option<Provider>,
     /// Where it is, if not where the agent would look.
     pub(crate) endpoint: Option<Endpoint>,
 }

@@ -14,8 +14,9 @@ use super::version::Version;
 use super::{Access, Acp, Adapter, Assignment, Cli, Endpoint};
 use proctor_contain::environment::agent_environment;
 use proctor_contain::program::{self, ProgramError};
+use proctor_core::provider;
 use proctor_models::tap::Provider;
-use proctor_models::{Format, OpenError, Settings, key_variable};
+use proctor_models::{Format, OpenError, Settings, key_variable, provider_of};
 
 /// An agent that is a program of its own, and is there.
 #[derive(Debug)]
@@ -225,12 +226,7 @@ impl External {
         if let Some(model) = self.scripted() {
             return model.to_string();
         }
-        let provider = match self.format() {
-            Some(Format::Messages) => "anthropic",
-            Some(Format::Gemini) => "gemini",
-            Some(Format::Responses) => "openai-responses",
-            Some(Format::Chat) | None => "openai",
-        };
+        let provider = provider_of(self.format().unwrap_or(Format::Chat));
         let id = self.model().map_or("", |model| model.id.as_str());
         format!("{provider}:{id}")
     }
@@ -405,7 +401,10 @@ impl External {
         let format = own.as_ref().or(formats.first());
         if let (true, Some(format)) = (is_told || is_codex, format) {
             access.endpoint = Some(Endpoint {
-                base: url.map_or_else(|| usual(*format).to_owned(), |url| based(&url, *format)),
+                base: based(
+                    url.as_deref().unwrap_or(provider_of(*format).base_url()),
+                    *format,
+                ),
                 // A server of one's own may need none.
                 key: key.unwrap_or_else(|| "none".to_owned()),
                 format: *format,
@@ -446,22 +445,13 @@ pub fn sent_key<'a>(agent: &'a Agent, env: &Environment) -> Option<(&'a str, Str
 }
 
 /// What is spoken to the models of a provider.
-pub(super) fn format_of(provider: Option<&str>) -> Option<Format> {
+pub(super) fn format_of(provider: Option<provider::Provider>) -> Option<Format> {
     match provider? {
-        "anthropic" => Some(Format::Messages),
-        "openai" => Some(Format::Chat),
-        "openai-responses" => Some(Format::Responses),
-        "gemini" => Some(Format::Gemini),
-        _ => None,
-    }
-}
-
-/// Where the models of a vendor are.
-fn usual(format: Format) -> &'static str {
-    match format {
-        Format::Messages => "https://api.anthropic.com",
-        Format::Chat | Format::Responses => "https://api.openai.com/v1",
-        Format::Gemini => "https://generativelanguage.googleapis.com",
+        provider::Provider::Anthropic => Some(Format::Messages),
+        provider::Provider::OpenAi => Some(Format::Chat),
+        provider::Provider::OpenAiResponses => Some(Format::Responses),
+        provider::Provider::Gemini => Some(Format::Gemini),
+        provider::Provider::Scripted => None,
     }
 }
 

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use proctor_core::provider::Provider;
 use proctor_core::suite::Environment;
 use proctor_core::suite::agent::{Agent, AgentKind, ModelRef};
 use tokio::sync::Semaphore;
@@ -25,15 +26,6 @@ const PROGRAMS: [&str; 8] = [
     "gemini",
     "opencode",
     "goose",
-];
-
-/// The providers of models for Proctor's own loop.
-const PROVIDERS: [&str; 5] = [
-    "openai",
-    "openai-responses",
-    "anthropic",
-    "gemini",
-    "scripted",
 ];
 
 /// How many programs are started at once.
@@ -102,7 +94,7 @@ impl Survey {
 
 /// Looks at every agent that Proctor knows, and at every provider for its own loop.
 pub fn survey_known(env: &Environment) -> Vec<Survey> {
-    let own = PROVIDERS.into_iter().map(|provider| {
+    let own = Provider::ALL.into_iter().map(|provider| {
         let mut agent = Agent::on_model(ModelRef {
             provider: Some(provider),
             id: String::new(),

@@ -12,6 +12,7 @@ mod opencode;
 use super::{Dialect, Plan};
 use crate::external::cli::command;
 use crate::external::{Assignment, Unfit};
+use proctor_core::provider::Provider;
 use proctor_models::Format;
 
 /// An agent that Proctor knows.
@@ -87,10 +88,10 @@ const ANY_MODEL: &str = "any";
 /// one that the user has a key for. `of` are variables of keys, with their provider's name for the agent.
 fn provider(assignment: &Assignment, of: &[(&str, &'static str)]) -> Option<&'static str> {
     match assignment.access.provider {
-        Some("anthropic") => return Some("anthropic"),
-        Some("openai" | "openai-responses") => return Some("openai"),
-        Some("gemini") => return Some("google"),
-        _ => {}
+        Some(Provider::Anthropic) => return Some("anthropic"),
+        Some(Provider::OpenAi | Provider::OpenAiResponses) => return Some("openai"),
+        Some(Provider::Gemini) => return Some("google"),
+        Some(Provider::Scripted) | None => {}
     }
     let is_set = |name: &str| {
         let value = assignment.environment.get(name);

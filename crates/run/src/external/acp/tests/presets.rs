@@ -294,7 +294,7 @@ fn without_an_endpoint_the_users_key_tells_the_provider() {
     let opencode = prepare("opencode", &assignment);
     assert!(file(&opencode, "opencode.json").contains(r#""model":"openai/gpt-x""#));
     // What the suite says counts for more.
-    assignment.access.provider = Some("anthropic");
+    assignment.access.provider = Some(proctor_core::provider::Provider::Anthropic);
     let said = "openai".to_owned();
     assignment
         .environment

@@ -1,0 +1,149 @@
+//! Who serves models: every provider that Proctor knows, with its names and variables, once.
+//!
+//! Its main type is [`Provider`]. A new provider is a variant and a row of [`Provider::facts`] here, and a
+//! module of its wire format in `models`.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+/// Who serves a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Provider {
+    /// OpenAI's Chat Completions, and every server that speaks it.
+    OpenAi,
+    /// OpenAI's Responses.
+    OpenAiResponses,
+    /// Anthropic's Messages.
+    Anthropic,
+    /// Google's Gemini.
+    Gemini,
+    /// A file of rules.
+    Scripted,
+}
+
+/// A variable that holds an address, and the one that holds the key that goes with it.
+pub type Variables = [(&'static str, &'static str)];
+
+/// What is known of a provider.
+struct Facts {
+    name: &'static str,
+    aliases: &'static [&'static str],
+    base_url: &'static str,
+    variables: &'static Variables,
+}
+
+const OPENAI_URL: &str = "https://api.openai.com/v1";
+
+const OPENAI_VARIABLES: &Variables = &[
+    ("OPENAI_BASE_URL", "OPENAI_API_KEY"),
+    ("MODEL_BASE_URL", "MODEL_KEY"),
+];
+
+impl Provider {
+    /// Every provider, in the order in which they are listed to users.
+    pub const ALL: [Self; 5] = [
+        Self::OpenAi,
+        Self::OpenAiResponses,
+        Self::Anthropic,
+        Self::Gemini,
+        Self::Scripted,
+    ];
+
+    const fn facts(self) -> Facts {
+        match self {
+            Self::OpenAi => Facts {
+                name: "openai",
+                aliases: &[],
+                base_url: OPENAI_URL,
+                variables: OPENAI_VARIABLES,
+            },
+            Self::OpenAiResponses => Facts {
+                name: "openai-responses",
+                aliases: &[],
+                base_url: OPENAI_URL,
+                variables: OPENAI_VARIABLES,
+            },
+            Self::Anthropic => Facts {
+                name: "anthropic",
+                aliases: &[],
+                base_url: "https://api.anthropic.com/v1",
+                variables: &[("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY")],
+            },
+            Self::Gemini => Facts {
+                name: "gemini",
+                aliases: &["google"],
+                base_url: "https://generativelanguage.googleapis.com",
+                variables: &[
+                    ("GOOGLE_GEMINI_BASE_URL", "GEMINI_API_KEY"),
+                    ("GEMINI_BASE_URL", "GOOGLE_API_KEY"),
+                ],
+            },
+            Self::Scripted => Facts {
+                name: "scripted",
+                aliases: &[],
+                base_url: "",
+                variables: &[],
+            },
+        }
+    }
+
+    /// The word before the colon of a model.
+    pub const fn name(self) -> &'static str {
+        self.facts().name
+    }
+
+    /// Where the provider is, unless somebody says otherwise.
+    pub const fn base_url(self) -> &'static str {
+        self.facts().base_url
+    }
+
+    /// The variables that name another address and hold the key, the usual pair first.
+    pub const fn variables(self) -> &'static Variables {
+        self.facts().variables
+    }
+
+    /// The provider of that name, or of that alias.
+    pub fn parse(word: &str) -> Option<Self> {
+        let is_meant = |provider: &Self| provider.words().any(|known| known == word);
+        Self::ALL.into_iter().find(is_meant)
+    }
+
+    /// Every word that names a provider.
+    pub fn all_words() -> impl Iterator<Item = &'static str> {
+        Self::ALL.into_iter().flat_map(Self::words)
+    }
+
+    fn words(self) -> impl Iterator<Item = &'static str> {
+        let facts = self.facts();
+        std::iter::once(facts.name).chain(facts.aliases.iter().copied())
+    }
+}
+
+impl fmt::Display for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Serialize for Provider {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_word_names_one_provider() {
+        let words: Vec<&str> = Provider::all_words().collect();
+        for (at, word) in words.iter().enumerate() {
+            assert!(!words[..at].contains(word), "{word} names two");
+            assert!(Provider::parse(word).is_some());
+        }
+        assert_eq!(Provider::parse("google"), Some(Provider::Gemini));
+        assert_eq!(Provider::parse("OpenAI"), None);
+    }
+}
