@@ -74,18 +74,20 @@ impl Wire<'_> {
             exchange: None,
             // A request that opens a connection can't be cancelled.
             cancellable: !["initialize", PROBE].contains(&method),
-            timed_out: false,
             is_probe: method == PROBE,
-            answered: false,
+            ended: Ended::Left,
         };
         match self.link.send(self.peer, message, &labels).await {
             Ok(exchange) => flight.exchange = exchange,
             Err(_) => return Err(WireError::Gone),
         }
         let outcome = wait(waiting, patience).await;
-        flight.timed_out = matches!(outcome, Err(WireError::TimedOut(_)));
-        flight.answered = matches!(outcome, Ok(_) | Err(WireError::Failed(_)));
-        flight.cancellable &= flight.timed_out;
+        flight.ended = match outcome {
+            Ok(_) | Err(WireError::Failed(_)) => Ended::Answered,
+            Err(WireError::TimedOut(_)) => Ended::TimedOut,
+            Err(WireError::Gone) => Ended::Left,
+        };
+        flight.cancellable &= flight.ended == Ended::TimedOut;
         outcome
     }
 }
@@ -127,18 +129,27 @@ struct Flight<'a> {
     id: u64,
     exchange: Option<JoinHandle<()>>,
     cancellable: bool,
-    /// Whether the server took too long; else whoever asked has gone, or has what was asked for.
-    timed_out: bool,
     /// Whether it only asks for the era. Servers that are slow to start answer it late, and that is
     /// our doing.
     is_probe: bool,
-    answered: bool,
+    ended: Ended,
+}
+
+/// Why nobody waits for an answer any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// Whoever asked has gone.
+    Left,
+    /// The server took too long.
+    TimedOut,
+    /// It is there, or has failed.
+    Answered,
 }
 
 impl Drop for Flight<'_> {
     fn drop(&mut self) {
         let Self { wire, id, .. } = *self;
-        let reason = if self.timed_out {
+        let reason = if self.ended == Ended::TimedOut {
             if self.is_probe {
                 wire.peer.abandon_probe(id);
             }
@@ -150,7 +161,8 @@ impl Drop for Flight<'_> {
         };
         // Closing the exchange is how the stateless era cancels.
         if let Some(exchange) = self.exchange.take() {
-            wire.link.finish(wire.tap, exchange, self.answered);
+            let is_answered = self.ended == Ended::Answered;
+            wire.link.finish(wire.tap, exchange, is_answered);
         }
         let told = matches!(wire.link, Link::Http(_)) && wire.era == Era::Stateless;
         if self.cancellable && !told {
