@@ -18,7 +18,10 @@ const SIZES: [usize; 2] = [250_000, 3_000_000];
 const BOUND: Duration = Duration::from_millis(10);
 
 /// A part of a text, which is repeated with a number in it.
-const SHAPES: [(&str, fn(usize) -> String); 7] = [
+/// A name, and what makes a body of so many bytes.
+type Shape = (&'static str, fn(usize) -> String);
+
+const SHAPES: [Shape; 7] = [
     ("prose", |n| format!("lorem ipsum {n} dolor sit amet ")),
     ("JSON", |n| {
         format!(r#"{{"id":{n},"name":"a b","list":[1,2,3]}},"#)

@@ -189,7 +189,7 @@ fn passed(page: &mut Page, report: &Report<'_>) {
             if trials.len() > 1 {
                 facts.push(format!(
                     "{}/{}",
-                    Standing::of(trials.iter().map(|trial| trial.outcome())).passed,
+                    Standing::of(trials.iter().map(TrialSummary::outcome)).passed,
                     trials.len()
                 ));
             }

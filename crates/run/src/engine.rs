@@ -175,7 +175,7 @@ fn find_program(environment: &Environment) -> Result<PathBuf, EngineError> {
     let own = std::env::current_exe()
         .map_err(|error| EngineError::unusable("can't tell where this program is", error))?;
     let near = own.ancestors().skip(1).take(2).map(Path::to_owned);
-    let path = environment.get("PATH").map(String::as_str).unwrap_or("");
+    let path = environment.get("PATH").map_or("", String::as_str);
     let folders = near.chain(std::env::split_paths(path));
     let file = format!("proctor{}", std::env::consts::EXE_SUFFIX);
     let mut found = folders.map(|folder| folder.join(&file));

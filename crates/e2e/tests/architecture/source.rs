@@ -18,8 +18,8 @@ pub(crate) fn modules(src: &Path) -> Graph {
     }
     let known: Vec<String> = graph.keys().cloned().collect();
     for (module, text) in &files {
-        let used = roots(&plain(text), module.len());
-        let uses = used
+        let named = roots(&plain(text), module.len());
+        let uses = named
             .into_iter()
             .filter(|name| known.contains(name) && *name != module[0]);
         graph.entry(module[0].clone()).or_default().extend(uses);

@@ -45,9 +45,10 @@ impl Canary {
         forms.push(("JSON".to_owned(), json.into()));
         forms.push(("percent".to_owned(), percent(&secret).into()));
         let bytes = secret.bytes();
-        let every: String = bytes.map(|byte| format!("%{byte:02x}")).collect();
+        let every: Vec<String> = bytes.map(|byte| format!("%{byte:02x}")).collect();
+        let every = every.concat();
         forms.push(("percent for every byte".to_owned(), every.into()));
-        let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let hex = data_encoding::HEXLOWER.encode(secret.as_bytes());
         forms.push(("HEX".to_owned(), hex.to_uppercase().into()));
         forms.push(("hex".to_owned(), hex.into()));
         for (name, escaped) in escaped(&secret) {

@@ -110,10 +110,10 @@ pub(super) fn plan_again(
         .as_ref()
         .is_some_and(|known| *known != surroundings(suite))
     {
-        return Err(EngineError::usage(format!(
+        return Err(EngineError::usage(
             "the servers, the scripts of models, or agent files have changed since the run started; \
-             start a new one"
-        )));
+             start a new one",
+        ));
     }
     refuse_other_settings(engine, suite, &planned)?;
     let mut trials = Vec::new();

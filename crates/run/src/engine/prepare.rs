@@ -54,9 +54,9 @@ pub(super) async fn prepare(
         None => None,
     };
     let file = match (&options.source, earlier.as_ref().or(replayed.as_ref())) {
-        (RunSource::File(file), _)
-        | (
-            RunSource::Replay {
+        (
+            RunSource::File(file)
+            | RunSource::Replay {
                 file: Some(file), ..
             },
             _,
@@ -75,17 +75,16 @@ pub(super) async fn prepare(
     refuse_what_can_t_be_run(&suite)?;
     let not_run = shipped::fill(engine, options, &mut suite, host).await?;
     refuse_programs_for_models_work(&suite)?;
-    let (planned, trials) = match earlier {
-        Some(earlier) => plan_again(engine, &suite, earlier)?,
-        None => {
-            let wanted = options.plan.clone().unwrap_or_default();
-            let named = Named::new(&file, mcp_config.as_deref())?;
-            let workers = options.run.width.asked();
-            let as_often_as = replayed.as_ref().filter(|_| wanted.runs.is_none());
-            match plan(engine, &suite, &wanted, named, &asked, as_often_as, workers)? {
-                Some(plan) => plan,
-                None => return Err(EngineError::NothingSelected(Box::new(suite))),
-            }
+    let (planned, trials) = if let Some(earlier) = earlier {
+        plan_again(engine, &suite, earlier)?
+    } else {
+        let wanted = options.plan.clone().unwrap_or_default();
+        let named = Named::new(&file, mcp_config.as_deref())?;
+        let workers = options.run.width.asked();
+        let as_often_as = replayed.as_ref().filter(|_| wanted.runs.is_none());
+        match plan(engine, &suite, &wanted, named, &asked, as_often_as, workers)? {
+            Some(plan) => plan,
+            None => return Err(EngineError::NothingSelected(Box::new(suite))),
         }
     };
     let mut context = context(engine, &options.run, &asked, suite, &trials, host)?;
