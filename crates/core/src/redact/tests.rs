@@ -433,7 +433,8 @@ proptest! {
     fn a_secret_never_survives(secret in secret(), before in "[ -~ö]{0,9}", after in "[ -~ö]{0,9}") {
         let redactor = Redactor::new([("NAME".to_owned(), secret.clone())]);
         for form in forms::of(&secret) {
-            let form = String::from_utf8(form).unwrap();
+            // What a percent-encoded secret decodes to may be no text, and then stands in none.
+            let Ok(form) = String::from_utf8(form) else { continue };
             let redacted = redactor.text(&format!("{before}{form}{after}")).into_owned();
             prop_assert!(!redacted.contains(&form), "{}", redacted);
         }

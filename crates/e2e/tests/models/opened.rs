@@ -94,12 +94,9 @@ fn a_server_of_ones_own_needs_no_key() {
 
 #[test]
 fn what_can_not_be_opened_says_why() {
-    check(
-        "bogus",
-        &[],
-        None,
-        "unknown provider `bogus`; use `openai`, `openai-responses`, `anthropic`, `gemini` or `scripted`",
-    );
+    // No reference can name a provider that is not known.
+    let unknown = ModelRef::parse("bogus:m").unwrap_err().to_string();
+    assert_eq!(unknown, "`bogus` is not a model provider");
     for url in ["not a url", "ftp://x/v1", "file:///etc"] {
         let said = format!("`{url}` is not an HTTP address of a model");
         check("openai", &[("OPENAI_BASE_URL", url)], None, &said);
