@@ -1,6 +1,6 @@
 //! Who serves models: every provider that Proctor knows, with its names and variables, once.
 //!
-//! Its main type is [`Provider`]. A new provider is a variant and a row of [`Provider::facts`] here, and a
+//! Its main type is [`Provider`]. A new provider is a variant and a row of its facts here, and a
 //! module of its wire format in `models`.
 
 use std::fmt;

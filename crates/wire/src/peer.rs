@@ -1,6 +1,6 @@
 //! Who asked what: pairs answers with requests, and answers the server's own requests.
 //!
-//! Its main type is [`Peer`]. Whatever arrives, in whatever order and shape, it never blocks, never
+//! Its main type is `Peer`. Whatever arrives, in whatever order and shape, it never blocks, never
 //! panics and never sends an error back for something that was no request. Where several records
 //! share a connection, it knows which of them a message belongs to.
 

@@ -1,6 +1,6 @@
 //! How messages travel: framed, bounded, recorded.
 //!
-//! Its main type is [`Link`]. A link hands every message that arrives to the [`Peer`], and sends what
+//! Its main type is `Link`. A link hands every message that arrives to the `Peer`, and sends what
 //! it is given. It knows bytes and time-outs, not what messages mean.
 
 pub mod frames;

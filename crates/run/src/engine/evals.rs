@@ -1,6 +1,6 @@
 //! A run of evals that servers ship: found, agreed to, and looked at again before anything is called.
 //!
-//! Its main functions are [`prepare`] and [`agree`]; the second serves suites that name such evals too.
+//! Its main functions are `prepare` and `agree`; the second serves suites that name such evals too.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

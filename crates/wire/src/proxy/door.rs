@@ -1,6 +1,6 @@
 //! The way in over HTTP: who may pass, and who is turned away.
 //!
-//! Its main type is [`Door`]. It listens on loopback only, asks for the trial's token, and lets
+//! Its main type is `Door`. It listens on loopback only, asks for the trial's token, and lets
 //! nothing pass that a page in a browser could have sent.
 
 use std::future::Future;

@@ -1,6 +1,6 @@
 //! Streamable HTTP, of both eras.
 //!
-//! Its main type is [`HttpLink`]. Every message is an exchange of its own; what comes back in it goes
+//! Its main type is `HttpLink`. Every message is an exchange of its own; what comes back in it goes
 //! to the peer. Redirects are not followed: they would take headers to another server. A session id
 //! counts only from an `initialize` that succeeded.
 
