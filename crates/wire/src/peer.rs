@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use proctor_core::event::{Actor, Direction, FindingKind, HttpFailure};
 use proctor_core::json;
-use proctor_core::message::{self, Id, Kind, Message};
+use proctor_core::message::{Id, Kind, Message};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::{oneshot, watch};
@@ -27,6 +27,7 @@ use self::state::{Past, Pending, State};
 use crate::answers::Answers;
 use crate::recorder::{Oversized, Recorder, Tap};
 use crate::rpc::{RpcError, answer};
+use crate::worker;
 
 /// How a server tells that it works on a request.
 const PROGRESS: &str = "notifications/progress";
@@ -192,7 +193,7 @@ impl Peer {
     /// Takes in a message, and gives what has to be answered.
     pub(crate) fn receive(&self, bytes: &[u8], from: &Source<'_>) -> Vec<Vec<u8>> {
         let mut answers = Vec::new();
-        let parsed = message::each(bytes, &mut |message| {
+        let parsed = worker::each_message(bytes, &mut |message| {
             answers.extend(self.one(message, from));
         });
         if let Err(unparsable) = parsed {

@@ -1,6 +1,7 @@
 //! Work on large bodies, away from the async workers: parsing, redacting and hashing a message of many
 //! megabytes takes longer than anybody else's timer may wait.
 
+use proctor_core::message::{self, Message, Unparsable};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// Bodies from this size on can take longer than 10 ms, whatever is done with them.
@@ -18,6 +19,14 @@ pub fn on_body<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     } else {
         work()
     }
+}
+
+/// Parses the messages of a body, as [`message::each`] does, however large it is.
+pub(crate) fn each_message(
+    bytes: &[u8],
+    each: &mut dyn FnMut(&Message<'_>),
+) -> Result<(), Unparsable> {
+    on_body(bytes.len(), || message::each(bytes, each))
 }
 
 #[cfg(test)]

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use proctor_core::event::Direction;
-use proctor_core::message::{self, Kind, Message};
+use proctor_core::message::{Kind, Message};
 
 use super::{PROGRESS, Peer, progress_token};
 use crate::recorder::{Oversized, Tap};
+use crate::worker;
 
 /// Where a message came from.
 #[derive(Clone, Copy)]
@@ -49,7 +50,7 @@ impl Peer {
     pub(super) fn taps_of(&self, bytes: &[u8], from: &Source<'_>) -> Vec<Arc<Tap>> {
         let mut taps = Vec::new();
         // What can't be read stays with its source.
-        let _ = message::each(bytes, &mut |message| {
+        let _ = worker::each_message(bytes, &mut |message| {
             add(&mut taps, &self.tap_of(message, from));
         });
         if taps.is_empty() {

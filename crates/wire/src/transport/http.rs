@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use proctor_core::event::{Direction, FindingKind, HttpFailure};
-use proctor_core::message;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Request, Response, StatusCode, Url};
 use tokio::sync::Semaphore;
@@ -22,6 +21,7 @@ use super::{GOODBYE, Labels, Leaving, MAX_MESSAGE};
 use crate::network;
 use crate::peer::{Failure, Peer, Source};
 use crate::recorder::Tap;
+use crate::worker;
 
 use self::resume::Cursor;
 
@@ -469,7 +469,7 @@ fn described(response: &Response) -> String {
 /// What a response that is no success says.
 fn refusal(status: StatusCode, body: &[u8], tap: &Tap) -> Failure {
     let mut said: Option<crate::rpc::RpcError> = None;
-    let _ = message::each(body, &mut |message| {
+    let _ = worker::each_message(body, &mut |message| {
         said = message
             .error
             .and_then(|raw| serde_json::from_str(raw.get()).ok());

@@ -5,9 +5,10 @@
 
 use std::borrow::Cow;
 
+use crate::worker;
 use data_encoding::BASE64;
 use http::HeaderMap;
-use proctor_core::message::{self, Id, Kind, Message};
+use proctor_core::message::{Id, Kind, Message};
 use serde_json::value::RawValue;
 
 use super::router::Ask;
@@ -49,7 +50,7 @@ impl Inbound {
             ..Self::default()
         };
         let mut unfit = None;
-        let parsed = message::each(body, &mut |message| {
+        let parsed = worker::each_message(body, &mut |message| {
             if let Err(wrong) = inbound.take(message, headers) {
                 unfit.get_or_insert(wrong);
             }

@@ -12,8 +12,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
+use crate::worker;
 use bytes::Bytes;
-use proctor_core::message::{self, Id, Kind, Message};
+use proctor_core::message::{Id, Kind, Message};
 use serde_json::value::RawValue;
 
 /// How many messages wait for a stream, and how many bytes of them.
@@ -169,7 +170,7 @@ impl Router {
     pub(super) fn route(&mut self, bytes: &Bytes) -> Routed {
         let mut found = Found::default();
         // A part that can't be read goes where the rest goes; if there is no rest, nowhere.
-        let _ = message::each(bytes, &mut |message| self.one(message, &mut found));
+        let _ = worker::each_message(bytes, &mut |message| self.one(message, &mut found));
         let left_out: Vec<StreamId> = found
             .settled
             .iter()

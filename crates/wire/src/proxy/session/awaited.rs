@@ -6,9 +6,10 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::worker;
 use memchr::memmem;
 use proctor_core::event::Direction;
-use proctor_core::message::{self, Id, Kind};
+use proctor_core::message::{Id, Kind};
 
 /// The ids of calls that have no answer yet.
 #[derive(Default)]
@@ -20,7 +21,7 @@ impl Awaited {
         match direction {
             Direction::ToServer => {
                 if memmem::find(line, b"tools/call").is_some() {
-                    let _ = message::each(line, &mut |message| {
+                    let _ = worker::each_message(line, &mut |message| {
                         if let Kind::Request { id, .. } = message.kind() {
                             self.lock().insert(id);
                         }
@@ -29,7 +30,7 @@ impl Awaited {
             }
             Direction::ToClient => {
                 if !self.is_empty() {
-                    let _ = message::each(line, &mut |message| {
+                    let _ = worker::each_message(line, &mut |message| {
                         if let Kind::Answer { id } = message.kind() {
                             self.lock().remove(&id);
                         }
