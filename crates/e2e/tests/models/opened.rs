@@ -96,7 +96,9 @@ fn a_server_of_ones_own_needs_no_key() {
 fn what_can_not_be_opened_says_why() {
     // No reference can name a provider that is not known.
     let unknown = ModelRef::parse("bogus:m").unwrap_err().to_string();
-    assert_eq!(unknown, "`bogus` is not a model provider");
+    let known = "`openai`, `openai-responses`, `anthropic`, `gemini`, `google`, `scripted`";
+    let expected = format!("`bogus` is not a model provider; known: {known}");
+    assert_eq!(unknown, expected);
     for url in ["not a url", "ftp://x/v1", "file:///etc"] {
         let said = format!("`{url}` is not an HTTP address of a model");
         check("openai", &[("OPENAI_BASE_URL", url)], None, &said);
