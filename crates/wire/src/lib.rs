@@ -6,6 +6,7 @@
 
 pub mod answers;
 pub mod client;
+pub mod edit;
 pub mod evals;
 pub mod network;
 pub mod peer;

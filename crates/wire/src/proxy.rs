@@ -3,31 +3,37 @@
 //! Nothing is translated where both sides speak the same transport. A message goes into the record
 //! and then on its way, as the bytes that it is; what is too large for the record is cut there and
 //! nowhere else. Nothing here edits what it records, but for the address of the older HTTP's
-//! endpoint, which would lead around it.
+//! endpoint, which would lead around it. Where an [`Editor`] is given, it stands behind: the record holds what
+//! the client sent and got.
 
+mod addresses;
 mod bridge;
 pub mod door;
+mod edited;
 mod framer;
-pub(crate) mod refusals;
+mod refusals;
 mod relay;
-pub(crate) mod reverse;
+mod reverse;
 mod session;
 mod started;
 mod streams;
 mod token;
-pub(crate) mod upstream;
+mod upstream;
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use proctor_core::event::Actor;
 use proctor_core::suite::Environment;
 
+use crate::edit::Editor;
 use crate::recorder::Recorder;
 use crate::transport::http::AddressError;
 
 pub use self::bridge::Bridge;
 pub use self::door::Admission;
+pub(crate) use self::edited::is_stateless;
 pub use self::relay::{Admit, Relay};
 pub use self::reverse::ReverseProxy;
 pub use self::session::{Cause, Client, Leave, SessionEnd, serve};
@@ -49,6 +55,8 @@ pub struct ProxyOptions {
     pub pass: Vec<String>,
     /// The `proctor` binary, which the guard is a part of.
     pub guard: PathBuf,
+    /// Edits what passes, on the server's side of the record.
+    pub editor: Option<Arc<dyn Editor>>,
 }
 
 /// Why there is no proxy.

@@ -53,6 +53,7 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         inherited: environment(),
         pass: Vec::new(),
         guard: std::env::current_exe().context("can't tell where Proctor is")?,
+        editor: None,
     };
     let exit = if args.url.is_none() && !args.http {
         on_stdio(&runtime, &server, &options, stops, kept, &redactor)

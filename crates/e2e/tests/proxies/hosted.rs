@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use proctor_core::event::{
@@ -14,6 +15,7 @@ use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::{AllowedTools, Transport};
 use proctor_e2e::proctor;
+use proctor_wire::edit::Editor;
 use proctor_wire::proxy::{Admission, Bridge, ProxyOptions, Relay, ReverseProxy};
 use proctor_wire::recorder::Recorder;
 use tokio::runtime::Runtime;
@@ -48,6 +50,16 @@ pub enum Kind {
 impl Hosted {
     /// Starts a proxy before a server. Its record will be in `folder`.
     pub fn start(kind: Kind, server: &Door, folder: &Path) -> Self {
+        Self::editing(kind, server, folder, None)
+    }
+
+    /// The same, with an editor behind the record.
+    pub fn editing(
+        kind: Kind,
+        server: &Door,
+        folder: &Path,
+        editor: Option<Arc<dyn Editor>>,
+    ) -> Self {
         let (run, recorder) = record(folder);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -60,6 +72,7 @@ impl Hosted {
             inherited: std::env::vars().collect(),
             pass: Vec::new(),
             guard: proctor(),
+            editor,
         };
         let server = described(server, folder);
         let proxy = match kind {

@@ -4,8 +4,8 @@
 //! parses a message and writes it again would change white space, the order of keys, numbers, escapes, or
 //! lose what it does not know.
 
-mod client;
-mod http;
+pub mod client;
+pub mod http;
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use self::client::{Step, Talk, play};
 use super::ways::{Door, Way};
 
 /// A session of the handshake era.
-const HANDSHAKE: &[Step] = &[
+pub const HANDSHAKE: &[Step] = &[
     Step::Send(
         r#"{ "x-unknown":{"n":12345678901234567890.12345678901234567890},"method" :"initialize","id":1,"params":{"clientInfo":{"version":"1","name":"b\u00ffte","x":[]},"capabilities":{"sampling":{},"elicitation":{},"x-unknown":{"a":1,"a":2}},"protocolVersion":"2025-11-25"},"jsonrpc":"2.0"}"#,
     ),
@@ -53,9 +53,12 @@ const HANDSHAKE: &[Step] = &[
 ];
 
 /// A session of the stateless era, with rounds of input.
-const STATELESS: &[Step] = &[
+pub const STATELESS: &[Step] = &[
     Step::Send(
         r#"{ "x-unknown":{"n":12345678901234567890},"method" :"server/discover","id":1,"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"version":"1","name":"b\u00ffte"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"sampling":{}},"x":1.0}},"jsonrpc":"2.0"}"#,
+    ),
+    Step::Send(
+        r#"{"jsonrpc":"2.0","id":"l\u0069st","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"version":"1","name":"c"},"io.modelcontextprotocol/clientCapabilities":{}}}}"#,
     ),
     Step::Send(
         r#"{"jsonrpc":"2.0","id":"zwei \"2\" é","method":"x/unknown","params":{"b" : 1.50, "a":[ ],"b":0.1e1,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"version":"1","name":"c"},"io.modelcontextprotocol/clientCapabilities":{}}}}"#,
@@ -157,7 +160,7 @@ fn through(way: Way, script: &[Step], is_http: bool, wanted: usize) -> Seen {
     }
 }
 
-fn sorted(texts: &[String]) -> Vec<String> {
+pub fn sorted(texts: &[String]) -> Vec<String> {
     let mut texts = texts.to_vec();
     texts.sort();
     texts

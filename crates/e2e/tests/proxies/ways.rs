@@ -230,7 +230,8 @@ pub struct Kept {
 }
 
 impl Kept {
-    fn read(folder: &Path) -> Self {
+    /// All records below a folder.
+    pub fn read(folder: &Path) -> Self {
         let runs = folder.join(".proctor/runs");
         let entries = std::fs::read_dir(&runs);
         let entries = entries.unwrap_or_else(|error| panic!("`{}`: {error}", runs.display()));

@@ -109,6 +109,7 @@ impl Trial {
             inherited: context.environment.clone(),
             pass: context.pass.clone(),
             guard: context.guard.clone(),
+            editor: None,
         };
         let Some(adapter) = external.adapter() else {
             return Err(errored(Blame::Infra, "there is no agent"));

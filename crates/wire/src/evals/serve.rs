@@ -1,14 +1,12 @@
 //! Evals in front of a server that ships none: `evals/list` is answered here, the capability is put into
 //! the answer to the handshake, and everything else passes as the bytes that it is.
 //!
-//! Its main type is [`Desk`]. What is here edits, and records nothing.
+//! Its main type is [`Desk`], an [`Editor`](crate::edit::Editor). What is here edits, and records nothing.
 
 mod asked;
-mod events;
 mod http;
-mod lines;
+mod shipping;
 mod stdio;
-mod talk;
 mod watch;
 
 use std::path::Path;
@@ -20,15 +18,13 @@ use proctor_core::evals::file::EvalsFile;
 use proctor_core::problem::Problems;
 use serde_json::{Map, Value};
 
-pub use self::http::HttpServed;
+pub use self::http::http;
 pub use self::stdio::{ServeError, stdio};
 pub use self::watch::{Stamp, stamp, watch};
 
 use self::asked::ListRequest;
 use crate::rpc;
-
-/// Messages up to here are looked at; longer ones pass by. No list of evals is asked for at such length.
-const LIMIT: usize = 4 << 20;
+use tokio::sync::watch::Sender;
 
 /// Something that whoever serves evals should know.
 #[derive(Debug)]
@@ -70,6 +66,8 @@ pub struct Desk {
     suite: RwLock<Arc<Suite>>,
     /// The server's name for itself, as results of the stateless era carry it.
     server_info: RwLock<Option<Value>>,
+    /// Fires when other evals are served.
+    changes: Sender<()>,
     tell: Tell,
 }
 
@@ -87,16 +85,22 @@ impl Desk {
         Self {
             suite: RwLock::new(Arc::new(suite)),
             server_info: RwLock::new(None),
+            changes: Sender::new(()),
             tell,
         }
     }
 
-    /// Serves other evals from now on. Whether they are others.
-    fn replace(&self, suite: Suite) -> bool {
+    /// Serves these evals from now on, and tells everybody if they are others.
+    fn replace(&self, suite: Suite, problems: Problems) {
+        let evals = suite.items().len();
         let mut held = self.suite.write().unwrap_or_else(PoisonError::into_inner);
         let is_other = **held != suite;
         *held = Arc::new(suite);
-        is_other
+        drop(held);
+        if is_other {
+            (self.tell)(&Notice::Replaced { evals, problems });
+            self.changes.send_replace(());
+        }
     }
 
     /// The answer to `evals/list`: one line without its end.

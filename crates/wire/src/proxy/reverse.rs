@@ -5,9 +5,8 @@
 //! HTTP. Discovery of authorisation servers (`/.well-known/…`) is no part of that, so servers that
 //! want a login are given a header in the MCP config.
 
-pub(crate) mod addresses;
 mod asked;
-pub(crate) mod endpoints;
+mod endpoints;
 mod exchange;
 mod inside;
 mod leftover;
@@ -19,8 +18,8 @@ use std::sync::Arc;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
 
-use self::addresses::Addresses;
 use self::inside::Inside;
+use super::addresses::Addresses;
 use super::door::{Admission, Door};
 use super::refusals::Refusals;
 use super::upstream::Upstream;

@@ -16,7 +16,7 @@ use std::time::Duration;
 use proctor_core::event::{ConnectionEnd, Direction, EndedBy};
 use proctor_core::suite::Server;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::process::ChildStderr;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -37,9 +37,9 @@ const LAST_INPUT: Duration = Duration::from_millis(200);
 /// How long what a server wrote before its end may be on its way, when it was ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// What a client writes.
+/// What a client or a server writes.
 pub(crate) type Input = Box<dyn AsyncRead + Send + Unpin>;
-/// What a client reads.
+/// What a client or a server reads.
 pub(crate) type Output = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// A client's streams.
@@ -129,8 +129,8 @@ pub async fn serve(
 pub(crate) struct Session {
     tap: Arc<Tap>,
     process: Process,
-    input: Pump<Input, ChildStdin>,
-    output: Pump<ChildStdout, Output>,
+    input: Pump<Input, Output>,
+    output: Pump<Input, Output>,
     /// What the client asked and the server has not answered.
     awaited: Arc<Awaited>,
     errors: JoinHandle<Errors>,

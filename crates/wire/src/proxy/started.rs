@@ -10,6 +10,9 @@ use proctor_core::suite::server::Transport;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
 use super::ProxyOptions;
+use super::session::{Input, Output};
+use crate::edit::Editor;
+use crate::edit::stdio::EditedPipes;
 use crate::recorder::Tap;
 use proctor_contain::process::{Process, Spawn, SpawnError};
 
@@ -20,9 +23,9 @@ pub(crate) struct Started {
     /// The process; dropping it ends it.
     pub(crate) process: Process,
     /// What it reads.
-    pub(crate) stdin: ChildStdin,
+    pub(crate) stdin: Output,
     /// What it writes.
-    pub(crate) stdout: ChildStdout,
+    pub(crate) stdout: Input,
 }
 
 /// Why there is no process.
@@ -44,7 +47,7 @@ impl Started {
     pub(crate) fn start(server: &Server, options: &ProxyOptions) -> Result<Self, StartError> {
         let tap = open(server, options);
         let spawned = spawn(server, options).and_then(|spawn| Ok(spawn.start()?));
-        Self::of(server, tap, spawned)
+        Self::of(server, options, tap, spawned)
     }
 
     /// The same, and leaves the process's stderr to the caller, who has to read it.
@@ -58,25 +61,25 @@ impl Started {
             Ok((process, stderr)) => (Ok(process), Some(stderr)),
             Err(error) => (Err(error), None),
         };
-        let started = Self::of(server, tap, process)?;
+        let started = Self::of(server, options, tap, process)?;
         let stderr = stderr.ok_or_else(|| StartError::NoPipes(server.name.clone()))?;
         Ok((started, stderr))
     }
 
     fn of(
         server: &Server,
+        options: &ProxyOptions,
         tap: Arc<Tap>,
         spawned: Result<Process, StartError>,
     ) -> Result<Self, StartError> {
         let no_pipes = || StartError::NoPipes(server.name.clone());
         let piped = spawned.and_then(|mut process| {
             let pipes = process.stdin.take().zip(process.stdout.take());
-            pipes
-                .map(|(stdin, stdout)| (process, stdin, stdout))
-                .ok_or_else(no_pipes)
+            let (stdin, stdout) = pipes.ok_or_else(no_pipes)?;
+            Ok((process, edited(options.editor.as_ref(), stdin, stdout)))
         });
         match piped {
-            Ok((process, stdin, stdout)) => Ok(Self {
+            Ok((process, (stdin, stdout))) => Ok(Self {
                 tap,
                 process,
                 stdin,
@@ -86,6 +89,21 @@ impl Started {
                 tap.close(error.to_string(), None);
                 Err(error)
             }
+        }
+    }
+}
+
+/// A server's pipes, with an editor before them if there is one.
+fn edited(
+    editor: Option<&Arc<dyn Editor>>,
+    stdin: ChildStdin,
+    stdout: ChildStdout,
+) -> (Output, Input) {
+    match editor {
+        None => (Box::new(stdin), Box::new(stdout)),
+        Some(editor) => {
+            let EditedPipes { stdin, stdout } = EditedPipes::new(editor, stdin, stdout);
+            (Box::new(stdin), Box::new(stdout))
         }
     }
 }

@@ -68,6 +68,12 @@ pub enum UpstreamError {
     Broken(String),
 }
 
+impl From<Broken> for UpstreamError {
+    fn from(Broken(why): Broken) -> Self {
+        Self::Broken(why)
+    }
+}
+
 impl Upstream {
     /// The server at an address, with the headers that it wants.
     pub fn new<'a>(

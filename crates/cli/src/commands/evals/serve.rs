@@ -7,11 +7,10 @@ use anyhow::{Context, bail};
 use proctor_contain::process::{Ended, GRACE, Spawn};
 use proctor_core::printable::printable;
 use proctor_core::problem::Problems;
-use proctor_wire::evals::serve::{Desk, HttpServed, Notice, load, stamp, stdio, watch};
+use proctor_wire::evals::serve::{Desk, Notice, http, load, stamp, stdio, watch};
 use proctor_wire::proxy::{Admission, ProxyError};
 use serde_json::json;
 use tokio::sync::Mutex;
-use tokio::sync::watch::{Receiver, channel};
 
 use crate::args::{EvalsServeArgs, Format};
 use crate::commands::engine;
@@ -35,19 +34,18 @@ pub(super) fn run(args: &EvalsServeArgs) -> anyhow::Result<Exit> {
     };
     let desk = Arc::new(Desk::new(suite, Box::new(teller(&path))));
     let runtime = threads::one_worker()?;
-    let (tell, told) = channel(());
     let done = runtime.block_on(async {
         let stops = Mutex::new(Stops::listen().context("can't listen for signals")?);
-        tokio::spawn(watch(path, read, desk.clone(), tell));
+        tokio::spawn(watch(path, read, desk.clone()));
         let mut stop = async || stops.lock().await.next().await;
         if let Some(url) = &args.url {
-            return at(url, args, &desk, told, &mut stop).await;
+            return at(url, args, &desk, &mut stop).await;
         }
         let Some(spawn) = spawn(args)? else {
             bail!("which server? give `-- COMMAND…` or `--url URL`");
         };
         let streams = (tokio::io::stdin(), tokio::io::stdout());
-        let ended = stdio(spawn, &desk, streams, told, stop).await?;
+        let ended = stdio(spawn, &desk, streams, stop).await?;
         Ok(as_the_server(ended))
     });
     // A thread that waits for more input can't be told to end.
@@ -60,7 +58,6 @@ async fn at(
     url: &str,
     args: &EvalsServeArgs,
     desk: &Arc<Desk>,
-    told: Receiver<()>,
     stop: &mut impl AsyncFnMut(),
 ) -> anyhow::Result<Exit> {
     let admission = if args.no_token {
@@ -69,7 +66,7 @@ async fn at(
         Admission::Path
     };
     let server = at_url(url, &args.headers);
-    let open = match HttpServed::start(&server, desk, args.port, admission, told).await {
+    let open = match http(&server, desk, args.port, admission).await {
         Ok(open) => open,
         Err(error @ ProxyError::Listen { .. }) => {
             output::message(&format!("error: {error}\n"))?;

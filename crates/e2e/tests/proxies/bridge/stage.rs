@@ -60,6 +60,7 @@ pub fn options(recorder: Recorder) -> ProxyOptions {
         inherited: std::env::vars().collect(),
         pass: Vec::new(),
         guard: proctor_e2e::proctor(),
+        editor: None,
     }
 }
 

@@ -57,6 +57,7 @@ impl Stage {
             inherited: std::env::vars().collect(),
             pass: Vec::new(),
             guard: proctor_e2e::proctor(),
+            editor: None,
         };
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::super::packages::wait;
 use super::super::ways::Door;
-use super::http::ask;
+use super::http::{Response, ask};
 
 /// How long a server may take to end.
 const END: Duration = Duration::from_secs(20);
@@ -42,7 +42,7 @@ pub fn play(door: &Door, script: &[Step], folder: &Path, wanted: usize) -> Talk 
             headers: headers.clone(),
             aside: None,
         }),
-        Door::Sse { .. } => panic!("this client does not speak the older HTTP"),
+        Door::Sse { url, headers } => Line::Older(Older::open(url, headers)),
     };
     let mut talk = Talk::default();
     for step in script {
@@ -63,6 +63,54 @@ enum Line {
         stdout: BufReader<ChildStdout>,
     },
     Http(Http),
+    Older(Older),
+}
+
+/// The older HTTP: a stream, and the address that it announced.
+pub struct Older {
+    stream: Response,
+    address: String,
+}
+
+impl Older {
+    pub fn open(url: &str, headers: &[(String, String)]) -> Self {
+        let mut stream = ask("GET", url, headers, "");
+        let announced = stream.next().expect("an address is announced");
+        let (address, _) = url["http://".len()..].split_once('/').expect("a path");
+        let address = match announced.starts_with('/') {
+            true => format!("http://{address}{announced}"),
+            false => announced,
+        };
+        Self { stream, address }
+    }
+
+    /// Posts a message.
+    pub fn post(&self, text: &str) {
+        drop(ask("POST", &self.address, &[], text));
+    }
+
+    /// The next message on the stream.
+    pub fn next(&mut self) -> Option<String> {
+        self.stream.next()
+    }
+
+    fn exchange(&mut self, text: String, asked: &Understood, talk: &mut Talk) {
+        self.post(&text);
+        talk.sent.push(text);
+        let mut is_open = asked.method.is_some() && asked.id.is_some();
+        while is_open {
+            let came = self.next().expect("an answer comes");
+            let understood = Understood::read(&came);
+            talk.came.push(came);
+            if let Some(reply) = understood.reply() {
+                self.post(&reply);
+                talk.sent.push(reply);
+            } else if understood.method.is_none() && understood.id == asked.id {
+                talk.last = understood.value;
+                is_open = false;
+            }
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -154,6 +202,7 @@ impl Line {
                 }
             }
             Self::Http(http) => http.exchange(text, &asked, talk),
+            Self::Older(older) => older.exchange(text, &asked, talk),
         }
     }
 
@@ -171,6 +220,15 @@ impl Line {
                 assert!(wait(&mut child, END).is_some(), "the server does not end");
             }
             Self::Http(http) => http.end(talk, wanted),
+            Self::Older(mut older) => {
+                while talk.came.len() < wanted {
+                    let came = older
+                        .stream
+                        .next()
+                        .expect("as much comes as without a proxy");
+                    talk.came.push(came);
+                }
+            }
         }
     }
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use proctor_core::problem::Problems;
-use tokio::sync::watch;
 
 use super::{Desk, Notice, load};
 
@@ -24,8 +23,8 @@ pub fn stamp(path: &Path) -> Stamp {
 }
 
 /// Serves the file anew whenever it changes and is valid; never ends. `read` is its state when it was
-/// read. Who is told of `changes` may tell clients.
-pub async fn watch(path: PathBuf, read: Stamp, desk: Arc<Desk>, changes: watch::Sender<()>) {
+/// read.
+pub async fn watch(path: PathBuf, read: Stamp, desk: Arc<Desk>) {
     let (mut read, mut seen) = (read, read);
     loop {
         tokio::time::sleep(LOOK).await;
@@ -41,13 +40,7 @@ pub async fn watch(path: PathBuf, read: Stamp, desk: Arc<Desk>, changes: watch::
             (suite, problems)
         });
         match loaded.await {
-            Ok((Some(suite), problems)) => {
-                let evals = suite.items().len();
-                if desk.replace(suite) {
-                    (desk.tell)(&Notice::Replaced { evals, problems });
-                    changes.send_replace(());
-                }
-            }
+            Ok((Some(suite), problems)) => desk.replace(suite, problems),
             Ok((None, problems)) => (desk.tell)(&Notice::Kept(problems)),
             // It panicked, or everything ends.
             Err(_) => {}

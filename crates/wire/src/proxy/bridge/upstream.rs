@@ -13,7 +13,6 @@ use bytes::Bytes;
 use proctor_core::event::{ConnectionEnd, Direction, EndedBy, FindingKind};
 use proctor_core::message::{Id, UNWANTED};
 use tokio::io::AsyncWriteExt;
-use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -22,6 +21,7 @@ use super::inbound::into_line;
 use super::outlet::{self, Inflow, Outlet, Passing, PutError};
 use super::router::{Ask, Routed, Router, StreamId};
 use crate::client::connection::stop;
+use crate::proxy::session::{Input, Output};
 use crate::proxy::started::Started;
 use crate::recorder::Tap;
 use crate::transport::MAX_MESSAGE;
@@ -283,7 +283,7 @@ impl Upstream {
 async fn keep(
     upstream: Arc<Upstream>,
     mut process: Process,
-    stdout: ChildStdout,
+    stdout: Input,
     closed: oneshot::Receiver<()>,
 ) {
     let mut reading = tokio::spawn(read(stdout, upstream.clone()));
@@ -320,11 +320,7 @@ async fn keep(
     upstream.tap.ended(reason, Some(stderr), Some(end));
 }
 
-async fn write(
-    mut stdin: ChildStdin,
-    mut waiting: mpsc::UnboundedReceiver<Outgoing>,
-    tap: Arc<Tap>,
-) {
+async fn write(mut stdin: Output, mut waiting: mpsc::UnboundedReceiver<Outgoing>, tap: Arc<Tap>) {
     while let Some(mut outgoing) = waiting.recv().await {
         let message = &mut outgoing.message;
         tap.frame(None, Direction::ToServer, message);
@@ -348,7 +344,7 @@ async fn write(
     }
 }
 
-async fn read(stdout: ChildStdout, upstream: Arc<Upstream>) {
+async fn read(stdout: Input, upstream: Arc<Upstream>) {
     let tap = &upstream.tap;
     let mut lines = Lines::new(stdout, MAX_MESSAGE);
     // A line that can't be read is the end, like the end itself.

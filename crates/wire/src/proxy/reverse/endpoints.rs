@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use memchr::memchr2;
 
-use super::addresses::Addresses;
+use crate::proxy::addresses::Addresses;
 
 /// An event that is longer is not held back: no address is that long.
 const LONGEST: usize = 16 << 10;
@@ -17,7 +17,7 @@ const LONGEST: usize = 16 << 10;
     clippy::struct_excessive_bools,
     reason = "each is where the stream is in one respect"
 )]
-pub(crate) struct Endpoints {
+pub(super) struct Endpoints {
     addresses: Arc<Addresses>,
     /// What is held back: a line that has not ended, and an event with data that has not.
     held: Vec<u8>,
@@ -37,7 +37,7 @@ pub(crate) struct Endpoints {
 }
 
 impl Endpoints {
-    pub(crate) fn new(addresses: Arc<Addresses>) -> Self {
+    pub(super) fn new(addresses: Arc<Addresses>) -> Self {
         Self {
             addresses,
             held: Vec::new(),
@@ -53,7 +53,7 @@ impl Endpoints {
     }
 
     /// Takes in a chunk, and gives what can leave.
-    pub(crate) fn take(&mut self, chunk: &[u8]) -> Vec<u8> {
+    pub(super) fn take(&mut self, chunk: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.held.len() + chunk.len());
         let mut rest = chunk;
         while let Some(&first) = rest.first() {
@@ -73,7 +73,7 @@ impl Endpoints {
     }
 
     /// What was still held back when the stream ended.
-    pub(crate) fn end(&mut self) -> Vec<u8> {
+    pub(super) fn end(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.held)
     }
 

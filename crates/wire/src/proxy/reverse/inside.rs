@@ -8,20 +8,20 @@ use std::sync::{Arc, OnceLock};
 use http::header::{CONTENT_LENGTH, LOCATION};
 use http::{Method, StatusCode};
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use proctor_core::event::{ConnectionEnd, Direction, EndedBy, Wire};
 use proctor_core::suite::Server;
 
-use super::addresses::{Addresses, Announced};
 use super::asked::Asked;
 use super::exchange::{Exchange, Kind};
 use super::passing::{Content, Passing};
 use super::stream::Stream;
 use crate::proxy::ProxyOptions;
+use crate::proxy::addresses::{Addresses, Announced};
+use crate::proxy::edited::EditStage;
 use crate::proxy::refusals::Refusals;
-use crate::proxy::upstream::Upstream;
+use crate::proxy::upstream::{Upstream, UpstreamError, passed};
 use crate::recorder::Tap;
-use crate::web::{Broken, Request, Response, whole};
+use crate::web::{Body, Broken, Request, Response, whole};
 
 const SESSION: &str = "mcp-session-id";
 
@@ -40,7 +40,8 @@ pub(super) struct Inside {
     /// request.
     tap: OnceLock<Arc<Tap>>,
     addresses: OnceLock<Arc<Addresses>>,
-    announced: Arc<Announced>,
+    announced: Arc<Announced<Tap>>,
+    editing: Option<EditStage>,
 }
 
 /// Where a request goes, and where it is kept.
@@ -60,7 +61,9 @@ impl Inside {
         refusals: Arc<Refusals>,
         is_older: bool,
     ) -> Self {
+        let editor = options.editor.as_ref();
         Self {
+            editing: editor.map(|editor| EditStage::new(editor, upstream.url())),
             upstream,
             server: server.clone(),
             options: options.clone(),
@@ -95,7 +98,7 @@ impl Inside {
         // What the configured address has besides may be secret.
         let line = format!("{} {}{path}", request.method(), self.upstream.origin());
         let (exchange, leftover) = (asked.exchange.clone(), asked.leftover.clone());
-        let mut request = request.map(|body| Passing::request(body, exchange, leftover));
+        let mut request = request.map(|body| Passing::request(passed(body), exchange, leftover));
         if let Err(error) = self.upstream.prepare(&mut request, &route.target) {
             drop(request);
             return Err(asked.failed(&error).await);
@@ -104,13 +107,21 @@ impl Inside {
             .exchange
             .head(Direction::ToServer, line, request.headers());
         let request = request.map(BodyExt::boxed_unsync);
-        match self.upstream.exchange(request).await {
+        match self.exchange(request).await {
             Ok(response) => Ok(self.answer(asked, response)),
             Err(error) => Err(asked.failed(&error).await),
         }
     }
 
-    fn answer(&self, asked: Asked, mut response: http::Response<Incoming>) -> Response {
+    /// Everything behind this is on the server's side of the record.
+    async fn exchange(&self, request: http::Request<Body>) -> Result<Response, UpstreamError> {
+        match &self.editing {
+            Some(editing) => editing.exchange(&self.upstream, request).await,
+            None => Ok(self.upstream.exchange(request).await?.map(passed)),
+        }
+    }
+
+    fn answer(&self, asked: Asked, mut response: Response) -> Response {
         let (status, headers) = (response.status(), response.headers());
         asked
             .exchange

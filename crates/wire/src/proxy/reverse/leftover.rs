@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use proctor_core::event::Direction;
 
 use super::exchange::Exchange;
 use crate::transport::frames::Bounded;
+use crate::web::Body;
 
 /// How long a client may take to say the rest.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -26,14 +26,14 @@ enum State {
     #[default]
     Open,
     /// The rest, with what came before.
-    Left(Incoming, Bounded),
+    Left(Body, Bounded),
     /// Nobody wants it.
     Closed,
 }
 
 impl Leftover {
     /// Takes a body; gives back what came before if nobody wants the rest.
-    pub(super) fn put(&self, inner: Incoming, body: Bounded) -> Option<Bounded> {
+    pub(super) fn put(&self, inner: Body, body: Bounded) -> Option<Bounded> {
         let mut state = self.lock();
         if matches!(*state, State::Closed) {
             return Some(body);
@@ -74,7 +74,7 @@ impl Leftover {
         }
     }
 
-    fn take(&self) -> Option<(Incoming, Bounded)> {
+    fn take(&self) -> Option<(Body, Bounded)> {
         match std::mem::replace(&mut *self.lock(), State::Closed) {
             State::Left(inner, body) => Some((inner, body)),
             State::Open | State::Closed => None,

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
+use http_body::{Frame, SizeHint};
 use proctor_core::event::{Direction, EndedBy, HttpFailure};
 use proctor_core::record::MAX_FRAME;
 
@@ -16,10 +15,9 @@ use super::endpoints::Endpoints;
 use super::exchange::Exchange;
 use super::leftover::Leftover;
 use super::stream::Stream;
-use crate::proxy::upstream::causes;
 use crate::transport::frames::Bounded;
 use crate::transport::sse::Events;
-use crate::web::Broken;
+use crate::web::{Body, Broken};
 
 /// What a body is made of.
 pub(super) enum Content {
@@ -48,7 +46,7 @@ impl Content {
 /// A body that is kept while it passes.
 pub(super) struct Passing {
     /// Nothing, once somebody else reads the rest.
-    inner: Option<Incoming>,
+    inner: Option<Body>,
     /// Where the rest of a request goes that the server does not take.
     leftover: Option<Leftover>,
     exchange: Arc<Exchange>,
@@ -61,7 +59,7 @@ pub(super) struct Passing {
 }
 
 impl Passing {
-    pub(super) fn request(inner: Incoming, exchange: Arc<Exchange>, leftover: Leftover) -> Self {
+    pub(super) fn request(inner: Body, exchange: Arc<Exchange>, leftover: Leftover) -> Self {
         let direction = Direction::ToServer;
         let mut passing = Self::new(inner, exchange, direction, Content::message(), None);
         passing.leftover = Some(leftover);
@@ -69,7 +67,7 @@ impl Passing {
     }
 
     pub(super) fn response(
-        inner: Incoming,
+        inner: Body,
         exchange: Arc<Exchange>,
         content: Content,
         stream: Option<Stream>,
@@ -78,14 +76,14 @@ impl Passing {
     }
 
     fn new(
-        inner: Incoming,
+        inner: Body,
         exchange: Arc<Exchange>,
         direction: Direction,
         content: Content,
         stream: Option<Stream>,
     ) -> Self {
         let is_stream = matches!(content, Content::Events(_));
-        let is_empty = inner.is_end_stream();
+        let is_empty = http_body::Body::is_end_stream(&inner);
         let mut passing = Self {
             inner: Some(inner),
             leftover: None,
@@ -194,7 +192,7 @@ impl Passing {
     }
 }
 
-impl Body for Passing {
+impl http_body::Body for Passing {
     type Data = Bytes;
     type Error = Broken;
 
@@ -212,7 +210,7 @@ impl Body for Passing {
             match ready!(Pin::new(inner).poll_frame(context)) {
                 None => self.end(),
                 Some(Err(error)) => {
-                    let why = format!("broke off: {}", causes(&error));
+                    let why = format!("broke off: {error}");
                     self.exchange.finding(why.clone());
                     self.broke(&why, HttpFailure::Broken);
                     return Poll::Ready(Some(Err(Broken(why))));
@@ -220,7 +218,11 @@ impl Body for Passing {
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(part) => {
                         let part = self.part(part);
-                        if self.inner.as_ref().is_some_and(Body::is_end_stream) {
+                        if self
+                            .inner
+                            .as_ref()
+                            .is_some_and(http_body::Body::is_end_stream)
+                        {
                             self.end();
                         }
                         if !part.is_empty() {
@@ -240,7 +242,11 @@ impl Body for Passing {
     fn size_hint(&self) -> SizeHint {
         match self.endpoints {
             Some(_) => SizeHint::default(),
-            None => self.inner.as_ref().map(Body::size_hint).unwrap_or_default(),
+            None => self
+                .inner
+                .as_ref()
+                .map(http_body::Body::size_hint)
+                .unwrap_or_default(),
         }
     }
 }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use proctor_core::event::{ConnectionEnd, Direction, EndedBy};
 
-use super::addresses::{Addresses, Announced};
 use super::endpoints::Endpoints;
 use super::exchange::Exchange;
+use crate::proxy::addresses::{Addresses, Announced};
 use crate::recorder::{Oversized, Tap};
 
 /// A stream, which has a connection of its own in the record. That ends with it.
 pub(super) struct Stream {
     pub(super) addresses: Arc<Addresses>,
-    pub(super) announced: Arc<Announced>,
+    pub(super) announced: Arc<Announced<Tap>>,
     pub(super) tap: Arc<Tap>,
 }
 

@@ -1,37 +1,34 @@
-//! What a client posts, looked at before it goes on.
+//! A body that is read before it goes on.
 //!
-//! Its main type is [`Posted`].
+//! Its main type is [`PeekedBody`].
 
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http_body::{Body, Frame, SizeHint};
+use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 
-use super::super::LIMIT;
-use crate::proxy::upstream::causes;
-use crate::web::Broken;
+use crate::web::{Body, Broken};
 
 /// A body of which a part was taken, and can be passed on from its start.
-pub(super) struct Posted {
+pub(super) struct PeekedBody {
     taken: VecDeque<Frame<Bytes>>,
     /// What is still to come, if it was too long to be taken whole.
-    rest: Option<Incoming>,
+    rest: Option<Body>,
 }
 
-impl Posted {
+impl PeekedBody {
     /// Takes a body, up to the limit.
-    pub(super) async fn take(mut body: Incoming) -> Result<Self, Broken> {
+    pub(super) async fn take(mut body: Body, limit: usize) -> Result<Self, Broken> {
         let mut taken = VecDeque::new();
         let mut length = 0;
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| Broken(causes(&error)))?;
+            let frame = frame?;
             length += frame.data_ref().map_or(0, Bytes::len);
             taken.push_back(frame);
-            if length > LIMIT {
+            if length > limit {
                 let rest = Some(body);
                 return Ok(Self { taken, rest });
             }
@@ -49,7 +46,7 @@ impl Posted {
     }
 }
 
-impl Body for Posted {
+impl http_body::Body for PeekedBody {
     type Data = Bytes;
     type Error = Broken;
 
@@ -62,14 +59,16 @@ impl Body for Posted {
         }
         match &mut self.rest {
             None => Poll::Ready(None),
-            Some(rest) => Pin::new(rest)
-                .poll_frame(context)
-                .map_err(|error| Broken(causes(&error))),
+            Some(rest) => Pin::new(rest).poll_frame(context),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.taken.is_empty() && self.rest.as_ref().is_none_or(Body::is_end_stream)
+        self.taken.is_empty()
+            && self
+                .rest
+                .as_ref()
+                .is_none_or(http_body::Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -8,8 +8,6 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use reqwest::Url;
 
-use crate::recorder::Tap;
-
 /// How many announced addresses are known; the oldest is forgotten.
 const KNOWN: usize = 1_000;
 
@@ -27,14 +25,7 @@ pub(crate) struct Addresses {
 impl Addresses {
     /// The path and query of an announced address, if it is one of the server's own.
     pub(crate) fn path(&self, written: &str) -> Option<String> {
-        let joined = self.server.join(written).ok()?;
-        if joined.origin() != self.server.origin() {
-            return None;
-        }
-        Some(match joined.query() {
-            Some(query) => format!("{}?{query}", joined.path()),
-            None => joined.path().to_owned(),
-        })
+        path_of(&self.server, written)
     }
 
     /// The address in the client's terms, if it must be another one to lead here. As much of it as can
@@ -70,13 +61,30 @@ impl Addresses {
     }
 }
 
-/// What was announced, and on which stream.
-#[derive(Default)]
-pub(super) struct Announced(Mutex<VecDeque<(String, Weak<Tap>)>>);
+/// The path and query of an address that a server announced, if it is one of its own.
+pub(crate) fn path_of(server: &Url, written: &str) -> Option<String> {
+    let joined = server.join(written).ok()?;
+    if joined.origin() != server.origin() {
+        return None;
+    }
+    Some(match joined.query() {
+        Some(query) => format!("{}?{query}", joined.path()),
+        None => joined.path().to_owned(),
+    })
+}
 
-impl Announced {
+/// What was announced, and on which stream: `T` is what is known of it.
+pub(crate) struct Announced<T>(Mutex<VecDeque<(String, Weak<T>)>>);
+
+impl<T> Default for Announced<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> Announced<T> {
     /// A stream named an address.
-    pub(super) fn add(&self, path: String, stream: &Arc<Tap>) {
+    pub(crate) fn add(&self, path: String, stream: &Arc<T>) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|(other, _)| *other != path);
         if known.len() == KNOWN {
@@ -86,16 +94,16 @@ impl Announced {
     }
 
     /// The stream to which a path and query belong, if they were announced.
-    pub(super) fn exactly(&self, path_and_query: &str) -> Option<Weak<Tap>> {
+    pub(crate) fn exactly(&self, path_and_query: &str) -> Option<Weak<T>> {
         self.last(|known| known == path_and_query)
     }
 
     /// The last stream that announced a path, whatever the query.
-    pub(super) fn path(&self, path: &str) -> Option<Weak<Tap>> {
+    pub(crate) fn path(&self, path: &str) -> Option<Weak<T>> {
         self.last(|known| known.split('?').next() == Some(path))
     }
 
-    fn last(&self, is_it: impl Fn(&str) -> bool) -> Option<Weak<Tap>> {
+    fn last(&self, is_it: impl Fn(&str) -> bool) -> Option<Weak<T>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = known.iter().rev().find(|(path, _)| is_it(path));
         found.map(|(_, stream)| stream.clone())

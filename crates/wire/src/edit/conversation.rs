@@ -1,0 +1,82 @@
+//! One conversation, as the hosts of all transports see it.
+//!
+//! Its main type is [`Conversation`], which both directions share.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{BOM, Edit, Editor, Handling, Passage};
+use crate::worker;
+
+/// A conversation between a client and a server, and the edit of it.
+pub(crate) struct Conversation {
+    edit: Mutex<Box<dyn Edit>>,
+    limit: usize,
+}
+
+impl Conversation {
+    pub(crate) fn begin(editor: &Arc<dyn Editor>) -> Arc<Self> {
+        Arc::new(Self {
+            limit: editor.limit(),
+            edit: Mutex::new(editor.clone().begin()),
+        })
+    }
+
+    /// Messages up to this size are edited.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Asks about a message of the client, which must not have gone on before.
+    pub(crate) fn on_client_message(&self, bytes: &[u8]) -> Handling {
+        let message = bytes.strip_prefix(BOM).unwrap_or(bytes);
+        if message.trim_ascii().is_empty() {
+            return Handling::Forward(Passage::Pass);
+        }
+        let handling = worker::on_body(bytes.len(), || self.lock().on_client_message(message));
+        match handling {
+            Handling::Forward(passage) => Handling::Forward(marked(bytes, passage)),
+            answer @ Handling::Answer(_) => answer,
+        }
+    }
+
+    /// Asks about a message of the server.
+    pub(crate) fn on_server_message(&self, bytes: &[u8]) -> Passage {
+        let message = bytes.strip_prefix(BOM).unwrap_or(bytes);
+        if message.trim_ascii().is_empty() {
+            return Passage::Pass;
+        }
+        let ask = || {
+            let mut edit = self.lock();
+            if edit.reads_server() {
+                edit.on_server_message(message)
+            } else {
+                Passage::Pass
+            }
+        };
+        marked(bytes, worker::on_body(bytes.len(), ask))
+    }
+
+    /// Whether what the server says has to be whole before it goes on.
+    pub(crate) fn reads_server(&self) -> bool {
+        self.lock().reads_server()
+    }
+
+    /// What the client is to be told.
+    pub(crate) fn news(&self) -> Option<Vec<u8>> {
+        self.lock().news()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Box<dyn Edit>> {
+        self.edit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A replacement starts with a mark if the message did.
+fn marked(bytes: &[u8], passage: Passage) -> Passage {
+    match passage {
+        Passage::Replace(message) if bytes.starts_with(BOM) => {
+            Passage::Replace([BOM, &message].concat())
+        }
+        passage => passage,
+    }
+}

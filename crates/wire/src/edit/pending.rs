@@ -1,0 +1,82 @@
+//! Requests whose answers an edit waits for.
+
+use std::collections::VecDeque;
+
+use proctor_core::message::{Id, Kind, Message};
+
+/// How many requests may be unanswered; of more, the oldest are forgotten.
+const MOST: usize = 64;
+
+/// Requests that are on their way to the server, each with what is to be known when its answer comes.
+#[derive(Debug)]
+pub struct Pending<T>(VecDeque<(Id, T)>);
+
+impl<T> Default for Pending<T> {
+    fn default() -> Self {
+        Self(VecDeque::new())
+    }
+}
+
+impl<T> Pending<T> {
+    /// A request goes to the server.
+    pub fn add(&mut self, id: Id, about: T) {
+        if self.0.len() == MOST {
+            self.0.pop_front();
+        }
+        self.0.push_back((id, about));
+    }
+
+    /// Whether no answer is awaited.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What is known of the request that a message of the server answers. Each is answered once.
+    pub fn answered(&mut self, message: &[u8]) -> Option<T> {
+        if self.is_empty() {
+            return None;
+        }
+        let message = serde_json::from_slice::<Message<'_>>(message).ok()?;
+        let Kind::Answer { id } = message.kind() else {
+            return None;
+        };
+        let at = self.0.iter().position(|(known, _)| *known == id)?;
+        self.0.remove(at).map(|(_, about)| about)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(text: &str) -> Id {
+        Id::of(serde_json::from_str(text).unwrap())
+    }
+
+    #[test]
+    fn an_answer_finds_its_request_once() {
+        let mut pending = Pending::default();
+        pending.add(id("1"), "one");
+        pending.add(id("\"1\""), "text");
+        let check = |pending: &mut Pending<&'static str>, message: &str, expected| {
+            assert_eq!(pending.answered(message.as_bytes()), expected, "{message}");
+        };
+        check(&mut pending, r#"{"id":1,"method":"roots/list"}"#, None);
+        check(&mut pending, r#"[{"id":1,"result":{}}]"#, None);
+        check(&mut pending, "noise", None);
+        check(&mut pending, r#"{"id":1.0,"error":{}}"#, Some("one"));
+        check(&mut pending, r#"{"id":1,"result":{}}"#, None);
+        check(&mut pending, r#"{"id":"1","result":{}}"#, Some("text"));
+        assert!(pending.is_empty());
+    }
+
+    #[test]
+    fn the_oldest_of_too_many_is_forgotten() {
+        let mut pending = Pending::default();
+        for number in 0..=MOST {
+            pending.add(id(&number.to_string()), number);
+        }
+        assert_eq!(pending.answered(br#"{"id":0,"result":1}"#), None);
+        assert_eq!(pending.answered(br#"{"id":1,"result":1}"#), Some(1));
+    }
+}

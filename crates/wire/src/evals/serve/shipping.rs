@@ -1,0 +1,87 @@
+//! One conversation with a server that ships evals of a file: the edit that `evals serve` is.
+//!
+//! Its main type is [`Shipping`].
+
+use std::sync::Arc;
+
+use mcp_evals::splice;
+
+use super::asked::{self, Asked};
+use super::{Desk, list_changed};
+use crate::edit::{Edit, Editor, Handling, Passage, Pending};
+use tokio::sync::watch;
+
+impl Editor for Desk {
+    fn begin(self: Arc<Self>) -> Box<dyn Edit> {
+        Box::new(Shipping::new(self))
+    }
+
+    fn changes(&self) -> Option<watch::Receiver<()>> {
+        Some(self.changes.subscribe())
+    }
+
+    fn unreachable(&self, why: &str) {
+        (self.tell)(&super::Notice::Unreachable(why.to_owned()));
+    }
+}
+
+/// Answers `evals/list`, and declares the capability in the answer to a handshake.
+struct Shipping {
+    desk: Arc<Desk>,
+    /// Handshakes on their way; whether each is `initialize`.
+    handshakes: Pending<bool>,
+    /// Whether the answer to `initialize` says that changes are told.
+    tells: bool,
+    /// Whether the client has finished the handshake.
+    initialized: bool,
+}
+
+impl Shipping {
+    fn new(desk: Arc<Desk>) -> Self {
+        Self {
+            desk,
+            handshakes: Pending::default(),
+            tells: false,
+            initialized: false,
+        }
+    }
+}
+
+impl Edit for Shipping {
+    fn on_client_message(&mut self, message: &[u8]) -> Handling {
+        match asked::read(message) {
+            Asked::List(request) => return Handling::Answer(self.desk.answer(&request)),
+            Asked::Handshake(handshake) => {
+                self.handshakes.add(handshake.id, handshake.is_initialize);
+            }
+            Asked::Initialized => self.initialized = true,
+            Asked::Other => {}
+        }
+        Handling::Forward(Passage::Pass)
+    }
+
+    fn on_server_message(&mut self, message: &[u8]) -> Passage {
+        let Some(is_initialize) = self.handshakes.answered(message) else {
+            return Passage::Pass;
+        };
+        let declared = self.desk.declare(message);
+        if is_initialize {
+            self.tells = declared.tells;
+        }
+        if declared.insertions.is_empty() {
+            return Passage::Pass;
+        }
+        Passage::Replace(splice::apply(message, &declared.insertions))
+    }
+
+    fn reads_server(&self) -> bool {
+        !self.handshakes.is_empty()
+    }
+
+    fn news(&mut self) -> Option<Vec<u8>> {
+        (self.tells && self.initialized).then(list_changed)
+    }
+}
+
+#[cfg(test)]
+mod tests;

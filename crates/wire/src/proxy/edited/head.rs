@@ -1,0 +1,71 @@
+//! What the heads of HTTP say of the messages in bodies.
+
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, StatusCode};
+use proctor_core::message::{Kind, Message};
+use serde_json::Value;
+
+use crate::edit::events::event;
+use crate::web::{Response, whole};
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+
+/// The first version in which every request stands alone, and has headers that say what it is.
+const STATELESS: &str = "2026-07-28";
+
+const JSON: &str = "application/json";
+pub(super) const EVENTS: &str = "text/event-stream";
+
+/// Whether what a request carries says that it is of the era without a handshake.
+pub(crate) fn is_stateless(params: Option<&Value>) -> bool {
+    let meta = params.and_then(|params| params.get("_meta"));
+    let version = meta.and_then(|meta| meta.get("io.modelcontextprotocol/protocolVersion"));
+    let version = version.and_then(Value::as_str);
+    version.is_some_and(|version| version >= STATELESS)
+}
+
+/// Whether the headers say what the request says, as they must in the stateless era. If not, it is for the
+/// server to say so.
+pub(super) fn fits(message: Option<&Message<'_>>, headers: &HeaderMap) -> bool {
+    let Some(message) = message else { return true };
+    let (Kind::Request { method, .. } | Kind::Notification { method }) = message.kind() else {
+        return true;
+    };
+    match headers.get(METHOD) {
+        Some(named) => named.as_bytes() == method.as_bytes(),
+        None => {
+            let params = message.params.map(|params| params.get());
+            let params = params.and_then(|params| serde_json::from_str(params).ok());
+            !is_stateless(params.as_ref())
+        }
+    }
+}
+
+/// An answer in the form that the client takes.
+pub(super) fn answered(answer: Vec<u8>, headers: &HeaderMap) -> Response {
+    let accepted: Vec<String> = headers
+        .get_all(ACCEPT)
+        .iter()
+        .map(|value| String::from_utf8_lossy(value.as_bytes()).to_lowercase())
+        .collect();
+    let accepts = |kind: &str| accepted.iter().any(|value| value.contains(kind));
+    let takes_json = accepted.is_empty() || [JSON, "application/*", "*/*"].into_iter().any(accepts);
+    if !takes_json && accepts(EVENTS) {
+        return whole(StatusCode::OK, EVENTS, event(answer));
+    }
+    whole(StatusCode::OK, JSON, answer)
+}
+
+/// The session that a request or response names.
+pub(super) fn session(headers: &HeaderMap) -> Option<String> {
+    let id = headers.get(SESSION)?;
+    Some(String::from_utf8_lossy(id.as_bytes()).into_owned())
+}
+
+/// Whether the content is of a kind.
+pub(super) fn is(headers: &HeaderMap, kind: &str) -> bool {
+    let value = headers.get(CONTENT_TYPE).map(http::HeaderValue::as_bytes);
+    let value = value.and_then(|value| value.split(|byte| *byte == b';').next());
+    value.is_some_and(|value| value.trim_ascii().eq_ignore_ascii_case(kind.as_bytes()))
+}

@@ -1,0 +1,177 @@
+//! A stream of events on its way to a client, with what an edit makes of it.
+//!
+//! Its main type is [`EditedStream`].
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Body, Frame};
+use hyper::body::Incoming;
+use reqwest::Url;
+use tokio::sync::mpsc::Receiver;
+use tokio::time::{Sleep, sleep};
+
+use super::conversations::Stream;
+use crate::edit::conversation::Conversation;
+use crate::edit::events::EventStream;
+use crate::edit::output::Part;
+use crate::proxy::addresses::{Announced, path_of};
+use crate::proxy::upstream::causes;
+use crate::transport::sse::Events;
+use crate::web::Broken;
+
+/// No address that a server announces is longer.
+const LONGEST: usize = 16 << 10;
+
+/// A response that is a stream of events.
+pub(super) struct EditedStream {
+    /// Nothing, once it has ended.
+    inner: Option<Incoming>,
+    events: EventStream,
+    listening: Option<Listening>,
+    ready: VecDeque<Part>,
+    sleeping: Option<Pin<Box<Sleep>>>,
+}
+
+/// What a stream has on which a client listens.
+pub(super) struct Listening {
+    /// Known as long as this is.
+    stream: Arc<Stream>,
+    /// Events of ours.
+    ours: Receiver<Vec<u8>>,
+    server: Url,
+    announced: Arc<Announced<Stream>>,
+    events: Events,
+}
+
+impl Listening {
+    pub(super) fn new(
+        (stream, ours): (Arc<Stream>, Receiver<Vec<u8>>),
+        server: &Url,
+        announced: &Arc<Announced<Stream>>,
+    ) -> Self {
+        Self {
+            stream,
+            ours,
+            server: server.clone(),
+            announced: announced.clone(),
+            events: Events::new(LONGEST),
+        }
+    }
+
+    /// Takes note of the addresses that the older HTTP announces.
+    fn note(&mut self, part: &[u8]) {
+        for event in self.events.take(part) {
+            let data = event.data.ok().filter(|_| event.name == "endpoint");
+            let written = data.as_deref().map(String::from_utf8_lossy);
+            if let Some(path) = written.and_then(|written| path_of(&self.server, &written)) {
+                self.announced.add(path, &self.stream);
+            }
+        }
+    }
+}
+
+impl EditedStream {
+    /// The events of a conversation; on some streams a client listens.
+    pub(super) fn new(
+        inner: Incoming,
+        conversation: &Arc<Conversation>,
+        listening: Option<Listening>,
+    ) -> Self {
+        Self {
+            inner: Some(inner),
+            events: EventStream::new(conversation),
+            listening,
+            ready: VecDeque::new(),
+            sleeping: None,
+        }
+    }
+
+    /// What of ours waits.
+    fn waiting(&mut self) -> Vec<u8> {
+        let Some(Listening { ours, .. }) = &mut self.listening else {
+            return Vec::new();
+        };
+        std::iter::from_fn(|| ours.try_recv().ok())
+            .flatten()
+            .collect()
+    }
+
+    /// An event of ours, if there is one and it may come now.
+    fn poll_ours(&mut self, context: &mut Context<'_>) -> Option<Vec<u8>> {
+        let Listening { ours, .. } = self.listening.as_mut()?;
+        if !self.events.is_between_events() {
+            return None;
+        }
+        match ours.poll_recv(context) {
+            Poll::Ready(event) => event,
+            Poll::Pending => None,
+        }
+    }
+
+    /// What is ready to leave.
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+        loop {
+            if let Some(sleeping) = &mut self.sleeping {
+                ready!(sleeping.as_mut().poll(context));
+                self.sleeping = None;
+            }
+            let bytes = match self.ready.pop_front() {
+                Some(Part::Bytes(bytes)) => bytes,
+                // A server that never pauses leaves no other moment for it.
+                Some(Part::Gap) => self.waiting(),
+                Some(Part::Wait(time)) => {
+                    self.sleeping = Some(Box::pin(sleep(time)));
+                    continue;
+                }
+                None => return Poll::Ready(None),
+            };
+            if !bytes.is_empty() {
+                return Poll::Ready(Some(bytes));
+            }
+        }
+    }
+}
+
+impl Body for EditedStream {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        loop {
+            if let Some(bytes) = ready!(self.poll_ready(context)) {
+                return Poll::Ready(Some(Ok(Frame::data(bytes.into()))));
+            }
+            if let Some(event) = self.poll_ours(context) {
+                return Poll::Ready(Some(Ok(Frame::data(event.into()))));
+            }
+            let Some(inner) = &mut self.inner else {
+                return Poll::Ready(None);
+            };
+            match ready!(Pin::new(inner).poll_frame(context)) {
+                None => {
+                    self.inner = None;
+                    let torn = self.events.end();
+                    self.ready.push_back(Part::Bytes(torn));
+                }
+                Some(Err(error)) => return Poll::Ready(Some(Err(Broken(causes(&error))))),
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(part) => {
+                        if let Some(listening) = &mut self.listening {
+                            listening.note(&part);
+                        }
+                        let output = self.events.take(&part);
+                        self.ready.extend(output.parts());
+                    }
+                    Err(frame) => return Poll::Ready(Some(Ok(frame))),
+                },
+            }
+        }
+    }
+}
