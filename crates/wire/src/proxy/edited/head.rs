@@ -4,6 +4,7 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, StatusCode};
 use proctor_core::message::{Kind, Message};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::edit::events::event;
 use crate::web::{Response, whole};
@@ -32,14 +33,12 @@ pub(super) fn fits(message: Option<&Message<'_>>, headers: &HeaderMap) -> bool {
     let (Kind::Request { method, .. } | Kind::Notification { method }) = message.kind() else {
         return true;
     };
-    match headers.get(METHOD) {
-        Some(named) => named.as_bytes() == method.as_bytes(),
-        None => {
-            let params = message.params.map(|params| params.get());
-            let params = params.and_then(|params| serde_json::from_str(params).ok());
-            !is_stateless(params.as_ref())
-        }
+    if let Some(named) = headers.get(METHOD) {
+        return named.as_bytes() == method.as_bytes();
     }
+    let params = message.params.map(RawValue::get);
+    let params = params.and_then(|params| serde_json::from_str(params).ok());
+    !is_stateless(params.as_ref())
 }
 
 /// An answer in the form that the client takes.
