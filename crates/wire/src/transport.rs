@@ -6,6 +6,7 @@
 pub mod frames;
 pub mod http;
 pub(crate) mod legacy;
+pub mod lines;
 pub mod sse;
 pub(crate) mod stdio;
 
