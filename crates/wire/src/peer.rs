@@ -169,13 +169,14 @@ impl Peer {
 
     /// Takes in a message, and gives what has to be answered.
     pub(crate) fn receive(&self, bytes: &[u8], from: &Source<'_>) -> Vec<Vec<u8>> {
+        let mut answers = Vec::new();
         let mut incoming = Incoming {
             peer: self,
-            from,
-            answers: Vec::new(),
+            from: *from,
+            answer: &mut |answer| answers.push(answer),
         };
         rpc::receive(bytes, &mut incoming);
-        incoming.answers
+        answers
     }
 
     fn notified(&self, method: &str, params: Option<&RawValue>) {
@@ -232,18 +233,19 @@ impl Peer {
     }
 }
 
-/// Takes what a server sends, and collects what it is answered.
-struct Incoming<'a> {
-    peer: &'a Peer,
-    from: &'a Source<'a>,
-    answers: Vec<Vec<u8>>,
+/// Takes what a server sends.
+pub(crate) struct Incoming<'a> {
+    pub(crate) peer: &'a Peer,
+    pub(crate) from: Source<'a>,
+    /// Sends an answer to one of its requests.
+    pub(crate) answer: &'a mut (dyn FnMut(Vec<u8>) + Send),
 }
 
 impl MessageHandler for Incoming<'_> {
     fn request(&mut self, id: &RawValue, method: &str, _: Option<&RawValue>) {
         let outcome = self.peer.answers.to(method);
         let outcome = outcome.as_deref().map_err(|e| (e.0, e.1.as_str()));
-        self.answers.push(rpc::answer(id, outcome));
+        (self.answer)(rpc::answer(id, outcome));
     }
 
     fn notification(&mut self, method: &str, params: Option<&RawValue>) {
@@ -251,13 +253,13 @@ impl MessageHandler for Incoming<'_> {
     }
 
     fn answer(&mut self, id: &Id, message: &Message<'_>) {
-        self.peer.answered(id, message, self.from);
+        self.peer.answered(id, message, &self.from);
     }
 
     fn finding(&mut self, about: About<'_>, kind: FindingKind, detail: String) {
         let taps = match about {
-            About::Message(message) => vec![self.peer.tap_of(message, self.from)],
-            About::Bytes(bytes) => self.peer.taps_of(bytes, self.from),
+            About::Message(message) => vec![self.peer.tap_of(message, &self.from)],
+            About::Bytes(bytes) => self.peer.taps_of(bytes, &self.from),
         };
         for tap in taps {
             tap.finding(kind, detail.as_str());

@@ -9,7 +9,7 @@ use crate::worker;
 /// One side of a connection, to whom the messages of the other side are handed in their order.
 pub trait MessageHandler {
     /// The other side asks for something. Whether it is answered, and by what, is the protocol's affair.
-    fn request(&mut self, id: &RawValue, method: &str, params: Option<&RawValue>);
+    fn request(&mut self, _id: &RawValue, _method: &str, _params: Option<&RawValue>) {}
 
     /// The other side tells something.
     fn notification(&mut self, method: &str, params: Option<&RawValue>);
@@ -18,7 +18,7 @@ pub trait MessageHandler {
     fn answer(&mut self, id: &Id, message: &Message<'_>);
 
     /// Something breaks the rules of JSON-RPC.
-    fn finding(&mut self, about: About<'_>, kind: FindingKind, detail: String);
+    fn finding(&mut self, _about: About<'_>, _kind: FindingKind, _detail: String) {}
 }
 
 /// What a finding is about.

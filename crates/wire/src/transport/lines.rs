@@ -2,7 +2,7 @@
 //! speaks ACP and a step extension have in common.
 //!
 //! Main types: [`LineWriter`], the way to the program's stdin, and [`LineHandler`], who takes what comes
-//! from its stdout. Knows nothing of what messages mean: [`rpc`](crate::rpc) does.
+//! from its stdout. Knows nothing of MCP.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,17 +15,15 @@ use tokio::sync::{mpsc, oneshot};
 use super::frames::{Line, Lines};
 use super::{GOODBYE, SendError};
 use crate::recorder::{Oversized, Tap};
+use crate::rpc::{self, MessageHandler};
 
 /// How much of a line that is no message is shown.
 const SHOWN: usize = 200;
 
 /// Who takes what a program writes to its stdout.
-pub trait LineHandler {
+pub trait LineHandler: MessageHandler {
     /// Keeps a line as it came, before it is understood.
     fn record(&mut self, _line: &[u8]) {}
-
-    /// Takes the message, or the batch, that is in a line.
-    fn message(&mut self, bytes: &[u8]);
 
     /// A line is not, or not only, a message.
     fn noise(&mut self, _noise: Noise<'_>) {}
@@ -69,7 +67,7 @@ pub async fn read(
             Line::Whole(line) => {
                 handler.record(&line);
                 if let Some(message) = message_in(&line, &mut |noise| handler.noise(noise)) {
-                    handler.message(message);
+                    rpc::receive(message, handler);
                 }
             }
             Line::Torn(line) => {
@@ -77,7 +75,7 @@ pub async fn read(
                 let noise = torn(&line);
                 handler.noise(noise);
                 if noise.is_message {
-                    handler.message(&line);
+                    rpc::receive(&line, handler);
                 }
             }
             Line::Oversized(cut) => handler.oversized(&cut),

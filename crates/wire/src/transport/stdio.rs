@@ -9,9 +9,9 @@ use proctor_core::event::FindingKind;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinHandle;
 
+use super::MAX_MESSAGE;
 use super::lines::{self, LineHandler, LineWriter, Noise};
-use super::{MAX_MESSAGE, SendError};
-use crate::peer::{Ended, Peer, Source};
+use crate::peer::{Ended, Incoming, Peer, Source};
 use crate::recorder::{Oversized, Tap};
 
 /// How many messages may wait to be written.
@@ -21,7 +21,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The way to a server and back.
 pub(crate) struct StdioLink {
-    writer: Arc<LineWriter<Arc<Tap>>>,
+    pub(crate) writer: Arc<LineWriter<Arc<Tap>>>,
     /// Nothing once the link is closed.
     reading: Mutex<Option<JoinHandle<()>>>,
 }
@@ -38,14 +38,7 @@ impl StdioLink {
         let stuck = move || unread.end(Ended::Stuck);
         let writer = LineWriter::start(stdin, QUEUE, Some(WRITE_TIMEOUT), stuck);
         let writer = Arc::new(writer);
-        let mut server = ServerLines {
-            peer: peer.clone(),
-            writer: writer.clone(),
-        };
-        let reading = tokio::spawn(async move {
-            lines::read(stdout, MAX_MESSAGE, &mut server).await;
-            server.peer.end(Ended::Closed);
-        });
+        let reading = tokio::spawn(read(stdout, peer.clone(), writer.clone()));
         Self {
             writer,
             reading: Mutex::new(Some(reading)),
@@ -58,65 +51,47 @@ impl StdioLink {
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         reading.take()
     }
-
-    pub(crate) async fn send(&self, tap: &Arc<Tap>, message: Vec<u8>) -> Result<(), SendError> {
-        self.writer.send(tap.clone(), message).await
-    }
-
-    /// Sends a message if there is room for it: a server that does not read will not miss it.
-    pub(crate) fn send_soon(&self, tap: &Arc<Tap>, message: Vec<u8>) {
-        self.writer.send_soon(tap.clone(), message);
-    }
-
-    /// Waits until all that was sent is written, but not for long.
-    pub(crate) async fn settle(&self) {
-        self.writer.settle().await;
-    }
 }
 
 impl Drop for StdioLink {
     fn drop(&mut self) {
+        // The reader has the writer too.
         self.writer.close();
     }
 }
 
-/// Hands what a server writes to the peer.
-struct ServerLines {
-    peer: Arc<Peer>,
-    writer: Arc<LineWriter<Arc<Tap>>>,
-}
-
-impl ServerLines {
-    fn source(&self) -> Source<'_> {
-        Source {
-            tap: self.peer.tap(),
+async fn read(stdout: impl AsyncRead + Unpin, peer: Arc<Peer>, writer: Arc<LineWriter<Arc<Tap>>>) {
+    let tap = peer.tap();
+    let mut answer = |answer| {
+        // A server that asks faster than it reads is not waited for.
+        if !writer.send_soon(tap.clone(), answer) {
+            let detail = "an answer to the server was not taken";
+            tap.finding(FindingKind::Dropped, detail);
+        }
+    };
+    let mut incoming = Incoming {
+        peer: &peer,
+        from: Source {
+            tap,
             exchange: None,
             own: None,
-        }
-    }
+        },
+        answer: &mut answer,
+    };
+    lines::read(stdout, MAX_MESSAGE, &mut incoming).await;
+    peer.end(Ended::Closed);
 }
 
-impl LineHandler for ServerLines {
+impl LineHandler for Incoming<'_> {
     fn record(&mut self, line: &[u8]) {
-        self.peer.record(line, &self.source());
-    }
-
-    fn message(&mut self, bytes: &[u8]) {
-        let tap = self.peer.tap();
-        for answer in self.peer.receive(bytes, &self.source()) {
-            // A server that asks faster than it reads is not waited for.
-            if !self.writer.send_soon(tap.clone(), answer) {
-                let detail = "an answer to the server was not taken";
-                tap.finding(FindingKind::Dropped, detail);
-            }
-        }
+        self.peer.record(line, &self.from);
     }
 
     fn noise(&mut self, noise: Noise<'_>) {
-        noise.note(self.peer.tap());
+        noise.note(self.from.tap);
     }
 
     fn oversized(&mut self, cut: &Oversized) {
-        self.peer.oversized(cut, &self.source());
+        self.peer.oversized(cut, &self.from);
     }
 }

@@ -3,7 +3,7 @@
 //! Main type: [`Client`]. It knows nothing of processes and clocks, and whatever an agent writes, it
 //! goes on.
 
-use proctor_core::event::{AgentClaimed, FindingKind};
+use proctor_core::event::AgentClaimed;
 use proctor_core::message::{Id, Message};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use super::{Dialect, Opening};
 use crate::external::{Told, Way};
 use proctor_contain::process;
 use proctor_core::decision::last_words;
-use proctor_wire::rpc::{self, About, Ended, MessageHandler, Requests};
+use proctor_wire::rpc::{self, Ended, MessageHandler, Requests};
 
 /// The version of the protocol.
 const VERSION: u64 = 1;
@@ -360,6 +360,7 @@ impl Client {
     }
 }
 
+/// What breaks the rules of JSON-RPC is in the record, and passed by.
 impl MessageHandler for Client {
     fn request(&mut self, id: &RawValue, method: &str, params: Option<&RawValue>) {
         let answer = match method {
@@ -389,9 +390,6 @@ impl MessageHandler for Client {
             None => self.answered(question, &value(message.result)),
         }
     }
-
-    /// An agent's words are in the record as they are.
-    fn finding(&mut self, _: About<'_>, _: FindingKind, _: String) {}
 }
 
 /// A part of a message; what can't be read is nothing.

@@ -128,10 +128,6 @@ impl Incoming {
 }
 
 impl LineHandler for Incoming {
-    fn message(&mut self, bytes: &[u8]) {
-        rpc::receive(bytes, self);
-    }
-
     /// What is no message may tell a person something.
     fn noise(&mut self, noise: Noise<'_>) {
         if !noise.is_message {
@@ -145,10 +141,8 @@ impl LineHandler for Incoming {
     }
 }
 
+/// An extension has nothing to ask for.
 impl MessageHandler for Incoming {
-    /// An extension has nothing to ask for.
-    fn request(&mut self, _: &RawValue, _: &str, _: Option<&RawValue>) {}
-
     fn notification(&mut self, method: &str, params: Option<&RawValue>) {
         if method == "log" {
             self.log.push(log_line(params).as_bytes());

@@ -1,18 +1,31 @@
+use proctor_core::message::{Id, Message};
+use serde_json::value::RawValue;
 use tokio::io::{AsyncReadExt, duplex};
 
 use super::*;
+use crate::rpc::About;
 
 /// What happened to each line, in order.
 #[derive(Default)]
 struct Seen(Vec<String>);
 
+impl MessageHandler for Seen {
+    fn notification(&mut self, method: &str, _: Option<&RawValue>) {
+        self.0.push(format!("told {method}"));
+    }
+
+    fn answer(&mut self, id: &Id, _: &Message<'_>) {
+        self.0.push(format!("answer with {id}"));
+    }
+
+    fn finding(&mut self, _: About<'_>, kind: FindingKind, _: String) {
+        self.0.push(format!("{kind:?}"));
+    }
+}
+
 impl LineHandler for Seen {
     fn record(&mut self, line: &[u8]) {
         self.0.push(format!("line {}", text(line)));
-    }
-
-    fn message(&mut self, bytes: &[u8]) {
-        self.0.push(format!("message {}", text(bytes)));
     }
 
     fn noise(&mut self, noise: Noise<'_>) {
@@ -26,13 +39,21 @@ impl LineHandler for Seen {
     }
 }
 
+/// A message that tells something.
+const TOLD: &str = r#"{"jsonrpc":"2.0","method":"x"}"#;
+const NO_MESSAGE: &str = "line: a line that is no message: ";
+
+fn line(line: &str) -> String {
+    format!("line {}", text(line.as_bytes()))
+}
+
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).escape_debug().to_string()
 }
 
 async fn seen(written: &str) -> Vec<String> {
     let mut seen = Seen::default();
-    read(written.as_bytes(), 20, &mut seen).await;
+    read(written.as_bytes(), 60, &mut seen).await;
     seen.0
 }
 
@@ -42,24 +63,34 @@ async fn a_line_is_recorded_as_it_came_before_it_is_taken() {
         assert_eq!(seen(written).await, expected, "{written:?}");
     };
     check("", &[]).await;
-    check("{}\n", &["line {}", "message {}"]).await;
-    check(" [ {} ]\n", &["line  [ {} ]", "message [ {} ]"]).await;
-    let no_message = "line: a line that is no message: ";
-    let log = format!("{no_message}[INFO] up");
+    check("1{}\n", &["line 1{}", &format!("{NO_MESSAGE}1{{}}")]).await;
+    check(&format!("{TOLD}\n"), &[&line(TOLD), "told x"]).await;
+    let batch = format!(" [ {TOLD} ]");
+    check(&format!("{batch}\n"), &[&line(&batch), "told x"]).await;
+    let log = format!("{NO_MESSAGE}[INFO] up");
     check("[INFO] up\n", &["line [INFO] up", &log]).await;
-    check("  up\n", &["line   up", &format!("{no_message}  up")]).await;
+    check("  up\n", &["line   up", &format!("{NO_MESSAGE}  up")]).await;
     check("\n", &["line ", &format!("line: {BLANK_LINE}: ")]).await;
+    check("{x\n", &["line {x", "Malformed"]).await;
     let returned = "message: a carriage return at the end of a line: ";
-    check("{}\r\n", &["line {}\\r", returned, "message {}"]).await;
+    let ended = [&*line(&format!("{TOLD}\r")), returned, "told x"];
+    check(&format!("{TOLD}\r\n"), &ended).await;
     let mark = "message: a byte order mark before a message: ";
-    let marked = ["line \\u{feff}{}", mark, "message {}"];
-    check("\u{feff}{}\n", &marked).await;
-    let unended = "message: the last line has no end: {}";
-    check("{}", &["line {}", unended, "message {}"]).await;
+    let marked = format!("\u{feff}{TOLD}");
+    let expected = [&*line(&marked), mark, "told x"];
+    check(&format!("{marked}\n"), &expected).await;
+    let unended = format!(
+        "message: the last line has no end: {}",
+        text(TOLD.as_bytes())
+    );
+    check(TOLD, &[&line(TOLD), &unended, "told x"]).await;
     let torn = "line: the last line has no end: {1";
     check("{1", &["line {1", torn]).await;
-    let long = format!("{}\n{{}}\n", "x".repeat(21));
-    check(&long, &["oversized 21", "line {}", "message {}"]).await;
+    let long = format!("{}\n{TOLD}\n", "x".repeat(61));
+    check(&long, &["oversized 61", &line(TOLD), "told x"]).await;
+    let answer = "{\"id\":7,\"result\":1}\n";
+    let expected = [&*line(answer.trim_end()), "Protocol", "answer with id `7`"];
+    check(answer, &expected).await;
 }
 
 fn writer(stdin: impl AsyncWrite + Unpin + Send + 'static) -> LineWriter<()> {
