@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use proctor_core::event::{Actor, Direction, FindingKind, HttpFailure};
 use proctor_core::json;
-use proctor_core::message::{Id, Kind, Message};
+use proctor_core::message::{Id, Message};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::{oneshot, watch};
@@ -23,30 +23,17 @@ use self::failure::Outcome;
 pub(crate) use self::failure::{Failure, shown_body};
 use self::route::CutRoute;
 pub(crate) use self::route::Source;
-use self::state::{Past, Pending, State};
+use self::state::{Pending, State};
 use crate::answers::Answers;
 use crate::recorder::{Oversized, Recorder, Tap};
-use crate::rpc::{RpcError, answer};
-use crate::worker;
+pub(crate) use crate::rpc::Ended;
+use crate::rpc::{self, About, MessageHandler, Past, RpcError};
 
 /// How a server tells that it works on a request.
 const PROGRESS: &str = "notifications/progress";
 
 /// How much of something that makes no sense is shown.
 const SHOWN: usize = 100;
-
-/// How a connection ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// The server closed it.
-    Closed,
-    /// The server does not read.
-    Stuck,
-    /// It broke.
-    Broken(String),
-    /// Whoever opened it closed it.
-    ByUs,
-}
 
 /// One side of a connection.
 pub(crate) struct Peer {
@@ -56,7 +43,6 @@ pub(crate) struct Peer {
     is_shared: AtomicBool,
     answers: Answers,
     state: Mutex<State>,
-    ended: Mutex<Option<Ended>>,
     /// Counts messages that change what a server offers.
     changes: AtomicU64,
 }
@@ -76,7 +62,6 @@ impl Peer {
             is_shared: AtomicBool::new(false),
             answers,
             state: Mutex::default(),
-            ended: Mutex::default(),
             changes: AtomicU64::new(0),
         }
     }
@@ -100,14 +85,8 @@ impl Peer {
     pub(crate) fn expect(&self, tap: &Arc<Tap>) -> Waiting {
         let (to, answer) = oneshot::channel();
         let (progress, seen) = watch::channel(Instant::now());
-        let mut state = self.lock();
-        state.next_id += 1;
-        let id = state.next_id;
-        // A connection that has ended answers nobody: the wait ends at once.
-        if self.ended().is_none() {
-            let tap = tap.clone();
-            state.pending.insert(id, Pending { to, progress, tap });
-        }
+        let tap = tap.clone();
+        let id = self.lock().open(Pending { to, progress, tap });
         Waiting {
             id,
             answer,
@@ -117,30 +96,30 @@ impl Peer {
 
     /// Whether a request still waits for its answer.
     pub(crate) fn is_waiting(&self, id: u64) -> bool {
-        self.lock().pending.contains_key(&id)
+        self.lock().requests.waiter(id).is_some()
     }
 
     /// Stops to wait for an answer that takes too long.
     pub(crate) fn give_up(&self, id: u64) {
-        self.lock().take(id, Past::GivenUp);
+        self.lock().requests.close(id, Past::GivenUp);
     }
 
     /// Stops to wait for an answer that nobody wants any more.
     pub(crate) fn abandon(&self, id: u64) {
-        self.lock().take(id, Past::Unwanted);
+        self.lock().requests.close(id, Past::Unwanted);
     }
 
     /// Stops to wait for the answer to a question for the era, which may come late.
     pub(crate) fn abandon_probe(&self, id: u64) {
         let mut state = self.lock();
-        if state.take(id, Past::Unwanted).is_some() {
+        if state.requests.close(id, Past::Unwanted).is_some() {
             state.late_probe = Some(id);
         }
     }
 
     /// Ends a request without an answer, unless it has one already.
     pub(crate) fn fail(&self, id: u64, failure: Failure) {
-        let pending = self.lock().take(id, Past::GivenUp);
+        let pending = self.lock().requests.close(id, Past::GivenUp);
         if let Some(pending) = pending {
             let _ = pending.to.send(Err(failure));
         }
@@ -148,7 +127,7 @@ impl Peer {
 
     /// Why a request that nobody waits for any more has no answer; `None` if it has one.
     pub(crate) fn unanswered(&self, id: u64) -> Option<HttpFailure> {
-        match self.lock().past(id) {
+        match self.lock().requests.past(id) {
             Some(Past::Answered) => None,
             Some(Past::GivenUp) => Some(HttpFailure::TimedOut),
             Some(Past::Unwanted) | None => Some(HttpFailure::ClientLeft),
@@ -157,13 +136,11 @@ impl Peer {
 
     /// Notes the end of the connection. The first reason stays.
     pub(crate) fn end(&self, how: Ended) {
-        self.lock_ended().get_or_insert(how);
-        // Nobody will answer any more.
-        self.lock().give_up_all();
+        self.lock().requests.end(how);
     }
 
     pub(crate) fn ended(&self) -> Option<Ended> {
-        self.lock_ended().clone()
+        self.lock().requests.ended().cloned()
     }
 
     /// How often the server said that a list changed.
@@ -193,38 +170,13 @@ impl Peer {
     /// Takes in a message, and gives what has to be answered.
     pub(crate) fn receive(&self, bytes: &[u8], from: &Source<'_>) -> Vec<Vec<u8>> {
         let mut answers = Vec::new();
-        let parsed = worker::each_message(bytes, &mut |message| {
-            answers.extend(self.one(message, from));
-        });
-        if let Err(unparsable) = parsed {
-            let detail = format!("not a message: {}", unparsable.reason);
-            for tap in self.taps_of(bytes, from) {
-                tap.finding(FindingKind::Malformed, detail.as_str());
-            }
-        }
+        let mut incoming = Incoming {
+            peer: self,
+            from: *from,
+            answer: &mut |answer| answers.push(answer),
+        };
+        rpc::receive(bytes, &mut incoming);
         answers
-    }
-
-    fn one(&self, message: &Message<'_>, from: &Source<'_>) -> Option<Vec<u8>> {
-        if message.jsonrpc.as_deref() != Some("2.0") {
-            let detail = "a message that does not say `\"jsonrpc\": \"2.0\"`";
-            self.tap_of(message, from)
-                .finding(FindingKind::Protocol, detail);
-        }
-        match (message.kind(), message.id) {
-            (Kind::Request { method, .. }, Some(id)) => {
-                let outcome = self.answers.to(method);
-                let outcome = outcome.as_deref().map_err(|e| (e.0, e.1.as_str()));
-                return Some(answer(id, outcome));
-            }
-            (Kind::Notification { method }, _) => self.notified(method, message.params),
-            (Kind::Answer { id }, _) => self.answered(&id, message, from),
-            _ => {
-                let detail = "a message that is neither request, notification nor answer";
-                from.tap.finding(FindingKind::Malformed, detail);
-            }
-        }
-        None
     }
 
     fn notified(&self, method: &str, params: Option<&RawValue>) {
@@ -233,7 +185,7 @@ impl Peer {
         }
         if method == PROGRESS
             && let Some(token) = params.and_then(progress_token)
-            && let Some(pending) = self.lock().pending.get(&token)
+            && let Some(pending) = self.lock().requests.waiter(token)
         {
             pending.progress.send_replace(Instant::now());
         }
@@ -241,14 +193,7 @@ impl Peer {
 
     fn answered(&self, id: &Id, message: &Message<'_>, from: &Source<'_>) {
         let outcome = match (message.result, message.error) {
-            (Some(result), error) => {
-                if error.is_some() {
-                    let detail = format!("the answer with {id} has both a result and an error");
-                    self.tap_of(message, from)
-                        .finding(FindingKind::ResultAndError, detail);
-                }
-                Ok(result.to_owned())
-            }
+            (Some(result), _) => Ok(result.to_owned()),
             (None, Some(error)) => Err(Failure::Rpc(
                 serde_json::from_str(error.get())
                     .or_else(|_| json::decode(error.get()).and_then(serde_json::from_value))
@@ -258,13 +203,15 @@ impl Peer {
         };
         let mut state = self.lock();
         let number = state.meant(id, from.own);
-        if let Some(pending) = number.and_then(|n| state.take(n, Past::Answered)) {
-            drop(state);
-            // Whoever waited may have gone.
-            let _ = pending.to.send(outcome);
-            return;
-        }
-        let past = number.and_then(|n| state.past(n));
+        let past = match state.requests.answered(number) {
+            Ok(pending) => {
+                drop(state);
+                // Whoever waited may have gone.
+                let _ = pending.to.send(outcome);
+                return;
+            }
+            Err(past) => past,
+        };
         state.late_probe = state.late_probe.filter(|probe| number != Some(*probe));
         drop(state);
         let (kind, what) = match past {
@@ -284,9 +231,39 @@ impl Peer {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn lock_ended(&self) -> MutexGuard<'_, Option<Ended>> {
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+/// Takes what a server sends.
+pub(crate) struct Incoming<'a> {
+    pub(crate) peer: &'a Peer,
+    pub(crate) from: Source<'a>,
+    /// Sends an answer to one of its requests.
+    pub(crate) answer: &'a mut (dyn FnMut(Vec<u8>) + Send),
+}
+
+impl MessageHandler for Incoming<'_> {
+    fn request(&mut self, id: &RawValue, method: &str, _: Option<&RawValue>) {
+        let outcome = self.peer.answers.to(method);
+        let outcome = outcome.as_deref().map_err(|e| (e.0, e.1.as_str()));
+        (self.answer)(rpc::answer(id, outcome));
+    }
+
+    fn notification(&mut self, method: &str, params: Option<&RawValue>) {
+        self.peer.notified(method, params);
+    }
+
+    fn answer(&mut self, id: &Id, message: &Message<'_>) {
+        self.peer.answered(id, message, &self.from);
+    }
+
+    fn finding(&mut self, about: About<'_>, kind: FindingKind, detail: String) {
+        let taps = match about {
+            About::Message(message) => vec![self.peer.tap_of(message, &self.from)],
+            About::Bytes(bytes) => self.peer.taps_of(bytes, &self.from),
+        };
+        for tap in taps {
+            tap.finding(kind, detail.as_str());
+        }
     }
 }
 

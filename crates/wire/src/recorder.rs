@@ -14,7 +14,8 @@ use proctor_core::model::{MAX_REPORTED_TOKENS, Usage};
 use proctor_core::record::{Blobs, EventReader, RecordError, TrialWriter};
 use proctor_core::redact::Redactor;
 
-pub(crate) use self::tap::{Oversized, Tap};
+pub use self::tap::Oversized;
+pub(crate) use self::tap::Tap;
 use proctor_core::asks::Asks;
 
 /// A handle to a trial's record, or to nothing.

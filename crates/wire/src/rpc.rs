@@ -1,4 +1,13 @@
-//! JSON-RPC as it is sent; `proctor_core::message` is how it is read. Knows nothing of MCP.
+//! JSON-RPC without its streams: messages as they are sent, [`Requests`] that wait for an answer, and
+//! [`receive`], which hands what arrives to a [`MessageHandler`]. `proctor_core::message` is how it is
+//! read. Knows nothing of MCP.
+
+mod receive;
+mod requests;
+
+pub use self::receive::{About, MessageHandler, receive};
+pub(crate) use self::requests::REMEMBERED;
+pub use self::requests::{Ended, Past, Requests};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

@@ -6,6 +6,7 @@
 pub mod frames;
 pub mod http;
 pub(crate) mod legacy;
+pub mod lines;
 pub mod sse;
 pub(crate) mod stdio;
 
@@ -75,7 +76,10 @@ impl Link {
     pub(crate) fn send_soon(&self, peer: &Arc<Peer>, tap: &Arc<Tap>, message: Vec<u8>) {
         let labels = Labels::unasked(tap);
         match self {
-            Self::Stdio(link) => link.send_soon(tap, message),
+            Self::Stdio(link) => {
+                // A server that does not read will not miss it.
+                link.writer.send_soon(tap.clone(), message);
+            }
             Self::Http(link) => link.leaving.add(tap, link.post(peer, message, &labels)),
             Self::Legacy(link) => link.leaving.add(tap, link.post(peer, message, &labels)),
         }
@@ -89,7 +93,10 @@ impl Link {
         labels: &Labels,
     ) -> Result<Option<JoinHandle<()>>, SendError> {
         match self {
-            Self::Stdio(link) => link.send(&labels.tap, message).await.map(|()| None),
+            Self::Stdio(link) => {
+                let sent = link.writer.send(labels.tap.clone(), message).await;
+                sent.map(|()| None)
+            }
             Self::Http(link) => Ok(Some(link.post(peer, message, labels))),
             Self::Legacy(link) => Ok(Some(link.post(peer, message, labels))),
         }
@@ -108,7 +115,7 @@ impl Link {
     /// Waits until what belongs to one of those who share the link is on its way, but not for long.
     pub(crate) async fn settle(&self, tap: &Arc<Tap>) {
         match self {
-            Self::Stdio(link) => link.settle().await,
+            Self::Stdio(link) => link.writer.settle().await,
             Self::Http(link) => link.leaving.settle(Some(tap)).await,
             Self::Legacy(link) => link.leaving.settle(Some(tap)).await,
         }

@@ -80,8 +80,8 @@ impl Peer {
             meant = from.own;
         } else if answers {
             let state = self.lock();
-            meant = state.only_pending();
-            for pending in state.pending.values() {
+            meant = state.requests.only();
+            for pending in state.requests.waiters() {
                 add(&mut taps, &pending.tap);
             }
         }

@@ -4,7 +4,7 @@
 //! goes on.
 
 use proctor_core::event::AgentClaimed;
-use proctor_core::message::{self, Id, Kind, Message};
+use proctor_core::message::{Id, Message};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -14,9 +14,9 @@ use super::policy::{self, Policy, Ruling};
 use super::tells::{self, Outage, Trouble};
 use super::{Dialect, Opening};
 use crate::external::{Told, Way};
-use proctor_contain::process::Ended;
+use proctor_contain::process;
 use proctor_core::decision::last_words;
-use proctor_wire::rpc;
+use proctor_wire::rpc::{self, Ended, MessageHandler, Requests};
 
 /// The version of the protocol.
 const VERSION: u64 = 1;
@@ -36,9 +36,10 @@ pub(super) struct Client {
     dialect: Dialect,
     opening: Opening,
     policy: Policy,
-    state: State,
-    /// The number of the last request.
-    number: u64,
+    /// What the agent was asked last; nothing once it is known how it ended.
+    requests: Requests<Question>,
+    /// The version that the agent gives itself.
+    pub(super) agent_version: Option<String>,
     session: Option<String>,
     logins: Vec<String>,
     has_logged_in: bool,
@@ -46,18 +47,17 @@ pub(super) struct Client {
     answer: Answer,
     outage: Outage,
     told: Told,
+    reply: Reply,
 }
 
-/// What the agent was asked last.
+/// What an agent is asked, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum Question {
     Initialize,
     Authenticate,
     NewSession,
     SetMode,
     Prompt,
-    /// Nothing more: it is known how it ended.
-    Done,
 }
 
 /// What comes of a line.
@@ -76,8 +76,8 @@ impl Client {
             dialect,
             opening,
             policy,
-            state: State::Initialize,
-            number: 0,
+            requests: Requests::default(),
+            agent_version: None,
             session: None,
             logins: Vec::new(),
             has_logged_in: false,
@@ -85,9 +85,10 @@ impl Client {
             answer: Answer::default(),
             outage: Outage::default(),
             told: Told::default(),
+            reply: Reply::default(),
         };
         let first = client.ask(
-            State::Initialize,
+            Question::Initialize,
             "initialize",
             &json!({
                 "protocolVersion": VERSION,
@@ -103,34 +104,39 @@ impl Client {
 
     /// Takes a line that the agent wrote. What is no message is passed by: it is in the record.
     pub(super) fn line(&mut self, line: &[u8]) -> Reply {
-        let mut reply = Reply::default();
-        // A line that is only partly a message has been taken as far as it is one.
-        let _ = message::each(line, &mut |message| self.message(message, &mut reply));
-        reply
+        rpc::receive(line, self);
+        std::mem::take(&mut self.reply)
     }
 
     /// Whether it is known how the agent ended.
     pub(super) fn is_done(&self) -> bool {
-        self.state == State::Done
+        self.asked().is_none()
     }
 
     /// Whether the agent has answered its greeting, and is fit for work.
     pub(super) fn is_greeted(&self) -> bool {
-        !matches!(self.state, State::Initialize | State::Done)
+        self.asked()
+            .is_some_and(|asked| asked != Question::Initialize)
+    }
+
+    /// What the agent has not answered yet.
+    fn asked(&self) -> Option<Question> {
+        self.requests.waiters().next().copied()
     }
 
     /// What tells the agent to stop what it does, if it does something.
     pub(super) fn cancel(&self) -> Option<Vec<u8>> {
         let session = self.session.as_ref()?;
         let params = raw(&json!({"sessionId": session}));
-        (self.state == State::Prompt).then(|| rpc::notification("session/cancel", Some(&params)))
+        (self.asked() == Some(Question::Prompt))
+            .then(|| rpc::notification("session/cancel", Some(&params)))
     }
 
     /// What it all came to. How the program ended matters only if it did so too early.
-    pub(super) fn end(&mut self, ended: Ended, stderr: &str) -> (Told, Vec<AgentClaimed>) {
-        if !self.is_done() {
-            let when = match self.state {
-                State::Prompt => "in the middle of its work",
+    pub(super) fn end(&mut self, ended: process::Ended, stderr: &str) -> (Told, Vec<AgentClaimed>) {
+        if let Some(asked) = self.asked() {
+            let when = match asked {
+                Question::Prompt => "in the middle of its work",
                 _ => "before it took its task",
             };
             let words = last_words(stderr);
@@ -140,48 +146,7 @@ impl Client {
         (std::mem::take(&mut self.told), self.calls.rest())
     }
 
-    fn message(&mut self, message: &Message<'_>, reply: &mut Reply) {
-        match message.kind() {
-            Kind::Request { method, .. } => {
-                let Some(id) = message.id else { return };
-                let params = value(message.params);
-                let answer = self.request(method, &params, reply);
-                let answer = answer.as_ref().map(String::as_str);
-                reply
-                    .send
-                    .push(rpc::answer(id, answer.map_err(|e| (NO_METHOD, *e))));
-            }
-            Kind::Notification { method } => {
-                if method == "session/update" {
-                    self.update(&value(message.params)["update"], reply);
-                }
-            }
-            Kind::Answer { id } if id == Id::Value(self.number.to_string()) && !self.is_done() => {
-                match message.error {
-                    Some(error) => self.failed(&value(Some(error)), reply),
-                    None => self.answered(&value(message.result), reply),
-                }
-            }
-            Kind::Answer { .. } | Kind::Neither => {}
-        }
-    }
-
-    /// Answers a request of the agent's.
-    fn request(
-        &mut self,
-        method: &str,
-        params: &Value,
-        reply: &mut Reply,
-    ) -> Result<String, &'static str> {
-        match method {
-            "session/request_permission" => Ok(self.permit(params, reply).to_string()),
-            _ if method.starts_with("fs/") => Err("there are no files for the agent"),
-            _ if method.starts_with("terminal/") => Err("there is no terminal for the agent"),
-            _ => Err("there is no such method"),
-        }
-    }
-
-    fn permit(&mut self, params: &Value, reply: &mut Reply) -> Value {
+    fn permit(&mut self, params: &Value) -> Value {
         let options = &params["options"];
         let call = self.calls.asked(&params["toolCall"]);
         let (id, name, mut ruling) = match call {
@@ -206,12 +171,12 @@ impl Client {
             self.told.denied.push(name);
         }
         if ruling != Ruling::Allowed {
-            reply.claims.extend(self.calls.denied(&id));
+            self.reply.claims.extend(self.calls.denied(&id));
         }
         policy::outcome(ruling, options)
     }
 
-    fn update(&mut self, update: &Value, reply: &mut Reply) {
+    fn update(&mut self, update: &Value) {
         match update["sessionUpdate"].as_str() {
             Some("agent_message_chunk") => {
                 if let Some(text) = update["content"]["text"].as_str() {
@@ -220,12 +185,14 @@ impl Client {
             }
             Some("tool_call" | "tool_call_update") => {
                 self.answer.over();
-                reply.claims.extend(self.calls.told(update));
+                self.reply.claims.extend(self.calls.told(update));
             }
             Some("session_info_update") => {
                 self.outage.told(self.dialect, update);
-                if let (State::Prompt, Some(trouble)) = (self.state, self.outage.hopeless()) {
-                    reply.send.extend(self.cancel());
+                if let (Some(Question::Prompt), Some(trouble)) =
+                    (self.asked(), self.outage.hopeless())
+                {
+                    self.reply.send.extend(self.cancel());
                     self.give_up(trouble);
                 }
             }
@@ -235,32 +202,39 @@ impl Client {
     }
 
     /// Goes on from what the agent answered.
-    fn answered(&mut self, result: &Value, reply: &mut Reply) {
-        match self.state {
-            State::Initialize => self.initialized(result, reply),
-            State::Authenticate => reply.send.push(self.open()),
-            State::NewSession => match result["sessionId"].as_str() {
+    fn answered(&mut self, question: Question, result: &Value) {
+        let next = match question {
+            Question::Initialize => match self.initialized(result) {
+                Ok(()) => self.open(),
+                Err(error) => return self.give_up(Trouble::Other(error)),
+            },
+            Question::Authenticate => self.open(),
+            Question::NewSession => match result["sessionId"].as_str() {
                 Some(session) => {
                     self.session = Some(session.to_owned());
-                    let next = self.opened();
-                    reply.send.push(next);
+                    self.opened()
                 }
-                None => self.give_up(Trouble::Other(
-                    "it opened a session without a name".to_owned(),
-                )),
+                None => {
+                    let error = "it opened a session without a name";
+                    return self.give_up(Trouble::Other(error.to_owned()));
+                }
             },
-            State::SetMode => reply.send.push(self.prompt()),
-            State::Prompt => self.finished(result),
-            State::Done => {}
-        }
+            Question::SetMode => self.prompt(),
+            Question::Prompt => return self.finished(result),
+        };
+        self.reply.send.push(next);
     }
 
-    fn initialized(&mut self, result: &Value, reply: &mut Reply) {
+    /// Takes note of what the agent says of itself, or finds out why it is of no use.
+    fn initialized(&mut self, result: &Value) -> Result<(), String> {
         let version = &result["protocolVersion"];
         if version.as_u64() != Some(VERSION) {
-            let error = format!("it speaks version {version} of ACP, and not {VERSION}");
-            return self.give_up(Trouble::Other(error));
+            return Err(format!(
+                "it speaks version {version} of ACP, and not {VERSION}"
+            ));
         }
+        let version = result["agentInfo"]["version"].as_str();
+        self.agent_version = version.map(str::to_owned);
         let methods = result["authMethods"].as_array().into_iter().flatten();
         let ids = methods.filter_map(|method| method["id"].as_str());
         self.logins = ids.map(str::to_owned).collect();
@@ -278,16 +252,15 @@ impl Client {
                 _ => None,
             });
         match refused {
-            Some((name, how)) => {
-                let error = format!("it can't use the server `{name}`: it takes none {how}");
-                self.give_up(Trouble::Other(error));
-            }
-            None => reply.send.push(self.open()),
+            Some((name, how)) => Err(format!(
+                "it can't use the server `{name}`: it takes none {how}"
+            )),
+            None => Ok(()),
         }
     }
 
     fn open(&mut self) -> Vec<u8> {
-        self.ask(State::NewSession, "session/new", &self.opening.session())
+        self.ask(Question::NewSession, "session/new", &self.opening.session())
     }
 
     fn opened(&mut self) -> Vec<u8> {
@@ -295,13 +268,13 @@ impl Client {
             return self.prompt();
         };
         let params = json!({"sessionId": self.session, "modeId": mode});
-        self.ask(State::SetMode, "session/set_mode", &params)
+        self.ask(Question::SetMode, "session/set_mode", &params)
     }
 
     fn prompt(&mut self) -> Vec<u8> {
         let prompt = json!([{"type": "text", "text": self.opening.prompt}]);
         let params = json!({"sessionId": self.session, "prompt": prompt});
-        self.ask(State::Prompt, "session/prompt", &params)
+        self.ask(Question::Prompt, "session/prompt", &params)
     }
 
     /// The agent says that it is done.
@@ -316,29 +289,29 @@ impl Client {
             }
             None => {
                 self.told.answer = answer;
-                self.state = State::Done;
+                self.requests.end(Ended::ByUs);
             }
         }
     }
 
     /// The agent answered with an error.
-    fn failed(&mut self, error: &Value, reply: &mut Reply) {
+    fn failed(&mut self, question: Question, error: &Value) {
         let code = error["code"].as_i64().unwrap_or_default();
         let message = error["message"].as_str().unwrap_or_default();
-        if self.state == State::NewSession && code == AUTHENTICATION {
-            return self.log_in(message, reply);
+        if question == Question::NewSession && code == AUTHENTICATION {
+            return self.log_in(message);
         }
-        let doing = match self.state {
-            State::Initialize => "it could not be greeted: ",
-            State::Authenticate => "it could not log in: ",
-            State::NewSession => "it opened no session: ",
-            State::SetMode => "its mode could not be set: ",
-            State::Prompt | State::Done => "",
+        let doing = match question {
+            Question::Initialize => "it could not be greeted: ",
+            Question::Authenticate => "it could not log in: ",
+            Question::NewSession => "it opened no session: ",
+            Question::SetMode => "its mode could not be set: ",
+            Question::Prompt => "",
         };
         let note = &self.opening.note;
         let more = error["data"]["details"].as_str();
         let more = more.map_or(String::new(), |more| format!(": {more}"));
-        let is_prompted = matches!(self.state, State::Prompt | State::Done);
+        let is_prompted = question == Question::Prompt;
         let said = format!("{message}{more}");
         let trouble = match tells::failed(self.dialect, is_prompted, code, &said) {
             Trouble::Model(why) => Trouble::Model(format!("{doing}{why}{note}")),
@@ -349,7 +322,7 @@ impl Client {
     }
 
     /// Logs in by a key that is in the environment, where the agent has a way to do that.
-    fn log_in(&mut self, message: &str, reply: &mut Reply) {
+    fn log_in(&mut self, message: &str) {
         let by_key = match self.dialect {
             Dialect::Codex => Some("api-key"),
             Dialect::Gemini => Some("gemini-api-key"),
@@ -359,9 +332,8 @@ impl Client {
             Some(id) if !self.has_logged_in => {
                 self.has_logged_in = true;
                 let params = json!({"methodId": id});
-                reply
-                    .send
-                    .push(self.ask(State::Authenticate, "authenticate", &params));
+                let next = self.ask(Question::Authenticate, "authenticate", &params);
+                self.reply.send.push(next);
             }
             _ => self.give_up(Trouble::Model(format!(
                 "it wants to be logged in, and has no key: {message}{}",
@@ -379,13 +351,44 @@ impl Client {
             }
             Trouble::Other(error) => self.told.error = Some(error),
         }
-        self.state = State::Done;
+        self.requests.end(Ended::ByUs);
     }
 
-    fn ask(&mut self, state: State, method: &str, params: &Value) -> Vec<u8> {
-        self.state = state;
-        self.number += 1;
-        rpc::request(self.number, method, Some(&raw(params)))
+    fn ask(&mut self, question: Question, method: &str, params: &Value) -> Vec<u8> {
+        let id = self.requests.open(question);
+        rpc::request(id, method, Some(&raw(params)))
+    }
+}
+
+/// What breaks the rules of JSON-RPC is in the record, and passed by.
+impl MessageHandler for Client {
+    fn request(&mut self, id: &RawValue, method: &str, params: Option<&RawValue>) {
+        let answer = match method {
+            "session/request_permission" => Ok(self.permit(&value(params)).to_string()),
+            _ if method.starts_with("fs/") => Err("there are no files for the agent"),
+            _ if method.starts_with("terminal/") => Err("there is no terminal for the agent"),
+            _ => Err("there is no such method"),
+        };
+        let answer = answer.as_deref().map_err(|error| (NO_METHOD, *error));
+        self.reply.send.push(rpc::answer(id, answer));
+    }
+
+    fn notification(&mut self, method: &str, params: Option<&RawValue>) {
+        if method == "session/update" {
+            self.update(&value(params)["update"]);
+        }
+    }
+
+    fn answer(&mut self, id: &Id, message: &Message<'_>) {
+        // An error without an id may be about anything that an agent was sent.
+        let meant = self.requests.meant(id).filter(|_| *id != Id::Absent);
+        let Ok(question) = self.requests.answered(meant) else {
+            return;
+        };
+        match message.error {
+            Some(error) => self.failed(question, &value(Some(error))),
+            None => self.answered(question, &value(message.result)),
+        }
     }
 }
 

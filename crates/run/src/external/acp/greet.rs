@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use proctor_core::redact::Redactor;
 use proctor_core::suite::Environment;
-use serde_json::Value;
-use tokio::io::AsyncWriteExt;
 
 use super::client::Client;
 use super::policy::Policy;
+use super::work::QUEUE;
 use super::{Access, Acp, Assignment};
 use proctor_contain::process::{GRACE, Spawn};
 use proctor_wire::transport::frames::{Line, Lines};
+use proctor_wire::transport::lines::LineWriter;
 
 /// The longest line that is read.
 const LONGEST: usize = 1 << 20;
@@ -41,7 +41,7 @@ pub(crate) async fn greet(
         .prepare(&assignment)
         .map_err(|unfit| unfit.to_string())?;
     let policy = Policy::new(acp.dialect(), &assignment, None);
-    let (mut client, mut first) = Client::new(acp.dialect(), plan.opening, policy);
+    let (mut client, first) = Client::new(acp.dialect(), plan.opening, policy);
     let spawn = Spawn {
         program: plan.launch.program.into(),
         args: plan.launch.args.iter().map(Into::into).collect(),
@@ -51,14 +51,13 @@ pub(crate) async fn greet(
         grace: GRACE,
     };
     let mut process = spawn.start().map_err(|error| error.to_string())?;
-    let (Some(mut stdin), Some(stdout)) = (process.stdin.take(), process.stdout.take()) else {
+    let (Some(stdin), Some(stdout)) = (process.stdin.take(), process.stdout.take()) else {
         return Err("its pipes could not be opened".to_owned());
     };
-    first.push(b'\n');
-    // One that does not read has ended, or does not answer.
-    let _ = stdin.write_all(&first).await;
+    let writer = LineWriter::start(stdin, QUEUE, None, || {});
+    writer.send_soon((), first);
     let version = answer(&mut client, &mut Lines::new(stdout, LONGEST)).await;
-    drop(stdin);
+    writer.close();
     let stderr = process.stderr();
     let ended = process.stop(PATIENCE).await;
     match (
@@ -73,7 +72,7 @@ pub(crate) async fn greet(
     }
 }
 
-/// Reads up to the answer, and takes the version from it; `None` if there is no answer that will do.
+/// Reads up to the answer, which has the version; `None` if there is no answer that will do.
 async fn answer(
     client: &mut Client,
     lines: &mut Lines<tokio::process::ChildStdout>,
@@ -82,9 +81,7 @@ async fn answer(
         let Line::Whole(line) = line else { continue };
         client.line(&line);
         if client.is_greeted() {
-            let answer: Value = serde_json::from_slice(&line).unwrap_or_default();
-            let version = answer["result"]["agentInfo"]["version"].as_str();
-            return Some(version.map(str::to_owned));
+            return Some(client.agent_version.take());
         }
         if client.is_done() {
             break;

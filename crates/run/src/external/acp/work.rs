@@ -2,17 +2,14 @@
 
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt;
-use tokio::process::ChildStdin;
-use tokio::sync::mpsc;
-
 use super::client::{Client, Reply};
 use super::policy::Policy;
 use super::{Acp, Assignment};
 use crate::external::{Post, Started, Told, WorkError};
+use proctor_wire::transport::lines::LineWriter;
 
 /// How many messages may wait to be written. An agent that asks more without reading is not answered.
-const QUEUE: usize = 1024;
+pub(super) const QUEUE: usize = 1024;
 
 /// How long an agent may take to end when its stdin is closed.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -37,7 +34,10 @@ pub(crate) async fn work(
         process,
     } = Started::start(&plan.launch, post)?;
     let (client, first) = Client::new(dialect, plan.opening, policy);
-    let mut session = Session::start(client, stdin);
+    let mut session = Session {
+        client,
+        writer: LineWriter::start(stdin, QUEUE, None, || {}),
+    };
     session.send(first);
     while !session.client.is_done() {
         let Some(line) = stdout.next().await else {
@@ -51,7 +51,7 @@ pub(crate) async fn work(
             session.send(message);
         }
     }
-    session.queue = None;
+    session.writer.close();
     let leaves = acp.preset().is_none_or(|preset| preset.leaves);
     let patience = if leaves { PATIENCE } else { Duration::ZERO };
     let stderr = process.stderr();
@@ -71,23 +71,13 @@ pub(crate) async fn work(
 /// A client and the way to its agent. Whoever drops it tells the agent to stop.
 struct Session {
     client: Client,
-    /// Nothing once it is closed.
-    queue: Option<mpsc::Sender<Vec<u8>>>,
+    writer: LineWriter<()>,
 }
 
 impl Session {
-    fn start(client: Client, stdin: ChildStdin) -> Self {
-        let (queue, waiting) = mpsc::channel(QUEUE);
-        tokio::spawn(write(stdin, waiting));
-        let queue = Some(queue);
-        Self { client, queue }
-    }
-
     fn send(&self, message: Vec<u8>) {
-        if let Some(queue) = &self.queue {
-            // An agent that has gone is noticed by the reader.
-            let _ = queue.try_send(message);
-        }
+        // An agent that has gone is noticed by the reader.
+        self.writer.send_soon((), message);
     }
 }
 
@@ -95,16 +85,6 @@ impl Drop for Session {
     fn drop(&mut self) {
         if let Some(cancel) = self.client.cancel() {
             self.send(cancel);
-        }
-    }
-}
-
-/// Writes messages until there are no more, and closes stdin.
-async fn write(mut stdin: ChildStdin, mut waiting: mpsc::Receiver<Vec<u8>>) {
-    while let Some(mut message) = waiting.recv().await {
-        message.push(b'\n');
-        if stdin.write_all(&message).await.is_err() {
-            return;
         }
     }
 }

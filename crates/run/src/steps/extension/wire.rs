@@ -1,21 +1,24 @@
 //! The way to an extension and back: one question at a time, answers by id, everything bounded.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use proctor_core::message::{Id, Kind, Message};
+use proctor_core::event::FindingKind;
+use proctor_core::message::{Id, Message};
 use proctor_core::redact::Redactor;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::sync::mpsc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout;
 
-use proctor_contain::process::Ended;
+use proctor_contain::process;
 use proctor_contain::tail::Tail;
-use proctor_wire::rpc::{self, RpcError};
-use proctor_wire::transport::frames::{Line, Lines};
+use proctor_wire::recorder::Oversized;
+use proctor_wire::rpc::{self, About, Ended, MessageHandler, Past, Requests, RpcError};
+use proctor_wire::transport::lines::{self, LineHandler, LineWriter, Noise};
 
 /// The longest message that is taken in.
 const MAX_MESSAGE: usize = 8 << 20;
@@ -34,22 +37,16 @@ pub(super) enum WireError {
     #[error("it closed its streams")]
     Gone,
     #[error("it {0}")]
-    Ended(Ended),
+    Ended(process::Ended),
 }
 
-/// An answer, by the id of its question.
-struct Answer {
-    id: Id,
-    outcome: Result<Box<RawValue>, RpcError>,
-}
+type Waiter = oneshot::Sender<Result<Box<RawValue>, RpcError>>;
 
 /// The streams of an extension.
 pub(super) struct Wire {
-    questions: mpsc::Sender<Vec<u8>>,
-    answers: mpsc::Receiver<Answer>,
-    log: Tail,
+    writer: LineWriter<()>,
+    incoming: Incoming,
     reading: JoinHandle<()>,
-    asked: u64,
 }
 
 impl Wire {
@@ -57,16 +54,15 @@ impl Wire {
         stdin: impl AsyncWrite + Unpin + Send + 'static,
         stdout: impl AsyncRead + Unpin + Send + 'static,
     ) -> Self {
-        let (questions, to_write) = mpsc::channel(QUEUE);
-        let (to_answer, answers) = mpsc::channel(QUEUE);
-        let log = Tail::default();
-        tokio::spawn(write(stdin, to_write));
+        let incoming = Incoming::default();
+        let mut reader = incoming.clone();
         Self {
-            questions,
-            answers,
-            reading: tokio::spawn(read(stdout, to_answer, log.clone())),
-            log,
-            asked: 0,
+            writer: LineWriter::start(stdin, QUEUE, None, || {}),
+            incoming,
+            reading: tokio::spawn(async move {
+                lines::read(stdout, MAX_MESSAGE, &mut reader).await;
+                reader.lock().end(Ended::Closed);
+            }),
         }
     }
 
@@ -78,81 +74,93 @@ impl Wire {
         params: &Value,
         limit: Duration,
     ) -> Result<Box<RawValue>, WireError> {
-        self.asked += 1;
+        let (to, answer) = oneshot::channel();
+        let id = self.incoming.ask(to);
         let params = to_raw_value(params).ok();
-        let message = rpc::request(self.asked, method, params.as_deref());
-        let expected = Id::Value(self.asked.to_string());
+        let message = rpc::request(id, method, params.as_deref());
         let answered = async {
-            self.questions
-                .send(message)
-                .await
-                .map_err(|_| WireError::Gone)?;
-            loop {
-                let answer = self.answers.recv().await.ok_or(WireError::Gone)?;
-                // Who could not read the question can't name it.
-                if answer.id == expected || answer.id == Id::Absent {
-                    return answer.outcome.map_err(WireError::Rpc);
-                }
-            }
+            let sent = self.writer.send((), message).await;
+            sent.map_err(|_| WireError::Gone)?;
+            let answer = answer.await.map_err(|_| WireError::Gone)?;
+            answer.map_err(WireError::Rpc)
         };
-        timeout_at(Instant::now() + limit, answered)
+        timeout(limit, answered)
             .await
             .unwrap_or(Err(WireError::TimedOut(limit)))
     }
 
     /// What was logged since the last look.
     pub(super) fn take_log(&self, redactor: &Redactor) -> String {
-        self.log.take(redactor)
+        self.incoming.log.take(redactor)
     }
 
     /// Closes the extension's stdin, and waits for its last word.
     pub(super) async fn close(self) {
-        drop(self.questions);
-        drop(self.answers);
+        self.writer.close();
         let _ = self.reading.await;
     }
 }
 
-async fn write(mut stdin: impl AsyncWrite + Unpin, mut questions: mpsc::Receiver<Vec<u8>>) {
-    while let Some(mut message) = questions.recv().await {
-        message.push(b'\n');
-        // The reader sees the end too.
-        if stdin.write_all(&message).await.is_err() || stdin.flush().await.is_err() {
-            return;
+/// What an extension writes: answers and a log.
+#[derive(Clone, Default)]
+struct Incoming {
+    requests: Arc<Mutex<Requests<Waiter>>>,
+    log: Tail,
+}
+
+impl Incoming {
+    /// Opens a question. The one before it is over, whether it was answered or not.
+    fn ask(&self, waiter: Waiter) -> u64 {
+        let mut requests = self.lock();
+        if let Some(before) = requests.only() {
+            requests.close(before, Past::Unwanted);
         }
+        requests.open(waiter)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Requests<Waiter>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn log_line(&self, line: &[u8]) {
+        self.log.push(&[line, b"\n"].concat());
     }
 }
 
-/// Reads to the end, so that an extension never blocks on what it has to say.
-async fn read(stdout: impl AsyncRead + Unpin, answers: mpsc::Sender<Answer>, log: Tail) {
-    let mut lines = Lines::new(stdout, MAX_MESSAGE);
-    while let Ok(Some(line)) = lines.next().await {
-        let line = match line {
-            Line::Whole(line) | Line::Torn(line) => line,
-            Line::Oversized(cut) => {
-                log.push(format!("[a message of {} bytes left out]\n", cut.bytes).as_bytes());
-                continue;
-            }
-        };
-        let Ok(message) = serde_json::from_slice::<Message<'_>>(&line) else {
-            // What is no message may tell a person something.
-            log.push(&line);
-            log.push(b"\n");
-            continue;
-        };
-        match message.kind() {
-            Kind::Answer { id } => {
-                // An extension that answers what nobody asked is not waited for.
-                let _ = answers.try_send(Answer {
-                    id,
-                    outcome: outcome(&message),
-                });
-            }
-            Kind::Notification { method: "log" } => {
-                log.push(log_line(message.params).as_bytes());
-            }
-            // It has nothing to ask for.
-            Kind::Notification { .. } | Kind::Request { .. } | Kind::Neither => {}
+impl LineHandler for Incoming {
+    /// What is no message may tell a person something.
+    fn noise(&mut self, noise: Noise<'_>) {
+        if !noise.is_message {
+            self.log_line(noise.line);
+        }
+    }
+
+    fn oversized(&mut self, cut: &Oversized) {
+        let left_out = format!("[a message of {} bytes left out]", cut.bytes);
+        self.log_line(left_out.as_bytes());
+    }
+}
+
+/// An extension has nothing to ask for.
+impl MessageHandler for Incoming {
+    fn notification(&mut self, method: &str, params: Option<&RawValue>) {
+        if method == "log" {
+            self.log.push(log_line(params).as_bytes());
+        }
+    }
+
+    fn answer(&mut self, id: &Id, message: &Message<'_>) {
+        let mut requests = self.lock();
+        let meant = requests.meant(id);
+        if let Ok(waiter) = requests.answered(meant) {
+            // Whoever waited may have gone.
+            let _ = waiter.send(outcome(message));
+        }
+    }
+
+    fn finding(&mut self, about: About<'_>, _: FindingKind, _: String) {
+        if let About::Bytes(bytes) = about {
+            self.log_line(bytes);
         }
     }
 }
@@ -196,3 +204,6 @@ fn log_line(params: Option<&RawValue>) -> String {
         data.unwrap_or_default()
     )
 }
+
+#[cfg(test)]
+mod tests;

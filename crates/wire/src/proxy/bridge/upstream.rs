@@ -26,7 +26,7 @@ use crate::proxy::started::Started;
 use crate::recorder::Tap;
 use crate::transport::MAX_MESSAGE;
 use crate::transport::frames::{Line, Lines};
-use crate::transport::stdio::{torn_line, without_noise};
+use crate::transport::lines;
 use proctor_contain::process::Process;
 
 /// How long a process has to end once it has closed its stdout, and its last words to be read.
@@ -352,7 +352,7 @@ async fn read(stdout: Input, upstream: Arc<Upstream>) {
         match line {
             Line::Whole(line) => {
                 tap.frame(None, Direction::ToClient, &line);
-                if without_noise(&line, tap).is_some()
+                if lines::message_in(&line, &mut |noise| noise.note(tap)).is_some()
                     && let Some(message) = message_in(line)
                 {
                     upstream.deliver(message).await;
@@ -360,7 +360,7 @@ async fn read(stdout: Input, upstream: Arc<Upstream>) {
             }
             Line::Torn(line) => {
                 tap.frame(None, Direction::ToClient, &line);
-                tap.finding(FindingKind::Noise, torn_line(&line, tap));
+                lines::torn(&line).note(tap);
                 // It may be whole but for its end.
                 if let Some(message) = message_in(line) {
                     upstream.deliver(message).await;

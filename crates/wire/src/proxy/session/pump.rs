@@ -7,14 +7,14 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use proctor_core::event::{Direction, FindingKind};
+use proctor_core::event::Direction;
 use proctor_core::record::MAX_FRAME;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::super::framer::{Framer, Passing};
 use super::awaited::Awaited;
 use crate::recorder::Tap;
-use crate::transport::stdio::{torn_line, without_noise};
+use crate::transport::lines;
 
 /// How much is passed on at once.
 const CHUNK: usize = 64 << 10;
@@ -161,7 +161,7 @@ impl Kept {
             }
             *messages += u64::from(keep(tap, direction, &passing));
             if let (Passing::Whole(line), Direction::ToClient) = (&passing, direction) {
-                without_noise(line, tap);
+                lines::message_in(line, &mut |noise| noise.note(tap));
             }
         });
     }
@@ -172,7 +172,7 @@ impl Kept {
         self.framer.end(|passing| {
             *messages += u64::from(keep(tap, direction, &passing));
             if let (Passing::Whole(line), Direction::ToClient) = (&passing, direction) {
-                tap.finding(FindingKind::Noise, torn_line(line, tap));
+                lines::torn(line).note(tap);
             }
         });
     }

@@ -1,0 +1,64 @@
+//! What a message is, and who takes it: the half of a JSON-RPC peer that every protocol shares.
+
+use proctor_core::event::FindingKind;
+use proctor_core::message::{Id, Kind, Message};
+use serde_json::value::RawValue;
+
+use crate::worker;
+
+/// One side of a connection, to whom the messages of the other side are handed in their order.
+pub trait MessageHandler {
+    /// The other side asks for something. Whether it is answered, and by what, is the protocol's affair.
+    fn request(&mut self, _id: &RawValue, _method: &str, _params: Option<&RawValue>) {}
+
+    /// The other side tells something.
+    fn notification(&mut self, method: &str, params: Option<&RawValue>);
+
+    /// The other side answers. `id` may be that of no request.
+    fn answer(&mut self, id: &Id, message: &Message<'_>);
+
+    /// Something breaks the rules of JSON-RPC.
+    fn finding(&mut self, _about: About<'_>, _kind: FindingKind, _detail: String) {}
+}
+
+/// What a finding is about.
+#[derive(Clone, Copy)]
+pub enum About<'a> {
+    /// A message, which is handed over all the same if it is one.
+    Message(&'a Message<'a>),
+    /// Bytes that are not, or not all, messages.
+    Bytes(&'a [u8]),
+}
+
+/// Hands over the message, or each one of a batch. It never panics, whatever the bytes are, and answers
+/// nothing by itself.
+pub fn receive(bytes: &[u8], handler: &mut dyn MessageHandler) {
+    let parsed = worker::each_message(bytes, &mut |message| one(message, handler));
+    if let Err(unparsable) = parsed {
+        let detail = format!("not a message: {}", unparsable.reason);
+        handler.finding(About::Bytes(bytes), FindingKind::Malformed, detail);
+    }
+}
+
+fn one(message: &Message<'_>, handler: &mut dyn MessageHandler) {
+    let mut finding = |kind, detail: String| handler.finding(About::Message(message), kind, detail);
+    if message.jsonrpc.as_deref() != Some("2.0") {
+        let detail = "a message that does not say `\"jsonrpc\": \"2.0\"`";
+        finding(FindingKind::Protocol, detail.to_owned());
+    }
+    match (message.kind(), message.id) {
+        (Kind::Request { method, .. }, Some(id)) => handler.request(id, method, message.params),
+        (Kind::Notification { method }, _) => handler.notification(method, message.params),
+        (Kind::Answer { id }, _) => {
+            if message.result.is_some() && message.error.is_some() {
+                let detail = format!("the answer with {id} has both a result and an error");
+                finding(FindingKind::ResultAndError, detail);
+            }
+            handler.answer(&id, message);
+        }
+        (Kind::Request { .. } | Kind::Neither, _) => {
+            let detail = "a message that is neither request, notification nor answer";
+            finding(FindingKind::Malformed, detail.to_owned());
+        }
+    }
+}
