@@ -5,6 +5,7 @@
 
 pub mod asks;
 pub mod assignment;
+pub mod builtin_agent;
 pub mod check;
 pub mod decision;
 pub mod decode;
