@@ -16,6 +16,8 @@ mod planned;
 mod unknown;
 mod work;
 
+pub use crate::phase::Phase;
+
 pub use self::ends::{ConnectionEnd, EndedBy, HttpFailure, ProcessEnd};
 
 pub use self::agent::{AgentClaimed, AgentEnded, AgentStarted, Claim};
@@ -241,22 +243,6 @@ pub enum Outcome {
     Errored,
     /// It was stopped from outside.
     Cancelled,
-}
-
-/// A part of a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Phase {
-    /// Steps before the agent works.
-    Setup,
-    /// Servers are started.
-    Serve,
-    /// The agent works.
-    Drive,
-    /// Checks, verify steps and the judge.
-    Grade,
-    /// Steps that always run.
-    Cleanup,
 }
 
 /// A connection, by its number within its file.

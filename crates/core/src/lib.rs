@@ -23,6 +23,7 @@ pub mod message;
 pub mod model;
 pub mod pass_rule;
 pub mod pattern;
+pub mod phase;
 pub mod plan;
 pub mod price;
 pub mod printable;

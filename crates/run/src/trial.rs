@@ -144,7 +144,7 @@ impl Trial {
             if let (Verdict::Fail { reason } | Verdict::Unknown { reason }, false) =
                 (&result.verdict, result.goes_on)
             {
-                let reason = format!("setup step `{}` failed: {reason}", step.id);
+                let reason = format!("{} step `{}` failed: {reason}", Phase::Setup, step.id);
                 return errored(result.blame.unwrap_or(Blame::Suite), reason);
             }
         }
@@ -303,7 +303,7 @@ impl Trial {
                 if let (Verdict::Fail { reason } | Verdict::Unknown { reason }, false) =
                     (&result.verdict, result.goes_on)
                 {
-                    let reason = format!("cleanup step `{}` failed: {reason}", step.id);
+                    let reason = format!("{} step `{}` failed: {reason}", Phase::Cleanup, step.id);
                     first = first.and(Err((result.blame.unwrap_or(Blame::Suite), reason)));
                 }
             }

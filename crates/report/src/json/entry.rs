@@ -280,7 +280,7 @@ fn ended(result: &TrialResult, folded: &Folded) -> Vec<(&'static str, Value)> {
     let work = &folded.work;
     let mut phases: BTreeMap<&str, Duration> = BTreeMap::new();
     for span in &work.phases {
-        *phases.entry(words::phase(span.phase)).or_default() += span.duration;
+        *phases.entry(span.phase.name()).or_default() += span.duration;
     }
     let phases = phases.into_iter();
     let phases: BTreeMap<&str, f64> = phases.map(|(name, took)| (name, millis(took))).collect();

@@ -130,18 +130,14 @@ impl Steps {
 
     /// What an extension is told of an operation.
     fn execution(&self, operation: &str, args: &Value, phase: Phase) -> Value {
-        let (word, agent) = match (phase, &self.values.agent_output) {
-            (Phase::Grade, Some(output)) => {
-                let prompt = &self.values.agent_prompt;
-                ("verify", Some(json!({"prompt": prompt, "output": output})))
-            }
-            (Phase::Grade, None) => ("verify", None),
-            (Phase::Cleanup, _) => ("cleanup", None),
-            (Phase::Setup | Phase::Serve | Phase::Drive, _) => ("setup", None),
-        };
+        let output = self.values.agent_output.as_ref();
+        let agent = output.filter(|_| phase == Phase::Grade).map(|output| {
+            let prompt = &self.values.agent_prompt;
+            json!({"prompt": prompt, "output": output})
+        });
         let mut context = json!({
             "workdir": self.options.folder,
-            "phase": word,
+            "phase": phase.step_word(),
             "env": {},
             "timeout": duration::render(STEP_TIMEOUT),
         });
