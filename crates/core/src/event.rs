@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 mod agent;
 mod config;
+mod context;
 mod ends;
 mod planned;
 mod unknown;
@@ -22,6 +23,7 @@ pub use self::ends::{ConnectionEnd, EndedBy, HttpFailure, ProcessEnd};
 
 pub use self::agent::{AgentClaimed, AgentEnded, AgentStarted, Claim};
 pub use self::config::{AgentConfig, RunConfig, ServerConfig, TaskSetConfig, TimeoutConfig};
+pub use self::context::SourceContext;
 pub use self::planned::{
     NotRun, NotRunOutcome, PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions,
     PlannedWarning, RunKind, RunPlanned, ServerSeen,
@@ -174,6 +176,9 @@ pub struct RunStarted {
     pub name: String,
     /// The command line, without secrets.
     pub command: Vec<String>,
+    /// The commit and the CI job that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<SourceContext>,
 }
 
 /// How a run ended.

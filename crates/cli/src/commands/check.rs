@@ -85,6 +85,7 @@ pub(super) fn run_options(flags: &RunArgs) -> RunOptions {
             None => WidthOption::Parallel(flags.parallel),
         },
         fail_fast: flags.fail_fast,
+        no_context: flags.no_context,
     }
 }
 
