@@ -84,7 +84,6 @@ impl BuiltinAgent {
     /// What stands before an agent's name in the `type` of an eval file.
     pub const PREFIX: &str = "builtin.";
 
-    #[expect(clippy::too_many_lines, reason = "a table, one row for each agent")]
     const fn facts(self) -> Facts {
         match self {
             Self::ClaudeCode => cli(
