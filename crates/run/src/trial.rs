@@ -3,6 +3,11 @@
 //! Its main type is [`Trial`]. A trial that goes wrong is data, not an error; only a record that
 //! can't be written is one.
 
+#![warn(
+    clippy::wildcard_enum_match_arm,
+    reason = "a new variant must not pass by default"
+)]
+
 mod decided;
 mod ending;
 mod external;
@@ -352,7 +357,9 @@ enum Worked {
 fn blame(error: &ConnectError) -> Blame {
     match error {
         ConnectError::Spawn(SpawnError::Guard { .. }) => Blame::Infra,
-        _ => Blame::Server,
+        ConnectError::Spawn(SpawnError::NoFolder(_) | SpawnError::Program(_))
+        | ConnectError::Address(_)
+        | ConnectError::NotUp { .. } => Blame::Server,
     }
 }
 

@@ -205,7 +205,9 @@ impl Reader {
             told.error = match ended {
                 Ended::Exited(0) if is_said => None,
                 Ended::Exited(0) => Some("it ended without saying what came of it".to_owned()),
-                _ => Some(format!("it {ended}{note}{}", last_words(stderr))),
+                Ended::Exited(_) | Ended::Signalled(_) | Ended::Unknown => {
+                    Some(format!("it {ended}{note}{}", last_words(stderr)))
+                }
             };
         }
         told

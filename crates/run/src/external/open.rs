@@ -262,7 +262,7 @@ impl External {
     fn model(&self) -> Option<&ModelRef> {
         match &self.agent.kind {
             AgentKind::Builtin { model, .. } => model.as_ref(),
-            _ => None,
+            AgentKind::Acp { .. } | AgentKind::Commands(_) | AgentKind::Nobody => None,
         }
     }
 
@@ -374,7 +374,9 @@ impl External {
                 ..
             } => (base_url.clone(), api_key_variable.clone()),
             // A command has a way of its own.
-            _ => return Ok(access),
+            AgentKind::Acp { .. } | AgentKind::Commands(_) | AgentKind::Nobody => {
+                return Ok(access);
+            }
         };
         let keys = self.key_variables();
         let key = keys.iter().find_map(|name| set(name));

@@ -233,9 +233,11 @@ impl Running {
             Err(error) => {
                 let stderr = process.stderr();
                 let how = process.stop(GOODBYE).await;
-                let error = match error {
-                    WireError::Gone => WireError::Ended(how),
-                    error => error,
+                let is_gone = matches!(error, WireError::Gone);
+                let error = if is_gone {
+                    WireError::Ended(how)
+                } else {
+                    error
                 };
                 let reason = with_end(&error.to_string(), &stderr.redacted(redactor));
                 let alias = extension.alias.clone();
@@ -282,9 +284,9 @@ impl Executed {
             (false, error, _) => Verdict::fail(error),
         };
         let outputs = self.outputs.unwrap_or_default().into_iter();
-        let outputs = outputs.map(|(name, value)| match value {
-            Value::String(text) => (name, text),
-            other => (name, other.to_string()),
+        let outputs = outputs.map(|(name, value)| {
+            let text = value.as_str().map(str::to_owned);
+            (name, text.unwrap_or_else(|| value.to_string()))
         });
         let parts = [&*message, &error, said];
         let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
