@@ -31,7 +31,7 @@ use proctor_run::engine::{Engine, EngineError, Prepared};
 use self::attended::Attended;
 use self::stops::Stops;
 use crate::args::Format;
-use crate::exit::Exit;
+use crate::exit::{Exit, ReportedExit};
 use crate::snippet;
 use crate::threads;
 
@@ -49,12 +49,12 @@ fn engine() -> anyhow::Result<Engine> {
     Ok(Engine::new(environment(), program).with_command(command.collect()))
 }
 
-/// Prepares a run; Ctrl-C ends that. Gives the exit code if the run does not start, and why was said.
+/// Prepares a run; Ctrl-C ends that. Fails with [`ReportedExit`] if the run does not start.
 fn prepare_with(
     host: &Attended,
     format: Format,
     preparing: impl Future<Output = Result<Prepared, EngineError>>,
-) -> anyhow::Result<Result<Prepared, Exit>> {
+) -> anyhow::Result<Prepared> {
     let runtime = threads::one_worker()?;
     let prepared = runtime.block_on(async {
         let mut stops = Stops::listen().context("can't listen for signals")?;
@@ -66,9 +66,9 @@ fn prepare_with(
     // Processes are ended by their guards, which a runtime that is going away still waits for.
     runtime.shutdown_timeout(Duration::from_secs(5));
     match prepared? {
-        Some(Ok(prepared)) => Ok(Ok(prepared)),
-        Some(Err(error)) => host.refuse(error, Some(format)).map(Err),
-        None => Ok(Err(Exit::Interrupted)),
+        Some(Ok(prepared)) => Ok(prepared),
+        Some(Err(error)) => Err(ReportedExit(host.refuse(error, Some(format))?).into()),
+        None => Err(ReportedExit(Exit::Interrupted).into()),
     }
 }
 

@@ -52,6 +52,11 @@ impl Exit {
     }
 }
 
+/// The end of a command whose reason was shown already: nothing is left but to exit.
+#[derive(Debug, thiserror::Error)]
+#[error("the command ended with exit code {}", .0.code())]
+pub(crate) struct ReportedExit(pub(crate) Exit);
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit.code())

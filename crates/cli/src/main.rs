@@ -13,7 +13,7 @@ use proctor_contain::guard;
 use proctor_wire::relay;
 
 use crate::args::{Arguments, Command, ModelCommand, ResultCommand};
-use crate::exit::Exit;
+use crate::exit::{Exit, ReportedExit};
 
 fn main() -> std::process::ExitCode {
     // The guard is started once for each process under test, so it skips what the commands need.
@@ -86,6 +86,9 @@ fn run() -> std::process::ExitCode {
         // Whoever reads has seen enough.
         Err(error) if output::is_broken_pipe(&error) => Exit::Ok.into(),
         Err(error) => {
+            if let Some(ReportedExit(exit)) = error.downcast_ref() {
+                return (*exit).into();
+            }
             output::error(&error, &commands::known_secrets());
             Exit::Usage.into()
         }

@@ -3,6 +3,11 @@
 //! Its main type is [`Check`]. Every answer is three-valued: what the record does not tell can
 //! neither pass nor fail, and a check with nothing to look for is unknown, never a pass.
 
+#![warn(
+    clippy::wildcard_enum_match_arm,
+    reason = "a new variant must not pass by default"
+)]
+
 mod calls;
 mod duplicates;
 mod fit;
@@ -239,7 +244,12 @@ impl Check {
             | Self::CallOrder(_)
             | Self::Calls { .. } => true,
             Self::ToolsNotUsed(entries) => has_most(entries),
-            _ => false,
+            Self::MaxToolCalls(_)
+            | Self::ResourcesNotRead(_)
+            | Self::PromptsNotUsed(_)
+            | Self::NoDuplicateCalls
+            | Self::SkillsLoaded(_)
+            | Self::SkillsNotLoaded(_) => false,
         }
     }
 
@@ -256,7 +266,16 @@ impl Check {
                 ..
             } => true,
             Self::ToolsUsed(entries) | Self::RequireAny(entries) => has_most(entries),
-            _ => false,
+            Self::MinToolCalls(_)
+            | Self::ResourcesRead(_)
+            | Self::PromptsUsed(_)
+            | Self::CallOrder(_)
+            | Self::Calls {
+                mode: CallsMode::Contains | CallsMode::InOrder,
+                ..
+            }
+            | Self::SkillsLoaded(_)
+            | Self::SkillsNotLoaded(_) => false,
         }
     }
 

@@ -5,6 +5,11 @@
 //! every agent and transport. They read facts, never the wording of a sentence; blame that the record
 //! does not prove is not stated.
 
+#![warn(
+    clippy::wildcard_enum_match_arm,
+    reason = "a new variant must not pass by default"
+)]
+
 #[cfg(test)]
 mod tests;
 
@@ -183,7 +188,11 @@ fn of_call(unanswered: &Unanswered) -> Failure {
              ({waited})"
         ),
         NoAnswer::TimedOut => failed(server, &format!("`{target}` got no answer within {waited}")),
-        cause => failed(server, &format!("`{target}` got no answer: {cause}")),
+        cause @ (NoAnswer::ServerEnded(_)
+        | NoAnswer::ServerClosed
+        | NoAnswer::Status(_)
+        | NoAnswer::NotJsonRpc
+        | NoAnswer::Broken(_)) => failed(server, &format!("`{target}` got no answer: {cause}")),
     };
     Failure {
         outcome: Outcome::Failed,

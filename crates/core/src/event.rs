@@ -11,15 +11,19 @@ use serde::{Deserialize, Serialize};
 
 mod agent;
 mod config;
+mod context;
 mod ends;
 mod planned;
 mod unknown;
 mod work;
 
+pub use crate::phase::Phase;
+
 pub use self::ends::{ConnectionEnd, EndedBy, HttpFailure, ProcessEnd};
 
 pub use self::agent::{AgentClaimed, AgentEnded, AgentStarted, Claim};
 pub use self::config::{AgentConfig, RunConfig, ServerConfig, TaskSetConfig, TimeoutConfig};
+pub use self::context::SourceContext;
 pub use self::planned::{
     NotRun, NotRunOutcome, PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions,
     PlannedWarning, RunKind, RunPlanned, ServerSeen,
@@ -172,6 +176,9 @@ pub struct RunStarted {
     pub name: String,
     /// The command line, without secrets.
     pub command: Vec<String>,
+    /// The commit and the CI job that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<SourceContext>,
 }
 
 /// How a run ended.
@@ -241,22 +248,6 @@ pub enum Outcome {
     Errored,
     /// It was stopped from outside.
     Cancelled,
-}
-
-/// A part of a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Phase {
-    /// Steps before the agent works.
-    Setup,
-    /// Servers are started.
-    Serve,
-    /// The agent works.
-    Drive,
-    /// Checks, verify steps and the judge.
-    Grade,
-    /// Steps that always run.
-    Cleanup,
 }
 
 /// A connection, by its number within its file.

@@ -5,6 +5,11 @@
 //! parsed is a fact that is kept. Of a trial only the transcript and the work are held in
 //! memory, and the payloads and texts in them up to a limit.
 
+#![warn(
+    clippy::wildcard_enum_match_arm,
+    reason = "a new variant must not pass by default"
+)]
+
 mod calls;
 mod conduct;
 mod findings;
@@ -169,7 +174,28 @@ impl Fold {
                 };
                 self.frame(place, frame, blobs)?;
             }
-            _ => {}
+            // What `work` takes in.
+            What::RunStarted(_)
+            | What::RunEnded(_)
+            | What::TrialStarted(_)
+            | What::PhaseStarted { .. }
+            | What::TrialEnded(_)
+            | What::RunPlanned(_)
+            | What::ServerSeen(_)
+            | What::Prompted { .. }
+            | What::ToolsOffered { .. }
+            | What::ModelAsked(_)
+            | What::ModelFailed(_)
+            | What::ModelReplied(_)
+            | What::Replayed { .. }
+            | What::AgentAnswered { .. }
+            | What::AgentStarted(_)
+            | What::AgentWrote { .. }
+            | What::AgentClaimed(_)
+            | What::AgentEnded(_)
+            | What::StepEnded(_)
+            | What::Graded(_)
+            | What::Unknown(_) => {}
         }
         Ok(())
     }

@@ -3,6 +3,11 @@
 //! Its main type is [`Gate`]. Trials of which we could not tell are open: the answer is given only
 //! if it is the same whatever they would have come to.
 
+#![warn(
+    clippy::wildcard_enum_match_arm,
+    reason = "a new variant must not pass by default"
+)]
+
 pub use crate::pass_rule::{CaseVerdict, Rule, Standing};
 use crate::summary::{AgentTrials, CaseSummary, Summary};
 

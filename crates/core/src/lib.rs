@@ -5,6 +5,7 @@
 
 pub mod asks;
 pub mod assignment;
+pub mod builtin_agent;
 pub mod check;
 pub mod decision;
 pub mod decode;
@@ -22,6 +23,7 @@ pub mod message;
 pub mod model;
 pub mod pass_rule;
 pub mod pattern;
+pub mod phase;
 pub mod plan;
 pub mod price;
 pub mod printable;

@@ -4,6 +4,11 @@
 //! for its elements one by one, a scalar for an equal one; keys that start with `$` are operators.
 //! Absent is not `null`: only `$exists` and `$not` can accept a value that is not there.
 
+#![warn(
+    clippy::wildcard_enum_match_arm,
+    reason = "a new variant must not pass by default"
+)]
+
 mod compile;
 mod distance;
 mod evaluate;

@@ -3,6 +3,11 @@
 //! Its main type is [`Message`]. What is live and what is folded later read the same bytes the same way.
 //! What implementations may read in different ways is for [`tolerant`].
 
+#![warn(
+    clippy::wildcard_enum_match_arm,
+    reason = "a new variant must not pass by default"
+)]
+
 pub mod tolerant;
 
 use std::borrow::Cow;

@@ -2,6 +2,11 @@
 //!
 //! Its main type is [`Rule`]. It knows outcomes, and nothing of runs.
 
+#![warn(
+    clippy::wildcard_enum_match_arm,
+    reason = "a new variant must not pass by default"
+)]
+
 use std::fmt;
 
 use crate::event::Outcome;

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use crate::model::Usage;
 use crate::problem::Problems;
+use crate::provider::Provider;
 
 pub use self::table::AS_OF;
 
@@ -89,7 +90,7 @@ impl Prices {
         let own = self.own.iter().map(|(name, price)| (name.as_str(), *price));
         longest(own, model)
             .or_else(|| longest(table::TABLE.iter().copied(), model))
-            .or_else(|| model.starts_with("scripted:").then_some(table::NOTHING))
+            .or_else(|| Provider::Scripted.serves(model).then_some(table::NOTHING))
     }
 
     /// What this usage of a model costs, if that is known.

@@ -31,6 +31,7 @@ struct Facts {
     aliases: &'static [&'static str],
     base_url: &'static str,
     variables: &'static Variables,
+    vendor: Option<&'static str>,
 }
 
 const OPENAI_URL: &str = "https://api.openai.com/v1";
@@ -57,18 +58,21 @@ impl Provider {
                 aliases: &[],
                 base_url: OPENAI_URL,
                 variables: OPENAI_VARIABLES,
+                vendor: Some("openai"),
             },
             Self::OpenAiResponses => Facts {
                 name: "openai-responses",
                 aliases: &[],
                 base_url: OPENAI_URL,
                 variables: OPENAI_VARIABLES,
+                vendor: Some("openai"),
             },
             Self::Anthropic => Facts {
                 name: "anthropic",
                 aliases: &[],
                 base_url: "https://api.anthropic.com/v1",
                 variables: &[("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY")],
+                vendor: Some("anthropic"),
             },
             Self::Gemini => Facts {
                 name: "gemini",
@@ -78,12 +82,14 @@ impl Provider {
                     ("GOOGLE_GEMINI_BASE_URL", "GEMINI_API_KEY"),
                     ("GEMINI_BASE_URL", "GOOGLE_API_KEY"),
                 ],
+                vendor: Some("google"),
             },
             Self::Scripted => Facts {
                 name: "scripted",
                 aliases: &[],
                 base_url: "",
                 variables: &[],
+                vendor: None,
             },
         }
     }
@@ -101,6 +107,22 @@ impl Provider {
     /// The variables that name another address and hold the key, the usual pair first.
     pub const fn variables(self) -> &'static Variables {
         self.facts().variables
+    }
+
+    /// The company's name, as agents that know many providers write it; `None` for a script.
+    pub const fn vendor(self) -> Option<&'static str> {
+        self.facts().vendor
+    }
+
+    /// The full name of one of its models, such as `openai:gpt-5`.
+    pub fn model(self, id: &str) -> String {
+        format!("{self}:{id}")
+    }
+
+    /// Whether that is the full name of one of its models.
+    pub fn serves(self, model: &str) -> bool {
+        let rest = model.strip_prefix(self.name());
+        rest.is_some_and(|rest| rest.starts_with(':'))
     }
 
     /// The provider of that name, or of that alias.
@@ -145,5 +167,16 @@ mod tests {
         }
         assert_eq!(Provider::parse("google"), Some(Provider::Gemini));
         assert_eq!(Provider::parse("OpenAI"), None);
+    }
+
+    #[test]
+    fn each_model_is_served_by_the_provider_of_its_full_name() {
+        for provider in Provider::ALL {
+            let model = provider.model("openai:m");
+            for other in Provider::ALL {
+                assert_eq!(other.serves(&model), other == provider, "{other}: {model}");
+            }
+        }
+        assert!(!Provider::OpenAi.serves("openai"));
     }
 }

@@ -4,6 +4,11 @@
 //! and by how many results of tools the question holds, so that an agent that asks twice, or beside
 //! its task, hears what belongs to the question. Whether the question is still the same is told apart.
 
+#![warn(
+    clippy::wildcard_enum_match_arm,
+    reason = "a new variant must not pass by default"
+)]
+
 mod boundary;
 mod surroundings;
 
@@ -126,6 +131,10 @@ impl Cassette {
     }
 
     /// What was replied in a trial; `None` if there is none that ended.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "a tape holds what a model was asked and replied, and decides nothing"
+    )]
     pub fn tape(&self, case: &str, agent: &str, repeat: u32) -> Result<Option<Tape>, RecordError> {
         let Some(file) = self.file(case, agent, repeat) else {
             return Ok(None);
@@ -242,7 +251,7 @@ pub fn results(request: &Request) -> usize {
 fn results_of(message: &Message) -> usize {
     match message {
         Message::Results(results) => results.len(),
-        _ => 0,
+        Message::User(_) | Message::Media(_) | Message::Assistant(_) => 0,
     }
 }
 

@@ -42,7 +42,7 @@ mod variables;
 
 pub use agent::Agent;
 pub use digest::{agent_settings, digest, server_settings, surroundings};
-pub use eval_file::{BUILTIN_AGENTS, Isolation, Level, PassRule};
+pub use eval_file::{Isolation, Level, PassRule};
 pub use limits::{LimitFlags, Limits};
 pub use load::{Inputs, Loaded, load, load_agent, load_agent_file, load_any, load_script};
 pub use server::Server;

@@ -2,6 +2,11 @@
 //!
 //! Its main type is [`Verdict`]. It has no default: a pass is always somebody's decision.
 
+#![warn(
+    clippy::wildcard_enum_match_arm,
+    reason = "a new variant must not pass by default"
+)]
+
 use serde::{Deserialize, Serialize};
 
 /// A check's answer.

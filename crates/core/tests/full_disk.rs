@@ -62,6 +62,7 @@ fn write_until_full(folder: &Path) {
         started: String::new(),
         name: String::new(),
         command: Vec::new(),
+        context: None,
     };
     let run = RunWriter::create(folder, Redactor::default(), started)
         .expect("there is room for the start");

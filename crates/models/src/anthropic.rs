@@ -3,6 +3,7 @@
 //! Its main type is [`Anthropic`].
 
 use proctor_core::model::{Arguments, Media, Message, Reply, Request, ToolCall, ToolResult, Turn};
+use proctor_core::provider::Provider;
 use serde_json::{Value, json};
 
 use super::ModelError;
@@ -28,7 +29,7 @@ pub struct Anthropic {
 impl Anthropic {
     pub(super) fn new(id: &str, endpoint: Endpoint) -> Self {
         Self {
-            name: format!("anthropic:{id}"),
+            name: Provider::Anthropic.model(id),
             id: id.to_owned(),
             endpoint: endpoint.with_header("anthropic-version", "2023-06-01"),
             quirks: Quirks::default(),

@@ -3,6 +3,7 @@
 //! Its main type is [`Gemini`].
 
 use proctor_core::model::{Arguments, Media, Message, Reply, Request, ToolCall, ToolResult, Turn};
+use proctor_core::provider::Provider;
 use serde_json::{Value, json};
 
 use super::ModelError;
@@ -25,7 +26,7 @@ impl Gemini {
     /// The address names the model.
     pub(super) fn new(id: &str, endpoint: Endpoint) -> Self {
         Self {
-            name: format!("gemini:{id}"),
+            name: Provider::Gemini.model(id),
             endpoint,
             quirks: Quirks::default(),
         }

@@ -39,7 +39,7 @@ pub use self::gemini::Gemini;
 pub use self::limits::LoopLimits;
 pub use self::meter::{Account, Budget, Meter, Spent};
 pub use self::open::Settings;
-pub use self::open::{key_variable, provider_of};
+pub use self::open::{format_of, key_variable, provider_of};
 pub use self::open_error::OpenError;
 pub use self::openai::OpenAi;
 pub use self::openai_responses::OpenAiResponses;

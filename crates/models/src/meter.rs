@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use proctor_core::event::Purpose;
 use proctor_core::model::Usage;
 use proctor_core::price::Prices;
+use proctor_core::provider::Provider;
 
 use super::{AskError, Patience};
 
@@ -180,7 +181,7 @@ impl Meter {
 
 /// Whether a model's reply says how many tokens it took. A script that does not has taken none.
 fn is_metered(model: &str, usage: &Usage) -> bool {
-    model.starts_with("scripted:") || usage.is_known()
+    Provider::Scripted.serves(model) || usage.is_known()
 }
 
 fn replies(number: u64) -> String {

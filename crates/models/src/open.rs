@@ -107,7 +107,9 @@ impl Model {
                 variable: model.clone(),
             });
         };
-        let provider = value(provider).unwrap_or("openai").to_lowercase();
+        let provider = value(provider)
+            .unwrap_or(Provider::OpenAi.name())
+            .to_lowercase();
         let known = Provider::parse(&provider);
         let reference = ModelRef {
             provider: Some(known.ok_or(OpenError::UnknownProvider(provider))?),
@@ -172,6 +174,17 @@ pub fn provider_of(format: Format) -> Provider {
         Format::Responses => Provider::OpenAiResponses,
         Format::Messages => Provider::Anthropic,
         Format::Gemini => Provider::Gemini,
+    }
+}
+
+/// What is spoken to the models of a provider; `None` for a script.
+pub fn format_of(provider: Provider) -> Option<Format> {
+    match provider {
+        Provider::OpenAi => Some(Format::Chat),
+        Provider::OpenAiResponses => Some(Format::Responses),
+        Provider::Anthropic => Some(Format::Messages),
+        Provider::Gemini => Some(Format::Gemini),
+        Provider::Scripted => None,
     }
 }
 
@@ -240,7 +253,9 @@ fn openai_responses(
     settings: &Settings<'_>,
 ) -> Result<Model, OpenError> {
     let url = address(
-        found.base_url.unwrap_or(Provider::OpenAi.base_url()),
+        found
+            .base_url
+            .unwrap_or(Provider::OpenAiResponses.base_url()),
         &["responses"],
     )?;
     let key = found.key.map(|key| (KeyHeader::Bearer, key));

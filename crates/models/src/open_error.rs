@@ -1,5 +1,8 @@
 //! Why a model can't be asked, known before anything is started.
 
+use proctor_core::hint::listed;
+use proctor_core::provider::Provider;
+
 /// Why a model can't be asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
@@ -21,9 +24,7 @@ pub enum OpenError {
     #[error("`{0}` does not say whose model it is; write `provider:{0}`")]
     NoProvider(String),
     /// Nobody is known by that name.
-    #[error(
-        "unknown provider `{0}`; use `openai`, `openai-responses`, `anthropic`, `gemini` or `scripted`"
-    )]
+    #[error("unknown provider `{0}`; known: {known}", known = listed(Provider::ALL.map(Provider::name)))]
     UnknownProvider(String),
     /// A variable that must say something says nothing.
     #[error("the judge's {what} is missing: {}", match .variable { Some(name) => format!("set `{name}`"), None => "name a variable for it in `llmJudge.env`".to_owned() })]

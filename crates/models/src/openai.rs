@@ -3,6 +3,7 @@
 //! Its main type is [`OpenAi`].
 
 use proctor_core::model::{Media, Message, Reply, Request, ToolCall, ToolResult, Turn};
+use proctor_core::provider::Provider;
 use serde_json::{Value, json};
 
 use super::ModelError;
@@ -27,7 +28,7 @@ pub struct OpenAi {
 impl OpenAi {
     pub(super) fn new(id: &str, endpoint: Endpoint, is_original: bool) -> Self {
         Self {
-            name: format!("openai:{id}"),
+            name: Provider::OpenAi.model(id),
             id: id.to_owned(),
             endpoint,
             quirks: Quirks::default(),

@@ -4,6 +4,7 @@
 //! each time, with what the model thought in encrypted form.
 
 use proctor_core::model::{Message, Reply, Request, ToolCall, ToolResult, Turn};
+use proctor_core::provider::Provider;
 use serde_json::{Value, json};
 
 use super::ModelError;
@@ -26,7 +27,7 @@ pub struct OpenAiResponses {
 impl OpenAiResponses {
     pub(super) fn new(id: &str, endpoint: Endpoint) -> Self {
         Self {
-            name: format!("openai-responses:{id}"),
+            name: Provider::OpenAiResponses.model(id),
             id: id.to_owned(),
             endpoint,
             quirks: Quirks::default(),

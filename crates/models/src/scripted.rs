@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use proctor_core::model::{Reply, Request};
 use proctor_core::problem::Problems;
+use proctor_core::provider::Provider;
 use proctor_core::script::{Fault, Script};
 use proctor_core::suite::load_script;
 
@@ -25,7 +26,7 @@ impl Scripted {
     /// A model that follows a script, by the name that a suite gives it.
     pub fn new(id: &str, script: Arc<Script>) -> Self {
         Self {
-            name: format!("scripted:{id}"),
+            name: Provider::Scripted.model(id),
             script,
         }
     }

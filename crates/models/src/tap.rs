@@ -285,7 +285,7 @@ impl Inside {
     /// Writes a question, and gives what its reply needs.
     fn record(self: &Arc<Self>, ask: &Ask, purpose: Purpose, question: &wire::Question) -> Pending {
         let model = match ask.model.as_deref().unwrap_or(&question.model) {
-            _ if self.name.starts_with("scripted:") => self.name.clone(),
+            _ if proctor_core::provider::Provider::Scripted.serves(&self.name) => self.name.clone(),
             "" => self.name.clone(),
             asked => {
                 let provider = self

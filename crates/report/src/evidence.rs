@@ -159,8 +159,7 @@ impl Lines {
                     without_output(reason, step.output.as_ref())
                 }
             };
-            let phase = crate::words::phase(step.phase);
-            let text = format!("{phase} step {} ({}): {reason}", step.id, step.kind);
+            let text = format!("{} step {} ({}): {reason}", step.phase, step.id, step.kind);
             self.wrapped(1, &text);
             if let Some(output) = &step.output {
                 self.tail(2, output);

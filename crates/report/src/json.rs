@@ -256,10 +256,7 @@ fn asked(asked: &Asked) -> Value {
 }
 
 fn usage(usage: &Usage) -> Map<String, Value> {
-    match json!(usage) {
-        Value::Object(map) => map,
-        _ => Map::new(),
-    }
+    json!(usage).as_object().cloned().unwrap_or_default()
 }
 
 /// Milliseconds, with microseconds behind the point.

@@ -3,6 +3,11 @@
 //! Its main type is [`Report`]: what every renderer is given. Renderers read the run's folder one
 //! trial at a time, and know nothing of how it came about.
 
+#![warn(
+    clippy::wildcard_enum_match_arm,
+    reason = "a new variant must not pass by default"
+)]
+
 pub mod evals;
 mod evidence;
 pub mod json;

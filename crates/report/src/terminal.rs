@@ -103,7 +103,7 @@ fn detail(page: &mut Page, report: &Report<'_>, shown: &Shown<'_>) -> Result<(),
     let (label, style) = match result.outcome {
         Outcome::Errored => ("ERROR", DOUBTFUL),
         Outcome::TimedOut => ("TIMED OUT", BAD),
-        _ => ("FAIL", BAD),
+        Outcome::Failed | Outcome::Passed | Outcome::Cancelled => ("FAIL", BAD),
     };
     let mut facts = Vec::new();
     facts.extend(agent_fact(report, agent));

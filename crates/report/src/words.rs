@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use proctor_core::event::{Blame, FindingKind, Outcome, Phase};
+use proctor_core::event::{Blame, FindingKind, Outcome};
 use proctor_core::fold::Asked;
 use proctor_core::statistics::Rate;
 use proctor_core::summary::Summary;
@@ -25,16 +25,6 @@ pub(crate) fn blame(blame: Blame) -> &'static str {
         Blame::Suite => "suite",
         Blame::Judge => "judge",
         Blame::Infra => "infra",
-    }
-}
-
-pub(crate) fn phase(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Setup => "setup",
-        Phase::Serve => "serve",
-        Phase::Drive => "drive",
-        Phase::Grade => "grade",
-        Phase::Cleanup => "cleanup",
     }
 }
 

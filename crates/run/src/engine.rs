@@ -35,6 +35,7 @@ pub mod runs;
 pub mod secrets;
 mod servers;
 mod shipped;
+mod source_context;
 mod width;
 
 use std::path::{Path, PathBuf};

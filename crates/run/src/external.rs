@@ -19,9 +19,11 @@ mod version;
 
 use std::collections::BTreeMap;
 
+use proctor_core::builtin_agent::BuiltinAgent;
 use proctor_core::hint::listed;
 use proctor_core::suite::agent::{Agent, AgentKind, Commands};
 
+pub(crate) use self::acp::Preset;
 pub(crate) use self::assignment::{Access, Assignment, Endpoint, Launch, Offered, Told, Way};
 pub(crate) use self::cli::{Cli, Unfit};
 pub use self::judge::JudgeProgram;
@@ -33,7 +35,7 @@ pub use self::survey::{Key, Program, Survey, check_programs, survey, survey_know
 use proctor_models::Format;
 
 /// How an agent is started and understood.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Adapter<'a> {
     /// By the command line that its vendor gives it.
     Cli(Cli),
@@ -44,10 +46,10 @@ pub(crate) enum Adapter<'a> {
 }
 
 /// An agent that speaks the Agent Client Protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Acp<'a> {
-    /// One that Proctor knows, by its name in `proctor_core::suite`: `claude-acp`.
-    Preset(&'static str),
+    /// One that Proctor knows.
+    Preset(&'static Preset),
     /// Any other.
     Program {
         /// The program.
@@ -91,24 +93,34 @@ impl<'a> Adapter<'a> {
     /// The adapter of an agent; `None` if it is no program of its own.
     pub(crate) fn of(agent: &'a Agent) -> Option<Self> {
         Some(match &agent.kind {
-            AgentKind::Builtin { builtin, .. } => match *builtin {
-                "claude-code" => Self::Cli(Cli::ClaudeCode),
-                "codex" => Self::Cli(Cli::Codex),
-                "copilot" => Self::Cli(Cli::Copilot),
-                "llm-agent" | "openai-agent" | "openai-acp" => return None,
-                preset => Self::Acp(Acp::Preset(preset)),
-            },
+            AgentKind::Builtin { builtin, .. } => return Self::of_builtin(*builtin),
             AgentKind::Acp { cmd, args } => Self::Acp(Acp::Program { cmd, args }),
             AgentKind::Commands(commands) => Self::Commands(commands),
             AgentKind::Nobody => return None,
         })
     }
 
+    /// The adapter of an agent that Proctor knows.
+    fn of_builtin(agent: BuiltinAgent) -> Option<Self> {
+        let preset = |preset| Some(Self::Acp(Acp::Preset(preset)));
+        match agent {
+            BuiltinAgent::LlmAgent | BuiltinAgent::OpenaiAgent | BuiltinAgent::OpenaiAcp => None,
+            BuiltinAgent::ClaudeCode => Some(Self::Cli(Cli::ClaudeCode)),
+            BuiltinAgent::Codex => Some(Self::Cli(Cli::Codex)),
+            BuiltinAgent::Copilot => Some(Self::Cli(Cli::Copilot)),
+            BuiltinAgent::ClaudeAcp => preset(&acp::CLAUDE),
+            BuiltinAgent::CodexAcp => preset(&acp::CODEX),
+            BuiltinAgent::Gemini => preset(&acp::GEMINI),
+            BuiltinAgent::Opencode => preset(&acp::OPENCODE),
+            BuiltinAgent::Goose => preset(&acp::GOOSE),
+        }
+    }
+
     /// The program that has to be there, and how it is installed, if that is known.
     pub(crate) fn program(&self) -> (&str, Option<&'static str>) {
         match self {
-            Self::Cli(cli) => (cli.program(), Some(cli.install())),
-            Self::Acp(acp) => (acp.program(), acp.install()),
+            Self::Cli(cli) => (cli.program(), install(cli.agent())),
+            Self::Acp(acp) => (acp.program(), acp.preset().and_then(|it| install(it.agent))),
             Self::Commands(_) => ("sh", None),
         }
     }
@@ -125,9 +137,9 @@ impl<'a> Adapter<'a> {
     /// The variables of the user's that it reads its keys and the place of its model from.
     pub(crate) fn variables(&self) -> &'static [&'static str] {
         match self {
-            Self::Cli(cli) => cli.variables(),
+            Self::Cli(cli) => cli.agent().variables(),
+            Self::Acp(Acp::Preset(preset)) => preset.agent.variables(),
             Self::Acp(Acp::Program { .. }) | Self::Commands(_) => &ANY_KEYS,
-            Self::Acp(acp) => acp.variables(),
         }
     }
 
@@ -137,6 +149,24 @@ impl<'a> Adapter<'a> {
             Self::Cli(cli) => cli.skills(),
             Self::Acp(acp) => acp.skills(),
             Self::Commands(_) => None,
+        }
+    }
+
+    /// Whether it ends at `maxTurns` by itself, and says that it did.
+    pub(crate) fn keeps_to_max_turns(&self) -> bool {
+        match self {
+            Self::Cli(cli) => cli.keeps_to_max_turns(),
+            Self::Acp(Acp::Preset(preset)) => preset.keeps_to_max_turns,
+            Self::Acp(Acp::Program { .. }) | Self::Commands(_) => false,
+        }
+    }
+
+    /// Whether it learns where its model is from its configuration alone, and not from variables.
+    pub(crate) fn reads_only_configuration(&self) -> bool {
+        match self {
+            Self::Cli(cli) => cli.reads_only_configuration(),
+            Self::Acp(Acp::Preset(preset)) => preset.reads_only_configuration,
+            Self::Acp(Acp::Program { .. }) | Self::Commands(_) => false,
         }
     }
 
@@ -187,6 +217,11 @@ impl<'a> Adapter<'a> {
         };
         Ok(program::run(&launch, reader, post).await?)
     }
+}
+
+/// How the program of an agent is installed.
+fn install(agent: BuiltinAgent) -> Option<&'static str> {
+    agent.program().map(|program| program.install)
 }
 
 /// Which variables a program had that ended with an error, and how to give it more. Values are not told.

@@ -4,6 +4,11 @@
 //! that was asked for, and a pass must quote what the judge was shown. What the agent, its model
 //! or a server wrote is shown as data. No reply at all is an error, not a verdict.
 
+#![warn(
+    clippy::wildcard_enum_match_arm,
+    reason = "a new variant must not pass by default"
+)]
+
 mod ballot;
 mod boundary;
 mod exhibit;

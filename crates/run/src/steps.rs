@@ -5,6 +5,11 @@
 //! future of a step, leaves no process and no file behind. Knows nothing of the order of phases, and
 //! asks no judge.
 
+#![warn(
+    clippy::wildcard_enum_match_arm,
+    reason = "a new variant must not pass by default"
+)]
+
 mod environment;
 mod extension;
 mod http;

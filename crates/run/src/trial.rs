@@ -3,6 +3,11 @@
 //! Its main type is [`Trial`]. A trial that goes wrong is data, not an error; only a record that
 //! can't be written is one.
 
+#![warn(
+    clippy::wildcard_enum_match_arm,
+    reason = "a new variant must not pass by default"
+)]
+
 mod decided;
 mod ending;
 mod external;
@@ -144,7 +149,7 @@ impl Trial {
             if let (Verdict::Fail { reason } | Verdict::Unknown { reason }, false) =
                 (&result.verdict, result.goes_on)
             {
-                let reason = format!("setup step `{}` failed: {reason}", step.id);
+                let reason = format!("{} step `{}` failed: {reason}", Phase::Setup, step.id);
                 return errored(result.blame.unwrap_or(Blame::Suite), reason);
             }
         }
@@ -303,7 +308,7 @@ impl Trial {
                 if let (Verdict::Fail { reason } | Verdict::Unknown { reason }, false) =
                     (&result.verdict, result.goes_on)
                 {
-                    let reason = format!("cleanup step `{}` failed: {reason}", step.id);
+                    let reason = format!("{} step `{}` failed: {reason}", Phase::Cleanup, step.id);
                     first = first.and(Err((result.blame.unwrap_or(Blame::Suite), reason)));
                 }
             }
@@ -352,7 +357,9 @@ enum Worked {
 fn blame(error: &ConnectError) -> Blame {
     match error {
         ConnectError::Spawn(SpawnError::Guard { .. }) => Blame::Infra,
-        _ => Blame::Server,
+        ConnectError::Spawn(SpawnError::NoFolder(_) | SpawnError::Program(_))
+        | ConnectError::Address(_)
+        | ConnectError::NotUp { .. } => Blame::Server,
     }
 }
 

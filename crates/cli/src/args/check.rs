@@ -97,6 +97,7 @@ pub(crate) struct CheckArgs {
 
 /// How trials are run, and what is written of them.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct RunArgs {
     /// Run this many trials at once, of those tasks that say `parallel: true`; the others run
     /// first, one by one
@@ -131,6 +132,10 @@ pub(crate) struct RunArgs {
     /// Keep the run in this folder, which must not hold one yet
     #[arg(long, value_name = "DIR")]
     pub(crate) record: Option<PathBuf>,
+
+    /// Leave the commit, branch and CI job out of the record
+    #[arg(long)]
+    pub(crate) no_context: bool,
 
     /// Write the result as JSON to this file too
     #[arg(long, value_name = "FILE")]

@@ -47,10 +47,8 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         ..CheckOptions::of(source(args)?)
     };
     let format = args.run.output.output;
-    match prepare_with(&host, format, engine.prepare(&options, &host))? {
-        Ok(prepared) => run_prepared(&args.run, &engine, prepared, &host),
-        Err(exit) => Ok(exit),
-    }
+    let prepared = prepare_with(&host, format, engine.prepare(&options, &host))?;
+    run_prepared(&args.run, &engine, prepared, &host)
 }
 
 /// Which run is meant.
@@ -87,6 +85,7 @@ pub(super) fn run_options(flags: &RunArgs) -> RunOptions {
             None => WidthOption::Parallel(flags.parallel),
         },
         fail_fast: flags.fail_fast,
+        no_context: flags.no_context,
     }
 }
 

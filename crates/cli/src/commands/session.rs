@@ -19,7 +19,7 @@ use proctor_wire::recorder::Recorder;
 use super::stops::Stops;
 use super::{drawn, engine, environment, tally};
 use crate::args::ServerArgs;
-use crate::exit::Exit;
+use crate::exit::{Exit, ReportedExit};
 use crate::output;
 use crate::threads;
 
@@ -54,10 +54,7 @@ pub(super) fn with_client<F>(args: &ServerArgs, name: &str, run: F) -> anyhow::R
 where
     F: AsyncFnOnce(&Client, &Redactor) -> anyhow::Result<Done>,
 {
-    let server = match find_server(args)? {
-        Ok(server) => server,
-        Err(exit) => return Ok(exit),
-    };
+    let server = find_server(args)?;
     // One for the record and for what is shown.
     let engine = engine()?;
     let redactor = engine.redactor(std::slice::from_ref(&server));
@@ -172,21 +169,18 @@ where
     }
 }
 
-/// The server that the arguments mean; the exit code, if that was reported already.
-fn find_server(args: &ServerArgs) -> anyhow::Result<Result<Server, Exit>> {
+/// The server that the arguments mean.
+fn find_server(args: &ServerArgs) -> anyhow::Result<Server> {
     if let Some(url) = &args.url {
-        return Ok(Ok(at_url(url, &args.headers)));
+        return Ok(at_url(url, &args.headers));
     }
     if let Some(server) = of_command(&args.command)? {
-        return Ok(Ok(server));
+        return Ok(server);
     }
     let Some(config) = &args.config else {
         bail!("which server? give `-- COMMAND…`, `--url URL` or `--config FILE`");
     };
-    let servers = match from_config(config)? {
-        Ok(servers) => servers,
-        Err(exit) => return Ok(Err(exit)),
-    };
+    let servers = from_config(config)?;
     let found = match (&args.server, &servers[..]) {
         (Some(name), _) => named(&servers, name, config)?,
         (None, [only]) => only.clone(),
@@ -195,7 +189,7 @@ fn find_server(args: &ServerArgs) -> anyhow::Result<Result<Server, Exit>> {
             listed(servers.iter().map(|s| s.name.as_str()))
         ),
     };
-    Ok(Ok(found))
+    Ok(found)
 }
 
 /// A server that is reached at an address.
@@ -229,8 +223,8 @@ pub(super) fn of_command(words: &[String]) -> anyhow::Result<Option<Server>> {
     }))
 }
 
-/// The servers of an MCP config; the exit code, if what is wrong with it was said already.
-pub(super) fn from_config(config: &Path) -> anyhow::Result<Result<Vec<Server>, Exit>> {
+/// The servers of an MCP config. Fails with [`ReportedExit`] after its problems were shown.
+pub(super) fn from_config(config: &Path) -> anyhow::Result<Vec<Server>> {
     let env = environment();
     let mut problems = Problems::default();
     let inputs = Inputs {
@@ -245,12 +239,12 @@ pub(super) fn from_config(config: &Path) -> anyhow::Result<Result<Vec<Server>, E
     output::message(&drawn(&problems))?;
     if problems.has_errors() {
         output::message(&format!("{}: {}\n", config.display(), tally(&problems)))?;
-        return Ok(Err(Exit::Usage));
+        return Err(ReportedExit(Exit::Usage).into());
     }
     let Some(Loaded::Servers(servers)) = loaded else {
         bail!("`{}` is not an MCP config", config.display());
     };
-    Ok(Ok(servers))
+    Ok(servers)
 }
 
 /// The server of that name.

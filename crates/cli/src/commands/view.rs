@@ -128,7 +128,7 @@ impl View<'_> {
                     .map_or(String::new(), |a| format!(" by {a}"));
                 format!("trial of {}{agent}, repeat {}", trial.case, trial.repeat)
             }
-            What::PhaseStarted { phase } => format!("phase {}", word(phase)),
+            What::PhaseStarted { phase } => format!("phase {phase}"),
             What::TrialEnded(trial) => {
                 let reason = trial
                     .reason

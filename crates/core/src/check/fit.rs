@@ -136,7 +136,7 @@ fn fit_is_error(entry: &ToolMatcher, answer: &Answer) -> Fit {
     match (expected, found) {
         (true, false) => Fit::no("ended without an error"),
         (false, true) => Fit::no("ended in an error"),
-        _ => Fit::Yes,
+        (true, true) | (false, false) => Fit::Yes,
     }
 }
 
@@ -146,11 +146,13 @@ fn fit_duration(entry: &ToolMatcher, call: &Call) -> Fit {
     };
     match (&call.answer, call.duration) {
         (Answer::None, _) => never_answered(),
-        (_, None) => Fit::Maybe("its duration was not measured".to_owned()),
-        (_, Some(duration)) if duration > limit => {
+        (Answer::Result(_) | Answer::Error { .. }, None) => {
+            Fit::Maybe("its duration was not measured".to_owned())
+        }
+        (Answer::Result(_) | Answer::Error { .. }, Some(duration)) if duration > limit => {
             Fit::no(format!("took {duration:?}, more than {limit:?}"))
         }
-        _ => Fit::Yes,
+        (Answer::Result(_) | Answer::Error { .. }, Some(_)) => Fit::Yes,
     }
 }
 

@@ -47,7 +47,7 @@ pub(super) fn tools(entries: &[ToolMatcher], transcript: &Transcript) -> Census 
 pub(super) fn resources(entries: &[NameMatcher], transcript: &Transcript) -> Census {
     let uri = |request: &Request| match request {
         Request::Resource { uri } => Some(uri.clone()),
-        _ => None,
+        Request::Tool { .. } | Request::Prompt { .. } => None,
     };
     named(entries, transcript, uri, "resource", "read")
 }
@@ -55,7 +55,7 @@ pub(super) fn resources(entries: &[NameMatcher], transcript: &Transcript) -> Cen
 pub(super) fn prompts(entries: &[NameMatcher], transcript: &Transcript) -> Census {
     let name = |request: &Request| match request {
         Request::Prompt { name, .. } => Some(name.clone()),
-        _ => None,
+        Request::Tool { .. } | Request::Resource { .. } => None,
     };
     named(entries, transcript, name, "prompt", "used")
 }

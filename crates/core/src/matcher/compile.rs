@@ -50,7 +50,9 @@ impl Compiler {
         match written {
             Value::Object(members) => self.object(members),
             Value::Array(elements) => Node::Array(self.elements(elements, Self::node)),
-            scalar => Node::Literal(scalar.clone()),
+            scalar @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
+                Node::Literal(scalar.clone())
+            }
         }
     }
 
@@ -99,18 +101,16 @@ impl Compiler {
             "$match" => self.pattern(operand).map(Operator::Match),
             "$oneOf" => self.alternatives(operand).map(Operator::OneOf),
             "$type" => self.types(operand).map(Operator::Type),
-            "$exists" => match operand {
-                Value::Bool(exists) => Some(Operator::Exists(*exists)),
-                _ => self.refuse(key, "true or false", operand),
+            "$exists" => match operand.as_bool() {
+                Some(exists) => Some(Operator::Exists(exists)),
+                None => self.refuse(key, "true or false", operand),
             },
             "$approx" => self.approx(operand),
             "$min" => self.number(key, operand).map(Operator::Min),
             "$max" => self.number(key, operand).map(Operator::Max),
-            "$unordered" => match operand {
-                Value::Array(elements) => {
-                    Some(Operator::Unordered(self.elements(elements, Self::operand)))
-                }
-                _ => self.refuse(key, "a list of matchers", operand),
+            "$unordered" => match operand.as_array() {
+                Some(elements) => Some(Operator::Unordered(self.elements(elements, Self::operand))),
+                None => self.refuse(key, "a list of matchers", operand),
             },
             "$schema" => self.schema(operand).map(Operator::Schema),
             "$not" => Some(Operator::Not(Box::new(self.operand(operand)))),
@@ -148,23 +148,21 @@ impl Compiler {
     }
 
     fn alternatives(&mut self, operand: &Value) -> Option<Vec<Operand>> {
-        match operand {
-            Value::Array(elements) if !elements.is_empty() => {
-                Some(self.elements(elements, Self::operand))
-            }
+        match operand.as_array() {
+            Some(elements) if !elements.is_empty() => Some(self.elements(elements, Self::operand)),
             _ => self.refuse("$oneOf", "a list of at least one matcher", operand),
         }
     }
 
     fn types(&mut self, operand: &Value) -> Option<Vec<Type>> {
-        match operand {
-            Value::Array(names) if !names.is_empty() => Some(
+        match operand.as_array() {
+            Some(names) if !names.is_empty() => Some(
                 self.elements(names, Self::type_name)
                     .into_iter()
                     .flatten()
                     .collect(),
             ),
-            single => self.type_name(single).map(|name| vec![name]),
+            _ => self.type_name(operand).map(|name| vec![name]),
         }
     }
 
@@ -216,7 +214,11 @@ impl Compiler {
     fn number(&mut self, key: &str, operand: &Value) -> Option<Number> {
         match operand {
             Value::Number(number) => Some(number.clone()),
-            _ => self.refuse(key, "a number", operand),
+            Value::Null
+            | Value::Bool(_)
+            | Value::String(_)
+            | Value::Array(_)
+            | Value::Object(_) => self.refuse(key, "a number", operand),
         }
     }
 
@@ -232,14 +234,15 @@ impl Compiler {
     }
 
     fn order_of_bounds(&mut self, operators: &[Operator]) {
-        let min = operators.iter().find_map(|operator| match operator {
-            Operator::Min(min) => Some(min),
-            _ => None,
-        });
-        let max = operators.iter().find_map(|operator| match operator {
-            Operator::Max(max) => Some(max),
-            _ => None,
-        });
+        let (mut min, mut max) = (None, None);
+        for operator in operators {
+            if let Operator::Min(bound) = operator {
+                min = Some(bound);
+            }
+            if let Operator::Max(bound) = operator {
+                max = Some(bound);
+            }
+        }
         if let (Some(min), Some(max)) = (min, max)
             && json::compare_numbers(min, max).is_gt()
         {

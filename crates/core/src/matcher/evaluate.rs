@@ -48,14 +48,22 @@ pub(super) fn accepts(node: &Node, value: Option<&Value>) -> bool {
 fn match_node(node: &Node, value: Option<&Value>) -> Outcome {
     match node {
         Node::Literal(expected) => match_literal(expected, value),
-        Node::Object(members) => match present(value, || "an object".to_owned())? {
-            Value::Object(found) => match_members(members, found),
-            other => Err(Miss::expected("an object", other)),
-        },
-        Node::Array(elements) => match present(value, || "an array".to_owned())? {
-            Value::Array(found) => match_elements(elements, found),
-            other => Err(Miss::expected("an array", other)),
-        },
+        Node::Object(members) => {
+            let found = present(value, || "an object".to_owned())?;
+            let object = found.as_object();
+            match_members(
+                members,
+                object.ok_or_else(|| Miss::expected("an object", found))?,
+            )
+        }
+        Node::Array(elements) => {
+            let found = present(value, || "an array".to_owned())?;
+            let array = found.as_array();
+            match_elements(
+                elements,
+                array.ok_or_else(|| Miss::expected("an array", found))?,
+            )
+        }
         Node::All(operators) => operators
             .iter()
             .try_for_each(|operator| match_operator(operator, value)),
@@ -105,7 +113,7 @@ fn match_operator(operator: &Operator, value: Option<&Value>) -> Outcome {
         Operator::Exists(exists) => match (exists, value) {
             (true, None) => Err(Miss::here("expected a value, found nothing".to_owned())),
             (false, Some(found)) => Err(Miss::expected("nothing", found)),
-            _ => Ok(()),
+            (true, Some(_)) | (false, None) => Ok(()),
         },
         Operator::OneOf(alternatives) => match_alternatives(alternatives, value),
         Operator::Not(operand) => {
@@ -119,7 +127,14 @@ fn match_operator(operator: &Operator, value: Option<&Value>) -> Outcome {
             )))
         }
         Operator::Exact(expected) => match_literal(expected, value),
-        present_only => {
+        present_only @ (Operator::Contains(_)
+        | Operator::Match(_)
+        | Operator::Type(_)
+        | Operator::Approx { .. }
+        | Operator::Min(_)
+        | Operator::Max(_)
+        | Operator::Unordered(_)
+        | Operator::Schema(_)) => {
             let found = present(value, || expectation(present_only))?;
             match_present(present_only, found)
         }
@@ -166,7 +181,19 @@ fn match_present(operator: &Operator, found: &Value) -> Outcome {
                 }
             };
         }
-        _ => false,
+        // The value is of another kind; the last four are evaluated before this.
+        (
+            Operator::Match(_)
+            | Operator::Approx { .. }
+            | Operator::Min(_)
+            | Operator::Max(_)
+            | Operator::Unordered(_)
+            | Operator::Exact(_)
+            | Operator::OneOf(_)
+            | Operator::Exists(_)
+            | Operator::Not(_),
+            _,
+        ) => false,
     };
     if holds {
         Ok(())
@@ -184,7 +211,7 @@ fn holds_inside(contains: &Contains, found: &Value) -> bool {
         Value::Array(found) => found
             .iter()
             .any(|element| accepts(&contains.element.node, Some(element))),
-        _ => false,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => false,
     }
 }
 

@@ -31,7 +31,13 @@ pub(super) fn matches_every_object(node: &Node) -> bool {
             }
             Operator::Schema(schema) => schema.accepts_all(),
             Operator::Not(inner) => !can_match_object(&inner.node),
-            _ => false,
+            Operator::Exact(_)
+            | Operator::Contains(_)
+            | Operator::Match(_)
+            | Operator::Approx { .. }
+            | Operator::Min(_)
+            | Operator::Max(_)
+            | Operator::Unordered(_) => false,
         }),
     }
 }
@@ -142,10 +148,19 @@ fn candidates(operators: &[Operator]) -> Option<Vec<&Value>> {
             .iter()
             .map(|one| match &one.node {
                 Node::Literal(value) => Some(value),
-                _ => None,
+                Node::Object(_) | Node::Array(_) | Node::All(_) => None,
             })
             .collect(),
-        _ => None,
+        Operator::Contains(_)
+        | Operator::Match(_)
+        | Operator::Type(_)
+        | Operator::Exists(_)
+        | Operator::Approx { .. }
+        | Operator::Min(_)
+        | Operator::Max(_)
+        | Operator::Unordered(_)
+        | Operator::Schema(_)
+        | Operator::Not(_) => None,
     })
 }
 
@@ -196,7 +211,14 @@ fn certain(node: &Node) -> Kinds {
                 }
                 Operator::Schema(schema) if schema.accepts_all() => Kinds::PRESENT,
                 Operator::Not(inner) => Kinds::ALL.and_not(kinds(&inner.node)),
-                _ => Kinds::NONE,
+                Operator::Exact(_)
+                | Operator::Contains(_)
+                | Operator::Match(_)
+                | Operator::Approx { .. }
+                | Operator::Min(_)
+                | Operator::Max(_)
+                | Operator::Unordered(_)
+                | Operator::Schema(_) => Kinds::NONE,
             }
         }),
     }

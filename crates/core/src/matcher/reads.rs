@@ -24,9 +24,11 @@ pub(super) fn lone_surrogate(node: &Node, value: &Value) -> bool {
 }
 
 fn operator_reads(operator: &Operator, value: &Value) -> bool {
-    let element_reads = |operand: &Operand| match value {
-        Value::Array(found) => found.iter().any(|one| lone_surrogate(&operand.node, one)),
-        _ => false,
+    let elements = value.as_array().map_or(&[][..], Vec::as_slice);
+    let element_reads = |operand: &Operand| {
+        elements
+            .iter()
+            .any(|one| lone_surrogate(&operand.node, one))
     };
     match operator {
         Operator::Exists(_)
@@ -37,10 +39,8 @@ fn operator_reads(operator: &Operator, value: &Value) -> bool {
         Operator::Exact(expected) => compared(expected, value),
         Operator::Match(_) => value.is_string() && has_lone_surrogate(value),
         Operator::Schema(_) => has_lone_surrogate(value),
-        Operator::Contains(contains) => match value {
-            Value::String(_) => has_lone_surrogate(value),
-            _ => element_reads(&contains.element),
-        },
+        Operator::Contains(_) if value.is_string() => has_lone_surrogate(value),
+        Operator::Contains(contains) => element_reads(&contains.element),
         Operator::OneOf(operands) => operands.iter().any(|one| lone_surrogate(&one.node, value)),
         Operator::Not(operand) => lone_surrogate(&operand.node, value),
         Operator::Unordered(operands) => operands.iter().any(element_reads),

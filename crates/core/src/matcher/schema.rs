@@ -76,9 +76,10 @@ impl Schema {
 /// The kinds that a schema leaves room for, as far as its own keywords tell.
 fn kinds(schema: &Value) -> Kinds {
     let Value::Object(keywords) = schema else {
-        return match schema {
-            Value::Bool(false) => Kinds::NONE,
-            _ => Kinds::PRESENT,
+        return if *schema == Value::Bool(false) {
+            Kinds::NONE
+        } else {
+            Kinds::PRESENT
         };
     };
     let list = |key: &str| keywords.get(key).and_then(Value::as_array);
@@ -131,10 +132,8 @@ fn kinds(schema: &Value) -> Kinds {
 }
 
 fn accepts_all(schema: &Value) -> bool {
-    match schema {
-        Value::Bool(allowed) => *allowed,
-        schema => schema.as_object().is_some_and(serde_json::Map::is_empty),
-    }
+    let is_empty = schema.as_object().is_some_and(serde_json::Map::is_empty);
+    is_empty || *schema == Value::Bool(true)
 }
 
 /// A location as steps. Only the value can tell an index from a key that looks like one.

@@ -27,6 +27,7 @@ fn run_started() -> RunStarted {
         started: "2026-11-15T05:00:00Z".to_owned(),
         name: "suite".to_owned(),
         command: vec!["proctor".to_owned(), "run".to_owned()],
+        context: None,
     }
 }
 

@@ -9,7 +9,7 @@ use crate::event::{
     AgentClaimed, AgentEnded, AgentStarted, Body, CheckId, ConnectionClosed, ConnectionOpened,
     Event, Finding, Frame, Graded, Http, ModelAsked, ModelFailed, ModelReplied, PlannedAgent,
     PlannedCase, PlannedEval, PlannedOptions, PlannedWarning, RunConfig, RunEnded, RunPlanned,
-    RunStarted, ServerSeen, StepEnded, TrialEnded, TrialStarted, UnknownEvent, What,
+    RunStarted, ServerSeen, SourceContext, StepEnded, TrialEnded, TrialStarted, UnknownEvent, What,
 };
 use crate::verdict::Verdict;
 
@@ -33,6 +33,7 @@ impl Redactor {
                 started: self.owned(run.started),
                 name: self.owned(run.name),
                 command: self.command(run.command),
+                context: run.context.map(|context| self.context(context)),
             }),
             What::RunEnded(run) => What::RunEnded(RunEnded {
                 exit: run.exit,
@@ -118,6 +119,17 @@ impl Redactor {
                 name: self.owned(event.name),
                 content: event.content.map(|content| self.json(&content)),
             }),
+        }
+    }
+
+    fn context(&self, context: SourceContext) -> SourceContext {
+        let address = |text: Option<String>| text.map(|text| self.address(&text));
+        SourceContext {
+            commit: self.optional(context.commit),
+            branch: self.optional(context.branch),
+            dirty: context.dirty,
+            pull_request: address(context.pull_request),
+            job_url: address(context.job_url),
         }
     }
 

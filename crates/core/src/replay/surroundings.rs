@@ -47,6 +47,10 @@ enum Waiting {
 
 impl Surroundings {
     /// Reads them from the events of a trial.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "what surrounds the model is compared, and decides nothing"
+    )]
     pub fn of(
         events: impl Iterator<Item = Result<Event, RecordError>>,
         blobs: &Blobs,

@@ -65,6 +65,7 @@ fn recorded(events: impl IntoIterator<Item = What>) -> (tempfile::TempDir, Casse
         started: String::new(),
         name: "run".to_owned(),
         command: Vec::new(),
+        context: None,
     };
     let run = RunWriter::create(&path, Redactor::default(), started).expect("a run");
     let trial = TrialStarted {

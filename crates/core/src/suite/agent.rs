@@ -9,9 +9,10 @@ use serde::Serialize;
 
 use super::agent_environment::OwnEnvironment;
 use super::agent_file::{AgentFile, CommandsFile};
-use super::eval_file::{AgentRefFile, AgentType, BUILTIN_AGENTS};
+use super::eval_file::{AgentRefFile, AgentType};
 use super::go_template::{TemplateUse, place};
 use super::load::Loader;
+use crate::builtin_agent::{BuiltinAgent, Protocol};
 use crate::decode::{Context, Decode};
 use crate::hint::{nearest, nearest_hint};
 use crate::problem::{Code, Located, Problem, Span};
@@ -47,8 +48,8 @@ pub enum AgentKind {
     /// One that Proctor knows.
     #[serde(rename_all = "camelCase")]
     Builtin {
-        /// Which one: one of [`BUILTIN_AGENTS`].
-        builtin: &'static str,
+        /// Which one.
+        builtin: BuiltinAgent,
         /// The model, where one is named.
         model: Option<ModelRef>,
         /// Where the model is, if not where it usually is.
@@ -150,7 +151,7 @@ impl Loader<'_> {
                 Some(Agent {
                     name: match &file.model {
                         Some(written) => format!("{builtin} ({})", written.value),
-                        None => builtin.to_owned(),
+                        None => builtin.to_string(),
                     },
                     path: None,
                     kind: AgentKind::Builtin {
@@ -184,12 +185,14 @@ impl Loader<'_> {
                 args: acp.args.iter().map(|arg| arg.0.clone()).collect(),
             }
         } else if let Some(builtin) = &file.builtin {
-            let name = BUILTIN_AGENTS
-                .into_iter()
-                .find(|known| *known == builtin.kind.word())?;
             AgentKind::Builtin {
-                builtin: name,
-                model: self.builtin_model(name, builtin.model.as_ref(), builtin.span, cx)?,
+                builtin: builtin.kind,
+                model: self.builtin_model(
+                    builtin.kind,
+                    builtin.model.as_ref(),
+                    builtin.span,
+                    cx,
+                )?,
                 base_url: builtin.base_url.as_ref().map(|url| url.value.clone()),
                 api_key_variable: builtin.api_key.clone(),
             }
@@ -227,23 +230,18 @@ impl Loader<'_> {
     )]
     fn builtin_model(
         &self,
-        builtin: &str,
+        builtin: BuiltinAgent,
         written: Option<&Located<String>>,
         span: Span,
         cx: &Context<'_>,
     ) -> Option<Option<ModelRef>> {
-        let (required, bare) = match builtin {
-            "llm-agent" => (true, false),
-            "openai-agent" => (true, true),
-            // Agents of their own take whatever names their vendors give.
-            _ => (false, true),
-        };
-        if written.is_none() && required {
+        if written.is_none() && builtin.needs_model() {
             let problem = Problem::error(Code::Missing, "`model` is missing");
             cx.report(
                 span,
                 problem.hint(format!(
-                    "`builtin.{builtin}` needs one, such as `openai:gpt-5`"
+                    "`{}` needs one, such as `openai:gpt-5`",
+                    builtin.type_name()
                 )),
             );
             return None;
@@ -251,10 +249,10 @@ impl Loader<'_> {
         if written.is_none() {
             return Some(None);
         }
+        // Agents of their own take whatever names their vendors give.
+        let bare = !builtin.needs_model() || builtin.default_provider().is_some();
         let mut model = self.model(written, bare, cx)?;
-        if builtin == "openai-agent" && model.provider.is_none() {
-            model.provider = Some(Provider::OpenAi);
-        }
+        model.provider = model.provider.or(builtin.default_provider());
         Some(Some(model))
     }
 
@@ -361,15 +359,11 @@ impl Agent {
     /// The model, if this is an agent in Proctor's own loop.
     pub fn model_in_loop(&self) -> Option<&ModelRef> {
         match &self.kind {
-            AgentKind::Builtin {
-                builtin: "llm-agent" | "openai-agent" | "openai-acp",
-                model,
-                ..
-            } => model.as_ref(),
-            AgentKind::Builtin { .. }
-            | AgentKind::Acp { .. }
-            | AgentKind::Commands(_)
-            | AgentKind::Nobody => None,
+            AgentKind::Builtin { builtin, model, .. } => match builtin.protocol() {
+                Protocol::InProcess => model.as_ref(),
+                Protocol::Cli | Protocol::Acp => None,
+            },
+            AgentKind::Acp { .. } | AgentKind::Commands(_) | AgentKind::Nobody => None,
         }
     }
 
@@ -389,10 +383,10 @@ impl Agent {
     /// A model in Proctor's own loop.
     pub fn on_model(model: ModelRef) -> Self {
         Self {
-            name: format!("llm-agent ({model})"),
+            name: format!("{} ({model})", BuiltinAgent::LlmAgent),
             path: None,
             kind: AgentKind::Builtin {
-                builtin: "llm-agent",
+                builtin: BuiltinAgent::LlmAgent,
                 model: Some(model),
                 base_url: None,
                 api_key_variable: None,

@@ -2,8 +2,13 @@
 //!
 //! Its main type is [`AgentFile`].
 
+use serde_json::{Value, json};
+
 use super::eval_file::ApiVersion;
-use crate::decode::{Required, Table, Text, record, words};
+use crate::builtin_agent::BuiltinAgent;
+use crate::decode::{
+    Context, Decode, Definitions, Required, Table, Text, decode_word, record, words,
+};
 use crate::document::Node;
 use crate::problem::Located;
 
@@ -65,31 +70,13 @@ record! {
     }
 }
 
-words! {
-    /// The agents that an agent file can name.
-    pub enum BuiltinType {
-        /// Claude Code's command line.
-        "claude-code" => ClaudeCode,
-        /// A model in Proctor's own loop.
-        "llm-agent" => LlmAgent,
-        /// Old name of `llm-agent` on an OpenAI model.
-        "openai-agent" => OpenaiAgent,
-        /// Old name of `llm-agent` on an OpenAI model.
-        "openai-acp" => OpenaiAcp,
-        /// Codex's command line.
-        "codex" => Codex,
-        /// Copilot's command line.
-        "copilot" => Copilot,
-        /// Claude Code over ACP.
-        "claude-acp" => ClaudeAcp,
-        /// Codex over ACP.
-        "codex-acp" => CodexAcp,
-        /// Gemini CLI over ACP.
-        "gemini" => Gemini,
-        /// opencode over ACP.
-        "opencode" => Opencode,
-        /// goose over ACP.
-        "goose" => Goose,
+impl Decode for BuiltinAgent {
+    fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
+        decode_word(node, cx, &Self::ALL.map(|agent| (agent.name(), agent)))
+    }
+
+    fn schema(_: &mut Definitions) -> Value {
+        json!({"enum": Self::ALL.map(Self::name)})
     }
 }
 
@@ -97,7 +84,7 @@ record! {
     /// One of the agents that Proctor knows.
     pub struct BuiltinFile {
         /// Which one.
-        "type" => kind: BuiltinType,
+        "type" => kind: BuiltinAgent,
         /// The model, as `provider:model-id`.
         "model" => model: Option<Located<String>>,
         /// Where the model is.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::assertion_file::AssertionsFile;
+use crate::builtin_agent::BuiltinAgent;
 use crate::decode::{
     Context, Decides, Decode, Definitions, NonEmpty, Positive, Required, Table, Text, record, words,
 };
@@ -115,28 +116,13 @@ record! {
     }
 }
 
-/// The agents that need no file, by the words after `builtin.`.
-pub const BUILTIN_AGENTS: [&str; 11] = [
-    "claude-code",
-    "openai-agent",
-    "llm-agent",
-    "openai-acp",
-    "codex",
-    "copilot",
-    "claude-acp",
-    "codex-acp",
-    "gemini",
-    "opencode",
-    "goose",
-];
-
 /// What sort of agent a reference means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentType {
     /// One that a file describes.
     File,
-    /// One that Proctor knows, without `builtin.`.
-    Builtin(&'static str),
+    /// One that Proctor knows.
+    Builtin(BuiltinAgent),
 }
 
 impl Decode for AgentType {
@@ -145,13 +131,12 @@ impl Decode for AgentType {
         if text == "file" {
             return Some(Self::File);
         }
-        let builtin = text.strip_prefix("builtin.");
-        if let Some(name) = builtin.and_then(|n| BUILTIN_AGENTS.into_iter().find(|b| *b == n)) {
-            return Some(Self::Builtin(name));
+        if let Some(agent) = BuiltinAgent::parse_type(&text) {
+            return Some(Self::Builtin(agent));
         }
         let known = agent_types();
-        let hint = match BUILTIN_AGENTS.into_iter().find(|b| *b == text) {
-            Some(name) => format!("did you mean `builtin.{name}`?"),
+        let hint = match BuiltinAgent::parse(&text) {
+            Some(agent) => format!("did you mean `{}`?", agent.type_name()),
             None => nearest_type(&text, &known),
         };
         let message = format!("`{text}` is not a type of agent");
@@ -173,7 +158,7 @@ fn nearest_type(text: &str, known: &[String]) -> String {
 }
 
 fn agent_types() -> Vec<String> {
-    let builtin = BUILTIN_AGENTS.iter().map(|name| format!("builtin.{name}"));
+    let builtin = BuiltinAgent::ALL.into_iter().map(BuiltinAgent::type_name);
     std::iter::once("file".to_owned()).chain(builtin).collect()
 }
 

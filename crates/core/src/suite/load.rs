@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 
 use super::agent_file::AgentFile;
 use super::assertion_file::AssertionsFile;
-use super::eval_file::{AgentRefFile, BUILTIN_AGENTS, EvalFile};
+use super::eval_file::{AgentRefFile, EvalFile};
 use super::files::{self, Origin};
 use super::mcp_file::McpFile;
 use super::resolve_task::TaskScope;
 use super::task_file::TaskFile;
 use super::variables::Environment;
 use super::{Agent, Case, Server, Suite, server};
+use crate::builtin_agent::BuiltinAgent;
 use crate::decode::{Context, Decode};
 use crate::document::{self, Data, Document, Node};
 use crate::hint::nearest_hint;
@@ -126,14 +127,14 @@ pub fn load_agent(text: &str, model: Option<&str>, problems: &mut Problems) -> O
         None => (text, None),
     };
     let mut reference = serde_json::Map::new();
-    if named.starts_with("builtin.") {
+    if named.starts_with(BuiltinAgent::PREFIX) {
         reference.insert("type".to_owned(), named.into());
-    } else if BUILTIN_AGENTS.contains(&named) {
-        reference.insert("type".to_owned(), format!("builtin.{named}").into());
+    } else if let Some(agent) = BuiltinAgent::parse(named) {
+        reference.insert("type".to_owned(), agent.type_name().into());
     } else if !Path::new(named).exists() {
         let message = format!("`{named}` is neither an agent that Proctor knows nor a file");
         let problem = Problem::error(Code::Reference, message);
-        problems.push(problem.maybe_hint(nearest_hint(named, BUILTIN_AGENTS)));
+        problems.push(problem.maybe_hint(nearest_hint(named, BuiltinAgent::names())));
         return None;
     } else {
         reference.insert("type".to_owned(), "file".into());
@@ -380,7 +381,7 @@ mod tests {
                 panic!("{agent:?}");
             };
             let model = model.map(|model| model.to_string());
-            assert_eq!((builtin, model.as_deref()), expected, "{text}");
+            assert_eq!((builtin.name(), model.as_deref()), expected, "{text}");
         };
         check("builtin.claude-code", None, ("claude-code", None));
         check("goose", None, ("goose", None));
@@ -391,6 +392,10 @@ mod tests {
             ("codex", Some("openai:gpt-5")),
         );
         check("codex=a", Some("b"), ("codex", Some("a")));
+        // The old names of the loop mean OpenAI's models.
+        for old in ["openai-agent", "openai-acp"] {
+            check(old, Some("gpt-5"), (old, Some("openai:gpt-5")));
+        }
         check(
             "llm-agent=openai:a=b",
             None,
@@ -403,6 +408,7 @@ mod tests {
                 "neither an agent that Proctor knows nor a file",
             ),
             ("llm-agent", "`model` is missing"),
+            ("openai-acp", "`model` is missing"),
         ] {
             let said = loaded(text, None).unwrap_err();
             assert!(said.contains(wrong), "{text}: {said}");

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use super::eval_file::ApiVersion;
 use super::files::{self, Origin};
 use super::resolve_assertions::ServerScope;
-use super::step::resolve::{
-    Phase, Provider, StepScope, resolve_file, resolve_phases, resolve_prompt,
-};
+use super::step::resolve::{Provider, StepScope, resolve_file, resolve_phases, resolve_prompt};
 use super::step_file::{JudgeStepFile, ScriptFile, StepBody, StepFile};
 use super::task_file::{
     LegacyStepsFile, LegacyVerifyFile, RequirementFile, TaskFile, TextSourceFile,
@@ -17,6 +15,7 @@ use super::variables::Environment;
 use super::{Case, CaseId, Limits};
 use crate::decode::{Context, Table, Text};
 use crate::hint::nearest_hint;
+use crate::phase::Phase;
 use crate::problem::{Code, Located, Problem, Span};
 
 /// What a task is resolved against.
@@ -91,7 +90,7 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Case> {
     let [setup, verify, cleanup] = resolve_phases(
         [
             (Phase::Setup, &parts.setup),
-            (Phase::Verify, &parts.verify),
+            (Phase::Grade, &parts.verify),
             (Phase::Cleanup, &parts.cleanup),
         ],
         &steps,

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use proctor_e2e::suite::Suite;
-use serde_json::json;
+use serde_json::{Value, json};
 
 const RULES: &str = r"
   - when: {prompt: good, results: 0}
@@ -110,4 +110,44 @@ fn an_event_of_a_newer_version_is_shown_as_such_and_skipped() {
     assert_eq!(said(&suite, &["check", "--resume", "run"]).0, Some(2));
     let (code, _) = said(&suite, &["check", "--replay", "run", "--record", "third"]);
     assert_eq!(code, Some(0));
+}
+
+#[test]
+fn a_run_records_its_commit_and_its_job_unless_it_is_told_not_to() {
+    const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+    let suite = suite(&[]);
+    suite.write(".git/HEAD", "ref: refs/heads/topic\n");
+    suite.write(".git/refs/heads/topic", &format!("{COMMIT}\n"));
+    let context = |words: &[&str], folder: &str| {
+        let mut command = Command::new(proctor_e2e::proctor());
+        command
+            .args(["check", "eval.yaml", "--record", folder])
+            .args(words);
+        // Whatever runs this test is another job.
+        for name in [
+            "GITHUB_ACTIONS",
+            "GITLAB_CI",
+            "JENKINS_URL",
+            "TF_BUILD",
+            "BUILDKITE",
+        ] {
+            command.env_remove(name);
+        }
+        command.env("CIRCLECI", "true");
+        command.env("CIRCLE_BUILD_URL", "https://me:hunter2@ci.test/1");
+        let done = command.current_dir(suite.folder()).output().unwrap();
+        assert_eq!(done.status.code(), Some(0), "{done:?}");
+        let lines = std::fs::read_to_string(suite.path(folder).join("run.jsonl")).unwrap();
+        let first: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+        first["event"]["runStarted"].get("context").cloned()
+    };
+    let expected = json!({
+        "commit": COMMIT,
+        "branch": "topic",
+        "dirty": null,
+        "pullRequest": null,
+        "jobUrl": "https://me:[redacted:password]@ci.test/1",
+    });
+    assert_eq!(context(&[], "with"), Some(expected));
+    assert_eq!(context(&["--no-context"], "without"), None);
 }

@@ -293,6 +293,7 @@ impl Stage {
             started: "now".to_owned(),
             name: "stage".to_owned(),
             command: Vec::new(),
+            context: None,
         };
         let writer = RunWriter::create(&folder, self.redactor.clone(), started).unwrap();
         let spec = |case| TrialSpec {

@@ -24,6 +24,7 @@ fn start(folder: &Path) -> (RunWriter, Recorder) {
         started: "2026-11-15T05:00:00Z".to_owned(),
         name: "suite".to_owned(),
         command: Vec::new(),
+        context: None,
     };
     let run = RunWriter::create(folder, Redactor::default(), started).unwrap();
     let trial = TrialStarted {

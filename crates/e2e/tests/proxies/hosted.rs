@@ -149,6 +149,7 @@ fn record(folder: &Path) -> (RunWriter, Recorder) {
         started: "2026-01-01T00:00:00Z".to_owned(),
         name: "proxies".to_owned(),
         command: Vec::new(),
+        context: None,
     };
     let folder = folder.join(".proctor/runs/run");
     let run = RunWriter::create(&folder, Redactor::default(), started).expect("a record");

@@ -154,6 +154,7 @@ fn record(folder: &Path) -> (RunWriter, Recorder) {
         started: "2026-01-01T00:00:00Z".to_owned(),
         name: "steps".to_owned(),
         command: Vec::new(),
+        context: None,
     };
     let run = RunWriter::create(folder, Redactor::default(), started).expect("a record");
     let trial = TrialStarted {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use proctor_core::duration::brief;
 use proctor_core::event::Purpose;
 use proctor_core::model::Reply;
+use proctor_core::provider::Provider;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -172,7 +173,7 @@ impl Standing {
         taken.cost_usd += cost.unwrap_or(0.0);
         drop(taken);
         // What a script says to a question beside the task takes nothing.
-        let is_free = purpose == Purpose::Side && model.starts_with("scripted:");
+        let is_free = purpose == Purpose::Side && Provider::Scripted.serves(model);
         let is_known = is_free || reply.usage.is_known();
         if let (Some(limit), false) = (self.limits.tokens, is_known) {
             self.end(TapEnd::Unpriced(format!(

@@ -70,6 +70,7 @@ impl Stage {
             started: String::new(),
             name: "tap".to_owned(),
             command: Vec::new(),
+            context: None,
         };
         let path = folder.path().join("run");
         let run = RunWriter::create(&path, Redactor::default(), started).expect("a run");

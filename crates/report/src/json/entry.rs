@@ -128,7 +128,7 @@ impl Parts {
                 let all_run = planned.is_some_and(|planned| planned as usize == steps.len());
                 !work.checks.is_empty() && !assertions_passed && all_run && steps.iter().all(passed)
             }
-            _ => false,
+            Some(Outcome::TimedOut | Outcome::Errored | Outcome::Cancelled) | None => false,
         };
         let mut assertions: Map<String, Value> = Map::new();
         for check in rest {
@@ -228,7 +228,9 @@ fn phase_output(work: &Work, phase: Phase, planned: Option<usize>) -> Value {
     let was_run = match phase {
         // It starts only if it has steps.
         Phase::Cleanup => work.ended.is_some(),
-        _ => work.phases.iter().any(|span| span.phase == phase),
+        Phase::Setup | Phase::Serve | Phase::Drive | Phase::Grade => {
+            work.phases.iter().any(|span| span.phase == phase)
+        }
     };
     let failed = steps.iter().find_map(|step| why(&step.verdict));
     let error = match failed {
@@ -280,7 +282,7 @@ fn ended(result: &TrialResult, folded: &Folded) -> Vec<(&'static str, Value)> {
     let work = &folded.work;
     let mut phases: BTreeMap<&str, Duration> = BTreeMap::new();
     for span in &work.phases {
-        *phases.entry(words::phase(span.phase)).or_default() += span.duration;
+        *phases.entry(span.phase.name()).or_default() += span.duration;
     }
     let phases = phases.into_iter();
     let phases: BTreeMap<&str, f64> = phases.map(|(name, took)| (name, millis(took))).collect();

@@ -117,6 +117,7 @@ fn run_started() -> RunStarted {
         started: "2026-11-15T05:00:00Z".to_owned(),
         name: "sample".to_owned(),
         command: vec!["proctor".to_owned(), "check".to_owned()],
+        context: None,
     }
 }
 

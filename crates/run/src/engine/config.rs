@@ -48,7 +48,7 @@ fn agent(agent: &Agent) -> AgentConfig {
     };
     let kind = match (&agent.path, builtin) {
         (Some(_), _) => "file".to_owned(),
-        (None, Some(builtin)) => format!("builtin.{builtin}"),
+        (None, Some(builtin)) => builtin.type_name(),
         (None, None) => String::new(),
     };
     AgentConfig {

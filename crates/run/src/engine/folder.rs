@@ -12,7 +12,9 @@ use proctor_core::summary::Summary;
 use proctor_models::Account;
 
 use super::error::EngineError;
+use super::options::RunOptions;
 use super::runs::{self, RUNS};
+use super::source_context;
 use super::{Engine, Prepared, Run};
 use crate::context::RunContext;
 use crate::runner::TrialSpec;
@@ -67,7 +69,7 @@ pub(super) fn open(engine: &Engine, prepared: Prepared) -> Result<Run, EngineErr
     let is_resumed = resumed.is_some();
     let written = match resumed {
         Some((folder, retry_errors)) => resume(&folder, &context, trials, retry_errors)?,
-        None => create(engine, options.folder.as_deref(), &context, planned, trials)?,
+        None => create(engine, &options, &context, planned, trials)?,
     };
     Ok(Run {
         redactor: context.redactor.clone(),
@@ -80,21 +82,25 @@ pub(super) fn open(engine: &Engine, prepared: Prepared) -> Result<Run, EngineErr
 
 fn create(
     engine: &Engine,
-    folder: Option<&Path>,
+    options: &RunOptions,
     context: &RunContext,
     planned: RunPlanned,
     trials: Vec<TrialSpec>,
 ) -> Result<Written, EngineError> {
+    let source = (!options.no_context)
+        .then(|| source_context::read(Path::new("."), &engine.environment))
+        .flatten();
     let run_started = RunStarted {
         record: RECORD_VERSION,
         proctor: env!("CARGO_PKG_VERSION").to_owned(),
         started: jiff::Timestamp::now().to_string(),
         name: context.suite.name.clone(),
         command: engine.command.clone(),
+        context: source,
     };
     let redactor = &context.redactor;
     let started = Instant::now();
-    let mut writer = if let Some(folder) = folder {
+    let mut writer = if let Some(folder) = &options.folder {
         RunWriter::create(folder, redactor.clone(), run_started)?
     } else {
         runs::ignore();

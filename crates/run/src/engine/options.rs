@@ -134,6 +134,8 @@ pub struct RunOptions {
     pub width: WidthOption,
     /// Whether the first trial that fails or times out ends the run.
     pub fail_fast: bool,
+    /// Whether the record leaves out the commit and the CI job that the run belongs to.
+    pub no_context: bool,
 }
 
 /// How many trials run at once.

@@ -112,5 +112,6 @@ fn run_started(engine: &Engine, name: &str) -> RunStarted {
         started: jiff::Timestamp::now().to_string(),
         name: name.to_owned(),
         command: engine.command.clone(),
+        context: None,
     }
 }

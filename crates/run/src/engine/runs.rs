@@ -84,6 +84,7 @@ mod tests {
             started: String::new(),
             name: "suite".to_owned(),
             command: Vec::new(),
+            context: None,
         };
         let together = Barrier::new(STARTS);
         let create = || {

@@ -18,7 +18,7 @@ mod work;
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::greet::greet;
-use self::preset::Preset;
+pub(crate) use self::preset::{CLAUDE, CODEX, GEMINI, GOOSE, OPENCODE, Preset};
 pub(crate) use self::work::work;
 use super::cli::aliases;
 use super::{Access, Acp, Assignment, Launch, Unfit, Way, environment_note};
@@ -67,9 +67,9 @@ struct Opening {
 }
 
 impl Acp<'_> {
-    fn preset(self) -> Option<&'static Preset> {
+    pub(super) fn preset(self) -> Option<&'static Preset> {
         match self {
-            Self::Preset(name) => Preset::named(name),
+            Self::Preset(preset) => Some(preset),
             Self::Program { .. } => None,
         }
     }
@@ -81,15 +81,10 @@ impl Acp<'_> {
 
     /// The program, as it is called.
     pub(crate) fn program(&self) -> &str {
-        match self {
-            Self::Preset(name) => self.preset().map_or(name, |preset| preset.program),
+        match *self {
+            Self::Preset(preset) => preset.agent.command(),
             Self::Program { cmd, .. } => cmd,
         }
-    }
-
-    /// How the program is installed, if that is known.
-    pub(crate) fn install(self) -> Option<&'static str> {
-        self.preset().map(|preset| preset.install)
     }
 
     /// The arguments with which the program prints its version, if they are known.
@@ -100,11 +95,6 @@ impl Acp<'_> {
     /// What it can speak to its model, best first. None: it can't be told where its model is.
     pub(crate) fn formats(self) -> &'static [Format] {
         self.preset().map_or(&[], |preset| preset.formats)
-    }
-
-    /// The variables of the user's that it reads its keys and its model from.
-    pub(crate) fn variables(self) -> &'static [&'static str] {
-        self.preset().map_or(&[], |preset| preset.variables)
     }
 
     /// Where it looks for skills, and its tool that loads one, if that is known.
@@ -119,10 +109,7 @@ impl Acp<'_> {
 
     fn prepare(self, assignment: &Assignment) -> Result<Plan, Unfit> {
         let (program, args) = match self {
-            Self::Preset(name) => (
-                self.preset().map_or(name, |preset| preset.program),
-                Vec::new(),
-            ),
+            Self::Preset(preset) => (preset.agent.command(), Vec::new()),
             Self::Program { cmd, args } => (cmd, args.to_vec()),
         };
         let names = aliases(&assignment.servers).into_iter();

@@ -7,6 +7,7 @@ mod claude_code;
 mod codex;
 mod copilot;
 
+use proctor_core::builtin_agent::BuiltinAgent;
 use proctor_core::decision::last_words;
 use proctor_core::event::{AgentClaimed, Body};
 use serde_json::Value;
@@ -69,21 +70,34 @@ pub(crate) enum Unfit {
 }
 
 impl Cli {
-    /// The program, as it is called.
-    pub(crate) fn program(self) -> &'static str {
+    /// The agent whose command line it is.
+    pub(crate) fn agent(self) -> BuiltinAgent {
         match self {
-            Self::ClaudeCode => "claude",
-            Self::Codex => "codex",
-            Self::Copilot => "copilot",
+            Self::ClaudeCode => BuiltinAgent::ClaudeCode,
+            Self::Codex => BuiltinAgent::Codex,
+            Self::Copilot => BuiltinAgent::Copilot,
         }
     }
 
-    /// How the program is installed.
-    pub(crate) fn install(self) -> &'static str {
+    /// The program, as it is called.
+    pub(crate) fn program(self) -> &'static str {
+        self.agent().command()
+    }
+
+    /// Whether it ends at `maxTurns` by itself, and says that it did. Others stop quietly, or answer what
+    /// they have.
+    pub(crate) fn keeps_to_max_turns(self) -> bool {
         match self {
-            Self::ClaudeCode => "npm install -g @anthropic-ai/claude-code@latest",
-            Self::Codex => "npm install -g @openai/codex",
-            Self::Copilot => "npm install -g @github/copilot",
+            Self::ClaudeCode => true,
+            Self::Codex | Self::Copilot => false,
+        }
+    }
+
+    /// Whether it learns where its model is from its configuration alone, and not from variables.
+    pub(crate) fn reads_only_configuration(self) -> bool {
+        match self {
+            Self::Codex => true,
+            Self::ClaudeCode | Self::Copilot => false,
         }
     }
 
@@ -93,30 +107,6 @@ impl Cli {
             Self::ClaudeCode => &[Format::Messages],
             Self::Codex => &[Format::Responses],
             Self::Copilot => &[Format::Chat],
-        }
-    }
-
-    /// The variables of the user's that it reads its keys and the place of its model from.
-    pub(crate) fn variables(self) -> &'static [&'static str] {
-        match self {
-            Self::ClaudeCode => &[
-                "ANTHROPIC_API_KEY",
-                "ANTHROPIC_AUTH_TOKEN",
-                "CLAUDE_CODE_OAUTH_TOKEN",
-                "ANTHROPIC_BASE_URL",
-            ],
-            Self::Codex => &["CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"],
-            Self::Copilot => &[
-                "COPILOT_GITHUB_TOKEN",
-                "GH_TOKEN",
-                "GITHUB_TOKEN",
-                "COPILOT_PROVIDER_API_KEY",
-                "COPILOT_PROVIDER_BASE_URL",
-                "COPILOT_PROVIDER_TYPE",
-                "COPILOT_PROVIDER_WIRE_API",
-                "COPILOT_MODEL",
-                "COPILOT_OFFLINE",
-            ],
         }
     }
 
@@ -135,7 +125,7 @@ impl Cli {
         if assignment.access.endpoint.is_some() {
             // Whoever says where the model is, says with which key: no other goes there.
             let is_key = |name: &&&str| name.contains("_KEY") || name.contains("_TOKEN");
-            for name in self.variables().iter().filter(is_key) {
+            for name in self.agent().variables().iter().filter(is_key) {
                 assignment.environment.remove(*name);
             }
         }
@@ -215,7 +205,9 @@ impl Reader {
             told.error = match ended {
                 Ended::Exited(0) if is_said => None,
                 Ended::Exited(0) => Some("it ended without saying what came of it".to_owned()),
-                _ => Some(format!("it {ended}{note}{}", last_words(stderr))),
+                Ended::Exited(_) | Ended::Signalled(_) | Ended::Unknown => {
+                    Some(format!("it {ended}{note}{}", last_words(stderr)))
+                }
             };
         }
         told

@@ -11,12 +11,11 @@ use proctor_core::suite::agent::{Agent, AgentKind, ModelRef};
 use tokio::sync::OnceCell;
 
 use super::version::Version;
-use super::{Access, Acp, Adapter, Assignment, Cli, Endpoint};
+use super::{Access, Adapter, Assignment, Endpoint};
 use proctor_contain::environment::agent_environment;
 use proctor_contain::program::{self, ProgramError};
-use proctor_core::provider;
 use proctor_models::tap::Provider;
-use proctor_models::{Format, OpenError, Settings, key_variable, provider_of};
+use proctor_models::{Format, OpenError, Settings, format_of, key_variable, provider_of};
 
 /// An agent that is a program of its own, and is there.
 #[derive(Debug)]
@@ -188,20 +187,18 @@ impl External {
         self.format().is_some()
     }
 
-    /// Whether it ends at `maxTurns` by itself, and says that it did: Claude Code is known to, on both
-    /// of its ways. Others stop quietly, or answer what they have.
+    /// Whether it ends at `maxTurns` by itself, and says that it did.
     pub fn keeps_to_max_turns(&self) -> bool {
-        matches!(
-            self.adapter(),
-            Some(Adapter::Cli(Cli::ClaudeCode) | Adapter::Acp(Acp::Preset("claude-acp")))
-        )
+        self.adapter().is_some_and(|it| it.keeps_to_max_turns())
     }
 
     /// In whose words it asks a model that it is told of; `None` if it can't be told.
     pub(crate) fn format(&self) -> Option<Format> {
         let formats = self.adapter()?.formats();
         let provider = self.model().and_then(|model| model.provider);
-        let own = format_of(provider).filter(|own| formats.contains(own));
+        let own = provider
+            .and_then(format_of)
+            .filter(|own| formats.contains(own));
         own.or_else(|| formats.first().copied())
     }
 
@@ -265,7 +262,7 @@ impl External {
     fn model(&self) -> Option<&ModelRef> {
         match &self.agent.kind {
             AgentKind::Builtin { model, .. } => model.as_ref(),
-            _ => None,
+            AgentKind::Acp { .. } | AgentKind::Commands(_) | AgentKind::Nobody => None,
         }
     }
 
@@ -377,7 +374,9 @@ impl External {
                 ..
             } => (base_url.clone(), api_key_variable.clone()),
             // A command has a way of its own.
-            _ => return Ok(access),
+            AgentKind::Acp { .. } | AgentKind::Commands(_) | AgentKind::Nobody => {
+                return Ok(access);
+            }
         };
         let keys = self.key_variables();
         let key = keys.iter().find_map(|name| set(name));
@@ -390,16 +389,15 @@ impl External {
                 variables: keys,
             });
         }
-        // Codex reads its own configuration and nothing else; the others know their variables.
         let is_told = own_url.is_some() || own_key.is_some() || key.is_none();
-        let is_codex = matches!(
-            adapter,
-            Adapter::Cli(Cli::Codex) | Adapter::Acp(Acp::Preset("codex-acp"))
-        );
+        let is_told = is_told || adapter.reads_only_configuration();
         let formats = adapter.formats();
-        let own = format_of(access.provider).filter(|own| formats.contains(own));
+        let own = access
+            .provider
+            .and_then(format_of)
+            .filter(|own| formats.contains(own));
         let format = own.as_ref().or(formats.first());
-        if let (true, Some(format)) = (is_told || is_codex, format) {
+        if let (true, Some(format)) = (is_told, format) {
             access.endpoint = Some(Endpoint {
                 base: based(
                     url.as_deref().unwrap_or(provider_of(*format).base_url()),
@@ -439,20 +437,9 @@ pub fn sent_key<'a>(agent: &'a Agent, env: &Environment) -> Option<(&'a str, Str
             let is_set = |name: &String| env.get(name).is_some_and(|key| !key.trim().is_empty());
             external.key_variables().into_iter().find(is_set)
         }
-        None => sent(format_of(model.as_ref()?.provider)?),
+        None => sent(format_of(model.as_ref()?.provider?)?),
     };
     Some((url, variable?))
-}
-
-/// What is spoken to the models of a provider.
-pub(super) fn format_of(provider: Option<provider::Provider>) -> Option<Format> {
-    match provider? {
-        provider::Provider::Anthropic => Some(Format::Messages),
-        provider::Provider::OpenAi => Some(Format::Chat),
-        provider::Provider::OpenAiResponses => Some(Format::Responses),
-        provider::Provider::Gemini => Some(Format::Gemini),
-        provider::Provider::Scripted => None,
-    }
 }
 
 /// An address as an [`Endpoint`] has it.

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use proctor_core::builtin_agent::BuiltinAgent;
 use proctor_core::provider::Provider;
 use proctor_core::suite::Environment;
 use proctor_core::suite::agent::{Agent, AgentKind, ModelRef};
@@ -14,19 +15,7 @@ use tokio::task::JoinSet;
 
 use super::{Adapter, External, Stage};
 use proctor_contain::program;
-use proctor_models::{Format, Model, OpenError, Settings, key_variable};
-
-/// The agents that are programs, as suites name them, in the order in which they are shown.
-const PROGRAMS: [&str; 8] = [
-    "claude-code",
-    "codex",
-    "copilot",
-    "claude-acp",
-    "codex-acp",
-    "gemini",
-    "opencode",
-    "goose",
-];
+use proctor_models::{Format, Model, OpenError, Settings, format_of, key_variable};
 
 /// How many programs are started at once.
 const AT_ONCE: usize = 4;
@@ -100,10 +89,12 @@ pub fn survey_known(env: &Environment) -> Vec<Survey> {
             id: String::new(),
             script: None,
         });
-        agent.name = format!("llm-agent ({provider})");
+        agent.name = format!("{} ({provider})", BuiltinAgent::LlmAgent);
         survey(&agent, env)
     });
-    let programs = PROGRAMS.into_iter().map(|builtin| {
+    let programs = BuiltinAgent::ALL.into_iter();
+    let programs = programs.filter(|builtin| builtin.program().is_some());
+    let programs = programs.map(|builtin| {
         let kind = AgentKind::Builtin {
             builtin,
             model: None,
@@ -111,7 +102,7 @@ pub fn survey_known(env: &Environment) -> Vec<Survey> {
             api_key_variable: None,
         };
         let agent = Agent {
-            name: builtin.to_owned(),
+            name: builtin.to_string(),
             kind,
             ..Agent::nobody()
         };
@@ -158,13 +149,14 @@ fn survey_own(agent: &Agent, env: &Environment) -> Survey {
         AgentKind::Builtin { model, .. } => model.as_ref(),
         _ => None,
     };
-    let is_any_script = model.is_some_and(|model| model.to_string() == "scripted:");
+    let is_script = |model: &ModelRef| model.provider == Some(Provider::Scripted);
+    let is_any_script = model.is_some_and(|model| is_script(model) && model.id.is_empty());
     let opened = if is_any_script {
         Ok(())
     } else {
         Model::open_agent(agent, &Settings::of(env)).map(drop)
     };
-    let format = model.and_then(|model| super::open::format_of(model.provider));
+    let format = model.and_then(|model| format_of(model.provider?));
     Survey {
         name: agent.name.clone(),
         program: None,
@@ -289,7 +281,7 @@ mod tests {
     #[test]
     fn every_agent_that_suites_can_name_is_looked_at() {
         let all = survey_known(&Environment::new());
-        for name in proctor_core::suite::BUILTIN_AGENTS {
+        for name in BuiltinAgent::names() {
             let is_known = all.iter().any(|one| one.name.starts_with(name));
             // Others' words for Proctor's own loop.
             let is_alias = ["openai-agent", "openai-acp"].contains(&name);

@@ -131,8 +131,8 @@ fn validate(map: &Map<String, Value>) -> Result<Ballot, &'static str> {
     let Some(Value::Array(quotes)) = map.get("evidence") else {
         return Err("`evidence` must be a list of texts");
     };
-    let quotes = quotes.iter().map(|quote| match quote {
-        Value::String(text) if !text.trim().is_empty() => Ok(text.clone()),
+    let quotes = quotes.iter().map(|quote| match quote.as_str() {
+        Some(text) if !text.trim().is_empty() => Ok(text.to_owned()),
         _ => Err("every quote in `evidence` must be a text that is not empty"),
     });
     let quotes = quotes.collect::<Result<_, _>>()?;

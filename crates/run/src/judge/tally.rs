@@ -42,7 +42,7 @@ pub(super) fn ruling(votes: Vec<Vote>, wanted: usize) -> Ruling {
     } else if split.fail > split.pass {
         let reason = votes.iter().find_map(|vote| match &vote.verdict {
             Verdict::Fail { reason } => Some(reason.as_str()),
-            _ => None,
+            Verdict::Pass | Verdict::Unknown { .. } => None,
         });
         Verdict::fail(reason.unwrap_or_default())
     } else {
@@ -68,7 +68,7 @@ pub(super) fn ruling(votes: Vec<Vote>, wanted: usize) -> Ruling {
 fn no_quorum(votes: &[Vote], split: &Split, wanted: usize) -> String {
     let why = votes.iter().find_map(|vote| match &vote.verdict {
         Verdict::Unknown { reason } => Some(reason.as_str()),
-        _ => None,
+        Verdict::Pass | Verdict::Fail { .. } => None,
     });
     let why = why.unwrap_or("there is no vote");
     if wanted == 1 {

@@ -130,18 +130,14 @@ impl Steps {
 
     /// What an extension is told of an operation.
     fn execution(&self, operation: &str, args: &Value, phase: Phase) -> Value {
-        let (word, agent) = match (phase, &self.values.agent_output) {
-            (Phase::Grade, Some(output)) => {
-                let prompt = &self.values.agent_prompt;
-                ("verify", Some(json!({"prompt": prompt, "output": output})))
-            }
-            (Phase::Grade, None) => ("verify", None),
-            (Phase::Cleanup, _) => ("cleanup", None),
-            (Phase::Setup | Phase::Serve | Phase::Drive, _) => ("setup", None),
-        };
+        let output = self.values.agent_output.as_ref();
+        let agent = output.filter(|_| phase == Phase::Grade).map(|output| {
+            let prompt = &self.values.agent_prompt;
+            json!({"prompt": prompt, "output": output})
+        });
         let mut context = json!({
             "workdir": self.options.folder,
-            "phase": word,
+            "phase": phase.step_word(),
             "env": {},
             "timeout": duration::render(STEP_TIMEOUT),
         });
@@ -237,9 +233,11 @@ impl Running {
             Err(error) => {
                 let stderr = process.stderr();
                 let how = process.stop(GOODBYE).await;
-                let error = match error {
-                    WireError::Gone => WireError::Ended(how),
-                    error => error,
+                let is_gone = matches!(error, WireError::Gone);
+                let error = if is_gone {
+                    WireError::Ended(how)
+                } else {
+                    error
                 };
                 let reason = with_end(&error.to_string(), &stderr.redacted(redactor));
                 let alias = extension.alias.clone();
@@ -286,9 +284,9 @@ impl Executed {
             (false, error, _) => Verdict::fail(error),
         };
         let outputs = self.outputs.unwrap_or_default().into_iter();
-        let outputs = outputs.map(|(name, value)| match value {
-            Value::String(text) => (name, text),
-            other => (name, other.to_string()),
+        let outputs = outputs.map(|(name, value)| {
+            let text = value.as_str().map(str::to_owned);
+            (name, text.unwrap_or_else(|| value.to_string()))
         });
         let parts = [&*message, &error, said];
         let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();

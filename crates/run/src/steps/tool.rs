@@ -86,11 +86,9 @@ impl Steps {
         &self,
         call: &ToolStep,
     ) -> Result<(Map<String, Value>, Option<Expected>), FillError> {
-        let arguments = match self.values.fill_value(&call.args)? {
-            Value::Object(arguments) => arguments,
-            // The loader takes nothing else.
-            _ => Map::new(),
-        };
+        // The loader takes nothing but an object.
+        let arguments = self.values.fill_value(&call.args)?;
+        let arguments = arguments.as_object().cloned().unwrap_or_default();
         let content = call.content.as_ref();
         let expected = content.map(|content| content.expected(&self.values));
         Ok((arguments, expected.transpose()?))

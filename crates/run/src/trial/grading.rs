@@ -101,7 +101,7 @@ impl Trial {
             let result = check.evaluate(&folded.transcript);
             let blame = match result.verdict {
                 Verdict::Unknown { .. } => Some(Blame::Infra),
-                _ => blame_for_failure(folded),
+                Verdict::Pass | Verdict::Fail { .. } => blame_for_failure(folded),
             };
             grades.add(check.name(), &result.verdict, blame);
             self.recorder.record(What::Graded(Graded {
@@ -162,7 +162,7 @@ impl Trial {
             let ruling = self.rule(steps, judgement, answer, transcript).await?;
             let blame = match ruling.verdict {
                 Verdict::Unknown { .. } => Some(Blame::Judge),
-                _ => blame_for_failure(folded),
+                Verdict::Pass | Verdict::Fail { .. } => blame_for_failure(folded),
             };
             grades.add(&step.id, &ruling.verdict, blame);
             self.recorder.record(What::StepEnded(StepEnded {
@@ -223,7 +223,10 @@ impl Trial {
             check: step.id.clone(),
             id: Some(match &step.action {
                 Action::Judge(_) => CheckId::Judge(step.id.clone()),
-                _ => CheckId::Step(step.id.clone()),
+                Action::Script(_)
+                | Action::Http(_)
+                | Action::CallTool(_)
+                | Action::Extension { .. } => CheckId::Step(step.id.clone()),
             }),
             details: vec![step.kind.clone()],
             verdict,

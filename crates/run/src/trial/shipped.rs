@@ -234,7 +234,7 @@ impl Trial {
         let said = &messages[before..];
         let is_empty = |message: &Message| match message {
             Message::Assistant(turn) => says_nothing(&conversation::turn_text(turn)),
-            _ => true,
+            Message::User(_) | Message::Media(_) | Message::Results(_) => true,
         };
         let is_silent = said.iter().all(is_empty);
         let answer = conversation::text(said);
@@ -283,8 +283,8 @@ impl Trial {
             (Verdict::Unknown { .. }, Expected::LlmJudge(_), _) => Some(Blame::Judge),
             (Verdict::Unknown { .. }, ..) => Some(Blame::Infra),
             // The server says itself what its tool gives.
-            (_, _, Input::Execution(_)) => Some(Blame::Server),
-            _ => blame_for_failure(folded),
+            (Verdict::Pass | Verdict::Fail { .. }, _, Input::Execution(_)) => Some(Blame::Server),
+            (Verdict::Pass | Verdict::Fail { .. }, ..) => blame_for_failure(folded),
         };
         let mut grades = Grades::default();
         grades.add(&main.check, &main.verdict, blame);
@@ -320,7 +320,9 @@ impl Trial {
                     },
                     Err(unread) => Verdict::unknown(format!("the result {unread}")),
                 },
-                _ => Verdict::unknown("the record holds no result"),
+                Some(Answer::Error { .. } | Answer::None) | None => {
+                    Verdict::unknown("the record holds no result")
+                }
             }
         } else {
             let redacted: Vec<_> = done
@@ -337,7 +339,9 @@ impl Trial {
                     let tools = listed(done.broken.iter().map(String::as_str));
                     Verdict::fail(format!("{reason} (what came for {tools} is not JSON)"))
                 }
-                verdict => verdict,
+                verdict @ (Verdict::Pass | Verdict::Fail { .. } | Verdict::Unknown { .. }) => {
+                    verdict
+                }
             }
         };
         Graded {

@@ -1,6 +1,6 @@
 //! What a trial was about when its time was over.
 
-use proctor_core::event::{Actor, Phase};
+use proctor_core::event::Actor;
 use proctor_core::fold::{FoldOptions, Folded};
 use proctor_core::transcript::{Answer, Call, Request};
 
@@ -25,7 +25,7 @@ impl Trial {
 }
 
 fn told(folded: &Folded) -> String {
-    let Some(phase) = folded.work.phases.last().map(|span| word(span.phase)) else {
+    let Some(phase) = folded.work.phases.last().map(|span| span.phase) else {
         return String::new();
     };
     let calls = folded.transcript.calls.iter();
@@ -46,15 +46,5 @@ fn name(call: &Call) -> String {
             format!("`{}.{name}`", call.server)
         }
         Request::Resource { uri } => format!("`{uri}` of `{}`", call.server),
-    }
-}
-
-fn word(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Setup => "setup",
-        Phase::Serve => "serve",
-        Phase::Drive => "drive",
-        Phase::Grade => "grade",
-        Phase::Cleanup => "cleanup",
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use proctor_core::duration;
-use proctor_core::event::{Outcome, Phase, TrialEnded};
+use proctor_core::event::{Outcome, TrialEnded};
 use proctor_core::printable::printable;
 use proctor_core::redact::Redactor;
 use proctor_run::progress::Progress;
@@ -75,7 +75,7 @@ impl Display {
                     self.line(&format!("          start    {name}"));
                 }
             }
-            Progress::Phase { trial, phase } => self.note(*trial, phase_word(*phase)),
+            Progress::Phase { trial, phase } => self.note(*trial, phase.name()),
             Progress::Called { trial, called } => {
                 let what = match called.server.as_str() {
                     "" => called.name.clone(),
@@ -231,16 +231,6 @@ impl Terminal {
 
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
-}
-
-fn phase_word(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Setup => "setup",
-        Phase::Serve => "serve",
-        Phase::Drive => "drive",
-        Phase::Grade => "grade",
-        Phase::Cleanup => "cleanup",
-    }
 }
 
 fn outcome_word(outcome: Outcome) -> &'static str {

@@ -25,7 +25,7 @@ use crate::args::EvalsInitArgs;
 use crate::commands::attended::Attended;
 use crate::commands::counted;
 use crate::commands::session::Done;
-use crate::exit::Exit;
+use crate::exit::{Exit, ReportedExit};
 use crate::output;
 use proctor_run::engine::consent::{ConsentOptions, Purpose, obtain};
 use proctor_run::engine::offers::{Effect, GatherError, Offer, Planned, offer_of_tools};
@@ -58,10 +58,7 @@ pub(super) fn run(args: &EvalsInitArgs) -> anyhow::Result<Exit> {
             bail!("the server has no tools, so there is nothing to write evals for");
         }
         let (trials, mut notes) = trials(&offer);
-        let answered = match agree_and_call(args, &visit, &offer, trials).await? {
-            Ok(answered) => answered,
-            Err(exit) => return Ok(Done { exit, reason: None }),
-        };
+        let answered = agree_and_call(args, &visit, &offer, trials).await?;
         let mut kept = Vec::new();
         for (trial, answer) in answered {
             match answer {
@@ -124,9 +121,9 @@ async fn agree_and_call(
     visit: &Visit<'_>,
     offer: &Offer,
     trials: Vec<Trial>,
-) -> anyhow::Result<Result<Answered, Exit>> {
+) -> anyhow::Result<Answered> {
     if trials.is_empty() {
-        return Ok(Ok(Vec::new()));
+        return Ok(Vec::new());
     }
     let shown: Vec<Eval> = trials
         .iter()
@@ -158,17 +155,17 @@ async fn agree_and_call(
     let host = Attended::new(visit.redactor.clone());
     let granted = match obtain(&[planned], &options, &host).await {
         Ok(granted) => granted,
-        Err(error) => return host.refuse(error, None).map(Err),
+        Err(error) => return Err(ReportedExit(host.refuse(error, None)?).into()),
     };
     let answers = rounds::answers(&offer.server, visit, &granted, &trials).await;
-    Ok(match answers {
+    match answers {
         Ok(answers) => Ok(trials.into_iter().zip(answers).collect()),
         Err(error) => {
             let reason = visit.redactor.text(&error.to_string()).into_owned();
             output::message(&format!("error: {}\n", output::printable_lines(&reason)))?;
-            Err(Exit::Inconclusive)
+            Err(ReportedExit(Exit::Inconclusive).into())
         }
-    })
+    }
 }
 
 /// Reads the text as its users will, and gives what there is to warn of.

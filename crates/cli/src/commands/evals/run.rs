@@ -11,10 +11,7 @@ use crate::commands::{engine, prepare_with};
 use crate::exit::Exit;
 
 pub(super) fn run(args: &EvalsRunArgs) -> anyhow::Result<Exit> {
-    let servers = match servers::servers(&args.servers)? {
-        Ok(servers) => servers,
-        Err(exit) => return Ok(exit),
-    };
+    let servers = servers::servers(&args.servers)?;
     let engine = engine()?;
     let host = Attended::new(engine.redactor(&servers));
     let options = EvalsOptions {
@@ -39,8 +36,6 @@ pub(super) fn run(args: &EvalsRunArgs) -> anyhow::Result<Exit> {
         run: run_options(&args.run),
     };
     let format = args.run.output.output;
-    match prepare_with(&host, format, engine.prepare_evals(&options, &host))? {
-        Ok(prepared) => run_prepared(&args.run, &engine, prepared, &host),
-        Err(exit) => Ok(exit),
-    }
+    let prepared = prepare_with(&host, format, engine.prepare_evals(&options, &host))?;
+    run_prepared(&args.run, &engine, prepared, &host)
 }

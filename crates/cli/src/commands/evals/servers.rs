@@ -17,26 +17,23 @@ use crate::exit::Exit;
 use crate::output;
 use crate::threads;
 
-/// The servers that are meant; the exit code, if what is wrong was said already.
-pub(crate) fn servers(args: &EvalServersArgs) -> anyhow::Result<Result<Vec<Server>, Exit>> {
+/// The servers that are meant.
+pub(crate) fn servers(args: &EvalServersArgs) -> anyhow::Result<Vec<Server>> {
     if let Some(url) = &args.url {
-        return Ok(Ok(vec![at_url(url, &args.headers)]));
+        return Ok(vec![at_url(url, &args.headers)]);
     }
     if let Some(server) = of_command(&args.command)? {
-        return Ok(Ok(vec![server]));
+        return Ok(vec![server]);
     }
     let Some(config) = &args.config else {
         bail!("which server? give `-- COMMAND…`, `--url URL` or `--config FILE`");
     };
-    let servers = match from_config(config)? {
-        Ok(servers) => servers,
-        Err(exit) => return Ok(Err(exit)),
-    };
+    let servers = from_config(config)?;
     if servers.is_empty() {
         bail!("`{}` has no server that is enabled", config.display());
     }
     if args.names.is_empty() {
-        return Ok(Ok(servers));
+        return Ok(servers);
     }
     let mut chosen: Vec<Server> = Vec::new();
     for name in &args.names {
@@ -44,7 +41,7 @@ pub(crate) fn servers(args: &EvalServersArgs) -> anyhow::Result<Result<Vec<Serve
             chosen.push(named(&servers, name, config)?);
         }
     }
-    Ok(Ok(chosen))
+    Ok(chosen)
 }
 
 /// What a command that looks at servers works with.
@@ -59,10 +56,7 @@ pub(super) fn visit<F>(args: &EvalServersArgs, run: F) -> anyhow::Result<Exit>
 where
     F: AsyncFnOnce(Visit<'_>) -> anyhow::Result<Done>,
 {
-    let servers = match servers(args)? {
-        Ok(servers) => servers,
-        Err(exit) => return Ok(exit),
-    };
+    let servers = servers(args)?;
     let engine = engine()?;
     let redactor = engine.redactor(&servers);
     let options = engine.connect_options(

@@ -39,7 +39,7 @@ pub(super) fn render(suite: &Suite, plan: &Plan<'_>, problems: &Problems) -> Val
 
 fn agent(agent: &Agent) -> Value {
     let (kind, model) = match &agent.kind {
-        AgentKind::Builtin { builtin, model, .. } => (format!("builtin.{builtin}"), model.as_ref()),
+        AgentKind::Builtin { builtin, model, .. } => (builtin.type_name(), model.as_ref()),
         AgentKind::Acp { .. } => ("acp".to_owned(), None),
         AgentKind::Nobody => ("none".to_owned(), None),
         AgentKind::Commands(_) => ("commands".to_owned(), None),

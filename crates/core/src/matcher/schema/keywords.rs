@@ -109,13 +109,11 @@ fn find(schema: &Value, path: &mut Vec<Step>) -> Option<MatcherError> {
 
 /// Looks at a schema, or at each of a list.
 fn inside(value: &Value, path: &mut Vec<Step>) -> Option<MatcherError> {
-    match value {
-        Value::Array(schemas) => {
-            let mut schemas = schemas.iter().enumerate();
-            schemas.find_map(|(index, schema)| below(Step::Index(index), schema, path))
-        }
-        schema => find(schema, path),
-    }
+    let Value::Array(schemas) = value else {
+        return find(value, path);
+    };
+    let mut schemas = schemas.iter().enumerate();
+    schemas.find_map(|(index, schema)| below(Step::Index(index), schema, path))
 }
 
 fn below(step: Step, schema: &Value, path: &mut Vec<Step>) -> Option<MatcherError> {

@@ -205,7 +205,11 @@ impl Reader {
         };
         let text = || match token {
             Token::Text(text) => lexer::decode(text),
-            _ => None,
+            Token::Word(_)
+            | Token::Open { .. }
+            | Token::Close { .. }
+            | Token::Colon
+            | Token::Comma => None,
         };
         let plain = || text().filter(|text| !text.chars().any(char::is_control));
         match (role, key) {
@@ -265,7 +269,9 @@ fn key(role: Role, token: &Token<'_>) -> Option<Key> {
     };
     let text = match token {
         Token::Text(text) => lexer::decode(text)?,
-        other => other.written().to_owned(),
+        Token::Word(_) | Token::Open { .. } | Token::Close { .. } | Token::Colon | Token::Comma => {
+            token.written().to_owned()
+        }
     };
     let found = known.iter().find(|(name, _)| same_key(&text, name));
     Some(found.map_or(Key::Other, |(_, key)| *key))

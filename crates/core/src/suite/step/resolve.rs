@@ -19,6 +19,7 @@ use crate::decode::{Context, Decode, Text};
 use crate::document::{Data, Node};
 use crate::hint::nearest_hint;
 use crate::pattern::Pattern;
+use crate::phase::Phase;
 use crate::problem::{Code, Located, Problem, Span};
 use crate::suite::files::{Origin, neighbour_hint};
 use crate::suite::step_file::{
@@ -29,27 +30,6 @@ use crate::suite::variables::Environment;
 
 /// How long a script may take that says nothing of it.
 const SCRIPT_TIMEOUT: Duration = Duration::from_mins(5);
-
-/// When steps run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// Before the agent starts.
-    Setup,
-    /// After it is done.
-    Verify,
-    /// At the end, always.
-    Cleanup,
-}
-
-impl Phase {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Setup => "setup",
-            Self::Verify => "verify",
-            Self::Cleanup => "cleanup",
-        }
-    }
-}
 
 /// What the aliases of a task stand for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,7 +117,7 @@ pub fn resolve_prompt(
 fn step_id(file: &StepFile, phase: Phase, index: usize) -> String {
     match &file.id {
         Some(id) => id.value.clone(),
-        None => format!("{}_{index}", phase.word()),
+        None => format!("{}_{index}", phase.step_word()),
     }
 }
 
@@ -210,7 +190,7 @@ impl OneStep<'_> {
 
     /// Warns of a verification that can't fail.
     fn warn_of_vacuous(&self, vacuous: bool, span: Span, message: &str) {
-        if vacuous && self.phase == Phase::Verify {
+        if vacuous && self.phase == Phase::Grade {
             self.report(span, Problem::warning(Code::Vacuous, message));
         }
     }
@@ -283,7 +263,7 @@ impl OneStep<'_> {
     }
 
     fn judge(&self, file: &JudgeStepFile, span: Span) -> Option<Judgement> {
-        if self.phase != Phase::Verify {
+        if self.phase != Phase::Grade {
             let message = "`llmJudge` can only verify";
             let problem = Problem::error(Code::Conflict, message);
             self.report(
@@ -363,7 +343,7 @@ impl OneStep<'_> {
     fn tool_file(&self, value: &Node) -> Option<ServerToolFile> {
         let cx = self.scope.cx;
         let decode = || ServerToolFile::decode(value, cx);
-        if self.phase == Phase::Verify {
+        if self.phase == Phase::Grade {
             cx.deciding(decode)
         } else {
             decode()

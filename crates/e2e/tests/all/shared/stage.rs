@@ -36,6 +36,7 @@ impl Stage {
             started: "now".to_owned(),
             name: "shared".to_owned(),
             command: Vec::new(),
+            context: None,
         };
         let run =
             RunWriter::create(&folder.path().join("run"), Redactor::default(), started).unwrap();

@@ -77,6 +77,7 @@ impl Stage {
             started: "now".to_owned(),
             name: "bridge".to_owned(),
             command: Vec::new(),
+            context: None,
         };
         let run = RunWriter::create(&folder.path().join("run"), Redactor::default(), started);
         let run = run.expect("a run can be recorded");

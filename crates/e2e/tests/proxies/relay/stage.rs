@@ -220,6 +220,7 @@ fn start_run(folder: &Path) -> RunWriter {
         started: String::new(),
         name: "relay".to_owned(),
         command: Vec::new(),
+        context: None,
     };
     RunWriter::create(folder, Redactor::default(), started).expect("a run starts")
 }

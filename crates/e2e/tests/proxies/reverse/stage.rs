@@ -66,6 +66,7 @@ impl Kept {
             started: "now".to_owned(),
             name: "reverse".to_owned(),
             command: Vec::new(),
+            context: None,
         };
         let path = folder.path().join("run");
         let run = RunWriter::create_with(&path, Redactor::default(), started, options);

@@ -9,27 +9,27 @@ mod gemini;
 mod goose;
 mod opencode;
 
+pub(crate) use self::claude::PRESET as CLAUDE;
+pub(crate) use self::codex::PRESET as CODEX;
+pub(crate) use self::gemini::PRESET as GEMINI;
+pub(crate) use self::goose::PRESET as GOOSE;
+pub(crate) use self::opencode::PRESET as OPENCODE;
 use super::{Dialect, Plan};
 use crate::external::cli::command;
 use crate::external::{Assignment, Unfit};
+use proctor_core::builtin_agent::BuiltinAgent;
 use proctor_core::provider::Provider;
 use proctor_models::Format;
 
 /// An agent that Proctor knows.
 #[derive(Debug)]
-pub(super) struct Preset {
-    /// Its name in suites.
-    pub(super) name: &'static str,
-    /// Its program.
-    pub(super) program: &'static str,
-    /// How the program is installed.
-    pub(super) install: &'static str,
+pub(crate) struct Preset {
+    /// Which one.
+    pub(in crate::external) agent: BuiltinAgent,
     /// The arguments with which the program prints its version.
     pub(super) version: &'static [&'static str],
     /// What it can speak to its model, best first.
     pub(super) formats: &'static [Format],
-    /// The variables of the user's that it reads its keys and its model from.
-    pub(super) variables: &'static [&'static str],
     /// Where it looks for skills, and its tool that loads one.
     pub(super) skills: Option<(&'static str, &'static str)>,
     /// What its words mean.
@@ -37,6 +37,10 @@ pub(super) struct Preset {
     /// What people call it, if it takes a prompt that starts with `/` for a command of its own, and can't
     /// be told otherwise.
     pub(super) commands: Option<&'static str>,
+    /// Whether it ends at `maxTurns` by itself, and says that it did.
+    pub(in crate::external) keeps_to_max_turns: bool,
+    /// Whether it learns where its model is from its configuration alone, and not from variables.
+    pub(in crate::external) reads_only_configuration: bool,
     /// Whether it ends when its stdin is closed.
     pub(super) leaves: bool,
     /// Its arguments.
@@ -47,20 +51,7 @@ pub(super) struct Preset {
     configure: fn(&Assignment, &mut Plan) -> Result<(), Unfit>,
 }
 
-static PRESETS: [&Preset; 5] = [
-    &claude::PRESET,
-    &codex::PRESET,
-    &gemini::PRESET,
-    &opencode::PRESET,
-    &goose::PRESET,
-];
-
 impl Preset {
-    /// The preset of this name.
-    pub(super) fn named(name: &str) -> Option<&'static Self> {
-        PRESETS.into_iter().find(|preset| preset.name == name)
-    }
-
     /// Adds what it needs for an assignment.
     pub(super) fn configure(&self, assignment: &Assignment, plan: &mut Plan) -> Result<(), Unfit> {
         if let (Some(agent), Some(word)) = (self.commands, command(&assignment.prompt)) {
@@ -69,7 +60,7 @@ impl Preset {
         }
         if assignment.access.endpoint.is_some() {
             // Whoever says where the model is, says with which key.
-            for name in self.variables {
+            for name in self.agent.variables() {
                 plan.launch.env.remove(*name);
             }
         }
@@ -87,11 +78,9 @@ const ANY_MODEL: &str = "any";
 /// The provider of the model, in the words of an agent that knows many: as the suite says, or the first
 /// one that the user has a key for. `of` are variables of keys, with their provider's name for the agent.
 fn provider(assignment: &Assignment, of: &[(&str, &'static str)]) -> Option<&'static str> {
-    match assignment.access.provider {
-        Some(Provider::Anthropic) => return Some("anthropic"),
-        Some(Provider::OpenAi | Provider::OpenAiResponses) => return Some("openai"),
-        Some(Provider::Gemini) => return Some("google"),
-        Some(Provider::Scripted) | None => {}
+    let named = assignment.access.provider.and_then(Provider::vendor);
+    if named.is_some() {
+        return named;
     }
     let is_set = |name: &str| {
         let value = assignment.environment.get(name);

@@ -83,7 +83,11 @@ pub(super) fn ended(dialect: Dialect, result: &Value, answer: Option<&str>) -> O
     }
     match dialect {
         Dialect::Goose => goose(result, answer),
-        _ => None,
+        Dialect::Claude
+        | Dialect::Codex
+        | Dialect::Gemini
+        | Dialect::Opencode
+        | Dialect::Unknown => None,
     }
 }
 

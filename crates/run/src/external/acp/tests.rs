@@ -9,6 +9,7 @@ mod titles;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use proctor_core::builtin_agent::BuiltinAgent;
 use proctor_core::event::{AgentClaimed, Body};
 use proctor_core::suite::server::AllowedTools;
 use serde_json::{Value, json};
@@ -16,9 +17,18 @@ use serde_json::{Value, json};
 use super::client::Client;
 use super::policy::Policy;
 use super::{Acp, Dialect};
-use crate::external::{Access, Assignment, Endpoint, Offered, Told, Way};
+use crate::external::{Access, Adapter, Assignment, Endpoint, Offered, Told, Way};
 use proctor_contain::process::Ended;
 use proctor_models::Format;
+
+/// An agent that Proctor knows and that speaks ACP.
+fn known(name: &str) -> Acp<'static> {
+    let agent = BuiltinAgent::parse(name).expect("an agent");
+    match Adapter::of_builtin(agent) {
+        Some(Adapter::Acp(acp)) => acp,
+        other => panic!("{name}: {other:?}"),
+    }
+}
 
 /// A server on stdio.
 fn server(name: &str, allowed: AllowedTools) -> Offered {

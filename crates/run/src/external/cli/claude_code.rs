@@ -8,7 +8,7 @@ use proctor_core::model::Usage;
 use proctor_core::suite::server::AllowedTools;
 use serde_json::{Map, Value, json};
 
-use super::{aliases, body, never_a_command, plain, said, text};
+use super::{Cli, aliases, body, never_a_command, plain, said, text};
 use crate::external::{Assignment, Launch, Told, Way};
 
 /// How often a question to the model is repeated: without a limit, an outage takes minutes.
@@ -55,7 +55,7 @@ pub(super) fn prepare(assignment: &Assignment) -> Launch {
         add(&["--max-turns", &turns.to_string()]);
     }
     Launch {
-        program: "claude".to_owned(),
+        program: Cli::ClaudeCode.program().to_owned(),
         args,
         env,
         files: vec![

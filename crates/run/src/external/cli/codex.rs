@@ -9,7 +9,7 @@ use proctor_core::model::Usage;
 use proctor_core::suite::server::AllowedTools;
 use serde_json::Value;
 
-use super::{Unfit, aliases, body, said, text};
+use super::{Cli, Unfit, aliases, body, said, text};
 use crate::external::{Assignment, Launch, Told, Way};
 
 /// The variable that holds the key.
@@ -31,7 +31,7 @@ pub(super) fn prepare(assignment: &Assignment) -> Result<Launch, Unfit> {
         "-",
     ];
     Ok(Launch {
-        program: "codex".to_owned(),
+        program: Cli::Codex.program().to_owned(),
         args: words.map(str::to_owned).to_vec(),
         env,
         files: vec![(

@@ -9,7 +9,7 @@ use proctor_core::model::Usage;
 use proctor_core::suite::server::AllowedTools;
 use serde_json::{Map, Value, json};
 
-use super::{Unfit, aliases, body, command, said, text};
+use super::{Cli, Unfit, aliases, body, command, said, text};
 use crate::external::{Assignment, Launch, Offered, Told, Way};
 
 /// After how many attempts nobody waits for its model any more: it takes its time with the next.
@@ -62,7 +62,7 @@ pub(super) fn prepare(assignment: &Assignment) -> Result<Launch, Unfit> {
         args.push(format!("--model={model}"));
     }
     Ok(Launch {
-        program: "copilot".to_owned(),
+        program: Cli::Copilot.program().to_owned(),
         args,
         env,
         files: vec![(servers, config(assignment).to_string())],

@@ -260,7 +260,7 @@ fn a_prompt_is_no_command_of_the_agent() {
 fn a_place_that_the_suite_names_gets_no_other_key() {
     for cli in [Cli::ClaudeCode, Cli::Codex, Cli::Copilot] {
         let mut given = usual();
-        for name in cli.variables() {
+        for name in cli.agent().variables() {
             given
                 .environment
                 .insert((*name).to_owned(), "mine".to_owned());

@@ -1,16 +1,17 @@
 use std::os::unix::fs::PermissionsExt;
 
+use proctor_core::builtin_agent::BuiltinAgent;
 use proctor_core::suite::agent::SkillMount;
 
 use super::*;
 
 /// An agent, as a suite has it.
-fn agent(builtin: &'static str, base_url: Option<&str>, key: Option<&str>) -> Agent {
+fn agent(builtin: &str, base_url: Option<&str>, key: Option<&str>) -> Agent {
     Agent {
         name: "the-agent".to_owned(),
         path: None,
         kind: AgentKind::Builtin {
-            builtin,
+            builtin: BuiltinAgent::parse(builtin).unwrap(),
             model: Some(ModelRef::parse("openai:gpt-9").unwrap()),
             base_url: base_url.map(str::to_owned),
             api_key_variable: key.map(str::to_owned),

@@ -6,10 +6,10 @@ fn reply(text: &str, calls: &[(&str, Value)], stop: Stop) -> Reply {
     let calls = calls.iter().map(|(name, arguments)| ToolCall {
         id: "1".to_owned(),
         name: (*name).to_owned(),
-        arguments: match arguments {
-            Value::Object(map) => Arguments::Object(map.clone()),
-            other => Arguments::Malformed {
-                text: other.to_string(),
+        arguments: match arguments.as_object() {
+            Some(map) => Arguments::Object(map.clone()),
+            None => Arguments::Malformed {
+                text: arguments.to_string(),
                 reason: "not a JSON object".to_owned(),
             },
         },

@@ -106,9 +106,10 @@ async fn open(
             let proxy = ReverseProxy::start(server, options, 0, admission).await;
             let proxy = proxy.map_err(|error| error.to_string())?;
             let (url, headers) = (proxy.url().to_owned(), proxy.headers().to_vec());
-            let way = match server.transport {
-                Transport::Sse { .. } => Way::Sse { url, headers },
-                _ => Way::Http { url, headers },
+            let way = if matches!(server.transport, Transport::Sse { .. }) {
+                Way::Sse { url, headers }
+            } else {
+                Way::Http { url, headers }
             };
             Ok((Tap::Reverse(proxy), way))
         }

@@ -58,7 +58,7 @@ fn read_as(
                         data: media.data.clone(),
                     }));
                 }
-                other => {
+                other @ (Content::Image(_) | Content::Audio(_) | Content::Other(_)) => {
                     return Err(format!(
                         "a message of the eval holds {}, which can't be said to a model",
                         kind(other)

@@ -214,6 +214,7 @@ mod tests {
                 started: String::new(),
                 name: String::new(),
                 command: Vec::new(),
+                context: None,
             },
         );
         let run = run.expect("a run starts");

@@ -99,7 +99,7 @@ impl Habits {
         match value {
             Json::List(values) => values.iter().for_each(|value| self.calls(value, calls)),
             Json::Object(_) => calls.extend(self.call(value)),
-            _ => {}
+            Json::Plain(_) | Json::Odd | Json::Text(_) => {}
         }
     }
 
@@ -290,7 +290,9 @@ impl Parser {
                     None => {
                         key = Some(match self.value(depth + 1) {
                             Json::Text(text) => text,
-                            _ => String::new(),
+                            Json::Plain(_) | Json::Odd | Json::List(_) | Json::Object(_) => {
+                                String::new()
+                            }
                         });
                     }
                 },

@@ -22,7 +22,7 @@ impl<'a> Token<'a> {
     pub(super) fn written(&self) -> &'a str {
         match self {
             Self::Text(text) | Self::Word(text) => text,
-            _ => "",
+            Self::Open { .. } | Self::Close { .. } | Self::Colon | Self::Comma => "",
         }
     }
 }

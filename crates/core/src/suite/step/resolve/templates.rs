@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{OneStep, Phase};
+use super::OneStep;
 use crate::decode::{Table, Text};
 use crate::document::{Data, Node};
 use crate::hint::nearest_hint;
 use crate::pattern::Pattern;
+use crate::phase::Phase;
 use crate::problem::{Code, Located, Problem, Span};
 use crate::suite::step::PatternTemplate;
 use crate::suite::template::{Reference, Template, TemplateValue};

@@ -1,9 +1,10 @@
 //! What would prove nothing: scripts and criteria that can't fail, and arguments that are not read.
 
-use super::{OneStep, Phase};
+use super::OneStep;
 use crate::decode::Decode;
 use crate::document::{Data, Node};
 use crate::hint::nearest;
+use crate::phase::Phase;
 use crate::problem::{Code, Problem, Span};
 use crate::suite::files;
 use crate::suite::step::ScriptSource;
@@ -13,7 +14,7 @@ use crate::suite::template::{Part, Reference, Template};
 impl OneStep<'_> {
     /// Reports a verification whose script can't fail. One that says so in plain words is left out.
     pub(super) fn can_fail(&self, source: &ScriptSource, span: Span) -> Option<()> {
-        if self.phase != Phase::Verify {
+        if self.phase != Phase::Grade {
             return Some(());
         }
         let text = match source {

@@ -9,24 +9,18 @@ use super::Preset;
 use crate::external::acp::{Dialect, Plan};
 use crate::external::cli::never_a_command;
 use crate::external::{Assignment, Unfit};
+use proctor_core::builtin_agent::BuiltinAgent;
 use proctor_models::Format;
 
-pub(super) static PRESET: Preset = Preset {
-    name: "claude-acp",
-    program: "claude-agent-acp",
-    install: "npm install -g @agentclientprotocol/claude-agent-acp@latest",
+pub(crate) static PRESET: Preset = Preset {
+    agent: BuiltinAgent::ClaudeAcp,
     version: &["--version"],
     formats: &[Format::Messages],
-    variables: &[
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_AUTH_TOKEN",
-        "CLAUDE_CODE_OAUTH_TOKEN",
-        "ANTHROPIC_BASE_URL",
-        "ANTHROPIC_MODEL",
-    ],
     skills: Some((".claude/skills", "Skill")),
     dialect: Dialect::Claude,
     commands: None,
+    keeps_to_max_turns: true,
+    reads_only_configuration: false,
     leaves: true,
     args: &[],
     env: &[

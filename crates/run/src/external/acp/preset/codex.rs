@@ -11,18 +11,18 @@ use super::Preset;
 use crate::external::acp::{Dialect, Plan};
 use crate::external::cli::aliases;
 use crate::external::{Assignment, Offered, Unfit, Way};
+use proctor_core::builtin_agent::BuiltinAgent;
 use proctor_models::Format;
 
-pub(super) static PRESET: Preset = Preset {
-    name: "codex-acp",
-    program: "codex-acp",
-    install: "npm install -g @agentclientprotocol/codex-acp@latest",
+pub(crate) static PRESET: Preset = Preset {
+    agent: BuiltinAgent::CodexAcp,
     version: &["--version"],
     formats: &[Format::Responses],
-    variables: &["OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_API_KEY"],
     skills: None,
     dialect: Dialect::Codex,
     commands: Some("Codex"),
+    keeps_to_max_turns: false,
+    reads_only_configuration: true,
     leaves: true,
     args: &[],
     env: &[],

@@ -9,18 +9,18 @@ use serde_json::json;
 use super::Preset;
 use crate::external::acp::{Dialect, Plan};
 use crate::external::{Assignment, Unfit};
+use proctor_core::builtin_agent::BuiltinAgent;
 use proctor_models::Format;
 
-pub(super) static PRESET: Preset = Preset {
-    name: "gemini",
-    program: "gemini",
-    install: "npm install -g @google/gemini-cli@latest",
+pub(crate) static PRESET: Preset = Preset {
+    agent: BuiltinAgent::Gemini,
     version: &["--version"],
     formats: &[Format::Gemini],
-    variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL"],
     skills: Some((".gemini/skills", "activate_skill")),
     dialect: Dialect::Gemini,
     commands: Some("Gemini CLI"),
+    keeps_to_max_turns: false,
+    reads_only_configuration: false,
     leaves: false,
     args: &["--acp", "--skip-trust"],
     env: &[

@@ -8,29 +8,18 @@ use serde_json::{Map, json};
 use super::{ANY_MODEL, Preset, provider};
 use crate::external::acp::{Dialect, Plan};
 use crate::external::{Assignment, Unfit};
+use proctor_core::builtin_agent::BuiltinAgent;
 use proctor_models::Format;
 
-pub(super) static PRESET: Preset = Preset {
-    name: "goose",
-    program: "goose",
-    install: "npm install -g @aaif/goose-acp@latest",
+pub(crate) static PRESET: Preset = Preset {
+    agent: BuiltinAgent::Goose,
     version: &["--version"],
     formats: &[Format::Chat, Format::Messages],
-    variables: &[
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_HOST",
-        "OPENAI_API_KEY",
-        "OPENAI_BASE_URL",
-        "OPENAI_HOST",
-        "OPENAI_BASE_PATH",
-        "GOOGLE_API_KEY",
-        "GEMINI_API_KEY",
-        "GOOSE_PROVIDER",
-        "GOOSE_MODEL",
-    ],
     skills: Some((".goose/skills", "load_skill")),
     dialect: Dialect::Goose,
     commands: Some("goose"),
+    keeps_to_max_turns: false,
+    reads_only_configuration: false,
     leaves: true,
     args: &["acp"],
     env: &[

@@ -8,12 +8,11 @@ use serde_json::{Value, json};
 use super::{ANY_MODEL, Preset, provider};
 use crate::external::acp::{Dialect, Plan};
 use crate::external::{Assignment, Endpoint, Unfit};
+use proctor_core::builtin_agent::BuiltinAgent;
 use proctor_models::Format;
 
-pub(super) static PRESET: Preset = Preset {
-    name: "opencode",
-    program: "opencode",
-    install: "npm install -g opencode-ai@latest",
+pub(crate) static PRESET: Preset = Preset {
+    agent: BuiltinAgent::Opencode,
     version: &["--version"],
     formats: &[
         Format::Chat,
@@ -21,17 +20,11 @@ pub(super) static PRESET: Preset = Preset {
         Format::Responses,
         Format::Gemini,
     ],
-    variables: &[
-        "ANTHROPIC_API_KEY",
-        "OPENAI_API_KEY",
-        "GEMINI_API_KEY",
-        "GOOGLE_API_KEY",
-        "GOOGLE_GENERATIVE_AI_API_KEY",
-        "OPENCODE_API_KEY",
-    ],
     skills: Some((".opencode/skills", "skill")),
     dialect: Dialect::Opencode,
     commands: Some("opencode"),
+    keeps_to_max_turns: false,
+    reads_only_configuration: false,
     leaves: true,
     args: &["acp"],
     env: &[

@@ -58,7 +58,7 @@ fn a_turn_that_does_not_end_well_is_no_answer() {
 #[test]
 fn an_outage_is_not_an_answer() {
     let check = |preset: &'static str, tell: &dyn Fn(&mut Talk), expected: &str| {
-        let mut talk = ready(Acp::Preset(preset));
+        let mut talk = ready(known(preset));
         tell(&mut talk);
         let (told, _) = talk.end();
         assert_eq!(told.answer, None, "{preset}");
@@ -164,7 +164,7 @@ fn codex_is_not_left_to_wait_for_ever() {
     let waiting = json!({"sessionUpdate": "session_info_update", "_meta": {"codex": {"error": {
         "message": "Reconnecting... waiting for network",
         "additionalDetails": "Connection failed: error sending request", "willRetry": true}}}});
-    let mut talk = ready(Acp::Preset("codex-acp"));
+    let mut talk = ready(known("codex-acp"));
     talk.update(&waiting);
     assert!(!talk.client.is_done());
     talk.update(&waiting);
@@ -180,10 +180,10 @@ fn codex_is_not_left_to_wait_for_ever() {
 
 #[test]
 fn a_limit_of_turns_is_known_by_what_is_said() {
-    let mut goose = ready(Acp::Preset("goose"));
+    let mut goose = ready(known("goose"));
     goose.says("I've reached the maximum number of actions I can do without user input. Would you like me to continue?");
     goose.hear(&json!({"stopReason": "end_turn", "usage": {"totalTokens": 1290}}));
-    let mut claude = ready(Acp::Preset("claude-acp"));
+    let mut claude = ready(known("claude-acp"));
     claude.hear_error(
         &json!({"code": -32603, "message": "Internal error: Reached maximum number of turns (1)"}),
     );
@@ -275,7 +275,7 @@ fn who_has_to_log_in_does_so_by_key_or_not_at_all() {
     let required = json!({"code": -32000, "message": "Authentication required"});
     let greeting = json!({"protocolVersion": 1,
         "authMethods": [{"id": "chat-gpt"}, {"id": "api-key"}]});
-    let mut talk = Talk::new(Acp::Preset("codex-acp"), &assignment(Vec::new()));
+    let mut talk = Talk::new(known("codex-acp"), &assignment(Vec::new()));
     talk.hear(&greeting);
     talk.hear_error(&required);
     assert_eq!(talk.last()["method"], "authenticate");
@@ -375,7 +375,7 @@ proptest::proptest! {
             "\\{\"jsonrpc\":\"2.0\",\"id\":[0-3],\"(result|error|params)\":(\\{\\}|null|\"x\"|\\[\\])\\}",
             "\\{\"method\":\"session/(update|request_permission)\",\"id\":1,\"params\":\\{\"(update|toolCall)\":(\\{\"toolCallId\":\"__\"\\}|null|3)\\}\\}",
         ], 0..20)) {
-        let mut talk = Talk::new(Acp::Preset("gemini"), &assignment(Vec::new()));
+        let mut talk = Talk::new(known("gemini"), &assignment(Vec::new()));
         for line in &lines {
             talk.line(line);
         }

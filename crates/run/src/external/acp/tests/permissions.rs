@@ -42,13 +42,7 @@ fn claude_may_use_what_is_allowed_and_nothing_else() {
     let claude = |name: &str, allowed: bool, denied: &[&str]| {
         let call = json!({"toolCallId": "1", "title": "mcp__ev__get-sum", "kind": "other",
             "_meta": {"claudeCode": {"toolName": name}}});
-        check(
-            Acp::Preset("claude-acp"),
-            &Value::Null,
-            &call,
-            allowed,
-            denied,
-        );
+        check(known("claude-acp"), &Value::Null, &call, allowed, denied);
     };
     claude("mcp__ev__get-sum", true, &[]);
     claude("mcp__ev__echo", false, &["mcp__ev__echo"]);
@@ -64,7 +58,7 @@ fn codex_may_use_what_is_allowed_and_nothing_else() {
         let told = json!({"sessionUpdate": "tool_call", "toolCallId": "1", "kind": "execute",
             "title": title, "rawInput": {"server": server, "tool": tool, "arguments": {}}});
         let asked = json!({"toolCallId": "1", "kind": "execute"});
-        check(Acp::Preset("codex-acp"), &told, &asked, allowed, denied);
+        check(known("codex-acp"), &told, &asked, allowed, denied);
     };
     codex("ev", "get-sum", "mcp.ev.get-sum", true, &[]);
     codex("ev", "echo", "mcp.ev.echo", false, &["mcp.ev.echo"]);
@@ -77,7 +71,7 @@ fn codex_may_use_what_is_allowed_and_nothing_else() {
 fn goose_may_use_what_is_allowed_and_nothing_else() {
     let goose = |told: Value, title: &str, allowed: bool, denied: &[&str]| {
         let asked = json!({"toolCallId": "1", "kind": "other", "title": title});
-        check(Acp::Preset("goose"), &told, &asked, allowed, denied);
+        check(known("goose"), &told, &asked, allowed, denied);
     };
     let named = |name: &str| {
         json!({"sessionUpdate": "tool_call", "toolCallId": "1",
@@ -95,7 +89,7 @@ fn goose_may_use_what_is_allowed_and_nothing_else() {
 fn gemini_may_use_what_is_allowed_and_nothing_else() {
     let gemini = |id: &str, title: &str, allowed: bool, denied: &[&str]| {
         let asked = json!({"toolCallId": id, "kind": "other", "title": title});
-        check(Acp::Preset("gemini"), &Value::Null, &asked, allowed, denied);
+        check(known("gemini"), &Value::Null, &asked, allowed, denied);
     };
     gemini(
         "mcp_ev_get-sum__mcp_ev_get-sum_17_0",
@@ -146,13 +140,7 @@ fn gemini_may_use_what_is_allowed_and_nothing_else() {
 fn opencode_may_use_what_is_allowed_and_nothing_else() {
     let opencode = |title: &str, kind: &str, allowed: bool, denied: &[&str]| {
         let asked = json!({"toolCallId": "1", "kind": kind, "title": title});
-        check(
-            Acp::Preset("opencode"),
-            &Value::Null,
-            &asked,
-            allowed,
-            denied,
-        );
+        check(known("opencode"), &Value::Null, &asked, allowed, denied);
     };
     opencode("ev_get-sum", "other", true, &[]);
     opencode("ev_echo", "other", false, &["ev_echo"]);
@@ -205,7 +193,7 @@ fn an_unknown_agent_may_name_tools_in_any_of_the_usual_ways() {
 fn what_can_not_be_allowed_is_cancelled_and_denied() {
     let assignment = assignment(vec![server("ev", AllowedTools::All)]);
     let check = |options: Value, expected: &str| {
-        let mut talk = Talk::opened(Acp::Preset("claude-acp"), &assignment);
+        let mut talk = Talk::opened(known("claude-acp"), &assignment);
         let call =
             json!({"toolCallId": "1", "_meta": {"claudeCode": {"toolName": "mcp__ev__echo"}}});
         let params = json!({"toolCall": call, "options": options});
@@ -229,7 +217,7 @@ fn what_can_not_be_allowed_is_cancelled_and_denied() {
 
 #[test]
 fn a_skill_is_loaded_only_where_there_are_some() {
-    let acp = Acp::Preset("claude-acp");
+    let acp = known("claude-acp");
     let asked = json!({"toolCallId": "1", "_meta": {"claudeCode": {"toolName": "Skill"}}});
     for skills in [None, Some(".claude/skills".to_owned())] {
         let mut assignment = assignment(Vec::new());

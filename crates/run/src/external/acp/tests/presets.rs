@@ -1,6 +1,6 @@
 //! What is started for each of the known agents, and what they are told first.
 
-use proctor_core::suite::eval_file::BUILTIN_AGENTS;
+use proctor_core::builtin_agent::Protocol;
 
 use super::*;
 use crate::external::Unfit;
@@ -8,8 +8,8 @@ use crate::external::acp::Plan;
 
 const PRESETS: [&str; 5] = ["claude-acp", "codex-acp", "gemini", "opencode", "goose"];
 
-fn prepare(name: &'static str, assignment: &Assignment) -> Plan {
-    Acp::Preset(name).prepare(assignment).expect("it is fit")
+fn prepare(name: &str, assignment: &Assignment) -> Plan {
+    known(name).prepare(assignment).expect("it is fit")
 }
 
 fn file<'a>(plan: &'a Plan, name: &str) -> &'a str {
@@ -32,17 +32,21 @@ fn http(name: &str) -> Offered {
 }
 
 #[test]
-fn every_name_of_a_suite_has_its_preset() {
-    for name in PRESETS {
-        assert!(BUILTIN_AGENTS.contains(&name));
-        let acp = Acp::Preset(name);
-        assert!(acp.preset().is_some(), "{name}");
-        assert!(
-            acp.install()
-                .is_some_and(|how| how.starts_with("npm install -g "))
-        );
-        assert!(!acp.formats().is_empty());
+fn every_agent_has_the_adapter_of_its_protocol() {
+    let mut presets = Vec::new();
+    for agent in BuiltinAgent::ALL {
+        match (agent.protocol(), Adapter::of_builtin(agent)) {
+            (Protocol::InProcess, None) => {}
+            (Protocol::Cli, Some(Adapter::Cli(cli))) => assert_eq!(cli.agent(), agent),
+            (Protocol::Acp, Some(Adapter::Acp(Acp::Preset(preset)))) => {
+                assert_eq!(preset.agent, agent);
+                assert!(!preset.formats.is_empty());
+                presets.push(agent.name());
+            }
+            other => panic!("{agent}: {other:?}"),
+        }
     }
+    assert_eq!(presets, PRESETS);
 }
 
 #[test]
@@ -52,7 +56,7 @@ fn a_prompt_is_no_command_of_the_agent() {
         ..assignment(vec![server("a", AllowedTools::All)])
     };
     for name in PRESETS {
-        let prepared = Acp::Preset(name).prepare(&assignment);
+        let prepared = known(name).prepare(&assignment);
         match name {
             "claude-acp" => assert_eq!(prepared.unwrap().opening.prompt, "\n/compact"),
             _ => assert!(matches!(prepared, Err(Unfit::Command { .. })), "{name}"),
@@ -90,11 +94,11 @@ fn servers_are_told_of_as_the_protocol_has_it() {
 #[test]
 fn the_key_of_an_endpoint_is_in_no_argument_and_the_users_own_in_nothing() {
     for name in PRESETS {
-        let acp = Acp::Preset(name);
+        let acp = known(name);
         for format in acp.formats() {
             let mut assignment = assignment(vec![server("ev", AllowedTools::All)]);
             assignment.access = at(*format, "http://127.0.0.1:1/v1");
-            for variable in acp.variables() {
+            for variable in Adapter::Acp(acp).variables() {
                 let value = "the-users-own".to_owned();
                 assignment.environment.insert((*variable).to_owned(), value);
             }
@@ -177,7 +181,7 @@ fn codex_does_not_speak_the_older_http() {
         url: String::new(),
         headers: Vec::new(),
     };
-    let refused = Acp::Preset("codex-acp").prepare(&assignment(vec![old]));
+    let refused = known("codex-acp").prepare(&assignment(vec![old]));
     let server = "old".to_owned();
     assert_eq!(
         refused.err(),
@@ -281,7 +285,7 @@ fn goose_is_told_its_model_in_its_own_parts() {
 #[test]
 fn without_an_endpoint_the_users_key_tells_the_provider() {
     let mut assignment = assignment(Vec::new());
-    let refused = Acp::Preset("goose").prepare(&assignment);
+    let refused = known("goose").prepare(&assignment);
     assert_eq!(refused.err(), Some(Unfit::NoModel("goose")));
     assignment.access.model = Some("gpt-x".to_owned());
     assignment

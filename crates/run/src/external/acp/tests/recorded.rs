@@ -12,7 +12,7 @@ fn play(
 ) -> (Told, Vec<String>, Vec<Value>) {
     let mut assignment = assignment(vec![server("ev", allowed)]);
     assignment.access.model = Some("m".to_owned());
-    let mut talk = Talk::opened(Acp::Preset(preset), &assignment);
+    let mut talk = Talk::opened(known(preset), &assignment);
     let before = talk.sent.len();
     for line in lines {
         let update = line.starts_with(r#"{"sessionUpdate""#);
