@@ -26,6 +26,7 @@ pub use self::watch::{Stamp, stamp, watch};
 
 use self::asked::ListRequest;
 use crate::rpc;
+use crate::worker;
 
 /// Messages up to here are looked at; longer ones pass by. No list of evals is asked for at such length.
 const LIMIT: usize = 4 << 20;
@@ -133,7 +134,7 @@ impl Desk {
 
     /// What is put into the answer to a handshake.
     fn declare(&self, message: &[u8]) -> Declared {
-        let Ok(answer) = serde_json::from_slice::<Value>(message) else {
+        let Ok(answer) = worker::parse::<Value>(message) else {
             return Declared::default();
         };
         // An error declares nothing.

@@ -15,6 +15,7 @@ use super::frames::{Line, Lines};
 use super::{GOODBYE, MAX_MESSAGE, SendError};
 use crate::peer::{Ended, Peer, Source};
 use crate::recorder::Tap;
+use crate::worker;
 
 /// How many messages may wait to be written.
 const QUEUE: usize = 64;
@@ -183,7 +184,7 @@ fn torn(line: &[u8], peer: &Peer, from: &Source<'_>) {
     from.tap
         .finding(FindingKind::Noise, torn_line(line, from.tap));
     // It may be whole but for its end.
-    if serde_json::from_slice::<IgnoredAny>(line).is_ok() {
+    if worker::parse::<IgnoredAny>(line).is_ok() {
         peer.receive(line, from);
     }
 }

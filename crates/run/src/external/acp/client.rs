@@ -4,7 +4,7 @@
 //! goes on.
 
 use proctor_core::event::AgentClaimed;
-use proctor_core::message::{self, Id, Kind, Message};
+use proctor_core::message::{Id, Kind, Message};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -17,6 +17,7 @@ use crate::external::{Told, Way};
 use proctor_contain::process::Ended;
 use proctor_core::decision::last_words;
 use proctor_wire::rpc;
+use proctor_wire::worker;
 
 /// The version of the protocol.
 const VERSION: u64 = 1;
@@ -105,7 +106,7 @@ impl Client {
     pub(super) fn line(&mut self, line: &[u8]) -> Reply {
         let mut reply = Reply::default();
         // A line that is only partly a message has been taken as far as it is one.
-        let _ = message::each(line, &mut |message| self.message(message, &mut reply));
+        let _ = worker::each_message(line, &mut |message| self.message(message, &mut reply));
         reply
     }
 

@@ -16,6 +16,7 @@ use proctor_contain::process::Ended;
 use proctor_contain::tail::Tail;
 use proctor_wire::rpc::{self, RpcError};
 use proctor_wire::transport::frames::{Line, Lines};
+use proctor_wire::worker;
 
 /// The longest message that is taken in.
 const MAX_MESSAGE: usize = 8 << 20;
@@ -134,7 +135,7 @@ async fn read(stdout: impl AsyncRead + Unpin, answers: mpsc::Sender<Answer>, log
                 continue;
             }
         };
-        let Ok(message) = serde_json::from_slice::<Message<'_>>(&line) else {
+        let Ok(message) = worker::parse::<Message<'_>>(&line) else {
             // What is no message may tell a person something.
             log.push(&line);
             log.push(b"\n");

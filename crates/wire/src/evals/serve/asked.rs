@@ -9,6 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::talk::BOM;
+use crate::worker;
 
 /// The first version in which every request stands alone.
 const STATELESS: &str = "2026-07-28";
@@ -58,7 +59,7 @@ impl ListRequest<'_> {
 /// Reads a message of a client.
 pub(super) fn read(message: &[u8]) -> Asked<'_> {
     let message = message.strip_prefix(BOM).unwrap_or(message);
-    let Ok(message) = serde_json::from_slice::<Message<'_>>(message) else {
+    let Ok(message) = worker::parse::<Message<'_>>(message) else {
         return Asked::Other;
     };
     if message.jsonrpc.as_deref() != Some("2.0") {

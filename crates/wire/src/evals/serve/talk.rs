@@ -10,6 +10,7 @@ use proctor_core::message::{Kind, Message};
 
 use super::Desk;
 use super::asked::Handshake;
+use crate::worker;
 
 /// How many handshakes may be unanswered; of more, the oldest are forgotten.
 const WAITING: usize = 64;
@@ -71,7 +72,7 @@ impl Talk {
     }
 
     fn declared(&self, message: &[u8], desk: &Desk) -> Vec<Insertion> {
-        let Ok(parsed) = serde_json::from_slice::<Message<'_>>(message) else {
+        let Ok(parsed) = worker::parse::<Message<'_>>(message) else {
             return Vec::new();
         };
         let Kind::Answer { id } = parsed.kind() else {
