@@ -127,6 +127,20 @@ pub enum What {
 }
 
 impl What {
+    /// About how many bytes its long texts have.
+    pub fn text_bytes(&mut self) -> usize {
+        let others = match self {
+            Self::StepEnded(step) => step.outputs.values().map(String::len).sum(),
+            Self::Graded(graded) => graded.notes.iter().map(String::len).sum(),
+            _ => 0,
+        };
+        let bodies = self.bodies().into_iter().map(|body| match body {
+            Body::Text(text) | Body::Base64(text) => text.len(),
+            Body::Blob { .. } | Body::Cut { .. } => 0,
+        });
+        bodies.sum::<usize>() + others
+    }
+
     /// The bodies that may be too long for a line.
     pub(crate) fn bodies(&mut self) -> Vec<&mut Body> {
         match self {

@@ -33,7 +33,7 @@ pub use self::index::IndexEntry;
 pub use self::name::trial_stem;
 pub use self::reader::{RunReader, TrialFile};
 pub use self::unused::is_unused;
-pub use self::writer::{Bodies, RecordOptions, RunWriter, TrialWriter};
+pub use self::writer::{Bodies, KeptEvent, RecordOptions, RunWriter, TrialWriter};
 
 /// A body longer than this is a file of its own.
 pub const MAX_INLINE: usize = 32 * 1024;

@@ -1,8 +1,8 @@
 //! Takes secrets out of everything before it is stored.
 //!
 //! Its main type is [`Redactor`]. What is known to be secret is replaced in every form in which it
-//! tends to travel: as it is, in base64, in hexadecimal, and with any of its characters escaped for
-//! JSON or percent-encoded. What merely looks like a key is replaced too. A replacement,
+//! tends to travel: as it is, in base64 (also wrapped over lines), in hexadecimal, and with any of its
+//! characters escaped for JSON or percent-encoded. What merely looks like a key is replaced too. A replacement,
 //! `[redacted:NAME]`, has no quotes and no backslashes, and text that was JSON is JSON afterwards.
 
 mod event;
@@ -19,7 +19,7 @@ mod views;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 pub use self::names::is_secret_name;
 use self::search::Forms;
@@ -38,10 +38,11 @@ const SHORTEST: usize = 8;
 /// Secrets up to this long, in any form, are known where a text is cut.
 pub const LONGEST: usize = 16 * 1024;
 
-/// Replaces secrets. Cheap to clone.
+/// Replaces secrets. Cheap to clone; what one clone learns, all know.
 #[derive(Debug, Clone)]
 pub struct Redactor {
     inner: Arc<Inner>,
+    learned: Arc<RwLock<Learned>>,
 }
 
 #[derive(Debug)]
@@ -49,6 +50,13 @@ struct Inner {
     /// Every form of every secret; absent if there are none.
     forms: Option<Forms>,
     shapes: Shapes,
+}
+
+/// Secrets that became known later.
+#[derive(Debug, Clone, Default)]
+struct Learned {
+    secrets: Vec<(String, String)>,
+    forms: Option<Arc<Forms>>,
 }
 
 /// A part of a text, and what takes its place.
@@ -70,25 +78,36 @@ impl Redactor {
     /// `undefined`, `localhost`, one character repeated) are left alone: replacing them would
     /// change what a server said without hiding anything.
     pub fn new(secrets: impl IntoIterator<Item = (String, String)>) -> Self {
-        let mut secrets: Vec<(String, String)> = secrets
-            .into_iter()
-            .filter(|(_, value)| is_worth_hiding(value))
-            .collect();
-        // Of two names for one value, the same one is shown in every run.
-        secrets.sort();
-        let mut patterns: BTreeMap<Vec<u8>, Arc<str>> = BTreeMap::new();
-        for (name, value) in &secrets {
-            let marker = marker(name, &secrets);
-            for form in forms::of(value) {
-                patterns.entry(form).or_insert_with(|| marker.clone());
-            }
-        }
         Self {
             inner: Arc::new(Inner {
-                forms: Forms::build(patterns),
+                forms: forms_of(&worth_hiding(secrets)),
                 shapes: Shapes::new(),
             }),
+            learned: Arc::default(),
         }
+    }
+
+    /// The same, but what it learns is known to its own clones only: a trial's secrets are its own.
+    #[must_use]
+    pub fn scoped(&self) -> Self {
+        let learned = self.learned.read().unwrap_or_else(PoisonError::into_inner);
+        Self {
+            inner: self.inner.clone(),
+            learned: Arc::new(RwLock::new(learned.clone())),
+        }
+    }
+
+    /// Replaces these values from here on too, as those that it was made with.
+    pub fn learn(&self, secrets: impl IntoIterator<Item = (String, String)>) {
+        let mut secrets = worth_hiding(secrets);
+        let mut learned = self.learned.write().unwrap_or_else(PoisonError::into_inner);
+        secrets.retain(|secret| !learned.secrets.contains(secret));
+        if secrets.is_empty() {
+            return;
+        }
+        learned.secrets.append(&mut secrets);
+        learned.secrets.sort();
+        learned.forms = forms_of(&learned.secrets).map(Arc::new);
     }
 
     /// Takes the values of variables whose names sound like a secret: `OPENAI_API_KEY`, `PGPASSWORD`.
@@ -168,8 +187,31 @@ impl Redactor {
 
     fn known(&self, part: &[u8], levels: &[Vec<u8>]) -> Vec<Replacement> {
         let forms = self.inner.forms.as_ref();
-        forms.map_or_else(Vec::new, |forms| forms.find(part, levels))
+        let mut found = forms.map_or_else(Vec::new, |forms| forms.find(part, levels));
+        let learned = self.learned.read().unwrap_or_else(PoisonError::into_inner);
+        let learned = learned.forms.clone();
+        if let Some(forms) = learned {
+            found.extend(forms.find(part, levels));
+            found = search::merged(found);
+        }
+        found
     }
+}
+
+/// Without values that would be found in text that means something else. Of two names for one value,
+/// the same one is shown in every run.
+fn worth_hiding(secrets: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
+    let mut secrets: Vec<_> = secrets
+        .into_iter()
+        .filter(|(_, value)| is_worth_hiding(value))
+        .collect();
+    secrets.sort();
+    secrets
+}
+
+fn forms_of(secrets: &[(String, String)]) -> Option<Forms> {
+    let each = secrets.iter();
+    Forms::build(each.map(|(name, value)| (value.as_str(), marker(name, secrets))))
 }
 
 /// The secrets of an environment, by the names of its variables.

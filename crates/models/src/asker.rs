@@ -112,7 +112,9 @@ impl Asker {
         request: &Request,
         digest: &str,
     ) -> Result<Reply, AskError> {
-        let heard = replay.next(ask, self.purpose, request, digest, &self.recorder);
+        let heard = worker::on_body(request.text_bytes(), || {
+            replay.next(ask, self.purpose, request, digest, &self.recorder)
+        });
         heard.map(replay::reply).map_err(|error| {
             self.recorder.record(What::ModelFailed(ModelFailed {
                 ask,

@@ -14,6 +14,7 @@ use proctor_core::script::{Fault, Script};
 use proctor_core::suite::load_script;
 
 use super::ModelError;
+use proctor_wire::worker;
 
 /// A model that follows a file of rules.
 #[derive(Debug)]
@@ -47,12 +48,10 @@ impl Scripted {
 
     /// Asks once.
     pub async fn ask(&self, request: &Request) -> Result<Reply, ModelError> {
-        let scripted = self
-            .script
-            .reply(request)
-            .map_err(|error| ModelError::Script {
-                detail: format!("{}: {error}", self.script.path().display()),
-            })?;
+        let scripted = worker::on_body(request.text_bytes(), || self.script.reply(request));
+        let scripted = scripted.map_err(|error| ModelError::Script {
+            detail: format!("{}: {error}", self.script.path().display()),
+        })?;
         if !scripted.delay.is_zero() {
             tokio::time::sleep(scripted.delay).await;
         }

@@ -28,6 +28,7 @@ use super::wire::Format;
 use proctor_wire::proxy::door::refuse_page;
 use proctor_wire::transport::MAX_MESSAGE;
 use proctor_wire::web::{Broken, Request, Response, Web};
+use proctor_wire::worker;
 
 /// The name of the model, where nobody asks for one by name.
 const MODEL: &str = "scripted-1";
@@ -173,6 +174,5 @@ async fn read(request: Request) -> Result<Value, String> {
         .collect()
         .await;
     let body = body.map_err(|error| format!("the body can't be read: {error}"))?;
-    serde_json::from_slice(&body.to_bytes())
-        .map_err(|error| format!("the body is no JSON: {error}"))
+    worker::parse(&body.to_bytes()).map_err(|error| format!("the body is no JSON: {error}"))
 }

@@ -247,15 +247,12 @@ impl Inside {
         }
         let asked = worker::on_body(body.len(), || self.record(ask, purpose, &question));
         if let Some(replay) = &self.replay {
-            let digest = outline(&question.request);
-            let recorded = replay.next(
-                asked.ask,
-                purpose,
-                &question.request,
-                &digest,
-                &self.recorder,
-            );
-            return Ok(self.hear(ask, &question, &asked, recorded));
+            return Ok(worker::on_body(body.len(), || {
+                let (request, recorder) = (&question.request, &self.recorder);
+                let digest = outline(request);
+                let recorded = replay.next(asked.ask, purpose, request, &digest, recorder);
+                self.hear(ask, &question, &asked, recorded)
+            }));
         }
         let Some((upstream, provider)) = &self.upstream else {
             return Err(Broken("there is no provider".to_owned()));

@@ -32,7 +32,6 @@ mod prepare;
 pub mod recording;
 mod running;
 pub mod runs;
-pub mod secrets;
 mod servers;
 mod shipped;
 mod source_context;
@@ -96,7 +95,7 @@ impl Engine {
     /// Takes out the secrets of the environment, and of these servers.
     pub fn redactor(&self, servers: &[Server]) -> Redactor {
         let known = secrets_of(&self.environment).into_iter();
-        Redactor::new(known.chain(servers.iter().flat_map(secrets::of_server)))
+        Redactor::new(known.chain(servers.iter().flat_map(crate::secrets::of_server)))
     }
 
     /// What a connection to a server is made with.

@@ -25,6 +25,7 @@ use self::ballot::{Ballot, Read};
 use self::boundary::Boundary;
 use self::question::Question;
 use proctor_models::{AskError, Asker};
+use proctor_wire::worker;
 
 /// How often a malformed verdict is asked for again.
 const ASKED_AGAIN: u32 = 2;
@@ -61,6 +62,14 @@ pub struct Exhibits<'a> {
     /// Whether an answer that says nothing fails before any judge is asked. Not so in shipped
     /// evals, where a call alone can be the answer.
     pub answer_required: bool,
+}
+
+impl Exhibits<'_> {
+    /// At most how many bytes they have: what the agent did is in the record.
+    fn bytes(&self, asker: &Asker) -> usize {
+        let recorded = self.transcript.map_or(0, |_| asker.recorder.bytes());
+        self.prompt.len() + self.answer.len() + recorded
+    }
 }
 
 /// What the judge says.
@@ -133,7 +142,9 @@ impl Judge {
             return Err(error);
         }
         let mut ruling = tally::ruling(votes, wanted);
-        ruling.notes.extend(exhibit::left_out(criterion, exhibits));
+        let bytes = self.askers.first().map_or(0, |asker| exhibits.bytes(asker));
+        let left_out = worker::on_body(bytes, || exhibit::left_out(criterion, exhibits));
+        ruling.notes.extend(left_out);
         Ok(ruling)
     }
 
@@ -156,13 +167,18 @@ async fn vote(
             let reason = "the system has no random numbers to keep the exhibits apart with";
             return Ok(undecided(asker, reason.to_owned(), attempts));
         };
-        let question = Question::new(criterion, exhibits, boundary, complaint);
-        let reply = asker.ask(&question.request()).await?.reply;
+        let bytes = exhibits.bytes(asker);
+        let (question, request) = worker::on_body(bytes, || {
+            let question = Question::new(criterion, exhibits, boundary, complaint);
+            let request = question.request();
+            (question, request)
+        });
+        let reply = asker.ask(&request).await?.reply;
         attempts += 1;
         let problem = match ballot::read(&reply) {
             Read::None(reason) => return Ok(undecided(asker, reason, attempts)),
             Read::Malformed(problem) => problem,
-            Read::Ballot(ballot) => match question.check(&ballot) {
+            Read::Ballot(ballot) => match worker::on_body(bytes, || question.check(&ballot)) {
                 Ok(evidence) => return Ok(ballot.vote(asker, evidence, attempts)),
                 Err(question::Unproven::Missing) => {
                     "a pass needs a quote from the answer or from a call"

@@ -11,6 +11,7 @@ pub mod judge;
 pub mod preflight;
 pub mod progress;
 pub mod runner;
+mod secrets;
 pub mod steps;
 mod stop;
 mod together;

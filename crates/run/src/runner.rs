@@ -224,7 +224,7 @@ impl Runner<'_> {
             case: spec.case,
             agent: spec.agent,
             limits: spec.limits,
-            recorder: Recorder::new(writer, self.started).redacting(&self.context.redactor),
+            recorder: Recorder::new(writer, self.started),
             watch,
             waiting: Waiting::default(),
             replay: self.context.replay(&case.id.0, &agent.name, spec.repeat)?,

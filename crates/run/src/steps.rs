@@ -34,9 +34,11 @@ use tokio::task::JoinSet;
 
 pub use self::environment::MODEL_KEYS;
 use self::note::Note;
+use crate::secrets;
 use proctor_contain::process::Lingering;
 use proctor_contain::scratch::Scratch;
 use proctor_wire::client::{Client, ConnectOptions};
+use proctor_wire::worker;
 
 /// How long a step may take that says nothing of it.
 const STEP_TIMEOUT: Duration = Duration::from_mins(5);
@@ -48,7 +50,7 @@ pub struct StepsOptions {
     pub connect: ConnectOptions,
     /// Variables that steps do not get, besides [`MODEL_KEYS`]: the keys of the suite's models.
     pub withheld: Vec<String>,
-    /// What is taken out of a text before it is cut.
+    /// What is taken out of a text before it is cut. It learns what steps are given as keys.
     pub redactor: Redactor,
     /// The servers that steps may call.
     pub servers: Vec<Server>,
@@ -155,7 +157,7 @@ impl Steps {
         if let Some(prompt) = &self.values.agent_prompt {
             return Ok(prompt.clone());
         }
-        let prompt = self.values.fill(&self.options.prompt)?;
+        let prompt = self.fill(&self.options.prompt)?;
         self.values.agent_prompt = Some(prompt.clone());
         Ok(prompt)
     }
@@ -167,7 +169,13 @@ impl Steps {
 
     /// The text of a template.
     pub fn fill(&self, template: &Template) -> Result<String, FillError> {
-        self.values.fill(template)
+        self.apart(|values| values.fill(template))
+    }
+
+    /// Works with what steps gave. Nothing of it is larger than the record.
+    fn apart<T>(&self, work: impl FnOnce(&Values) -> T) -> T {
+        let bytes = self.options.connect.recorder.bytes();
+        worker::on_body(bytes, || work(&self.values))
     }
 
     /// Adds what a step gave that was not run here.
@@ -182,7 +190,10 @@ impl Steps {
         let recorder = self.options.connect.recorder.clone();
         let mut note = Note::start(recorder, self.options.redactor.clone(), phase, step);
         let done = self.act(phase, &step.action, &mut note).await;
-        let duration = note.end(&done);
+        let redactor = &self.options.redactor;
+        redactor.learn(secrets::of_outputs(&done.outputs));
+        let size = done.output.as_ref().map_or(0, String::len);
+        let duration = worker::on_body(size, || note.end(&done));
         self.add_outputs(step, done.outputs);
         let passed = done.verdict == Verdict::Pass;
         let may_fail = matches!(&step.action, Action::Script(script) if script.continue_on_error);
@@ -214,7 +225,7 @@ impl Steps {
                 operation,
                 args,
             } => {
-                let asked = self.values.fill_value(args);
+                let asked = self.apart(|values| values.fill_value(args));
                 match asked {
                     Ok(args) => self.ask_extension(extension, operation, args, phase).await,
                     Err(error) => Done::unknown(&error, Blame::Suite),

@@ -40,6 +40,7 @@ use proctor_contain::process::SpawnError;
 use proctor_models::{AskError, Asker, LoopLimits, Model, ModelError, Replay, Waiting};
 use proctor_wire::client::{Client, ConnectError, ConnectOptions};
 use proctor_wire::recorder::Recorder;
+use proctor_wire::worker;
 
 /// One run of a case by one agent.
 pub(crate) struct Trial {
@@ -72,7 +73,7 @@ impl Trial {
                 reason = stop::soon(&mut stop) => cancelled(reason),
                 limit = clock(self.limits.timeout, started, &self.waiting) => {
                     // What is under way is told before anything is closed.
-                    timed_out(format!("{limit}{}", self.under_way().await))
+                    self.out_of_time(&limit).await
                 }
                 ended = self.work(&mut steps, &mut toolbox, &mut room) => ended,
             }
@@ -117,7 +118,7 @@ impl Trial {
         StepsOptions {
             connect: context.connect_options(Actor::Step, self.recorder.clone()),
             withheld: context.withheld.clone(),
-            redactor: context.redactor.clone(),
+            redactor: self.recorder.redactor().clone(),
             servers: context.suite.servers.clone(),
             extensions: context.suite.extensions.clone(),
             cache: context.cache.clone(),
@@ -280,8 +281,20 @@ impl Trial {
         };
         match shared_breach.or_else(|| self.breach(&folded)) {
             Some(failure) => Err(decided::ended(failure)),
-            None => Ok(self.context.redactor.text(&answer).into_owned()),
+            None => Ok(self.redacted_text(&answer)),
         }
+    }
+
+    /// A text as it stands in the record.
+    fn redacted_text(&self, text: &str) -> String {
+        worker::on_body(text.len(), || {
+            self.recorder.redactor().text(text).into_owned()
+        })
+    }
+
+    /// Works on what the record holds.
+    fn on_record<T>(&self, work: impl FnOnce() -> T) -> T {
+        worker::on_body(self.recorder.bytes(), work)
     }
 
     /// A model, as this trial asks it.
@@ -334,6 +347,8 @@ impl Trial {
             ) => ended = errored(Blame::Infra, error.to_string()),
             Some(error) => return Err(error),
         }
+        // What is shown of it knows less.
+        ended.reason = ended.reason.map(|reason| self.redacted_text(&reason));
         let at = self.recorder.at();
         let Some(trial) = self.recorder.take_trial() else {
             return Ok(ended);

@@ -11,17 +11,20 @@ use std::time::Instant;
 use proctor_core::event::{Actor, ConnectionId, Finding, FindingKind, What, Wire};
 use proctor_core::fold::{self, FoldOptions, Folded};
 use proctor_core::model::{MAX_REPORTED_TOKENS, Usage};
-use proctor_core::record::{Blobs, EventReader, RecordError, TrialWriter};
+use proctor_core::record::{Blobs, Bodies, EventReader, RecordError, TrialWriter};
 use proctor_core::redact::Redactor;
 
 pub use self::tap::Oversized;
 pub(crate) use self::tap::Tap;
+use crate::worker;
 use proctor_core::asks::Asks;
 
 /// A handle to a trial's record, or to nothing.
 #[derive(Clone)]
 pub struct Recorder {
     inner: Arc<Mutex<Inner>>,
+    /// Apart from the rest: a long question is redacted while others may write.
+    asks: Arc<Mutex<Asks>>,
     started: Instant,
     redactor: Redactor,
 }
@@ -32,7 +35,6 @@ struct Inner {
     taken: bool,
     failed: Option<RecordError>,
     connections: u32,
-    asks: Asks,
 }
 
 impl Recorder {
@@ -47,30 +49,59 @@ impl Recorder {
     }
 
     fn with(trial: Option<TrialWriter>, started: Instant) -> Self {
+        let redactor = trial.as_ref().map(|trial| trial.redactor().clone());
         Self {
             inner: Arc::new(Mutex::new(Inner {
                 trial,
                 taken: false,
                 failed: None,
                 connections: 0,
-                asks: Asks::default(),
             })),
+            asks: Arc::default(),
             started,
-            redactor: Redactor::default(),
+            redactor: redactor.unwrap_or_default(),
         }
     }
 
-    /// Knows these secrets where a text is cut. The record itself knows its own.
+    /// Knows these secrets where a text is cut, where nothing is kept. A record knows its own.
     #[must_use]
     pub fn redacting(mut self, redactor: &Redactor) -> Self {
         self.redactor = redactor.clone();
         self
     }
 
-    /// Writes an event.
+    /// Writes an event. A large one is redacted while others may write.
     pub fn record(&self, what: What) {
-        self.lock()
-            .write(|trial| trial.append(self.at(), what).map(drop));
+        self.record_all(vec![what]);
+    }
+
+    /// Writes events that stand together, whoever else writes.
+    fn record_all(&self, mut events: Vec<What>) {
+        let Some(bodies) = self.bodies() else {
+            return;
+        };
+        worker::on_body(events.iter_mut().map(What::text_bytes).sum(), || {
+            let keep = |what: What| bodies.as_ref().map_err(Clone::clone)?.keep_event(what);
+            let kept: Vec<_> = events.into_iter().map(keep).collect();
+            let at = self.at();
+            self.lock().write(|trial| {
+                let mut written = kept.into_iter().map(|kept| trial.append_kept(at, kept?));
+                written.try_for_each(|one| one.map(drop))
+            });
+        });
+    }
+
+    /// Where events are redacted; `None` if nothing is kept any more.
+    fn bodies(&self) -> Option<Result<Bodies, RecordError>> {
+        let inner = self.lock();
+        let trial = inner.trial.as_ref().filter(|_| inner.failed.is_none())?;
+        Some(trial.bodies(0))
+    }
+
+    /// How many bytes were written so far: nothing that is read from the record is larger.
+    pub fn bytes(&self) -> usize {
+        let bytes = self.lock().trial.as_ref().map_or(0, TrialWriter::bytes);
+        usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
     /// Microseconds since the run started.
@@ -147,13 +178,9 @@ impl Recorder {
     /// Writes a question to a model, and gives its number. What belongs to it stands together,
     /// whoever else writes.
     pub fn record_ask(&self, next: impl FnOnce(&mut Asks) -> (u64, Vec<What>)) -> u64 {
-        let at = self.at();
-        let mut inner = self.lock();
-        let (number, events) = next(&mut inner.asks);
-        inner.write(|trial| {
-            let mut written = events.into_iter().map(|what| trial.append(at, what));
-            written.try_for_each(|one| one.map(drop))
-        });
+        let mut asks = self.asks.lock().unwrap_or_else(PoisonError::into_inner);
+        let (number, events) = next(&mut asks);
+        self.record_all(events);
         number
     }
 

@@ -2,6 +2,7 @@
 //! megabytes takes longer than anybody else's timer may wait.
 
 use proctor_core::message::{self, Message, Unparsable};
+use serde::Deserialize;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// Bodies from this size on can take longer than 10 ms, whatever is done with them.
@@ -21,11 +22,18 @@ pub fn on_body<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     }
 }
 
+/// Does work that may take long whatever its size, as [`on_body`] does for large bodies.
+pub fn apart<T>(work: impl FnOnce() -> T) -> T {
+    on_body(LARGE, work)
+}
+
+/// Parses a value, however large its text is.
+pub fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> serde_json::Result<T> {
+    on_body(bytes.len(), || serde_json::from_slice(bytes))
+}
+
 /// Parses the messages of a body, as [`message::each`] does, however large it is.
-pub(crate) fn each_message(
-    bytes: &[u8],
-    each: &mut dyn FnMut(&Message<'_>),
-) -> Result<(), Unparsable> {
+pub fn each_message(bytes: &[u8], each: &mut dyn FnMut(&Message<'_>)) -> Result<(), Unparsable> {
     on_body(bytes.len(), || message::each(bytes, each))
 }
 

@@ -54,23 +54,27 @@ impl Shared {
     }
 
     /// Redacts, and puts long bodies where they belong; says how long the blobs are.
-    pub(super) fn store(&self, mut what: What) -> Result<(What, u64), RecordError> {
+    pub(super) fn store(
+        &self,
+        mut what: What,
+        redactor: &Redactor,
+    ) -> Result<(What, u64), RecordError> {
         self.check()?;
         if !matches!(what, What::Frame(_)) {
-            what = self.redactor.what(what);
+            what = redactor.what(what);
         }
         let is_frame = matches!(what, What::Frame(_));
         let is_shared = matches!(what, What::ToolsOffered { .. });
         let mut bytes = 0;
         for body in what.bodies() {
             *body = match std::mem::replace(body, Body::Text(String::new())) {
-                Body::Text(text) if is_frame => self.body(text.as_bytes())?,
+                Body::Text(text) if is_frame => self.body(text.as_bytes(), redactor)?,
                 Body::Text(text) if is_shared => self.keep(self.blobs.put(text.as_bytes()))?,
                 Body::Text(text) if text.len() <= MAX_INLINE => Body::Text(text),
                 Body::Text(text) => self.placed(text.as_bytes())?,
                 Body::Base64(text) => {
                     let decoded = BASE64.decode(text.as_bytes());
-                    self.body(decoded.as_deref().unwrap_or(text.as_bytes()))?
+                    self.body(decoded.as_deref().unwrap_or(text.as_bytes()), redactor)?
                 }
                 body @ (Body::Blob { .. } | Body::Cut { .. }) => body,
             };
@@ -80,12 +84,12 @@ impl Shared {
     }
 
     /// The body that keeps these bytes.
-    pub(super) fn body(&self, bytes: &[u8]) -> Result<Body, RecordError> {
+    pub(super) fn body(&self, bytes: &[u8], redactor: &Redactor) -> Result<Body, RecordError> {
         self.check()?;
         if bytes.len() > MAX_FRAME {
             return Ok(cut(bytes));
         }
-        self.kept(&self.redactor.bytes(bytes))
+        self.kept(&redactor.bytes(bytes))
     }
 
     /// The body that keeps what was redacted already.

@@ -58,16 +58,34 @@ pub struct TrialWriter {
     started_at: u64,
     /// The bytes of the blobs that this trial refers to.
     blob_bytes: u64,
+    /// Knows what is secret in the run, and what turns out to be in this trial.
+    redactor: Redactor,
 }
 
-/// Where the large bodies of a run are kept.
+/// Where what belongs to a trial is redacted and its large bodies are kept.
 #[derive(Debug, Clone)]
-pub struct Bodies(Arc<Shared>);
+pub struct Bodies {
+    shared: Arc<Shared>,
+    redactor: Redactor,
+}
+
+/// An event that was redacted, and whose large bodies are kept.
+#[derive(Debug)]
+pub struct KeptEvent {
+    what: What,
+    blob_bytes: u64,
+}
 
 impl Bodies {
     /// Redacts and keeps these bytes.
     pub fn keep(&self, bytes: &[u8]) -> Result<Body, RecordError> {
-        self.0.body(bytes)
+        self.shared.body(bytes, &self.redactor)
+    }
+
+    /// Redacts an event, and keeps its large bodies.
+    pub fn keep_event(&self, what: What) -> Result<KeptEvent, RecordError> {
+        let (what, blob_bytes) = self.shared.store(what, &self.redactor)?;
+        Ok(KeptEvent { what, blob_bytes })
     }
 }
 
@@ -129,7 +147,7 @@ impl RunWriter {
 
     /// Writes an event, and gives its number.
     pub fn append(&mut self, at: u64, what: What) -> Result<u64, RecordError> {
-        let what = self.shared.store(what)?.0;
+        let what = self.shared.store(what, &self.shared.redactor)?.0;
         self.shared.append(&mut self.log, at, what)
     }
 
@@ -142,7 +160,7 @@ impl RunWriter {
         direction: Direction,
         bytes: &[u8],
     ) -> Result<u64, RecordError> {
-        let body = self.shared.body(bytes)?;
+        let body = self.shared.body(bytes, &self.shared.redactor)?;
         let frame = Frame {
             conn,
             exchange,
@@ -181,6 +199,7 @@ impl RunWriter {
             started: started.clone(),
             started_at: at,
             blob_bytes: 0,
+            redactor: shared.redactor.scoped(),
         };
         shared.append(&mut trial.log, at, What::TrialStarted(started))?;
         Ok(trial)
@@ -215,8 +234,13 @@ impl TrialWriter {
     ///
     /// A frame that the caller had to cut is written with [`Body::Cut`](crate::event::Body::Cut).
     pub fn append(&mut self, at: u64, what: What) -> Result<u64, RecordError> {
-        let (what, blob_bytes) = self.shared.store(what)?;
+        let (what, blob_bytes) = self.shared.store(what, &self.redactor)?;
         self.write(at, what, blob_bytes)
+    }
+
+    /// Writes an event that [`Bodies`] keep already, and gives its number.
+    pub fn append_kept(&mut self, at: u64, kept: KeptEvent) -> Result<u64, RecordError> {
+        self.write(at, kept.what, kept.blob_bytes)
     }
 
     /// Writes what went over a connection, in the form that suits it.
@@ -232,7 +256,7 @@ impl TrialWriter {
         if bytes.len() <= MAX_FRAME {
             self.check_room(bytes.len() as u64)?;
         }
-        let body = self.shared.body(bytes)?;
+        let body = self.shared.body(bytes, &self.redactor)?;
         let blob_bytes = blob_bytes(&body);
         let frame = Frame {
             conn,
@@ -248,7 +272,10 @@ impl TrialWriter {
         if bytes <= MAX_FRAME {
             self.check_room(bytes as u64)?;
         }
-        Ok(Bodies(self.shared.clone()))
+        Ok(Bodies {
+            shared: self.shared.clone(),
+            redactor: self.redactor.clone(),
+        })
     }
 
     /// Writes what went over a connection, which [`Bodies`] keep already.
@@ -262,6 +289,16 @@ impl TrialWriter {
         EventReader::open(self.log.path())
     }
 
+    /// What takes the secrets out of what is written. What it learns counts in this trial only.
+    pub fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
+    /// How many bytes were written so far, blobs included.
+    pub fn bytes(&self) -> u64 {
+        self.log.bytes() + self.blob_bytes
+    }
+
     /// Where its large bodies are.
     pub fn blobs(&self) -> Blobs {
         Blobs::of_run(&self.shared.folder)
@@ -270,7 +307,7 @@ impl TrialWriter {
     /// Ends the trial. Only after this is it an ended one.
     pub fn end(mut self, at: u64, ended: TrialEnded) -> Result<(), RecordError> {
         let shared = self.shared.clone();
-        let ended = shared.redactor.trial_ended(ended);
+        let ended = self.redactor.trial_ended(ended);
         shared.append(&mut self.log, at, What::TrialEnded(ended.clone()))?;
         shared.sync(&mut self.log, at)?;
         let trials = shared.folder.join(TRIALS);
@@ -301,7 +338,7 @@ impl TrialWriter {
 
     fn check_room(&self, more: u64) -> Result<(), RecordError> {
         let limit = self.shared.options.max_trial;
-        if self.log.bytes() + self.blob_bytes + more > limit {
+        if self.bytes() + more > limit {
             return Err(RecordError::TrialTooLarge {
                 path: self.log.path().to_owned(),
                 limit,

@@ -2,16 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use data_encoding::{BASE64, BASE64_NOPAD, BASE64URL, BASE64URL_NOPAD, HEXLOWER, HEXUPPER};
+use data_encoding::{BASE64, BASE64_NOPAD, BASE64URL, BASE64URL_NOPAD, HEXLOWER};
 
 use super::views::{Layer, fold_blanks};
 
-/// The secret as it is, and every other form of it that is looked for.
-pub(super) fn of(secret: &str) -> BTreeSet<Vec<u8>> {
+/// The secret as it is, and with what looks like an escape in it resolved.
+pub(super) fn plain(secret: &str) -> BTreeSet<Vec<u8>> {
     let secret = secret.as_bytes();
     let mut forms = BTreeSet::from([secret.to_vec()]);
-    forms.extend(base64(secret));
-    forms.extend([&HEXLOWER, &HEXUPPER].map(|form| form.encode(secret).into_bytes()));
     // A secret that holds what looks like an escape is resolved with the text around it.
     for layer in [Layer::Json, Layer::Percent] {
         let resolved = layer.decode_all(secret);
@@ -28,8 +26,14 @@ pub(super) fn of(secret: &str) -> BTreeSet<Vec<u8>> {
     forms
 }
 
-/// Whole, and the characters that are the same whatever stands before and behind the secret.
-fn base64(secret: &[u8]) -> Vec<Vec<u8>> {
+/// The secret in hexadecimal, in lower case.
+pub(super) fn hex(secret: &str) -> Vec<u8> {
+    HEXLOWER.encode(secret.as_bytes()).into_bytes()
+}
+
+/// The secret in base64: whole, and the characters that are the same whatever stands before and behind it.
+pub(super) fn base64(secret: &str) -> Vec<Vec<u8>> {
+    let secret = secret.as_bytes();
     let whole =
         [&BASE64, &BASE64_NOPAD, &BASE64URL, &BASE64URL_NOPAD].map(|form| form.encode(secret));
     let inside = (0..3).flat_map(|before| {

@@ -6,28 +6,73 @@ use std::sync::Arc;
 use aho_corasick::{AhoCorasick, MatchKind};
 
 use super::Replacement;
+use super::forms;
 use super::shapes::Shapes;
 use super::views::{DEPTH, Layer, has_percent};
 
 /// Every form of every secret that is known.
 #[derive(Debug)]
 pub(super) struct Forms {
+    /// As they are, and in base64.
+    exact: Patterns,
+    /// In base64, which may be wrapped over lines.
+    base64: Patterns,
+    /// In hexadecimal, in any case.
+    hex: Patterns,
+}
+
+/// Texts, and what replaces each.
+#[derive(Debug)]
+struct Patterns {
     automaton: AhoCorasick,
-    /// What replaces each of the automaton's patterns.
     markers: Vec<Arc<str>>,
 }
 
-impl Forms {
-    pub(super) fn build(patterns: BTreeMap<Vec<u8>, Arc<str>>) -> Option<Self> {
-        if patterns.is_empty() {
-            return None;
-        }
+impl Patterns {
+    fn build(patterns: BTreeMap<Vec<u8>, Arc<str>>, ignores_case: bool) -> Option<Self> {
         let (patterns, markers): (Vec<_>, Vec<_>) = patterns.into_iter().unzip();
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
+            .ascii_case_insensitive(ignores_case)
             .build(patterns);
         // Only patterns of many gigabytes can't be built.
         automaton.ok().map(|automaton| Self { automaton, markers })
+    }
+
+    fn find(&self, text: &[u8]) -> impl Iterator<Item = Replacement> {
+        self.automaton.find_iter(text).map(|found| Replacement {
+            range: found.range(),
+            marker: self.markers[found.pattern().as_usize()].clone(),
+        })
+    }
+}
+
+impl Forms {
+    /// The forms of secrets, each with its replacement; `None` if there are none.
+    pub(super) fn build<'a>(
+        secrets: impl IntoIterator<Item = (&'a str, Arc<str>)>,
+    ) -> Option<Self> {
+        let [mut exact, mut base64, mut hex] = [const { BTreeMap::new() }; 3];
+        for (secret, marker) in secrets {
+            for form in forms::base64(secret) {
+                base64.entry(form).or_insert_with(|| marker.clone());
+            }
+            for form in forms::plain(secret) {
+                exact.entry(form).or_insert_with(|| marker.clone());
+            }
+            hex.entry(forms::hex(secret)).or_insert(marker);
+        }
+        if exact.is_empty() {
+            return None;
+        }
+        for (form, marker) in &base64 {
+            exact.entry(form.clone()).or_insert_with(|| marker.clone());
+        }
+        Some(Self {
+            exact: Patterns::build(exact, false)?,
+            base64: Patterns::build(base64, false)?,
+            hex: Patterns::build(hex, true)?,
+        })
     }
 
     /// Every secret of a text, ascending and disjoint, however its characters are escaped. `levels`
@@ -52,12 +97,17 @@ impl Forms {
     }
 
     fn matches(&self, layer: Layer, text: &[u8]) -> Vec<Replacement> {
-        let matches = self.automaton.find_iter(text);
-        let found = matches.map(|found| Replacement {
-            range: found.range(),
-            marker: self.markers[found.pattern().as_usize()].clone(),
-        });
-        whole(layer, text, found.collect())
+        let mut found: Vec<Replacement> = self.exact.find(text).collect();
+        match Layer::Wrapped.decode(text) {
+            None => found.extend(self.hex.find(text)),
+            Some(joined) => {
+                let here = self.base64.find(&joined).chain(self.hex.find(&joined));
+                let mut here = merged(here.collect());
+                Layer::Wrapped.origins(text, here.iter_mut().map(|found| &mut found.range));
+                found.extend(here);
+            }
+        }
+        whole(layer, text, merged(found))
     }
 }
 
@@ -111,7 +161,7 @@ fn whole(layer: Layer, text: &[u8], mut found: Vec<Replacement>) -> Vec<Replacem
 }
 
 /// Ascending and disjoint. Of those that overlap, the first and longest gives its name.
-fn merged(mut found: Vec<Replacement>) -> Vec<Replacement> {
+pub(super) fn merged(mut found: Vec<Replacement>) -> Vec<Replacement> {
     found.sort_by_key(|found| (found.range.start, usize::MAX - found.range.end));
     let mut merged: Vec<Replacement> = Vec::with_capacity(found.len());
     for next in found {

@@ -116,6 +116,86 @@ fn a_secret_is_replaced_inside_larger_base64() {
 }
 
 #[test]
+fn hexadecimal_is_known_in_any_case() {
+    let hex = data_encoding::HEXLOWER.encode(SECRET.as_bytes());
+    let (head, tail) = hex.split_at(hex.len() / 2);
+    let mixed = format!("{}{tail}", head.to_uppercase());
+    assert!(![&hex, &hex.to_uppercase()].contains(&&mixed));
+    for text in [hex.clone(), hex.to_uppercase(), mixed] {
+        let around = format!("a {text} b");
+        let redacted = redactor().text(&around).into_owned();
+        assert_eq!(redacted, "a [redacted:PGPASSWORD] b", "{text}");
+    }
+}
+
+#[test]
+fn a_secret_is_replaced_where_its_encoding_is_wrapped() {
+    let secret = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    let redactor = Redactor::new([("KEY".to_owned(), secret.to_owned())]);
+    let forms = [
+        BASE64.encode(secret.as_bytes()),
+        BASE64URL_NOPAD.encode(secret.as_bytes()),
+        data_encoding::HEXLOWER.encode(secret.as_bytes()),
+    ];
+    for form in &forms {
+        for width in [16, 19, 64, 76] {
+            let lines: Vec<&str> = form
+                .as_bytes()
+                .chunks(width)
+                .map(|line| str::from_utf8(line).unwrap())
+                .collect();
+            for ending in ["\n", "\r\n", "\\n", "\\r\\n", "\\\\n", "%0A", "\n    "] {
+                let text = format!("a {} b", lines.join(ending));
+                let redacted = redactor.text(&text).into_owned();
+                assert_eq!(redacted, "a [redacted:KEY] b", "{width} {ending:?}");
+            }
+            let json = serde_json::json!({ "pem": lines.join("\n") }).to_string();
+            assert_eq!(redactor.text(&json), r#"{"pem":"[redacted:KEY]"}"#);
+        }
+    }
+}
+
+#[test]
+fn a_secret_inside_wrapped_base64_is_replaced() {
+    let secret = "the-secret-of-somebody-else";
+    let redactor = Redactor::new([("KEY".to_owned(), secret.to_owned())]);
+    for before in 0..40 {
+        let text = format!("{}{secret} and more of it", "x".repeat(before));
+        let encoded = BASE64.encode(text.as_bytes());
+        let lines = encoded.as_bytes().chunks(16);
+        let lines: Vec<&str> = lines.map(|line| str::from_utf8(line).unwrap()).collect();
+        let redacted = redactor.text(&lines.join("\n")).into_owned();
+        assert!(redacted.contains("[redacted:KEY]"), "{before}: {redacted}");
+        let left = redacted.replace("[redacted:KEY]", "").replace('\n', "");
+        // Of each end, one character at most is shared with what stands around it.
+        assert!(left.len() + 34 <= encoded.len(), "{before}: {redacted}");
+    }
+}
+
+#[test]
+fn what_becomes_known_later_is_replaced_from_then_on() {
+    let known = redactor();
+    let trial = known.scoped();
+    let clone = trial.clone();
+    let text = "a fresh-token-4711 b p4ss/w\"ö<rd & more";
+    assert_eq!(
+        trial.text(text),
+        "a fresh-token-4711 b [redacted:PGPASSWORD]"
+    );
+    trial.learn([("TOKEN".to_owned(), "fresh-token-4711".to_owned())]);
+    trial.learn([("SHORT".to_owned(), "b".to_owned())]);
+    for redactor in [&trial, &clone, &trial.scoped()] {
+        let expected = "a [redacted:TOKEN] b [redacted:PGPASSWORD]";
+        assert_eq!(redactor.text(text), expected);
+    }
+    assert_eq!(
+        known.text(text),
+        "a fresh-token-4711 b [redacted:PGPASSWORD]",
+        "what a trial learns is its own"
+    );
+}
+
+#[test]
 fn json_stays_json() {
     let check = |text: &str, expected: &str| {
         assert_eq!(redactor().text(text), expected);
@@ -432,7 +512,8 @@ proptest! {
     #[test]
     fn a_secret_never_survives(secret in secret(), before in "[ -~ö]{0,9}", after in "[ -~ö]{0,9}") {
         let redactor = Redactor::new([("NAME".to_owned(), secret.clone())]);
-        for form in forms::of(&secret) {
+        let forms = forms::plain(&secret).into_iter().chain(forms::base64(&secret));
+        for form in forms.chain([forms::hex(&secret)]) {
             // What a percent-encoded secret decodes to may be no text, and then stands in none.
             let Ok(form) = String::from_utf8(form) else { continue };
             let redacted = redactor.text(&format!("{before}{form}{after}")).into_owned();

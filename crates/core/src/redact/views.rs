@@ -17,6 +17,8 @@ pub(super) enum Layer {
     Json,
     /// The same, and percent-encoding. A blank becomes `+`, since both stand for each other there.
     Percent,
+    /// None: line breaks are left out, with the indent of the next line, as encoders put them in.
+    Wrapped,
 }
 
 /// A part of a text that stands for so many other bytes.
@@ -110,7 +112,12 @@ impl Layer {
     }
 
     fn may_start(self, byte: u8) -> bool {
-        byte == b'\\' || byte == b'%' && self == Self::Percent
+        match byte {
+            b'\\' => self != Self::Wrapped,
+            b'%' => self == Self::Percent,
+            b'\n' | b'\r' => self == Self::Wrapped,
+            _ => false,
+        }
     }
 
     fn next_start(self, text: &[u8], from: usize) -> Option<usize> {
@@ -125,6 +132,7 @@ impl Layer {
         let found = match self {
             Self::Json => memchr::memchr(b'\\', &text[from..]),
             Self::Percent => memchr::memchr2(b'\\', b'%', &text[from..]),
+            Self::Wrapped => memchr::memchr2(b'\n', b'\r', &text[from..]),
         };
         found.map(|at| from + at)
     }
@@ -210,6 +218,10 @@ fn escape(text: &[u8]) -> Option<([u8; 4], usize, usize)> {
     let one = |byte: u8, taken: usize| Some(([byte, 0, 0, 0], 1, taken));
     if text[0] == b'%' {
         return one(u8::try_from(hex(&text[1..], 2)?).ok()?, 3);
+    }
+    if matches!(text[0], b'\n' | b'\r') {
+        let blank = text.iter().take_while(|byte| byte.is_ascii_whitespace());
+        return Some(([0; 4], 0, blank.count()));
     }
     match *text.get(1)? {
         b'n' => one(b'\n', 2),

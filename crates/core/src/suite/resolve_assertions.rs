@@ -1,6 +1,6 @@
 //! From written assertions to checks.
 
-mod contradictions;
+pub(super) mod contradictions;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -34,50 +34,76 @@ pub(super) struct ServerScope<'a> {
 }
 
 impl ServerScope<'_> {
-    /// The server that a name means here.
+    /// The server that a name means here. Reports one that is not there.
     pub(super) fn resolve(
         &self,
         what: &str,
         written: &Located<String>,
         cx: &Context<'_>,
     ) -> String {
-        let name = self.mapping.get(&written.value).unwrap_or(&written.value);
-        if let Some(servers) = self.servers {
-            report_unknown(servers, what, name, written, cx);
+        if let Some(absence) = self.absence(written) {
+            absence.report(Code::Reference, what, written.span, cx);
         }
+        self.meant(written)
+    }
+
+    /// The server that a name means here, whether it is there or not.
+    pub(super) fn meant(&self, written: &Located<String>) -> String {
+        let name = self.mapping.get(&written.value).unwrap_or(&written.value);
         name.clone()
+    }
+
+    /// Why a server is not there, if it is not and the servers are known.
+    pub(super) fn absence(&self, written: &Located<String>) -> Option<ServerAbsence> {
+        let (servers, name) = (self.servers?, self.meant(written));
+        if servers.enabled.iter().any(|server| server.name == name) {
+            return None;
+        }
+        if servers.disabled.contains(&name) {
+            return Some(ServerAbsence { name, hint: None });
+        }
+        let declared = || servers.enabled.iter().map(|s| s.name.as_str());
+        let list = match declared().count() {
+            0 => "no server is declared".to_owned(),
+            _ => format!("declared servers: {}", listed(declared())),
+        };
+        let hint = match nearest(&name, declared()) {
+            Some(near) => format!("did you mean `{near}`? {list}"),
+            None => list,
+        };
+        Some(ServerAbsence {
+            name,
+            hint: Some(hint),
+        })
     }
 }
 
-fn report_unknown(
-    servers: &Servers,
-    what: &str,
-    name: &str,
-    written: &Located<String>,
-    cx: &Context<'_>,
-) {
-    if servers.enabled.iter().any(|s| s.name == *name) {
-        return;
+/// A server that is named and not there.
+pub(super) struct ServerAbsence {
+    pub(super) name: String,
+    /// What may be meant; absent if the server is declared and disabled.
+    hint: Option<String>,
+}
+
+impl ServerAbsence {
+    pub(super) fn is_disabled(&self) -> bool {
+        self.hint.is_none()
     }
-    if servers.disabled.iter().any(|s| s == name) {
-        let message = format!("{what} names the server `{name}`, which is disabled");
-        cx.report(written.span, Problem::error(Code::Reference, message));
-        return;
+
+    pub(super) fn report(self, code: Code, what: &str, span: Span, cx: &Context<'_>) {
+        let name = &self.name;
+        let problem = match self.hint {
+            None => {
+                let message = format!("{what} names the server `{name}`, which is disabled");
+                Problem::error(code, message)
+            }
+            Some(hint) => {
+                let message = format!("{what} names unknown server `{name}`");
+                Problem::error(code, message).hint(hint)
+            }
+        };
+        cx.report(span, problem);
     }
-    let declared = || servers.enabled.iter().map(|s| s.name.as_str());
-    let list = match declared().count() {
-        0 => "no server is declared".to_owned(),
-        _ => format!("declared servers: {}", listed(declared())),
-    };
-    let hint = match nearest(name, declared()) {
-        Some(near) => format!("did you mean `{near}`? {list}"),
-        None => list,
-    };
-    let message = format!("{what} names unknown server `{name}`");
-    cx.report(
-        written.span,
-        Problem::error(Code::Reference, message).hint(hint),
-    );
 }
 
 /// Resolves the assertions of a task set.
@@ -251,16 +277,6 @@ impl Resolver<'_> {
     }
 
     fn call_counts(&self, file: &AssertionsFile) -> Vec<Check> {
-        if let (Some(min), Some(max)) = (file.min_tool_calls.as_ref(), file.max_tool_calls.as_ref())
-            && min.value > max.value
-        {
-            let message = format!(
-                "at least {} and at most {} tool calls can't both hold",
-                min.value, max.value
-            );
-            self.cx
-                .report(max.span, Problem::error(Code::Conflict, message));
-        }
         if let Some(min) = file.min_tool_calls.as_ref().filter(|min| min.value == 0) {
             let message = "`minToolCalls: 0` can't fail";
             self.cx

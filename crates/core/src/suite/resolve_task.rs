@@ -216,8 +216,16 @@ fn providers(
     for requirement in requires {
         let (name, provider) = match (&requirement.mcp_server, &requirement.extension) {
             (Some(server), _) => {
-                let resolved = scope.servers.resolve("task", server, cx);
-                (server, Provider::Server(resolved))
+                if let Some(absence) = scope.servers.absence(server) {
+                    let name = &absence.name;
+                    let why = match absence.is_disabled() {
+                        true => "is disabled",
+                        false => "the suite does not declare",
+                    };
+                    unmet.push(format!("the task needs the server `{name}`, which {why}"));
+                    absence.report(Code::UnmetRequirement, "task", server.span, cx);
+                }
+                (server, Provider::Server(scope.servers.meant(server)))
             }
             (None, Some(extension)) => {
                 if let Some(known) = scope.extensions

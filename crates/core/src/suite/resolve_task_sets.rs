@@ -2,14 +2,15 @@
 //!
 //! The same file matched by two task sets is one case, and the checks of both apply to it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::assertion_file::AssertionsFile;
 use super::eval_file::{EvalConfig, SourceFile, TaskSetFile};
 use super::files::{self, Origin};
 use super::load::{Loader, Namer, Opened, kind_of};
-use super::resolve_assertions::{self, ServerScope};
+use super::resolve_assertions::{self, ServerScope, contradictions};
 use super::resolve_task::{self, TaskScope};
 use super::server::Servers;
 use super::task_file::TaskFile;
@@ -48,6 +49,7 @@ pub(super) fn load(
         config,
         scope,
         sets: Vec::new(),
+        compared: BTreeSet::new(),
         paths: Vec::new(),
         index: HashMap::new(),
         shipped: Vec::new(),
@@ -62,9 +64,10 @@ pub(super) fn load(
 }
 
 /// A task set, resolved but for its tasks.
-struct TaskSet {
+struct TaskSet<'a> {
     span: Span,
     labels: BTreeMap<String, String>,
+    assertions: Option<&'a AssertionsFile>,
     checks: Vec<Arc<Check>>,
     pass: Option<Located<PassRule>>,
     origin: Origin,
@@ -89,14 +92,16 @@ struct Tasks<'a> {
     cx: &'a Context<'a>,
     config: &'a EvalConfig,
     scope: &'a Scope,
-    sets: Vec<TaskSet>,
+    sets: Vec<TaskSet<'a>>,
+    /// The pairs of task sets that were looked at for contradictions.
+    compared: BTreeSet<(usize, usize)>,
     paths: Vec<TaskPath>,
     index: HashMap<PathBuf, usize>,
     shipped: Vec<Shipped>,
     unfetched: Vec<Source>,
 }
 
-impl Tasks<'_> {
+impl<'a> Tasks<'a> {
     fn load(&mut self) -> Vec<Case> {
         let Some(sets) = self.config.task_sets.get() else {
             return Vec::new();
@@ -124,7 +129,7 @@ impl Tasks<'_> {
         cases
     }
 
-    fn add_set(&mut self, file: &Located<TaskSetFile>) {
+    fn add_set(&mut self, file: &'a Located<TaskSetFile>) {
         let Some((origin, mapping)) = self.origin(file) else {
             return;
         };
@@ -161,6 +166,7 @@ impl Tasks<'_> {
             labels: labels
                 .map(|(k, v)| (k.value.clone(), v.0.clone()))
                 .collect(),
+            assertions: file.assertions.as_deref(),
             checks,
             pass: file.pass,
             origin,
@@ -304,23 +310,24 @@ impl Tasks<'_> {
                 shown_path: self.shown_path(&task.path, &first.origin),
             },
         )?;
-        let mut selected = false;
-        for set in &task.sets {
-            let set = &mut self.sets[*set];
+        let mut selected = Vec::new();
+        for at in &task.sets {
+            let set = &mut self.sets[*at];
             if set
                 .labels
                 .iter()
                 .all(|(k, v)| case.labels.get(k) == Some(v))
             {
                 set.selected = true;
-                selected = true;
+                selected.push(*at);
                 case.checks.extend(set.checks.iter().cloned());
                 case.pass = case.pass.or(set.pass.map(|pass| pass.value));
             }
         }
-        if !selected {
+        if selected.is_empty() {
             return None;
         }
+        self.report_contradictions(&selected, &case.name);
         // After an error, what was meant to be checked may just not be known.
         if !case.has_checks() && !self.loader.problems.borrow().has_errors() {
             let message = format!("nothing is checked after the task `{}`", case.name);
@@ -330,6 +337,22 @@ impl Tasks<'_> {
             );
         }
         Some(case)
+    }
+
+    /// Reports what one of the task sets that select a task asks for, and another one rules out.
+    fn report_contradictions(&mut self, selected: &[usize], task: &str) {
+        for (place, first) in selected.iter().enumerate() {
+            for second in &selected[place + 1..] {
+                let (one, other) = (&self.sets[*first], &self.sets[*second]);
+                // The same name means the same server only where the mapping is the same.
+                if let (Some(a), Some(b)) = (one.assertions, other.assertions)
+                    && one.mapping == other.mapping
+                    && self.compared.insert((*first, *second))
+                {
+                    contradictions::report_between(a, b, task, self.cx);
+                }
+            }
+        }
     }
 
     /// Opens a file that a pattern found. What is no task is skipped: public patterns sweep up

@@ -63,15 +63,10 @@ fn a_step_named_like_an_assertion_does_not_hide_it() {
 }
 
 /// The others are run, and the trial of that task says what it needs.
-#[test]
-fn a_task_that_needs_an_undeclared_extension_fails_alone() {
+fn fails_alone(requires: &Value, problem: &str, reason: &str) {
     let suite = Suite::new(
-        "  - reply: {calls: [{tool: echo, arguments: {text: hi}}]}\n",
+        "  - when: {results: 0}\n    reply: {calls: [{tool: echo, arguments: {text: hi}}]}\n  - reply: {text: done}\n",
         &[],
-    );
-    suite.write(
-        "model.yaml",
-        "kind: Script\nrules:\n  - when: {results: 0}\n    reply: {calls: [{tool: echo, arguments: {text: hi}}]}\n  - reply: {text: done}\n",
     );
     suite.task("plain", &json!({}));
     let mark = suite.path("mark").display().to_string();
@@ -79,7 +74,7 @@ fn a_task_that_needs_an_undeclared_extension_fails_alone() {
     suite.task(
         "needy",
         &json!({
-            "requires": [{"extension": "kubernetes", "as": "k8s"}],
+            "requires": [requires],
             "setup": [script], "cleanup": [script],
             "verify": [{"k8s.ready": {}}],
         }),
@@ -88,7 +83,6 @@ fn a_task_that_needs_an_undeclared_extension_fails_alone() {
     let eval = suite.path("eval.yaml").display().to_string();
     let (code, told) = validated(&eval, &[]);
     assert_eq!(code, Some(2), "{told}");
-    let problem = "error: task names unknown extension `kubernetes`";
     assert!(told.contains(problem), "{told}");
     let all = document(&suite.check(&["-o", "json"]).run(), 3);
     let ends: Vec<Value> = all["results"]
@@ -104,7 +98,6 @@ fn a_task_that_needs_an_undeclared_extension_fails_alone() {
             ])
         })
         .collect();
-    let reason = "the task needs the extension `kubernetes`, which the suite does not declare";
     assert_eq!(
         ends,
         [
@@ -115,6 +108,24 @@ fn a_task_that_needs_an_undeclared_extension_fails_alone() {
     assert!(
         !suite.path("mark").exists(),
         "neither setup nor cleanup ran"
+    );
+}
+
+#[test]
+fn a_task_that_needs_an_undeclared_extension_fails_alone() {
+    fails_alone(
+        &json!({"extension": "kubernetes", "as": "k8s"}),
+        "error: task names unknown extension `kubernetes`",
+        "the task needs the extension `kubernetes`, which the suite does not declare",
+    );
+}
+
+#[test]
+fn a_task_that_needs_an_unknown_server_fails_alone() {
+    fails_alone(
+        &json!({"mcpServer": "kubernetes", "as": "k8s"}),
+        "error: task names unknown server `kubernetes`",
+        "the task needs the server `kubernetes`, which the suite does not declare",
     );
 }
 

@@ -50,6 +50,16 @@ impl Canary {
         forms.push(("percent for every byte".to_owned(), every.into()));
         let hex = data_encoding::HEXLOWER.encode(secret.as_bytes());
         forms.push(("HEX".to_owned(), hex.to_uppercase().into()));
+        let (head, tail) = hex.split_at(hex.len() / 2);
+        let mixed = format!("{}{tail}", head.to_uppercase());
+        forms.push(("hex in mixed case".to_owned(), mixed.into()));
+        let base64 = data_encoding::BASE64.encode(secret.as_bytes());
+        for (width, ending) in [(16, "\n"), (19, "\r\n"), (16, "\\n"), (19, "\\r\\n")] {
+            let lines = base64.as_bytes().chunks(width);
+            let lines: Vec<&str> = lines.map(|line| str::from_utf8(line).unwrap()).collect();
+            let name = format!("base64 wrapped at {width} with {ending:?}");
+            forms.push((name, lines.join(ending).into()));
+        }
         forms.push(("hex".to_owned(), hex.into()));
         for (name, escaped) in escaped(&secret) {
             forms.push((
@@ -405,6 +415,55 @@ fn a_secret_whose_characters_are_escaped_is_hidden_also_where_json_is_decoded() 
         assert!(seen.stdout.contains(&marker), "{}", seen.stdout);
         canary.check(&seen);
         canary.look("the result", &fs::read(&out).unwrap());
+    }
+}
+
+/// No file and no variable has it: it is made up in the trial, and what it is given as says what it is.
+#[test]
+fn a_secret_that_becomes_known_in_a_trial_is_hidden_from_then_on() {
+    let rules = "  - when: {results: 0}
+    reply: {calls: [{tool: echo, arguments: {text: '{prompt}'}}]}
+  - reply: {text: 'it said {result}'}
+";
+    let server = Fixture::http(&[]);
+    let suite = Suite::new(rules, &[]);
+    let [token, key] = ["token", "key"].map(|name| suite.path(name));
+    let keep = |value: &str, path: &Path| format!("printf '%s' \"{value}\" > '{}'", path.display());
+    let show = "printf '%s\\n' \"$SESSION_TOKEN\"; printf '%s\\n' \"$SESSION_TOKEN\" >&2";
+    let script = |inline: String| {
+        let env = serde_json::json!({
+            "SESSION_TOKEN": "canary-{random.id}-4711", "SHOWN": "of-header-{random.id}",
+        });
+        serde_json::json!({"script": {"inline": inline, "env": env}})
+    };
+    // Whatever the status is, a setup step takes it.
+    let request = serde_json::json!({"http": {
+        "url": server.url(), "method": "OPTIONS", "headers": {"X-Api-Key": "of-header-{random.id}"},
+    }});
+    let told = format!("{show}; echo \"$SHOWN\"");
+    suite.task(
+        "steps",
+        &serde_json::json!({
+            "setup": [
+                request,
+                script(format!(
+                    "{}; {}; {told}",
+                    keep("$SESSION_TOKEN", &token),
+                    keep("$SHOWN", &key),
+                )),
+            ],
+            "prompt": {"inline": "say canary-{random.id}-4711 and of-header-{random.id}"},
+            "verify": [script(format!("{told}; exit 1"))],
+        }),
+    );
+    let seen = suite.check(&["-o", "json"]).run();
+    assert_eq!(seen.code, Some(1), "{}\n{}", seen.stdout, seen.stderr);
+    for (path, marker) in [
+        (&token, "[redacted:SESSION_TOKEN]"),
+        (&key, "[redacted:X-Api-Key]"),
+    ] {
+        assert!(seen.stdout.contains(marker), "{}", seen.stdout);
+        Canary::of(fs::read_to_string(path).unwrap()).check(&seen);
     }
 }
 

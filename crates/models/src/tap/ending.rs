@@ -22,6 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// How long one is waited for that asks for patience.
 const LONG_PATIENCE: Duration = Duration::from_mins(1);
 
+/// How many replies in a row may be malformed. Some agents ask again without end.
+const MALFORMED: u32 = 5;
+
 /// Why the tap ends a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TapEnd {
@@ -61,6 +64,8 @@ struct Taken {
     replies: u32,
     /// Since nothing but failures came.
     failing: Option<Failing>,
+    /// How many malformed replies came in a row to questions of the task.
+    malformed: u32,
     /// Why the last question of the task has no reply, if it has none.
     lost: Option<ModelError>,
 }
@@ -168,6 +173,7 @@ impl Standing {
         taken.replies += 1;
         if purpose == Purpose::Agent {
             taken.lost = None;
+            taken.malformed = 0;
         }
         taken.tokens = taken.tokens.saturating_add(reply.usage.total());
         taken.cost_usd += cost.unwrap_or(0.0);
@@ -197,6 +203,15 @@ impl Standing {
             // What passes by waiting is asked again, and that is the same turn.
             taken.turns -= u32::from(passes(error) && taken.turns > 0);
             taken.lost = Some(error.clone());
+            let is_malformed = matches!(error, ModelError::Malformed { .. });
+            taken.malformed += u32::from(is_malformed);
+            let replies = taken.malformed;
+            drop(taken);
+            if is_malformed && replies >= MALFORMED {
+                let why = format!("{error} ({replies} replies in a row)");
+                self.end(TapEnd::Dead(why));
+                return;
+            }
         }
         let longest = self.meter.patience().longest_asked;
         let (patience, wait) = match error {

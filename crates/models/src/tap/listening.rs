@@ -90,7 +90,8 @@ impl Heard {
             gathered,
         } = self;
         let raw = raw.end().ok();
-        let size = raw.as_ref().map_or(0, Vec::len);
+        // What was too long to be kept is long.
+        let size = raw.as_ref().map_or(usize::MAX, Vec::len);
         worker::on_body(size, || Self::understand(&asked, raw.as_deref(), gathered));
     }
 

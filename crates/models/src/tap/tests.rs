@@ -432,3 +432,77 @@ async fn a_provider_that_falls_silent_is_given_up() {
     let stage = Stage::with(LoopLimits::default(), None, BRIEF, Some(address)).await;
     is_given_up(&stage, "go").await;
 }
+
+/// A provider that answers every question with a page.
+async fn page_server() -> std::net::SocketAddr {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+    let listener = listener.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.expect("a question");
+            let mut asked = vec![0; 1 << 16];
+            let _ = stream.read(&mut asked).await.expect("it can be read");
+            let page = "<html><body>Welcome</body></html>";
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{page}",
+                page.len()
+            );
+            let written = stream.write_all(answer.as_bytes()).await;
+            written.expect("it can be written");
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn a_provider_that_answers_with_pages_only_is_given_up() {
+    let address = page_server().await;
+    let stage = Stage::with(
+        LoopLimits::default(),
+        None,
+        Timeouts::default(),
+        Some(address),
+    )
+    .await;
+    for _ in 0..4 {
+        assert_eq!(stage.say("go", 0, true).await.0, 200);
+        assert_eq!(stage.tap.inside.standing.is_over(), None);
+    }
+    assert_eq!(stage.say("go", 0, true).await.0, 200);
+    let end = tokio::time::timeout(Duration::from_secs(30), stage.tap.ended()).await;
+    let why = end.expect("it ends").to_string();
+    assert!(why.contains("not JSON"), "{why}");
+    assert!(why.contains("5 replies in a row"), "{why}");
+    assert_eq!(stage.say("go", 0, true).await.0, 400, "it is refused");
+}
+
+#[tokio::test]
+async fn malformed_replies_between_good_ones_end_nothing() {
+    let standing = Standing::new(
+        LoopLimits::default(),
+        Arc::new(Meter::new(
+            proctor_core::price::Prices::default(),
+            Budget::default(),
+        )),
+        Waiting::default(),
+    );
+    let malformed = ModelError::Malformed {
+        detail: "not JSON".to_owned(),
+    };
+    let reply = proctor_core::model::Reply {
+        turn: proctor_core::model::Turn::default(),
+        stop: proctor_core::model::Stop::Done,
+        usage: proctor_core::model::Usage::default(),
+        raw: None,
+    };
+    for _ in 0..10 {
+        for _ in 0..4 {
+            standing.failed(Purpose::Agent, &malformed);
+        }
+        standing.failed(Purpose::Side, &malformed);
+        assert_eq!(standing.is_over(), None);
+        standing.replied(Purpose::Agent, "m", &reply);
+    }
+}

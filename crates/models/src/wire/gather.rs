@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{Format, chat, gemini, messages, responses};
 use proctor_wire::transport::MAX_MESSAGE;
 use proctor_wire::transport::sse::Events;
+use proctor_wire::worker;
 
 /// A reply that comes in pieces.
 pub struct Gathered {
@@ -43,7 +44,7 @@ impl Gathered {
                 self.event(&error);
                 continue;
             };
-            if let Ok(value) = serde_json::from_slice(&data) {
+            if let Ok(value) = worker::parse(&data) {
                 self.event(&value);
             }
         }

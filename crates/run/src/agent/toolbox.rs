@@ -19,6 +19,7 @@ use super::names::assign;
 use super::rendering;
 use crate::together::together;
 use proctor_wire::client::{CallError, Caps, Client, ListError};
+use proctor_wire::worker;
 
 /// The server's name of the helper tools, should one of them need a prefix.
 const OWN: &str = "proctor";
@@ -226,9 +227,11 @@ impl Toolbox {
         told(
             connected,
             called.map(|result| {
-                let text = rendering::tool_result(&result.raw);
-                shown.extend(rendering::tool_media(&result.raw));
-                if result.is_error { Err(text) } else { Ok(text) }
+                worker::on_body(result.raw.get().len(), || {
+                    let text = rendering::tool_result(&result.raw);
+                    shown.extend(rendering::tool_media(&result.raw));
+                    if result.is_error { Err(text) } else { Ok(text) }
+                })
             }),
         )
     }

@@ -15,14 +15,15 @@ use proctor_core::suite::{Agent, Environment, Judge, JudgeModel, Limits, Suite};
 use proctor_models::{Budget, Meter, Model, Settings};
 use proctor_wire::client::Timeouts;
 
+use super::Engine;
 use super::error::EngineError;
 use super::host::{Host, Notice};
 use super::options::RunOptions;
 use super::planning::judge_name;
-use super::{Engine, secrets};
 use crate::context::{RunContext, Worker};
 use crate::external::{External, JudgeProgram, sent_key};
 use crate::runner::TrialSpec;
+use crate::secrets;
 
 /// What is said of a judge that can't be opened, before why.
 const JUDGE: &str = "the judge can't be used";

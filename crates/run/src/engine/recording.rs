@@ -34,7 +34,7 @@ impl Kept {
         let out = out.unwrap_or(Path::new(runs::RUNS));
         let started = Instant::now();
         let run = runs::create(out, redactor, &run_started(engine, name))?;
-        Self::within(run, name, redactor, started)
+        Self::within(run, name, started)
     }
 
     /// Starts a recording in this folder, which must not hold one yet.
@@ -46,15 +46,10 @@ impl Kept {
     ) -> Result<Self, RecordError> {
         let started = Instant::now();
         let run = RunWriter::create(folder, redactor.clone(), run_started(engine, name))?;
-        Self::within(run, name, redactor, started)
+        Self::within(run, name, started)
     }
 
-    fn within(
-        run: RunWriter,
-        name: &str,
-        redactor: &Redactor,
-        started: Instant,
-    ) -> Result<Self, RecordError> {
+    fn within(run: RunWriter, name: &str, started: Instant) -> Result<Self, RecordError> {
         let trial = TrialStarted {
             case: name.to_owned(),
             agent: None,
@@ -64,7 +59,7 @@ impl Kept {
         let trial = run.trial(0, name, trial)?;
         Ok(Self {
             run,
-            recorder: Recorder::new(trial, started).redacting(redactor),
+            recorder: Recorder::new(trial, started),
         })
     }
 

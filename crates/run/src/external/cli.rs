@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::{Assignment, Launch, Offered, Told};
 use proctor_contain::process::Ended;
 use proctor_models::Format;
+use proctor_wire::worker;
 
 /// An agent with a command line of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,7 +168,7 @@ impl Reader {
             return Vec::new();
         }
         // Some write blank lines, and some write noise before they start.
-        let Ok(line) = serde_json::from_slice::<Value>(line) else {
+        let Ok(line) = worker::parse::<Value>(line) else {
             return Vec::new();
         };
         match self {

@@ -22,6 +22,7 @@ use super::environment::check_variable;
 use super::script::{not_started, with_end};
 use super::{Done, STEP_TIMEOUT, Steps};
 use proctor_contain::process::{GRACE, Process, Spawn};
+use proctor_wire::worker;
 
 mod wire;
 
@@ -112,7 +113,7 @@ impl Steps {
             Done::unknown(&reason, Blame::Suite).shows(written)
         };
         match answer {
-            Ok(result) => match serde_json::from_str::<Executed>(result.get()) {
+            Ok(result) => match worker::parse::<Executed>(result.get().as_bytes()) {
                 Ok(executed) => executed.judge(&said),
                 Err(error) => failed(WireError::Nonsense(error.to_string())),
             },

@@ -15,8 +15,10 @@ use reqwest::{Client, Method, Request, StatusCode, Url};
 use tokio::time::timeout;
 
 use super::{Done, STEP_TIMEOUT, Steps};
+use crate::secrets;
 use proctor_wire::network::{page_text, reason};
 use proctor_wire::transport::http::{AddressError, parse_headers, parse_url};
+use proctor_wire::worker;
 
 /// How much of a body is taken in.
 const MAX_BODY: usize = 8 << 20;
@@ -71,10 +73,11 @@ struct Response {
 
 impl Steps {
     pub(super) async fn make_request(&mut self, http: &Http, phase: Phase) -> Done {
-        let prepared = self.request(http).and_then(|request| {
+        let prepared = self.apart(|values| {
+            let request = self.request(http)?;
             let content = http.content.as_ref();
-            let expected = content.map(|content| content.expected(&self.values));
-            Ok((request, expected.transpose()?))
+            let expected = content.map(|content| content.expected(values));
+            Ok::<_, RequestError>((request, expected.transpose()?))
         });
         let (request, expected) = match prepared {
             Ok(prepared) => prepared,
@@ -104,18 +107,22 @@ impl Steps {
             (None, Phase::Grade) => Some(Status::Success),
             (None, _) => None,
         };
-        self.judge_response(status, expected.as_ref(), &response)
+        worker::on_body(response.body.len(), || {
+            self.judge_response(status, expected.as_ref(), &response)
+        })
     }
 
     fn request(&self, http: &Http) -> Result<Request, RequestError> {
-        let url = parse_url(&self.values.fill(&http.url)?)?;
+        let address = self.values.fill(&http.url)?;
         let method = Method::from_bytes(http.method.as_bytes())
             .map_err(|_| RequestError::Method(http.method.clone()))?;
-        let mut request = Request::new(method, url);
         let mut headers = BTreeMap::new();
         for (name, value) in &http.headers {
             headers.insert(name.clone(), self.values.fill(value)?);
         }
+        let known = secrets::of_request(&address, &headers);
+        self.options.redactor.learn(known);
+        let mut request = Request::new(method, parse_url(&address)?);
         *request.headers_mut() = parse_headers(&headers)?;
         match &http.body {
             None => {}

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use proctor_core::duration;
 use proctor_core::event::Blame;
-use proctor_core::redact::Redactor;
+use proctor_core::redact::{Redactor, secrets_of};
 use proctor_core::suite::step::values::FillError;
 use proctor_core::suite::step::{Script, ScriptSource};
 use proctor_core::verdict::Verdict;
@@ -21,6 +21,7 @@ use super::{Done, Steps};
 use proctor_contain::process::{Ended, GRACE, Lingering, Spawn, SpawnError};
 use proctor_contain::scratch::Scratch;
 use proctor_contain::tail::Tail;
+use proctor_wire::worker;
 
 /// How much of the start of a file is looked at for its `#!` line.
 const FIRST_LINE: u64 = 1024;
@@ -69,8 +70,12 @@ impl Steps {
             return Done::unknown(&with_end(&reason, &shown), Blame::Suite).shows(text);
         };
         process.last_words().await;
-        let text = process.merged().text_and_gap(&self.options.redactor);
-        let shown = self.options.redactor.text(&text);
+        let redactor = &self.options.redactor;
+        let (text, shown, outputs) = worker::apart(|| {
+            let text = process.merged().text_and_gap(redactor);
+            let shown = redactor.text(&text).into_owned();
+            (text, shown, outputs(process, ended, redactor))
+        });
         let reason = || with_end(&format!("the script {ended}"), &shown);
         let done = match ended {
             Ended::Exited(0) => Done::new(Verdict::Pass),
@@ -78,18 +83,20 @@ impl Steps {
             // A script that crashed has said nothing.
             Ended::Signalled(_) | Ended::Unknown => Done::unknown(&reason(), Blame::Suite),
         };
-        let outputs = outputs(process, ended, &self.options.redactor);
         running.is_over = true;
         Done { outputs, ..done }.shows(text)
     }
 
     fn prepare(&mut self, script: &Script) -> Result<Spawn, ScriptError> {
-        let mut env = self.values.env.clone();
+        let mut given = BTreeMap::new();
         for (name, template) in &script.env {
-            let value = self.values.fill(template)?;
+            let value = self.fill(template)?;
             check_variable(name, &value)?;
-            env.insert(name.clone(), value);
+            given.insert(name.clone(), value);
         }
+        self.options.redactor.learn(secrets_of(&given));
+        let mut env = self.values.env.clone();
+        env.append(&mut given);
         let path = match &script.source {
             ScriptSource::File(path) => std::path::absolute(path),
             ScriptSource::Inline(text) => Ok(self.write(text).map_err(ScriptError::Write)?),

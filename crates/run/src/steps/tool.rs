@@ -7,7 +7,7 @@ use proctor_core::hint::nearest;
 use proctor_core::json;
 use proctor_core::suite::step::ToolStep;
 use proctor_core::suite::step::content::{Expected, Found};
-use proctor_core::suite::step::values::FillError;
+use proctor_core::suite::step::values::{FillError, Values};
 use proctor_core::verdict::Verdict;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use super::{Done, Steps};
 use proctor_contain::process::SpawnError;
 use proctor_wire::client::{CallError, CallResult, Caps, Client, ConnectError};
+use proctor_wire::worker;
 
 /// How much of what a tool said is shown.
 const SHOWN: usize = 500;
@@ -33,7 +34,7 @@ struct Parts {
 
 impl Steps {
     pub(super) async fn call_tool(&mut self, call: &ToolStep) -> Done {
-        let (arguments, expected) = match self.arguments(call) {
+        let (arguments, expected) = match self.apart(|values| arguments(call, values)) {
             Ok(prepared) => prepared,
             Err(error) => return Done::unknown(&error, Blame::Suite),
         };
@@ -51,7 +52,9 @@ impl Steps {
             return Done::unknown(&why, Blame::Suite);
         }
         match called {
-            Ok(result) => self.judge_result(call, expected.as_ref(), &result),
+            Ok(result) => worker::on_body(result.raw.get().len(), || {
+                self.judge_result(call, expected.as_ref(), &result)
+            }),
             Err(CallError::Rpc(error)) => {
                 let said = self.options.redactor.head(error.message.as_bytes(), SHOWN);
                 let said = format!("error {}: {said}", error.code);
@@ -80,18 +83,6 @@ impl Steps {
                 Done::unknown(&reason, Blame::Server)
             }
         }
-    }
-
-    fn arguments(
-        &self,
-        call: &ToolStep,
-    ) -> Result<(Map<String, Value>, Option<Expected>), FillError> {
-        // The loader takes nothing but an object.
-        let arguments = self.values.fill_value(&call.args)?;
-        let arguments = arguments.as_object().cloned().unwrap_or_default();
-        let content = call.content.as_ref();
-        let expected = content.map(|content| content.expected(&self.values));
-        Ok((arguments, expected.transpose()?))
     }
 
     /// The connection to a server, which is made on first use.
@@ -159,6 +150,19 @@ impl Steps {
             ..Done::new(verdict).shows(parts.text)
         }
     }
+}
+
+/// What a tool is called with, and what is expected of its result.
+fn arguments(
+    call: &ToolStep,
+    values: &Values,
+) -> Result<(Map<String, Value>, Option<Expected>), FillError> {
+    // The loader takes nothing but an object.
+    let arguments = values.fill_value(&call.args)?;
+    let arguments = arguments.as_object().cloned().unwrap_or_default();
+    let content = call.content.as_ref();
+    let expected = content.map(|content| content.expected(values));
+    Ok((arguments, expected.transpose()?))
 }
 
 /// Why a call could only fail: the server has no such tool, by its own list.

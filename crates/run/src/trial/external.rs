@@ -156,7 +156,7 @@ impl Trial {
         self.recorder.record(What::AgentAnswered {
             text: Body::Text(answer.clone()),
         });
-        Ok(self.context.redactor.text(&answer).into_owned())
+        Ok(self.redacted_text(&answer))
     }
 
     /// What the agent says it took counts, unless what it asked was seen.
@@ -212,10 +212,10 @@ impl Trial {
             lost,
             limits: &self.limits,
         };
-        if let Some(ended) = verdict(&work) {
+        if let Some(ended) = self.on_record(|| verdict(&work)) {
             return Err(ended);
         }
-        let asked = folded.work.agent;
+        let asked = self.on_record(|| folded.work.agent);
         match self.limits.max_tokens {
             Some(limit) if asked.usage.total() > limit => {
                 let used = asked.usage.total();

@@ -80,15 +80,22 @@ impl Trial {
             Ok(folded) => folded,
             Err(ended) => return ended,
         };
+        let ended = self.grade_by(steps, answer, &folded).await;
+        // To forget a long record takes a while too.
+        self.on_record(|| drop(folded));
+        ended
+    }
+
+    async fn grade_by(&self, steps: &mut Steps, answer: &str, folded: &Folded) -> TrialEnded {
         let mut grades = Grades::default();
-        self.check(&folded, &mut grades);
+        self.check(folded, &mut grades);
         if says_nothing(answer) && did_nothing(&folded.transcript) {
             return failed(Blame::Agent, SILENT);
         }
-        self.verify(steps, &folded, &mut grades).await;
+        self.verify(steps, folded, &mut grades).await;
         // The judge is asked only about what nothing else decides.
         if grades.failed.is_empty()
-            && let Err(ended) = self.judge(steps, answer, &folded, &mut grades).await
+            && let Err(ended) = self.judge(steps, answer, folded, &mut grades).await
         {
             return ended;
         }
@@ -98,11 +105,14 @@ impl Trial {
     /// Evaluates the case's own checks.
     pub(super) fn check(&self, folded: &Folded, grades: &mut Grades) {
         for check in &self.case().checks {
-            let result = check.evaluate(&folded.transcript);
-            let blame = match result.verdict {
-                Verdict::Unknown { .. } => Some(Blame::Infra),
-                Verdict::Pass | Verdict::Fail { .. } => blame_for_failure(folded),
-            };
+            let (result, blame) = self.on_record(|| {
+                let result = check.evaluate(&folded.transcript);
+                let blame = match result.verdict {
+                    Verdict::Unknown { .. } => Some(Blame::Infra),
+                    Verdict::Pass | Verdict::Fail { .. } => blame_for_failure(folded),
+                };
+                (result, blame)
+            });
             grades.add(check.name(), &result.verdict, blame);
             self.recorder.record(What::Graded(Graded {
                 check: check.name().to_owned(),
@@ -206,7 +216,7 @@ impl Trial {
             .prompt()
             .map_err(|error| errored(Blame::Suite, error.to_string()))?;
         let exhibits = Exhibits {
-            prompt: &self.context.redactor.text(&prompt),
+            prompt: &self.redacted_text(&prompt),
             answer,
             transcript: Some(transcript),
             answer_required: true,

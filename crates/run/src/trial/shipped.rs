@@ -87,7 +87,9 @@ impl Trial {
             return decided::ended(failure);
         }
         self.phase(Phase::Grade);
-        self.grade_shipped(shipped, &done, &folded).await
+        let ended = self.grade_shipped(shipped, &done, &folded).await;
+        self.on_record(|| drop(folded));
+        ended
     }
 
     /// Connects to the server that ships the eval.
@@ -268,7 +270,7 @@ impl Trial {
         let transcript = &folded.transcript;
         let outcome = match &shipped.eval.expected {
             Expected::ExactMatch(expected) => {
-                Ok(self.match_exactly(shipped, expected, done, transcript))
+                Ok(self.on_record(|| self.match_exactly(shipped, expected, done, transcript)))
             }
             Expected::LlmJudge(expected) => {
                 self.judge_rubric(&expected.rubric, done, transcript).await
@@ -357,7 +359,7 @@ impl Trial {
     /// A value as it would stand in the record.
     fn redacted<T: serde::Serialize + serde::de::DeserializeOwned + Clone>(&self, value: &T) -> T {
         let text = serde_json::to_string(value).unwrap_or_default();
-        match self.context.redactor.text(&text) {
+        match self.recorder.redactor().text(&text) {
             std::borrow::Cow::Borrowed(_) => value.clone(),
             // Redaction keeps JSON what it is.
             std::borrow::Cow::Owned(text) => {
@@ -383,7 +385,7 @@ impl Trial {
                 notes: Vec::new(),
             });
         }
-        let redact = |text: &str| self.context.redactor.text(text).into_owned();
+        let redact = |text: &str| self.redacted_text(text);
         let answer = match &done.note {
             Some(note) => format!("{}\n\n[{note}]", redact(&done.answer)),
             None => redact(&done.answer),

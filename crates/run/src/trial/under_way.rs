@@ -1,15 +1,16 @@
 //! What a trial was about when its time was over.
 
-use proctor_core::event::Actor;
+use proctor_core::event::{Actor, Blame, TrialEnded};
 use proctor_core::fold::{FoldOptions, Folded};
 use proctor_core::transcript::{Answer, Call, Request};
 
 use super::Trial;
+use super::ending::{errored, timed_out};
 
 impl Trial {
-    /// In which phase the trial is, and which calls wait for their answers: what follows "did not end
-    /// within 4s". Nothing, if the record can't be read.
-    pub(super) async fn under_way(&self) -> String {
+    /// The end of a trial whose time is over: in which phase it is, and which calls wait for their
+    /// answers. If its model failed every time that it was asked, the agent had no chance.
+    pub(super) async fn out_of_time(&self, limit: &str) -> TrialEnded {
         let options = FoldOptions {
             actors: vec![Actor::Agent, Actor::Loop, Actor::Step],
             payload_bytes: 0,
@@ -17,10 +18,16 @@ impl Trial {
         };
         let recorder = self.recorder.clone();
         let folding = tokio::task::spawn_blocking(move || recorder.fold(&options));
-        match folding.await {
-            Ok(Ok(Some(folded))) => told(&folded),
-            _ => String::new(),
+        let Ok(Ok(Some(folded))) = folding.await else {
+            return timed_out(limit);
+        };
+        let asked = &folded.work.agent;
+        if asked.turns == 0 && asked.failures > 0 {
+            let failures = asked.failures;
+            let reason = format!("{limit}: the model gave no reply, and failed {failures} times");
+            return errored(Blame::Infra, reason);
         }
+        timed_out(format!("{limit}{}", told(&folded)))
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{CallError, Client, Era};
 use crate::answers::Answers;
+use crate::worker;
 
 /// How often a server may ask back before it gives a result.
 const MAX_ROUNDS: usize = 10;
@@ -107,7 +108,7 @@ impl Client {
             self.tap.finding(FindingKind::Protocol, detail.as_str());
             detail
         };
-        let glance: Glance<'_> = serde_json::from_str(raw.get())
+        let glance: Glance<'_> = worker::parse(raw.get().as_bytes())
             .map_err(|_| CallError::Nonsense(note("is not an object as it should be")))?;
         if method == "tools/call" && !glance.asks_back() && !glance.has_content() {
             note("has no list `content`");

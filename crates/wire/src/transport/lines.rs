@@ -16,6 +16,7 @@ use super::frames::{Line, Lines};
 use super::{GOODBYE, SendError};
 use crate::recorder::{Oversized, Tap};
 use crate::rpc::{self, MessageHandler};
+use crate::worker;
 
 /// How much of a line that is no message is shown.
 const SHOWN: usize = 200;
@@ -88,7 +89,7 @@ pub(crate) fn torn(line: &[u8]) -> Noise<'_> {
     Noise {
         what: "the last line has no end",
         line,
-        is_message: serde_json::from_slice::<IgnoredAny>(line).is_ok(),
+        is_message: worker::parse::<IgnoredAny>(line).is_ok(),
     }
 }
 

@@ -10,100 +10,139 @@ use crate::suite::assertion_file::{
 
 /// Reports every entry that another assertion of the same task set rules out.
 pub(super) fn report(file: &AssertionsFile, cx: &Context<'_>) {
-    let forbidden = Forbidden {
-        tools: entries(&file.tools_not_used),
-        resources: entries(&file.resources_not_read),
-        prompts: entries(&file.prompts_not_used),
-    };
-    let calls = file.calls.as_ref().map_or(&[][..], |calls| &calls.list.0);
-    for tool in entries(&file.tools_used).iter().chain(calls) {
-        forbidden.tool(tool, cx);
-    }
-    let any = entries(&file.require_any);
-    if any.iter().all(|tool| forbidden.has_tool(tool)) {
-        for tool in any {
-            forbidden.tool(tool, cx);
-        }
-    }
-    for used in entries(&file.resources_read) {
-        let not = forbidden.resources.iter().map(ResourceFile::named);
-        used.named().unless(not, "resourcesNotRead", cx);
-    }
-    for used in entries(&file.prompts_used) {
-        let not = forbidden.prompts.iter().map(PromptFile::named);
-        used.named().unless(not, "promptsNotUsed", cx);
-    }
-    for used in entries(&file.skills_loaded) {
-        let not = entries(&file.skills_not_loaded).iter();
-        let not = not.map(SkillFile::named);
-        used.named().unless(not, "skillsNotLoaded", cx);
-    }
-    for place in entries(&file.call_order) {
-        forbidden.place(place, cx);
-    }
-    too_many(file, cx);
+    Sides::new(file, file, None, cx).report();
+}
+
+/// Reports every entry of one of two task sets that the other one rules out, for a task that both select.
+pub(in crate::suite) fn report_between(
+    one: &AssertionsFile,
+    other: &AssertionsFile,
+    task: &str,
+    cx: &Context<'_>,
+) {
+    Sides::new(one, other, Some(task), cx).report();
+    Sides::new(other, one, Some(task), cx).report();
 }
 
 fn entries<T>(list: &Given<NonEmpty<T>>) -> &[T] {
     list.as_ref().map_or(&[], |list| &list.0)
 }
 
-fn conflict(span: Span, key: &str, cx: &Context<'_>) {
-    let message = format!("the assertions contradict each other: `{key}` forbids this");
-    cx.report(span, Problem::error(Code::Conflict, message));
+/// Assertions that ask for something, and those that may rule it out.
+struct Sides<'a> {
+    asks: &'a AssertionsFile,
+    rules_out: &'a AssertionsFile,
+    /// The task that two task sets select, if it is two.
+    task: Option<&'a str>,
+    cx: &'a Context<'a>,
 }
 
-/// Reports more calls that must be made than may be.
-fn too_many(file: &AssertionsFile, cx: &Context<'_>) {
-    let Some(max) = file.max_tool_calls.as_ref() else {
-        return;
-    };
-    let most = entries(&file.tools_used).iter().map(least).max();
-    let any = entries(&file.require_any).iter().map(least).min();
-    let calls = file.calls.as_ref().map(|calls| {
-        let all = calls.list.0.iter().map(least);
-        all.fold(0, u64::saturating_add)
-    });
-    let needed = [most, any, calls].into_iter().flatten().max().unwrap_or(0);
-    if needed > max.value {
-        let message = format!(
-            "at most {} tool calls are allowed, and the other assertions ask for {needed}",
-            max.value
-        );
-        cx.report(max.span, Problem::error(Code::Conflict, message));
+impl<'a> Sides<'a> {
+    fn new(
+        asks: &'a AssertionsFile,
+        rules_out: &'a AssertionsFile,
+        task: Option<&'a str>,
+        cx: &'a Context<'a>,
+    ) -> Self {
+        Self {
+            asks,
+            rules_out,
+            task,
+            cx,
+        }
     }
-}
 
-/// The fewest calls that an entry asks for.
-fn least(tool: &ToolFile) -> u64 {
-    let times = tool.times.as_ref().map(|times| Times {
-        min: *times.min,
-        max: *times.max,
-    });
-    // More than the most is told elsewhere.
-    let times = times.filter(|times| times.least() <= times.most());
-    times.unwrap_or_default().least()
-}
+    fn report(&self) {
+        let (asks, not) = (self.asks, self.rules_out);
+        let calls = asks.calls.as_ref().map_or(&[][..], |calls| &calls.list.0);
+        for tool in entries(&asks.tools_used).iter().chain(calls) {
+            self.tool(tool);
+        }
+        let any = entries(&asks.require_any);
+        if any.iter().all(|tool| self.forbids(tool)) {
+            for tool in any {
+                self.tool(tool);
+            }
+        }
+        for used in entries(&asks.resources_read) {
+            let not = entries(&not.resources_not_read).iter();
+            self.unless(
+                &used.named(),
+                not.map(ResourceFile::named),
+                "resourcesNotRead",
+            );
+        }
+        for used in entries(&asks.prompts_used) {
+            let not = entries(&not.prompts_not_used).iter();
+            self.unless(&used.named(), not.map(PromptFile::named), "promptsNotUsed");
+        }
+        for used in entries(&asks.skills_loaded) {
+            let not = entries(&not.skills_not_loaded).iter();
+            self.unless(&used.named(), not.map(SkillFile::named), "skillsNotLoaded");
+        }
+        for place in entries(&asks.call_order) {
+            self.place(place);
+        }
+        self.too_many();
+    }
 
-/// What must not be used.
-struct Forbidden<'a> {
-    tools: &'a [ToolFile],
-    resources: &'a [ResourceFile],
-    prompts: &'a [PromptFile],
-}
+    fn conflict(&self, span: Span, key: &str) {
+        let message = match self.task {
+            None => format!("the assertions contradict each other: `{key}` forbids this"),
+            Some(task) => format!(
+                "the assertions of two task sets contradict each other for the task `{task}`: \
+                 `{key}` forbids this"
+            ),
+        };
+        self.cx
+            .report(span, Problem::error(Code::Conflict, message));
+    }
 
-impl Forbidden<'_> {
-    fn tool(&self, used: &ToolFile, cx: &Context<'_>) {
-        if self.has_tool(used) {
-            conflict(used.server.span, "toolsNotUsed", cx);
+    /// Reports more calls that must be made than may be.
+    fn too_many(&self) {
+        let Some(max) = self.rules_out.max_tool_calls.as_ref() else {
+            return;
+        };
+        let task = self.task.map_or(String::new(), |task| {
+            format!(" of the task `{task}`, which two task sets select,")
+        });
+        let min = self.asks.min_tool_calls.as_ref();
+        if let Some(min) = min.filter(|min| min.value > max.value) {
+            let message = format!(
+                "at least {} and at most {} tool calls{task} can't both hold",
+                min.value, max.value
+            );
+            self.cx
+                .report(max.span, Problem::error(Code::Conflict, message));
+        }
+        let most = entries(&self.asks.tools_used).iter().map(least).max();
+        let any = entries(&self.asks.require_any).iter().map(least).min();
+        let calls = self.asks.calls.as_ref().map(|calls| {
+            let all = calls.list.0.iter().map(least);
+            all.fold(0, u64::saturating_add)
+        });
+        let needed = [most, any, calls].into_iter().flatten().max().unwrap_or(0);
+        if needed > max.value {
+            let message = format!(
+                "at most {} tool calls{task} are allowed, and the other assertions ask for {needed}",
+                max.value
+            );
+            self.cx
+                .report(max.span, Problem::error(Code::Conflict, message));
+        }
+    }
+
+    fn tool(&self, used: &ToolFile) {
+        if self.forbids(used) {
+            self.conflict(used.server.span, "toolsNotUsed");
         }
     }
 
     /// Whether the calls that an entry asks for are all forbidden.
-    fn has_tool(&self, used: &ToolFile) -> bool {
+    fn forbids(&self, used: &ToolFile) -> bool {
         let asked = least(used);
         asked > 0
-            && self.tools.iter().any(|not| {
+            && entries(&self.rules_out.tools_not_used).iter().any(|not| {
                 not.named().covers(&used.named())
                     && least(not) <= asked
                     && is_laxer(&not.arguments, &used.arguments, |a, b| a.value == b.value)
@@ -115,7 +154,7 @@ impl Forbidden<'_> {
             })
     }
 
-    fn place(&self, place: &OrderFile, cx: &Context<'_>) {
+    fn place(&self, place: &OrderFile) {
         let used = Named {
             server: &place.server.value,
             name: Some(&place.name),
@@ -129,21 +168,45 @@ impl Forbidden<'_> {
                 && not.max_duration.is_none()
                 && least(not) <= 1
         };
+        let not = self.rules_out;
         match place.kind {
             OrderKind::Tool => {
-                let not = self.tools.iter().filter(is_any_call);
-                used.unless(not.map(ToolFile::named), "toolsNotUsed", cx);
+                let not = entries(&not.tools_not_used).iter().filter(is_any_call);
+                self.unless(&used, not.map(ToolFile::named), "toolsNotUsed");
             }
             OrderKind::Resource => {
-                let not = self.resources.iter().map(ResourceFile::named);
-                used.unless(not, "resourcesNotRead", cx);
+                let not = entries(&not.resources_not_read).iter();
+                self.unless(&used, not.map(ResourceFile::named), "resourcesNotRead");
             }
             OrderKind::Prompt => {
-                let not = self.prompts.iter().map(PromptFile::named);
-                used.unless(not, "promptsNotUsed", cx);
+                let not = entries(&not.prompts_not_used).iter();
+                self.unless(&used, not.map(PromptFile::named), "promptsNotUsed");
             }
         }
     }
+
+    /// Reports what must be used, where one of `forbidden` covers it.
+    fn unless<'b>(
+        &self,
+        used: &Named<'_>,
+        mut forbidden: impl Iterator<Item = Named<'b>>,
+        key: &str,
+    ) {
+        if forbidden.any(|not| not.covers(used)) {
+            self.conflict(used.span, key);
+        }
+    }
+}
+
+/// The fewest calls that an entry asks for.
+fn least(tool: &ToolFile) -> u64 {
+    let times = tool.times.as_ref().map(|times| Times {
+        min: *times.min,
+        max: *times.max,
+    });
+    // More than the most is told elsewhere.
+    let times = times.filter(|times| times.least() <= times.most());
+    times.unwrap_or_default().least()
 }
 
 /// Whether what is forbidden asks for no more than what must be used.
@@ -164,18 +227,6 @@ struct Named<'a> {
 }
 
 impl Named<'_> {
-    /// Reports that this must be used, where one of `forbidden` covers it.
-    fn unless<'a>(
-        &self,
-        mut forbidden: impl Iterator<Item = Named<'a>>,
-        key: &str,
-        cx: &Context<'_>,
-    ) {
-        if forbidden.any(|not| not.covers(self)) {
-            conflict(self.span, key, cx);
-        }
-    }
-
     /// Whether everything that another entry names is named here.
     fn covers(&self, other: &Named<'_>) -> bool {
         if self.server != other.server {

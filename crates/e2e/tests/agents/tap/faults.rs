@@ -1,6 +1,6 @@
 //! Providers that are not there, say no, or say nothing: never passed, and never waited for in vain.
 
-use super::provider::{mute, refusing};
+use super::provider::{mute, paging, refusing};
 use super::*;
 
 /// What comes of a provider.
@@ -39,6 +39,21 @@ fn is_lost(agent: Tapped) {
     assert_eq!(seen.code, Some(3), "{}", seen.stderr);
 }
 
+/// A page is no reply, however often it comes. Some agents ask again without end.
+fn is_garbage(agent: Tapped) {
+    let suite = agent.suite();
+    let session = agent.on(suite.check(&[]), &paging());
+    let (seen, _) = run(session.within(BOUND));
+    let ended = crate::cli::ended(&seen);
+    let place = format!("{ended:?}\n{}\n{}", seen.stdout, seen.stderr);
+    assert_eq!(
+        (ended.outcome, ended.blame),
+        (Outcome::Errored, Some(Blame::Infra)),
+        "{place}"
+    );
+    assert_eq!(seen.code, Some(3), "{place}");
+}
+
 /// One that never answers is ended by the trial's own clock: a real model may think for minutes.
 fn is_silent(agent: Tapped) {
     let suite = agent.suite();
@@ -60,6 +75,12 @@ fn claude_code_without_a_provider_is_an_error() {
 #[test]
 fn goose_without_a_provider_is_an_error() {
     is_lost(GOOSE);
+}
+
+#[test]
+fn a_provider_that_answers_with_pages_is_an_error() {
+    is_garbage(CLAUDE_CODE);
+    is_garbage(GOOSE);
 }
 
 #[test]
@@ -120,6 +141,13 @@ macro_rules! extended {
             fn without_a_provider_is_an_error() {
                 if is_extended() {
                     is_lost($agent);
+                }
+            }
+
+            #[test]
+            fn with_a_provider_that_answers_with_pages_is_an_error() {
+                if is_extended() {
+                    is_garbage($agent);
                 }
             }
 

@@ -181,18 +181,34 @@ pub(crate) fn mute() -> String {
 
 /// A provider that refuses every question in the same words. It ends with the test's process.
 pub(crate) fn refusing(status: &'static str, headers: &'static str, body: String) -> String {
+    saying(status, "application/json", headers, body)
+}
+
+/// A provider that answers every question with a page, as one behind a login does.
+pub(crate) fn paging() -> String {
+    let page = "<!DOCTYPE html><html><body><h1>Welcome</h1></body></html>";
+    saying("200 OK", "text/html", "", page.to_owned())
+}
+
+fn saying(status: &'static str, kind: &'static str, headers: &'static str, body: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
     let address = listener.local_addr().expect("it has an address");
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let body = body.clone();
-            thread::spawn(move || refuse(stream, status, headers, &body));
+            thread::spawn(move || say(stream, status, kind, headers, &body));
         }
     });
     format!("http://{address}")
 }
 
-fn refuse(stream: TcpStream, status: &str, headers: &str, body: &str) -> std::io::Result<()> {
+fn say(
+    stream: TcpStream,
+    status: &str,
+    kind: &str,
+    headers: &str,
+    body: &str,
+) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
     loop {
         let mut head = String::new();
@@ -210,7 +226,7 @@ fn refuse(stream: TcpStream, status: &str, headers: &str, body: &str) -> std::io
         reader.read_exact(&mut question)?;
         let length = body.len();
         let said = format!(
-            "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
+            "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
         );
         reader.get_mut().write_all(said.as_bytes())?;
     }

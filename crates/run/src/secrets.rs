@@ -2,6 +2,8 @@
 //!
 //! The values are hidden wherever they turn up, also where a server repeats them.
 
+use std::collections::BTreeMap;
+
 use data_encoding::BASE64;
 use percent_encoding::percent_decode_str;
 use proctor_core::redact::{is_secret_name, secrets_of};
@@ -33,7 +35,7 @@ pub(crate) fn of_server(server: &Server) -> Vec<(String, String)> {
 
 /// What the steps of a suite and its extensions are given as keys: in their environment, and in the
 /// headers and addresses of their requests. What is known only in a trial is not known here.
-pub(super) fn of_steps(suite: &Suite, env: &Environment) -> Vec<(String, String)> {
+pub(crate) fn of_steps(suite: &Suite, env: &Environment) -> Vec<(String, String)> {
     let mut values = Values::default();
     values.env.clone_from(env);
     let filled = |template: &Template| values.fill(template).ok();
@@ -49,8 +51,9 @@ pub(super) fn of_steps(suite: &Suite, env: &Environment) -> Vec<(String, String)
             Action::Http(http) => {
                 let headers = http.headers.iter();
                 let headers = headers.filter_map(|(name, value)| Some((name, filled(value)?)));
-                secrets.extend(headers.flat_map(|(name, value)| of_header(name, &value)));
-                secrets.extend(filled(&http.url).iter().flat_map(|url| of_address(url)));
+                let headers = headers.map(|(name, value)| (name.clone(), value));
+                let url = filled(&http.url).unwrap_or_default();
+                secrets.extend(of_request(&url, &headers.collect()));
             }
             Action::Judge(_) | Action::CallTool(_) | Action::Extension { .. } => {}
         }
@@ -58,6 +61,31 @@ pub(super) fn of_steps(suite: &Suite, env: &Environment) -> Vec<(String, String)
     let extensions = suite.extensions.iter();
     secrets.extend(extensions.flat_map(|extension| secrets_of(&extension.env)));
     secrets
+}
+
+/// What a request carries as keys.
+pub(crate) fn of_request(url: &str, headers: &BTreeMap<String, String>) -> Vec<(String, String)> {
+    let of_headers = headers
+        .iter()
+        .flat_map(|(name, value)| of_header(name, value));
+    of_address(url).into_iter().chain(of_headers).collect()
+}
+
+/// What a step gives that is a key by its name: a header of a response, the output `token`.
+pub(crate) fn of_outputs(outputs: &BTreeMap<String, String>) -> Vec<(String, String)> {
+    let each = outputs
+        .iter()
+        .flat_map(|(name, value)| match name.strip_prefix("header-") {
+            // Behind the cookie stand words that mean something else.
+            Some("set-cookie") => {
+                let cookie = value.split(';').next().unwrap_or_default();
+                of_header("set-cookie", cookie.trim())
+            }
+            Some(header) => of_header(header, value),
+            None if is_secret_name(name) => vec![(name.clone(), value.clone())],
+            None => Vec::new(),
+        });
+    each.collect()
 }
 
 /// What follows an option such as `--api-key` or `--token=`.
@@ -171,6 +199,23 @@ mod tests {
         check("http://a%20b:p%40w@h", &["p%40w", "YSBiOnBAdw==", "p@w"]);
         check("http://token@h", &[]);
         check("https://h/a:b@c?x=1", &[]);
+    }
+
+    #[test]
+    fn outputs_are_secret_by_their_names() {
+        let check = |name: &str, value: &str, expected: &[&str]| {
+            let outputs = BTreeMap::from([(name.to_owned(), value.to_owned())]);
+            assert_eq!(values(&of_outputs(&outputs)), expected, "{name}: {value}");
+        };
+        check("token", "abc def", &["abc def"]);
+        check("stdout", "abc", &[]);
+        check("header-x-api-key", "abc", &["abc"]);
+        check(
+            "header-set-cookie",
+            "sid=abc; HttpOnly",
+            &["sid=abc", "abc"],
+        );
+        check("header-content-type", "text/html", &[]);
     }
 
     #[test]
