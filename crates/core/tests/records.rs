@@ -37,7 +37,7 @@ fn version_1_reads_and_folds_as_ever() {
             ("unfinished", 2, false)
         ]
     );
-    let index = run.index().unwrap();
+    let index = proctor_core::index::ended(&run).unwrap();
     assert_eq!(index.len(), 2);
     for trial in &trials {
         let folded = fold_trial(&run, trial, &FoldOptions::default()).unwrap();

@@ -187,6 +187,7 @@ fn seen() -> What {
         prompts: 0,
         tools_digest: None,
         tool_list: None,
+        surface: None,
     })
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use proctor_core::event::RunEnded;
 use proctor_core::event::{NotRun, NotRunOutcome};
 use proctor_core::gate::Gate;
+use proctor_core::overview::Overview;
 use proctor_core::record::{RecordError, RunReader};
 use proctor_core::redact::Redactor;
 use proctor_core::summary::Summary;
@@ -80,6 +81,8 @@ impl Run {
             // As whoever reads the record will find it.
             summary.ended = Some(ended);
             summary.duration = summary.duration.max(Duration::from_micros(at));
+            // Whoever misses it makes it again.
+            let _ = Overview::store(&record, &summary);
         }
         Ok(RunResult {
             record,

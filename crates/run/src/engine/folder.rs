@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use proctor_core::event::{
     Outcome, Purpose, RECORD_VERSION, RunPlanned, RunStarted, ServerSeen, What,
 };
+use proctor_core::index;
 use proctor_core::record::{self, RecordOptions, RunReader, RunWriter, trial_stem};
 use proctor_core::summary::Summary;
 use proctor_models::Account;
@@ -136,6 +137,8 @@ fn resume(
             seen.push(server);
         }
     }
+    // Before the folder is locked, so that an index that is not whole is made again.
+    count_earlier(&reader, context)?;
     let writer = RunWriter::resume(folder, redactor.clone(), RecordOptions::default())?;
     // By file name, which says all that is needed even if what is in the file was torn.
     let mut attempts: HashMap<String, u32> = HashMap::new();
@@ -144,16 +147,20 @@ fn resume(
         *known = trial.attempt.max(*known);
     }
     let mut outcomes: HashMap<String, (u32, Outcome)> = HashMap::new();
-    for entry in reader.index()? {
-        last = last.max(entry.ended_at);
+    for entry in index::ended(&reader)? {
+        let attempt = entry.attempt;
+        let last_at = u64::try_from(attempt.last_at().as_micros()).unwrap_or(u64::MAX);
+        last = last.max(last_at);
+        let (Some(trial), Some(ended)) = (attempt.trial, attempt.ended) else {
+            continue;
+        };
         let stem = entry.file.rsplitn(3, '.').last().unwrap_or_default();
-        let latest = (entry.started.attempt, entry.ended.outcome);
+        let latest = (trial.attempt, ended.outcome);
         let known = outcomes.entry(stem.to_owned()).or_insert(latest);
         if known.0 < latest.0 {
             *known = latest;
         }
     }
-    count_earlier(&reader, context)?;
     trials.retain_mut(|spec| {
         let stem = trial_stem(&redactor.text(&spec.name(&context.suite)));
         spec.attempt = attempts.get(&stem).copied().unwrap_or(0) + 1;
