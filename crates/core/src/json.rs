@@ -155,13 +155,3 @@ impl fmt::Write for Bounded {
         Ok(())
     }
 }
-
-/// Reads an amount to its last digit. What serde makes of a float may differ in it, and a sum of amounts
-/// must be the same wherever it is made.
-pub(crate) fn exact_amount<'de, D>(from: D) -> Result<Option<f64>, D::Error>
-where
-    D: serde::Deserializer<'de>,
-{
-    let number: Option<Number> = serde::Deserialize::deserialize(from)?;
-    Ok(number.and_then(|number| number.as_f64()))
-}

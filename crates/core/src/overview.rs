@@ -3,6 +3,9 @@
 //! Its main type is [`Overview`]. It is derived from a [`Summary`], written when a run ends, and made again
 //! if it is missing or the run went on since.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
@@ -85,7 +88,6 @@ pub struct AgentOverview {
     pub trials: Counts,
     pub rate: Option<RateOverview>,
     pub tokens: Usage,
-    #[serde(deserialize_with = "crate::json::exact_amount")]
     pub cost_usd: Option<f64>,
     /// The median of how long its trials took, in microseconds.
     pub median: Option<u64>,

@@ -128,7 +128,6 @@ pub struct Asked {
     /// How many replies do not tell how many tokens they took.
     pub unmetered: u32,
     /// What the replies cost in US dollars; `None` if the price of any is unknown.
-    #[serde(deserialize_with = "crate::json::exact_amount")]
     pub cost_usd: Option<f64>,
     /// How many replies came from the record of an earlier run.
     pub replayed: u32,
