@@ -26,7 +26,7 @@ pub use self::config::{AgentConfig, RunConfig, ServerConfig, TaskSetConfig, Time
 pub use self::context::SourceContext;
 pub use self::planned::{
     NotRun, NotRunOutcome, PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions,
-    PlannedWarning, RunKind, RunPlanned, ServerSeen,
+    PlannedWarning, RunKind, RunPlanned, ServerSeen, Surface,
 };
 pub use self::unknown::UnknownEvent;
 pub use self::work::{CheckId, Graded, ModelAsked, ModelFailed, ModelReplied, Purpose, StepEnded};
@@ -155,7 +155,10 @@ impl What {
             Self::StepEnded(step) => step.output.iter_mut().collect(),
             Self::AgentWrote { line } => vec![line],
             Self::AgentClaimed(claim) => claim.arguments.iter_mut().collect(),
-            Self::ServerSeen(seen) => seen.tool_list.iter_mut().collect(),
+            Self::ServerSeen(seen) => {
+                let surface = seen.surface.iter_mut();
+                seen.tool_list.iter_mut().chain(surface).collect()
+            }
             Self::RunStarted(_)
             | Self::RunEnded(_)
             | Self::TrialStarted(_)

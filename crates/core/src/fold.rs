@@ -39,7 +39,7 @@ use crate::message::{self, Id, Kind, Message, Unparsable};
 
 pub use self::conduct::{Conduct, Excuse, NoAnswer, ServerEnd, Unanswered};
 pub use self::text::Text;
-pub(crate) use self::work::WorkFold;
+use self::work::WorkFold;
 pub use self::work::{Asked, External, PhaseSpan, StepDone, Work};
 
 /// What a trial came to.
@@ -53,6 +53,8 @@ pub struct Folded {
     pub transcript: Transcript,
     /// When each call of the transcript was made, in microseconds since the run started.
     pub made_at: Vec<u64>,
+    /// Whether each call of the transcript ended in an error, or has no answer.
+    pub in_error: Vec<bool>,
     /// What was found to be wrong, as it was recorded or as the messages show it.
     pub findings: Vec<Finding>,
     /// Those of them that a strict run holds against the servers that the agent used.
@@ -209,7 +211,7 @@ impl Fold {
             }
         }
         let work = self.work.finish();
-        let (calls, made_at) = self.calls.into_calls();
+        let (calls, made_at, in_error) = self.calls.into_calls();
         let counts = |conn: ConnectionId| {
             let opened = self.connections.get(&conn)?;
             self.actors.contains(&opened.actor).then_some(opened)
@@ -255,6 +257,7 @@ impl Fold {
                 unread: self.unread,
             },
             made_at,
+            in_error,
             findings: all.into_iter().map(|(finding, _)| finding).collect(),
             breaches,
             conduct,

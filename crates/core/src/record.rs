@@ -5,7 +5,8 @@
 //! | `run.jsonl` | the run's own events |
 //! | `trials/<trial>.<attempt>.jsonl` | a trial's events; `….jsonl.part` until the trial has ended |
 //! | `blobs/<sha256>` | bodies that are too large for a line |
-//! | `index.jsonl` | a line for each ended trial; derived, may be deleted |
+//! | `index.jsonl` | a line for each trial that began, and one for each that ended; derived, may be deleted |
+//! | `summary.json` | what the run came to, in short; derived, may be deleted |
 //! | `lock` | held by the one writer |
 //!
 //! Main types: [`RunWriter`], [`TrialWriter`], [`RunReader`]. Whatever is written is redacted first.
@@ -28,12 +29,12 @@ mod writer;
 
 pub use self::blobs::Blobs;
 pub use self::error::RecordError;
-pub use self::events::{EventReader, Torn};
-pub use self::index::IndexEntry;
+pub use self::events::{EventReader, FileDigest, Position, Torn};
+pub use self::index::Began;
 pub use self::name::trial_stem;
 pub use self::reader::{RunReader, TrialFile};
 pub use self::unused::is_unused;
-pub use self::writer::{Bodies, KeptEvent, RecordOptions, RunWriter, TrialWriter};
+pub use self::writer::{Bodies, EndedTrial, KeptEvent, RecordOptions, RunWriter, TrialWriter};
 
 /// A body longer than this is a file of its own.
 pub const MAX_INLINE: usize = 32 * 1024;
@@ -50,7 +51,8 @@ pub const MAX_LINE: usize = 16 * 1024 * 1024;
 const RUN: &str = "run.jsonl";
 const TRIALS: &str = "trials";
 const BLOBS: &str = "blobs";
-const INDEX: &str = "index.jsonl";
+pub(crate) const INDEX: &str = "index.jsonl";
+pub(crate) const SUMMARY: &str = "summary.json";
 const LOCK: &str = "lock";
 const ENDED: &str = ".jsonl";
 const PART: &str = ".jsonl.part";

@@ -20,6 +20,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::event::{Body, ModelReplied, Purpose, What};
+use crate::index;
 use crate::model::{Arguments, Message, Request, Stop, Turn, Usage};
 use crate::record::{Blobs, RecordError, RunReader, TrialFile};
 
@@ -100,8 +101,11 @@ impl Cassette {
     pub fn open(folder: &Path) -> Result<Self, RecordError> {
         let run = RunReader::open(folder)?;
         let mut files: HashMap<_, (u32, String)> = HashMap::new();
-        for entry in run.index()? {
-            let started = entry.started;
+        for entry in index::ended(&run)? {
+            // A trial whose end only a newer version knows did not end.
+            let (Some(started), Some(_)) = (entry.attempt.trial, entry.attempt.ended) else {
+                continue;
+            };
             let key = (started.case, started.agent, started.repeat);
             let known = files.get(&key).map_or(0, |(attempt, _)| *attempt);
             if started.attempt > known {

@@ -1,7 +1,7 @@
 //! What a run came to, trial by trial.
 //!
-//! Its main type is [`Summary`]. It is read from the run's folder one trial at a time and keeps
-//! nothing of a transcript: its size depends on how many trials there are, not on what they did.
+//! Its main type is [`Summary`]. It is read from the run's own events and its [index](crate::index), and
+//! keeps nothing of a transcript: its size depends on how many trials there are, not on what they did.
 
 mod agents;
 #[cfg(test)]
@@ -11,18 +11,22 @@ mod trial;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::event::NotRun;
 use crate::event::{
     Blame, Event, Outcome, PlannedAgent, PlannedCase, PlannedWarning, RunConfig, RunEnded, RunKind,
     RunPlanned, RunStarted, ServerSeen, What, Wire,
 };
 use crate::fold::Asked;
+use crate::index::{self, IndexEntry, Scrutiny};
 use crate::pass_rule::{CaseVerdict, Rule, Standing};
 use crate::record::{RecordError, RunReader};
 use crate::statistics::{Rate, Tally};
 
 pub use self::agents::AgentSummary;
-pub use self::trial::{Decisive, Found, FoundKind, Spent, TrialResult, TrialSummary};
+pub use self::trial::{Decisive, Spent, TrialResult, TrialSummary};
+pub use crate::index::{Found, FoundKind};
 
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,7 +99,8 @@ pub struct AgentTrials {
 }
 
 /// How many trials ended how.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Counts {
     /// Every check passed.
     pub passed: u32,
@@ -149,13 +154,24 @@ impl AgentTrials {
 impl Summary {
     /// Sums up a run, while it is written or later. A run without a plan, as of single calls, has
     /// nothing to sum up.
+    ///
+    /// An entry of the index stands for its file if that has the length that the entry names; other
+    /// files are folded.
     pub fn of_run(run: &RunReader) -> Result<Self, RecordError> {
+        Self::with(run, Scrutiny::Length)
+    }
+
+    /// As [`Summary::of_run`], with every file compared by its hash.
+    pub fn checked(run: &RunReader) -> Result<Self, RecordError> {
+        Self::with(run, Scrutiny::Digest)
+    }
+
+    fn with(run: &RunReader, scrutiny: Scrutiny) -> Result<Self, RecordError> {
         let mut summary = Self::of_events(run)?;
         let slots = summary.slots();
-        for name in run.trial_names()? {
-            if let Some(file) = run.trial_file(&name) {
-                summary.take(trial::read(run, &file)?, &slots);
-            }
+        for entry in index::load(run, scrutiny)? {
+            let number = run.trial_file(&entry.file).map_or(0, |file| file.attempt);
+            summary.take(entry, number, &slots);
         }
         Ok(summary)
     }
@@ -282,21 +298,23 @@ impl Summary {
         slots
     }
 
-    /// Takes in an attempt at a trial.
-    fn take(&mut self, read: trial::Read, slots: &Slots) {
-        self.duration = self.duration.max(read.last_at);
-        self.unknown_events += read.unknown_events;
-        self.agent.add(&read.agent);
-        self.judge.add(&read.judge);
-        self.transports.extend(read.transports);
-        for (server, kinds) in read.findings {
+    /// Takes in an attempt at a trial, the one with this number.
+    fn take(&mut self, entry: IndexEntry, number: u32, slots: &Slots) {
+        let IndexEntry { file, attempt, .. } = entry;
+        self.duration = self.duration.max(attempt.last_at());
+        self.unknown_events += attempt.unknown_events;
+        self.agent.add(&attempt.agent);
+        self.judge.add(&attempt.judge);
+        let result = TrialResult::of(&file, number, &attempt);
+        self.transports.extend(attempt.transports);
+        for (server, kinds) in attempt.findings {
             let all = self.findings.entry(server).or_default();
             for (kind, found) in kinds {
                 all.entry(kind).or_default().add(found);
             }
         }
         // A record that was torn before it said what it is of.
-        let Some(started) = read.started else {
+        let Some(started) = attempt.trial else {
             return;
         };
         let agent = match (started.agent, self.plan.agents.as_slice()) {
@@ -310,7 +328,7 @@ impl Summary {
             trials.get_mut(index)
         });
         match slot {
-            Some(trial) => trial.take(started.attempt, read.result),
+            Some(trial) => trial.take(started.attempt, result),
             None => self.unplanned += 1,
         }
     }

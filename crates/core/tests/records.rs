@@ -9,6 +9,7 @@ use proctor_core::event::{
     Frame, Http, Outcome, Phase, RunEnded, RunStarted, TrialEnded, TrialStarted, What, Wire,
 };
 use proctor_core::fold::{FoldOptions, Folded, fold_trial};
+use proctor_core::index::{self, Scrutiny};
 use proctor_core::json;
 use proctor_core::record::{RecordError, RunReader, RunWriter, TrialWriter};
 use proctor_core::redact::Redactor;
@@ -37,7 +38,7 @@ fn version_1_reads_and_folds_as_ever() {
             ("unfinished", 2, false)
         ]
     );
-    let index = run.index().unwrap();
+    let index = index::ended(&run).unwrap();
     assert_eq!(index.len(), 2);
     for trial in &trials {
         let folded = fold_trial(&run, trial, &FoldOptions::default()).unwrap();
@@ -53,6 +54,51 @@ fn version_1_reads_and_folds_as_ever() {
             trial.stem
         );
     }
+}
+
+/// The index of version 1 has no more than outcomes. It is made again, in a copy.
+#[test]
+fn an_index_of_version_1_is_made_again_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("v1");
+    for entry in walkdir::WalkDir::new(records().join("v1")) {
+        let entry = entry.unwrap();
+        let to = copy.join(entry.path().strip_prefix(records().join("v1")).unwrap());
+        if entry.file_type().is_dir() {
+            std::fs::create_dir_all(to).unwrap();
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
+    let run = RunReader::open(&copy).unwrap();
+    let entries = index::load(&run, Scrutiny::Length).unwrap();
+    let shown: Vec<(&str, Option<Outcome>, u64)> = entries
+        .iter()
+        .map(|entry| {
+            let ended = entry.attempt.ended.as_ref();
+            (
+                entry.file.as_str(),
+                ended.map(|ended| ended.outcome),
+                entry.bytes,
+            )
+        })
+        .collect();
+    let left = std::fs::metadata(copy.join("trials/unfinished.2.jsonl.part")).unwrap();
+    assert_eq!(
+        shown,
+        [
+            ("http.1.jsonl", Some(Outcome::Passed), 2846),
+            ("stdio.1.jsonl", Some(Outcome::Failed), 2262),
+            ("unfinished.2.jsonl.part", None, left.len()),
+        ]
+    );
+    let made = std::fs::read_to_string(copy.join("index.jsonl")).unwrap();
+    assert_eq!(made.matches("\"version\":2").count(), 3);
+    assert_eq!(index::load(&run, Scrutiny::Digest).unwrap(), entries);
+    assert_eq!(
+        std::fs::read_to_string(copy.join("index.jsonl")).unwrap(),
+        made
+    );
 }
 
 /// Writes a record of the current version beside the test's other output, and folds it: what this
@@ -190,14 +236,16 @@ fn stdio(mut trial: TrialWriter) -> Result<(), RecordError> {
         }),
     )?;
     let reason = Some("the server ended".to_owned());
-    trial.end(
-        700,
-        TrialEnded {
-            outcome: Outcome::Failed,
-            reason,
-            blame: None,
-        },
-    )
+    trial
+        .end(
+            700,
+            TrialEnded {
+                outcome: Outcome::Failed,
+                reason,
+                blame: None,
+            },
+        )
+        .map(drop)
 }
 
 fn http(mut trial: TrialWriter) -> Result<(), RecordError> {
@@ -248,14 +296,16 @@ fn http(mut trial: TrialWriter) -> Result<(), RecordError> {
             )?;
         }
     }
-    trial.end(
-        700,
-        TrialEnded {
-            outcome: Outcome::Passed,
-            reason: None,
-            blame: None,
-        },
-    )
+    trial
+        .end(
+            700,
+            TrialEnded {
+                outcome: Outcome::Passed,
+                reason: None,
+                blame: None,
+            },
+        )
+        .map(drop)
 }
 
 fn trial(case: &str, attempt: u32) -> TrialStarted {

@@ -12,12 +12,13 @@ mod tokens;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use proctor_core::event::{PlannedAgent, RunConfig, ServerSeen, TimeoutConfig, Wire};
+use proctor_core::event::{PlannedAgent, RunConfig, ServerSeen, Surface, TimeoutConfig, Wire};
 use proctor_core::fold::Asked;
 use proctor_core::gate::{CaseVerdict, Gate};
 use proctor_core::model::Usage;
 use proctor_core::statistics::Rate;
 use proctor_core::summary::{AgentSummary, Counts, Summary};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::{Report, ReportError};
@@ -56,14 +57,31 @@ pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError
 fn tools(report: &Report<'_>) -> Result<BTreeMap<String, Value>, ReportError> {
     let mut all = BTreeMap::new();
     for seen in &report.summary.servers {
-        let Some(body) = &seen.tool_list else {
+        let Some(body) = seen.surface.as_ref().or(seen.tool_list.as_ref()) else {
             continue;
         };
-        let bytes = report.run.body_bytes(body)?;
-        let list = bytes.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+        let Some(bytes) = report.run.body_bytes(body)? else {
+            continue;
+        };
+        let list = if seen.surface.is_some() {
+            let surface = serde_json::from_slice::<Surface>(&bytes).ok();
+            surface.map(|surface| surface.tools.iter().filter_map(|tool| told(tool)).collect())
+        } else {
+            serde_json::from_slice::<Value>(&bytes).ok()
+        };
         all.extend(list.map(|list| (seen.server.clone(), list)));
     }
     Ok(all)
+}
+
+/// A tool, with what result files tell of it.
+fn told(tool: &RawValue) -> Option<Value> {
+    let tool: Value = serde_json::from_str(tool.get()).ok()?;
+    let kept = ["name", "description", "inputSchema"];
+    let kept = kept
+        .into_iter()
+        .filter_map(|key| Some((key, tool.get(key)?.clone())));
+    Some(kept.collect())
 }
 
 /// What mcpchecker says of a run's configuration, as far as the record says it.
@@ -171,6 +189,7 @@ fn ours(report: &Report<'_>) -> Value {
 fn seen(seen: &ServerSeen) -> Value {
     json!(ServerSeen {
         tool_list: None,
+        surface: None,
         ..seen.clone()
     })
 }

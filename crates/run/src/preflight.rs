@@ -2,7 +2,7 @@
 
 use data_encoding::HEXLOWER;
 use proctor_core::check::OrderKind;
-use proctor_core::event::{Actor, Body, ServerSeen};
+use proctor_core::event::{Actor, Body, ServerSeen, Surface};
 use proctor_core::json::canonical;
 use proctor_core::suite::Server;
 use serde_json::value::RawValue;
@@ -125,29 +125,23 @@ async fn ask(server: &Server, client: &Client) -> Result<(ServerSeen, Offered), 
         resources: (resources.len() + templates.len()) as u64,
         prompts: prompts.len() as u64,
         tools_digest: Some(digest(&tools)),
-        tool_list: Some(Body::Text(described(&tools))),
+        tool_list: None,
+        surface: None,
     };
     let offered = Offered {
         tools: fields(&tools, "name"),
         resources: templates.is_empty().then(|| fields(&resources, "uri")),
         prompts: fields(&prompts, "name"),
     };
-    Ok((seen, offered))
-}
-
-/// The tools as a JSON array, with what result files tell of them.
-fn described(tools: &[Box<RawValue>]) -> String {
-    let one = |raw: &RawValue| {
-        let tool: Value = serde_json::from_str(raw.get()).ok()?;
-        let mut kept = Map::new();
-        for key in ["name", "description", "inputSchema"] {
-            if let Some(value) = tool.get(key) {
-                kept.insert(key.to_owned(), value.clone());
-            }
-        }
-        Some(Value::Object(kept))
+    let surface = Surface {
+        tools,
+        resources,
+        resource_templates: templates,
+        prompts,
+        instructions: identity.instructions.clone(),
     };
-    Value::Array(tools.iter().filter_map(|raw| one(raw)).collect()).to_string()
+    let surface = serde_json::to_string(&surface).ok().map(Body::Text);
+    Ok((ServerSeen { surface, ..seen }, offered))
 }
 
 /// The SHA-256 of all items, however they are ordered and written.

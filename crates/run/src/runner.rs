@@ -3,12 +3,13 @@
 //! Its main function is [`run`]. It starts what may start, and hears of what ended and of who wants
 //! it all to stop; nobody else decides anything.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
 use proctor_core::event::{Outcome, TrialEnded, TrialStarted};
-use proctor_core::record::{RecordError, RunWriter};
+use proctor_core::record::{RecordError, RunWriter, trial_stem};
+use proctor_core::redact::Redactor;
 use proctor_core::suite::{Limits, Suite};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -43,6 +44,11 @@ impl TrialSpec {
         let (case, agent) = (&suite.cases[self.case], &suite.agents[self.agent]);
         format!("{}:{}:{}", case.id, agent.name, self.repeat)
     }
+
+    /// The names of its files in the record, without attempt and extension.
+    pub fn stem(&self, suite: &Suite, redactor: &Redactor) -> String {
+        trial_stem(&redactor.text(&self.name(suite)))
+    }
 }
 
 /// How many trials run at once.
@@ -72,7 +78,12 @@ pub struct Finished {
     pub stopped: Option<String>,
     /// Whether somebody stopped it from outside.
     pub interrupted: bool,
+    /// How its trials ended.
+    pub ended: TrialOutcomes,
 }
+
+/// How trials ended: the latest attempt and its outcome, by the stem of the trial's files.
+pub type TrialOutcomes = BTreeMap<String, (u32, Outcome)>;
 
 /// Why a run could not go on.
 #[derive(Debug, thiserror::Error)]
@@ -245,6 +256,10 @@ impl Runner<'_> {
             Ok(ended) => ended,
             Err(error) => return self.give_up(RunError::Record(error)),
         };
+        let spec = &self.trials[trial];
+        let stem = spec.stem(&self.context.suite, &self.context.redactor);
+        let outcome = (spec.attempt, ended.outcome);
+        self.finished.ended.insert(stem, outcome);
         let is_left = !self.running.is_empty() || self.waiting.iter().any(|b| !b.trials.is_empty());
         if is_left && let Err(spent) = self.context.meter.check() {
             self.stop_soon(spent.to_string());

@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use proctor_core::decision::{blame_for_failure, server_failure};
 use proctor_core::event::{Actor, Blame, Body, Outcome, Phase, Purpose, TrialEnded, What};
+use proctor_core::index;
 use proctor_core::model::Message;
 use proctor_core::record::RecordError;
 use proctor_core::suite::{Case, Limits, Server};
@@ -354,7 +355,7 @@ impl Trial {
             return Ok(ended);
         };
         let end = ended.clone();
-        let written = tokio::task::spawn_blocking(move || trial.end(at, end)).await;
+        let written = tokio::task::spawn_blocking(move || index::end_trial(trial, at, end)).await;
         // A panic in there goes on as one.
         written.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
         Ok(ended)

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::problem::Problem;
 
@@ -241,10 +242,26 @@ pub struct ServerSeen {
     /// The SHA-256 of its tools, in whatever order it lists them; older records don't have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools_digest: Option<String>,
-    /// Its tools as a JSON array, each with `name`, `description` and `inputSchema`; older records
-    /// don't have it.
+    /// Its tools as a JSON array, each with `name`, `description` and `inputSchema`. Only records of
+    /// earlier versions have it; now it is a part of the surface.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_list: Option<Body>,
+    /// All that it offers, a [`Surface`] as JSON; always a blob, since most runs see the same. Older
+    /// records don't have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surface: Option<Body>,
+}
+
+/// All that a server offers, each item as the server wrote it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Surface {
+    pub tools: Vec<Box<RawValue>>,
+    pub resources: Vec<Box<RawValue>>,
+    pub resource_templates: Vec<Box<RawValue>>,
+    pub prompts: Vec<Box<RawValue>>,
+    /// What it says of how it is to be used.
+    pub instructions: Option<String>,
 }
 
 impl ServerSeen {
@@ -298,6 +315,7 @@ mod tests {
             prompts: 0,
             tools_digest: Some("a".to_owned()),
             tool_list: None,
+            surface: None,
         }
     }
 

@@ -1,6 +1,5 @@
 //! The calls of a transcript, as they are made and answered.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -22,6 +21,8 @@ pub(super) struct Calls {
     made: Vec<Call>,
     /// When each call was made, by its index.
     made_at: Vec<u64>,
+    /// Whether each call ended in an error or has no answer, by its index.
+    in_error: Vec<bool>,
     /// Calls that will go on when the client calls again.
     open: Vec<OpenCall>,
     payload_bytes_left: u64,
@@ -58,6 +59,7 @@ impl Calls {
         Self {
             made: Vec::new(),
             made_at: Vec::new(),
+            in_error: Vec::new(),
             open: Vec::new(),
             payload_bytes_left: payload_bytes,
         }
@@ -115,16 +117,22 @@ impl Calls {
             duration: None,
         });
         self.made_at.push(place.at);
+        self.in_error.push(true);
         Some(self.made.len() - 1)
     }
 
     pub(super) fn answer(&mut self, place: Place, call: usize, message: &Message<'_>) {
-        if let (Some(result), None) = (message.result, message.error)
-            && let Some(state) = input_required(result)
-        {
+        let result = message.result.filter(|_| message.error.is_none());
+        let head = result.map(ResultHead::of).unwrap_or_default();
+        if head.asks_for_input() {
+            let state = head.request_state.map(|state| state.get().to_owned());
             self.open(place, call, state);
             return;
         }
+        self.in_error[call] = match message.error {
+            Some(_) => true,
+            None => head.is_error.is_some_and(|flag| flag.get() == "true"),
+        };
         let answer = match (message.error, message.result) {
             (Some(error), _) => error_of(error),
             (None, result) => Answer::Result(self.payload(result)),
@@ -139,11 +147,12 @@ impl Calls {
     /// Its answer came, and the record does not hold it.
     pub(super) fn answer_was_cut(&mut self, call: usize, bytes: u64) {
         self.made[call].answer = Answer::Result(Payload::Cut { bytes });
+        self.in_error[call] = false;
     }
 
-    /// The calls, and when each was made.
-    pub(super) fn into_calls(self) -> (Vec<Call>, Vec<u64>) {
-        (self.made, self.made_at)
+    /// The calls, when each was made, and whether each ended in an error.
+    pub(super) fn into_calls(self) -> (Vec<Call>, Vec<u64>, Vec<bool>) {
+        (self.made, self.made_at, self.in_error)
     }
 
     fn open(&mut self, place: Place, call: usize, state: Option<String>) {
@@ -203,23 +212,27 @@ impl Calls {
     }
 }
 
-/// The state of a result that asks for more input, if it is one.
-#[expect(
-    clippy::option_option,
-    reason = "a result that asks need not have a state"
-)]
-fn input_required(result: &RawValue) -> Option<Option<String>> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Round<'a> {
-        #[serde(borrow)]
-        result_type: Cow<'a, str>,
-        #[serde(borrow, default, deserialize_with = "present")]
-        request_state: Option<&'a RawValue>,
+/// The parts of a result that are read whatever is kept of it.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ResultHead<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    result_type: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    request_state: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    is_error: Option<&'a RawValue>,
+}
+
+impl<'a> ResultHead<'a> {
+    fn of(result: &'a RawValue) -> Self {
+        serde_json::from_str(result.get()).unwrap_or_default()
     }
-    let round: Round = serde_json::from_str(result.get()).ok()?;
-    (round.result_type == INPUT_REQUIRED)
-        .then(|| round.request_state.map(|state| state.get().to_owned()))
+
+    fn asks_for_input(&self) -> bool {
+        self.result_type
+            .is_some_and(|kind| text(kind) == INPUT_REQUIRED)
+    }
 }
 
 /// A string, or what is there instead of one.

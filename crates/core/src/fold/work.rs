@@ -6,8 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::duration::micros;
 use crate::event::{
     AgentClaimed, AgentEnded, AgentStarted, Body, CheckId, ConnectionClosed, ConnectionId,
     ConnectionOpened, Event, Finding, Graded, ModelReplied, Phase, Purpose, StepEnded, TrialEnded,
@@ -60,6 +62,8 @@ pub struct Work {
     pub closed: Vec<ConnectionClosed>,
     /// The names that the agent's model called and was not offered, in order.
     pub invented: Vec<String>,
+    /// The SHA-256 of each list of tools that a model was offered, in order, each once.
+    pub offered: Vec<String>,
     /// What was recorded as wrong; what only the messages show is not among it.
     pub findings: Vec<Finding>,
     /// How many events only a newer version knows.
@@ -81,11 +85,12 @@ pub struct External {
 }
 
 /// How long a trial was in a phase.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseSpan {
     /// Which one.
     pub phase: Phase,
-    /// How long.
+    /// How long; in JSON as microseconds.
+    #[serde(with = "micros")]
     pub duration: Duration,
 }
 
@@ -109,7 +114,8 @@ pub struct StepDone {
 }
 
 /// What models were asked for one purpose, and what that took.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Asked {
     /// The models, as `provider:id`.
     pub models: BTreeSet<String>,
@@ -205,7 +211,7 @@ fn sum(a: Option<f64>, b: Option<f64>) -> Option<f64> {
 
 /// Work, as far as its events are known.
 #[derive(Debug)]
-pub(crate) struct WorkFold {
+pub(super) struct WorkFold {
     work: Work,
     text_bytes: usize,
     /// When the phase that the trial is in started.
@@ -232,7 +238,7 @@ impl Work {
 
 impl WorkFold {
     /// Keeps at most so many bytes of each text; of none, if that is zero.
-    pub(crate) fn new(text_bytes: usize) -> Self {
+    pub(super) fn new(text_bytes: usize) -> Self {
         Self {
             work: Work::default(),
             text_bytes,
@@ -246,8 +252,11 @@ impl WorkFold {
         }
     }
 
-    pub(crate) fn push(&mut self, event: &Event, blobs: &Blobs) -> Result<(), RecordError> {
-        self.pass(event.at);
+    pub(super) fn push(&mut self, event: &Event, blobs: &Blobs) -> Result<(), RecordError> {
+        if self.last_at.is_none() {
+            self.work.began_at = event.at;
+        }
+        self.last_at = Some(event.at);
         match &event.event {
             What::TrialStarted(started) => self.work.started = Some(started.clone()),
             What::TrialEnded(ended) => {
@@ -269,7 +278,7 @@ impl WorkFold {
             What::Finding(finding) => self.work.findings.push(finding.clone()),
             What::Prompted { text } => self.work.prompt = self.text(text, blobs)?,
             What::AgentAnswered { text } => self.work.answer = self.text(text, blobs)?,
-            What::ToolsOffered { tools } => self.invented.offered(tools, blobs),
+            What::ToolsOffered { tools } => self.offered(tools, blobs),
             What::ModelAsked(asked) => {
                 self.invented.asked(asked);
                 self.purposes.insert(asked.ask, asked.purpose);
@@ -320,12 +329,14 @@ impl WorkFold {
         Ok(())
     }
 
-    /// Passes over an event that changes nothing.
-    pub(crate) fn pass(&mut self, at: u64) {
-        if self.last_at.is_none() {
-            self.work.began_at = at;
+    fn offered(&mut self, tools: &Body, blobs: &Blobs) {
+        self.invented.offered(tools, blobs);
+        // Always a blob; what is not was cut, and is named by its hash as well.
+        if let Body::Blob { sha256, .. } | Body::Cut { sha256, .. } = tools
+            && !self.work.offered.contains(sha256)
+        {
+            self.work.offered.push(sha256.clone());
         }
-        self.last_at = Some(at);
     }
 
     /// Counts a reply that was replayed. That its question differs may be known only later, and is told
@@ -342,7 +353,7 @@ impl WorkFold {
     }
 
     /// The work, whose last phase lasts until the last event.
-    pub(crate) fn finish(mut self) -> Work {
+    pub(super) fn finish(mut self) -> Work {
         if let Some(last) = self.last_at {
             self.end_phase(last);
             self.work.duration = Duration::from_micros(last.saturating_sub(self.work.began_at));

@@ -1,8 +1,11 @@
 //! The events of one file, one at a time.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+
+use data_encoding::HEXLOWER;
+use sha2::{Digest, Sha256};
 
 use crate::event::Event;
 
@@ -16,15 +19,34 @@ pub struct Torn {
     pub bytes: u64,
 }
 
+/// A place between two lines of a file of events: where a reader starts, and where it has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Position {
+    /// How many bytes are before it.
+    pub bytes: u64,
+    /// How many events are before it.
+    pub events: u64,
+}
+
+/// The length and hash of a file that was read to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileDigest {
+    pub bytes: u64,
+    /// The SHA-256 of all its bytes, a torn last line included.
+    pub sha256: String,
+}
+
 /// Reads the events of a file in order, in memory that does not depend on how many there are.
 ///
-/// A torn last line is left out, and [`EventReader::torn`] tells. After an error there is no more. What
-/// this version does not know is [`What::Unknown`](crate::event::What::Unknown).
+/// A torn last line is left out, and [`EventReader::torn`] tells: in a file that is still written it is
+/// the line that is being written now. [`EventReader::position`] is where another reader goes on later.
+/// After an error there is no more. What this version does not know is
+/// [`What::Unknown`](crate::event::What::Unknown).
 #[derive(Debug)]
 pub struct EventReader {
     path: PathBuf,
-    lines: Lines<BufReader<File>>,
-    read: u64,
+    lines: Lines<BufReader<HashedFile>>,
+    position: Position,
     torn: Option<Torn>,
     done: bool,
     /// Whether a newer Proctor wrote it.
@@ -34,11 +56,22 @@ pub struct EventReader {
 impl EventReader {
     /// Reads this file.
     pub fn open(path: &Path) -> Result<Self, RecordError> {
-        let file = File::open(path).map_err(RecordError::io("read", path))?;
+        Self::open_at(path, Position::default())
+    }
+
+    /// Reads what comes after a place that an earlier reader of this file came to.
+    pub fn open_at(path: &Path, position: Position) -> Result<Self, RecordError> {
+        let file = File::open(path)
+            .and_then(|mut file| {
+                file.seek(SeekFrom::Start(position.bytes))?;
+                Ok(file)
+            })
+            .map_err(RecordError::io("read", path))?;
+        let file = HashedFile { file, hash: None };
         Ok(Self {
             path: path.to_owned(),
             lines: Lines::new(BufReader::with_capacity(64 * 1024, file), MAX_LINE),
-            read: 0,
+            position,
             torn: None,
             done: false,
             newer: false,
@@ -51,18 +84,17 @@ impl EventReader {
         self
     }
 
-    /// The next event with its time. Of one whose name is among `passed` there is only the time: it is
-    /// not parsed, which for messages costs most of a reading.
-    pub(crate) fn next_but(
-        &mut self,
-        passed: &[&str],
-    ) -> Option<Result<(u64, Option<Event>), RecordError>> {
-        if self.done {
-            return None;
-        }
-        let next = self.read(passed).transpose();
-        self.done = !matches!(next, Some(Ok(_)));
-        next
+    /// Hashes what is read from here on.
+    pub(crate) fn hashed(mut self) -> Self {
+        self.lines.input().get_mut().hash = Some((Sha256::new(), 0));
+        self
+    }
+
+    /// The length and hash of what was read, once the end was reached.
+    pub(crate) fn into_digest(mut self) -> Option<FileDigest> {
+        let (hash, bytes) = self.lines.input().get_mut().hash.take()?;
+        let sha256 = HEXLOWER.encode(&hash.finalize());
+        self.done.then_some(FileDigest { bytes, sha256 })
     }
 
     /// The torn last line, once the end was reached.
@@ -70,8 +102,13 @@ impl EventReader {
         self.torn
     }
 
-    fn read(&mut self, passed: &[&str]) -> Result<Option<(u64, Option<Event>)>, RecordError> {
-        let line = self.read + 1;
+    /// The place behind the last event that was read.
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    fn read(&mut self) -> Result<Option<Event>, RecordError> {
+        let line = self.position.events + 1;
         let corrupt = |reason: String| RecordError::Corrupt {
             path: self.path.clone(),
             line,
@@ -81,16 +118,13 @@ impl EventReader {
             .lines
             .next()
             .map_err(RecordError::io("read", &self.path))?;
-        let event: Event = match next {
+        let (event, bytes): (Event, u64) = match next {
             Next::Line(text) => {
-                if let Some(at) = passed_at(text, line, passed) {
-                    self.read = line;
-                    return Ok(Some((at, None)));
-                }
-                serde_json::from_slice(text).or_else(|error| {
+                let event = serde_json::from_slice(text).or_else(|error| {
                     let unknown = Event::read_unknown(text, self.newer);
                     unknown.ok_or_else(|| corrupt(error.to_string()))
-                })?
+                })?;
+                (event, text.len() as u64 + 1)
             }
             Next::TooLong => return Err(corrupt(format!("it is longer than {MAX_LINE} bytes"))),
             Next::Torn(bytes) => {
@@ -102,44 +136,62 @@ impl EventReader {
         if event.seq != line {
             return Err(corrupt(format!("its number is {}", event.seq)));
         }
-        self.read = line;
-        Ok(Some((event.at, Some(event))))
+        self.position.events = line;
+        self.position.bytes += bytes;
+        Ok(Some(event))
     }
-}
-
-/// When the event of a line was, if its number is right and its name is among these. A line that is laid
-/// out in another way than ours are is none of them, and is parsed.
-fn passed_at(line: &[u8], number: u64, passed: &[&str]) -> Option<u64> {
-    let rest = line.strip_prefix(br#"{"seq":"#)?;
-    let (seq, rest) = digits(rest)?;
-    let (at, rest) = digits(rest.strip_prefix(br#","at":"#)?)?;
-    let rest = rest.strip_prefix(br#","event":{""#)?;
-    let is_passed = |name: &&str| {
-        let rest = rest.strip_prefix(name.as_bytes());
-        rest.is_some_and(|rest| rest.starts_with(br#"":"#))
-    };
-    let is_whole = seq == number && line.ends_with(b"}}");
-    (is_whole && passed.iter().any(is_passed)).then_some(at)
-}
-
-fn digits(text: &[u8]) -> Option<(u64, &[u8])> {
-    let end = text.iter().position(|byte| !byte.is_ascii_digit())?;
-    let (digits, rest) = text.split_at(end);
-    Some((str::from_utf8(digits).ok()?.parse().ok()?, rest))
 }
 
 impl Iterator for EventReader {
     type Item = Result<Event, RecordError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            match self.next_but(&[])? {
-                Ok((_, Some(event))) => return Some(Ok(event)),
-                Ok((_, None)) => {}
-                Err(error) => return Some(Err(error)),
-            }
+        if self.done {
+            return None;
         }
+        let next = self.read().transpose();
+        self.done = !matches!(next, Some(Ok(_)));
+        next
     }
+}
+
+/// A file whose bytes are hashed and counted as they are read, if somebody asks for it.
+#[derive(Debug)]
+struct HashedFile {
+    file: File,
+    hash: Option<(Sha256, u64)>,
+}
+
+impl Read for HashedFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        if let Some((hash, bytes)) = &mut self.hash {
+            hash.update(&buffer[..read]);
+            *bytes += read as u64;
+        }
+        Ok(read)
+    }
+}
+
+/// The length and hash of a file, and its last event if that can be read.
+pub(super) fn digest(path: &Path) -> io::Result<(FileDigest, Option<Event>)> {
+    let file = HashedFile {
+        file: File::open(path)?,
+        hash: Some((Sha256::new(), 0)),
+    };
+    let mut lines = Lines::new(BufReader::with_capacity(64 * 1024, file), MAX_LINE);
+    let mut last = Vec::new();
+    while let Next::Line(line) = lines.next()? {
+        last.clear();
+        last.extend_from_slice(line);
+    }
+    // Behind a line that is too long, or a torn one.
+    let file = lines.input();
+    io::copy(file, &mut io::sink())?;
+    let (hash, bytes) = file.get_mut().hash.take().unwrap_or_default();
+    let sha256 = HEXLOWER.encode(&hash.finalize());
+    let last = serde_json::from_slice(&last).ok();
+    Ok((FileDigest { bytes, sha256 }, last))
 }
 
 /// The first line of a file, if it is a whole one.

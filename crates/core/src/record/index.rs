@@ -1,38 +1,29 @@
-//! `index.jsonl`: a line for each ended trial.
+//! `index.jsonl`, while a run is written: a line when a trial begins, and one when it has ended.
 //!
-//! It holds nothing that the trials' own files do not. Whoever reads it checks that it names
-//! exactly the files that are there, and else makes it again.
+//! Its main type is [`IndexLog`]. What an ended trial came to is a fold of its events, which this module
+//! knows nothing of: [`crate::index`] lays those lines out, and reads all of them.
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{TrialEnded, TrialStarted};
+use crate::event::TrialStarted;
 
 use super::RecordError;
 use super::log::private;
 
-/// What the index says of a trial that has ended.
+/// A trial that has begun.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct IndexEntry {
-    /// Its file under `trials/`.
+pub struct Began {
+    /// Its file under `trials/`, once it has ended.
     pub file: String,
-    /// Which trial it is.
-    pub started: TrialStarted,
-    /// When it started, in microseconds since the run did.
-    pub started_at: u64,
-    /// How it ended.
-    pub ended: TrialEnded,
-    /// When.
-    pub ended_at: u64,
-    /// How many events its file holds.
-    pub events: u64,
-    /// How long its file is.
-    pub bytes: u64,
+    pub trial: TrialStarted,
+    /// When, in microseconds since the run started.
+    pub at: u64,
 }
 
 /// The index, while a run is written. Trials end at any time, in any order.
@@ -44,10 +35,15 @@ pub(super) struct IndexLog {
 
 impl IndexLog {
     pub(super) fn open(path: PathBuf) -> Result<Self, RecordError> {
-        let file = private()
-            .append(true)
-            .create(true)
-            .open(&path)
+        let opened = private().read(true).append(true).create(true).open(&path);
+        let file = opened
+            .and_then(|mut file| {
+                // Behind a torn line, so that it spoils no other.
+                if !ends_in_a_line(&mut file)? {
+                    file.write_all(b"\n")?;
+                }
+                Ok(file)
+            })
             .map_err(RecordError::io("open", &path))?;
         Ok(Self {
             path,
@@ -55,46 +51,33 @@ impl IndexLog {
         })
     }
 
-    pub(super) fn append(&self, entry: &IndexEntry) -> Result<(), RecordError> {
-        let line = line(entry, &self.path)?;
+    pub(super) fn began(&self, began: &Began) -> Result<(), RecordError> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        enum Line<'a> {
+            Began(&'a Began),
+        }
+        self.append(&Line::Began(began))
+    }
+
+    pub(super) fn append(&self, line: &impl Serialize) -> Result<(), RecordError> {
+        let write = RecordError::io("write", &self.path);
+        let mut line = match serde_json::to_vec(line) {
+            Ok(line) => line,
+            Err(error) => return Err(write(error.into())),
+        };
+        line.push(b'\n');
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.write_all(&line)
-            .map_err(RecordError::io("write", &self.path))
+        file.write_all(&line).map_err(write)
     }
 }
 
-/// The entries of an index, as far as it can be read: it may be torn, or not be there.
-pub(super) fn read(path: &Path) -> Vec<IndexEntry> {
-    let Ok(file) = File::open(path) else {
-        return Vec::new();
-    };
-    BufReader::new(file)
-        .lines()
-        .map_while(Result::ok)
-        .map_while(|line| serde_json::from_str(&line).ok())
-        .collect()
-}
-
-/// Writes an index anew, in one step.
-pub(super) fn write(path: &Path, entries: &[IndexEntry]) -> Result<(), RecordError> {
-    let temporary = path.with_extension("jsonl.tmp");
-    let mut text = Vec::new();
-    for entry in entries {
-        text.extend(line(entry, path)?);
+fn ends_in_a_line(file: &mut File) -> std::io::Result<bool> {
+    if file.seek(SeekFrom::End(0))? == 0 {
+        return Ok(true);
     }
-    private()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(&temporary)
-        .and_then(|mut file| file.write_all(&text))
-        .map_err(RecordError::io("write", &temporary))?;
-    fs::rename(&temporary, path).map_err(RecordError::io("rename", &temporary))
-}
-
-fn line(entry: &IndexEntry, path: &Path) -> Result<Vec<u8>, RecordError> {
-    let mut line =
-        serde_json::to_vec(entry).map_err(|error| RecordError::io("write", path)(error.into()))?;
-    line.push(b'\n');
-    Ok(line)
+    file.seek(SeekFrom::End(-1))?;
+    let mut last = [0];
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
 }

@@ -31,6 +31,10 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
+    pub(super) fn input(&mut self) -> &mut R {
+        &mut self.input
+    }
+
     pub(super) fn next(&mut self) -> io::Result<Next<'_>> {
         self.line.clear();
         let limit = self.limit as u64;

@@ -72,11 +72,6 @@ impl Log {
         self.bytes
     }
 
-    /// How many events it holds.
-    pub(super) fn events(&self) -> u64 {
-        self.next - 1
-    }
-
     /// Lays the event out as a line, and says how long that is. Nothing is written yet.
     pub(super) fn prepare(&mut self, at: u64, what: What) -> Result<u64, RecordError> {
         self.line.clear();

@@ -1,8 +1,8 @@
 //! Reading a run, while it is written or later.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -10,9 +10,10 @@ use serde::Deserialize;
 use crate::event::{Body, Event, RECORD_VERSION, RunStarted, What};
 
 use super::blobs::Blobs;
-use super::events::EventReader;
-use super::index::{self, IndexEntry};
-use super::{BLOBS, ENDED, INDEX, PART, RUN, RecordError, TRIALS};
+use super::events::{EventReader, FileDigest, Position, digest};
+use super::log::private;
+use super::shared::lock;
+use super::{BLOBS, ENDED, PART, RUN, RecordError, TRIALS};
 
 /// A run's folder, to be read.
 #[derive(Debug, Clone)]
@@ -82,7 +83,12 @@ impl RunReader {
 
     /// The run's own events.
     pub fn events(&self) -> Result<EventReader, RecordError> {
-        self.read(&self.folder.join(RUN))
+        self.events_from(Position::default())
+    }
+
+    /// The run's own events behind a place that an earlier reader of them came to.
+    pub fn events_from(&self, position: Position) -> Result<EventReader, RecordError> {
+        self.read(&self.folder.join(RUN), position)
     }
 
     /// The records of all trials, ended or not, by name and attempt.
@@ -118,11 +124,20 @@ impl RunReader {
 
     /// The events of a trial.
     pub fn trial(&self, trial: &TrialFile) -> Result<EventReader, RecordError> {
-        self.read(&trial.path)
+        self.trial_from(trial, Position::default())
     }
 
-    fn read(&self, file: &Path) -> Result<EventReader, RecordError> {
-        Ok(EventReader::open(file)?.by_newer(self.newer))
+    /// The events of a trial behind a place that an earlier reader of them came to.
+    pub fn trial_from(
+        &self,
+        trial: &TrialFile,
+        position: Position,
+    ) -> Result<EventReader, RecordError> {
+        self.read(&trial.path, position)
+    }
+
+    fn read(&self, file: &Path, position: Position) -> Result<EventReader, RecordError> {
+        Ok(EventReader::open_at(file, position)?.by_newer(self.newer))
     }
 
     /// The run's blobs.
@@ -143,35 +158,29 @@ impl RunReader {
         lengths.sum()
     }
 
-    /// What the index says of the ended trials, or would say if it were up to date.
-    pub fn index(&self) -> Result<Vec<IndexEntry>, RecordError> {
-        let ended: Vec<TrialFile> = self
-            .trials()?
-            .into_iter()
-            .filter(|trial| trial.ended)
-            .collect();
-        let mut entries = index::read(&self.folder.join(INDEX));
-        entries.sort_by(|a, b| a.file.cmp(&b.file));
-        let named: BTreeSet<&str> = entries.iter().map(|entry| entry.file.as_str()).collect();
-        let there: BTreeSet<&str> = ended.iter().filter_map(TrialFile::file_name).collect();
-        if named == there && named.len() == entries.len() {
-            return Ok(entries);
-        }
-        let mut entries = Vec::with_capacity(ended.len());
-        for trial in &ended {
-            entries.extend(entry_of(trial, self.trial(trial)?)?);
-        }
-        entries.sort_by(|a: &IndexEntry, b| a.file.cmp(&b.file));
-        Ok(entries)
+    /// How long the file with the run's own events is.
+    pub(crate) fn run_bytes(&self) -> Result<u64, RecordError> {
+        let path = self.folder.join(RUN);
+        let file = fs::metadata(&path).map_err(RecordError::io("read", &path))?;
+        Ok(file.len())
     }
 
-    /// Writes the index anew, from the trials.
-    pub fn rebuild_index(&self) -> Result<Vec<IndexEntry>, RecordError> {
-        let path = self.folder.join(INDEX);
-        index::write(&path, &[])?;
-        let entries = self.index()?;
-        index::write(&path, &entries)?;
-        Ok(entries)
+    /// Replaces a file that is derived from the others, in one step. Says whether it did: while
+    /// somebody writes the run, or if the folder can't be written, it does not.
+    pub(crate) fn replace(&self, name: &str, text: &[u8]) -> bool {
+        let Ok(_lock) = lock(&self.folder) else {
+            return false;
+        };
+        let path = self.folder.join(name);
+        let temporary = self.folder.join(format!("{name}.tmp"));
+        private()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&temporary)
+            .and_then(|mut file| file.write_all(text))
+            .and_then(|()| fs::rename(&temporary, &path))
+            .is_ok()
     }
 }
 
@@ -191,47 +200,22 @@ impl TrialFile {
         })
     }
 
-    fn file_name(&self) -> Option<&str> {
-        self.path.file_name()?.to_str()
+    /// Its name under `trials/`.
+    pub fn file_name(&self) -> &str {
+        let name = self.path.file_name().and_then(|name| name.to_str());
+        name.unwrap_or_default()
     }
-}
 
-/// The index line of an ended trial; none if its file does not say how it ended.
-fn entry_of(trial: &TrialFile, events: EventReader) -> Result<Option<IndexEntry>, RecordError> {
-    let mut first = None;
-    let mut last = None;
-    for event in events {
-        let event = event?;
-        if first.is_none() {
-            first = Some(event);
-        } else {
-            last = Some(event);
-        }
+    /// How long it is.
+    pub(crate) fn bytes(&self) -> Result<u64, RecordError> {
+        let file = fs::metadata(&self.path).map_err(RecordError::io("read", &self.path))?;
+        Ok(file.len())
     }
-    let length = fs::metadata(&trial.path).map_err(RecordError::io("read", &trial.path))?;
-    Ok(match (first, last) {
-        (
-            Some(Event {
-                at: started_at,
-                event: What::TrialStarted(started),
-                ..
-            }),
-            Some(Event {
-                at: ended_at,
-                event: What::TrialEnded(ended),
-                seq,
-            }),
-        ) => Some(IndexEntry {
-            file: trial.file_name().unwrap_or_default().to_owned(),
-            started,
-            started_at,
-            ended,
-            ended_at,
-            events: seq,
-            bytes: length.len(),
-        }),
-        _ => None,
-    })
+
+    /// Its length and hash, and its last event if that can be read.
+    pub(crate) fn digest(&self) -> Result<(FileDigest, Option<Event>), RecordError> {
+        digest(&self.path).map_err(RecordError::io("read", &self.path))
+    }
 }
 
 /// Whether one version of Proctor comes after another. One that can't be read does not.

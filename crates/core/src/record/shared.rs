@@ -64,7 +64,7 @@ impl Shared {
             what = redactor.what(what);
         }
         let is_frame = matches!(what, What::Frame(_));
-        let is_shared = matches!(what, What::ToolsOffered { .. });
+        let is_shared = matches!(what, What::ToolsOffered { .. } | What::ServerSeen(_));
         let mut bytes = 0;
         for body in what.bodies() {
             *body = match std::mem::replace(body, Body::Text(String::new())) {

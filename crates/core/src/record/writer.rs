@@ -15,13 +15,13 @@ use crate::redact::Redactor;
 
 use super::blobs::Blobs;
 use super::events::EventReader;
-use super::index::IndexEntry;
+use super::index::Began;
 use super::log::{Log, sync_folder};
 use super::name::trial_stem;
 use super::reader::RunReader;
 use super::shared::{Shared, blob_bytes, lock, make_folder};
 use super::unused::is_unused;
-use super::{ENDED, MAX_FRAME, MAX_TRIAL, PART, RUN, RecordError, TRIALS};
+use super::{ENDED, MAX_FRAME, MAX_TRIAL, PART, RUN, RecordError, SUMMARY, TRIALS};
 
 /// How a run is written.
 #[derive(Debug, Clone)]
@@ -54,12 +54,33 @@ pub struct TrialWriter {
     shared: Arc<Shared>,
     log: Log,
     stem: String,
-    started: TrialStarted,
-    started_at: u64,
     /// The bytes of the blobs that this trial refers to.
     blob_bytes: u64,
     /// Knows what is secret in the run, and what turns out to be in this trial.
     redactor: Redactor,
+}
+
+/// A trial that has ended. [`crate::index::add`] writes its line in the index.
+#[derive(Debug)]
+pub struct EndedTrial {
+    shared: Arc<Shared>,
+    file: String,
+}
+
+impl EndedTrial {
+    /// The run's folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.shared.folder
+    }
+
+    /// Its file under `trials/`.
+    pub(crate) fn file(&self) -> &str {
+        &self.file
+    }
+
+    pub(crate) fn append_to_index(&self, line: &impl serde::Serialize) -> Result<(), RecordError> {
+        self.shared.keep(self.shared.index.append(line))
+    }
 }
 
 /// Where what belongs to a trial is redacted and its large bodies are kept.
@@ -130,8 +151,9 @@ impl RunWriter {
 
     /// Goes on with a run that was stopped or killed.
     ///
-    /// A torn last line is cut off and the index made anew. Trials that had not ended stay as they
-    /// are: another attempt at one is another file. Times should go on from the run's last event.
+    /// A torn last line is cut off, and what was derived from the whole run removed. Trials that had
+    /// not ended stay as they are: another attempt at one is another file. Times should go on from the
+    /// run's last event.
     pub fn resume(
         folder: &Path,
         redactor: Redactor,
@@ -140,7 +162,13 @@ impl RunWriter {
         let run = RunReader::open(folder)?;
         let lock = lock(folder)?;
         let log = Log::resume(folder.join(RUN), run.events()?)?;
-        run.rebuild_index()?;
+        let summary = folder.join(SUMMARY);
+        match fs::remove_file(&summary) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(RecordError::io("remove", &summary)(error));
+            }
+            _ => {}
+        }
         let shared = Shared::open(folder, redactor, options, lock)?;
         Ok(Self { shared, log })
     }
@@ -196,12 +224,15 @@ impl RunWriter {
             shared: shared.clone(),
             log,
             stem,
-            started: started.clone(),
-            started_at: at,
             blob_bytes: 0,
             redactor: shared.redactor.scoped(),
         };
-        shared.append(&mut trial.log, at, What::TrialStarted(started))?;
+        shared.append(&mut trial.log, at, What::TrialStarted(started.clone()))?;
+        shared.keep(shared.index.began(&Began {
+            file: format!("{}{ENDED}", trial.stem),
+            trial: started,
+            at,
+        }))?;
         Ok(trial)
     }
 
@@ -305,10 +336,10 @@ impl TrialWriter {
     }
 
     /// Ends the trial. Only after this is it an ended one.
-    pub fn end(mut self, at: u64, ended: TrialEnded) -> Result<(), RecordError> {
+    pub fn end(mut self, at: u64, ended: TrialEnded) -> Result<EndedTrial, RecordError> {
         let shared = self.shared.clone();
         let ended = self.redactor.trial_ended(ended);
-        shared.append(&mut self.log, at, What::TrialEnded(ended.clone()))?;
+        shared.append(&mut self.log, at, What::TrialEnded(ended))?;
         shared.sync(&mut self.log, at)?;
         let trials = shared.folder.join(TRIALS);
         let path = trials.join(format!("{}{ENDED}", self.stem));
@@ -316,15 +347,10 @@ impl TrialWriter {
             fs::rename(self.log.path(), &path).map_err(RecordError::io("rename", self.log.path()));
         shared.keep(renamed)?;
         shared.keep(sync_folder(&trials))?;
-        shared.keep(shared.index.append(&IndexEntry {
+        Ok(EndedTrial {
+            shared,
             file: format!("{}{ENDED}", self.stem),
-            started: self.started,
-            started_at: self.started_at,
-            ended,
-            ended_at: at,
-            events: self.log.events(),
-            bytes: self.log.bytes(),
-        }))
+        })
     }
 
     fn write(&mut self, at: u64, what: What, blob_bytes: u64) -> Result<u64, RecordError> {

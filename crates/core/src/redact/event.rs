@@ -69,6 +69,7 @@ impl Redactor {
                 version: self.optional(seen.version),
                 protocol: self.owned(seen.protocol),
                 tool_list: seen.tool_list.map(|list| self.body(list)),
+                surface: seen.surface.map(|surface| self.body(surface)),
                 ..seen
             }),
             What::Prompted { text } => What::Prompted {

@@ -12,6 +12,7 @@ mod compat;
 mod exits;
 mod folders;
 mod guards;
+mod indexes;
 mod kills;
 mod limits;
 mod output;

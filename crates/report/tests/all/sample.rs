@@ -188,6 +188,7 @@ fn seen() -> What {
         prompts: 0,
         tools_digest: None,
         tool_list: None,
+        surface: None,
     })
 }
 
@@ -249,10 +250,12 @@ fn read_a_file(run: &RunWriter) -> Result<(), RecordError> {
     add(asked(2, Purpose::Judge))?;
     add(replied(2, None, None))?;
     let reason = format!("`toolsUsed`: {reason}");
-    trial.end(
-        1_400_000,
-        ended(Outcome::Failed, Some(&reason), Some(Blame::Server)),
-    )
+    trial
+        .end(
+            1_400_000,
+            ended(Outcome::Failed, Some(&reason), Some(Blame::Server)),
+        )
+        .map(drop)
 }
 
 /// Four pass after a second attempt, one does not: the rule is kept.
@@ -275,6 +278,7 @@ fn list_a_folder(run: &RunWriter) -> Result<(), RecordError> {
         1_300_000,
         ended(Outcome::Failed, Some("too many calls"), Some(Blame::Agent)),
     )
+    .map(drop)
 }
 
 fn hostile(run: &RunWriter) -> Result<(), RecordError> {
@@ -299,10 +303,12 @@ fn hostile(run: &RunWriter) -> Result<(), RecordError> {
         vec![3],
         &[HOSTILE],
     ))?;
-    trial.end(
-        1_200_000,
-        ended(Outcome::Failed, Some(HOSTILE), Some(Blame::Agent)),
-    )
+    trial
+        .end(
+            1_200_000,
+            ended(Outcome::Failed, Some(HOSTILE), Some(Blame::Agent)),
+        )
+        .map(drop)
 }
 
 fn rest(run: &RunWriter) -> Result<(), RecordError> {

@@ -8,11 +8,13 @@ use std::time::Duration;
 use proctor_core::event::RunEnded;
 use proctor_core::event::{NotRun, NotRunOutcome};
 use proctor_core::gate::Gate;
+use proctor_core::overview::Overview;
 use proctor_core::record::{RecordError, RunReader};
 use proctor_core::redact::Redactor;
-use proctor_core::summary::Summary;
+use proctor_core::summary::{Summary, TrialResult};
 
 use super::running::{Over, Run};
+use crate::runner::TrialOutcomes;
 
 /// What a run came to.
 pub struct RunResult {
@@ -68,8 +70,17 @@ impl Run {
                 return Err(error);
             }
         };
-        let gate = Gate::of(&summary);
+        let mut gate = Gate::of(&summary);
         let (exit, note) = with_invalid(exit_of(&over, &gate), &summary.plan.not_run);
+        let (exit, note) = match changed(&over, written.ended, &outcomes(&summary, &record)) {
+            Some(reason) => {
+                let reasons = vec![reason.clone()];
+                gate = Gate::Open { reasons };
+                let exit = exit.max(INCONCLUSIVE);
+                (exit, Some(reason))
+            }
+            None => (exit, note),
+        };
         let note = note.map(|note| redactor.text(&note).into_owned());
         let ended = RunEnded {
             exit,
@@ -80,6 +91,8 @@ impl Run {
             // As whoever reads the record will find it.
             summary.ended = Some(ended);
             summary.duration = summary.duration.max(Duration::from_micros(at));
+            // Whoever misses it makes it again.
+            let _ = Overview::store(&record, &summary);
         }
         Ok(RunResult {
             record,
@@ -104,6 +117,32 @@ fn exit_of(over: &Over, gate: &Gate) -> (u8, Option<String>) {
         Over::NotStarted(reason) => (INCONCLUSIVE, Some(reason.clone())),
         Over::Broken(error) => (INCONCLUSIVE, Some(causes(error).join(": "))),
     }
+}
+
+/// How the trials of a run ended, as its record tells it.
+pub(super) fn outcomes(summary: &Summary, record: &RunReader) -> TrialOutcomes {
+    let results = summary
+        .trials()
+        .filter_map(|(_, _, trial)| trial.result.as_ref());
+    let outcome = |result: &TrialResult| {
+        let file = record.trial_file(&result.file)?;
+        Some((file.stem, (file.attempt, result.outcome)))
+    };
+    results.filter_map(outcome).collect()
+}
+
+/// Whether the record tells of a trial what this process has not seen: somebody changed it, and an agent
+/// may want to.
+fn changed(over: &Over, mut before: TrialOutcomes, told: &TrialOutcomes) -> Option<String> {
+    let Over::Finished(finished) = over else {
+        return None;
+    };
+    before.extend(finished.ended.clone());
+    let all = before.keys().chain(told.keys());
+    let mut changed = all.filter(|stem| before.get(*stem) != told.get(*stem));
+    changed
+        .next()
+        .map(|stem| format!("the record of the trial `{stem}` was changed after the trial ended"))
 }
 
 /// An eval that is invalid fails the run, whatever came of the others.

@@ -7,17 +7,18 @@ use std::time::{Duration, Instant};
 use proctor_core::event::{
     Outcome, Purpose, RECORD_VERSION, RunPlanned, RunStarted, ServerSeen, What,
 };
-use proctor_core::record::{self, RecordOptions, RunReader, RunWriter, trial_stem};
+use proctor_core::record::{self, RecordOptions, RunReader, RunWriter};
 use proctor_core::summary::Summary;
 use proctor_models::Account;
 
+use super::ending;
 use super::error::EngineError;
 use super::options::RunOptions;
 use super::runs::{self, RUNS};
 use super::source_context;
 use super::{Engine, Prepared, Run};
 use crate::context::RunContext;
-use crate::runner::TrialSpec;
+use crate::runner::{TrialOutcomes, TrialSpec};
 
 /// What is written of a run, and what is left to be run.
 pub(super) struct Written {
@@ -27,6 +28,8 @@ pub(super) struct Written {
     pub(super) trials: Vec<TrialSpec>,
     /// What servers said of themselves before the break.
     pub(super) seen: Vec<ServerSeen>,
+    /// How trials had ended before the break.
+    pub(super) ended: TrialOutcomes,
 }
 
 impl Written {
@@ -113,6 +116,7 @@ fn create(
         started,
         trials,
         seen: Vec::new(),
+        ended: TrialOutcomes::new(),
     })
 }
 
@@ -142,6 +146,9 @@ fn resume(
             seen.push(server);
         }
     }
+    // Before the folder is locked, so that an index that is not whole is made again.
+    let (ended, last_at) = count_earlier(&reader, context)?;
+    last = last.max(last_at);
     let writer = RunWriter::resume(folder, redactor.clone(), RecordOptions::default())?;
     // By file name, which says all that is needed even if what is in the file was torn.
     let mut attempts: HashMap<String, u32> = HashMap::new();
@@ -149,21 +156,10 @@ fn resume(
         let known = attempts.entry(trial.stem).or_default();
         *known = trial.attempt.max(*known);
     }
-    let mut outcomes: HashMap<String, (u32, Outcome)> = HashMap::new();
-    for entry in reader.index()? {
-        last = last.max(entry.ended_at);
-        let stem = entry.file.rsplitn(3, '.').last().unwrap_or_default();
-        let latest = (entry.started.attempt, entry.ended.outcome);
-        let known = outcomes.entry(stem.to_owned()).or_insert(latest);
-        if known.0 < latest.0 {
-            *known = latest;
-        }
-    }
-    count_earlier(&reader, context)?;
     trials.retain_mut(|spec| {
-        let stem = trial_stem(&redactor.text(&spec.name(&context.suite)));
+        let stem = spec.stem(&context.suite, redactor);
         spec.attempt = attempts.get(&stem).copied().unwrap_or(0) + 1;
-        match outcomes.get(&stem).map(|(_, outcome)| outcome) {
+        match ended.get(&stem).map(|(_, outcome)| outcome) {
             None | Some(Outcome::Cancelled) => true,
             Some(Outcome::Errored) => retry_errors,
             Some(Outcome::Passed | Outcome::Failed | Outcome::TimedOut) => false,
@@ -177,12 +173,17 @@ fn resume(
         started,
         trials,
         seen,
+        ended,
     })
 }
 
-/// A budget is the run's, so what was spent before the break counts.
-fn count_earlier(reader: &RunReader, context: &RunContext) -> Result<(), EngineError> {
-    let summary = Summary::of_run(reader)?;
+/// Counts what was spent before the break, since a budget is the run's. Gives how trials ended, by files
+/// that were compared with the index, and when the last event was.
+fn count_earlier(
+    reader: &RunReader,
+    context: &RunContext,
+) -> Result<(TrialOutcomes, u64), EngineError> {
+    let summary = Summary::checked(reader)?;
     for (purpose, asked) in [
         (Purpose::Agent, &summary.agent),
         (Purpose::Judge, &summary.judge),
@@ -196,5 +197,6 @@ fn count_earlier(reader: &RunReader, context: &RunContext) -> Result<(), EngineE
         };
         context.meter.add(purpose, &account);
     }
-    Ok(())
+    let last_at = u64::try_from(summary.duration.as_micros()).unwrap_or(u64::MAX);
+    Ok((ending::outcomes(&summary, reader), last_at))
 }

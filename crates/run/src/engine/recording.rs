@@ -8,6 +8,7 @@ use std::time::Instant;
 use proctor_core::event::{
     Blame, Outcome, RECORD_VERSION, RunEnded, RunStarted, TrialEnded, TrialStarted,
 };
+use proctor_core::index;
 use proctor_core::record::{RecordError, RunWriter};
 use proctor_core::redact::Redactor;
 use proctor_wire::recorder::Recorder;
@@ -83,7 +84,7 @@ impl Kept {
         };
         let at = self.recorder.at();
         if let Some(trial) = self.recorder.take_trial() {
-            trial.end(at, ended)?;
+            index::end_trial(trial, at, ended)?;
         }
         let reason = None;
         self.run.end(at, RunEnded { exit, reason })?;

@@ -1,6 +1,4 @@
-//! Names, modes, and the index.
-
-use std::fs;
+//! Names and modes.
 
 use super::*;
 
@@ -43,44 +41,4 @@ fn only_the_owner_can_read_a_record() {
         seen += 1;
     }
     assert_eq!(seen, 8);
-}
-
-#[test]
-fn the_index_can_be_made_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let run = create(folder.path());
-    for name in ["b", "a", "c"] {
-        let mut trial = run.trial(1, name, trial_started(1)).unwrap();
-        trial.append(2, opened()).unwrap();
-        if name != "c" {
-            trial.end(3, passed()).unwrap();
-        }
-    }
-    let run = RunReader::open(folder.path()).unwrap();
-    let written = run.index().unwrap();
-    assert_eq!(written.len(), 2);
-    assert_eq!(written[0].file, "a.1.jsonl");
-    assert_eq!(
-        (
-            written[0].started_at,
-            written[0].ended_at,
-            written[0].events
-        ),
-        (1, 3, 3)
-    );
-
-    let path = folder.path().join(INDEX);
-    let text = fs::read_to_string(&path).unwrap();
-    for damaged in [
-        "",
-        &text[..text.len() - 9],
-        "{}\n",
-        &format!("{text}{text}"),
-    ] {
-        fs::write(&path, damaged).unwrap();
-        assert_eq!(run.index().unwrap(), written, "{damaged}");
-    }
-    fs::remove_file(&path).unwrap();
-    assert_eq!(run.rebuild_index().unwrap(), written);
-    assert_eq!(index::read(&path), written);
 }

@@ -143,3 +143,44 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_reader_goes_on_where_an_earlier_one_came_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = create(folder.path());
+    let mut trial = run.trial(1, "x", trial_started(1)).unwrap();
+    let reader = RunReader::open(folder.path()).unwrap();
+    let file = only_trial(&reader);
+    let follow = |from: Position| {
+        let mut events = reader.trial_from(&file, from).unwrap();
+        let seen: Vec<u64> = events.by_ref().map(|event| event.unwrap().seq).collect();
+        (seen, events.position(), events.torn().is_some())
+    };
+    let (seen, first, _) = follow(Position::default());
+    assert_eq!((seen, first.events), (vec![1], 1));
+    assert_eq!(follow(first), (vec![], first, false));
+
+    trial.append(2, opened()).unwrap();
+    // A line that is being written is there later.
+    let whole = std::fs::read(&file.path).unwrap();
+    for cut in [first.bytes + 1, whole.len() as u64 - 1] {
+        std::fs::write(&file.path, &whole[..usize::try_from(cut).unwrap()]).unwrap();
+        assert_eq!(follow(first), (vec![], first, true));
+    }
+    std::fs::write(&file.path, &whole).unwrap();
+    let (seen, second, torn) = follow(first);
+    assert_eq!(
+        (seen, second.bytes, torn),
+        (vec![2], whole.len() as u64, false)
+    );
+
+    // A place within a line is none.
+    let within = Position {
+        bytes: 3,
+        events: 0,
+    };
+    let first = reader.trial_from(&file, within).unwrap().next().unwrap();
+    assert!(matches!(first, Err(RecordError::Corrupt { line: 1, .. })));
+    let own = reader.events_from(Position::default()).unwrap();
+    assert_eq!(own.map(Result::unwrap).count(), 1);
+}

@@ -1,0 +1,234 @@
+//! What an attempt at a trial came to, in a size that does not depend on what it did.
+//!
+//! Its main type is [`Attempt`].
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::duration::micros;
+use crate::event::{
+    BLANK_LINE, CheckId, ConnectionId, FindingKind, TrialEnded, TrialStarted, Wire,
+};
+use crate::excerpt::excerpt;
+use crate::fold::{Asked, Folded, PhaseSpan, Work};
+use crate::transcript::{Call, CallKind, Request};
+use crate::verdict::Verdict;
+
+/// How long a reason may be, in bytes.
+const REASON: usize = 1024;
+
+/// How many targets of calls are told apart.
+const TARGETS: usize = 256;
+
+/// What an attempt at a trial came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attempt {
+    /// Which trial it is, if its file says so.
+    pub trial: Option<TrialStarted>,
+    /// How it ended, if its file says so. A reason is cut to 1 KiB.
+    pub ended: Option<TrialEnded>,
+    /// When its first event was, in microseconds since the run started.
+    pub began_at: u64,
+    /// From its first event to its last; in JSON as microseconds.
+    #[serde(with = "micros")]
+    pub duration: Duration,
+    /// The phases that it came to, in order.
+    pub phases: Vec<PhaseSpan>,
+    /// The checks that were evaluated, in order.
+    pub checks: Vec<CheckVerdict>,
+    /// What the agent's model was asked.
+    pub agent: Asked,
+    /// What the judge was asked.
+    pub judge: Asked,
+    /// What was found to be wrong, by server.
+    pub findings: BTreeMap<String, Found>,
+    /// How each server was spoken to.
+    pub transports: BTreeMap<String, Wire>,
+    /// The agent's calls by what they call, in the order of the first of each.
+    pub calls: Vec<CallTotals>,
+    /// How many calls more there are, of what is called after the first 256 targets.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub other_calls: u64,
+    /// The SHA-256 of each list of tools that a model was offered, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+    /// How many events only a newer version knows.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unknown_events: u64,
+}
+
+/// A check's answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckVerdict {
+    /// The check's key in a suite file, or the id of the verify step.
+    pub check: String,
+    /// Which check it is.
+    pub id: Option<CheckId>,
+    pub verdict: Verdict,
+}
+
+/// The agent's calls of one tool, resource or prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallTotals {
+    pub server: String,
+    pub kind: CallKind,
+    /// The tool, URI or prompt. A long one is cut.
+    pub name: String,
+    pub count: u64,
+    /// How many ended in an error, or have no answer.
+    pub errors: u64,
+    /// How long those took that were answered, together; in JSON as microseconds.
+    #[serde(with = "micros")]
+    pub time: Duration,
+}
+
+/// What was found to be wrong with a server, by kind.
+pub type Found = BTreeMap<FindingKind, FoundKind>;
+
+/// How often something of one kind was found, and the first of it that says something.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundKind {
+    /// How often.
+    pub count: u64,
+    /// What exactly, the first time.
+    pub example: String,
+}
+
+impl FoundKind {
+    pub(crate) fn add(&mut self, more: Self) {
+        self.count += more.count;
+        // Of noise, the first line that is not blank says most.
+        let says_nothing = self.example.is_empty() || self.example == BLANK_LINE;
+        if says_nothing && !more.example.is_empty() {
+            self.example = more.example;
+        }
+    }
+}
+
+impl Attempt {
+    /// What a folded trial came to.
+    pub(super) fn of(folded: Folded) -> Self {
+        let findings = findings(&folded);
+        let (calls, other_calls) = calls(&folded);
+        let work = folded.work;
+        let checks = work.checks.into_iter().map(|graded| CheckVerdict {
+            check: graded.check,
+            id: graded.id,
+            verdict: graded.verdict,
+        });
+        let opened = work.connections.into_values();
+        let transports = opened.map(|opened| (opened.server, opened.transport));
+        Self {
+            trial: work.started,
+            ended: work.ended.map(bounded_end),
+            began_at: work.began_at,
+            duration: work.duration,
+            phases: work.phases,
+            checks: checks.collect(),
+            agent: work.agent,
+            judge: work.judge,
+            findings,
+            transports: transports.collect(),
+            calls,
+            other_calls,
+            tools: work.offered,
+            unknown_events: work.unknown,
+        }
+    }
+
+    /// When its last event was, since the run started.
+    pub fn last_at(&self) -> Duration {
+        Duration::from_micros(self.began_at) + self.duration
+    }
+
+    /// The first check that failed; else the first that could not tell.
+    pub fn decisive(&self) -> Option<&CheckVerdict> {
+        let fails = |verdict: &Verdict| matches!(verdict, Verdict::Fail { .. });
+        let mut open = self.checks.iter().filter(|c| c.verdict != Verdict::Pass);
+        let first = open.clone().find(|check| fails(&check.verdict));
+        first.or_else(|| open.next())
+    }
+}
+
+fn findings(folded: &Folded) -> BTreeMap<String, Found> {
+    let server = |work: &Work, conn| match conn {
+        ConnectionId::NONE => "models".to_owned(),
+        conn => work.server(conn).unwrap_or_default().to_owned(),
+    };
+    let mut findings: BTreeMap<String, Found> = BTreeMap::new();
+    for finding in &folded.findings {
+        let kinds = findings
+            .entry(server(&folded.work, finding.conn))
+            .or_default();
+        kinds.entry(finding.kind).or_default().add(FoundKind {
+            count: finding.count.max(1),
+            example: excerpt(&finding.detail).into_owned(),
+        });
+    }
+    findings
+}
+
+/// The calls by what they call, and how many there are of what is not told apart.
+fn calls(folded: &Folded) -> (Vec<CallTotals>, u64) {
+    let mut all: Vec<CallTotals> = Vec::new();
+    let mut others = 0;
+    let mut known: HashMap<(&str, CallKind, &str), usize> = HashMap::new();
+    for (call, in_error) in folded.transcript.calls.iter().zip(&folded.in_error) {
+        let (kind, name) = target(call);
+        let key = (call.server.as_str(), kind, name);
+        let index = match known.get(&key) {
+            Some(index) => *index,
+            None if all.len() == TARGETS => {
+                others += 1;
+                continue;
+            }
+            None => {
+                known.insert(key, all.len());
+                all.push(CallTotals {
+                    server: call.server.clone(),
+                    kind,
+                    name: excerpt(name).into_owned(),
+                    count: 0,
+                    errors: 0,
+                    time: Duration::ZERO,
+                });
+                all.len() - 1
+            }
+        };
+        let totals = &mut all[index];
+        totals.count += 1;
+        totals.errors += u64::from(*in_error);
+        totals.time += call.duration.unwrap_or_default();
+    }
+    (all, others)
+}
+
+fn target(call: &Call) -> (CallKind, &str) {
+    match &call.request {
+        Request::Tool { name, .. } => (CallKind::Tool, name),
+        Request::Resource { uri } => (CallKind::Resource, uri),
+        Request::Prompt { name, .. } => (CallKind::Prompt, name),
+    }
+}
+
+/// How a trial ended, with a reason that is not too long for an entry.
+pub(super) fn bounded_end(ended: TrialEnded) -> TrialEnded {
+    TrialEnded {
+        reason: ended.reason.as_deref().map(bounded),
+        ..ended
+    }
+}
+
+fn bounded(text: &str) -> String {
+    let end = text.floor_char_boundary(REASON);
+    let more = if end < text.len() { "…" } else { "" };
+    format!("{}{more}", &text[..end])
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}

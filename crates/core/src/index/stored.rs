@@ -1,0 +1,71 @@
+//! The lines of an index, as they are found.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+
+use serde::Deserialize;
+
+use crate::record::{Began, INDEX, RunReader};
+
+use super::{INDEX_VERSION, IndexEntry, Line};
+
+/// What could be read of an index. It may be torn, of another version, or not be there.
+#[derive(Debug, Default)]
+pub(super) struct Stored {
+    /// By the names of their files.
+    pub(super) entries: HashMap<String, IndexEntry>,
+    pub(super) began: Vec<Began>,
+    /// Whether every line was understood, and no file named twice.
+    pub(super) is_whole: bool,
+    /// Whether a newer Proctor wrote some of it.
+    pub(super) is_newer: bool,
+}
+
+impl Stored {
+    pub(super) fn read(run: &RunReader) -> Self {
+        let mut stored = Self {
+            is_whole: true,
+            ..Self::default()
+        };
+        let Ok(file) = File::open(run.folder().join(INDEX)) else {
+            return Self::default();
+        };
+        for line in BufReader::new(file).split(b'\n') {
+            let Ok(line) = line else {
+                stored.is_whole = false;
+                break;
+            };
+            stored.take(&line);
+        }
+        stored
+    }
+
+    fn take(&mut self, line: &[u8]) {
+        match serde_json::from_slice(line) {
+            Ok(Line::Began(began)) => self.began.push(began),
+            Ok(Line::Ended(entry) | Line::Left(entry)) if entry.version == INDEX_VERSION => {
+                // Of two that name one file, at most one is right, and nobody knows which.
+                let before = self.entries.insert(entry.file.clone(), *entry);
+                if let Some(before) = before {
+                    self.is_whole = false;
+                    self.entries.remove(&before.file);
+                }
+            }
+            Ok(Line::Ended(_) | Line::Left(_)) | Err(_) => {
+                self.is_whole = false;
+                self.is_newer |= is_newer(line);
+            }
+        }
+    }
+}
+
+/// Whether a line says that it is of a later version.
+fn is_newer(line: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Versioned {
+        version: u32,
+    }
+    let line = serde_json::from_slice::<HashMap<String, Versioned>>(line);
+    line.is_ok_and(|line| line.values().any(|entry| entry.version > INDEX_VERSION))
+}

@@ -1,0 +1,326 @@
+//! Indexes that are written, damaged, stale, foreign, old and missing.
+
+mod generated;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::event::{
+    Actor, ConnectionId, ConnectionOpened, Direction, Outcome, RECORD_VERSION, RunStarted,
+    TrialStarted, What, Wire,
+};
+use crate::record::{RecordOptions, RunWriter};
+use crate::redact::Redactor;
+use crate::verdict::Verdict;
+
+use super::*;
+
+const TRIALS: &str = "trials";
+
+fn create(folder: &Path, started: &str) -> RunWriter {
+    let started = RunStarted {
+        record: RECORD_VERSION,
+        proctor: "0.1.0".to_owned(),
+        started: started.to_owned(),
+        name: "suite".to_owned(),
+        command: Vec::new(),
+    };
+    RunWriter::create(folder, Redactor::default(), started).unwrap()
+}
+
+fn begin(run: &RunWriter, name: &str, attempt: u32) -> TrialWriter {
+    let started = TrialStarted {
+        case: format!("tasks/{name}.yaml#{name}"),
+        agent: Some("loop".to_owned()),
+        repeat: 1,
+        attempt,
+    };
+    let mut trial = run.trial(1, name, started).unwrap();
+    let opened = What::ConnectionOpened(ConnectionOpened {
+        conn: ConnectionId(1),
+        server: "fs".to_owned(),
+        actor: Actor::Loop,
+        transport: Wire::Stdio,
+        target: String::new(),
+    });
+    trial.append(2, opened).unwrap();
+    trial
+}
+
+fn frame(trial: &mut TrialWriter, at: u64, direction: Direction, text: &str) {
+    let frame = trial.append_frame(at, ConnectionId(1), None, direction, text.as_bytes());
+    frame.unwrap();
+}
+
+fn end(trial: TrialWriter, outcome: Outcome) {
+    let reason = (outcome != Outcome::Passed).then(|| "because".to_owned());
+    let ended = TrialEnded {
+        outcome,
+        reason,
+        blame: None,
+    };
+    end_trial(trial, 9, ended).unwrap();
+}
+
+/// A run with an ended trial `a`, an ended trial `b` and one that was left, `c`.
+fn three(folder: &Path) -> RunReader {
+    let run = create(folder, "2026-11-15T05:00:00Z");
+    end(begin(&run, "b", 1), Outcome::Failed);
+    end(begin(&run, "a", 1), Outcome::Passed);
+    drop(begin(&run, "c", 1));
+    drop(run);
+    RunReader::open(folder).unwrap()
+}
+
+fn index_of(folder: &Path) -> PathBuf {
+    folder.join(INDEX)
+}
+
+fn files(entries: &[IndexEntry]) -> Vec<&str> {
+    entries.iter().map(|entry| entry.file.as_str()).collect()
+}
+
+/// Makes a file's bytes meaningless, and keeps its length.
+fn blank(path: &Path) {
+    let length = fs::metadata(path).unwrap().len();
+    let file = fs::File::create(path).unwrap();
+    file.set_len(length).unwrap();
+}
+
+fn lines(folder: &Path) -> Vec<serde_json::Value> {
+    let text = fs::read_to_string(index_of(folder)).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn a_trial_has_a_line_when_it_begins_and_one_when_it_has_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = create(folder.path(), "2026-11-15T05:00:00Z");
+    let a = begin(&run, "a", 1);
+    let b = begin(&run, "b", 2);
+    let reader = RunReader::open(folder.path()).unwrap();
+    let named =
+        |began: &[Began]| -> Vec<String> { began.iter().map(|began| began.file.clone()).collect() };
+    assert_eq!(named(&under_way(&reader)), ["a.1.jsonl", "b.2.jsonl"]);
+    end(a, Outcome::Passed);
+    let left = under_way(&reader);
+    assert_eq!(named(&left), ["b.2.jsonl"]);
+    assert_eq!((left[0].trial.attempt, left[0].at), (2, 1));
+    end(b, Outcome::Failed);
+    assert!(under_way(&reader).is_empty());
+    let kinds: Vec<String> = lines(folder.path())
+        .iter()
+        .map(|line| line.as_object().unwrap().keys().next().unwrap().clone())
+        .collect();
+    assert_eq!(kinds, ["began", "began", "ended", "ended"]);
+}
+
+#[test]
+fn an_index_that_is_not_whole_is_made_again_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = three(folder.path());
+    let all = load(&run, Scrutiny::Length).unwrap();
+    assert_eq!(files(&all), ["a.1.jsonl", "b.1.jsonl", "c.1.jsonl.part"]);
+    assert_eq!(all[2].attempt.ended, None);
+    assert_eq!(all[0].events, 3);
+    let whole = fs::read_to_string(index_of(folder.path())).unwrap();
+    assert_eq!(
+        whole.lines().count(),
+        3,
+        "the one that was left is named, too"
+    );
+    let first = whole.lines().next().unwrap();
+    let old = r#"{"file":"a.1.jsonl","started":{"case":"x","agent":"loop","repeat":1,"attempt":1},"startedAt":1,"ended":{"outcome":"passed","reason":null},"endedAt":9,"events":3,"bytes":1}"#;
+    for (damaged, what) in [
+        (String::new(), "empty"),
+        (whole[..whole.len() - 9].to_owned(), "torn"),
+        (format!("{whole}{{}}\n"), "a line that is none"),
+        (format!("{whole}{whole}"), "twice"),
+        (
+            format!("{whole}{}\n", first.replace("passed", "failed")),
+            "two of one file",
+        ),
+        (format!("{old}\n"), "an older version"),
+        (
+            whole.replace("\"version\":2", "\"version\":1"),
+            "another version",
+        ),
+        (
+            whole.replace("a.1.jsonl", "z.1.jsonl"),
+            "of a file that is not there",
+        ),
+        (
+            whole.replace("2026-11-15T05:00:00Z", "2026-11-16T05:00:00Z"),
+            "of another run",
+        ),
+        (
+            whole.replace("\"attempt\":1", "\"attempt\":2"),
+            "of another attempt",
+        ),
+    ] {
+        fs::write(index_of(folder.path()), damaged).unwrap();
+        assert_eq!(load(&run, Scrutiny::Length).unwrap(), all, "{what}");
+        let again = fs::read_to_string(index_of(folder.path())).unwrap();
+        assert_eq!(again, whole, "{what}");
+    }
+    fs::remove_file(index_of(folder.path())).unwrap();
+    assert_eq!(ended(&run).unwrap(), all[..2]);
+    assert!(!index_of(folder.path()).exists());
+}
+
+#[test]
+fn an_index_of_a_newer_version_is_not_used_and_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = three(folder.path());
+    let all = load(&run, Scrutiny::Length).unwrap();
+    let whole = fs::read_to_string(index_of(folder.path())).unwrap();
+    let newer = whole
+        .replace("\"version\":2", "\"version\":3")
+        .replace("passed", "pardoned");
+    fs::write(index_of(folder.path()), &newer).unwrap();
+    assert_eq!(load(&run, Scrutiny::Length).unwrap(), all);
+    assert_eq!(fs::read_to_string(index_of(folder.path())).unwrap(), newer);
+}
+
+#[test]
+fn an_index_is_not_replaced_while_somebody_writes_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = create(folder.path(), "2026-11-15T05:00:00Z");
+    end(begin(&run, "a", 1), Outcome::Passed);
+    let reader = RunReader::open(folder.path()).unwrap();
+    fs::write(index_of(folder.path()), "").unwrap();
+    assert_eq!(load(&reader, Scrutiny::Length).unwrap().len(), 1);
+    assert_eq!(fs::read_to_string(index_of(folder.path())).unwrap(), "");
+}
+
+#[test]
+fn a_resumed_run_writes_behind_a_torn_line() {
+    let folder = tempfile::tempdir().unwrap();
+    three(folder.path());
+    let path = index_of(folder.path());
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, &text[..text.len() - 9]).unwrap();
+    let options = RecordOptions::default();
+    let run = RunWriter::resume(folder.path(), Redactor::default(), options).unwrap();
+    end(begin(&run, "c", 2), Outcome::Passed);
+    let reader = RunReader::open(folder.path()).unwrap();
+    assert!(Stored::read(&reader).entries.contains_key("c.2.jsonl"));
+}
+
+#[test]
+fn a_file_with_another_length_is_folded_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = three(folder.path());
+    load(&run, Scrutiny::Length).unwrap();
+    let path = folder.path().join(TRIALS).join("a.1.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("\"passed\"", "\"failed\" ")).unwrap();
+    let all = load(&run, Scrutiny::Length).unwrap();
+    let outcome = all[0].attempt.ended.as_ref().map(|ended| ended.outcome);
+    assert_eq!(outcome, Some(Outcome::Failed));
+}
+
+#[test]
+fn a_digest_tells_what_a_length_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = three(folder.path());
+    load(&run, Scrutiny::Length).unwrap();
+    let outcome = |scrutiny| {
+        let all = load(&run, scrutiny).unwrap();
+        all[0].attempt.ended.as_ref().map(|ended| ended.outcome)
+    };
+    // The file is another one, of the same length.
+    let path = folder.path().join(TRIALS).join("a.1.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("\"passed\"", "\"failed\"")).unwrap();
+    assert_eq!(outcome(Scrutiny::Length), Some(Outcome::Passed));
+    assert_eq!(outcome(Scrutiny::Digest), Some(Outcome::Failed));
+    assert_eq!(
+        outcome(Scrutiny::Length),
+        Some(Outcome::Failed),
+        "it was made again"
+    );
+    // The entry lies, and names the right file.
+    let index = fs::read_to_string(index_of(folder.path())).unwrap();
+    let lie = index.replacen("\"failed\"", "\"passed\"", 1);
+    fs::write(index_of(folder.path()), lie).unwrap();
+    assert_eq!(outcome(Scrutiny::Digest), Some(Outcome::Failed));
+}
+
+#[test]
+fn an_attempt_tells_its_calls_checks_and_tools() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = create(folder.path(), "2026-11-15T05:00:00Z");
+    let mut trial = begin(&run, "a", 1);
+    let call = |id: u32, name: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{name}"}}}}"#
+        )
+    };
+    for (at, id, name, result) in [
+        (10, 1, "read", r#"{"content":[]}"#),
+        (30, 2, "read", r#"{"content":[],"isError":true}"#),
+        (50, 3, "write", r#"{"content":[],"isError":false}"#),
+    ] {
+        frame(&mut trial, at, Direction::ToServer, &call(id, name));
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+        frame(&mut trial, at + 5, Direction::ToClient, &answer);
+    }
+    frame(&mut trial, 70, Direction::ToServer, &call(4, "write"));
+    let tools = crate::event::Body::Text("[]".to_owned());
+    trial.append(80, What::ToolsOffered { tools }).unwrap();
+    let graded = |check: &str, verdict| {
+        What::Graded(crate::event::Graded {
+            check: check.to_owned(),
+            id: None,
+            details: vec!["not kept".to_owned()],
+            verdict,
+            evidence: vec![1],
+            notes: Vec::new(),
+        })
+    };
+    trial
+        .append(81, graded("callOrder", Verdict::unknown("?")))
+        .unwrap();
+    trial
+        .append(82, graded("toolsUsed", Verdict::fail("no")))
+        .unwrap();
+    end(trial, Outcome::Failed);
+    let reader = RunReader::open(folder.path()).unwrap();
+    let attempt = load(&reader, Scrutiny::Length).unwrap().remove(0).attempt;
+    let shown: Vec<(&str, u64, u64, u128)> = attempt
+        .calls
+        .iter()
+        .map(|c| (c.name.as_str(), c.count, c.errors, c.time.as_micros()))
+        .collect();
+    assert_eq!(shown, [("read", 2, 1, 10), ("write", 2, 1, 5)]);
+    assert_eq!(
+        attempt.decisive().map(|check| check.check.as_str()),
+        Some("toolsUsed")
+    );
+    assert_eq!(attempt.checks.len(), 2);
+    let hash = "4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945";
+    assert_eq!(attempt.tools, [hash]);
+}
+
+#[test]
+fn an_entry_stays_small_whatever_is_called() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = create(folder.path(), "2026-11-15T05:00:00Z");
+    let mut trial = begin(&run, "a", 1);
+    for id in 0..400 {
+        let name = format!("{id}{}", "x".repeat(4000));
+        let call = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{name}"}}}}"#
+        );
+        frame(&mut trial, 10, Direction::ToServer, &call);
+    }
+    end(trial, Outcome::Passed);
+    let reader = RunReader::open(folder.path()).unwrap();
+    let attempt = load(&reader, Scrutiny::Length).unwrap().remove(0).attempt;
+    assert_eq!((attempt.calls.len(), attempt.other_calls), (256, 144));
+    let length = fs::metadata(index_of(folder.path())).unwrap().len();
+    assert!(length < 128 * 1024, "{length}");
+}

@@ -1,0 +1,265 @@
+//! Generated runs: what the index tells is what the files tell.
+
+use std::collections::BTreeMap;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::event::{
+    Body, Finding, FindingKind, Graded, ModelAsked, ModelFailed, ModelReplied, Phase, PlannedAgent,
+    PlannedCase, PlannedLimits, PlannedOptions, Purpose, RunKind, RunPlanned,
+};
+use crate::model::{Stop, Usage};
+use crate::summary::Summary;
+
+use super::*;
+
+/// What a generated trial does next.
+#[derive(Debug, Clone)]
+enum Step {
+    Event(What),
+    Frame(Direction, String),
+}
+
+#[derive(Debug, Clone)]
+struct Generated {
+    attempt: u32,
+    steps: Vec<(u64, Step)>,
+    /// Without an end it is left.
+    ended: Option<Outcome>,
+}
+
+fn plan(cases: usize) -> What {
+    let case = |number: usize| PlannedCase {
+        id: format!("tasks/t{number}.yaml#t{number}"),
+        name: format!("t{number}"),
+        path: String::new(),
+        hash: "0".to_owned(),
+        runs: 1,
+        pass: None,
+        difficulty: None,
+        labels: BTreeMap::new(),
+        parallel: false,
+        verify_steps: None,
+        limits: PlannedLimits::default(),
+        eval: None,
+    };
+    What::RunPlanned(RunPlanned {
+        suite: "/suite.yaml".to_owned(),
+        mcp_config: None,
+        cases: (0..cases).map(case).collect(),
+        agents: vec![PlannedAgent {
+            name: "loop".to_owned(),
+            model: None,
+        }],
+        judge: None,
+        shared_servers: false,
+        surroundings: None,
+        server_settings: BTreeMap::new(),
+        agent_settings: BTreeMap::new(),
+        kind: RunKind::Suite,
+        not_run: Vec::new(),
+        asked: PlannedOptions::default(),
+        config: None,
+        warnings: Vec::new(),
+    })
+}
+
+fn body(text: &str) -> Body {
+    Body::Text(text.to_owned())
+}
+
+fn events() -> impl Strategy<Value = What> {
+    let phase = prop::sample::select(vec![Phase::Setup, Phase::Serve, Phase::Drive, Phase::Grade]);
+    let kind = prop::sample::select(vec![FindingKind::Noise, FindingKind::Dropped]);
+    let purpose = prop::sample::select(vec![Purpose::Agent, Purpose::Side, Purpose::Judge]);
+    let verdict = prop_oneof![
+        Just(Verdict::Pass),
+        "\\PC{0,2000}".prop_map(Verdict::fail),
+        "\\PC{0,40}".prop_map(Verdict::unknown),
+    ];
+    let tokens = || prop::option::of(0..1_000_000_u64);
+    prop_oneof![
+        phase.prop_map(|phase| What::PhaseStarted { phase }),
+        (kind, 0..3_u32, "\\PC{0,300}", 0..5_u64).prop_map(|(kind, conn, detail, count)| {
+            let conn = ConnectionId(conn);
+            What::Finding(Finding {
+                conn,
+                kind,
+                detail,
+                count,
+            })
+        }),
+        (1..6_u64, purpose).prop_map(|(ask, purpose)| What::ModelAsked(ModelAsked {
+            ask,
+            purpose,
+            model: format!("scripted:{}", ask % 2),
+            known: 0,
+            request: body("{}"),
+            digest: String::new(),
+        })),
+        (1..6_u64).prop_map(|ask| What::ModelFailed(ModelFailed {
+            ask,
+            attempt: 1,
+            reason: "busy".to_owned(),
+            again_in: None,
+        })),
+        (
+            1..6_u64,
+            tokens(),
+            tokens(),
+            prop::option::of(0.0..10.0_f64)
+        )
+            .prop_map(
+                |(ask, input, output, cost_usd)| What::ModelReplied(ModelReplied {
+                    ask,
+                    turn: body("{}"),
+                    raw: None,
+                    stop: Stop::Done,
+                    usage: Usage {
+                        input,
+                        output,
+                        ..Usage::default()
+                    },
+                    cost_usd,
+                })
+            ),
+        (1..6_u64, any::<bool>()).prop_map(|(ask, drifted)| What::Replayed { ask, drifted }),
+        "\\PC{0,9}".prop_map(|text| What::ToolsOffered { tools: body(&text) }),
+        verdict.prop_map(|verdict| What::Graded(Graded {
+            check: "toolsUsed".to_owned(),
+            id: None,
+            details: Vec::new(),
+            verdict,
+            evidence: Vec::new(),
+            notes: Vec::new(),
+        })),
+    ]
+}
+
+fn steps() -> impl Strategy<Value = Step> {
+    let direction = prop::sample::select(vec![Direction::ToServer, Direction::ToClient]);
+    let message = prop_oneof![
+        (0..5_u32, "[a-c]").prop_map(|(id, name)| format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{name}"}}}}"#
+        )),
+        (0..5_u32, any::<bool>()).prop_map(|(id, flag)| format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{{"isError":{flag}}}}}"#
+        )),
+        (0..5_u32).prop_map(|id| format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32603,"message":"no"}}}}"#
+        )),
+        "\\PC{0,40}",
+        Just("x".repeat(40_000)),
+    ];
+    prop_oneof![
+        events().prop_map(Step::Event),
+        (direction, message).prop_map(|(direction, text)| Step::Frame(direction, text)),
+    ]
+}
+
+fn trials() -> impl Strategy<Value = Vec<Generated>> {
+    let outcome = prop::sample::select(vec![
+        Outcome::Passed,
+        Outcome::Failed,
+        Outcome::TimedOut,
+        Outcome::Errored,
+        Outcome::Cancelled,
+    ]);
+    let one = (
+        1..4_u32,
+        vec((0..50_u64, steps()), 0..20),
+        prop::option::weighted(0.8, outcome),
+    )
+        .prop_map(|(attempt, steps, ended)| Generated {
+            attempt,
+            steps,
+            ended,
+        });
+    vec(one, 0..5)
+}
+
+fn write(folder: &Path, trials: &[Generated]) {
+    let mut run = create(folder, "2026-11-15T05:00:00Z");
+    run.append(1, plan(trials.len())).unwrap();
+    for (number, generated) in trials.iter().enumerate() {
+        let mut trial = begin(&run, &format!("t{number}"), generated.attempt);
+        let mut at = 10;
+        for (after, step) in &generated.steps {
+            at += after;
+            match step {
+                Step::Event(what) => drop(trial.append(at, what.clone()).unwrap()),
+                Step::Frame(direction, text) => frame(&mut trial, at, *direction, text),
+            }
+        }
+        if let Some(outcome) = generated.ended {
+            let ended = TrialEnded {
+                outcome,
+                reason: Some("é".repeat(at as usize * 4)),
+                blame: None,
+            };
+            end_trial(trial, at + 1, ended).unwrap();
+        }
+    }
+}
+
+fn blank_all(folder: &Path, suffix: &str) {
+    for entry in fs::read_dir(folder.join(TRIALS)).unwrap() {
+        let path = entry.unwrap().path();
+        if path.to_str().unwrap().ends_with(suffix) {
+            blank(&path);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_summary_from_the_index_is_the_summary_from_the_files(trials in trials()) {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), &trials);
+        let reader = RunReader::open(folder.path()).unwrap();
+        let written = fs::read(index_of(folder.path())).unwrap();
+        fs::remove_file(index_of(folder.path())).unwrap();
+        let from_files = Summary::of_run(&reader).unwrap();
+        let made_again = fs::read(index_of(folder.path())).unwrap();
+
+        fs::write(index_of(folder.path()), &written).unwrap();
+        prop_assert_eq!(&Summary::checked(&reader).unwrap(), &from_files);
+        fs::write(index_of(folder.path()), &written).unwrap();
+        blank_all(folder.path(), ".jsonl");
+        prop_assert_eq!(&Summary::of_run(&reader).unwrap(), &from_files);
+        // With those that were left, which only the index that was made again names.
+        fs::write(index_of(folder.path()), &made_again).unwrap();
+        blank_all(folder.path(), ".part");
+        prop_assert_eq!(&Summary::of_run(&reader).unwrap(), &from_files);
+    }
+}
+
+#[test]
+fn two_thousand_trials_are_summed_up_without_opening_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = create(folder.path(), "2026-11-15T05:00:00Z");
+    run.append(1, plan(2_000)).unwrap();
+    end(begin(&run, "t0", 1), Outcome::Passed);
+    drop(run);
+    let trials = folder.path().join(TRIALS);
+    let first = fs::read_to_string(trials.join("t0.1.jsonl")).unwrap();
+    for number in 1..2_000 {
+        let mut text = first.replace("t0", &format!("t{number}"));
+        if number % 4 == 0 {
+            text = text.replace("passed", "failed");
+        }
+        fs::write(trials.join(format!("t{number}.1.jsonl")), text).unwrap();
+    }
+    let reader = RunReader::open(folder.path()).unwrap();
+    let from_files = Summary::of_run(&reader).unwrap();
+    blank_all(folder.path(), ".jsonl");
+    let summary = Summary::of_run(&reader).unwrap();
+    assert_eq!(summary, from_files);
+    let counts = summary.counts();
+    assert_eq!((counts.passed, counts.failed), (1_501, 499));
+    let counts = Summary::checked(&reader).unwrap().counts();
+    assert_eq!(counts.not_run, 2_000, "the files tell nothing any more");
+}

@@ -1,0 +1,227 @@
+//! `summary.json`: what a run came to, in a file so small that hundreds of runs can be listed.
+//!
+//! Its main type is [`Overview`]. It is derived from a [`Summary`], written when a run ends, and made again
+//! if it is missing or the run went on since.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::duration::micros;
+use crate::event::{FindingKind, RunEnded, RunStarted};
+use crate::fold::Asked;
+use crate::gate::Gate;
+use crate::model::Usage;
+use crate::pass_rule::CaseVerdict;
+use crate::record::{RecordError, RunReader, SUMMARY};
+use crate::statistics::Rate;
+use crate::summary::{AgentSummary, CaseSummary, Counts, Summary};
+
+/// The version of the file that this program writes and takes.
+pub const OVERVIEW_VERSION: u32 = 1;
+
+/// How many digits of a case's hash are kept.
+const HASH: usize = 16;
+
+/// What a run came to, in short.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Overview {
+    pub version: u32,
+    /// How long `run.jsonl` was. If it is longer now, the run went on.
+    pub run_bytes: u64,
+    pub started: RunStarted,
+    /// The eval file.
+    pub suite: String,
+    /// How the run ended; absent if it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<RunEnded>,
+    /// From the run's start to its last event; in JSON as microseconds.
+    #[serde(with = "micros")]
+    pub duration: Duration,
+    pub gate: Answer,
+    pub trials: Counts,
+    /// `None` if no trial counts.
+    pub rate: Option<RateOverview>,
+    pub agents: Vec<AgentOverview>,
+    pub servers: Vec<ServerOverview>,
+    /// How often what was found wrong, by server and kind.
+    pub findings: BTreeMap<String, BTreeMap<FindingKind, u64>>,
+    /// What agents' models were asked, in all attempts.
+    pub agent: Asked,
+    /// What judges were asked, in all attempts.
+    pub judge: Asked,
+    pub cases: Vec<CaseOverview>,
+}
+
+/// Whether a gate, or the pass rule of a case, is met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    Met,
+    Missed,
+    Inconclusive,
+}
+
+/// A pass rate with its 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RateOverview {
+    pub passed: u32,
+    pub counted: u32,
+    pub mean: f64,
+    pub low95: f64,
+    pub high95: f64,
+}
+
+/// What one agent came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentOverview {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    pub trials: Counts,
+    pub rate: Option<RateOverview>,
+    pub tokens: Usage,
+    pub cost_usd: Option<f64>,
+    /// The median of how long its trials took, in microseconds.
+    pub median: Option<u64>,
+}
+
+/// What a server said of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerOverview {
+    pub server: String,
+    pub name: Option<String>,
+    pub version: Option<String>,
+    pub tools: u64,
+    pub tools_digest: Option<String>,
+}
+
+/// What came of a case.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaseOverview {
+    pub id: String,
+    /// The first 16 digits of its hash.
+    pub hash: String,
+    /// For each agent, how many trials passed, did not pass, and have no verdict.
+    pub trials: Vec<[u32; 3]>,
+    /// For each agent, whether the pass rule is met.
+    pub rule: Vec<Answer>,
+}
+
+impl Overview {
+    /// What a run came to, from its file if that is up to date. Else it is made, and the file written
+    /// unless somebody writes the run.
+    pub fn load(run: &RunReader) -> Result<Self, RecordError> {
+        if let Some(stored) = Self::stored(run) {
+            return Ok(stored);
+        }
+        Self::store(run, &Summary::of_run(run)?)
+    }
+
+    /// Makes the overview of a run that is summed up, and writes the file unless somebody writes the run.
+    pub fn store(run: &RunReader, summary: &Summary) -> Result<Self, RecordError> {
+        let overview = Self::of(summary, run.run_bytes()?);
+        if let Ok(text) = serde_json::to_vec(&overview) {
+            run.replace(SUMMARY, &text);
+        }
+        Ok(overview)
+    }
+
+    fn stored(run: &RunReader) -> Option<Self> {
+        let text = fs::read(run.folder().join(SUMMARY)).ok()?;
+        let stored: Self = serde_json::from_slice(&text).ok()?;
+        let fits = stored.version == OVERVIEW_VERSION
+            && stored.started == *run.started()
+            && stored.run_bytes == run.run_bytes().ok()?;
+        fits.then_some(stored)
+    }
+
+    fn of(summary: &Summary, run_bytes: u64) -> Self {
+        let agents = summary.plan.agents.iter().zip(summary.by_agent());
+        let agents = agents.map(|(planned, found)| agent(planned.model.clone(), &found));
+        let servers = summary.servers.iter().map(|seen| ServerOverview {
+            server: seen.server.clone(),
+            name: seen.name.clone(),
+            version: seen.version.clone(),
+            tools: seen.tools,
+            tools_digest: seen.tools_digest.clone(),
+        });
+        let findings = summary.findings.iter().map(|(server, kinds)| {
+            let kinds = kinds.iter().map(|(kind, found)| (*kind, found.count));
+            (server.clone(), kinds.collect())
+        });
+        Self {
+            version: OVERVIEW_VERSION,
+            run_bytes,
+            started: summary.started.clone(),
+            suite: summary.plan.suite.clone(),
+            ended: summary.ended.clone(),
+            duration: summary.duration,
+            gate: match Gate::of(summary) {
+                Gate::Met => Answer::Met,
+                Gate::Missed { .. } => Answer::Missed,
+                Gate::Open { .. } => Answer::Inconclusive,
+            },
+            trials: summary.counts(),
+            rate: summary.rate(None).as_ref().map(rate),
+            agents: agents.collect(),
+            servers: servers.collect(),
+            findings: findings.collect(),
+            agent: summary.agent.clone(),
+            judge: summary.judge.clone(),
+            cases: summary.cases.iter().map(case).collect(),
+        }
+    }
+}
+
+fn agent(model: Option<String>, found: &AgentSummary<'_>) -> AgentOverview {
+    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    AgentOverview {
+        name: found.name.to_owned(),
+        model,
+        trials: found.counts,
+        rate: found.rate.as_ref().map(rate),
+        tokens: found.usage,
+        cost_usd: found.cost_usd,
+        median: found.median.map(micros),
+    }
+}
+
+fn rate(rate: &Rate) -> RateOverview {
+    RateOverview {
+        passed: rate.tally.passed,
+        counted: rate.tally.counted,
+        mean: rate.mean,
+        low95: rate.interval.low,
+        high95: rate.interval.high,
+    }
+}
+
+fn case(case: &CaseSummary) -> CaseOverview {
+    let standings = case.agents.iter().map(|trials| {
+        let standing = trials.standing();
+        [standing.passed, standing.not_passed, standing.open]
+    });
+    let answers = case
+        .agents
+        .iter()
+        .map(|trials| match trials.verdict(&case.case) {
+            CaseVerdict::Met => Answer::Met,
+            CaseVerdict::Missed => Answer::Missed,
+            CaseVerdict::Open => Answer::Inconclusive,
+        });
+    CaseOverview {
+        id: case.case.id.clone(),
+        hash: case.case.hash.chars().take(HASH).collect(),
+        trials: standings.collect(),
+        rule: answers.collect(),
+    }
+}
