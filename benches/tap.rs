@@ -208,6 +208,7 @@ impl Hosted {
             started: String::new(),
             name: "bench".to_owned(),
             command: Vec::new(),
+            context: None,
         };
         let run = RunWriter::create(&folder.join("run"), Redactor::default(), started)
             .expect("a run can be made");
@@ -228,6 +229,7 @@ impl Hosted {
             inherited: std::env::vars().collect(),
             pass: Vec::new(),
             guard: proctor(),
+            editor: None,
         };
         let inside = runtime.enter();
         let relay = Relay::listen(&stdio_server(&[]), &options).expect("a relay can listen");
