@@ -250,8 +250,8 @@ impl Inside {
             return Ok(worker::on_body(body.len(), || {
                 let (request, recorder) = (&question.request, &self.recorder);
                 let digest = outline(request);
-                let recorded = replay.next(asked.ask, purpose, request, &digest, recorder);
-                self.hear(ask, &question, &asked, recorded)
+                let take = replay.next(asked.ask, purpose, request, &digest, recorder);
+                self.hear(ask, &question, &asked, take)
             }));
         }
         let Some((upstream, provider)) = &self.upstream else {

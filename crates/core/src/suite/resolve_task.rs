@@ -218,9 +218,10 @@ fn providers(
             (Some(server), _) => {
                 if let Some(absence) = scope.servers.absence(server) {
                     let name = &absence.name;
-                    let why = match absence.is_disabled() {
-                        true => "is disabled",
-                        false => "the suite does not declare",
+                    let why = if absence.is_disabled() {
+                        "is disabled"
+                    } else {
+                        "the suite does not declare"
                     };
                     unmet.push(format!("the task needs the server `{name}`, which {why}"));
                     absence.report(Code::UnmetRequirement, "task", server.span, cx);
