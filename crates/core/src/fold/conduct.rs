@@ -306,7 +306,7 @@ impl Exchange {
             (Some((HttpFailure::Broken, why)), _) => Some(NoAnswer::Broken(why.clone())),
             (_, Some(status)) if !(200..300).contains(&status) => Some(NoAnswer::Status(status)),
             (Some((HttpFailure::TimedOut, _)), _) => Some(NoAnswer::TimedOut),
-            _ => None,
+            (Some((HttpFailure::ClientLeft, _)) | None, _) => None,
         }
     }
 }

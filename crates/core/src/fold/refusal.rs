@@ -88,7 +88,7 @@ impl Findings {
             // Whoever obeys a cancellation does not answer.
             direction: match unanswered.excuse {
                 Some(Excuse::Cancelled) => crate::event::Direction::ToServer,
-                _ => crate::event::Direction::ToClient,
+                Some(Excuse::Repeated) | None => crate::event::Direction::ToClient,
             },
         };
         self.derived(place, FindingKind::Unanswered, &detail);

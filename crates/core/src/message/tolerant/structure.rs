@@ -220,7 +220,9 @@ impl Reader {
             (Role::Message, Some(Key::Params)) => self.unclear(role, key),
             (Role::Params, Some(Key::Name)) => candidate.names.add(plain()),
             (Role::Params, Some(Key::Uri)) => candidate.uris.add(plain()),
-            _ => {}
+            (Role::Message, Some(Key::Id | Key::Name | Key::Uri | Key::Other) | None)
+            | (Role::Params, Some(Key::Method | Key::Params | Key::Id | Key::Other) | None)
+            | (Role::Messages | Role::Other, _) => {}
         }
         Some(())
     }
@@ -251,7 +253,9 @@ impl Reader {
             }
             (Role::Params, Some(Key::Name)) => candidate.names.is_unclear = true,
             (Role::Params, Some(Key::Uri)) => candidate.uris.is_unclear = true,
-            _ => {}
+            (Role::Message, Some(Key::Id | Key::Name | Key::Uri | Key::Other) | None)
+            | (Role::Params, Some(Key::Method | Key::Params | Key::Id | Key::Other) | None)
+            | (Role::Messages | Role::Other, _) => {}
         }
     }
 }
