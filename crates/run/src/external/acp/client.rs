@@ -209,16 +209,14 @@ impl Client {
                 Err(error) => return self.give_up(Trouble::Other(error)),
             },
             Question::Authenticate => self.open(),
-            Question::NewSession => match result["sessionId"].as_str() {
-                Some(session) => {
-                    self.session = Some(session.to_owned());
-                    self.opened()
-                }
-                None => {
+            Question::NewSession => {
+                let Some(session) = result["sessionId"].as_str() else {
                     let error = "it opened a session without a name";
                     return self.give_up(Trouble::Other(error.to_owned()));
-                }
-            },
+                };
+                self.session = Some(session.to_owned());
+                self.opened()
+            }
             Question::SetMode => self.prompt(),
             Question::Prompt => return self.finished(result),
         };

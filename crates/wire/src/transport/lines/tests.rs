@@ -86,8 +86,8 @@ async fn a_line_is_recorded_as_it_came_before_it_is_taken() {
     check(TOLD, &[&line(TOLD), &unended, "told x"]).await;
     let torn = "line: the last line has no end: {1";
     check("{1", &["line {1", torn]).await;
-    let long = format!("{}\n{TOLD}\n", "x".repeat(61));
-    check(&long, &["oversized 61", &line(TOLD), "told x"]).await;
+    let oversized = format!("{}\n{TOLD}\n", "x".repeat(61));
+    check(&oversized, &["oversized 61", &line(TOLD), "told x"]).await;
     let answer = "{\"id\":7,\"result\":1}\n";
     let expected = [&*line(answer.trim_end()), "Protocol", "answer with id `7`"];
     check(answer, &expected).await;
