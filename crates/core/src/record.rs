@@ -18,6 +18,7 @@ mod index;
 mod lines;
 mod log;
 mod name;
+mod queue;
 mod reader;
 mod shared;
 mod sync;
@@ -33,7 +34,9 @@ pub use self::index::IndexEntry;
 pub use self::name::trial_stem;
 pub use self::reader::{RunReader, TrialFile};
 pub use self::unused::is_unused;
-pub use self::writer::{Bodies, RecordOptions, RunWriter, TrialWriter};
+pub use self::writer::{
+    Bodies, RecordOptions, Room, RunWriter, StoredEvent, TrialWriter, WrittenEvents,
+};
 
 /// A body longer than this is a file of its own.
 pub const MAX_INLINE: usize = 32 * 1024;

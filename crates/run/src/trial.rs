@@ -20,7 +20,7 @@ use proctor_core::model::Message;
 use proctor_core::record::RecordError;
 use proctor_core::suite::{Case, Limits, Server};
 use proctor_core::verdict::Verdict;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use self::ending::{cancelled, errored, failed, timed_out};
@@ -319,7 +319,7 @@ impl Trial {
         }
     }
 
-    /// Writes how the trial ended. Syncing may take long, and holds nobody else up.
+    /// Writes how the trial ended, and waits until that lasts.
     async fn end(self, mut ended: TrialEnded) -> Result<TrialEnded, RecordError> {
         match self.recorder.take_error() {
             None => {}
@@ -333,10 +333,9 @@ impl Trial {
         let Some(trial) = self.recorder.take_trial() else {
             return Ok(ended);
         };
-        let end = ended.clone();
-        let written = tokio::task::spawn_blocking(move || trial.end(at, end)).await;
-        // A panic in there goes on as one.
-        written.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
+        let (tell, told) = oneshot::channel();
+        trial.end_then(at, ended.clone(), |written| drop(tell.send(written)));
+        told.await.unwrap_or(Err(RecordError::WriterGone))?;
         Ok(ended)
     }
 }

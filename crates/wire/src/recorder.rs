@@ -1,7 +1,8 @@
 //! Where what happens goes: numbered, timed, redacted, written.
 //!
 //! Its main type is [`Recorder`], a handle that every task of a trial shares. A write that fails is
-//! remembered: whoever owns the trial asks before calling it a success.
+//! remembered: whoever owns the trial asks before calling it a success. No async worker waits for the
+//! disk here: lines are queued, and large bodies are written away from it.
 
 mod tap;
 
@@ -11,16 +12,22 @@ use std::time::Instant;
 use proctor_core::event::{Actor, ConnectionId, Finding, FindingKind, What, Wire};
 use proctor_core::fold::{self, FoldOptions, Folded};
 use proctor_core::model::{MAX_REPORTED_TOKENS, Usage};
-use proctor_core::record::{Blobs, EventReader, RecordError, TrialWriter};
+use proctor_core::record::{
+    Blobs, Bodies, EventReader, RecordError, Room, StoredEvent, TrialWriter,
+};
 use proctor_core::redact::Redactor;
 
 pub(crate) use self::tap::{Oversized, Tap};
+use crate::worker;
 use proctor_core::asks::Asks;
 
 /// A handle to a trial's record, or to nothing.
 #[derive(Clone)]
 pub struct Recorder {
     inner: Arc<Mutex<Inner>>,
+    /// Locked before `inner`, from a question's number to its events, so that they are in order.
+    asks: Arc<Mutex<Asks>>,
+    room: Option<Room>,
     started: Instant,
     redactor: Redactor,
 }
@@ -31,7 +38,6 @@ struct Inner {
     taken: bool,
     failed: Option<RecordError>,
     connections: u32,
-    asks: Asks,
 }
 
 impl Recorder {
@@ -47,13 +53,14 @@ impl Recorder {
 
     fn with(trial: Option<TrialWriter>, started: Instant) -> Self {
         Self {
+            room: trial.as_ref().map(TrialWriter::room),
             inner: Arc::new(Mutex::new(Inner {
                 trial,
                 taken: false,
                 failed: None,
                 connections: 0,
-                asks: Asks::default(),
             })),
+            asks: Arc::default(),
             started,
             redactor: Redactor::default(),
         }
@@ -68,8 +75,31 @@ impl Recorder {
 
     /// Writes an event.
     pub fn record(&self, what: What) {
+        self.wait_for_room();
+        let bodies = self.lock().bodies(0);
+        let Some(bodies) = bodies else {
+            return;
+        };
+        let stored = bodies.and_then(|bodies| store(&bodies, what));
         self.lock()
-            .write(|trial| trial.append(self.at(), what).map(drop));
+            .write(|trial| trial.append_stored(self.at(), stored?).map(drop));
+    }
+
+    /// Waits until there is room for more in the queue of the record. Whoever can wait without blocking does
+    /// so here before taking in more.
+    pub async fn room(&self) {
+        if let Some(room) = &self.room {
+            std::future::poll_fn(|context| room.poll(context)).await;
+        }
+    }
+
+    /// The same, where nobody can await.
+    fn wait_for_room(&self) {
+        if let Some(room) = &self.room
+            && !room.is_there()
+        {
+            worker::blocking(|| room.wait());
+        }
     }
 
     /// Microseconds since the run started.
@@ -82,21 +112,22 @@ impl Recorder {
         self.lock().failed.take()
     }
 
-    /// What was written so far, as checks read it; `None` if nothing is kept.
+    /// What was written so far, as checks read it; `None` if nothing is kept. Blocks.
     pub fn fold(&self, options: &FoldOptions) -> Result<Option<Folded>, RecordError> {
-        let (events, blobs) = match &self.lock().trial {
-            Some(trial) => (trial.events()?, trial.blobs()),
-            None => return Ok(None),
+        let Some((events, blobs)) = self.written()? else {
+            return Ok(None);
         };
         fold::fold(events, &blobs, options).map(Some)
     }
 
-    /// What was written so far, and where its large bodies are; `None` if nothing is kept.
+    /// What was written so far, and where its large bodies are; `None` if nothing is kept. Blocks.
     pub fn written(&self) -> Result<Option<(EventReader, Blobs)>, RecordError> {
-        match &self.lock().trial {
-            Some(trial) => Ok(Some((trial.events()?, trial.blobs()))),
-            None => Ok(None),
-        }
+        // Others may write meanwhile.
+        let written = self.lock().trial.as_ref().map(TrialWriter::written);
+        let Some(written) = written else {
+            return Ok(None);
+        };
+        Ok(Some((written.open()?, written.blobs())))
     }
 
     /// Takes the trial back, to end it. What is recorded later is lost.
@@ -146,11 +177,20 @@ impl Recorder {
     /// Writes a question to a model, and gives its number. What belongs to it stands together,
     /// whoever else writes.
     pub fn record_ask(&self, next: impl FnOnce(&mut Asks) -> (u64, Vec<What>)) -> u64 {
+        self.wait_for_room();
         let at = self.at();
-        let mut inner = self.lock();
-        let (number, events) = next(&mut inner.asks);
-        inner.write(|trial| {
-            let mut written = events.into_iter().map(|what| trial.append(at, what));
+        let mut asks = self.asks.lock().unwrap_or_else(PoisonError::into_inner);
+        let (number, events) = next(&mut asks);
+        let bodies = self.lock().bodies(0);
+        let Some(bodies) = bodies else {
+            return number;
+        };
+        let stored: Result<Vec<StoredEvent>, RecordError> = bodies.and_then(|bodies| {
+            let stored = events.into_iter().map(|what| store(&bodies, what));
+            stored.collect()
+        });
+        self.lock().write(|trial| {
+            let mut written = stored?.into_iter().map(|one| trial.append_stored(at, one));
             written.try_for_each(|one| one.map(drop))
         });
         number
@@ -162,7 +202,22 @@ impl Recorder {
     }
 }
 
+/// Redacts an event and keeps its large bodies, away from the async worker if there may be some.
+fn store(bodies: &Bodies, mut what: What) -> Result<StoredEvent, RecordError> {
+    if bodies.may_block(&mut what) {
+        worker::blocking(|| bodies.store(what))
+    } else {
+        bodies.store(what)
+    }
+}
+
 impl Inner {
+    /// Where a body of so many bytes is kept; `None` if nothing is.
+    fn bodies(&self, bytes: usize) -> Option<Result<Bodies, RecordError>> {
+        let trial = self.trial.as_ref().filter(|_| self.failed.is_none())?;
+        Some(trial.bodies(bytes))
+    }
+
     fn write(&mut self, run: impl FnOnce(&mut TrialWriter) -> Result<(), RecordError>) {
         if self.failed.is_some() {
             return;

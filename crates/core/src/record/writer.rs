@@ -4,8 +4,9 @@
 //! nothing is written after it, and nothing that had not ended looks ended.
 
 use std::fs;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::event::{
@@ -18,10 +19,12 @@ use super::events::EventReader;
 use super::index::IndexEntry;
 use super::log::{Log, sync_folder};
 use super::name::trial_stem;
+use super::queue::{Next, Queue};
 use super::reader::RunReader;
 use super::shared::{Shared, blob_bytes, lock, make_folder};
+use super::sync::TrialEnd;
 use super::unused::is_unused;
-use super::{ENDED, MAX_FRAME, MAX_TRIAL, PART, RUN, RecordError, TRIALS};
+use super::{ENDED, MAX_FRAME, MAX_INLINE, MAX_TRIAL, PART, RUN, RecordError, TRIALS};
 
 /// How a run is written.
 #[derive(Debug, Clone)]
@@ -58,6 +61,7 @@ pub struct TrialWriter {
     started_at: u64,
     /// The bytes of the blobs that this trial refers to.
     blob_bytes: u64,
+    is_ending: bool,
 }
 
 /// Where the large bodies of a run are kept.
@@ -68,6 +72,71 @@ impl Bodies {
     /// Redacts and keeps these bytes.
     pub fn keep(&self, bytes: &[u8]) -> Result<Body, RecordError> {
         self.0.body(bytes)
+    }
+
+    /// Whether storing this event may write to the disk.
+    pub fn may_block(&self, what: &mut What) -> bool {
+        // Redaction can make a body longer, though not by much.
+        let is_long = |body: &mut Body| match body {
+            Body::Text(text) | Body::Base64(text) => text.len() > MAX_INLINE / 2,
+            Body::Blob { .. } | Body::Cut { .. } => false,
+        };
+        matches!(what, What::ToolsOffered { .. }) || what.bodies().into_iter().any(is_long)
+    }
+
+    /// Redacts an event, and keeps its large bodies.
+    pub fn store(&self, what: What) -> Result<StoredEvent, RecordError> {
+        let (what, blob_bytes) = self.0.store(what)?;
+        Ok(StoredEvent { what, blob_bytes })
+    }
+}
+
+/// An event that is redacted, and whose large bodies are kept already.
+#[derive(Debug)]
+pub struct StoredEvent {
+    what: What,
+    blob_bytes: u64,
+}
+
+/// The room for more lines in a run's queue. An append to a queue without room may block, so whoever
+/// must not block waits for room first.
+#[derive(Debug, Clone)]
+pub struct Room(Arc<Queue>);
+
+impl Room {
+    /// Whether there is room.
+    pub fn is_there(&self) -> bool {
+        self.0.has_room()
+    }
+
+    /// Blocks until there is room.
+    pub fn wait(&self) {
+        self.0.wait_for_room();
+    }
+
+    /// Whether there is room; if not, the task is woken when there is.
+    pub fn poll(&self, context: &Context<'_>) -> Poll<()> {
+        self.0.poll_room(context)
+    }
+}
+
+/// The events of a trial up to now, to be read while others append more.
+#[derive(Debug)]
+pub struct WrittenEvents {
+    shared: Arc<Shared>,
+    path: PathBuf,
+}
+
+impl WrittenEvents {
+    /// Waits until they are in the file, and opens it.
+    pub fn open(&self) -> Result<EventReader, RecordError> {
+        self.shared.queue().flush();
+        EventReader::open(&self.path)
+    }
+
+    /// Where their large bodies are.
+    pub fn blobs(&self) -> Blobs {
+        Blobs::of_run(&self.shared.folder)
     }
 }
 
@@ -105,7 +174,7 @@ impl RunWriter {
             log: Log::create(path, 0)?,
         };
         run.append(0, What::RunStarted(started))?;
-        run.sync(0)?;
+        run.sync()?;
         sync_folder(folder)?;
         Ok(run)
     }
@@ -181,20 +250,21 @@ impl RunWriter {
             started: started.clone(),
             started_at: at,
             blob_bytes: 0,
+            is_ending: false,
         };
         shared.append(&mut trial.log, at, What::TrialStarted(started))?;
         Ok(trial)
     }
 
-    /// Syncs what was written.
-    pub fn sync(&mut self, at: u64) -> Result<(), RecordError> {
-        self.shared.sync(&mut self.log, at)
+    /// Waits until what was appended lasts.
+    pub fn sync(&mut self) -> Result<(), RecordError> {
+        self.shared.sync(&self.log)
     }
 
     /// Ends the run. Fails if any write of the run or of one of its trials has failed.
     pub fn end(mut self, at: u64, ended: RunEnded) -> Result<(), RecordError> {
         self.append(at, What::RunEnded(ended))?;
-        self.sync(at)?;
+        self.sync()?;
         self.shared.keep(sync_folder(&self.shared.folder))
     }
 
@@ -217,6 +287,11 @@ impl TrialWriter {
     pub fn append(&mut self, at: u64, what: What) -> Result<u64, RecordError> {
         let (what, blob_bytes) = self.shared.store(what)?;
         self.write(at, what, blob_bytes)
+    }
+
+    /// Writes an event that [`Bodies`] stored already.
+    pub fn append_stored(&mut self, at: u64, stored: StoredEvent) -> Result<u64, RecordError> {
+        self.write(at, stored.what, stored.blob_bytes)
     }
 
     /// Writes what went over a connection, in the form that suits it.
@@ -257,44 +332,64 @@ impl TrialWriter {
         self.write(at, What::Frame(frame), blob_bytes)
     }
 
-    /// What was written so far, to be read.
-    pub fn events(&self) -> Result<EventReader, RecordError> {
-        EventReader::open(self.log.path())
+    /// The room for more events.
+    pub fn room(&self) -> Room {
+        Room(self.shared.queue().clone())
     }
 
-    /// Where its large bodies are.
-    pub fn blobs(&self) -> Blobs {
-        Blobs::of_run(&self.shared.folder)
+    /// What was appended so far, to be read.
+    pub fn written(&self) -> WrittenEvents {
+        WrittenEvents {
+            shared: self.shared.clone(),
+            path: self.log.path().to_owned(),
+        }
     }
 
-    /// Ends the trial. Only after this is it an ended one.
-    pub fn end(mut self, at: u64, ended: TrialEnded) -> Result<(), RecordError> {
-        let shared = self.shared.clone();
-        let ended = shared.redactor.trial_ended(ended);
-        shared.append(&mut self.log, at, What::TrialEnded(ended.clone()))?;
-        shared.sync(&mut self.log, at)?;
-        let trials = shared.folder.join(TRIALS);
-        let path = trials.join(format!("{}{ENDED}", self.stem));
-        let renamed =
-            fs::rename(self.log.path(), &path).map_err(RecordError::io("rename", self.log.path()));
-        shared.keep(renamed)?;
-        shared.keep(sync_folder(&trials))?;
-        shared.keep(shared.index.append(&IndexEntry {
-            file: format!("{}{ENDED}", self.stem),
-            started: self.started,
-            started_at: self.started_at,
-            ended,
-            ended_at: at,
-            events: self.log.events(),
-            bytes: self.log.bytes(),
-        }))
+    /// Ends the trial, and waits until that lasts. Only after this is it an ended one.
+    pub fn end(self, at: u64, ended: TrialEnded) -> Result<(), RecordError> {
+        let (tell, told) = mpsc::channel();
+        self.end_then(at, ended, move |result| drop(tell.send(result)));
+        told.recv().unwrap_or(Err(RecordError::WriterGone))
+    }
+
+    /// Ends the trial. `done` is called by another thread, once that lasts or has failed.
+    pub fn end_then(
+        mut self,
+        at: u64,
+        ended: TrialEnded,
+        done: impl FnOnce(Result<(), RecordError>) + Send + 'static,
+    ) {
+        let ended = self.shared.redactor.trial_ended(ended);
+        let prepared = self.shared.check();
+        let what = What::TrialEnded(ended.clone());
+        let line = match prepared.and_then(|()| self.log.prepare(at, what)) {
+            Ok(line) => line,
+            Err(error) => return done(Err(error)),
+        };
+        let file = format!("{}{ENDED}", self.stem);
+        let end = TrialEnd {
+            file: self.log.file().clone(),
+            name: self.shared.folder.join(TRIALS).join(&file),
+            entry: IndexEntry {
+                file,
+                started: self.started.clone(),
+                started_at: self.started_at,
+                ended,
+                ended_at: at,
+                events: self.log.events() + 1,
+                bytes: self.log.bytes() + line,
+            },
+            done: Box::new(done),
+        };
+        self.is_ending = true;
+        self.log.write_then(self.shared.queue(), Next::End(end));
     }
 
     fn write(&mut self, at: u64, what: What, blob_bytes: u64) -> Result<u64, RecordError> {
         self.shared.check()?;
         let line = self.log.prepare(at, what)?;
         self.check_room(line + blob_bytes)?;
-        let seq = self.shared.write(&mut self.log, at)?;
+        let seq = self.shared.write(&mut self.log, at);
         self.blob_bytes += blob_bytes;
         Ok(seq)
     }
@@ -308,5 +403,13 @@ impl TrialWriter {
             });
         }
         Ok(())
+    }
+}
+
+impl Drop for TrialWriter {
+    fn drop(&mut self) {
+        if !self.is_ending {
+            self.shared.queue().flush();
+        }
     }
 }

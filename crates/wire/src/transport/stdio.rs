@@ -116,6 +116,7 @@ async fn write(
                 continue;
             }
         };
+        tap.room().await;
         tap.frame(None, Direction::ToServer, &message);
         message.push(b'\n');
         let written = async {
@@ -158,6 +159,7 @@ async fn read(
                 continue;
             }
         };
+        from.tap.room().await;
         peer.record(&line, &from);
         let Some(message) = without_noise(&line, from.tap) else {
             continue;
