@@ -266,3 +266,128 @@ fn write(batch: Batch, syncer: &Syncer, failed: &OnceLock<RecordError>) {
         Next::End(end) => syncer.end(end),
     }
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::io::{PipeReader, Read};
+    use std::os::fd::OwnedFd;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+    use std::task::Wake;
+
+    use super::super::blobs::BlobStore;
+    use super::super::index::IndexLog;
+    use super::*;
+
+    const LINE: usize = 16 * 1024;
+
+    /// More than a pipe holds.
+    const PIPE: usize = 1024 * 1024;
+
+    /// A queue whose file is a pipe: a disk that takes no more until somebody reads.
+    struct Stuck {
+        writer: WriterThread,
+        file: Arc<EventFile>,
+        reader: PipeReader,
+        _folder: tempfile::TempDir,
+    }
+
+    fn stuck() -> Stuck {
+        let folder = tempfile::tempdir().unwrap();
+        let (reader, writer) = std::io::pipe().unwrap();
+        let failed: Arc<OnceLock<RecordError>> = Arc::default();
+        let blobs = Arc::new(BlobStore::new(folder.path().to_owned()));
+        let index = IndexLog::open(folder.path().join("index")).unwrap();
+        let syncer = Syncer::new(folder.path().to_owned(), blobs, index, failed.clone());
+        Stuck {
+            writer: WriterThread::start(folder.path(), syncer, failed).unwrap(),
+            file: Arc::new(EventFile {
+                path: folder.path().join("pipe"),
+                file: File::from(OwnedFd::from(writer)),
+            }),
+            reader,
+            _folder: folder,
+        }
+    }
+
+    #[test]
+    fn who_appends_waits_for_a_disk_that_takes_no_more() {
+        let lines = (2 * PIPE + 2 * MAX_QUEUED) / LINE;
+        let mut stuck = stuck();
+        let pushed = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            let (queue, file, pushed) = (&stuck.writer.queue, &stuck.file, &pushed);
+            scope.spawn(move || {
+                let mut slot = Slot::default();
+                for number in 0..lines {
+                    let line = vec![u8::try_from(number % 251).unwrap(); LINE];
+                    queue.push(file, &mut slot, &line, Next::Nothing);
+                    pushed.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+            while queue.has_room() {
+                std::thread::yield_now();
+            }
+            // Time enough for an append that does not wait to show it.
+            std::thread::sleep(Duration::from_millis(50));
+            let most = (PIPE + MAX_QUEUED) / LINE + 1;
+            assert!(pushed.load(Ordering::SeqCst) <= most);
+            let mut line = vec![0; LINE];
+            for number in 0..lines {
+                stuck.reader.read_exact(&mut line).unwrap();
+                let expected = u8::try_from(number % 251).unwrap();
+                assert!(line.iter().all(|byte| *byte == expected), "{number}");
+            }
+        });
+        assert_eq!(pushed.into_inner(), lines);
+        stuck.writer.queue.flush();
+        assert!(stuck.writer.queue.has_room());
+    }
+
+    struct Told(mpsc::Sender<()>);
+
+    impl Wake for Told {
+        fn wake(self: Arc<Self>) {
+            self.0.send(()).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_task_is_woken_when_there_is_room() {
+        let mut stuck = stuck();
+        let queue = stuck.writer.queue.clone();
+        let (tell, told) = mpsc::channel();
+        let waker = Waker::from(Arc::new(Told(tell)));
+        let mut slot = Slot::default();
+        let mut push = |bytes| queue.push(&stuck.file, &mut slot, &vec![0; bytes], Next::Nothing);
+        assert!(queue.poll_room(&Context::from_waker(&waker)).is_ready());
+        push(PIPE);
+        assert!(queue.poll_room(&Context::from_waker(&waker)).is_pending());
+        assert!(queue.poll_room(&Context::from_waker(&waker)).is_pending());
+        assert!(told.try_recv().is_err(), "there is no room yet");
+        stuck.reader.read_exact(&mut vec![0; PIPE]).unwrap();
+        told.recv_timeout(Duration::from_mins(1)).unwrap();
+        assert!(queue.poll_room(&Context::from_waker(&waker)).is_ready());
+        assert!(told.recv_timeout(Duration::ZERO).is_err(), "woken once");
+    }
+
+    #[test]
+    fn what_is_queued_is_written_before_the_thread_ends() {
+        let Stuck {
+            writer,
+            file,
+            mut reader,
+            ..
+        } = stuck();
+        let mut slot = Slot::default();
+        for _ in 0..100 {
+            writer
+                .queue
+                .push(&file, &mut slot, b"line\n", Next::Nothing);
+        }
+        drop((writer, file));
+        let mut text = Vec::new();
+        reader.read_to_end(&mut text).unwrap();
+        assert_eq!(text, b"line\n".repeat(100));
+    }
+}

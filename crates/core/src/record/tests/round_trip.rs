@@ -143,3 +143,54 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn trials_that_write_at_once_keep_their_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = create(folder.path());
+    let write = |name: usize| {
+        let mut trial = run.trial(0, &name.to_string(), trial_started(1))?;
+        for at in 1..=2_000 {
+            let text = format!("{name} {at}");
+            assert_eq!(frame(&mut trial, at, text.as_bytes())?, at + 1);
+        }
+        trial.end(2_001, passed())
+    };
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..8)
+            .map(|name| scope.spawn(move || write(name)))
+            .collect();
+        for writer in writers {
+            writer.join().unwrap().unwrap();
+        }
+    });
+    let run = RunReader::open(folder.path()).unwrap();
+    let trials = run.trials().unwrap();
+    assert_eq!(trials.len(), 8);
+    for trial in trials {
+        assert!(trial.ended);
+        let events = events_of(&run, &trial);
+        let said = events.iter().filter_map(|event| match &event.event {
+            What::Frame(frame) => Some((event.at, frame.body.clone())),
+            _ => None,
+        });
+        let body = |at| (at, Body::Text(format!("{} {at}", trial.stem)));
+        assert!(said.eq((1..=2_000).map(body)), "{}", trial.stem);
+    }
+    let index = index::read(&folder.path().join(INDEX));
+    assert!(index.iter().all(|entry| entry.events == 2_002));
+    assert_eq!(index.len(), 8);
+}
+
+#[test]
+fn what_was_appended_can_be_read_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = create(folder.path());
+    let mut trial = run.trial(0, "x", trial_started(1)).unwrap();
+    for at in 1..=50 {
+        frame(&mut trial, at, b"{}").unwrap();
+        let events = trial.written().open().unwrap();
+        let last = events.last().unwrap().unwrap();
+        assert_eq!((last.seq, last.at), (at + 1, at));
+    }
+}
