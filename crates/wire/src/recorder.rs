@@ -178,7 +178,6 @@ impl Recorder {
     /// whoever else writes.
     pub fn record_ask(&self, next: impl FnOnce(&mut Asks) -> (u64, Vec<What>)) -> u64 {
         self.wait_for_room();
-        let at = self.at();
         let mut asks = self.asks.lock().unwrap_or_else(PoisonError::into_inner);
         let (number, events) = next(&mut asks);
         let bodies = self.lock().bodies(0);
@@ -190,6 +189,7 @@ impl Recorder {
             stored.collect()
         });
         self.lock().write(|trial| {
+            let at = self.at();
             let mut written = stored?.into_iter().map(|one| trial.append_stored(at, one));
             written.try_for_each(|one| one.map(drop))
         });

@@ -102,9 +102,10 @@ impl Log {
     /// Queues the line that was prepared, and gives its number. If the last sync lies at least this many
     /// microseconds back, another follows.
     pub(super) fn write(&mut self, queue: &Queue, at: u64, sync_every: u64) -> u64 {
-        let next = match self.is_due(at, sync_every) {
-            true => Next::Sync,
-            false => Next::Nothing,
+        let next = if self.is_due(at, sync_every) {
+            Next::Sync
+        } else {
+            Next::Nothing
         };
         self.write_then(queue, next)
     }

@@ -315,7 +315,7 @@ mod tests {
         let lines = (2 * PIPE + 2 * MAX_QUEUED) / LINE;
         let mut stuck = stuck();
         let pushed = AtomicUsize::new(0);
-        std::thread::scope(|scope| {
+        let early = std::thread::scope(|scope| {
             let (queue, file, pushed) = (&stuck.writer.queue, &stuck.file, &pushed);
             scope.spawn(move || {
                 let mut slot = Slot::default();
@@ -330,15 +330,16 @@ mod tests {
             }
             // Time enough for an append that does not wait to show it.
             std::thread::sleep(Duration::from_millis(50));
-            let most = (PIPE + MAX_QUEUED) / LINE + 1;
-            assert!(pushed.load(Ordering::SeqCst) <= most);
+            let early = pushed.load(Ordering::SeqCst);
             let mut line = vec![0; LINE];
             for number in 0..lines {
                 stuck.reader.read_exact(&mut line).unwrap();
                 let expected = u8::try_from(number % 251).unwrap();
                 assert!(line.iter().all(|byte| *byte == expected), "{number}");
             }
+            early
         });
+        assert!(early <= (PIPE + MAX_QUEUED) / LINE + 1, "{early}");
         assert_eq!(pushed.into_inner(), lines);
         stuck.writer.queue.flush();
         assert!(stuck.writer.queue.has_room());

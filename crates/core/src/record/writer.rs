@@ -256,6 +256,11 @@ impl RunWriter {
         Ok(trial)
     }
 
+    /// Waits until what was appended, also to trials, can be read.
+    pub fn flush(&self) {
+        self.shared.queue().flush();
+    }
+
     /// Waits until what was appended lasts.
     pub fn sync(&mut self) -> Result<(), RecordError> {
         self.shared.sync(&self.log)
