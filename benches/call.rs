@@ -171,6 +171,7 @@ async fn proctor(server: Server) -> Vec<Duration> {
         started: String::new(),
         name: "bench".to_owned(),
         command: Vec::new(),
+        context: None,
     };
     let run = RunWriter::create(&folder.path().join("run"), Redactor::default(), started)
         .expect("a run can be made");

@@ -153,6 +153,7 @@ fn start(folder: &Path) -> Result<RunWriter, RecordError> {
         started: String::new(),
         name: "bench".to_owned(),
         command: Vec::new(),
+        context: None,
     };
     RunWriter::create(folder, Redactor::new(secrets), started)
 }

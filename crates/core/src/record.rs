@@ -19,6 +19,7 @@ mod index;
 mod lines;
 mod log;
 mod name;
+mod queue;
 mod reader;
 mod shared;
 mod sync;
@@ -34,7 +35,9 @@ pub use self::index::Began;
 pub use self::name::trial_stem;
 pub use self::reader::{RunReader, TrialFile};
 pub use self::unused::is_unused;
-pub use self::writer::{Bodies, EndedTrial, KeptEvent, RecordOptions, RunWriter, TrialWriter};
+pub use self::writer::{
+    Bodies, EndedTrial, KeptEvent, RecordOptions, Room, RunWriter, TrialWriter, WrittenEvents,
+};
 
 /// A body longer than this is a file of its own.
 pub const MAX_INLINE: usize = 32 * 1024;

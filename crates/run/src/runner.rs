@@ -20,6 +20,7 @@ use crate::stop::Stop;
 use crate::trial::Trial;
 use proctor_models::Waiting;
 use proctor_wire::recorder::Recorder;
+use proctor_wire::worker;
 
 /// A trial that is to be run.
 #[derive(Debug, Clone, PartialEq)]
@@ -215,16 +216,14 @@ impl Runner<'_> {
         let (case, agent) = (&suite.cases[spec.case], &suite.agents[spec.agent]);
         let name = spec.name(suite);
         let micros = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
-        let writer = self.writer.trial(
-            micros,
-            &name,
-            TrialStarted {
-                case: case.id.0.clone(),
-                agent: Some(agent.name.clone()),
-                repeat: spec.repeat,
-                attempt: spec.attempt,
-            },
-        )?;
+        let trial_started = TrialStarted {
+            case: case.id.0.clone(),
+            agent: Some(agent.name.clone()),
+            repeat: spec.repeat,
+            attempt: spec.attempt,
+        };
+        // It makes a file.
+        let writer = worker::blocking(|| self.writer.trial(micros, &name, trial_started))?;
         let watch = Watch {
             trial: at,
             to: self.detailed.then(|| self.progress.clone()),

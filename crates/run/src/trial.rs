@@ -26,7 +26,7 @@ use proctor_core::model::Message;
 use proctor_core::record::RecordError;
 use proctor_core::suite::{Case, Limits, Server};
 use proctor_core::verdict::Verdict;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use self::ending::{cancelled, errored, failed, timed_out};
@@ -338,7 +338,7 @@ impl Trial {
         }
     }
 
-    /// Writes how the trial ended. Syncing may take long, and holds nobody else up.
+    /// Writes how the trial ended, and waits until that lasts.
     async fn end(self, mut ended: TrialEnded) -> Result<TrialEnded, RecordError> {
         match self.recorder.take_error() {
             None => {}
@@ -354,10 +354,12 @@ impl Trial {
         let Some(trial) = self.recorder.take_trial() else {
             return Ok(ended);
         };
-        let end = ended.clone();
-        let written = tokio::task::spawn_blocking(move || index::end_trial(trial, at, end)).await;
+        let (tell, told) = oneshot::channel();
+        trial.end_then(at, ended.clone(), |written| drop(tell.send(written)));
+        let written = told.await.unwrap_or(Err(RecordError::WriterGone))?;
+        let indexed = tokio::task::spawn_blocking(move || index::add(&written)).await;
         // A panic in there goes on as one.
-        written.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
+        indexed.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
         Ok(ended)
     }
 }

@@ -1,7 +1,8 @@
 //! Where what happens goes: numbered, timed, redacted, written.
 //!
 //! Its main type is [`Recorder`], a handle that every task of a trial shares. A write that fails is
-//! remembered: whoever owns the trial asks before calling it a success.
+//! remembered: whoever owns the trial asks before calling it a success. No async worker waits for the
+//! disk here: lines are queued, and large bodies are written away from it.
 
 mod tap;
 
@@ -11,7 +12,7 @@ use std::time::Instant;
 use proctor_core::event::{Actor, ConnectionId, Finding, FindingKind, What, Wire};
 use proctor_core::fold::{self, FoldOptions, Folded};
 use proctor_core::model::{MAX_REPORTED_TOKENS, Usage};
-use proctor_core::record::{Blobs, Bodies, EventReader, RecordError, TrialWriter};
+use proctor_core::record::{Blobs, Bodies, EventReader, RecordError, Room, TrialWriter};
 use proctor_core::redact::Redactor;
 
 pub use self::tap::Oversized;
@@ -23,8 +24,9 @@ use proctor_core::asks::Asks;
 #[derive(Clone)]
 pub struct Recorder {
     inner: Arc<Mutex<Inner>>,
-    /// Apart from the rest: a long question is redacted while others may write.
+    /// Locked before `inner`, from a question's number to its events, so that they are in order.
     asks: Arc<Mutex<Asks>>,
+    room: Option<Room>,
     started: Instant,
     redactor: Redactor,
 }
@@ -51,6 +53,7 @@ impl Recorder {
     fn with(trial: Option<TrialWriter>, started: Instant) -> Self {
         let redactor = trial.as_ref().map(|trial| trial.redactor().clone());
         Self {
+            room: trial.as_ref().map(TrialWriter::room),
             inner: Arc::new(Mutex::new(Inner {
                 trial,
                 taken: false,
@@ -77,25 +80,44 @@ impl Recorder {
 
     /// Writes events that stand together, whoever else writes.
     fn record_all(&self, mut events: Vec<What>) {
-        let Some(bodies) = self.bodies() else {
+        self.wait_for_room();
+        let Some(bodies) = self.lock().bodies(0) else {
             return;
         };
-        worker::on_body(events.iter_mut().map(What::text_bytes).sum(), || {
-            let keep = |what: What| bodies.as_ref().map_err(Clone::clone)?.keep_event(what);
-            let kept: Vec<_> = events.into_iter().map(keep).collect();
-            let at = self.at();
-            self.lock().write(|trial| {
-                let mut written = kept.into_iter().map(|kept| trial.append_kept(at, kept?));
-                written.try_for_each(|one| one.map(drop))
-            });
+        let may_block = |bodies: &Bodies| events.iter_mut().any(|what| bodies.may_block(what));
+        if bodies.as_ref().is_ok_and(may_block) {
+            worker::blocking(|| self.append(&bodies, events));
+        } else {
+            let bytes = events.iter_mut().map(What::text_bytes).sum();
+            worker::on_body(bytes, || self.append(&bodies, events));
+        }
+    }
+
+    fn append(&self, bodies: &Result<Bodies, RecordError>, events: Vec<What>) {
+        let keep = |what: What| bodies.as_ref().map_err(Clone::clone)?.keep_event(what);
+        let kept: Vec<_> = events.into_iter().map(keep).collect();
+        let at = self.at();
+        self.lock().write(|trial| {
+            let mut written = kept.into_iter().map(|kept| trial.append_kept(at, kept?));
+            written.try_for_each(|one| one.map(drop))
         });
     }
 
-    /// Where events are redacted; `None` if nothing is kept any more.
-    fn bodies(&self) -> Option<Result<Bodies, RecordError>> {
-        let inner = self.lock();
-        let trial = inner.trial.as_ref().filter(|_| inner.failed.is_none())?;
-        Some(trial.bodies(0))
+    /// Waits until there is room for more in the queue of the record. Whoever can wait without blocking does
+    /// so here before taking in more.
+    pub async fn room(&self) {
+        if let Some(room) = &self.room {
+            std::future::poll_fn(|context| room.poll(context)).await;
+        }
+    }
+
+    /// The same, where nobody can await.
+    fn wait_for_room(&self) {
+        if let Some(room) = &self.room
+            && !room.is_there()
+        {
+            worker::blocking(|| room.wait());
+        }
     }
 
     /// How many bytes were written so far: nothing that is read from the record is larger.
@@ -114,21 +136,22 @@ impl Recorder {
         self.lock().failed.take()
     }
 
-    /// What was written so far, as checks read it; `None` if nothing is kept.
+    /// What was written so far, as checks read it; `None` if nothing is kept. Blocks.
     pub fn fold(&self, options: &FoldOptions) -> Result<Option<Folded>, RecordError> {
-        let (events, blobs) = match &self.lock().trial {
-            Some(trial) => (trial.events()?, trial.blobs()),
-            None => return Ok(None),
+        let Some((events, blobs)) = self.written()? else {
+            return Ok(None);
         };
         fold::fold(events, &blobs, options).map(Some)
     }
 
-    /// What was written so far, and where its large bodies are; `None` if nothing is kept.
+    /// What was written so far, and where its large bodies are; `None` if nothing is kept. Blocks.
     pub fn written(&self) -> Result<Option<(EventReader, Blobs)>, RecordError> {
-        match &self.lock().trial {
-            Some(trial) => Ok(Some((trial.events()?, trial.blobs()))),
-            None => Ok(None),
-        }
+        // Others may write meanwhile.
+        let written = self.lock().trial.as_ref().map(TrialWriter::written);
+        let Some(written) = written else {
+            return Ok(None);
+        };
+        Ok(Some((written.open()?, written.blobs())))
     }
 
     /// Takes the trial back, to end it. What is recorded later is lost.
@@ -191,6 +214,12 @@ impl Recorder {
 }
 
 impl Inner {
+    /// Where a body of so many bytes is kept; `None` if nothing is.
+    fn bodies(&self, bytes: usize) -> Option<Result<Bodies, RecordError>> {
+        let trial = self.trial.as_ref().filter(|_| self.failed.is_none())?;
+        Some(trial.bodies(bytes))
+    }
+
     fn write(&mut self, run: impl FnOnce(&mut TrialWriter) -> Result<(), RecordError>) {
         if self.failed.is_some() {
             return;

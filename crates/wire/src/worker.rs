@@ -1,5 +1,5 @@
-//! Work on large bodies, away from the async workers: parsing, redacting and hashing a message of many
-//! megabytes takes longer than anybody else's timer may wait.
+//! Work that must not hold up an async worker: parsing, redacting and hashing a message of many megabytes
+//! takes longer than anybody else's timer may wait, and a disk takes as long as it likes.
 
 use proctor_core::message::{self, Message, Unparsable};
 use serde::Deserialize;
@@ -8,14 +8,20 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 /// Bodies from this size on can take longer than 10 ms, whatever is done with them.
 const LARGE: usize = 128 * 1024;
 
-/// Does work on a body of so many bytes. If that is large, the other tasks of this worker go on
-/// elsewhere meanwhile; where there is only one thread, nobody else is kept but its own session.
+/// Does work on a body of so many bytes, away from the async worker if that is large.
 pub fn on_body<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
-    let is_shared = || {
-        let runtime = Handle::try_current();
-        runtime.is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
-    };
-    if bytes >= LARGE && is_shared() {
+    if bytes >= LARGE {
+        blocking(work)
+    } else {
+        work()
+    }
+}
+
+/// Does work that may block. The other tasks of this worker go on elsewhere meanwhile; where there is
+/// only one thread, only its own session waits.
+pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
+    let runtime = Handle::try_current();
+    if runtime.is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread) {
         tokio::task::block_in_place(work)
     } else {
         work()

@@ -24,6 +24,7 @@ fn create(folder: &Path, started: &str) -> RunWriter {
         started: started.to_owned(),
         name: "suite".to_owned(),
         command: Vec::new(),
+        context: None,
     };
     RunWriter::create(folder, Redactor::default(), started).unwrap()
 }

@@ -37,6 +37,7 @@ fn create(folder: &Path, cases: usize) -> RunWriter {
         started: "2026-11-15T05:00:00Z".to_owned(),
         name: "suite".to_owned(),
         command: vec!["proctor".to_owned()],
+        context: None,
     };
     let mut run = RunWriter::create(folder, Redactor::default(), started).unwrap();
     let plan = RunPlanned {

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::event::Body;
 
 use super::log::{new_file, sync_folder};
+use super::sync::in_parallel;
 use super::{BLOBS, RecordError};
 
 /// The blobs of a run, to be read.
@@ -135,11 +136,11 @@ impl BlobStore {
         if pending.is_empty() {
             return Ok(());
         }
-        for path in &pending {
+        in_parallel(&pending, |path| {
             File::open(path)
                 .and_then(|file| file.sync_data())
-                .map_err(RecordError::io("sync", path))?;
-        }
+                .map_err(RecordError::io("sync", path))
+        })?;
         sync_folder(&self.folder)
     }
 

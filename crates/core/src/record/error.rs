@@ -90,6 +90,9 @@ pub enum RecordError {
         /// The limit.
         limit: u64,
     },
+    /// The thread that writes the record ended before its time.
+    #[error("the thread that writes the record is gone")]
+    WriterGone,
     /// One event is longer than a line may be.
     #[error("an event of {bytes} bytes is too long for a line of `{}`", path.display())]
     EventTooLarge {

@@ -1,25 +1,24 @@
 //! One file of events, as it grows.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::event::{Event, What};
 
+use super::queue::{EventFile, Next, Queue, Slot};
 use super::{EventReader, MAX_LINE, RecordError};
 
-/// An append-only file, a line an event. Every line reaches the system before `append` returns.
+/// An append-only file, a line an event. Its lines are queued in order, and written by another thread.
 #[derive(Debug)]
 pub(super) struct Log {
-    path: PathBuf,
-    file: Arc<File>,
+    file: Arc<EventFile>,
+    slot: Slot,
     line: Vec<u8>,
     next: u64,
     bytes: u64,
-    /// When a sync was done or asked for last, and whether anything was written since.
+    /// When a sync was asked for last.
     synced: u64,
-    dirty: bool,
 }
 
 impl Log {
@@ -53,18 +52,21 @@ impl Log {
 
     fn over(path: PathBuf, file: File, next: u64, bytes: u64) -> Self {
         Self {
-            path,
-            file: Arc::new(file),
+            file: Arc::new(EventFile { path, file }),
+            slot: Slot::default(),
             line: Vec::new(),
             next,
             bytes,
             synced: 0,
-            dirty: false,
         }
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.path
+        &self.file.path
+    }
+
+    pub(super) fn file(&self) -> &Arc<EventFile> {
+        &self.file
     }
 
     /// How long the file is.
@@ -81,52 +83,44 @@ impl Log {
             event: what,
         };
         serde_json::to_writer(&mut self.line, &event)
-            .map_err(|error| RecordError::io("write", &self.path)(error.into()))?;
+            .map_err(|error| RecordError::io("write", self.path())(error.into()))?;
         self.line.push(b'\n');
         if self.line.len() > MAX_LINE {
             return Err(RecordError::EventTooLarge {
-                path: self.path.clone(),
+                path: self.path().to_owned(),
                 bytes: self.line.len(),
             });
         }
         Ok(self.line.len() as u64)
     }
 
-    /// Writes the line that was prepared, and gives its number.
-    pub(super) fn write(&mut self) -> Result<u64, RecordError> {
-        (&*self.file)
-            .write_all(&self.line)
-            .map_err(RecordError::io("write", &self.path))?;
+    /// Queues the line that was prepared, and gives its number. If the last sync lies at least this many
+    /// microseconds back, another follows.
+    pub(super) fn write(&mut self, queue: &Queue, at: u64, sync_every: u64) -> u64 {
+        let next = if self.is_due(at, sync_every) {
+            Next::Sync
+        } else {
+            Next::Nothing
+        };
+        self.write_then(queue, next)
+    }
+
+    /// Whether the last sync lies so far back that it is time for another. It is then no more.
+    fn is_due(&mut self, at: u64, sync_every: u64) -> bool {
+        let is_due = at.saturating_sub(self.synced) >= sync_every;
+        if is_due {
+            self.synced = at;
+        }
+        is_due
+    }
+
+    /// Queues the line that was prepared, and what follows once it is written.
+    pub(super) fn write_then(&mut self, queue: &Queue, next: Next) -> u64 {
+        queue.push(&self.file, &mut self.slot, &self.line, next);
         let seq = self.next;
         self.next += 1;
         self.bytes += self.line.len() as u64;
-        self.dirty = true;
-        Ok(seq)
-    }
-
-    /// Whether the last sync lies so far back that it is time for another.
-    pub(super) fn is_due(&self, at: u64, every: u64) -> bool {
-        self.dirty && at.saturating_sub(self.synced) >= every
-    }
-
-    /// Syncs it, also if somebody else is about to.
-    pub(super) fn sync(&mut self, at: u64) -> Result<(), RecordError> {
-        self.file
-            .sync_data()
-            .map_err(RecordError::io("sync", &self.path))?;
-        self.leave(at);
-        Ok(())
-    }
-
-    /// Leaves the sync to somebody else, who gets this.
-    pub(super) fn asked(&mut self, at: u64) -> (PathBuf, Arc<File>) {
-        self.leave(at);
-        (self.path.clone(), self.file.clone())
-    }
-
-    fn leave(&mut self, at: u64) {
-        self.synced = at;
-        self.dirty = false;
+        seq
     }
 }
 
@@ -156,18 +150,14 @@ pub(super) fn sync_folder(path: &Path) -> Result<(), RecordError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Phase, What};
 
     #[test]
     fn a_file_that_starts_late_is_not_due_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let mut log = Log::create(folder.path().join("late"), 5_000).unwrap();
-        let phase = Phase::Setup;
-        log.prepare(5_000, What::PhaseStarted { phase }).unwrap();
-        log.write().unwrap();
         assert!(!log.is_due(5_099, 100));
         assert!(log.is_due(5_100, 100));
-        log.sync(5_100).unwrap();
-        assert!(!log.is_due(9_000, 100), "nothing was written since");
+        assert!(!log.is_due(5_199, 100), "another sync is under way");
+        assert!(log.is_due(5_200, 100));
     }
 }

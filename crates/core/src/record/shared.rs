@@ -12,7 +12,8 @@ use crate::redact::Redactor;
 use super::blobs::{BlobStore, hash};
 use super::index::IndexLog;
 use super::log::{Log, private};
-use super::sync::Syncer;
+use super::queue::{Queue, WriterThread};
+use super::sync::{SyncThread, Syncer};
 use super::writer::RecordOptions;
 use super::{BLOBS, INDEX, LOCK, MAX_FRAME, MAX_INLINE, RecordError, TRIALS};
 
@@ -24,8 +25,9 @@ pub(super) struct Shared {
     blobs: Arc<BlobStore>,
     pub(super) index: IndexLog,
     failed: Arc<OnceLock<RecordError>>,
-    /// Without it, whoever writes syncs.
-    syncer: Option<Syncer>,
+    // Dropped in this order: the writer hands on to the other, and both are done before the lock is free.
+    writer: WriterThread,
+    _syncs: SyncThread,
     /// Held as long as anybody can write.
     _lock: File,
 }
@@ -37,12 +39,16 @@ impl Shared {
         options: RecordOptions,
         lock: File,
     ) -> Result<Arc<Self>, RecordError> {
-        make_folder(&folder.join(TRIALS))?;
+        let trials = folder.join(TRIALS);
+        make_folder(&trials)?;
         make_folder(&folder.join(BLOBS))?;
         let blobs = Arc::new(BlobStore::new(folder.join(BLOBS)));
-        let failed = Arc::default();
+        let failed: Arc<OnceLock<RecordError>> = Arc::default();
+        let syncer = Syncer::new(trials, blobs.clone(), failed.clone());
+        let syncs = SyncThread::start(folder, syncer.clone())?;
         Ok(Arc::new(Self {
-            syncer: Syncer::start(Arc::clone(&blobs), Arc::clone(&failed)),
+            writer: WriterThread::start(folder, syncer, failed.clone())?,
+            _syncs: syncs,
             folder: folder.to_owned(),
             options,
             redactor,
@@ -113,26 +119,25 @@ impl Shared {
     pub(super) fn append(&self, log: &mut Log, at: u64, what: What) -> Result<u64, RecordError> {
         self.check()?;
         log.prepare(at, what)?;
-        self.write(log, at)
+        Ok(self.write(log, at))
     }
 
-    pub(super) fn write(&self, log: &mut Log, at: u64) -> Result<u64, RecordError> {
-        let seq = self.keep(log.write())?;
+    pub(super) fn write(&self, log: &mut Log, at: u64) -> u64 {
         let every = u64::try_from(self.options.sync_every.as_micros()).unwrap_or(u64::MAX);
-        if log.is_due(at, every) {
-            let asked = self.syncer.as_ref();
-            if !asked.is_some_and(|syncer| syncer.ask(log.asked(at))) {
-                self.sync(log, at)?;
-            }
-        }
-        Ok(seq)
+        log.write(self.queue(), at, every)
     }
 
-    pub(super) fn sync(&self, log: &mut Log, at: u64) -> Result<(), RecordError> {
+    /// Makes what was appended to a file last.
+    pub(super) fn sync(&self, log: &Log) -> Result<(), RecordError> {
+        self.queue().flush();
         self.check()?;
         // Blobs first: an event that lasts must not name a blob that does not.
         self.keep(self.blobs.sync())?;
-        self.keep(log.sync(at))
+        self.keep(log.file().sync())
+    }
+
+    pub(super) fn queue(&self) -> &Arc<Queue> {
+        &self.writer.queue
     }
 
     /// Fails if anything has failed before.

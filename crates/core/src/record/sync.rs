@@ -1,62 +1,190 @@
-//! The thread that makes what was written last, now and then, while others go on writing.
+//! The thread that makes what was written last, for all trials of a run together.
 //!
-//! Its main type is [`Syncer`]. Whoever writes only asks for it: a disk that takes its time holds up
-//! nobody but this thread. What has to last before something else happens is synced by whoever needs that.
+//! Its main type is [`Syncer`]. A trial waits for its own end alone; a slow disk holds up only this thread.
 
-use std::collections::HashMap;
-use std::fs::File;
-use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, OnceLock};
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{Builder, JoinHandle};
 
 use super::RecordError;
 use super::blobs::BlobStore;
+use super::log::sync_folder;
+use super::queue::EventFile;
 
-/// A file of events that is to be synced.
-pub(super) type Asked = (PathBuf, Arc<File>);
+/// How many files are synced at once. File systems commit what comes together in one go.
+const AT_ONCE: usize = 16;
 
-/// Where to ask for a sync.
+/// The end of a trial, once its last line is written.
+pub(super) struct TrialEnd {
+    pub(super) file: Arc<EventFile>,
+    /// What the file is called from then on.
+    pub(super) name: PathBuf,
+    /// Told when the trial has ended, or can't.
+    pub(super) done: Box<dyn FnOnce(Result<(), RecordError>) + Send>,
+}
+
+impl fmt::Debug for TrialEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TrialEnd")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    files: Vec<Arc<EventFile>>,
+    ends: Vec<TrialEnd>,
+    closed: bool,
+}
+
+/// What is to be synced.
 #[derive(Debug)]
 pub(super) struct Syncer {
-    ask: Sender<Asked>,
+    state: Mutex<State>,
+    work: Condvar,
+    trials: PathBuf,
+    blobs: Arc<BlobStore>,
+    failed: Arc<OnceLock<RecordError>>,
 }
 
 impl Syncer {
-    /// Starts the thread, which ends when nobody can ask any more. The first failure is kept in `failed`.
-    /// `None` if the system gives no thread.
-    pub(super) fn start(blobs: Arc<BlobStore>, failed: Arc<OnceLock<RecordError>>) -> Option<Self> {
-        let (ask, asked) = channel();
-        let thread = std::thread::Builder::new().name("sync".to_owned());
-        thread.spawn(move || run(&asked, &blobs, &failed)).ok()?;
-        Some(Self { ask })
+    pub(super) fn new(
+        trials: PathBuf,
+        blobs: Arc<BlobStore>,
+        failed: Arc<OnceLock<RecordError>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::default(),
+            work: Condvar::new(),
+            trials,
+            blobs,
+            failed,
+        })
     }
 
-    /// Asks for a sync of a file and of all blobs so far. Says whether somebody heard it.
-    pub(super) fn ask(&self, file: Asked) -> bool {
-        self.ask.send(file).is_ok()
+    /// Asks for a sync of a file and of all blobs so far.
+    pub(super) fn ask(&self, file: Arc<EventFile>) {
+        let mut state = self.lock();
+        // A slow disk is asked once for a file, however often its turn came meanwhile.
+        if !state.files.iter().any(|known| Arc::ptr_eq(known, &file)) {
+            state.files.push(file);
+            self.work.notify_one();
+        }
+    }
+
+    /// Ends a trial whose lines are written.
+    pub(super) fn end(&self, end: TrialEnd) {
+        self.lock().ends.push(end);
+        self.work.notify_one();
+    }
+
+    fn run(&self) {
+        let is_idle = |s: &mut State| s.files.is_empty() && s.ends.is_empty() && !s.closed;
+        loop {
+            let state = self.work.wait_while(self.lock(), is_idle);
+            let mut state = state.unwrap_or_else(PoisonError::into_inner);
+            if state.closed && state.ends.is_empty() {
+                return;
+            }
+            let ends = std::mem::take(&mut state.ends);
+            // Not all of them: an end that comes now waits for this round.
+            let some = state.files.len().min(AT_ONCE);
+            let files = state.files.drain(..some).collect();
+            drop(state);
+            self.round(files, ends);
+        }
+    }
+
+    fn round(&self, mut files: Vec<Arc<EventFile>>, ends: Vec<TrialEnd>) {
+        files.extend(ends.iter().map(|end| end.file.clone()));
+        let synced = match self.failed.get() {
+            Some(error) => Err(error.clone()),
+            None => self.sync(&files).and_then(|()| self.rename(&ends)),
+        };
+        let result = synced.map_err(|error| self.failed.get_or_init(|| error).clone());
+        for end in ends {
+            (end.done)(result.clone());
+        }
+    }
+
+    fn sync(&self, files: &[Arc<EventFile>]) -> Result<(), RecordError> {
+        // Blobs first: an event that lasts must not name a blob that does not.
+        self.blobs.sync()?;
+        in_parallel(files, |file| file.sync())
+    }
+
+    fn rename(&self, ends: &[TrialEnd]) -> Result<(), RecordError> {
+        if ends.is_empty() {
+            return Ok(());
+        }
+        for end in ends {
+            let path = &end.file.path;
+            fs::rename(path, &end.name).map_err(RecordError::io("rename", path))?;
+        }
+        sync_folder(&self.trials)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn run(asked: &Receiver<Asked>, blobs: &BlobStore, failed: &OnceLock<RecordError>) {
-    while let Ok(first) = asked.recv() {
-        // What came while the disk was busy is done together, each file once.
-        let files: HashMap<PathBuf, Arc<File>> =
-            std::iter::once(first).chain(asked.try_iter()).collect();
-        if failed.get().is_some() {
-            return;
-        }
-        if let Err(error) = sync(blobs, &files) {
-            failed.get_or_init(|| error);
-            return;
+/// The thread that syncs. Dropped, it ends the trials that it was told to, and then itself.
+#[derive(Debug)]
+pub(super) struct SyncThread {
+    syncer: Arc<Syncer>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl SyncThread {
+    pub(super) fn start(folder: &Path, syncer: Arc<Syncer>) -> Result<Self, RecordError> {
+        let theirs = syncer.clone();
+        let thread = Builder::new()
+            .name("sync".to_owned())
+            .spawn(move || theirs.run())
+            .map_err(RecordError::io("start a thread to sync", folder))?;
+        Ok(Self {
+            syncer,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for SyncThread {
+    fn drop(&mut self) {
+        self.syncer.lock().closed = true;
+        self.syncer.work.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // If it panicked, the trials that it had to end have not ended.
+            let _ = thread.join();
         }
     }
 }
 
-fn sync(blobs: &BlobStore, files: &HashMap<PathBuf, Arc<File>>) -> Result<(), RecordError> {
-    // Blobs first: an event that lasts must not name a blob that does not.
-    blobs.sync()?;
-    for (path, file) in files {
-        file.sync_data().map_err(RecordError::io("sync", path))?;
-    }
-    Ok(())
+/// Does work that waits for the disk on several items at once. Gives the first error.
+pub(super) fn in_parallel<T: Sync>(
+    items: &[T],
+    work: impl Fn(&T) -> Result<(), RecordError> + Sync,
+) -> Result<(), RecordError> {
+    let next = AtomicUsize::new(0);
+    let failed = OnceLock::new();
+    let help = || {
+        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Err(error) = work(item) {
+                failed.get_or_init(|| error);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..items.len().min(AT_ONCE) {
+            // Without a thread there is less help, and no less work done.
+            let _ = Builder::new().spawn_scoped(scope, help);
+        }
+        help();
+    });
+    failed.into_inner().map_or(Ok(()), Err)
 }

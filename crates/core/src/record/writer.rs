@@ -4,8 +4,9 @@
 //! nothing is written after it, and nothing that had not ended looks ended.
 
 use std::fs;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::event::{
@@ -18,10 +19,12 @@ use super::events::EventReader;
 use super::index::Began;
 use super::log::{Log, sync_folder};
 use super::name::trial_stem;
+use super::queue::{Next, Queue};
 use super::reader::RunReader;
 use super::shared::{Shared, blob_bytes, lock, make_folder};
+use super::sync::TrialEnd;
 use super::unused::is_unused;
-use super::{ENDED, MAX_FRAME, MAX_TRIAL, PART, RUN, RecordError, SUMMARY, TRIALS};
+use super::{ENDED, MAX_FRAME, MAX_INLINE, MAX_TRIAL, PART, RUN, RecordError, SUMMARY, TRIALS};
 
 /// How a run is written.
 #[derive(Debug, Clone)]
@@ -58,6 +61,7 @@ pub struct TrialWriter {
     blob_bytes: u64,
     /// Knows what is secret in the run, and what turns out to be in this trial.
     redactor: Redactor,
+    is_ending: bool,
 }
 
 /// A trial that has ended. [`crate::index::add`] writes its line in the index.
@@ -108,6 +112,59 @@ impl Bodies {
         let (what, blob_bytes) = self.shared.store(what, &self.redactor)?;
         Ok(KeptEvent { what, blob_bytes })
     }
+
+    /// Whether keeping this event may write to the disk.
+    pub fn may_block(&self, what: &mut What) -> bool {
+        // Redaction can make a body longer, though not by much.
+        let is_long = |body: &mut Body| match body {
+            Body::Text(text) | Body::Base64(text) => text.len() > MAX_INLINE / 2,
+            Body::Blob { .. } | Body::Cut { .. } => false,
+        };
+        let is_shared = matches!(what, What::ToolsOffered { .. } | What::ServerSeen(_));
+        is_shared || what.bodies().into_iter().any(is_long)
+    }
+}
+
+/// The room for more lines in a run's queue. An append to a queue without room may block, so whoever
+/// must not block waits for room first.
+#[derive(Debug, Clone)]
+pub struct Room(Arc<Queue>);
+
+impl Room {
+    /// Whether there is room.
+    pub fn is_there(&self) -> bool {
+        self.0.has_room()
+    }
+
+    /// Blocks until there is room.
+    pub fn wait(&self) {
+        self.0.wait_for_room();
+    }
+
+    /// Whether there is room; if not, the task is woken when there is.
+    pub fn poll(&self, context: &Context<'_>) -> Poll<()> {
+        self.0.poll_room(context)
+    }
+}
+
+/// The events of a trial up to now, to be read while others append more.
+#[derive(Debug)]
+pub struct WrittenEvents {
+    shared: Arc<Shared>,
+    path: PathBuf,
+}
+
+impl WrittenEvents {
+    /// Waits until they are in the file, and opens it.
+    pub fn open(&self) -> Result<EventReader, RecordError> {
+        self.shared.queue().flush();
+        EventReader::open(&self.path)
+    }
+
+    /// Where their large bodies are.
+    pub fn blobs(&self) -> Blobs {
+        Blobs::of_run(&self.shared.folder)
+    }
 }
 
 impl RunWriter {
@@ -144,7 +201,7 @@ impl RunWriter {
             log: Log::create(path, 0)?,
         };
         run.append(0, What::RunStarted(started))?;
-        run.sync(0)?;
+        run.sync()?;
         sync_folder(folder)?;
         Ok(run)
     }
@@ -226,6 +283,7 @@ impl RunWriter {
             stem,
             blob_bytes: 0,
             redactor: shared.redactor.scoped(),
+            is_ending: false,
         };
         shared.append(&mut trial.log, at, What::TrialStarted(started.clone()))?;
         shared.keep(shared.index.began(&Began {
@@ -236,15 +294,20 @@ impl RunWriter {
         Ok(trial)
     }
 
-    /// Syncs what was written.
-    pub fn sync(&mut self, at: u64) -> Result<(), RecordError> {
-        self.shared.sync(&mut self.log, at)
+    /// Waits until what was appended, also to trials, can be read.
+    pub fn flush(&self) {
+        self.shared.queue().flush();
+    }
+
+    /// Waits until what was appended lasts.
+    pub fn sync(&mut self) -> Result<(), RecordError> {
+        self.shared.sync(&self.log)
     }
 
     /// Ends the run. Fails if any write of the run or of one of its trials has failed.
     pub fn end(mut self, at: u64, ended: RunEnded) -> Result<(), RecordError> {
         self.append(at, What::RunEnded(ended))?;
-        self.sync(at)?;
+        self.sync()?;
         self.shared.keep(sync_folder(&self.shared.folder))
     }
 
@@ -315,9 +378,9 @@ impl TrialWriter {
         self.write(at, What::Frame(frame), blob_bytes)
     }
 
-    /// What was written so far, to be read.
-    pub fn events(&self) -> Result<EventReader, RecordError> {
-        EventReader::open(self.log.path())
+    /// The room for more events.
+    pub fn room(&self) -> Room {
+        Room(self.shared.queue().clone())
     }
 
     /// What takes the secrets out of what is written. What it learns counts in this trial only.
@@ -330,34 +393,50 @@ impl TrialWriter {
         self.log.bytes() + self.blob_bytes
     }
 
-    /// Where its large bodies are.
-    pub fn blobs(&self) -> Blobs {
-        Blobs::of_run(&self.shared.folder)
+    /// What was appended so far, to be read.
+    pub fn written(&self) -> WrittenEvents {
+        WrittenEvents {
+            shared: self.shared.clone(),
+            path: self.log.path().to_owned(),
+        }
     }
 
-    /// Ends the trial. Only after this is it an ended one.
-    pub fn end(mut self, at: u64, ended: TrialEnded) -> Result<EndedTrial, RecordError> {
+    /// Ends the trial, and waits until that lasts. Only after this is it an ended one.
+    pub fn end(self, at: u64, ended: TrialEnded) -> Result<EndedTrial, RecordError> {
+        let (tell, told) = mpsc::channel();
+        self.end_then(at, ended, move |result| drop(tell.send(result)));
+        told.recv().unwrap_or(Err(RecordError::WriterGone))
+    }
+
+    /// Ends the trial. `done` is called by another thread, once that lasts or has failed.
+    pub fn end_then(
+        mut self,
+        at: u64,
+        ended: TrialEnded,
+        done: impl FnOnce(Result<EndedTrial, RecordError>) + Send + 'static,
+    ) {
+        let what = What::TrialEnded(self.redactor.trial_ended(ended));
+        let prepared = self.shared.check();
+        if let Err(error) = prepared.and_then(|()| self.log.prepare(at, what)) {
+            return done(Err(error));
+        }
+        let file = format!("{}{ENDED}", self.stem);
+        let name = self.shared.folder.join(TRIALS).join(&file);
         let shared = self.shared.clone();
-        let ended = self.redactor.trial_ended(ended);
-        shared.append(&mut self.log, at, What::TrialEnded(ended))?;
-        shared.sync(&mut self.log, at)?;
-        let trials = shared.folder.join(TRIALS);
-        let path = trials.join(format!("{}{ENDED}", self.stem));
-        let renamed =
-            fs::rename(self.log.path(), &path).map_err(RecordError::io("rename", self.log.path()));
-        shared.keep(renamed)?;
-        shared.keep(sync_folder(&trials))?;
-        Ok(EndedTrial {
-            shared,
-            file: format!("{}{ENDED}", self.stem),
-        })
+        let end = TrialEnd {
+            file: self.log.file().clone(),
+            name,
+            done: Box::new(|result| done(result.map(|()| EndedTrial { shared, file }))),
+        };
+        self.is_ending = true;
+        self.log.write_then(self.shared.queue(), Next::End(end));
     }
 
     fn write(&mut self, at: u64, what: What, blob_bytes: u64) -> Result<u64, RecordError> {
         self.shared.check()?;
         let line = self.log.prepare(at, what)?;
         self.check_room(line + blob_bytes)?;
-        let seq = self.shared.write(&mut self.log, at)?;
+        let seq = self.shared.write(&mut self.log, at);
         self.blob_bytes += blob_bytes;
         Ok(seq)
     }
@@ -371,5 +450,13 @@ impl TrialWriter {
             });
         }
         Ok(())
+    }
+}
+
+impl Drop for TrialWriter {
+    fn drop(&mut self) {
+        if !self.is_ending {
+            self.shared.queue().flush();
+        }
     }
 }

@@ -58,6 +58,7 @@ impl Run {
         // What a summary needs is in the record, and it takes the place of this.
         written.trials = Vec::new();
         let at = written.at();
+        written.writer.flush();
         let summed = RunReader::open(written.writer.folder())
             .and_then(|reader| Ok((Summary::of_run(&reader)?, reader)));
         let (mut summary, record) = match summed {

@@ -110,7 +110,7 @@ fn create(
         runs::create(Path::new(RUNS), redactor, &run_started)?
     };
     writer.append(0, What::RunPlanned(planned))?;
-    writer.sync(0)?;
+    writer.sync()?;
     Ok(Written {
         writer,
         started,

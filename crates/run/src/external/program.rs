@@ -186,6 +186,7 @@ impl Written {
     /// The next line that can be understood, without its line break; nothing at the end.
     pub(crate) async fn next(&mut self) -> Option<Vec<u8>> {
         loop {
+            self.recorder.room().await;
             match self.lines.next().await {
                 Ok(Some(Line::Whole(line) | Line::Torn(line))) => {
                     self.keep(&line);

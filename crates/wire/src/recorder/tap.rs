@@ -12,7 +12,7 @@ use proctor_core::event::{
     Actor, BLANK_LINE, Body, ConnectionClosed, ConnectionEnd, ConnectionId, ConnectionOpened,
     Direction, Finding, FindingKind, Frame, Http, HttpFailure, What, Wire,
 };
-use proctor_core::record::{Bodies, RecordError, TrialWriter};
+use proctor_core::record::{Bodies, MAX_INLINE, RecordError, TrialWriter};
 use proctor_core::redact::Redactor;
 
 use super::{Inner, Recorder};
@@ -83,21 +83,35 @@ impl Tap {
 
     /// Writes a message, exactly. A large one is redacted while others may write.
     pub(crate) fn frame(&self, exchange: Option<u64>, direction: Direction, bytes: &[u8]) {
-        worker::on_body(bytes.len(), || {
-            let kept = match self.bodies(bytes.len()) {
-                Some(bodies) => bodies.and_then(|bodies| bodies.keep(bytes)),
-                None => return,
+        self.recorder.wait_for_room();
+        let Some(bodies) = self.bodies(bytes.len()) else {
+            return;
+        };
+        let keep = || bodies.and_then(|bodies| bodies.keep(bytes));
+        let kept = if bytes.len() > MAX_INLINE / 2 {
+            worker::blocking(keep)
+        } else {
+            keep()
+        };
+        self.write(|at, conn, trial| {
+            let frame = Frame {
+                conn,
+                exchange,
+                direction,
+                body: kept?,
             };
-            self.write(|at, conn, trial| {
-                let frame = Frame {
-                    conn,
-                    exchange,
-                    direction,
-                    body: kept?,
-                };
-                trial.append_kept_frame(at, frame)
-            });
+            trial.append_kept_frame(at, frame)
         });
+    }
+
+    /// Waits until the record has room for more.
+    pub(crate) async fn room(&self) {
+        self.recorder.room().await;
+    }
+
+    /// The record that it writes to.
+    pub(crate) fn recorder(&self) -> &Recorder {
+        &self.recorder
     }
 
     /// Where a message of so many bytes is kept; `None` if nothing is.
@@ -107,8 +121,7 @@ impl Tap {
             drop(inner);
             return home.bodies(bytes);
         }
-        let trial = inner.trial.as_ref().filter(|_| inner.failed.is_none())?;
-        Some(trial.bodies(bytes))
+        inner.bodies(bytes)
     }
 
     /// Writes that a message was too large to be kept.

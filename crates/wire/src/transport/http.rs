@@ -207,6 +207,7 @@ impl HttpLink {
             }
         };
         if !body.is_empty() {
+            from.tap.room().await;
             peer.record(&body, from);
         }
         if status.is_success() {

@@ -269,6 +269,7 @@ impl Stream {
             own: None,
         };
         loop {
+            from.tap.room().await;
             for event in self.ready.drain(..) {
                 match event.data {
                     Ok(data) => {

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::frames::{Line, Lines};
 use super::{GOODBYE, SendError};
-use crate::recorder::{Oversized, Tap};
+use crate::recorder::{Oversized, Recorder, Tap};
 use crate::rpc::{self, MessageHandler};
 use crate::worker;
 
@@ -23,6 +23,11 @@ const SHOWN: usize = 200;
 
 /// Who takes what a program writes to its stdout.
 pub trait LineHandler: MessageHandler {
+    /// The record that has to have room before another line is read.
+    fn recorder(&self) -> Option<Recorder> {
+        None
+    }
+
     /// Keeps a line as it came, before it is understood.
     fn record(&mut self, _line: &[u8]) {}
 
@@ -64,6 +69,9 @@ pub async fn read(
     let mut lines = Lines::new(stdout, longest);
     // A line that can't be read is the end, like the end itself.
     while let Ok(Some(line)) = lines.next().await {
+        if let Some(recorder) = handler.recorder() {
+            recorder.room().await;
+        }
         match line {
             Line::Whole(line) => {
                 handler.record(&line);
@@ -126,6 +134,11 @@ pub(crate) fn message_in<'a>(line: &'a [u8], tell: &mut dyn FnMut(Noise<'a>)) ->
 
 /// What a message that is sent belongs to.
 pub trait MessageOwner: Send + 'static {
+    /// The record that has to have room before the message is sent.
+    fn recorder(&self) -> Option<&Recorder> {
+        None
+    }
+
     /// Keeps a message as it goes over the wire, right before it does.
     fn record(&self, _message: &[u8]) {}
 }
@@ -134,6 +147,10 @@ pub trait MessageOwner: Send + 'static {
 impl MessageOwner for () {}
 
 impl MessageOwner for Arc<Tap> {
+    fn recorder(&self) -> Option<&Recorder> {
+        Some(Tap::recorder(self))
+    }
+
     fn record(&self, message: &[u8]) {
         self.frame(None, Direction::ToServer, message);
     }
@@ -234,6 +251,9 @@ async fn write<O: MessageOwner>(
                 continue;
             }
         };
+        if let Some(recorder) = owner.recorder().cloned() {
+            recorder.room().await;
+        }
         owner.record(&message);
         message.push(b'\n');
         let written = async {

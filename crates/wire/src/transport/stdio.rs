@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use super::MAX_MESSAGE;
 use super::lines::{self, LineHandler, LineWriter, Noise};
 use crate::peer::{Ended, Incoming, Peer, Source};
-use crate::recorder::{Oversized, Tap};
+use crate::recorder::{Oversized, Recorder, Tap};
 
 /// How many messages may wait to be written.
 const QUEUE: usize = 64;
@@ -83,6 +83,10 @@ async fn read(stdout: impl AsyncRead + Unpin, peer: Arc<Peer>, writer: Arc<LineW
 }
 
 impl LineHandler for Incoming<'_> {
+    fn recorder(&self) -> Option<Recorder> {
+        Some(self.from.tap.recorder().clone())
+    }
+
     fn record(&mut self, line: &[u8]) {
         self.peer.record(line, &self.from);
     }

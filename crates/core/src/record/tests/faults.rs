@@ -97,6 +97,22 @@ fn a_writer_that_is_dropped_leaves_no_ended_trial() {
 }
 
 #[test]
+fn a_writer_that_is_dropped_leaves_all_that_was_appended() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = create(folder.path());
+    for attempt in 1..=50 {
+        let mut trial = run.trial(0, "x", trial_started(attempt)).unwrap();
+        frame(&mut trial, 1, b"{}").unwrap();
+        drop(trial);
+        let path = folder
+            .path()
+            .join(TRIALS)
+            .join(format!("x.{attempt}{PART}"));
+        assert_eq!(EventReader::open(&path).unwrap().count(), 2, "{attempt}");
+    }
+}
+
+#[test]
 fn a_folder_has_one_writer_and_one_run() {
     let folder = tempfile::tempdir().unwrap();
     let again = || RunWriter::create(folder.path(), redactor(), run_started()).unwrap_err();

@@ -149,6 +149,7 @@ fn a_reader_goes_on_where_an_earlier_one_came_to() {
     let folder = tempfile::tempdir().unwrap();
     let run = create(folder.path());
     let mut trial = run.trial(1, "x", trial_started(1)).unwrap();
+    run.flush();
     let reader = RunReader::open(folder.path()).unwrap();
     let file = only_trial(&reader);
     let follow = |from: Position| {
@@ -161,6 +162,7 @@ fn a_reader_goes_on_where_an_earlier_one_came_to() {
     assert_eq!(follow(first), (vec![], first, false));
 
     trial.append(2, opened()).unwrap();
+    run.flush();
     // A line that is being written is there later.
     let whole = std::fs::read(&file.path).unwrap();
     for cut in [first.bytes + 1, whole.len() as u64 - 1] {
@@ -183,4 +185,53 @@ fn a_reader_goes_on_where_an_earlier_one_came_to() {
     assert!(matches!(first, Err(RecordError::Corrupt { line: 1, .. })));
     let own = reader.events_from(Position::default()).unwrap();
     assert_eq!(own.map(Result::unwrap).count(), 1);
+}
+
+#[test]
+fn trials_that_write_at_once_keep_their_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = create(folder.path());
+    let write = |name: usize| {
+        let mut trial = run.trial(0, &name.to_string(), trial_started(1))?;
+        for at in 1..=2_000 {
+            let text = format!("{name} {at}");
+            assert_eq!(frame(&mut trial, at, text.as_bytes())?, at + 1);
+        }
+        trial.end(2_001, passed()).map(drop)
+    };
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..8)
+            .map(|name| scope.spawn(move || write(name)))
+            .collect();
+        for writer in writers {
+            writer.join().unwrap().unwrap();
+        }
+    });
+    let run = RunReader::open(folder.path()).unwrap();
+    let trials = run.trials().unwrap();
+    assert_eq!(trials.len(), 8);
+    for trial in trials {
+        assert!(trial.ended);
+        let events = events_of(&run, &trial);
+        let said = events.iter().filter_map(|event| match &event.event {
+            What::Frame(frame) => Some((event.at, frame.body.clone())),
+            _ => None,
+        });
+        assert_eq!(events.len(), 2_002);
+        let body = |at| (at, Body::Text(format!("{} {at}", trial.stem)));
+        assert!(said.eq((1..=2_000).map(body)), "{}", trial.stem);
+    }
+}
+
+#[test]
+fn what_was_appended_can_be_read_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = create(folder.path());
+    let mut trial = run.trial(0, "x", trial_started(1)).unwrap();
+    for at in 1..=50 {
+        frame(&mut trial, at, b"{}").unwrap();
+        let events = trial.written().open().unwrap();
+        let last = events.last().unwrap().unwrap();
+        assert_eq!((last.seq, last.at), (at + 1, at));
+    }
 }

@@ -113,6 +113,7 @@ where
                     Ok(0) | Err(_) => return Dry::Unwanted,
                 }
             }
+            self.kept.tap.room().await;
             match from.read(&mut self.chunk).await {
                 Ok(read @ 1..) => {
                     self.kept.take(&self.chunk[..read]);
@@ -249,8 +250,9 @@ mod tests {
         assert_eq!(dry, Dry::Ended);
         sending.await.expect("all is sent");
         let trial = recorder.take_trial().expect("the trial");
-        let blobs = trial.blobs();
-        let events = trial.events().expect("events");
+        let written = trial.written();
+        let blobs = written.blobs();
+        let events = written.open().expect("events");
         let lines = events.filter_map(|event| match event.expect("an event").event {
             What::Frame(frame) => {
                 let bytes = blobs.body_bytes(&frame.body).expect("a body");

@@ -122,6 +122,7 @@ impl HttpLink {
     ) -> Result<(), reqwest::Error> {
         let mut events = Events::new(MAX_MESSAGE);
         while let Some(chunk) = response.chunk().await? {
+            from.tap.room().await;
             for event in events.take(&chunk) {
                 cursor.failures = 0;
                 let is_repeated = cursor.is_repeated(&event);

@@ -1,0 +1,392 @@
+//! The lines of a run that wait to be written, and the thread that writes them.
+//!
+//! Its main type is [`Queue`]. Appending copies a line and returns; the lines of a file are written in the
+//! order in which they came, many at once. The queue is bounded: whoever appends to a full one waits.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use super::RecordError;
+use super::sync::{Syncer, TrialEnd};
+
+/// From this many queued bytes on, there is no room: whoever can wait before an append does.
+const FULL: usize = 256 * 1024;
+
+/// From this many on, the append itself waits.
+const MAX_QUEUED: usize = 2 * FULL;
+
+/// How long the first line waits for others, to be written with them.
+const LINGER: Duration = Duration::from_millis(1);
+
+/// A file of events, as the threads of a record know it.
+#[derive(Debug)]
+pub(super) struct EventFile {
+    pub(super) path: PathBuf,
+    pub(super) file: File,
+}
+
+impl EventFile {
+    pub(super) fn sync(&self) -> Result<(), RecordError> {
+        self.file
+            .sync_data()
+            .map_err(RecordError::io("sync", &self.path))
+    }
+}
+
+/// What follows once lines are written.
+#[derive(Debug, Default)]
+pub(super) enum Next {
+    #[default]
+    Nothing,
+    Sync,
+    End(TrialEnd),
+}
+
+/// Lines of one file, to be written at once.
+#[derive(Debug)]
+struct Batch {
+    file: Arc<EventFile>,
+    lines: Vec<u8>,
+    next: Next,
+}
+
+/// Where a file's lines are in the queue, if it has some there.
+#[derive(Debug)]
+pub(super) struct Slot {
+    round: u64,
+    index: usize,
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Self {
+            round: u64::MAX,
+            index: 0,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    batches: Vec<Batch>,
+    /// The bytes of what is queued or being written.
+    bytes: usize,
+    /// How many rounds of batches the thread has taken, and how many of those are written.
+    taken: u64,
+    written: u64,
+    /// Somebody waits for what is queued.
+    hurried: bool,
+    closed: bool,
+    wakers: Vec<Waker>,
+}
+
+/// The queue of a run.
+#[derive(Debug)]
+pub(super) struct Queue {
+    state: Mutex<State>,
+    /// There is something to write.
+    work: Condvar,
+    /// Something was written.
+    progress: Condvar,
+}
+
+impl Queue {
+    /// Appends a line. Waits only if the queue is more than full.
+    pub(super) fn push(&self, file: &Arc<EventFile>, slot: &mut Slot, line: &[u8], next: Next) {
+        let state = self.lock();
+        let is_over = |state: &mut State| state.bytes >= MAX_QUEUED;
+        let mut state = self
+            .progress
+            .wait_while(state, is_over)
+            .unwrap_or_else(PoisonError::into_inner);
+        let is_first = state.batches.is_empty();
+        if slot.round != state.taken {
+            *slot = Slot {
+                round: state.taken,
+                index: state.batches.len(),
+            };
+            state.batches.push(Batch {
+                file: file.clone(),
+                lines: Vec::new(),
+                next: Next::Nothing,
+            });
+        }
+        state.bytes += line.len();
+        state.hurried |= matches!(next, Next::End(_));
+        let batch = &mut state.batches[slot.index];
+        batch.lines.extend_from_slice(line);
+        if !matches!(next, Next::Nothing) {
+            batch.next = next;
+        }
+        if is_first || state.hurried || state.bytes >= FULL {
+            self.work.notify_one();
+        }
+    }
+
+    /// Waits until everything that was appended so far is written, or can't be any more.
+    pub(super) fn flush(&self) {
+        let mut state = self.lock();
+        let mut last = state.taken;
+        if !state.batches.is_empty() {
+            last += 1;
+            state.hurried = true;
+            self.work.notify_one();
+        }
+        let state = self.progress.wait_while(state, |s| s.written < last);
+        drop(state.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.lock().bytes < FULL
+    }
+
+    /// Waits until there is room.
+    pub(super) fn wait_for_room(&self) {
+        let waiting = self.progress.wait_while(self.lock(), |s| s.bytes >= FULL);
+        drop(waiting.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Whether there is room; if not, the task is woken when there is.
+    pub(super) fn poll_room(&self, context: &Context<'_>) -> Poll<()> {
+        let mut state = self.lock();
+        if state.bytes < FULL {
+            return Poll::Ready(());
+        }
+        let mut known = state.wakers.iter();
+        if !known.any(|waker| waker.will_wake(context.waker())) {
+            state.wakers.push(context.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// What is to be written next; `None` once the queue is closed and empty.
+    fn take(&self) -> Option<Vec<Batch>> {
+        let is_idle = |state: &mut State| state.batches.is_empty() && !state.closed;
+        let state = self.work.wait_while(self.lock(), is_idle);
+        let state = state.unwrap_or_else(PoisonError::into_inner);
+        let may_linger = |state: &mut State| !state.hurried && !state.closed && state.bytes < FULL;
+        let lingered = self.work.wait_timeout_while(state, LINGER, may_linger);
+        let (mut state, _) = lingered.unwrap_or_else(PoisonError::into_inner);
+        if state.batches.is_empty() {
+            return None;
+        }
+        state.taken += 1;
+        state.hurried = false;
+        Some(std::mem::take(&mut state.batches))
+    }
+
+    fn wrote(&self, bytes: usize) {
+        let mut state = self.lock();
+        state.bytes -= bytes;
+        state.written += 1;
+        let woken = if state.bytes < FULL {
+            std::mem::take(&mut state.wakers)
+        } else {
+            Vec::new()
+        };
+        drop(state);
+        self.progress.notify_all();
+        for waker in woken {
+            waker.wake();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The thread that writes. Dropped, it writes what is queued, and ends.
+#[derive(Debug)]
+pub(super) struct WriterThread {
+    pub(super) queue: Arc<Queue>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl WriterThread {
+    /// Starts it. The first failure is kept in `failed`; nothing is written after it.
+    pub(super) fn start(
+        folder: &Path,
+        syncer: Arc<Syncer>,
+        failed: Arc<OnceLock<RecordError>>,
+    ) -> Result<Self, RecordError> {
+        let queue = Arc::new(Queue {
+            state: Mutex::default(),
+            work: Condvar::new(),
+            progress: Condvar::new(),
+        });
+        let theirs = queue.clone();
+        let thread = Builder::new()
+            .name("record".to_owned())
+            .spawn(move || run(&theirs, &syncer, &failed))
+            .map_err(RecordError::io("start a thread to write", folder))?;
+        Ok(Self {
+            queue,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for WriterThread {
+    fn drop(&mut self) {
+        self.queue.lock().closed = true;
+        self.queue.work.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // If it panicked, what it had to write is lost, and its trial has not ended.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(queue: &Queue, syncer: &Syncer, failed: &OnceLock<RecordError>) {
+    while let Some(batches) = queue.take() {
+        let bytes = batches.iter().map(|batch| batch.lines.len()).sum();
+        for batch in batches {
+            write(batch, syncer, failed);
+        }
+        queue.wrote(bytes);
+    }
+}
+
+fn write(batch: Batch, syncer: &Syncer, failed: &OnceLock<RecordError>) {
+    let Batch { file, lines, next } = batch;
+    if failed.get().is_none()
+        && let Err(error) = (&file.file).write_all(&lines)
+    {
+        failed.get_or_init(|| RecordError::io("write", &file.path)(error));
+    }
+    match next {
+        Next::Nothing => {}
+        Next::Sync => syncer.ask(file),
+        Next::End(end) => syncer.end(end),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::io::{PipeReader, Read};
+    use std::os::fd::OwnedFd;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+    use std::task::Wake;
+
+    use super::super::blobs::BlobStore;
+    use super::*;
+
+    const LINE: usize = 16 * 1024;
+
+    /// More than a pipe holds.
+    const PIPE: usize = 1024 * 1024;
+
+    /// A queue whose file is a pipe: a disk that takes no more until somebody reads.
+    struct Stuck {
+        writer: WriterThread,
+        file: Arc<EventFile>,
+        reader: PipeReader,
+        _folder: tempfile::TempDir,
+    }
+
+    fn stuck() -> Stuck {
+        let folder = tempfile::tempdir().unwrap();
+        let (reader, writer) = std::io::pipe().unwrap();
+        let failed: Arc<OnceLock<RecordError>> = Arc::default();
+        let blobs = Arc::new(BlobStore::new(folder.path().to_owned()));
+        let syncer = Syncer::new(folder.path().to_owned(), blobs, failed.clone());
+        Stuck {
+            writer: WriterThread::start(folder.path(), syncer, failed).unwrap(),
+            file: Arc::new(EventFile {
+                path: folder.path().join("pipe"),
+                file: File::from(OwnedFd::from(writer)),
+            }),
+            reader,
+            _folder: folder,
+        }
+    }
+
+    #[test]
+    fn who_appends_waits_for_a_disk_that_takes_no_more() {
+        let lines = (2 * PIPE + 2 * MAX_QUEUED) / LINE;
+        let mut stuck = stuck();
+        let pushed = AtomicUsize::new(0);
+        let early = std::thread::scope(|scope| {
+            let (queue, file, pushed) = (&stuck.writer.queue, &stuck.file, &pushed);
+            scope.spawn(move || {
+                let mut slot = Slot::default();
+                for number in 0..lines {
+                    let line = vec![u8::try_from(number % 251).unwrap(); LINE];
+                    queue.push(file, &mut slot, &line, Next::Nothing);
+                    pushed.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+            while queue.has_room() {
+                std::thread::yield_now();
+            }
+            // Time enough for an append that does not wait to show it.
+            std::thread::sleep(Duration::from_millis(50));
+            let early = pushed.load(Ordering::SeqCst);
+            let mut line = vec![0; LINE];
+            for number in 0..lines {
+                stuck.reader.read_exact(&mut line).unwrap();
+                let expected = u8::try_from(number % 251).unwrap();
+                assert!(line.iter().all(|byte| *byte == expected), "{number}");
+            }
+            early
+        });
+        assert!(early <= (PIPE + MAX_QUEUED) / LINE + 1, "{early}");
+        assert_eq!(pushed.into_inner(), lines);
+        stuck.writer.queue.flush();
+        assert!(stuck.writer.queue.has_room());
+    }
+
+    struct Told(mpsc::Sender<()>);
+
+    impl Wake for Told {
+        fn wake(self: Arc<Self>) {
+            self.0.send(()).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_task_is_woken_when_there_is_room() {
+        let mut stuck = stuck();
+        let queue = stuck.writer.queue.clone();
+        let (tell, told) = mpsc::channel();
+        let waker = Waker::from(Arc::new(Told(tell)));
+        let mut slot = Slot::default();
+        let mut push = |bytes| queue.push(&stuck.file, &mut slot, &vec![0; bytes], Next::Nothing);
+        assert!(queue.poll_room(&Context::from_waker(&waker)).is_ready());
+        push(PIPE);
+        assert!(queue.poll_room(&Context::from_waker(&waker)).is_pending());
+        assert!(queue.poll_room(&Context::from_waker(&waker)).is_pending());
+        assert!(told.try_recv().is_err(), "there is no room yet");
+        stuck.reader.read_exact(&mut vec![0; PIPE]).unwrap();
+        told.recv_timeout(Duration::from_mins(1)).unwrap();
+        assert!(queue.poll_room(&Context::from_waker(&waker)).is_ready());
+        assert!(told.recv_timeout(Duration::ZERO).is_err(), "woken once");
+    }
+
+    #[test]
+    fn what_is_queued_is_written_before_the_thread_ends() {
+        let Stuck {
+            writer,
+            file,
+            mut reader,
+            ..
+        } = stuck();
+        let mut slot = Slot::default();
+        for _ in 0..100 {
+            writer
+                .queue
+                .push(&file, &mut slot, b"line\n", Next::Nothing);
+        }
+        drop((writer, file));
+        let mut text = Vec::new();
+        reader.read_to_end(&mut text).unwrap();
+        assert_eq!(text, b"line\n".repeat(100));
+    }
+}
