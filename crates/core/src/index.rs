@@ -15,7 +15,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::{TrialEnded, What};
 use crate::fold::{Fold, FoldOptions};
-use crate::record::{Began, EndedTrial, INDEX, RecordError, RunReader, TrialFile, TrialWriter};
+use crate::record::{
+    Began, EndedTrial, INDEX, PART, RecordError, RunReader, TrialFile, TrialWriter,
+};
 
 pub use self::attempt::{Attempt, CallTotals, CheckVerdict, Found, FoundKind};
 use self::stored::Stored;
@@ -161,7 +163,7 @@ fn fits(
     }
     let (digest, last) = file.digest()?;
     let ended = last.and_then(|event| match event.event {
-        What::TrialEnded(ended) => Some(attempt::bounded_end(ended)),
+        What::TrialEnded(ended) => Some(attempt::bounded_end(&ended)),
         _ => None,
     });
     Ok(digest.sha256 == entry.sha256 && (!file.ended || ended == entry.attempt.ended))
@@ -198,7 +200,7 @@ fn text(entries: &[IndexEntry]) -> Vec<u8> {
     let mut text = Vec::new();
     for entry in entries {
         let boxed = Box::new(entry.clone());
-        let line = if entry.file.ends_with(".part") {
+        let line = if entry.file.ends_with(PART) {
             Line::Left(boxed)
         } else {
             Line::Ended(boxed)

@@ -58,4 +58,4 @@ pub(crate) const INDEX: &str = "index.jsonl";
 pub(crate) const SUMMARY: &str = "summary.json";
 const LOCK: &str = "lock";
 const ENDED: &str = ".jsonl";
-const PART: &str = ".jsonl.part";
+pub(crate) const PART: &str = ".jsonl.part";

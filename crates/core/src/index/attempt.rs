@@ -123,7 +123,7 @@ impl Attempt {
         let transports = opened.map(|opened| (opened.server, opened.transport));
         Self {
             trial: work.started,
-            ended: work.ended.map(bounded_end),
+            ended: work.ended.as_ref().map(bounded_end),
             began_at: work.began_at,
             duration: work.duration,
             phases: work.phases,
@@ -215,10 +215,11 @@ fn target(call: &Call) -> (CallKind, &str) {
 }
 
 /// How a trial ended, with a reason that is not too long for an entry.
-pub(super) fn bounded_end(ended: TrialEnded) -> TrialEnded {
+pub(super) fn bounded_end(ended: &TrialEnded) -> TrialEnded {
     TrialEnded {
+        outcome: ended.outcome,
         reason: ended.reason.as_deref().map(bounded),
-        ..ended
+        blame: ended.blame,
     }
 }
 

@@ -6,6 +6,7 @@ use crate::event::{Blame, Outcome};
 use crate::fold::Asked;
 use crate::index::Attempt;
 use crate::model::Usage;
+use crate::record::PART;
 use crate::verdict::Verdict;
 
 /// What came of a planned trial.
@@ -107,10 +108,7 @@ impl TrialResult {
     /// What an attempt in a file came to; `None` if it did not end.
     pub(super) fn of(file: &str, attempt: u32, came_to: &Attempt) -> Option<Self> {
         // The rename is the end: what a `.part` says of itself does not count.
-        let ended = came_to
-            .ended
-            .as_ref()
-            .filter(|_| !file.ends_with(".part"))?;
+        let ended = came_to.ended.as_ref().filter(|_| !file.ends_with(PART))?;
         let decisive = came_to.decisive().map(|check| Decisive {
             check: check.check.clone(),
             verdict: check.verdict.clone(),

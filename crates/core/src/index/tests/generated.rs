@@ -17,7 +17,7 @@ use super::*;
 /// What a generated trial does next.
 #[derive(Debug, Clone)]
 enum Step {
-    Event(What),
+    Event(Box<What>),
     Frame(Direction, String),
 }
 
@@ -153,7 +153,7 @@ fn steps() -> impl Strategy<Value = Step> {
         Just("x".repeat(40_000)),
     ];
     prop_oneof![
-        events().prop_map(Step::Event),
+        events().prop_map(|what| Step::Event(Box::new(what))),
         (direction, message).prop_map(|(direction, text)| Step::Frame(direction, text)),
     ]
 }
@@ -188,14 +188,14 @@ fn write(folder: &Path, trials: &[Generated]) {
         for (after, step) in &generated.steps {
             at += after;
             match step {
-                Step::Event(what) => drop(trial.append(at, what.clone()).unwrap()),
+                Step::Event(what) => drop(trial.append(at, *what.clone()).unwrap()),
                 Step::Frame(direction, text) => frame(&mut trial, at, *direction, text),
             }
         }
         if let Some(outcome) = generated.ended {
             let ended = TrialEnded {
                 outcome,
-                reason: Some("é".repeat(at as usize * 4)),
+                reason: Some("é".repeat(generated.steps.len() * 100)),
                 blame: None,
             };
             end_trial(trial, at + 1, ended).unwrap();
