@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::os::COOKIE;
+
 /// What a server inherits without being asked. `LC_*` belongs here too: with `LANG` alone, a server
 /// would write another encoding under test than it does in its user's terminal.
 const INHERITED: [&str; 7] = ["PATH", "HOME", "USER", "LANG", "TERM", "SHELL", "TMPDIR"];
@@ -37,8 +39,9 @@ pub fn agent_environment(
     all
 }
 
+/// The cookie is passed on, so that a Proctor below another one's guard hides nothing from that.
 fn is_inherited(name: &str) -> bool {
-    INHERITED.contains(&name) || name.starts_with("LC_")
+    INHERITED.contains(&name) || name.starts_with("LC_") || name == COOKIE
 }
 
 #[cfg(test)]

@@ -2,13 +2,14 @@
 //! nothing of it is left when the program ends, when Proctor asks, or when Proctor is gone, even by
 //! SIGKILL.
 //!
-//! The guard is a child subreaper: every process that the program starts, however it detaches itself,
-//! is a child of the guard in the end. So "no child left" means "no descendant left", and the guard
-//! does not end before that. It then ends the way the program did: same exit code, same signal.
+//! On Linux the guard is a child subreaper: every process that the program starts, however it detaches
+//! itself, is a child of the guard in the end. So "no child left" means "no descendant left", and the
+//! guard does not end before that. Where there is no subreaper, it looks for what detached itself
+//! ([`os`]). It then ends the way the program did: same exit code, same signal.
 //!
 //! - Asked means SIGTERM to the guard; a second one skips the grace. A signal needs no descriptor that
 //!   other processes started at the same time could inherit and keep open.
-//! - Proctor's end is seen through a pidfd, which can't mean another process with the same pid.
+//! - Proctor's end is noticed by [`os::watch_parent`], which can't mean another process with the same pid.
 //! - The guard leads a session of its own and the program a group in it: Ctrl-C reaches neither, and a
 //!   program that signals its group misses the guard. There is no terminal to ask for passwords on.
 //! - Told to linger, it outlives the program until Proctor asks: what the program left running goes on.
@@ -18,9 +19,9 @@
 //!   that their ends are the program's to close.
 //!
 //! Not covered: what left the guard's session, once a program has killed its guard; what a program asks others to start (`docker run`,
-//! `systemd-run`, `at`); processes of another user, which are reported on stderr. Linux only.
+//! `systemd-run`, `at`); processes of another user, which are reported on stderr. What macOS doesn't
+//! cover besides is in `docs/platforms.md`.
 
-mod descendants;
 mod order;
 mod signals;
 mod watch;
@@ -29,26 +30,22 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write as _};
-use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::process::{
-    DumpableBehavior, Pid, PidfdFlags, Resource, Rlimit, WaitStatus, getpgid, getpid, getppid,
-    pidfd_open, set_child_subreaper, set_dumpable_behavior, setpgid, setrlimit, setsid,
-};
+use rustix::process::{Pid, WaitStatus, getpgid, setpgid, setsid};
 use rustix::stdio::{dup2_stdin, dup2_stdout};
 use thiserror::Error;
 
-pub use self::descendants::{is_below, kill_below, kill_session};
 pub(crate) use self::order::Order;
 use self::signals::Signals;
 pub use self::signals::{piped as signal_pipe, take as take_signals};
 use self::watch::{Ending, Watch};
 use crate::ended::Ended;
+use crate::os;
 
 /// The first argument that turns the binary into a guard.
 pub const COMMAND: &str = "__guard";
@@ -62,7 +59,9 @@ pub const KILL_LIMIT: Duration = Duration::from_secs(5);
 ///
 /// To be called first in a process, by nobody who still needs an open file.
 pub fn run(args: &[OsString]) -> ExitCode {
-    close_inherited();
+    // They may be secret, and a pipe among them would seem open for as long as the program runs. Other MCP
+    // clients give their servers none either.
+    os::close_inherited();
     let ending = match Order::parse(args).and_then(|order| guard(&order)) {
         Ok(ending) => ending,
         Err(error) => {
@@ -73,6 +72,11 @@ pub fn run(args: &[OsString]) -> ExitCode {
     if !ending.survivors.is_empty() {
         let names = ending.survivors.join(", ");
         say(&format_args!("could not end {names}"));
+    }
+    for name in &ending.cleared {
+        say(&format_args!(
+            "{name} cleared its environment: if it detached others, they may still run"
+        ));
     }
     ending.status.map_or(FAILED.into(), end_like)
 }
@@ -123,37 +127,16 @@ fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> GuardErro
     }
 }
 
-/// Closes the files that Proctor was started with, beyond the standard streams: they may be secret,
-/// and a pipe among them would seem open for as long as the program runs. Other MCP clients give their
-/// servers none either.
-fn close_inherited() {
-    let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten();
-    let names = entries.flatten().map(|entry| entry.file_name());
-    let open: Vec<RawFd> = names
-        .filter_map(|name| name.to_str()?.parse().ok())
-        .collect();
-    for file in open.into_iter().filter(|file| *file > 2) {
-        // One of them was open for this look only.
-        let _ = nix::unistd::close(file);
-    }
-}
-
 fn guard(order: &Order) -> Result<Ending, GuardError> {
     // First of all, so that a signal can no longer end the guard when there is something to clear.
     let signals = Signals::install().map_err(system("handle signals"))?;
     let gone = || GuardError::ParentGone {
         program: order.program.to_string_lossy().into_owned(),
     };
-    let parent = pidfd_open(order.parent, PidfdFlags::empty()).map_err(|error| match error {
-        Errno::SRCH => gone(),
-        error => system("watch the parent process")(error),
-    })?;
-    // Still our parent, so it was alive when the pidfd was opened, and no other process has its pid.
-    if getppid() != Some(order.parent) {
-        return Err(gone());
-    }
+    let parent = os::watch_parent(order.parent).map_err(system("watch the parent process"))?;
+    let parent = parent.ok_or_else(gone)?;
     lead_a_session(order.parent).map_err(system("start a session"))?;
-    set_child_subreaper(Some(getpid())).map_err(system("become a subreaper"))?;
+    os::adopt_orphans().map_err(system("prepare to adopt processes"))?;
     let child = start(order)?;
     let null = File::options().read(true).write(true).open("/dev/null");
     let mut watch = Watch::new(child, parent, signals);
@@ -195,6 +178,7 @@ fn lead_a_session(parent: Pid) -> rustix::io::Result<Pid> {
 fn start(order: &Order) -> Result<Pid, GuardError> {
     let program = || order.program.to_string_lossy().into_owned();
     let mut command = Command::new(&order.program);
+    os::mark(&mut command);
     if order.linger {
         command.stdin(Stdio::null());
     }
@@ -251,13 +235,7 @@ pub(crate) fn read_told(message: &[u8]) -> Option<Ended> {
 
 /// Ends this process by a signal. Returns only if the signal ends nothing.
 pub fn end_by(signal: i32) {
-    let none = Rlimit {
-        current: Some(0),
-        maximum: Some(0),
-    };
-    // Without these the worst is a core file.
-    let _ = setrlimit(Resource::Core, none);
-    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    os::forbid_core_dump();
     let _ = signal_hook::low_level::emulate_default_handler(signal);
     // Reached for signals that have no name, such as the real-time ones.
     let _ = signal_hook::low_level::raise(signal);

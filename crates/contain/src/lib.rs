@@ -6,6 +6,7 @@
 pub mod ended;
 pub mod environment;
 pub mod guard;
+pub mod os;
 pub mod process;
 pub mod program;
 pub mod scratch;

@@ -15,8 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use proctor_core::redact::Redactor;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open};
+use rustix::process::{Pid, Signal, getpid, kill_process};
 use thiserror::Error;
 use tokio::net::UnixStream;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
@@ -27,6 +26,7 @@ pub use self::lingering::Lingering;
 pub use crate::ended::Ended;
 use crate::environment::server_environment;
 use crate::guard::{KILL_LIMIT, Order};
+pub use crate::os::wait_for;
 use crate::program::{self, ProgramError};
 use crate::tail::{Tail, drain};
 
@@ -317,17 +317,4 @@ impl Drop for Process {
 
 fn pid_of(guard: &Child) -> Option<Pid> {
     Pid::from_raw(i32::try_from(guard.id()?).ok()?)
-}
-
-/// Waits until a process has ended, or for as long as that may take.
-pub fn wait_for(pid: Pid, limit: Duration) {
-    let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else {
-        return;
-    };
-    let timeout = Timespec {
-        tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: 0,
-    };
-    // What can't be waited for is not.
-    let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&timeout));
 }

@@ -11,8 +11,7 @@ pub(crate) mod message;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, IoSlice, Read, Write};
-use std::mem::MaybeUninit;
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -21,7 +20,6 @@ use std::thread::JoinHandle;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::stdio::{dup2_stdin, dup2_stdout};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use thiserror::Error;
@@ -29,6 +27,7 @@ use thiserror::Error;
 use self::message::{HEAD, Kind, MAX_BODY};
 use crate::streams::{copied_in, copied_out};
 pub use proctor_contain::guard::{end_by, signal_pipe, take_signals};
+use proctor_contain::os::send_descriptors;
 use proctor_contain::process::Ended;
 
 /// The first argument that turns the binary into a relay.
@@ -116,7 +115,8 @@ fn hand_over(control: &UnixStream) -> Result<Option<JoinHandle<()>>, RelayError>
     let null = null.map_err(system("open `/dev/null`"))?;
     let input = copied_in(io::stdin().as_fd()).map_err(system("take stdin"))?;
     let (output, leaving) = copied_out(io::stdout().as_fd()).map_err(system("take stdout"))?;
-    match send(control, &[input.as_fd(), output.as_fd()]) {
+    let message = message::render(Kind::HandOver, &[]);
+    match send_descriptors(control, &message, [input.as_fd(), output.as_fd()]) {
         // Who was turned away before it could speak still hears why.
         Ok(()) | Err(Errno::PIPE | Errno::CONNRESET) => {}
         Err(error) => return Err(system("hand over the streams")(error)),
@@ -124,27 +124,6 @@ fn hand_over(control: &UnixStream) -> Result<Option<JoinHandle<()>>, RelayError>
     dup2_stdin(&null).map_err(system("let go of stdin"))?;
     dup2_stdout(&null).map_err(system("let go of stdout"))?;
     Ok(leaving)
-}
-
-fn send(control: &UnixStream, streams: &[BorrowedFd<'_>]) -> rustix::io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-    let mut rights = SendAncillaryBuffer::new(&mut space);
-    if !rights.push(SendAncillaryMessage::ScmRights(streams)) {
-        return Err(Errno::NOBUFS);
-    }
-    let message = message::render(Kind::HandOver, &[]);
-    let sent = sendmsg(
-        control,
-        &[IoSlice::new(&message)],
-        &mut rights,
-        SendFlags::NOSIGNAL,
-    )?;
-    // A few bytes into an empty socket are taken whole, or not at all.
-    if sent == message.len() {
-        Ok(())
-    } else {
-        Err(Errno::IO)
-    }
 }
 
 /// Does what the run says until it says how the server ended.

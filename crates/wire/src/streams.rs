@@ -6,7 +6,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::thread::JoinHandle;
 
 use rustix::fs::{FileType, fstat};
-use rustix::pipe::{PipeFlags, pipe_with};
 
 /// Whether a descriptor can be handed to others and waited for.
 pub(crate) fn is_stream(descriptor: impl AsFd) -> bool {
@@ -24,9 +23,9 @@ pub(crate) fn copied_in(descriptor: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     if is_stream(&original) {
         return Ok(original);
     }
-    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
-    copy(original, writer)?;
-    Ok(reader)
+    let (reader, writer) = io::pipe()?;
+    copy(original, writer.into())?;
+    Ok(reader.into())
 }
 
 /// The descriptor, or a pipe from which a thread copies what comes to it; and when that has ended.
@@ -37,8 +36,8 @@ pub(crate) fn copied_out(
     if is_stream(&original) {
         return Ok((original, None));
     }
-    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
-    Ok((writer, Some(copy(reader, original)?)))
+    let (reader, writer) = io::pipe()?;
+    Ok((writer.into(), Some(copy(reader.into(), original)?)))
 }
 
 fn copy(from: OwnedFd, to: OwnedFd) -> io::Result<JoinHandle<()>> {

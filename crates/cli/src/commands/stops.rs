@@ -2,6 +2,7 @@
 
 use std::io;
 
+use proctor_contain::os::ignores_hangup;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The signals that end a command, and one that must not.
@@ -16,6 +17,7 @@ pub(super) struct Stops {
 
 impl Stops {
     pub(super) fn listen() -> io::Result<Self> {
+        // To listen would undo that it is ignored.
         let hangup = if ignores_hangup() {
             None
         } else {
@@ -43,13 +45,4 @@ impl Stops {
             _ = hangup => {}
         }
     }
-}
-
-/// Whether this process was started with SIGHUP ignored. To listen would undo that.
-fn ignores_hangup() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    // The lowest bit is that of the first signal, which is SIGHUP.
-    mask.is_some_and(|mask| mask & 1 == 1)
 }

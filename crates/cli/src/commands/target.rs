@@ -9,6 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use proctor_contain::os::is_system_path;
 use proctor_report::ReportError;
 use rustix::fs::{Access, access};
 
@@ -55,7 +56,7 @@ impl Target {
         let path = std::path::absolute(path)?;
         match fs::metadata(&path) {
             Ok(is) if is.is_dir() => bail!("it is a folder"),
-            Ok(is) if !is.is_file() || is_the_system_s(&path) => {
+            Ok(is) if !is.is_file() || is_system_path(&path) => {
                 access(&path, Access::WRITE_OK)?;
                 Ok(Self::Stream(path))
             }
@@ -143,9 +144,4 @@ fn followed(mut path: PathBuf) -> anyhow::Result<PathBuf> {
         }
     }
     bail!("too many links lead from one to the next")
-}
-
-/// Whether a path is a name that the system gives to what is somewhere else, as `/dev/stdout` is.
-fn is_the_system_s(path: &Path) -> bool {
-    path.starts_with("/dev") || path.starts_with("/proc")
 }

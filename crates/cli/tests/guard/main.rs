@@ -1,11 +1,19 @@
-//! The guard of the real binary, with programs that do all they can to outlive it.
+//! The guard of the real binary, with programs that do all they can to outlive it. Most of them need
+//! `/proc` or `setsid`, which only Linux has.
 
 #![expect(clippy::disallowed_methods, reason = "the binary itself has no guard")]
 
+#[cfg(target_os = "linux")]
 mod ends;
+#[cfg(target_os = "linux")]
 mod lingers;
+#[cfg(target_os = "linux")]
 mod parent;
 mod stage;
+#[cfg(target_os = "linux")]
 mod starts;
+mod staying;
+#[cfg(target_os = "linux")]
 mod streams;
+#[cfg(target_os = "linux")]
 mod trees;

@@ -1,10 +1,10 @@
 //! A place to start hostile programs in, which can tell whether anything of them is left.
 
-use std::fs;
-use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+#[cfg(target_os = "linux")]
+use std::{fs, path::Path};
 
 use proctor_contain::process::{Process, Spawn};
 use tempfile::TempDir;
@@ -77,19 +77,45 @@ impl Stage {
         self.folder.path().join(name).exists()
     }
 
+    /// The pids of what is still there: all that is started on a stage works in its folder.
+    #[cfg(not(target_os = "linux"))]
+    pub fn left(&self) -> Vec<String> {
+        let mut lsof = std::process::Command::new("lsof");
+        let listed = lsof.arg("-t").arg("+d").arg(self.folder.path()).output();
+        let listed = String::from_utf8(listed.expect("lsof").stdout).expect("pids");
+        listed.lines().map(ToOwned::to_owned).collect()
+    }
+
     /// The command lines of what is still there.
+    #[cfg(target_os = "linux")]
     pub fn left(&self) -> Vec<String> {
         let mark = format!("{MARKER}={}", self.mark);
         let processes = fs::read_dir("/proc").expect("/proc").flatten();
         let marked = processes.filter(|process| {
             let environ = fs::read(process.path().join("environ")).unwrap_or_default();
-            environ
+            let in_environment = environ
                 .split(|byte| *byte == 0)
-                .any(|entry| entry == mark.as_bytes())
+                .any(|entry| entry == mark.as_bytes());
+            in_environment || command_line(&process.path()).contains(&self.sleeper())
         });
         marked
             .map(|process| command_line(&process.path()))
             .collect()
+    }
+
+    /// The name of a program that is marked by its name, for those that clear their environment.
+    pub fn sleeper(&self) -> String {
+        format!("sleeper-{}.", self.mark)
+    }
+
+    /// Makes `sleep` available under the name of [`Self::sleeper`] in the folder.
+    pub fn with_sleeper(self) -> Self {
+        let path = std::env::var("PATH").expect("a PATH");
+        let mut folders = std::env::split_paths(&path);
+        let sleep = folders.find_map(|folder| folder.join("sleep").canonicalize().ok());
+        let link = self.folder.path().join(self.sleeper());
+        std::os::unix::fs::symlink(sleep.expect("a sleep"), link).expect("a link");
+        self
     }
 
     /// Waits until nothing is left. Looks twice, since a process has no environment for an instant
@@ -103,6 +129,7 @@ impl Stage {
     }
 }
 
+#[cfg(target_os = "linux")]
 fn command_line(process: &Path) -> String {
     let line = fs::read(process.join("cmdline")).unwrap_or_default();
     format!("{}: {}", process.display(), String::from_utf8_lossy(&line))

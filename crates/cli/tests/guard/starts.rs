@@ -83,9 +83,15 @@ async fn environment_and_folder_are_as_given() {
     let folder = fs::canonicalize(stage.folder.path()).unwrap();
     assert_eq!(lines.remove(0), folder.to_str().unwrap());
     assert_eq!(lines.pop(), Some("a  'b' $HOME"));
-    // A shell sets these itself.
+    // A shell sets these itself, and a guard without a subreaper its cookie.
+    let cookie = format!("{}=", proctor_contain::os::COOKIE);
+    let cookies = lines
+        .iter()
+        .filter(|line| line.starts_with(&cookie))
+        .count();
+    assert_eq!(cookies, usize::from(cfg!(feature = "posix")), "{said}");
     lines.retain(|line| {
-        !["PWD=", "_=", "SHLVL=", "OLDPWD"]
+        !["PWD=", "_=", "SHLVL=", "OLDPWD", &cookie]
             .iter()
             .any(|own| line.starts_with(own))
     });

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::fs::{OFlags, fcntl_setfl};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::{flag, low_level};
 
@@ -44,7 +44,11 @@ pub fn take(pipe: &OwnedFd) -> bool {
 
 /// A pipe that is readable when a signal has arrived.
 pub fn piped(signal: i32) -> io::Result<OwnedFd> {
-    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+    let (reader, writer) = io::pipe()?;
+    let (reader, writer) = (OwnedFd::from(reader), OwnedFd::from(writer));
+    for end in [&reader, &writer] {
+        fcntl_setfl(end, OFlags::NONBLOCK)?;
+    }
     low_level::pipe::register(signal, writer)?;
     Ok(reader)
 }

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, WaitOptions, WaitStatus, wait};
+use rustix::process::{Pid, WaitOptions, WaitStatus, getpid, wait};
 
 use super::KILL_LIMIT;
-use super::descendants::{self, Descendant, Identity};
 use super::signals::{Signals, take};
+use crate::os::{Descendant, Identity, LOOK_AGAIN, Lookout};
 
 /// How often new descendants are looked for during the grace.
 const LOOK: Duration = Duration::from_millis(20);
@@ -24,6 +24,7 @@ pub struct Watch {
     status: Option<WaitStatus>,
     parent: OwnedFd,
     signals: Signals,
+    lookout: Lookout,
 }
 
 /// What is known when the guard has done what it can.
@@ -33,6 +34,8 @@ pub struct Ending {
     pub status: Option<WaitStatus>,
     /// What could not be ended: processes of another user, or ones that the kernel does not let go.
     pub survivors: Vec<String>,
+    /// Processes whose own descendants may have been missed.
+    pub cleared: Vec<String>,
 }
 
 impl Watch {
@@ -42,6 +45,7 @@ impl Watch {
             status: None,
             parent,
             signals,
+            lookout: Lookout::of(getpid()),
         }
     }
 
@@ -54,18 +58,23 @@ impl Watch {
 
     /// Returns when nothing that the child started is left, when Proctor asks, or when it is gone.
     pub fn until_nothing_is_left(&mut self) {
-        self.until(|_, is_left| !is_left);
+        self.until(|watch, has_children| !has_children && !watch.lookout.sees_any());
     }
 
-    fn until(&mut self, is_over: impl Fn(&Self, bool) -> bool) {
+    fn until(&mut self, is_over: impl Fn(&mut Self, bool) -> bool) {
+        let look_again = LOOK_AGAIN.and_then(|pause| Timespec::try_from(pause).ok());
         loop {
-            let is_left = self.reap();
-            if is_over(self, is_left) {
+            let has_children = self.reap();
+            if is_over(self, has_children) {
                 return;
             }
             let Signals { child_ended, asked } = &self.signals;
             let mut sources = [child_ended, asked, &self.parent].map(readable);
-            match poll(&mut sources, None) {
+            match poll(&mut sources, look_again.as_ref()) {
+                Ok(0) => {
+                    self.lookout.find();
+                    continue;
+                }
                 Ok(_) | Err(Errno::INTR) => {}
                 // A guard that can't watch any more must not let its child run on.
                 Err(_) => return,
@@ -82,16 +91,17 @@ impl Watch {
     pub fn end_all(&mut self, grace: Duration) -> Ending {
         let mut kill_from = Instant::now() + grace;
         let mut told = HashSet::new();
-        while self.reap() {
+        while self.is_left() {
             let now = Instant::now();
             let next = if now < kill_from {
-                tell_to_end(&mut told);
+                tell_to_end(&self.lookout.find(), &mut told);
                 kill_from.min(now + LOOK)
             } else if now < kill_from + KILL_LIMIT {
-                descendants::kill_all();
+                self.lookout.kill_all();
                 now + KILL_AGAIN
             } else {
-                return self.ending(survivors(&descendants::find()));
+                let left = self.lookout.find();
+                return self.ending(survivors(&left));
             };
             if self.pause(next) {
                 kill_from = kill_from.min(Instant::now());
@@ -104,10 +114,11 @@ impl Watch {
         Ending {
             status: self.status,
             survivors,
+            cleared: self.lookout.cleared().to_vec(),
         }
     }
 
-    /// Waits for some time, but not longer than a child is left. `true` if the guard was asked again.
+    /// Waits for some time, but not longer than something is left. `true` if the guard was asked again.
     fn pause(&mut self, end: Instant) -> bool {
         while let Some(left) = end.checked_duration_since(Instant::now()) {
             let Signals { child_ended, asked } = &self.signals;
@@ -120,11 +131,16 @@ impl Watch {
             if take(asked) {
                 return true;
             }
-            if !self.reap() {
+            if !self.is_left() {
                 return false;
             }
         }
         false
+    }
+
+    /// Whether anything that the child started is left, or the child itself.
+    fn is_left(&mut self) -> bool {
+        self.reap() || self.lookout.sees_any()
     }
 
     /// Waits for the children that have ended; `false` if none is left.
@@ -146,8 +162,8 @@ impl Watch {
 }
 
 /// Once for each: a program that hears SIGTERM twice may take it for impatience.
-fn tell_to_end(told: &mut HashSet<Identity>) {
-    for process in descendants::find() {
+fn tell_to_end(found: &[Descendant], told: &mut HashSet<Identity>) {
+    for process in found {
         if told.insert(process.identity()) {
             process.terminate();
         }

@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::spawn_blocking;
 
 use super::Ended;
-use crate::guard::{kill_below, kill_session};
+use crate::os::{kill_below, kill_session};
 use crate::tail::Tail;
 
 /// What a guard does.

@@ -1,5 +1,5 @@
 //! The lines that ARCHITECTURE.md draws, kept: crates depend downwards only, the modules of a crate form no
-//! cycle, and the page shows the graph as it is.
+//! cycle, only one module depends on the operating system, and the page shows the graph as it is.
 
 #![expect(
     clippy::unwrap_used,
@@ -38,6 +38,33 @@ const CRATES: [(&str, &[&str]); 8] = [
     ),
 ];
 
+/// What not every system has. Only `contain::os` may name it.
+const SYSTEM_APIS: [&str; 23] = [
+    "\"/proc/",
+    "\"/proc\"",
+    "target_os",
+    "feature = \"posix\"",
+    "os::linux",
+    "sysinfo",
+    "kqueue",
+    "pidfd",
+    "subreaper",
+    "prctl",
+    "set_dumpable",
+    "peercred",
+    "PeerCred",
+    "SO_PEER",
+    "CMSG_CLOEXEC",
+    "NOSIGNAL",
+    "pipe_with",
+    "pipe2",
+    "memfd",
+    "TMPFILE",
+    "inotify",
+    "epoll",
+    "eventfd",
+];
+
 /// Where the graph stands in ARCHITECTURE.md.
 const MARKS: (&str, &str) = ("<!-- modules -->\n```text\n", "```\n<!-- end -->");
 
@@ -56,6 +83,19 @@ fn modules_of_a_crate_form_no_cycle() {
         assert_eq!(
             found, None,
             "modules of crates/{name} use each other in a circle"
+        );
+    }
+}
+
+#[test]
+fn only_os_names_what_not_every_system_has() {
+    let except = root().join("crates/contain/src/os");
+    for (name, _) in CRATES {
+        let src = root().join("crates").join(name).join("src");
+        let found = source::uses(&src, &SYSTEM_APIS, &except);
+        assert!(
+            found.is_empty(),
+            "only `contain::os` may depend on the system: {found:#?}"
         );
     }
 }

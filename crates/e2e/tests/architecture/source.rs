@@ -46,12 +46,37 @@ fn collect(folder: &Path, at: &mut Vec<String>, files: &mut Vec<(Vec<String>, St
     }
 }
 
-/// Source without comments, texts and the module of tests at its end.
-fn plain(source: &str) -> String {
+/// Where a folder of sources has one of these words outside comments and tests: `FILE: WORD`. Files below
+/// `except` may have them.
+pub(crate) fn uses(folder: &Path, words: &[&str], except: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let is_test = path.file_stem().unwrap() == "tests";
+        if is_test || path.with_extension("") == except {
+            continue;
+        }
+        if path.is_dir() {
+            found.extend(uses(&path, words, except));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = without_comments(&fs::read_to_string(&path).unwrap());
+            let used = words.iter().filter(|word| text.contains(**word));
+            found.extend(used.map(|word| format!("{}: {word}", path.display())));
+        }
+    }
+    found
+}
+
+/// Source without comments and the module of tests at its end.
+fn without_comments(source: &str) -> String {
     let source = source.split("#[cfg(test)]\nmod tests {").next().unwrap();
-    let without_comments = |line: &str| line.split("//").next().unwrap_or("").to_owned();
-    let lines: Vec<String> = source.lines().map(without_comments).collect();
-    let joined = lines.join("\n");
+    let code = |line: &str| line.split("//").next().unwrap_or("").to_owned();
+    source.lines().map(code).collect::<Vec<_>>().join("\n")
+}
+
+/// Source without comments, texts and tests.
+fn plain(source: &str) -> String {
+    let joined = without_comments(source);
     joined.split('"').step_by(2).collect::<Vec<_>>().join("\"")
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Nothing is changed silently: [`settle`] says so.
 
+use proctor_contain::os::raise_file_limit;
 use proctor_core::hint::counted;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::options::WidthOption;
 use crate::runner::{TrialSpec, Width};
@@ -25,7 +25,7 @@ const MOST: u64 = 1000;
 
 /// How many trials run at once, and what is to be said about that.
 pub fn settle(option: WidthOption, trials: &[TrialSpec], servers: usize) -> (Width, Vec<String>) {
-    let files = raised_file_limit();
+    let files = raise_file_limit(ENOUGH_FILES);
     let (flag, asked) = match option {
         WidthOption::Jobs(jobs) => ("--jobs", jobs),
         WidthOption::Parallel(parallel) => ("--parallel", parallel),
@@ -67,21 +67,6 @@ fn allowed(servers: u64, files: Option<u64>) -> u64 {
     };
     let each = TRIAL_FILES.saturating_add(SERVER_FILES.saturating_mul(servers));
     (files.saturating_sub(OWN_FILES) / each).clamp(1, MOST)
-}
-
-/// The limit of open files, after it is raised as far as anybody may. `None` is none.
-fn raised_file_limit() -> Option<u64> {
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let now = current?;
-    let wanted = maximum.map_or(ENOUGH_FILES, |most| most.min(ENOUGH_FILES));
-    let raised = Rlimit {
-        current: Some(wanted),
-        maximum,
-    };
-    if now < wanted && setrlimit(Resource::Nofile, raised).is_ok() {
-        return Some(wanted);
-    }
-    Some(now)
 }
 
 #[cfg(test)]

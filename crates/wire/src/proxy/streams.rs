@@ -5,11 +5,12 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdStream;
 use std::thread::JoinHandle;
 
-use rustix::fs::{FileType, Mode, OFlags, open};
+use proctor_contain::os::reopen;
+use rustix::fs::{FileType, OFlags};
 use rustix::stdio::{dup2_stdin, dup2_stdout};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
@@ -21,7 +22,7 @@ use crate::streams::{copied_in, copied_out, kind};
 pub(crate) fn input(descriptor: OwnedFd) -> io::Result<Input> {
     Ok(match kind(&descriptor) {
         Some(FileType::Socket) => Box::new(socket(descriptor)?),
-        _ => Box::new(pipe::Receiver::from_owned_fd(own(
+        _ => Box::new(pipe::Receiver::from_owned_fd(reopen(
             descriptor,
             OFlags::RDONLY,
         ))?),
@@ -32,7 +33,7 @@ pub(crate) fn input(descriptor: OwnedFd) -> io::Result<Input> {
 pub(crate) fn output(descriptor: OwnedFd) -> io::Result<Output> {
     Ok(match kind(&descriptor) {
         Some(FileType::Socket) => Box::new(socket(descriptor)?),
-        _ => Box::new(pipe::Sender::from_owned_fd(own(
+        _ => Box::new(pipe::Sender::from_owned_fd(reopen(
             descriptor,
             OFlags::WRONLY,
         ))?),
@@ -43,14 +44,6 @@ fn socket(descriptor: OwnedFd) -> io::Result<UnixStream> {
     let stream = StdStream::from(descriptor);
     stream.set_nonblocking(true)?;
     UnixStream::from_std(stream)
-}
-
-/// The same pipe, opened anew: whether it blocks is then nobody else's business. Who can't have that
-/// shares it.
-fn own(descriptor: OwnedFd, access: OFlags) -> OwnedFd {
-    let path = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
-    let flags = access | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    open(path, flags, Mode::empty()).unwrap_or(descriptor)
 }
 
 /// The streams of this process.

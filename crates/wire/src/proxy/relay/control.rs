@@ -1,11 +1,8 @@
 //! The run's end of the socket: what a relay says, and what it is told.
 
-use std::io::{self, IoSliceMut};
-use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -13,6 +10,7 @@ use tokio::time::timeout;
 
 use crate::relay::message::{self, HEAD, Kind};
 use crate::streams::is_stream;
+use proctor_contain::os::receive_descriptors;
 use proctor_contain::process::Ended;
 
 /// How long the last message may take.
@@ -23,7 +21,9 @@ const LAST_WORD: Duration = Duration::from_secs(1);
 pub(super) async fn hand_over(stream: &UnixStream) -> Result<Option<(OwnedFd, OwnedFd)>, String> {
     let mut head = [0; HEAD];
     let received = stream
-        .async_io(Interest::READABLE, || receive(stream, &mut head))
+        .async_io(Interest::READABLE, || {
+            receive_descriptors(stream, &mut head)
+        })
         .await;
     let (read, streams) = match received {
         Ok((0, _)) | Err(_) => return Ok(None),
@@ -37,22 +37,6 @@ pub(super) async fn hand_over(stream: &UnixStream) -> Result<Option<(OwnedFd, Ow
         Ok(_) => Err("what it handed over are no streams".to_owned()),
         Err(streams) => Err(format!("it handed over {} streams, not two", streams.len())),
     }
-}
-
-fn receive(stream: &UnixStream, head: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
-    let mut rights = RecvAncillaryBuffer::new(&mut space);
-    let received = recvmsg(
-        stream,
-        &mut [IoSliceMut::new(head)],
-        &mut rights,
-        RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT,
-    )?;
-    let streams = rights.drain().filter_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(streams) => Some(streams),
-        _ => None,
-    });
-    Ok((received.bytes, streams.flatten().collect()))
 }
 
 /// What a relay said last.

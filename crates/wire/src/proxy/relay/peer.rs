@@ -1,10 +1,9 @@
 //! Who may come in.
 
-use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Pid, geteuid};
 use tokio::net::UnixStream;
 
-use proctor_contain::guard::is_below;
+use proctor_contain::os;
 
 /// Who may start a server. All others of the same user are turned away; other users are in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,14 +18,13 @@ pub enum Admit {
 
 /// Whether one who came may come in; or why not.
 pub(super) fn check(stream: &UnixStream, admit: Admit) -> Result<(), String> {
-    let peer =
-        socket_peercred(stream).map_err(|error| format!("nobody knows who it is: {error}"))?;
-    if peer.uid != geteuid() {
-        return Err(format!("it is of another user, {}", peer.uid.as_raw()));
+    let peer = os::peer(stream).map_err(|error| format!("nobody knows who it is: {error}"))?;
+    if peer.user != geteuid() {
+        return Err(format!("it is of another user, {}", peer.user.as_raw()));
     }
     let pid = peer.pid;
     match admit {
-        Admit::Descendants(agent) if !is_below(pid, agent) => {
+        Admit::Descendants(agent) if !os::is_below(pid, agent) => {
             let pid = pid.as_raw_pid();
             Err(format!("process {pid} is not below the agent"))
         }

@@ -1,0 +1,93 @@
+//! Descriptors that one process passes to another through a Unix socket.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, SendAncillaryBuffer, SendAncillaryMessage, recvmsg,
+    sendmsg,
+};
+
+use super::system::{RECEIVE, SEND, close_on_exec};
+
+/// Sends a short message with two descriptors.
+pub fn send(
+    socket: impl AsFd,
+    message: &[u8],
+    descriptors: [BorrowedFd<'_>; 2],
+) -> rustix::io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut rights = SendAncillaryBuffer::new(&mut space);
+    if !rights.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+        return Err(Errno::NOBUFS);
+    }
+    let sent = sendmsg(socket, &[IoSlice::new(message)], &mut rights, SEND)?;
+    // A few bytes into an empty socket are taken whole, or not at all.
+    if sent == message.len() {
+        Ok(())
+    } else {
+        Err(Errno::IO)
+    }
+}
+
+/// Receives a message without waiting for it: how many bytes came, and up to three descriptors, which no
+/// program started later inherits.
+pub fn receive(socket: impl AsFd, message: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut rights = RecvAncillaryBuffer::new(&mut space);
+    let received = recvmsg(
+        socket,
+        &mut [IoSliceMut::new(message)],
+        &mut rights,
+        RECEIVE,
+    )?;
+    let descriptors = rights.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
+        _ => None,
+    });
+    let descriptors: Vec<OwnedFd> = descriptors.flatten().collect();
+    for descriptor in &descriptors {
+        close_on_exec(descriptor)?;
+    }
+    Ok((received.bytes, descriptors))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::net::UnixStream;
+
+    use rustix::io::{FdFlags, fcntl_getfd};
+
+    use super::*;
+
+    #[test]
+    fn descriptors_arrive_open_and_are_not_inherited() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let mut head = [0; 4];
+        let nothing = receive(&theirs, &mut head).unwrap_err();
+        assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        send(&ours, b"head", [reader.as_fd(), writer.as_fd()]).unwrap();
+        let (read, passed) = receive(&theirs, &mut head).unwrap();
+        assert_eq!((read, &head), (4, b"head"));
+        let [reader, _writer] = <[OwnedFd; 2]>::try_from(passed).unwrap();
+        assert!(fcntl_getfd(&reader).unwrap().contains(FdFlags::CLOEXEC));
+        writer.write_all(b"x").unwrap();
+        let mut byte = [0];
+        std::fs::File::from(reader).read_exact(&mut byte).unwrap();
+        assert_eq!(&byte, b"x");
+    }
+
+    #[test]
+    fn a_peer_that_is_gone_is_an_error_and_no_signal() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        drop(theirs);
+        let (reader, writer) = std::io::pipe().unwrap();
+        let sent = send(&ours, b"head", [reader.as_fd(), writer.as_fd()]);
+        assert_eq!(sent, Err(Errno::PIPE));
+    }
+}

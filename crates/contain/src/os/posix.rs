@@ -1,0 +1,165 @@
+//! What POSIX has, and a list of processes. macOS uses this; so does Linux in tests, with the feature
+//! `posix`.
+
+mod processes;
+
+use std::fs;
+use std::io;
+use std::os::fd::{OwnedFd, RawFd};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::OFlags;
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::net::{RecvFlags, SendFlags};
+use rustix::process::{
+    Pid, Resource, Rlimit, WaitId, WaitIdOptions, getpid, getppid, getrlimit, setrlimit, waitid,
+};
+use sysinfo::System;
+
+pub use self::processes::Lookout;
+pub(super) use self::processes::{processes, read};
+use super::COOKIE;
+
+/// How often a guard looks for descendants while its program runs, to remember them.
+pub const LOOK_AGAIN: Option<Duration> = Some(Duration::from_secs(1));
+
+/// How often a process that may have ended is looked at.
+const ENDED: Duration = Duration::from_millis(10);
+/// How often a guard looks whether its parent is still there.
+const PARENT: Duration = Duration::from_millis(100);
+
+/// SIGPIPE is ignored in every Rust program, so that a lost peer is an error without a flag.
+pub(super) const SEND: SendFlags = SendFlags::empty();
+pub(super) const RECEIVE: RecvFlags = RecvFlags::DONTWAIT;
+
+pub(super) fn close_on_exec(descriptor: &OwnedFd) -> io::Result<()> {
+    Ok(fcntl_setfd(descriptor, FdFlags::CLOEXEC)?)
+}
+
+/// Closes all files that this process was started with, beyond the standard streams.
+pub fn close_inherited() {
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
+    let open: Vec<RawFd> = match fs::read_dir("/dev/fd") {
+        Ok(entries) => entries.flatten().filter_map(number).collect(),
+        Err(_) => (0..file_limit()).collect(),
+    };
+    for file in open.into_iter().filter(|file| *file > 2) {
+        // One of them was open for this look only.
+        let _ = nix::unistd::close(file);
+    }
+}
+
+fn file_limit() -> RawFd {
+    const MOST: RawFd = 65_536;
+    let limit = getrlimit(Resource::Nofile).current;
+    limit.map_or(MOST, |limit| RawFd::try_from(limit).unwrap_or(MOST))
+}
+
+/// Without a subreaper, orphans go to the first process of the system: [`Lookout`] finds them. A guard
+/// that can't list processes starts nothing.
+pub fn adopt_orphans() -> io::Result<()> {
+    System::new().map(drop).map_err(io::Error::other)
+}
+
+/// Gives a program the cookie of this guard, and those of the guards that this one is below.
+pub fn mark(command: &mut Command) {
+    let own = getpid().as_raw_pid().to_string();
+    let cookie = match std::env::var(COOKIE) {
+        Ok(outer) => format!("{outer}:{own}"),
+        Err(_) => own,
+    };
+    command.env(COOKIE, cookie);
+}
+
+/// Gives a descriptor that is readable once the parent of this process has ended; `None` if `parent` is
+/// not its parent any more.
+pub fn watch_parent(parent: Pid) -> io::Result<Option<OwnedFd>> {
+    // A process changes its parent once, when that ends, and never to one with the same pid.
+    let lives = move || getppid() == Some(parent);
+    if !lives() {
+        return Ok(None);
+    }
+    let (reader, writer) = io::pipe()?;
+    thread::Builder::new().spawn(move || {
+        while lives() {
+            thread::sleep(PARENT);
+        }
+        drop(writer);
+    })?;
+    Ok(Some(reader.into()))
+}
+
+/// Waits until a child of this process has ended, or for as long as that may take.
+pub fn wait_for(child: Pid, limit: Duration) {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let end = Instant::now() + limit;
+    // macOS reports a stopped process here too.
+    let lives = || match waitid(WaitId::Pid(child), options) {
+        Ok(status) => status.is_none_or(|status| status.stopped()),
+        Err(_) => false,
+    };
+    while lives() && Instant::now() < end {
+        thread::sleep(ENDED);
+    }
+}
+
+/// Keeps the end of this process from writing a core file. Without it the worst is a core file.
+pub fn forbid_core_dump() {
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    let _ = setrlimit(Resource::Core, none);
+}
+
+/// Whether this process was started with SIGHUP ignored. A child inherits that, and a shell can't undo
+/// it: one that outlives its own SIGHUP tells. If there is no shell, it is taken as not ignored.
+#[expect(clippy::disallowed_methods, reason = "a shell that ends at once")]
+pub fn ignores_hangup() -> bool {
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", "kill -HUP $$"]).env_clear();
+    shell.stdin(Stdio::null()).stdout(Stdio::null());
+    let ended = shell.stderr(Stdio::null()).status();
+    ended.is_ok_and(|status| status.success())
+}
+
+/// The same pipe. There is no way to open it anew, so that whether it blocks is shared with the process
+/// that passed it.
+pub fn reopen(pipe: OwnedFd, _: OFlags) -> OwnedFd {
+    pipe
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt;
+
+    use super::*;
+
+    #[test]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test of how programs are started"
+    )]
+    fn a_child_is_waited_for_until_it_ends_and_no_longer_than_the_limit() {
+        let mut child = Command::new("sleep")
+            .arg("1000")
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let pid = Pid::from_child(&child);
+        wait_for(pid, Duration::from_millis(30));
+        assert!(child.try_wait().unwrap().is_none());
+        child.kill().unwrap();
+        wait_for(pid, Duration::from_secs(1000));
+        assert!(child.try_wait().unwrap().is_some());
+    }
+
+    #[test]
+    fn a_process_that_is_not_the_parent_is_refused() {
+        let parent = getppid().unwrap();
+        assert!(watch_parent(parent).unwrap().is_some());
+        assert!(watch_parent(getpid()).unwrap().is_none());
+    }
+}
