@@ -144,6 +144,7 @@ fn write(folder: &Path) -> Result<(), RecordError> {
         command: ["proctor", "run", "--token", "not-a-real-token"]
             .map(str::to_owned)
             .to_vec(),
+        context: None,
     };
     let run = RunWriter::create(folder, Redactor::new(secrets), started)?;
     stdio(run.trial(10, "stdio", trial("tasks/add.yaml", 1))?)?;
