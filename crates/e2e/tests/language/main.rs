@@ -66,29 +66,29 @@ fn is_help(path: &str) -> bool {
     path.starts_with("crates/cli/src/args") || ends_with(path, &["_file.rs", "price/file.rs"])
 }
 
-/// The texts of the product: messages, help, and the snapshots of both.
+/// Whether a source file is for tests only.
+fn is_for_tests(path: &str) -> bool {
+    path.starts_with("crates/e2e/") || path.contains("/tests/") || path.ends_with("/tests.rs")
+}
+
+/// What users can read of a file: messages, help, the snapshots of both, and further pages.
+fn readable(path: &str) -> Option<Vec<String>> {
+    let read = || fs::read_to_string(root().join(path)).unwrap();
+    let is_shipped = path.contains("/src/") && !is_for_tests(path);
+    match path.rsplit_once('.')?.1 {
+        "snap" | "md" => Some(vec![read()]),
+        "yaml" if is_shipped => Some(vec![read()]),
+        "rs" if is_shipped => Some(texts(&read(), is_help(path))),
+        _ => None,
+    }
+}
+
+/// The files of the product that users can read, each with its texts.
 fn product() -> Vec<(String, Vec<String>)> {
     let mut all = vec!["CHANGELOG.md".to_owned()];
     all.extend(files("crates"));
-    let is_test = |path: &str| {
-        path.starts_with("crates/e2e/") || path.contains("/tests/") || path.ends_with("/tests.rs")
-    };
-    let texts_of = |path: String| {
-        let is_text = ends_with(&path, &[".snap", ".md"])
-            || (path.contains("/src/") && path.ends_with(".yaml"));
-        let is_source = path.contains("/src/") && path.ends_with(".rs") && !is_test(&path);
-        if !is_text && !is_source {
-            return None;
-        }
-        let text = fs::read_to_string(root().join(&path)).unwrap();
-        let texts = if is_source {
-            texts(&text, is_help(&path))
-        } else {
-            vec![text]
-        };
-        Some((path, texts))
-    };
-    all.into_iter().filter_map(texts_of).collect()
+    let with_texts = |path: String| readable(&path).map(|texts| (path, texts));
+    all.into_iter().filter_map(with_texts).collect()
 }
 
 /// In lower case, with one space between words, and without the marks of comments.
