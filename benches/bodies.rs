@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use proctor_core::model::{Message, Request, ToolResult};
+use proctor_core::model::{ModelMessage, ModelRequest, ToolResult};
 use proctor_core::redact::Redactor;
 use proctor_core::replay;
 
@@ -85,7 +85,7 @@ fn per_megabyte(text: &str, work: &dyn Fn(&str)) -> Duration {
 }
 
 /// A question that holds the text as the rules of a judge would, and as six results of tools.
-fn question(text: &str) -> Request {
+fn question(text: &str) -> ModelRequest {
     let result = |n: usize| ToolResult {
         id: n.to_string(),
         name: "t".to_owned(),
@@ -95,9 +95,9 @@ fn question(text: &str) -> Request {
             .collect(),
         ..ToolResult::default()
     };
-    Request {
+    ModelRequest {
         system: Some(text.to_owned()),
-        messages: vec![Message::Results((0..6).map(result).collect())],
-        ..Request::default()
+        messages: vec![ModelMessage::Results((0..6).map(result).collect())],
+        ..ModelRequest::default()
     }
 }

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
-use proctor_e2e::suite::Suite;
+use proctor_e2e::suite::SuiteFixture;
 use proctor_e2e::{fixture, proctor};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde_json::json;
@@ -176,8 +176,8 @@ fn row([servers, by, jobs, trials]: [&str; 4], figures: &Figures, bare: Option<&
     );
 }
 
-fn suite(servers: &str) -> Suite {
-    let suite = Suite::new(RULES, &SERVER);
+fn suite(servers: &str) -> SuiteFixture {
+    let suite = SuiteFixture::new(RULES, &SERVER);
     let config = match servers {
         "shared" => json!({"isolation": "run"}),
         _ => json!({}),

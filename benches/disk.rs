@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use proctor_e2e::proctor;
-use proctor_e2e::suite::Suite;
+use proctor_e2e::suite::SuiteFixture;
 use serde_json::json;
 
 /// How many tasks a suite has. More trials are more runs of each.
@@ -92,7 +92,7 @@ fn slow_syncs(disk: &Path) {
 }
 
 /// Trials that call, call again and answer, on a server that they share.
-fn suite(tasks: usize, delay: &str) -> Suite {
+fn suite(tasks: usize, delay: &str) -> SuiteFixture {
     let rules = format!(
         r"
   - when: {{results: 0}}
@@ -102,7 +102,7 @@ fn suite(tasks: usize, delay: &str) -> Suite {
   - reply: {{text: done, delay: {delay}}}
 "
     );
-    let suite = Suite::new(&rules, &["--era", "handshake"]);
+    let suite = SuiteFixture::new(&rules, &["--era", "handshake"]);
     let assertions = json!({"minToolCalls": 2, "maxToolCalls": 2});
     suite.eval(
         &json!({"isolation": "run"}),
@@ -115,7 +115,7 @@ fn suite(tasks: usize, delay: &str) -> Suite {
 }
 
 /// How long `proctor check` takes, behind these words.
-fn check(before: &[&str], suite: &Suite, record: &Path, words: &[&str]) -> Duration {
+fn check(before: &[&str], suite: &SuiteFixture, record: &Path, words: &[&str]) -> Duration {
     let proctor = proctor();
     let (first, rest) = before.split_first().unzip();
     let mut command = Command::new(first.map_or(proctor.as_os_str(), |first| (*first).as_ref()));

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use proctor_core::event::{
-    Actor, ConnectionId, ConnectionOpened, Direction, Outcome, RECORD_VERSION, RunStarted,
-    TrialEnded, TrialStarted, What, Wire,
+    Actor, ConnectionId, ConnectionOpened, Direction, EventKind, Outcome, RECORD_VERSION,
+    RunStarted, TrialEnded, TrialStarted, WireKind,
 };
 use proctor_core::fold::{FoldOptions, fold_trial};
 use proctor_core::record::{RecordError, RunReader, RunWriter, TrialWriter};
@@ -119,11 +119,11 @@ fn write_trial(mut trial: TrialWriter, calls: usize) -> Result<(), RecordError> 
     let conn = ConnectionId(1);
     trial.append(
         0,
-        What::ConnectionOpened(ConnectionOpened {
+        EventKind::ConnectionOpened(ConnectionOpened {
             conn,
             server: "echo".to_owned(),
             actor: Actor::Loop,
-            transport: Wire::Stdio,
+            transport: WireKind::Stdio,
             target: "echo".to_owned(),
         }),
     )?;

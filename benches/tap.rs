@@ -16,7 +16,7 @@ use proctor_core::record::RunWriter;
 use proctor_core::redact::Redactor;
 use proctor_e2e::client::stdio_server;
 use proctor_e2e::{Fixture, fixture, proctor};
-use proctor_wire::proxy::{Admit, ProxyOptions, Relay};
+use proctor_wire::proxy::{AdmissionPolicy, ProxyOptions, Relay};
 use proctor_wire::recorder::Recorder;
 
 const CALLS: usize = 2_000;
@@ -234,7 +234,7 @@ impl Hosted {
         let inside = runtime.enter();
         let relay = Relay::listen(&stdio_server(&[]), &options).expect("a relay can listen");
         drop(inside);
-        relay.admit_all(Admit::SameUser);
+        relay.admit_all(AdmissionPolicy::SameUser);
         Self {
             command: relay.command(),
             runtime,

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use proctor_core::fold::{FoldOptions, fold_trial};
 use proctor_core::record::RunReader;
-use proctor_e2e::suite::Suite;
-use proctor_run::engine::{CheckOptions, Engine, Unattended};
+use proctor_e2e::suite::SuiteFixture;
+use proctor_run::engine::{CheckOptions, Engine, NonInteractiveHost};
 use serde_json::{Value, json};
 
 /// How often each scenario is run; `PROCTOR_BENCH_ROUNDS` says otherwise.
@@ -85,8 +85,8 @@ fn calls(times: usize, answer: &str) -> String {
     )
 }
 
-fn suite(rules: &str, text: &str) -> Suite {
-    let suite = Suite::on(rules, &json!({}));
+fn suite(rules: &str, text: &str) -> SuiteFixture {
+    let suite = SuiteFixture::on(rules, &json!({}));
     suite.write("text", text);
     suite.write("server.py", SERVER);
     let args = json!([suite.path("server.py"), suite.path("text")]);
@@ -101,7 +101,7 @@ fn used() -> Value {
     ]}})
 }
 
-fn boundaries() -> Suite {
+fn boundaries() -> SuiteFixture {
     let text: String = (0..12_000)
         .map(|n| format!("<<<{n:032x} begin answer>>>\n"))
         .collect();
@@ -111,7 +111,7 @@ fn boundaries() -> Suite {
     suite
 }
 
-fn judged() -> Suite {
+fn judged() -> SuiteFixture {
     let text = "a result that goes on and on. ".repeat(5_000_000 / 30);
     let suite = suite(&calls(1, "{result}"), &text);
     suite.write(
@@ -127,7 +127,7 @@ fn judged() -> Suite {
     suite
 }
 
-fn step() -> Suite {
+fn step() -> SuiteFixture {
     let text = "a line of a long output 12345\n".repeat(20_000_000 / 30);
     let suite = suite("  - reply: {text: done}\n", &text);
     let path = suite.path("text").display().to_string();
@@ -144,7 +144,7 @@ fn step() -> Suite {
     suite
 }
 
-fn transcript() -> Suite {
+fn transcript() -> SuiteFixture {
     let suite = suite("  - reply: {text: done}\n", "");
     suite.write("agent.py", AGENT);
     let run = format!(
@@ -173,7 +173,7 @@ fn main() {
         "{:<44} {:>9} {:>9} {:>12} {:>12}",
         "scenario", "events", "time", "held", "machine"
     );
-    let scenarios: [(&str, fn() -> Suite); 4] = [
+    let scenarios: [(&str, fn() -> SuiteFixture); 4] = [
         ("6 results of 0.5 MB full of look-alikes", boundaries),
         ("a result and an answer of 5 MB, judged", judged),
         ("steps with outputs of 20 MB", step),
@@ -201,7 +201,7 @@ struct Round {
     machine: Duration,
 }
 
-fn run(suite: &Suite, round: usize) -> Round {
+fn run(suite: &SuiteFixture, round: usize) -> Round {
     let folder = suite.path(&format!("run{round}"));
     let mut options = CheckOptions::file(suite.path("eval.yaml"));
     options.run.folder = Some(folder.clone());
@@ -231,7 +231,7 @@ fn run(suite: &Suite, round: usize) -> Round {
         }
     });
     let started = Instant::now();
-    let result = runtime.block_on(engine.check(&options, &Unattended));
+    let result = runtime.block_on(engine.check(&options, &NonInteractiveHost));
     let time = started.elapsed();
     beating.abort();
     is_over.store(true, Ordering::Relaxed);

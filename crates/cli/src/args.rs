@@ -19,7 +19,7 @@ use proctor_core::suite::LimitFlags;
 use proctor_wire::client::Timeouts;
 
 pub(crate) use self::agents::AgentsArgs;
-pub(crate) use self::call::{JsonArguments, Source, ToolArgument, json_object};
+pub(crate) use self::call::{JsonArguments, TextSource, ToolArgument, json_object};
 pub(crate) use self::check::{CheckArgs, RunArgs};
 pub(crate) use self::evals::{
     EvalServersArgs, EvalsCommand, EvalsInitArgs, EvalsListArgs, EvalsRunArgs, EvalsServeArgs,
@@ -42,7 +42,7 @@ pub(crate) use self::record::RecordArgs;
 
 Start with `proctor init`, then `proctor check eval.yaml`."
 )]
-pub(crate) struct Arguments {
+pub(crate) struct CliArguments {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -258,7 +258,7 @@ pub(crate) struct ServerArgs {
     pub(crate) pass_env: Vec<String>,
 
     #[command(flatten)]
-    pub(crate) patience: PatienceArgs,
+    pub(crate) patience: TimeoutArgs,
 
     /// Keep every message in this folder, which must not hold a run yet
     #[arg(long, value_name = "DIR")]
@@ -275,7 +275,7 @@ pub(crate) struct ServerArgs {
 
 /// How long servers may take.
 #[derive(Debug, Args)]
-pub(crate) struct PatienceArgs {
+pub(crate) struct TimeoutArgs {
     /// How long to wait for a server to come up
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span)]
     pub(crate) connect_timeout: Duration,
@@ -289,7 +289,7 @@ pub(crate) struct PatienceArgs {
     pub(crate) total_timeout: Duration,
 }
 
-impl PatienceArgs {
+impl TimeoutArgs {
     pub(crate) fn timeouts(&self) -> Timeouts {
         Timeouts {
             connect: self.connect_timeout,
@@ -405,11 +405,11 @@ fn source_root(text: &str) -> Result<(String, PathBuf), String> {
 pub(crate) struct OutputArgs {
     /// How the result is written
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
-    pub(crate) output: Format,
+    pub(crate) output: OutputFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum OutputFormat {
     /// For people
     Text,
     /// For scripts: one JSON document

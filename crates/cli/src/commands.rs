@@ -26,11 +26,11 @@ pub(crate) use proctor_core::hint::counted;
 use proctor_core::problem::Problems;
 use proctor_core::redact::Redactor;
 use proctor_core::suite::Environment;
-use proctor_run::engine::{Engine, EngineError, Prepared};
+use proctor_run::engine::{Engine, EngineError, PreparedRun};
 
-use self::attended::Attended;
-use self::stops::Stops;
-use crate::args::Format;
+use self::attended::InteractiveHost;
+use self::stops::StopSignals;
+use crate::args::OutputFormat;
 use crate::exit::{Exit, ReportedExit};
 use crate::snippet;
 use crate::threads;
@@ -51,13 +51,13 @@ fn engine() -> anyhow::Result<Engine> {
 
 /// Prepares a run; Ctrl-C ends that. Fails with [`ReportedExit`] if the run does not start.
 fn prepare_with(
-    host: &Attended,
-    format: Format,
-    preparing: impl Future<Output = Result<Prepared, EngineError>>,
-) -> anyhow::Result<Prepared> {
+    host: &InteractiveHost,
+    format: OutputFormat,
+    preparing: impl Future<Output = Result<PreparedRun, EngineError>>,
+) -> anyhow::Result<PreparedRun> {
     let runtime = threads::one_worker()?;
     let prepared = runtime.block_on(async {
-        let mut stops = Stops::listen().context("can't listen for signals")?;
+        let mut stops = StopSignals::listen().context("can't listen for signals")?;
         tokio::select! {
             prepared = preparing => anyhow::Ok(Some(prepared)),
             () = stops.next() => Ok(None),

@@ -12,7 +12,7 @@ use clap::Parser;
 use proctor_contain::guard;
 use proctor_wire::relay;
 
-use crate::args::{Arguments, Command, ModelCommand, ResultCommand};
+use crate::args::{CliArguments, Command, ModelCommand, ResultCommand};
 use crate::exit::{Exit, ReportedExit};
 
 fn main() -> std::process::ExitCode {
@@ -58,7 +58,7 @@ fn run() -> std::process::ExitCode {
         // There is nowhere left to say that even this failed.
         let _ = output::message(&text);
     }));
-    let arguments = match Arguments::try_parse() {
+    let arguments = match CliArguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return refuse(&error),
     };

@@ -8,7 +8,7 @@ use proctor_core::event::ProcessEnd;
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ProcessExit {
     /// By itself, with this code.
     Exited(i32),
     /// By this signal.
@@ -17,7 +17,7 @@ pub enum Ended {
     Unknown,
 }
 
-impl From<ExitStatus> for Ended {
+impl From<ExitStatus> for ProcessExit {
     fn from(status: ExitStatus) -> Self {
         let exited = status.code().map(Self::Exited);
         let signalled = status.signal().map(Self::Signalled);
@@ -25,17 +25,17 @@ impl From<ExitStatus> for Ended {
     }
 }
 
-impl From<Ended> for ProcessEnd {
-    fn from(ended: Ended) -> Self {
+impl From<ProcessExit> for ProcessEnd {
+    fn from(ended: ProcessExit) -> Self {
         match ended {
-            Ended::Exited(code) => Self::Exited(code),
-            Ended::Signalled(signal) => Self::Signalled(signal),
-            Ended::Unknown => Self::Unknown,
+            ProcessExit::Exited(code) => Self::Exited(code),
+            ProcessExit::Signalled(signal) => Self::Signalled(signal),
+            ProcessExit::Unknown => Self::Unknown,
         }
     }
 }
 
-impl fmt::Display for Ended {
+impl fmt::Display for ProcessExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exited(code) => write!(f, "exited with code {code}"),
@@ -54,10 +54,13 @@ mod tests {
 
     #[test]
     fn an_end_is_told() {
-        let check = |ended: Ended, expected: &str| assert_eq!(ended.to_string(), expected);
-        check(Ended::Exited(1), "exited with code 1");
-        check(Ended::Signalled(9), "was killed by signal 9 (SIGKILL)");
-        check(Ended::Signalled(40), "was killed by signal 40");
-        check(Ended::Unknown, "ended in an unknown way");
+        let check = |ended: ProcessExit, expected: &str| assert_eq!(ended.to_string(), expected);
+        check(ProcessExit::Exited(1), "exited with code 1");
+        check(
+            ProcessExit::Signalled(9),
+            "was killed by signal 9 (SIGKILL)",
+        );
+        check(ProcessExit::Signalled(40), "was killed by signal 40");
+        check(ProcessExit::Unknown, "ended in an unknown way");
     }
 }

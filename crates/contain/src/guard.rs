@@ -41,10 +41,10 @@ use rustix::stdio::{dup2_stdin, dup2_stdout};
 use thiserror::Error;
 
 pub(crate) use self::order::Order;
-use self::signals::Signals;
+use self::signals::GuardSignals;
 pub use self::signals::{piped as signal_pipe, take as take_signals};
-use self::watch::{Ending, Watch};
-use crate::ended::Ended;
+use self::watch::{GuardOutcome, Watch};
+use crate::ended::ProcessExit;
 use crate::os;
 
 /// The first argument that turns the binary into a guard.
@@ -127,9 +127,9 @@ fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> GuardErro
     }
 }
 
-fn guard(order: &Order) -> Result<Ending, GuardError> {
+fn guard(order: &Order) -> Result<GuardOutcome, GuardError> {
     // First of all, so that a signal can no longer end the guard when there is something to clear.
-    let signals = Signals::install().map_err(system("handle signals"))?;
+    let signals = GuardSignals::install().map_err(system("handle signals"))?;
     let gone = || GuardError::ParentGone {
         program: order.program.to_string_lossy().into_owned(),
     };
@@ -223,12 +223,12 @@ fn tell(status: WaitStatus) {
 }
 
 /// How the program of a guard that lingers ended.
-pub(crate) fn read_told(message: &[u8]) -> Option<Ended> {
+pub(crate) fn read_told(message: &[u8]) -> Option<ProcessExit> {
     let (word, number) = std::str::from_utf8(message).ok()?.split_once(' ')?;
     let number = number.parse().ok()?;
     match word {
-        "exited" => Some(Ended::Exited(number)),
-        "signalled" => Some(Ended::Signalled(number)),
+        "exited" => Some(ProcessExit::Exited(number)),
+        "signalled" => Some(ProcessExit::Signalled(number)),
         _ => None,
     }
 }

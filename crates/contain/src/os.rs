@@ -33,7 +33,7 @@ use std::path::Path;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-pub use self::descendants::{Descendant, Identity, is_below, kill_below, kill_session};
+pub use self::descendants::{Descendant, ProcessIdentity, is_below, kill_below, kill_session};
 pub use self::descriptors::{receive as receive_descriptors, send as send_descriptors};
 pub use self::peer::{Peer, peer};
 

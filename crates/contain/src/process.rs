@@ -22,8 +22,8 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-pub use self::lingering::Lingering;
-pub use crate::ended::Ended;
+pub use self::lingering::LingeringProcess;
+pub use crate::ended::ProcessExit;
 use crate::environment::server_environment;
 use crate::guard::{KILL_LIMIT, Order};
 pub use crate::os::wait_for;
@@ -125,13 +125,13 @@ impl Spawn {
 
     /// Starts the process without input, and lets what it leaves running go on when it ends. Must be
     /// called within a tokio runtime.
-    pub fn start_lingering(self) -> Result<Lingering, SpawnError> {
+    pub fn start_lingering(self) -> Result<LingeringProcess, SpawnError> {
         let refused = |source| self.refused(source);
         let (ours, guards) = StdStream::pair().map_err(refused)?;
         ours.set_nonblocking(true).map_err(refused)?;
         let told = UnixStream::from_std(ours).map_err(refused)?;
         let child = self.spawn(OwnedFd::from(guards).into(), Stdio::piped(), true)?;
-        Ok(Lingering::watch(child, self.grace, told))
+        Ok(LingeringProcess::watch(child, self.grace, told))
     }
 
     fn refused(&self, reason: io::Error) -> SpawnError {
@@ -235,10 +235,10 @@ impl Process {
 
     /// Waits until the process has ended and nothing that it started is left. Does not end it. May be
     /// dropped and called again.
-    pub async fn wait(&mut self) -> Ended {
+    pub async fn wait(&mut self) -> ProcessExit {
         let guard = self.guard_pid();
         let status = self.guard.wait().await;
-        let ended = status.map_or(Ended::Unknown, Ended::from);
+        let ended = status.map_or(ProcessExit::Unknown, ProcessExit::from);
         attack::clear_after(guard, ended, &self.stderr).await;
         if let Some(draining) = &mut self.draining {
             // Only a process that even the guard could not end still holds the stream.
@@ -266,7 +266,7 @@ impl Process {
 
     /// Closes stdin, gives the process `patience` to end by itself, then has it ended. Returns in
     /// `patience`, the grace, and seven seconds more at the worst.
-    pub async fn stop(mut self, patience: Duration) -> Ended {
+    pub async fn stop(mut self, patience: Duration) -> ProcessExit {
         self.stdin = None;
         if let Some(mut stdout) = self.stdout.take() {
             // Or it would block on its last words, or be killed by SIGPIPE.
@@ -276,7 +276,7 @@ impl Process {
     }
 
     /// The same for a process whose stdin and stdout somebody else has, closes and reads.
-    pub async fn stopped(&mut self, patience: Duration) -> Ended {
+    pub async fn stopped(&mut self, patience: Duration) -> ProcessExit {
         if let Ok(ended) = timeout(patience, self.wait()).await {
             return ended;
         }

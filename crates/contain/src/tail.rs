@@ -18,10 +18,10 @@ const LONGEST_LINE: usize = 16 * 1024;
 
 /// The end of what a stream has said so far. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct Tail(Arc<Mutex<Kept>>);
+pub struct Tail(Arc<Mutex<TailBuffer>>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct TailBuffer {
     end: VecDeque<u8>,
     /// How many bytes there were in all.
     total: u64,
@@ -64,7 +64,7 @@ impl Tail {
     /// The end as text, like `text_and_gap`, and starts anew.
     pub fn take(&self, redactor: &Redactor) -> String {
         let text = self.text_and_gap(redactor);
-        *self.lock() = Kept::default();
+        *self.lock() = TailBuffer::default();
         text
     }
 
@@ -79,7 +79,7 @@ impl Tail {
         kept.extend(&bytes[surplus - from_kept..]);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, TailBuffer> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

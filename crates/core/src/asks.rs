@@ -1,51 +1,51 @@
 //! What a trial's record knows of its questions to models: how many there were, and which parts of a
 //! conversation need not be written again.
 //!
-//! Its main type is [`Asks`]. It changes only while the record is locked, so that a question and the
+//! Its main type is [`ModelRequestLog`]. It changes only while the record is locked, so that a question and the
 //! tools that were offered with it stand together.
 
-use crate::event::{Body, ModelAsked, Purpose, What};
-use crate::model::{Message, Request};
+use crate::event::{Body, EventKind, ModelAsked, Purpose};
+use crate::model::{ModelMessage, ModelRequest};
 use data_encoding::HEXLOWER;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 /// The questions of one trial.
 #[derive(Default)]
-pub struct Asks {
+pub struct ModelRequestLog {
     count: u64,
     /// A digest of the tools that were offered last.
     offered: Option<String>,
-    agent: Conversation,
-    side: Conversation,
-    judge: Conversation,
+    agent: LatestRequest,
+    side: LatestRequest,
+    judge: LatestRequest,
 }
 
 /// The latest question for one purpose.
 #[derive(Default)]
-struct Conversation {
+struct LatestRequest {
     messages: usize,
     digest: String,
 }
 
-impl Asks {
+impl ModelRequestLog {
     /// Numbers a question, and says what is to be written of it.
     pub fn next(
         &mut self,
         purpose: Purpose,
         model: &str,
-        request: &Request,
+        request: &ModelRequest,
         digest: &str,
-    ) -> (u64, Vec<What>) {
+    ) -> (u64, Vec<EventKind>) {
         self.count += 1;
-        let mut events: Vec<What> = self.offer(request).into_iter().collect();
+        let mut events: Vec<EventKind> = self.offer(request).into_iter().collect();
         let latest = match purpose {
             Purpose::Agent => &mut self.agent,
             Purpose::Side => &mut self.side,
             Purpose::Judge => &mut self.judge,
         };
         let known = latest.go_on(&request.messages);
-        let written = Request {
+        let written = ModelRequest {
             system: request.system.clone(),
             messages: request.messages[known..].to_vec(),
             tools: Vec::new(),
@@ -53,7 +53,7 @@ impl Asks {
             max_tokens: request.max_tokens,
             temperature: request.temperature,
         };
-        events.push(What::ModelAsked(ModelAsked {
+        events.push(EventKind::ModelAsked(ModelAsked {
             ask: self.count,
             purpose,
             model: model.to_owned(),
@@ -65,7 +65,7 @@ impl Asks {
     }
 
     /// The tools, if they are not those that were offered last.
-    fn offer(&mut self, request: &Request) -> Option<What> {
+    fn offer(&mut self, request: &ModelRequest) -> Option<EventKind> {
         if request.tools.is_empty() && self.offered.is_none() {
             return None;
         }
@@ -75,16 +75,16 @@ impl Asks {
             return None;
         }
         self.offered = Some(digest);
-        Some(What::ToolsOffered {
+        Some(EventKind::ToolsOffered {
             tools: Body::Text(tools),
         })
     }
 }
 
-impl Conversation {
+impl LatestRequest {
     /// Takes the messages of a new question, and says how many of them go on from the latest one: a
     /// conversation that goes on has more messages, and starts with the same.
-    fn go_on(&mut self, messages: &[Message]) -> usize {
+    fn go_on(&mut self, messages: &[ModelMessage]) -> usize {
         let mut hash = Sha256::new();
         let mut known = 0;
         for (at, message) in messages.iter().enumerate() {
@@ -118,40 +118,44 @@ mod tests {
     use super::*;
     use crate::model::{Tool, Turn};
 
-    fn request(messages: &[&str], tools: &[&str]) -> Request {
+    fn request(messages: &[&str], tools: &[&str]) -> ModelRequest {
         let tool = |name: &&str| Tool {
             name: (*name).to_owned(),
             description: None,
             schema: serde_json::json!({}),
         };
-        Request {
+        ModelRequest {
             messages: messages
                 .iter()
-                .map(|text| Message::User((*text).to_owned()))
+                .map(|text| ModelMessage::User((*text).to_owned()))
                 .collect(),
             tools: tools.iter().map(tool).collect(),
-            ..Request::default()
+            ..ModelRequest::default()
         }
     }
 
     /// How many messages were known, how many were written, and whether tools were.
-    fn ask(asks: &mut Asks, purpose: Purpose, request: &Request) -> (u64, usize, bool) {
+    fn ask(
+        asks: &mut ModelRequestLog,
+        purpose: Purpose,
+        request: &ModelRequest,
+    ) -> (u64, usize, bool) {
         let (_, events) = asks.next(purpose, "m", request, "d");
-        let offered = matches!(events[0], What::ToolsOffered { .. });
-        let Some(What::ModelAsked(asked)) = events.last() else {
+        let offered = matches!(events[0], EventKind::ToolsOffered { .. });
+        let Some(EventKind::ModelAsked(asked)) = events.last() else {
             panic!("{events:?}");
         };
         let Body::Text(text) = &asked.request else {
             panic!("{asked:?}");
         };
-        let written: Request = serde_json::from_str(text).unwrap();
+        let written: ModelRequest = serde_json::from_str(text).unwrap();
         assert!(written.tools.is_empty());
         (asked.known, written.messages.len(), offered)
     }
 
     #[test]
     fn what_goes_on_is_not_written_again() {
-        let mut asks = Asks::default();
+        let mut asks = ModelRequestLog::default();
         let agent = Purpose::Agent;
         assert_eq!(ask(&mut asks, agent, &request(&["a"], &[])), (0, 1, false));
         assert_eq!(
@@ -166,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_fresh_context_is_written_whole() {
-        let mut asks = Asks::default();
+        let mut asks = ModelRequestLog::default();
         let agent = Purpose::Agent;
         ask(&mut asks, agent, &request(&["a", "b"], &[]));
         for fresh in [&["a", "b"][..], &["a"], &["x", "b", "c"], &["a", "b", "c"]] {
@@ -193,18 +197,18 @@ mod tests {
 
     #[test]
     fn an_edited_past_is_written_again() {
-        let mut asks = Asks::default();
+        let mut asks = ModelRequestLog::default();
         let mut long = request(&["a"], &[]);
-        long.messages.push(Message::Assistant(Turn::default()));
+        long.messages.push(ModelMessage::Assistant(Turn::default()));
         ask(&mut asks, Purpose::Agent, &long);
-        long.messages[0] = Message::User("b".to_owned());
-        long.messages.push(Message::User("c".to_owned()));
+        long.messages[0] = ModelMessage::User("b".to_owned());
+        long.messages.push(ModelMessage::User("c".to_owned()));
         assert_eq!(ask(&mut asks, Purpose::Agent, &long), (0, 3, false));
     }
 
     #[test]
     fn tools_are_written_when_they_change() {
-        let mut asks = Asks::default();
+        let mut asks = ModelRequestLog::default();
         let agent = Purpose::Agent;
         let offered = [&["x"][..], &["x"], &["x", "y"], &["x"], &[], &[]]
             .map(|tools| ask(&mut asks, agent, &request(&["a"], tools)).2);
@@ -213,12 +217,12 @@ mod tests {
 
     #[test]
     fn questions_are_numbered_and_keep_their_digest() {
-        let mut asks = Asks::default();
+        let mut asks = ModelRequestLog::default();
         let all = request(&["a", "b"], &["x"]);
         assert_eq!(asks.next(Purpose::Agent, "m", &all, "d").0, 1);
         let (number, events) = asks.next(Purpose::Judge, "m", &all, "d");
         assert_eq!(number, 2);
-        let Some(What::ModelAsked(asked)) = events.last() else {
+        let Some(EventKind::ModelAsked(asked)) = events.last() else {
             panic!("{events:?}");
         };
         assert_eq!(asked.digest, "d");

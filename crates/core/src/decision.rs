@@ -16,16 +16,16 @@ mod tests;
 use serde_json::Value;
 
 use crate::event::{Blame, FindingKind, Outcome};
-use crate::fold::{Conduct, Folded, NoAnswer, ServerEnd, Unanswered};
+use crate::fold::{Conduct, FoldedTrial, NoAnswer, ServerEnd, UnansweredCall};
 use crate::hint::listed;
-use crate::transcript::{Answer, Call, Payload, Transcript};
+use crate::transcript::{Call, CallOutcome, Payload, Transcript};
 
 /// JSON-RPC's own word for a server that failed.
 const INTERNAL_ERROR: i64 = -32603;
 
 /// Why a trial ends, whatever its checks say.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct TrialFailure {
     /// Failed, or errored if the server could not be judged.
     pub outcome: Outcome,
     /// Who is to blame, if the record proves it.
@@ -38,12 +38,12 @@ pub struct Failure {
 ///
 /// A call without a JSON-RPC answer fails the trial, unless the client cancelled it or repeated it
 /// with success. A server that refuses a call as unauthorized (401, 403) can't be judged.
-pub fn server_failure(conduct: &Conduct) -> Option<Failure> {
+pub fn server_failure(conduct: &Conduct) -> Option<TrialFailure> {
     if let Some(end) = conduct.ended.iter().find(|end| counts(end, conduct)) {
         return Some(of_end(end, conduct));
     }
     let counted = || conduct.unanswered.iter().filter(|u| u.excuse.is_none());
-    let rank = |unanswered: &&Unanswered| match blame_of(&unanswered.cause) {
+    let rank = |unanswered: &&UnansweredCall| match blame_of(&unanswered.cause) {
         Some(Blame::Server) => 0,
         Some(_) => 1,
         None => 2,
@@ -52,10 +52,10 @@ pub fn server_failure(conduct: &Conduct) -> Option<Failure> {
 }
 
 /// What a strict run does not forgive: the first thing that a server did against the protocol.
-pub fn breach(folded: &Folded) -> Option<Failure> {
+pub fn breach(folded: &FoldedTrial) -> Option<TrialFailure> {
     let finding = folded.breaches.first()?;
     let server = folded.work.server(finding.conn).unwrap_or_default();
-    Some(Failure {
+    Some(TrialFailure {
         outcome: Outcome::Failed,
         blame: Some(Blame::Server),
         reason: format!(
@@ -70,7 +70,7 @@ pub fn breach(folded: &Folded) -> Option<Failure> {
 /// The server, if it answered with an internal error, with what is no answer, or broke the protocol in
 /// an answer; the agent, if every call that it made was answered without an error. Nobody otherwise: a
 /// tool that says "database is locked" does not tell whose fault that is.
-pub fn blame_for_failure(folded: &Folded) -> Option<Blame> {
+pub fn blame_for_failure(folded: &FoldedTrial) -> Option<Blame> {
     let breaks = |kind: FindingKind| {
         matches!(
             kind,
@@ -91,25 +91,25 @@ pub fn blame_for_failure(folded: &Folded) -> Option<Blame> {
 /// The calls that ended in an error: JSON-RPC's, the tool's own, or no answer at all.
 pub fn calls_in_error(transcript: &Transcript) -> impl Iterator<Item = &Call> {
     transcript.calls.iter().filter(|call| match &call.answer {
-        Answer::Error { .. } | Answer::None => true,
-        Answer::Result(payload) => is_tool_error(payload) == Some(true),
+        CallOutcome::Error { .. } | CallOutcome::None => true,
+        CallOutcome::Result(payload) => is_tool_error(payload) == Some(true),
     })
 }
 
 /// Whether every call was answered without an error, and nothing is missing from the record.
 fn all_clean(transcript: &Transcript) -> bool {
     let is_clean = |call: &Call| match &call.answer {
-        Answer::Result(payload) => is_tool_error(payload) == Some(false),
-        Answer::Error { .. } | Answer::None => false,
+        CallOutcome::Result(payload) => is_tool_error(payload) == Some(false),
+        CallOutcome::Error { .. } | CallOutcome::None => false,
     };
     transcript.unread.is_empty() && transcript.calls.iter().all(is_clean)
 }
 
 fn is_server_error(call: &Call) -> bool {
     match &call.answer {
-        Answer::Error { code, .. } => *code == INTERNAL_ERROR,
-        Answer::Result(Payload::Unreadable { .. }) => true,
-        Answer::Result(_) | Answer::None => false,
+        CallOutcome::Error { code, .. } => *code == INTERNAL_ERROR,
+        CallOutcome::Result(Payload::Unreadable { .. }) => true,
+        CallOutcome::Result(_) | CallOutcome::None => false,
     }
 }
 
@@ -136,11 +136,11 @@ fn counts(end: &ServerEnd, conduct: &Conduct) -> bool {
     !all_excused && !is_trial_run
 }
 
-fn of_end(end: &ServerEnd, conduct: &Conduct) -> Failure {
+fn of_end(end: &ServerEnd, conduct: &Conduct) -> TrialFailure {
     let (server, how) = (&end.server, &end.how);
     let last = last_words(end.stderr.as_deref().unwrap_or_default());
     if !end.has_spoken {
-        return Failure {
+        return TrialFailure {
             outcome: Outcome::Errored,
             blame: Some(Blame::Server),
             reason: format!(
@@ -154,7 +154,7 @@ fn of_end(end: &ServerEnd, conduct: &Conduct) -> Failure {
         [] => String::new(),
         open => format!(" during {}", listed(open.iter().copied())),
     };
-    Failure {
+    TrialFailure {
         outcome: Outcome::Failed,
         blame: Some(Blame::Server),
         reason: format!(
@@ -163,8 +163,8 @@ fn of_end(end: &ServerEnd, conduct: &Conduct) -> Failure {
     }
 }
 
-fn of_call(unanswered: &Unanswered) -> Failure {
-    let Unanswered { server, target, .. } = unanswered;
+fn of_call(unanswered: &UnansweredCall) -> TrialFailure {
+    let UnansweredCall { server, target, .. } = unanswered;
     let blame = blame_of(&unanswered.cause);
     let waited = crate::duration::brief(unanswered.waited);
     let reason = match &unanswered.cause {
@@ -174,7 +174,7 @@ fn of_call(unanswered: &Unanswered) -> Failure {
             } else {
                 "forbidden"
             };
-            return Failure {
+            return TrialFailure {
                 outcome: Outcome::Errored,
                 blame,
                 reason: format!(
@@ -194,7 +194,7 @@ fn of_call(unanswered: &Unanswered) -> Failure {
         | NoAnswer::NotJsonRpc
         | NoAnswer::Broken(_)) => failed(server, &format!("`{target}` got no answer: {cause}")),
     };
-    Failure {
+    TrialFailure {
         outcome: Outcome::Failed,
         blame,
         reason,

@@ -8,13 +8,15 @@ use std::cell::{Cell, RefCell};
 
 use serde_json::{Map, Value, json};
 
-use crate::document::{Data, Node};
+use crate::document::{Node, NodeValue};
 use crate::hint::{listed, nearest, nearest_hint};
 use crate::problem::{Code, Problem, Problems, Severity, SourceText, Span};
 
 mod values;
 
-pub use values::{Decides, Given, NonEmpty, Positive, Required, Table, Text};
+pub use values::{
+    LooseText, NonEmpty, OptionalNonEmpty, PositiveInteger, RequiredKey, StrictKeys, Table,
+};
 
 /// The text that is being decoded, and what is wrong with it.
 pub struct Context<'a> {
@@ -80,7 +82,7 @@ impl<'a> Context<'a> {
     /// Reports the keys of a map that its format does not have: as errors where ignoring one could
     /// change a verdict, as warnings elsewhere. Each known key comes with whether it decides.
     pub fn report_unknown_keys(&self, node: &Node, known: &[(&str, bool)]) {
-        let Data::Mapping(entries) = &node.data else {
+        let NodeValue::Mapping(entries) = &node.data else {
             return;
         };
         let is_known = |key: &str| known.iter().any(|(name, _)| *name == key);
@@ -144,7 +146,7 @@ impl<'a> Context<'a> {
 /// Where a key of a map stands.
 pub fn key_span(node: &Node, key: &str) -> Span {
     match &node.data {
-        Data::Mapping(entries) => entries
+        NodeValue::Mapping(entries) => entries
             .iter()
             .find(|e| e.key == key)
             .map_or(node.span, |e| e.key_span),
@@ -225,7 +227,7 @@ macro_rules! record {
                 node: &$crate::document::Node,
                 cx: &$crate::decode::Context<'_>,
             ) -> Option<Self> {
-                if !matches!(node.data, $crate::document::Data::Mapping(_)) {
+                if !matches!(node.data, $crate::document::NodeValue::Mapping(_)) {
                     cx.wrong_type(node, "a map");
                     return None;
                 }

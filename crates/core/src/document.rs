@@ -32,12 +32,12 @@ pub struct Node {
     /// Where it stands.
     pub span: Span,
     /// The value.
-    pub data: Data,
+    pub data: NodeValue,
 }
 
 /// What a [`Node`] holds.
 #[derive(Debug, Clone)]
-pub enum Data {
+pub enum NodeValue {
     /// Nothing, `~` or `null`.
     Null,
     /// `true` or `false`.
@@ -49,12 +49,12 @@ pub enum Data {
     /// A list.
     Sequence(Vec<Node>),
     /// A map, in the order of its keys in the text.
-    Mapping(Vec<Entry>),
+    Mapping(Vec<MapEntry>),
 }
 
 /// A key of a map and its value.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct MapEntry {
     /// The key.
     pub key: String,
     /// Where the key stands.
@@ -67,7 +67,7 @@ impl Node {
     /// The value of a map's key.
     pub fn get(&self, key: &str) -> Option<&Node> {
         match &self.data {
-            Data::Mapping(entries) => entries.iter().find(|e| e.key == key).map(|e| &e.value),
+            NodeValue::Mapping(entries) => entries.iter().find(|e| e.key == key).map(|e| &e.value),
             _ => None,
         }
     }
@@ -75,25 +75,25 @@ impl Node {
     /// The text, if it is one.
     pub fn as_str(&self) -> Option<&str> {
         match &self.data {
-            Data::String(text) => Some(text),
+            NodeValue::String(text) => Some(text),
             _ => None,
         }
     }
 
     /// Whether there is nothing.
     pub fn is_null(&self) -> bool {
-        matches!(self.data, Data::Null)
+        matches!(self.data, NodeValue::Null)
     }
 
     /// The same value without its places.
     pub fn to_json(&self) -> Value {
         match &self.data {
-            Data::Null => Value::Null,
-            Data::Bool(value) => Value::Bool(*value),
-            Data::Number(number, _) => Value::Number(number.clone()),
-            Data::String(text) => Value::String(text.clone()),
-            Data::Sequence(items) => items.iter().map(Node::to_json).collect(),
-            Data::Mapping(entries) => Value::Object(
+            NodeValue::Null => Value::Null,
+            NodeValue::Bool(value) => Value::Bool(*value),
+            NodeValue::Number(number, _) => Value::Number(number.clone()),
+            NodeValue::String(text) => Value::String(text.clone()),
+            NodeValue::Sequence(items) => items.iter().map(Node::to_json).collect(),
+            NodeValue::Mapping(entries) => Value::Object(
                 entries
                     .iter()
                     .map(|e| (e.key.clone(), e.value.to_json()))
@@ -105,30 +105,30 @@ impl Node {
     /// What it is, in a word and with the value where that is short: `the number 5`.
     pub fn describe(&self) -> String {
         match &self.data {
-            Data::Null => "nothing".to_owned(),
-            Data::Bool(value) => format!("`{value}`"),
-            Data::Number(_, raw) => format!("the number `{raw}`"),
-            Data::String(text) if text.chars().count() <= 40 && !text.contains('\n') => {
+            NodeValue::Null => "nothing".to_owned(),
+            NodeValue::Bool(value) => format!("`{value}`"),
+            NodeValue::Number(_, raw) => format!("the number `{raw}`"),
+            NodeValue::String(text) if text.chars().count() <= 40 && !text.contains('\n') => {
                 format!("the text `{text}`")
             }
-            Data::String(_) => "a text".to_owned(),
-            Data::Sequence(_) => "a list".to_owned(),
-            Data::Mapping(_) => "a map".to_owned(),
+            NodeValue::String(_) => "a text".to_owned(),
+            NodeValue::Sequence(_) => "a list".to_owned(),
+            NodeValue::Mapping(_) => "a map".to_owned(),
         }
     }
 
     fn nodes(&self) -> usize {
         1 + match &self.data {
-            Data::Sequence(items) => items.iter().map(Node::nodes).sum(),
-            Data::Mapping(entries) => entries.iter().map(|e| e.value.nodes()).sum(),
+            NodeValue::Sequence(items) => items.iter().map(Node::nodes).sum(),
+            NodeValue::Mapping(entries) => entries.iter().map(|e| e.value.nodes()).sum(),
             _ => 0,
         }
     }
 
     fn depth(&self) -> usize {
         match &self.data {
-            Data::Sequence(items) => 1 + items.iter().map(Node::depth).max().unwrap_or(0),
-            Data::Mapping(entries) => {
+            NodeValue::Sequence(items) => 1 + items.iter().map(Node::depth).max().unwrap_or(0),
+            NodeValue::Mapping(entries) => {
                 1 + entries.iter().map(|e| e.value.depth()).max().unwrap_or(0)
             }
             _ => 0,
@@ -139,7 +139,7 @@ impl Node {
 /// The documents of a text: the first is the one that counts.
 #[derive(Debug)]
 pub struct Document {
-    /// The first document; [`Data::Null`] if the text is empty.
+    /// The first document; [`NodeValue::Null`] if the text is empty.
     pub root: Node,
     /// Where a second document starts, if there is one.
     pub second: Option<Span>,
@@ -194,7 +194,7 @@ pub fn parse(source: &SourceText, problems: &mut Problems) -> Option<Document> {
             column: 1,
             chars: 1,
         },
-        data: Data::Null,
+        data: NodeValue::Null,
     });
     Some(Document { root, second: None })
 }

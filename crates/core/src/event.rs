@@ -17,7 +17,7 @@ mod planned;
 mod unknown;
 mod work;
 
-pub use crate::phase::Phase;
+pub use crate::phase::StepPhase;
 
 pub use self::ends::{ConnectionEnd, EndedBy, HttpFailure, ProcessEnd};
 
@@ -25,11 +25,13 @@ pub use self::agent::{AgentClaimed, AgentEnded, AgentStarted, Claim};
 pub use self::config::{AgentConfig, RunConfig, ServerConfig, TaskSetConfig, TimeoutConfig};
 pub use self::context::SourceContext;
 pub use self::planned::{
-    NotRun, NotRunOutcome, PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions,
-    PlannedWarning, RunKind, RunPlanned, ServerSeen, Surface,
+    NotRunOutcome, PlannedAgent, PlannedCase, PlannedEval, PlannedLimits, PlannedOptions,
+    PlannedWarning, RunKind, RunPlanned, ServerSeen, SkippedEval, Surface,
 };
 pub use self::unknown::UnknownEvent;
-pub use self::work::{CheckId, Graded, ModelAsked, ModelFailed, ModelReplied, Purpose, StepEnded};
+pub use self::work::{
+    CheckEvaluated, CheckId, ModelAsked, ModelFailed, ModelReplied, Purpose, StepEnded,
+};
 
 /// The version of the record that this program writes. It is raised only for what an earlier version
 /// must not read at all; whatever is added is known by the version of Proctor that wrote it.
@@ -44,13 +46,13 @@ pub struct Event {
     pub at: u64,
     /// What.
     #[serde(serialize_with = "unknown::serialize")]
-    pub event: What,
+    pub event: EventKind,
 }
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum What {
+pub enum EventKind {
     /// A run started. First in `run.jsonl`.
     RunStarted(RunStarted),
     /// A run ended.
@@ -60,7 +62,7 @@ pub enum What {
     /// A trial came to another phase.
     PhaseStarted {
         /// Which one.
-        phase: Phase,
+        phase: StepPhase,
     },
     /// A trial ended. Last in its file, before the file is renamed.
     TrialEnded(TrialEnded),
@@ -71,7 +73,7 @@ pub enum What {
     /// A message went over a connection, or what was meant to be one.
     Frame(Frame),
     /// The head of an HTTP request or response.
-    Http(Http),
+    Http(HttpHead),
     /// Something about a connection that should not be so.
     Finding(Finding),
     /// What a run will do. In `run.jsonl`, before the first trial.
@@ -120,13 +122,13 @@ pub enum What {
     /// A step came to its end.
     StepEnded(StepEnded),
     /// A check was evaluated.
-    Graded(Graded),
+    Graded(CheckEvaluated),
     /// Something that only a newer version knows.
     #[serde(skip)]
     Unknown(UnknownEvent),
 }
 
-impl What {
+impl EventKind {
     /// About how many bytes its long texts have.
     pub fn text_bytes(&mut self) -> usize {
         let others = match self {
@@ -287,7 +289,7 @@ pub struct ConnectionOpened {
     /// Who connected.
     pub actor: Actor,
     /// How.
-    pub transport: Wire,
+    pub transport: WireKind,
     /// The command or address, as it was written.
     pub target: String,
 }
@@ -311,7 +313,7 @@ pub enum Actor {
 /// How a server is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Wire {
+pub enum WireKind {
     /// A process, on its stdin and stdout.
     Stdio,
     /// Streamable HTTP.
@@ -387,7 +389,7 @@ pub enum Body {
 /// The head of an HTTP request or response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Http {
+pub struct HttpHead {
     /// The connection.
     pub conn: ConnectionId,
     /// The exchange.
@@ -403,7 +405,7 @@ pub struct Http {
     pub failure: Option<HttpFailure>,
 }
 
-impl Http {
+impl HttpHead {
     /// The status of a response; `None` for a request, and for a line that is not a status line.
     pub fn status(&self) -> Option<u16> {
         if self.direction == Direction::ToServer || self.failure.is_some() {

@@ -1,6 +1,6 @@
 //! Events, folded into what checks read.
 //!
-//! Its main type is [`Fold`]: events go in one at a time, live or from a record, and a [`Folded`]
+//! Its main type is [`Fold`]: events go in one at a time, live or from a record, and a [`FoldedTrial`]
 //! trial comes out. What went over the wire is parsed here and nowhere before, and what can't be
 //! parsed is a fact that is kept. Of a trial only the transcript and the work are held in
 //! memory, and the payloads and texts in them up to a limit.
@@ -24,27 +24,27 @@ mod work;
 use std::collections::HashMap;
 
 use crate::event::{
-    Actor, Body, ConnectionId, ConnectionOpened, Direction, Event, Finding, FindingKind, Frame,
-    TrialEnded, TrialStarted, What, Wire,
+    Actor, Body, ConnectionId, ConnectionOpened, Direction, Event, EventKind, Finding, FindingKind,
+    Frame, TrialEnded, TrialStarted, WireKind,
 };
-use crate::record::{Blobs, RecordError, RunReader, Torn, TrialFile};
+use crate::record::{Blobs, RecordError, RunReader, TornLine, TrialFile};
 use crate::transcript::{Transcript, UnreadMessage};
 
-use self::calls::Calls;
+use self::calls::CallFold;
 use self::conduct::ConductFold;
 use self::findings::Findings;
-use self::pairing::{Cancelled, Found, Pairing};
-use crate::message::tolerant::Reading;
-use crate::message::{self, Id, Kind, Message, Unparsable};
+use self::pairing::{CancelReason, Pairing, RequestMatch};
+use crate::message::tolerant::LenientReading;
+use crate::message::{self, Id, Message, MessageKind, MessageParseError};
 
-pub use self::conduct::{Conduct, Excuse, NoAnswer, ServerEnd, Unanswered};
-pub use self::text::Text;
+pub use self::conduct::{Conduct, Excuse, NoAnswer, ServerEnd, UnansweredCall};
+pub use self::text::ClippedText;
 use self::work::WorkFold;
-pub use self::work::{Asked, External, PhaseSpan, StepDone, Work};
+pub use self::work::{ExternalAgentWork, ModelActivity, PhaseSpan, StepDone, TrialWork};
 
 /// What a trial came to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Folded {
+pub struct FoldedTrial {
     /// Which trial it is, if its record says so.
     pub started: Option<TrialStarted>,
     /// How it ended; `None` if it did not.
@@ -62,9 +62,9 @@ pub struct Folded {
     /// The calls without an answer, and the servers that ended.
     pub conduct: Conduct,
     /// What was done besides: steps, checks, models.
-    pub work: Work,
+    pub work: TrialWork,
     /// The last line of the record, if it is not whole.
-    pub torn: Option<Torn>,
+    pub torn: Option<TornLine>,
 }
 
 /// What is folded, and how much of it is kept.
@@ -95,7 +95,7 @@ pub fn fold(
     events: impl IntoIterator<Item = Result<Event, RecordError>>,
     blobs: &Blobs,
     options: &FoldOptions,
-) -> Result<Folded, RecordError> {
+) -> Result<FoldedTrial, RecordError> {
     let mut fold = Fold::new(options.clone());
     for event in events {
         fold.push(&event?, blobs)?;
@@ -108,10 +108,10 @@ pub fn fold_trial(
     run: &RunReader,
     trial: &TrialFile,
     options: &FoldOptions,
-) -> Result<Folded, RecordError> {
+) -> Result<FoldedTrial, RecordError> {
     let mut events = run.trial(trial)?;
     let folded = fold(&mut events, run.blobs(), options)?;
-    Ok(Folded {
+    Ok(FoldedTrial {
         torn: events.torn(),
         ..folded
     })
@@ -123,7 +123,7 @@ pub struct Fold {
     actors: Vec<Actor>,
     connections: HashMap<ConnectionId, ConnectionOpened>,
     pairing: Pairing,
-    calls: Calls,
+    calls: CallFold,
     findings: Findings,
     conduct: ConductFold,
     work: WorkFold,
@@ -132,7 +132,7 @@ pub struct Fold {
 
 /// Where a message stands in the record.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct MessagePosition {
     seq: u64,
     at: u64,
     conn: ConnectionId,
@@ -147,7 +147,7 @@ impl Fold {
             actors: options.actors,
             connections: HashMap::new(),
             pairing: Pairing::default(),
-            calls: Calls::new(options.payload_bytes),
+            calls: CallFold::new(options.payload_bytes),
             findings: Findings::default(),
             conduct: ConductFold::default(),
             work: WorkFold::new(options.text_bytes),
@@ -160,14 +160,14 @@ impl Fold {
         self.work.push(event, blobs)?;
         self.conduct.at(event.at);
         match &event.event {
-            What::ConnectionOpened(opened) => {
+            EventKind::ConnectionOpened(opened) => {
                 self.connections.insert(opened.conn, opened.clone());
             }
-            What::ConnectionClosed(closed) => self.conduct.closed(closed),
-            What::Http(http) => self.conduct.http(http),
-            What::Finding(finding) => self.findings.recorded(finding.clone()),
-            What::Frame(frame) => {
-                let place = Place {
+            EventKind::ConnectionClosed(closed) => self.conduct.closed(closed),
+            EventKind::Http(http) => self.conduct.http(http),
+            EventKind::Finding(finding) => self.findings.recorded(finding.clone()),
+            EventKind::Frame(frame) => {
+                let place = MessagePosition {
                     seq: event.seq,
                     at: event.at,
                     conn: frame.conn,
@@ -177,33 +177,33 @@ impl Fold {
                 self.frame(place, frame, blobs)?;
             }
             // What `work` takes in.
-            What::RunStarted(_)
-            | What::RunEnded(_)
-            | What::TrialStarted(_)
-            | What::PhaseStarted { .. }
-            | What::TrialEnded(_)
-            | What::RunPlanned(_)
-            | What::ServerSeen(_)
-            | What::Prompted { .. }
-            | What::ToolsOffered { .. }
-            | What::ModelAsked(_)
-            | What::ModelFailed(_)
-            | What::ModelReplied(_)
-            | What::Replayed { .. }
-            | What::AgentAnswered { .. }
-            | What::AgentStarted(_)
-            | What::AgentWrote { .. }
-            | What::AgentClaimed(_)
-            | What::AgentEnded(_)
-            | What::StepEnded(_)
-            | What::Graded(_)
-            | What::Unknown(_) => {}
+            EventKind::RunStarted(_)
+            | EventKind::RunEnded(_)
+            | EventKind::TrialStarted(_)
+            | EventKind::PhaseStarted { .. }
+            | EventKind::TrialEnded(_)
+            | EventKind::RunPlanned(_)
+            | EventKind::ServerSeen(_)
+            | EventKind::Prompted { .. }
+            | EventKind::ToolsOffered { .. }
+            | EventKind::ModelAsked(_)
+            | EventKind::ModelFailed(_)
+            | EventKind::ModelReplied(_)
+            | EventKind::Replayed { .. }
+            | EventKind::AgentAnswered { .. }
+            | EventKind::AgentStarted(_)
+            | EventKind::AgentWrote { .. }
+            | EventKind::AgentClaimed(_)
+            | EventKind::AgentEnded(_)
+            | EventKind::StepEnded(_)
+            | EventKind::Graded(_)
+            | EventKind::Unknown(_) => {}
         }
         Ok(())
     }
 
     /// The trial, with everything that is still open left without an answer.
-    pub fn finish(mut self) -> Folded {
+    pub fn finish(mut self) -> FoldedTrial {
         let waiting: Vec<_> = self.pairing.into_unanswered().collect();
         for (_, asked) in &waiting {
             if let (Some(call), Some(bytes)) = (asked.call, asked.cut) {
@@ -245,7 +245,7 @@ impl Fold {
         };
         let breaches = all.iter().filter(is_breach);
         let breaches = breaches.map(|(finding, _)| finding.clone()).collect();
-        Folded {
+        FoldedTrial {
             started: work.started.clone(),
             ended: work.ended.clone(),
             transcript: Transcript {
@@ -266,7 +266,12 @@ impl Fold {
         }
     }
 
-    fn frame(&mut self, place: Place, frame: &Frame, blobs: &Blobs) -> Result<(), RecordError> {
+    fn frame(
+        &mut self,
+        place: MessagePosition,
+        frame: &Frame,
+        blobs: &Blobs,
+    ) -> Result<(), RecordError> {
         if let Body::Cut { bytes, .. } = frame.body {
             match frame.direction {
                 Direction::ToServer if self.counts(place.conn) => {
@@ -304,7 +309,7 @@ impl Fold {
             Direction::ToServer => self.sent(place, message),
             Direction::ToClient => self.received(place, message),
         });
-        if let Err(Unparsable {
+        if let Err(MessageParseError {
             looks_like_json,
             reason,
         }) = parsed
@@ -312,7 +317,7 @@ impl Fold {
             let is_line = self
                 .connections
                 .get(&place.conn)
-                .is_some_and(|opened| opened.transport == Wire::Stdio);
+                .is_some_and(|opened| opened.transport == WireKind::Stdio);
             let kind = if is_line && !looks_like_json {
                 FindingKind::Noise
             } else {
@@ -332,8 +337,8 @@ impl Fold {
     }
 
     /// Notes what a lenient server may take as a call, though it is not in the transcript as one.
-    fn unclear(&mut self, place: Place, bytes: &[u8]) -> bool {
-        let reading = Reading::of(bytes);
+    fn unclear(&mut self, place: MessagePosition, bytes: &[u8]) -> bool {
+        let reading = LenientReading::of(bytes);
         for id in reading.ids {
             self.pairing.asked(place, id, None);
         }
@@ -362,9 +367,9 @@ impl Fold {
         opened.map_or("", |opened| opened.server.as_str())
     }
 
-    fn sent(&mut self, place: Place, message: &Message<'_>) {
+    fn sent(&mut self, place: MessagePosition, message: &Message<'_>) {
         match message.kind() {
-            Kind::Request { id, method } => {
+            MessageKind::Request { id, method } => {
                 let call = if self.counts(place.conn) {
                     let opened = self.connections.get(&place.conn);
                     let server = opened.map_or("", |opened| opened.server.as_str());
@@ -374,17 +379,17 @@ impl Fold {
                 };
                 self.pairing.asked(place, id, call);
             }
-            Kind::Notification {
+            MessageKind::Notification {
                 method: "notifications/cancelled",
             } => {
                 if let Some(id) = message.cancelled() {
-                    let why = Cancelled::of(message);
+                    let why = CancelReason::of(message);
                     self.pairing.cancelled(place, &id, why);
                 }
             }
             // An answer to a question of the server: no part of the transcript.
-            Kind::Notification { .. } | Kind::Answer { .. } => {}
-            Kind::Neither => self.findings.derived(
+            MessageKind::Notification { .. } | MessageKind::Answer { .. } => {}
+            MessageKind::Neither => self.findings.derived(
                 place,
                 FindingKind::ClientMessage,
                 "the client sent what is neither a request nor an answer",
@@ -392,11 +397,11 @@ impl Fold {
         }
     }
 
-    fn received(&mut self, place: Place, message: &Message<'_>) {
+    fn received(&mut self, place: MessagePosition, message: &Message<'_>) {
         let id = match message.kind() {
-            Kind::Answer { id } => id,
-            Kind::Request { .. } | Kind::Notification { .. } => return,
-            Kind::Neither => {
+            MessageKind::Answer { id } => id,
+            MessageKind::Request { .. } | MessageKind::Notification { .. } => return,
+            MessageKind::Neither => {
                 let detail = "a message without a method, a result and an error";
                 self.findings.derived(place, FindingKind::Malformed, detail);
                 return;
@@ -408,25 +413,25 @@ impl Fold {
                 .derived(place, FindingKind::ResultAndError, &detail);
         }
         let (kind, detail) = match self.pairing.answered(place, &id, message.error.is_some()) {
-            Found::Asked(asked) => {
+            RequestMatch::Asked(asked) => {
                 if let Some(call) = asked.call {
                     self.calls.answer(place, call, message);
                 }
                 return;
             }
-            Found::Unwanted => return,
+            RequestMatch::Unwanted => return,
             // How HTTP refuses what asked for no answer: a GET, or a notification.
-            Found::Never if id == Id::Absent && self.pairing.asks_nothing(place) => return,
-            Found::Late(asked) => {
+            RequestMatch::Never if id == Id::Absent && self.pairing.asks_nothing(place) => return,
+            RequestMatch::Late(asked) => {
                 self.conduct.late(place.conn, asked);
                 let detail = format!("{id} was answered after it was cancelled");
                 (FindingKind::LateAnswer, detail)
             }
-            Found::Again => (
+            RequestMatch::Again => (
                 FindingKind::DuplicateAnswer,
                 format!("{id} was answered before"),
             ),
-            Found::Never => (
+            RequestMatch::Never => (
                 FindingKind::UnknownId,
                 format!("nothing was asked with {id}"),
             ),

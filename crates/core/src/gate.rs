@@ -8,7 +8,7 @@
     reason = "a new variant must not pass by default"
 )]
 
-pub use crate::pass_rule::{CaseVerdict, Rule, Standing};
+pub use crate::pass_rule::{CaseVerdict, PassThreshold, TrialCounts};
 use crate::summary::{AgentTrials, CaseSummary, Summary};
 
 /// Whether a run reached what it must.
@@ -84,7 +84,7 @@ impl Gate {
 fn reason(case: &CaseSummary, trials: &AgentTrials, several: bool) -> String {
     let standing = trials.standing();
     let planned = trials.trials.len();
-    let rule = Rule::of(case.case.pass);
+    let rule = PassThreshold::of(case.case.pass);
     let by = if several {
         format!(" by `{}`", trials.agent)
     } else {
@@ -107,8 +107,8 @@ mod tests {
 
     use super::*;
 
-    fn standing(passed: u32, not_passed: u32, open: u32) -> Standing {
-        Standing {
+    fn standing(passed: u32, not_passed: u32, open: u32) -> TrialCounts {
+        TrialCounts {
             passed,
             not_passed,
             open,
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn a_rule_is_kept_missed_or_open() {
         let check = |pass, (p, n, o), expected| {
-            let verdict = Rule::of(pass).verdict(standing(p, n, o));
+            let verdict = PassThreshold::of(pass).verdict(standing(p, n, o));
             assert_eq!(verdict, expected, "{pass:?} {p} {n} {o}");
         };
         // Every trial.
@@ -198,7 +198,7 @@ mod tests {
             let any_missed = gates.iter().all(|met| !met);
             let cells = cases.iter().map(|(p, n, o, rule)| {
                 let pass = rule.map(|(least, more)| (least, least + more));
-                (Rule::of(pass).verdict(standing(*p, *n, *o)), String::new)
+                (PassThreshold::of(pass).verdict(standing(*p, *n, *o)), String::new)
             });
             let exit = Gate::over(cells).exit();
             let expected = match (gates.contains(&true), any_missed) {

@@ -13,14 +13,14 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{TrialEnded, What};
+use crate::event::{EventKind, TrialEnded};
 use crate::fold::{Fold, FoldOptions};
 use crate::record::{
-    Began, EndedTrial, INDEX, PART, RecordError, RunReader, TrialFile, TrialWriter,
+    EndedTrial, INDEX, PART, RecordError, RunReader, TrialBegan, TrialFile, TrialWriter,
 };
 
-pub use self::attempt::{Attempt, CallTotals, CheckVerdict, Found, FoundKind};
-use self::stored::Stored;
+pub use self::attempt::{Attempt, CallTotals, CheckVerdict, FindingCounts, FoundKind};
+use self::stored::StoredIndex;
 
 /// The version of the entries that this program writes and takes. It is raised whenever a fold of the
 /// same file gives another [`Attempt`], so that an older index is made again.
@@ -47,9 +47,9 @@ pub struct IndexEntry {
 /// A line of the index.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-enum Line {
+enum IndexLine {
     /// A trial began.
-    Began(Began),
+    Began(TrialBegan),
     /// A trial ended.
     Ended(Box<IndexEntry>),
     /// A trial was left without an end by a writer that is gone.
@@ -58,7 +58,7 @@ enum Line {
 
 /// How closely an entry is compared with its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scrutiny {
+pub enum IndexScrutiny {
     /// The file has the length that the entry names. It is not opened.
     Length,
     /// The file has the hash that the entry names, and ends as the entry says. Only its last line is
@@ -80,15 +80,15 @@ pub fn add(ended: &EndedTrial) -> Result<(), RecordError> {
             None => Ok(None),
         });
     match entry {
-        Ok(Some(entry)) => ended.append_to_index(&Line::Ended(Box::new(entry))),
+        Ok(Some(entry)) => ended.append_to_index(&IndexLine::Ended(Box::new(entry))),
         Ok(None) | Err(_) => Ok(()),
     }
 }
 
 /// What all attempts of a run came to, by the names of their files. Those that the index does not name,
 /// or not as they are, are folded; then the index is written anew, unless somebody writes the run.
-pub fn load(run: &RunReader, scrutiny: Scrutiny) -> Result<Vec<IndexEntry>, RecordError> {
-    let mut stored = Stored::read(run);
+pub fn load(run: &RunReader, scrutiny: IndexScrutiny) -> Result<Vec<IndexEntry>, RecordError> {
+    let mut stored = StoredIndex::read(run);
     let names = run.trial_names()?;
     let mut entries = Vec::with_capacity(names.len());
     let mut is_whole = stored.is_whole;
@@ -107,19 +107,19 @@ pub fn load(run: &RunReader, scrutiny: Scrutiny) -> Result<Vec<IndexEntry>, Reco
 
 /// As [`load`], of the trials that have ended. The index stays as it is.
 pub fn ended(run: &RunReader) -> Result<Vec<IndexEntry>, RecordError> {
-    let mut stored = Stored::read(run);
+    let mut stored = StoredIndex::read(run);
     let names = run.trial_names()?;
     let files = names.iter().filter_map(|name| run.trial_file(name));
     let ended = files.filter(|file| file.ended);
     ended
-        .map(|file| Ok(entry(run, &file, &mut stored, Scrutiny::Length)?.0))
+        .map(|file| Ok(entry(run, &file, &mut stored, IndexScrutiny::Length)?.0))
         .collect()
 }
 
 /// The trials that have begun and not ended, as far as the index tells. Of a run that nobody writes,
 /// they were left so.
-pub fn under_way(run: &RunReader) -> Vec<Began> {
-    let stored = Stored::read(run);
+pub fn under_way(run: &RunReader) -> Vec<TrialBegan> {
+    let stored = StoredIndex::read(run);
     let over = stored.entries.keys();
     let over: BTreeSet<&str> = over.map(|file| file.trim_end_matches(".part")).collect();
     let began = stored.began.into_iter();
@@ -132,8 +132,8 @@ pub fn under_way(run: &RunReader) -> Vec<Began> {
 fn entry(
     run: &RunReader,
     file: &TrialFile,
-    stored: &mut Stored,
-    scrutiny: Scrutiny,
+    stored: &mut StoredIndex,
+    scrutiny: IndexScrutiny,
 ) -> Result<(IndexEntry, bool), RecordError> {
     if let Some(entry) = stored.entries.remove(file.file_name())
         && fits(&entry, run, file, scrutiny)?
@@ -147,7 +147,7 @@ fn fits(
     entry: &IndexEntry,
     run: &RunReader,
     file: &TrialFile,
-    scrutiny: Scrutiny,
+    scrutiny: IndexScrutiny,
 ) -> Result<bool, RecordError> {
     let attempt = entry.attempt.trial.as_ref().map(|trial| trial.attempt);
     if entry.run != run.started().started
@@ -158,12 +158,12 @@ fn fits(
     {
         return Ok(false);
     }
-    if scrutiny == Scrutiny::Length {
+    if scrutiny == IndexScrutiny::Length {
         return Ok(true);
     }
     let (digest, last) = file.digest()?;
     let ended = last.and_then(|event| match event.event {
-        What::TrialEnded(ended) => Some(attempt::bounded_end(&ended)),
+        EventKind::TrialEnded(ended) => Some(attempt::bounded_end(&ended)),
         _ => None,
     });
     Ok(digest.sha256 == entry.sha256 && (!file.ended || ended == entry.attempt.ended))
@@ -201,9 +201,9 @@ fn text(entries: &[IndexEntry]) -> Vec<u8> {
     for entry in entries {
         let boxed = Box::new(entry.clone());
         let line = if entry.file.ends_with(PART) {
-            Line::Left(boxed)
+            IndexLine::Left(boxed)
         } else {
-            Line::Ended(boxed)
+            IndexLine::Ended(boxed)
         };
         // An entry is text and numbers, which can always be laid out.
         if serde_json::to_writer(&mut text, &line).is_ok() {

@@ -109,7 +109,7 @@ fn write_canonical(value: &Value, out: &mut String) {
 
 /// The value as compact JSON, cut to what a message can carry.
 pub fn brief(value: &Value) -> String {
-    let mut out = Bounded::default();
+    let mut out = BoundedWriter::default();
     // An error only says that the rest was cut.
     match write!(out, "{value}") {
         Ok(()) => out.text,
@@ -138,12 +138,12 @@ pub fn brief_pair(a: &Value, b: &Value) -> (String, String) {
 
 /// Stops writing when a message is full, so that a huge value costs no more than a small one.
 #[derive(Default)]
-struct Bounded {
+struct BoundedWriter {
     text: String,
     chars: usize,
 }
 
-impl fmt::Write for Bounded {
+impl fmt::Write for BoundedWriter {
     fn write_str(&mut self, part: &str) -> fmt::Result {
         for c in spelled(part).chars() {
             if self.chars == BRIEF_CHARS {

@@ -30,7 +30,7 @@ use crate::pattern::Pattern;
 #[derive(Debug, Clone)]
 pub struct Matcher {
     written: Value,
-    node: Node,
+    node: MatcherNode,
 }
 
 impl serde::Serialize for Matcher {
@@ -44,7 +44,7 @@ impl serde::Serialize for Matcher {
 #[error("{message}")]
 pub struct MatcherError {
     /// The way to the offending place inside the written value.
-    pub path: Vec<Step>,
+    pub path: Vec<PathStep>,
     /// What is wrong there.
     pub message: String,
     /// What to write instead.
@@ -53,7 +53,7 @@ pub struct MatcherError {
 
 /// One step into a JSON value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Step {
+pub enum PathStep {
     /// To a member of an object.
     Key(String),
     /// To an element of an array.
@@ -62,7 +62,7 @@ pub enum Step {
 
 /// Where and how a value differs from what was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mismatch {
+pub struct ValueMismatch {
     /// The place inside the value, like `items[2].name`; empty for the value itself.
     pub path: String,
     /// What was expected and found there.
@@ -84,7 +84,7 @@ impl Matcher {
     }
 
     /// Whether a value matches; `None` is one that is not there.
-    pub fn evaluate(&self, value: Option<&Value>) -> Result<(), Mismatch> {
+    pub fn evaluate(&self, value: Option<&Value>) -> Result<(), ValueMismatch> {
         evaluate::evaluate(&self.node, value)
     }
 
@@ -123,7 +123,7 @@ impl PartialEq for Matcher {
     }
 }
 
-impl Mismatch {
+impl ValueMismatch {
     /// The same mismatch, seen from a value that holds this one as `member`.
     #[must_use]
     pub fn under(self, member: &str) -> Self {
@@ -136,7 +136,7 @@ impl Mismatch {
     }
 }
 
-impl fmt::Display for Mismatch {
+impl fmt::Display for ValueMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.path.is_empty() {
             write!(f, "`{}`: ", self.path)?;
@@ -147,13 +147,13 @@ impl fmt::Display for Mismatch {
 
 /// What a matcher asks of one value.
 #[derive(Debug, Clone)]
-enum Node {
+enum MatcherNode {
     /// To be equal.
     Literal(Value),
     /// To be an object with members that match.
-    Object(Vec<(String, Node)>),
+    Object(Vec<(String, MatcherNode)>),
     /// To be an array of this length with elements that match.
-    Array(Vec<Node>),
+    Array(Vec<MatcherNode>),
     /// To satisfy every operator.
     All(Vec<Operator>),
 }
@@ -161,10 +161,10 @@ enum Node {
 #[derive(Debug, Clone)]
 enum Operator {
     Exact(Value),
-    Contains(Contains),
+    Contains(ContainsOperand),
     Match(Pattern),
     OneOf(Vec<Operand>),
-    Type(Vec<Type>),
+    Type(Vec<JsonKind>),
     Exists(bool),
     Approx { value: Number, tolerance: Number },
     Min(Number),
@@ -175,7 +175,7 @@ enum Operator {
 }
 
 #[derive(Debug, Clone)]
-struct Contains {
+struct ContainsOperand {
     /// What a string must have in it; only a string operand asks for that.
     text: Option<String>,
     /// What an element of an array must match.
@@ -185,12 +185,12 @@ struct Contains {
 /// A matcher inside an operator, with what a message calls it.
 #[derive(Debug, Clone)]
 struct Operand {
-    node: Node,
+    node: MatcherNode,
     brief: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Type {
+enum JsonKind {
     String,
     Number,
     Integer,
@@ -200,7 +200,7 @@ enum Type {
     Null,
 }
 
-impl Type {
+impl JsonKind {
     const ALL: [Self; 7] = [
         Self::String,
         Self::Number,

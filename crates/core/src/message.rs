@@ -52,7 +52,7 @@ pub struct Message<'a> {
 
 /// What a message is.
 #[derive(Debug)]
-pub enum Kind<'a> {
+pub enum MessageKind<'a> {
     /// Asks for something.
     Request {
         /// To be answered with.
@@ -85,7 +85,7 @@ pub enum Id {
 
 /// Why bytes are no message.
 #[derive(Debug)]
-pub struct Unparsable {
+pub struct MessageParseError {
     /// Whether they start as a message does.
     pub looks_like_json: bool,
     /// What is wrong.
@@ -94,18 +94,18 @@ pub struct Unparsable {
 
 impl Message<'_> {
     /// What the message is.
-    pub fn kind(&self) -> Kind<'_> {
+    pub fn kind(&self) -> MessageKind<'_> {
         let has_answer = self.result.is_some() || self.error.is_some();
         match (&self.method, self.id) {
-            (Some(method), Some(id)) => Kind::Request {
+            (Some(method), Some(id)) => MessageKind::Request {
                 id: Id::of(id),
                 method,
             },
-            (Some(method), None) => Kind::Notification { method },
-            (None, Some(id)) if has_answer => Kind::Answer { id: Id::of(id) },
+            (Some(method), None) => MessageKind::Notification { method },
+            (None, Some(id)) if has_answer => MessageKind::Answer { id: Id::of(id) },
             // A server that could not read the request can't name it.
-            (None, None) if self.error.is_some() => Kind::Answer { id: Id::Absent },
-            (None, _) => Kind::Neither,
+            (None, None) if self.error.is_some() => MessageKind::Answer { id: Id::Absent },
+            (None, _) => MessageKind::Neither,
         }
     }
 
@@ -113,11 +113,11 @@ impl Message<'_> {
     /// [`UNWANTED`]: who answers all the same has done nothing wrong.
     pub fn is_unwanted(&self) -> bool {
         #[derive(serde::Deserialize)]
-        struct Cancelled {
+        struct CancelledParams {
             reason: Option<String>,
         }
         let params = self.params.map(RawValue::get);
-        let params = params.and_then(|params| serde_json::from_str::<Cancelled>(params).ok());
+        let params = params.and_then(|params| serde_json::from_str::<CancelledParams>(params).ok());
         params.is_some_and(|params| params.reason.as_deref() == Some(UNWANTED))
     }
 
@@ -125,11 +125,11 @@ impl Message<'_> {
     pub fn cancelled(&self) -> Option<Id> {
         #[derive(serde::Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Cancelled<'a> {
+        struct CancelledParams<'a> {
             #[serde(borrow)]
             request_id: &'a RawValue,
         }
-        let params: Cancelled = serde_json::from_str(self.params?.get()).ok()?;
+        let params: CancelledParams = serde_json::from_str(self.params?.get()).ok()?;
         Some(Id::of(params.request_id))
     }
 }
@@ -176,11 +176,11 @@ impl fmt::Display for Id {
 
 /// Hands over the message, or each one of a batch. Bytes that are not UTF-8 are read as far as they
 /// can be, and reported all the same.
-pub fn each(bytes: &[u8], take: &mut dyn FnMut(&Message<'_>)) -> Result<(), Unparsable> {
+pub fn each(bytes: &[u8], take: &mut dyn FnMut(&Message<'_>)) -> Result<(), MessageParseError> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let first = bytes.trim_ascii_start().first();
     let looks_like_json = matches!(first, Some(b'{' | b'['));
-    let unparsable = |reason: String| Unparsable {
+    let unparsable = |reason: String| MessageParseError {
         looks_like_json,
         reason,
     };

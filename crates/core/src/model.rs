@@ -1,6 +1,6 @@
 //! What is said to a model, and what it says, in no provider's words.
 //!
-//! Main types: [`Request`] and [`Reply`]. They are also how a conversation is written to the record.
+//! Main types: [`ModelRequest`] and [`Reply`]. They are also how a conversation is written to the record.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 /// What a model is asked.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Request {
+pub struct ModelRequest {
     /// What it is told before the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
     /// The conversation.
-    pub messages: Vec<Message>,
+    pub messages: Vec<ModelMessage>,
     /// The tools that it may call. Their names fit every provider.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Tool>,
@@ -44,7 +44,7 @@ pub struct Tool {
 /// A part of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Message {
+pub enum ModelMessage {
     /// What the user says.
     User(String),
     /// What the user shows.
@@ -103,14 +103,14 @@ pub struct ToolCall {
     pub arguments: Arguments,
 }
 
-impl Request {
+impl ModelRequest {
     /// About how many bytes it holds: what it takes to read it once.
     pub fn text_bytes(&self) -> usize {
-        let of = |message: &Message| match message {
-            Message::User(text) => text.len(),
-            Message::Media(media) => media.data.len(),
-            Message::Assistant(turn) => turn.text.len(),
-            Message::Results(results) => results.iter().map(|result| result.text.len()).sum(),
+        let of = |message: &ModelMessage| match message {
+            ModelMessage::User(text) => text.len(),
+            ModelMessage::Media(media) => media.data.len(),
+            ModelMessage::Assistant(turn) => turn.text.len(),
+            ModelMessage::Results(results) => results.iter().map(|result| result.text.len()).sum(),
         };
         let messages: usize = self.messages.iter().map(of).sum();
         messages + self.system.as_ref().map_or(0, String::len)
@@ -156,7 +156,7 @@ pub struct Reply {
     /// What it said.
     pub turn: Turn,
     /// Why it stopped.
-    pub stop: Stop,
+    pub stop: StopReason,
     /// How many tokens it took.
     pub usage: Usage,
     /// The reply as it came over the wire, where there is one.
@@ -166,7 +166,7 @@ pub struct Reply {
 /// Why a model stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Stop {
+pub enum StopReason {
     /// It was done.
     Done,
     /// It waits for what its calls give.

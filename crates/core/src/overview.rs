@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::duration::micros;
 use crate::event::{FindingKind, RunEnded, RunStarted};
-use crate::fold::Asked;
+use crate::fold::ModelActivity;
 use crate::gate::Gate;
 use crate::model::Usage;
 use crate::pass_rule::CaseVerdict;
@@ -53,9 +53,9 @@ pub struct Overview {
     /// How often what was found wrong, by server and kind.
     pub findings: BTreeMap<String, BTreeMap<FindingKind, u64>>,
     /// What agents' models were asked, in all attempts.
-    pub agent: Asked,
+    pub agent: ModelActivity,
     /// What judges were asked, in all attempts.
-    pub judge: Asked,
+    pub judge: ModelActivity,
     pub cases: Vec<CaseOverview>,
 }
 

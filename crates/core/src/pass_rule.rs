@@ -1,6 +1,6 @@
 //! How many trials of a case must pass, and whether they do.
 //!
-//! Its main type is [`Rule`]. It knows outcomes, and nothing of runs.
+//! Its main type is [`PassThreshold`]. It knows outcomes, and nothing of runs.
 
 #![warn(
     clippy::wildcard_enum_match_arm,
@@ -24,7 +24,7 @@ pub enum CaseVerdict {
 
 /// How many trials of a case must pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rule {
+pub enum PassThreshold {
     /// Every one, and at least one.
     All,
     /// At least so many of so many.
@@ -38,7 +38,7 @@ pub enum Rule {
 
 /// What the trials of a case by one agent came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Standing {
+pub struct TrialCounts {
     /// How many passed.
     pub passed: u32,
     /// How many failed or timed out.
@@ -47,7 +47,7 @@ pub struct Standing {
     pub open: u32,
 }
 
-impl Standing {
+impl TrialCounts {
     /// Of trials that ended so; `None` is one that was not run.
     pub fn of(outcomes: impl IntoIterator<Item = Option<Outcome>>) -> Self {
         let mut standing = Self::default();
@@ -62,7 +62,7 @@ impl Standing {
     }
 }
 
-impl Rule {
+impl PassThreshold {
     /// The rule that a plan says.
     pub fn of(pass: Option<(u32, u32)>) -> Self {
         match pass {
@@ -73,8 +73,8 @@ impl Rule {
 
     /// Whether it is kept. With fewer trials than a rule speaks of, the missing ones are open; with
     /// more, the same share of them must pass.
-    pub fn verdict(self, standing: Standing) -> CaseVerdict {
-        let Standing {
+    pub fn verdict(self, standing: TrialCounts) -> CaseVerdict {
+        let TrialCounts {
             passed,
             not_passed,
             open,
@@ -101,7 +101,7 @@ impl Rule {
     }
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for PassThreshold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::All => f.write_str("every trial"),

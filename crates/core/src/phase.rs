@@ -1,6 +1,6 @@
 //! The parts of a trial, and the words for them, once.
 //!
-//! Its main type is [`Phase`].
+//! Its main type is [`StepPhase`].
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// A part of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Phase {
+pub enum StepPhase {
     /// Steps before the agent works.
     Setup,
     /// Servers are started.
@@ -22,7 +22,7 @@ pub enum Phase {
     Cleanup,
 }
 
-impl Phase {
+impl StepPhase {
     /// The word in records, reports and messages.
     pub const fn name(self) -> &'static str {
         match self {
@@ -43,7 +43,7 @@ impl Phase {
     }
 }
 
-impl fmt::Display for Phase {
+impl fmt::Display for StepPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -56,11 +56,11 @@ mod tests {
     #[test]
     fn records_and_reports_spell_a_phase_alike() {
         for phase in [
-            Phase::Setup,
-            Phase::Serve,
-            Phase::Drive,
-            Phase::Grade,
-            Phase::Cleanup,
+            StepPhase::Setup,
+            StepPhase::Serve,
+            StepPhase::Drive,
+            StepPhase::Grade,
+            StepPhase::Cleanup,
         ] {
             assert_eq!(serde_json::to_value(phase).unwrap(), phase.name());
         }

@@ -75,14 +75,14 @@ impl Selection {
 #[derive(Debug, Clone)]
 pub struct Plan<'a> {
     /// The cases, in order.
-    pub cases: Vec<PlannedCase<'a>>,
+    pub cases: Vec<CasePlan<'a>>,
     /// How many agents run each of them.
     pub agents: usize,
 }
 
 /// A case, and how it is run.
 #[derive(Debug, Clone)]
-pub struct PlannedCase<'a> {
+pub struct CasePlan<'a> {
     /// The case.
     pub case: &'a Case,
     /// How often each agent runs it.
@@ -100,7 +100,7 @@ impl<'a> Plan<'a> {
             .filter(|case| options.selection.matches(case));
         Self {
             cases: selected
-                .map(|case| PlannedCase {
+                .map(|case| CasePlan {
                     case,
                     runs: options.runs.or(case.runs).unwrap_or(1),
                     limits: Limits::settle(&options.limits, &case.limits, &suite.default_limits),

@@ -80,14 +80,14 @@ pub struct Span {
 
 /// A value and where it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Located<T> {
+pub struct WithSpan<T> {
     /// The value.
     pub value: T,
     /// Where it stands.
     pub span: Span,
 }
 
-impl<T> std::ops::Deref for Located<T> {
+impl<T> std::ops::Deref for WithSpan<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -182,11 +182,11 @@ pub struct Problem {
     /// Where the place comes from. Looked up only for problems that are kept: in a file that is
     /// all mistakes, looking up each would take longer than reading it.
     #[serde(skip)]
-    origin: Option<Origin>,
+    origin: Option<ProblemOrigin>,
 }
 
 #[derive(Debug, Clone)]
-struct Origin {
+struct ProblemOrigin {
     source: SourceText,
     span: Span,
 }
@@ -224,7 +224,7 @@ impl Problem {
     /// Adds the file and the place in it.
     #[must_use]
     pub fn at(mut self, source: &SourceText, span: Span) -> Self {
-        self.origin = Some(Origin {
+        self.origin = Some(ProblemOrigin {
             source: source.clone(),
             span,
         });
@@ -272,7 +272,7 @@ impl Problems {
         let full = self.is_full();
         if !full {
             let span = problem.origin.as_ref().map(|origin| origin.span);
-            if let Some(Origin { source, span }) = problem.origin.take() {
+            if let Some(ProblemOrigin { source, span }) = problem.origin.take() {
                 problem.place = Some(excerpt(&source, span));
                 problem.path = Some(source.path().to_path_buf());
             }

@@ -26,7 +26,7 @@ pub enum Provider {
 pub type Variables = [(&'static str, &'static str)];
 
 /// What is known of a provider.
-struct Facts {
+struct ProviderInfo {
     name: &'static str,
     aliases: &'static [&'static str],
     base_url: &'static str,
@@ -51,30 +51,30 @@ impl Provider {
         Self::Scripted,
     ];
 
-    const fn facts(self) -> Facts {
+    const fn facts(self) -> ProviderInfo {
         match self {
-            Self::OpenAi => Facts {
+            Self::OpenAi => ProviderInfo {
                 name: "openai",
                 aliases: &[],
                 base_url: OPENAI_URL,
                 variables: OPENAI_VARIABLES,
                 vendor: Some("openai"),
             },
-            Self::OpenAiResponses => Facts {
+            Self::OpenAiResponses => ProviderInfo {
                 name: "openai-responses",
                 aliases: &[],
                 base_url: OPENAI_URL,
                 variables: OPENAI_VARIABLES,
                 vendor: Some("openai"),
             },
-            Self::Anthropic => Facts {
+            Self::Anthropic => ProviderInfo {
                 name: "anthropic",
                 aliases: &[],
                 base_url: "https://api.anthropic.com/v1",
                 variables: &[("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY")],
                 vendor: Some("anthropic"),
             },
-            Self::Gemini => Facts {
+            Self::Gemini => ProviderInfo {
                 name: "gemini",
                 aliases: &["google"],
                 base_url: "https://generativelanguage.googleapis.com",
@@ -84,7 +84,7 @@ impl Provider {
                 ],
                 vendor: Some("google"),
             },
-            Self::Scripted => Facts {
+            Self::Scripted => ProviderInfo {
                 name: "scripted",
                 aliases: &[],
                 base_url: "",

@@ -30,13 +30,14 @@ mod writer;
 
 pub use self::blobs::Blobs;
 pub use self::error::RecordError;
-pub use self::events::{EventReader, FileDigest, Position, Torn};
-pub use self::index::Began;
+pub use self::events::{EventReader, FileDigest, Position, TornLine};
+pub use self::index::TrialBegan;
 pub use self::name::trial_stem;
 pub use self::reader::{RunReader, TrialFile};
 pub use self::unused::is_unused;
 pub use self::writer::{
-    Bodies, EndedTrial, KeptEvent, RecordOptions, Room, RunWriter, TrialWriter, WrittenEvents,
+    Bodies, EndedTrial, QueueCapacity, RecordOptions, RedactedEvent, RunWriter, TrialWriter,
+    WrittenEvents,
 };
 
 /// A body longer than this is a file of its own.

@@ -41,12 +41,12 @@ pub const LONGEST: usize = 16 * 1024;
 /// Replaces secrets. Cheap to clone; what one clone learns, all know.
 #[derive(Debug, Clone)]
 pub struct Redactor {
-    inner: Arc<Inner>,
-    learned: Arc<RwLock<Learned>>,
+    inner: Arc<RedactorState>,
+    learned: Arc<RwLock<LearnedSecrets>>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct RedactorState {
     /// Every form of every secret; absent if there are none.
     forms: Option<Forms>,
     shapes: Shapes,
@@ -54,7 +54,7 @@ struct Inner {
 
 /// Secrets that became known later.
 #[derive(Debug, Clone, Default)]
-struct Learned {
+struct LearnedSecrets {
     secrets: Vec<(String, String)>,
     forms: Option<Arc<Forms>>,
 }
@@ -79,7 +79,7 @@ impl Redactor {
     /// change what a server said without hiding anything.
     pub fn new(secrets: impl IntoIterator<Item = (String, String)>) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(RedactorState {
                 forms: forms_of(&worth_hiding(secrets)),
                 shapes: Shapes::new(),
             }),

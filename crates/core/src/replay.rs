@@ -19,9 +19,9 @@ use data_encoding::HEXLOWER;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::event::{Body, ModelReplied, Purpose, What};
+use crate::event::{Body, EventKind, ModelReplied, Purpose};
 use crate::index;
-use crate::model::{Arguments, Message, Request, Stop, Turn, Usage};
+use crate::model::{Arguments, ModelMessage, ModelRequest, StopReason, Turn, Usage};
 use crate::record::{Blobs, RecordError, RunReader, TrialFile};
 
 pub use self::surroundings::{Drift, Surroundings};
@@ -43,13 +43,13 @@ pub struct Tape {
 /// The replies to questions of one sort, in order.
 #[derive(Debug, Default)]
 struct Track {
-    takes: Vec<Take>,
+    takes: Vec<RecordedReply>,
     heard: usize,
 }
 
 /// A reply that was recorded.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Take {
+pub struct RecordedReply {
     /// The digest of the question that it answered.
     pub digest: String,
     /// What the model said.
@@ -57,14 +57,14 @@ pub struct Take {
     /// The same as it came over the wire, where that was kept.
     pub raw: Option<Vec<u8>>,
     /// Why it stopped.
-    pub stop: Stop,
+    pub stop: StopReason,
     /// How many tokens it took then.
     pub usage: Usage,
 }
 
 /// A question that was never asked when the run was recorded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Missing {
+pub enum ReplayGap {
     /// There is no such trial.
     #[error("the record has no trial of this case by this agent that ended")]
     Trial,
@@ -144,26 +144,26 @@ impl Cassette {
             return Ok(None);
         };
         let mut tape = Tape::default();
-        let mut asked: HashMap<u64, Asked> = HashMap::new();
+        let mut asked: HashMap<u64, RecordedRequest> = HashMap::new();
         let mut lengths: HashMap<Purpose, Vec<usize>> = HashMap::new();
         for event in self.run.trial(&file)? {
             match event?.event {
-                What::ModelAsked(question) => {
+                EventKind::ModelAsked(question) => {
                     let written = self.run.body_bytes(&question.request)?;
-                    let written: Option<Request> =
+                    let written: Option<ModelRequest> =
                         written.and_then(|bytes| serde_json::from_slice(&bytes).ok());
                     let messages = written.map(|request| request.messages).unwrap_or_default();
                     let seen = lengths.entry(question.purpose).or_default();
                     seen.truncate(usize::try_from(question.known).unwrap_or(usize::MAX));
                     seen.extend(messages.iter().map(results_of));
-                    let of = Asked {
+                    let of = RecordedRequest {
                         purpose: question.purpose,
                         results: seen.iter().sum(),
                         digest: question.digest,
                     };
                     asked.insert(question.ask, of);
                 }
-                What::ModelReplied(reply) => {
+                EventKind::ModelReplied(reply) => {
                     if let Some(of) = asked.remove(&reply.ask)
                         && let Some(take) = take(&of, reply, self.run.blobs())?
                     {
@@ -179,13 +179,13 @@ impl Cassette {
 }
 
 /// A question of a record.
-struct Asked {
+struct RecordedRequest {
     purpose: Purpose,
     results: usize,
     digest: String,
 }
 
-impl Asked {
+impl RecordedRequest {
     fn place(&self) -> (Purpose, usize) {
         place(self.purpose, self.results)
     }
@@ -199,11 +199,15 @@ fn place(purpose: Purpose, results: usize) -> (Purpose, usize) {
     }
 }
 
-fn take(of: &Asked, reply: ModelReplied, blobs: &Blobs) -> Result<Option<Take>, RecordError> {
+fn take(
+    of: &RecordedRequest,
+    reply: ModelReplied,
+    blobs: &Blobs,
+) -> Result<Option<RecordedReply>, RecordError> {
     let bytes = |body: &Body| Ok::<_, RecordError>(blobs.body_bytes(body)?.map(|b| b.to_vec()));
     let turn = bytes(&reply.turn)?.and_then(|turn| serde_json::from_slice(&turn).ok());
     let raw = reply.raw.as_ref().map(bytes).transpose()?.flatten();
-    Ok(turn.map(|turn| Take {
+    Ok(turn.map(|turn| RecordedReply {
         digest: of.digest.clone(),
         turn,
         raw,
@@ -218,9 +222,9 @@ impl Tape {
     pub fn next(
         &mut self,
         purpose: Purpose,
-        request: &Request,
+        request: &ModelRequest,
         digest: &str,
-    ) -> Result<(Take, bool), Missing> {
+    ) -> Result<(RecordedReply, bool), ReplayGap> {
         let results = results(request);
         let Some(track) = self.takes.get_mut(&place(purpose, results)) else {
             return Err(self.missing(purpose, results));
@@ -230,16 +234,16 @@ impl Tape {
         Ok((take.clone(), take.digest != digest))
     }
 
-    fn missing(&self, purpose: Purpose, results: usize) -> Missing {
+    fn missing(&self, purpose: Purpose, results: usize) -> ReplayGap {
         let is_of_agent = |(known, _): &(Purpose, usize)| *known != Purpose::Judge;
         if purpose != Purpose::Judge && !self.takes.keys().any(is_of_agent) {
-            return Missing::Silence;
+            return ReplayGap::Silence;
         }
         let places = self.takes.keys().filter(|(known, _)| *known == purpose);
         let mut known: Vec<usize> = places.map(|(_, results)| *results).collect();
         known.sort_unstable();
         let known: Vec<String> = known.iter().map(usize::to_string).collect();
-        Missing::Question {
+        ReplayGap::Question {
             purpose,
             results,
             known: known.join(", "),
@@ -248,19 +252,19 @@ impl Tape {
 }
 
 /// How many results of tools a question holds.
-pub fn results(request: &Request) -> usize {
+pub fn results(request: &ModelRequest) -> usize {
     request.messages.iter().map(results_of).sum()
 }
 
-fn results_of(message: &Message) -> usize {
+fn results_of(message: &ModelMessage) -> usize {
     match message {
-        Message::Results(results) => results.len(),
-        Message::User(_) | Message::Media(_) | Message::Assistant(_) => 0,
+        ModelMessage::Results(results) => results.len(),
+        ModelMessage::User(_) | ModelMessage::Media(_) | ModelMessage::Assistant(_) => 0,
     }
 }
 
 /// What tells whether two questions are the same, but for what is random in those to a judge.
-pub fn digest(request: &Request) -> String {
+pub fn digest(request: &ModelRequest) -> String {
     let text = json!(request).to_string();
     match request.system.as_deref().map(boundary::tokens) {
         Some(tokens) if !tokens.is_empty() => hash(&boundary::without(&text, &tokens)),
@@ -270,12 +274,12 @@ pub fn digest(request: &Request) -> String {
 
 /// What tells whether two questions of an external agent are the same in what matters: the tools on
 /// offer, and the calls that were made. Such agents put dates and folders of their own into the rest.
-pub fn outline(request: &Request) -> String {
+pub fn outline(request: &ModelRequest) -> String {
     let mut tools: Vec<&str> = request.tools.iter().map(|t| t.name.as_str()).collect();
     tools.sort_unstable();
     let mut calls = Vec::new();
     for message in &request.messages {
-        if let Message::Assistant(turn) = message {
+        if let ModelMessage::Assistant(turn) = message {
             for call in &turn.calls {
                 let arguments = match &call.arguments {
                     Arguments::Object(map) => json!(map),

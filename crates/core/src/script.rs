@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::hint::listed;
-use crate::model::{Arguments, Reply, Request, Stop, Thinking, ToolCall, Turn, Usage};
+use crate::model::{Arguments, ModelRequest, Reply, StopReason, Thinking, ToolCall, Turn, Usage};
 use crate::pattern::Pattern;
 use crate::problem::SourceText;
 
@@ -22,10 +22,10 @@ pub mod script_file;
 mod tests;
 
 use self::conversation::Conversation;
-use self::naming::Meant;
-use self::quote::{Quote, Quoting, QuotingValue};
+use self::naming::ToolLookup;
+use self::quote::{Quote, QuotingValue, TextWithQuotes};
 
-pub use self::naming::Names;
+pub use self::naming::ToolNaming;
 pub(crate) use self::resolve::resolve;
 
 /// Rules that stand in for a model.
@@ -33,20 +33,20 @@ pub(crate) use self::resolve::resolve;
 pub struct Script {
     source: SourceText,
     name: Option<String>,
-    rules: Vec<Rule>,
+    rules: Vec<ScriptRule>,
 }
 
 #[derive(Debug, Clone)]
-struct Rule {
+struct ScriptRule {
     /// The line it starts at, for messages.
     line: u32,
-    when: When,
+    when: RuleCondition,
     delay: Duration,
-    answer: Answer,
+    answer: RuleAnswer,
 }
 
 #[derive(Debug, Clone, Default)]
-struct When {
+struct RuleCondition {
     turn: Option<usize>,
     results: Option<u64>,
     prompt: Option<Pattern>,
@@ -60,17 +60,17 @@ struct When {
 }
 
 #[derive(Debug, Clone)]
-enum Answer {
-    Says(Box<Says>),
-    Fails(Fault),
+enum RuleAnswer {
+    Says(Box<ReplyTemplate>),
+    Fails(ProviderFault),
 }
 
 #[derive(Debug, Clone)]
-struct Says {
-    text: Option<Quoting>,
-    thinking: Option<Quoting>,
+struct ReplyTemplate {
+    text: Option<TextWithQuotes>,
+    thinking: Option<TextWithQuotes>,
     calls: Vec<(String, CallArguments)>,
-    stop: Stop,
+    stop: StopReason,
     input: Option<u64>,
     output: Option<u64>,
     cached: Option<u64>,
@@ -85,16 +85,16 @@ enum CallArguments {
 
 /// What a rule makes of a question.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Scripted {
+pub struct ScriptOutcome {
     /// How long the model takes.
     pub delay: Duration,
     /// What it replies, or why it does not.
-    pub answer: Result<Reply, Fault>,
+    pub answer: Result<Reply, ProviderFault>,
 }
 
 /// A fault of a provider, on purpose.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
+pub enum ProviderFault {
     /// Too many questions.
     RateLimited {
         /// How long it wants to be left alone.
@@ -177,7 +177,7 @@ pub enum ScriptError {
 }
 
 /// How many tokens a question would take, roughly.
-pub fn input_tokens(request: &Request) -> u64 {
+pub fn input_tokens(request: &ModelRequest) -> u64 {
     estimate::input(request)
 }
 
@@ -206,12 +206,16 @@ impl Script {
     }
 
     /// What the first rule that fits replies, in Proctor's own loop.
-    pub fn reply(&self, request: &Request) -> Result<Scripted, ScriptError> {
-        self.reply_among(request, Names::Own)
+    pub fn reply(&self, request: &ModelRequest) -> Result<ScriptOutcome, ScriptError> {
+        self.reply_among(request, ToolNaming::Own)
     }
 
     /// What the first rule that fits replies, where tools are named in this way.
-    pub fn reply_among(&self, request: &Request, names: Names) -> Result<Scripted, ScriptError> {
+    pub fn reply_among(
+        &self,
+        request: &ModelRequest,
+        names: ToolNaming,
+    ) -> Result<ScriptOutcome, ScriptError> {
         let conversation = Conversation::new(request, names);
         let Some((rule, groups)) = self
             .rules
@@ -226,8 +230,8 @@ impl Script {
             });
         };
         let answer = match &rule.answer {
-            Answer::Fails(fault) => Err(fault.clone()),
-            Answer::Says(says) => {
+            RuleAnswer::Fails(fault) => Err(fault.clone()),
+            RuleAnswer::Says(says) => {
                 let mut look_up = |quote: &Quote| {
                     conversation
                         .look_up(quote, &groups)
@@ -241,7 +245,7 @@ impl Script {
                 Ok(says.reply(&conversation, tools, &mut look_up)?)
             }
         };
-        Ok(Scripted {
+        Ok(ScriptOutcome {
             delay: rule.delay,
             answer,
         })
@@ -257,7 +261,7 @@ impl PartialEq for Script {
 
 impl Eq for Script {}
 
-impl When {
+impl RuleCondition {
     /// What the groups of its pattern matched, if everything holds.
     fn fits<'r>(&self, conversation: &Conversation<'r>) -> Option<Vec<Option<&'r str>>> {
         let counts = self.turn.is_none_or(|n| n == conversation.turn)
@@ -270,7 +274,7 @@ impl When {
             && self
                 .tool
                 .as_ref()
-                .is_none_or(|name| conversation.offered(name) != Meant::Nothing)
+                .is_none_or(|name| conversation.offered(name) != ToolLookup::Nothing)
             && self
                 .must_call
                 .as_ref()
@@ -313,7 +317,7 @@ impl When {
     }
 }
 
-impl Says {
+impl ReplyTemplate {
     /// The names on offer of the tools that it calls. One that is not on offer keeps its own.
     fn tools(
         &self,
@@ -321,9 +325,9 @@ impl Says {
         conversation: &Conversation<'_>,
     ) -> Result<Vec<String>, ScriptError> {
         let name = |(tool, _): &(String, CallArguments)| match conversation.offered(tool) {
-            Meant::One(offered) => Ok(offered.to_owned()),
-            Meant::Nothing => Ok(tool.clone()),
-            Meant::Several(offered) => Err(ScriptError::Ambiguous {
+            ToolLookup::One(offered) => Ok(offered.to_owned()),
+            ToolLookup::Nothing => Ok(tool.clone()),
+            ToolLookup::Several(offered) => Err(ScriptError::Ambiguous {
                 line,
                 tool: tool.clone(),
                 offered: offered.into_iter().map(str::to_owned).collect(),

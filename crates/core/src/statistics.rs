@@ -17,7 +17,7 @@ pub struct Interval {
 
 /// How many trials of a case passed, of those that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tally {
+pub struct PassCount {
     /// How many passed.
     pub passed: u32,
     /// How many count.
@@ -28,7 +28,7 @@ pub struct Tally {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rate {
     /// How many passed, of how many, whatever their cases.
-    pub tally: Tally,
+    pub tally: PassCount,
     /// The mean of the cases' rates.
     pub mean: f64,
     /// Where the rate may lie.
@@ -41,12 +41,12 @@ pub struct Rate {
 
 impl Rate {
     /// The rate over cases; `None` if no trial counts.
-    pub fn of(cases: &[Tally]) -> Option<Self> {
-        let cases: Vec<Tally> = cases.iter().copied().filter(|c| c.counted > 0).collect();
+    pub fn of(cases: &[PassCount]) -> Option<Self> {
+        let cases: Vec<PassCount> = cases.iter().copied().filter(|c| c.counted > 0).collect();
         if cases.is_empty() {
             return None;
         }
-        let mut tally = Tally::default();
+        let mut tally = PassCount::default();
         for case in &cases {
             tally.passed += case.passed;
             tally.counted += case.counted;
@@ -86,8 +86,8 @@ pub fn wilson(rate: f64, trials: f64) -> Interval {
 }
 
 /// The weighted mean of the cases' rates, and its standard error when trials of a case go together.
-fn clustered(cases: &[Tally], weight: impl Fn(&Tally) -> f64) -> (f64, f64) {
-    let rate = |case: &Tally| f64::from(case.passed) / f64::from(case.counted);
+fn clustered(cases: &[PassCount], weight: impl Fn(&PassCount) -> f64) -> (f64, f64) {
+    let rate = |case: &PassCount| f64::from(case.passed) / f64::from(case.counted);
     let weights: f64 = cases.iter().map(&weight).sum();
     // Divided last: where everything passed, the mean is exactly 1.
     let sum: f64 = cases.iter().map(|case| weight(case) * rate(case)).sum();
@@ -139,13 +139,13 @@ mod tests {
         assert!(seen > 10);
     }
 
-    fn clusters(group: &Value) -> Vec<Tally> {
+    fn clusters(group: &Value) -> Vec<PassCount> {
         let scores = group["scores"].as_array().unwrap();
         let names = group["cluster"].as_array().unwrap();
         let mut tallies = Vec::new();
         for (score, name) in scores.iter().zip(names) {
             let index = usize::try_from(name.as_u64().unwrap()).unwrap();
-            tallies.resize(tallies.len().max(index + 1), Tally::default());
+            tallies.resize(tallies.len().max(index + 1), PassCount::default());
             tallies[index].counted += 1;
             tallies[index].passed += u32::from(score.as_u64() == Some(1));
         }
@@ -178,8 +178,8 @@ mod tests {
 
     #[test]
     fn one_trial_a_case_is_wilson() {
-        let cases: Vec<Tally> = (0..10)
-            .map(|n| Tally {
+        let cases: Vec<PassCount> = (0..10)
+            .map(|n| PassCount {
                 passed: u32::from(n < 8),
                 counted: 1,
             })
@@ -197,7 +197,7 @@ mod tests {
     fn all_and_none_are_exact() {
         for cases in 1..200 {
             for (passed, rate) in [(3, 1.0), (0, 0.0)] {
-                let tally = Tally { passed, counted: 3 };
+                let tally = PassCount { passed, counted: 3 };
                 let found = Rate::of(&vec![tally; cases]).unwrap();
                 assert_eq!(found.mean, rate);
                 let end = [found.interval.low, found.interval.high][usize::from(passed > 0)];
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn every_case_weighs_the_same() {
-        let tally = |passed, counted| Tally { passed, counted };
+        let tally = |passed, counted| PassCount { passed, counted };
         let rate = Rate::of(&[tally(9, 9), tally(0, 1), tally(0, 0)]).unwrap();
         assert!((rate.mean - 0.5).abs() < 1e-12);
         assert_eq!(Rate::of(&[tally(0, 0)]), None);
@@ -218,9 +218,9 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn the_rate_lies_in_its_interval(cases in proptest::collection::vec((0u32..6, 0u32..6), 1..8)) {
-            let cases: Vec<Tally> = cases
+            let cases: Vec<PassCount> = cases
                 .iter()
-                .map(|(passed, more)| Tally { passed: *passed, counted: passed + more })
+                .map(|(passed, more)| PassCount { passed: *passed, counted: passed + more })
                 .collect();
             if let Some(rate) = Rate::of(&cases) {
                 let Interval { low, high } = rate.interval;

@@ -44,7 +44,7 @@ pub use agent::Agent;
 pub use digest::{agent_settings, digest, server_settings, surroundings};
 pub use eval_file::{Isolation, Level, PassRule};
 pub use limits::{LimitFlags, Limits};
-pub use load::{Inputs, Loaded, load, load_agent, load_agent_file, load_any, load_script};
+pub use load::{Inputs, LoadedFile, load, load_agent, load_agent_file, load_any, load_script};
 pub use server::Server;
 pub use step::Step;
 pub use task_file::Difficulty;
@@ -62,7 +62,7 @@ pub struct Suite {
     /// The agents that do the cases, one after another.
     pub agents: Vec<Agent>,
     /// Who judges what no other check can decide.
-    pub judge: Option<Judge>,
+    pub judge: Option<JudgeConfig>,
     /// Limits of cases that set none.
     pub default_limits: Limits,
     /// Programs that add kinds of steps.
@@ -76,9 +76,9 @@ pub struct Suite {
     /// The task sets, as they are written.
     pub task_sets: Vec<TaskSetConfig>,
     /// Shipped evals that become cases once their server was asked.
-    pub shipped: Vec<Shipped>,
+    pub shipped: Vec<ShippedEvalSet>,
     /// Sources whose folder was not given, so that their cases are missing here.
-    pub unfetched: Vec<Source>,
+    pub unfetched: Vec<TaskSource>,
 }
 
 /// One thing to evaluate.
@@ -183,7 +183,7 @@ impl fmt::Display for CaseId {
 
 /// Who judges what no other check can decide.
 #[derive(Debug, Clone)]
-pub struct Judge {
+pub struct JudgeConfig {
     /// Which model.
     pub model: JudgeModel,
     /// How often a criterion is judged; odd.
@@ -237,7 +237,7 @@ pub enum Package {
 
 /// Shipped evals that become cases once their server was asked.
 #[derive(Debug, Clone)]
-pub struct Shipped {
+pub struct ShippedEvalSet {
     /// The server.
     pub server: String,
     /// Only those of one level.
@@ -250,7 +250,7 @@ pub struct Shipped {
 
 /// Another git repository that cases come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct TaskSource {
     /// Its name in the suite.
     pub name: String,
     /// The repository.

@@ -13,20 +13,20 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::NotRun;
+use crate::event::SkippedEval;
 use crate::event::{
-    Blame, Event, Outcome, PlannedAgent, PlannedCase, PlannedWarning, RunConfig, RunEnded, RunKind,
-    RunPlanned, RunStarted, ServerSeen, What, Wire,
+    Blame, Event, EventKind, Outcome, PlannedAgent, PlannedCase, PlannedWarning, RunConfig,
+    RunEnded, RunKind, RunPlanned, RunStarted, ServerSeen, WireKind,
 };
-use crate::fold::Asked;
-use crate::index::{self, IndexEntry, Scrutiny};
-use crate::pass_rule::{CaseVerdict, Rule, Standing};
+use crate::fold::ModelActivity;
+use crate::index::{self, IndexEntry, IndexScrutiny};
+use crate::pass_rule::{CaseVerdict, PassThreshold, TrialCounts};
 use crate::record::{RecordError, RunReader};
-use crate::statistics::{Rate, Tally};
+use crate::statistics::{PassCount, Rate};
 
 pub use self::agents::AgentSummary;
-pub use self::trial::{Decisive, Spent, TrialResult, TrialSummary};
-pub use crate::index::{Found, FoundKind};
+pub use self::trial::{ModelSpending, TrialResult, TrialSummary, UnmetCheck};
+pub use crate::index::{FindingCounts, FoundKind};
 
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,13 +40,13 @@ pub struct Summary {
     /// What servers said of themselves, in order.
     pub servers: Vec<ServerSeen>,
     /// How each server was spoken to.
-    pub transports: BTreeMap<String, Wire>,
+    pub transports: BTreeMap<String, WireKind>,
     /// What was found to be wrong, by server.
-    pub findings: BTreeMap<String, Found>,
+    pub findings: BTreeMap<String, FindingCounts>,
     /// What agents' models were asked, in all attempts.
-    pub agent: Asked,
+    pub agent: ModelActivity,
     /// What judges were asked, in all attempts.
-    pub judge: Asked,
+    pub judge: ModelActivity,
     /// The records of trials that the plan does not name.
     pub unplanned: u32,
     /// How many events only a newer version knows; nothing of them is in here.
@@ -77,7 +77,7 @@ pub struct PlanSummary {
     /// Whether the run is of a suite, or of evals that servers ship.
     pub kind: RunKind,
     /// Of servers' own evals: those that are listed and not run.
-    pub not_run: Vec<NotRun>,
+    pub not_run: Vec<SkippedEval>,
 }
 
 /// What came of a case.
@@ -141,13 +141,13 @@ impl Counts {
 
 impl AgentTrials {
     /// How many of them passed, did not pass, and have no verdict.
-    pub fn standing(&self) -> Standing {
-        Standing::of(self.trials.iter().map(TrialSummary::outcome))
+    pub fn standing(&self) -> TrialCounts {
+        TrialCounts::of(self.trials.iter().map(TrialSummary::outcome))
     }
 
     /// Whether the case's rule is kept.
     pub fn verdict(&self, case: &PlannedCase) -> CaseVerdict {
-        Rule::of(case.pass).verdict(self.standing())
+        PassThreshold::of(case.pass).verdict(self.standing())
     }
 }
 
@@ -158,15 +158,15 @@ impl Summary {
     /// An entry of the index stands for its file if that has the length that the entry names; other
     /// files are folded.
     pub fn of_run(run: &RunReader) -> Result<Self, RecordError> {
-        Self::with(run, Scrutiny::Length)
+        Self::with(run, IndexScrutiny::Length)
     }
 
     /// As [`Summary::of_run`], with every file compared by its hash.
     pub fn checked(run: &RunReader) -> Result<Self, RecordError> {
-        Self::with(run, Scrutiny::Digest)
+        Self::with(run, IndexScrutiny::Digest)
     }
 
-    fn with(run: &RunReader, scrutiny: Scrutiny) -> Result<Self, RecordError> {
+    fn with(run: &RunReader, scrutiny: IndexScrutiny) -> Result<Self, RecordError> {
         let mut summary = Self::of_events(run)?;
         let slots = summary.slots();
         for entry in index::load(run, scrutiny)? {
@@ -226,11 +226,11 @@ impl Summary {
 
     /// The pass rate, of one agent or of all; `None` if no trial counts.
     pub fn rate(&self, agent: Option<&str>) -> Option<Rate> {
-        let tallies: Vec<Tally> = self
+        let tallies: Vec<PassCount> = self
             .cases
             .iter()
             .map(|case| {
-                let mut tally = Tally::default();
+                let mut tally = PassCount::default();
                 let wanted = |trials: &&AgentTrials| agent.is_none_or(|name| trials.agent == name);
                 for trials in case.agents.iter().filter(wanted) {
                     let standing = trials.standing();
@@ -258,13 +258,13 @@ impl Summary {
             let Event { at, event, .. } = event?;
             last = last.max(at);
             match event {
-                What::RunPlanned(plan) => planned = Some(plan),
-                What::ServerSeen(seen) => {
+                EventKind::RunPlanned(plan) => planned = Some(plan),
+                EventKind::ServerSeen(seen) => {
                     servers.retain(|before| before.server != seen.server);
                     servers.push(seen);
                 }
-                What::RunEnded(end) => ended = Some(end),
-                What::Unknown(_) => unknown_events += 1,
+                EventKind::RunEnded(end) => ended = Some(end),
+                EventKind::Unknown(_) => unknown_events += 1,
                 _ => {}
             }
         }
@@ -279,8 +279,8 @@ impl Summary {
             servers,
             transports: BTreeMap::new(),
             findings: BTreeMap::new(),
-            agent: Asked::default(),
-            judge: Asked::default(),
+            agent: ModelActivity::default(),
+            judge: ModelActivity::default(),
             unplanned: 0,
             unknown_events,
             ended,

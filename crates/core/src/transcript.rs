@@ -100,9 +100,9 @@ pub struct Call {
     /// The server, by its name in the suite.
     pub server: String,
     /// What was asked for.
-    pub request: Request,
+    pub request: CallRequest,
     /// What came back.
-    pub answer: Answer,
+    pub answer: CallOutcome,
     /// From the request's arrival to its answer's; `None` if that was not measured.
     pub duration: Option<Duration>,
 }
@@ -110,7 +110,7 @@ pub struct Call {
 /// What a call asks for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Request {
+pub enum CallRequest {
     /// `tools/call`.
     Tool {
         /// The tool.
@@ -135,7 +135,7 @@ pub enum Request {
 /// What came back for a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Answer {
+pub enum CallOutcome {
     /// The whole result: for a tool `content`, `structuredContent`, `isError`.
     Result(Payload),
     /// A JSON-RPC error.
@@ -178,7 +178,7 @@ pub enum Payload {
 
 /// Why a part of a message can't be read from the record; `Display` goes on after "its arguments".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unread {
+pub enum UnreadablePart {
     /// The record does not hold it.
     #[error("({bytes} bytes) had to be cut from the record")]
     Cut {
@@ -201,13 +201,13 @@ pub enum Unread {
 
 impl Payload {
     /// The part, if the message has one, or why nobody can tell.
-    pub fn read(&self) -> Result<Option<&Value>, Unread> {
+    pub fn read(&self) -> Result<Option<&Value>, UnreadablePart> {
         match self {
             Self::Absent => Ok(None),
             Self::Value(value) => Ok(Some(value)),
-            Self::Cut { bytes } => Err(Unread::Cut { bytes: *bytes }),
-            Self::Omitted { bytes } => Err(Unread::Omitted { bytes: *bytes }),
-            Self::Unreadable { reason } => Err(Unread::NotJson {
+            Self::Cut { bytes } => Err(UnreadablePart::Cut { bytes: *bytes }),
+            Self::Omitted { bytes } => Err(UnreadablePart::Omitted { bytes: *bytes }),
+            Self::Unreadable { reason } => Err(UnreadablePart::NotJson {
                 reason: reason.clone(),
             }),
         }
@@ -241,29 +241,29 @@ mod tests {
             calls: vec![
                 call(
                     1,
-                    Request::Tool {
+                    CallRequest::Tool {
                         name: "read".to_owned(),
                         arguments: Payload::Value(value),
                     },
-                    Answer::Result(Payload::Cut { bytes: 7 }),
+                    CallOutcome::Result(Payload::Cut { bytes: 7 }),
                 ),
                 call(
                     2,
-                    Request::Prompt {
+                    CallRequest::Prompt {
                         name: "greet".to_owned(),
                         arguments: Payload::Absent,
                     },
-                    Answer::Error {
+                    CallOutcome::Error {
                         code: -32602,
                         message: "no".to_owned(),
                     },
                 ),
                 call(
                     3,
-                    Request::Resource {
+                    CallRequest::Resource {
                         uri: "file:///a".to_owned(),
                     },
-                    Answer::None,
+                    CallOutcome::None,
                 ),
             ],
             skills: Some(vec![SkillLoad {

@@ -5,11 +5,12 @@
 use std::path::{Path, PathBuf};
 
 use proctor_core::event::{
-    Actor, Body, ConnectionClosed, ConnectionId, ConnectionOpened, Direction, Finding, FindingKind,
-    Frame, Http, Outcome, Phase, RunEnded, RunStarted, TrialEnded, TrialStarted, What, Wire,
+    Actor, Body, ConnectionClosed, ConnectionId, ConnectionOpened, Direction, EventKind, Finding,
+    FindingKind, Frame, HttpHead, Outcome, RunEnded, RunStarted, StepPhase, TrialEnded,
+    TrialStarted, WireKind,
 };
-use proctor_core::fold::{FoldOptions, Folded, fold_trial};
-use proctor_core::index::{self, Scrutiny};
+use proctor_core::fold::{FoldOptions, FoldedTrial, fold_trial};
+use proctor_core::index::{self, IndexScrutiny};
 use proctor_core::json;
 use proctor_core::record::{RecordError, RunReader, RunWriter, TrialWriter};
 use proctor_core::redact::Redactor;
@@ -71,7 +72,7 @@ fn an_index_of_version_1_is_made_again_once() {
         }
     }
     let run = RunReader::open(&copy).unwrap();
-    let entries = index::load(&run, Scrutiny::Length).unwrap();
+    let entries = index::load(&run, IndexScrutiny::Length).unwrap();
     let shown: Vec<(&str, Option<Outcome>, u64)> = entries
         .iter()
         .map(|entry| {
@@ -94,7 +95,7 @@ fn an_index_of_version_1_is_made_again_once() {
     );
     let made = std::fs::read_to_string(copy.join("index.jsonl")).unwrap();
     assert_eq!(made.matches("\"version\":2").count(), 3);
-    assert_eq!(index::load(&run, Scrutiny::Digest).unwrap(), entries);
+    assert_eq!(index::load(&run, IndexScrutiny::Digest).unwrap(), entries);
     assert_eq!(
         std::fs::read_to_string(copy.join("index.jsonl")).unwrap(),
         made
@@ -118,7 +119,7 @@ fn the_current_version_is_written_as_it_is_read() {
     }
 }
 
-fn shown(folded: &Folded) -> Value {
+fn shown(folded: &FoldedTrial) -> Value {
     serde_json::json!({
         "started": folded.started,
         "ended": folded.ended,
@@ -150,7 +151,7 @@ fn write(folder: &Path) -> Result<(), RecordError> {
     stdio(run.trial(10, "stdio", trial("tasks/add.yaml", 1))?)?;
     http(run.trial(20, "http", trial("tasks/read.yaml", 1))?)?;
     let mut unfinished = run.trial(30, "unfinished", trial("tasks/slow.yaml", 2))?;
-    unfinished.append(31, opened(Actor::Person, Wire::Stdio))?;
+    unfinished.append(31, opened(Actor::Person, WireKind::Stdio))?;
     send(
         &mut unfinished,
         32,
@@ -173,15 +174,15 @@ fn write(folder: &Path) -> Result<(), RecordError> {
 fn stdio(mut trial: TrialWriter) -> Result<(), RecordError> {
     trial.append(
         10,
-        What::PhaseStarted {
-            phase: Phase::Drive,
+        EventKind::PhaseStarted {
+            phase: StepPhase::Drive,
         },
     )?;
-    trial.append(11, opened(Actor::Agent, Wire::Stdio))?;
+    trial.append(11, opened(Actor::Agent, WireKind::Stdio))?;
     receive(&mut trial, 12, b"fixture server listening")?;
     trial.append(
         12,
-        What::Finding(Finding {
+        EventKind::Finding(Finding {
             conn: ConnectionId(1),
             kind: FindingKind::Noise,
             detail: "fixture server listening".to_owned(),
@@ -217,7 +218,7 @@ fn stdio(mut trial: TrialWriter) -> Result<(), RecordError> {
     receive(&mut trial, 400, large.as_bytes())?;
     trial.append(
         500,
-        What::Frame(Frame {
+        EventKind::Frame(Frame {
             conn: ConnectionId(1),
             exchange: None,
             direction: Direction::ToClient,
@@ -229,7 +230,7 @@ fn stdio(mut trial: TrialWriter) -> Result<(), RecordError> {
     )?;
     trial.append(
         600,
-        What::ConnectionClosed(ConnectionClosed {
+        EventKind::ConnectionClosed(ConnectionClosed {
             conn: ConnectionId(1),
             reason: "exited with code 1".to_owned(),
             stderr: Some("Authorization: Bearer abcdef".to_owned()),
@@ -250,7 +251,7 @@ fn stdio(mut trial: TrialWriter) -> Result<(), RecordError> {
 }
 
 fn http(mut trial: TrialWriter) -> Result<(), RecordError> {
-    trial.append(20, opened(Actor::Loop, Wire::Http))?;
+    trial.append(20, opened(Actor::Loop, WireKind::Http))?;
     let rounds = [
         (
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"x":1}}}"#,
@@ -277,7 +278,7 @@ fn http(mut trial: TrialWriter) -> Result<(), RecordError> {
             ];
             trial.append(
                 at,
-                What::Http(Http {
+                EventKind::Http(HttpHead {
                     conn: ConnectionId(1),
                     exchange,
                     direction,
@@ -318,8 +319,8 @@ fn trial(case: &str, attempt: u32) -> TrialStarted {
     }
 }
 
-fn opened(actor: Actor, transport: Wire) -> What {
-    What::ConnectionOpened(ConnectionOpened {
+fn opened(actor: Actor, transport: WireKind) -> EventKind {
+    EventKind::ConnectionOpened(ConnectionOpened {
         conn: ConnectionId(1),
         server: "fixture".to_owned(),
         actor,

@@ -10,7 +10,7 @@ use proctor_core::document;
 use proctor_core::problem::{Code, Problem, Problems, Severity, SourceText};
 use proctor_core::script::script_file::ScriptFile;
 use proctor_core::suite::agent_file::AgentFile;
-use proctor_core::suite::eval_file::EvalFile;
+use proctor_core::suite::eval_file::SuiteFile;
 use proctor_core::suite::mcp_file::McpFile;
 use proctor_core::suite::schema::{FileKind, schema};
 use proctor_core::suite::task_file::TaskFile;
@@ -124,7 +124,7 @@ fn problems(kind: FileKind, value: &Value) -> Vec<Problem> {
     let problems = RefCell::new(parsed);
     let cx = Context::new(source, &problems);
     match kind {
-        FileKind::Eval => drop(EvalFile::decode(&document.root, &cx)),
+        FileKind::Eval => drop(SuiteFile::decode(&document.root, &cx)),
         FileKind::Task => drop(TaskFile::decode(&document.root, &cx)),
         FileKind::Agent => drop(AgentFile::decode(&document.root, &cx)),
         FileKind::McpConfig => drop(McpFile::decode(&document.root, &cx)),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proctor_core::event::Actor;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::{AllowedTools, Transport};
-use proctor_wire::answers::Answers;
+use proctor_wire::answers::ServerRequestReplies;
 use proctor_wire::client::{ConnectOptions, Era, Timeouts};
 use proctor_wire::recorder::Recorder;
 
@@ -46,7 +46,7 @@ pub fn options(recorder: Recorder) -> ConnectOptions {
         pass: Vec::new(),
         guard: crate::program("proctor"),
         timeouts: Timeouts::default(),
-        answers: Answers::default(),
+        answers: ServerRequestReplies::default(),
         era: Some(Era::Handshake),
     }
 }

@@ -19,7 +19,7 @@ const FOR_EVER: Duration = Duration::from_secs(30);
 
 /// What the fixture does with a question.
 #[derive(Debug, Clone)]
-pub enum Answer {
+pub enum FixtureReply {
     /// Answers.
     Says {
         /// The status.
@@ -41,7 +41,7 @@ pub enum Answer {
     Huge(u64),
 }
 
-impl Answer {
+impl FixtureReply {
     /// This JSON.
     pub fn json(status: u16, body: &Value) -> Self {
         Self::text(status, &body.to_string())
@@ -80,21 +80,21 @@ pub struct Question {
 /// A model on loopback.
 pub struct FixtureModel {
     url: String,
-    told: Arc<Told>,
+    told: Arc<FixtureModelState>,
 }
 
 #[derive(Default)]
-struct Told {
-    answers: Mutex<VecDeque<Answer>>,
+struct FixtureModelState {
+    answers: Mutex<VecDeque<FixtureReply>>,
     questions: Mutex<Vec<Question>>,
 }
 
 impl FixtureModel {
     /// Starts a model that gives these answers, one after the other, and refuses afterwards.
-    pub fn start(answers: impl IntoIterator<Item = Answer>) -> Self {
+    pub fn start(answers: impl IntoIterator<Item = FixtureReply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         let address = listener.local_addr().expect("a listener has an address");
-        let told = Arc::new(Told {
+        let told = Arc::new(FixtureModelState {
             answers: Mutex::new(answers.into_iter().collect()),
             questions: Mutex::default(),
         });
@@ -123,7 +123,7 @@ impl FixtureModel {
     }
 }
 
-impl Told {
+impl FixtureModelState {
     fn serve(&self, stream: TcpStream) -> io::Result<()> {
         let mut reader = BufReader::new(stream);
         loop {
@@ -134,7 +134,7 @@ impl Told {
                 }
             }
             let answer = lock(&self.answers).pop_front();
-            if matches!(answer, Some(Answer::Reset)) {
+            if matches!(answer, Some(FixtureReply::Reset)) {
                 // What was not read makes the close a reset.
                 return Ok(());
             }
@@ -159,7 +159,8 @@ impl Told {
                 head,
                 body: serde_json::from_slice(&body).unwrap_or_default(),
             });
-            let none = || Answer::text(404, r#"{"error":{"message":"the fixture has no answer"}}"#);
+            let none =
+                || FixtureReply::text(404, r#"{"error":{"message":"the fixture has no answer"}}"#);
             let answer = answer.filter(|_| is_known).unwrap_or_else(none);
             if !give(reader.get_mut(), &answer)? {
                 return Ok(());
@@ -169,9 +170,9 @@ impl Told {
 }
 
 /// Gives an answer; says whether the connection can be used again.
-fn give(to: &mut TcpStream, answer: &Answer) -> io::Result<bool> {
+fn give(to: &mut TcpStream, answer: &FixtureReply) -> io::Result<bool> {
     match answer {
-        Answer::Says {
+        FixtureReply::Says {
             status,
             headers,
             body,
@@ -184,26 +185,26 @@ fn give(to: &mut TcpStream, answer: &Answer) -> io::Result<bool> {
             to.write_all(body)?;
             Ok(true)
         }
-        Answer::Cut(body) | Answer::Stalls(body) => {
+        FixtureReply::Cut(body) | FixtureReply::Stalls(body) => {
             let head = head(200, body.len() as u64);
             to.write_all(format!("{head}\r\n").as_bytes())?;
             to.write_all(&body[..body.len() / 2])?;
-            if matches!(answer, Answer::Stalls(_)) {
+            if matches!(answer, FixtureReply::Stalls(_)) {
                 thread::sleep(FOR_EVER);
             }
             Ok(false)
         }
-        Answer::Huge(bytes) => {
+        FixtureReply::Huge(bytes) => {
             to.write_all(format!("{}\r\n\"", head(200, *bytes + 2)).as_bytes())?;
             io::copy(&mut io::repeat(b'x').take(*bytes), to)?;
             to.write_all(b"\"")?;
             Ok(true)
         }
-        Answer::Never => {
+        FixtureReply::Never => {
             thread::sleep(FOR_EVER);
             Ok(false)
         }
-        Answer::Reset => Ok(false),
+        FixtureReply::Reset => Ok(false),
     }
 }
 

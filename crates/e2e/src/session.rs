@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use proctor_core::event::{Direction, Event, FindingKind, Frame, Outcome, What};
+use proctor_core::event::{Direction, Event, EventKind, FindingKind, Frame, Outcome};
 use proctor_core::record::RunReader;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -27,7 +27,7 @@ pub struct Session {
 }
 
 /// A session that is under way.
-pub struct Running {
+pub struct RunningSession {
     child: Child,
     mark: String,
     stdout: JoinHandle<String>,
@@ -39,7 +39,7 @@ pub struct Running {
 
 /// What came of it.
 #[derive(Debug)]
-pub struct Seen {
+pub struct SessionOutcome {
     /// The exit code.
     pub code: Option<i32>,
     /// What was printed.
@@ -122,12 +122,12 @@ impl Session {
     }
 
     /// Runs it, and checks what holds of every run: it ends, and nothing of it is left.
-    pub fn run(self) -> Seen {
+    pub fn run(self) -> SessionOutcome {
         self.start().finish()
     }
 
     /// Starts it.
-    pub fn start(self) -> Running {
+    pub fn start(self) -> RunningSession {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let record = self.record.unwrap_or_else(|| folder.path().join("run"));
         let mark = format!("{}-{}", std::process::id(), folder.path().display());
@@ -152,7 +152,7 @@ impl Session {
             .stderr(Stdio::piped())
             .spawn()
             .expect("proctor starts");
-        Running {
+        RunningSession {
             stdout: drain(child.stdout.take()),
             stderr: drain(child.stderr.take()),
             child,
@@ -164,7 +164,7 @@ impl Session {
     }
 }
 
-impl Running {
+impl RunningSession {
     /// Proctor's process.
     pub fn id(&self) -> u32 {
         self.child.id()
@@ -204,13 +204,13 @@ impl Running {
     }
 
     /// Waits for the end, and checks that nothing is left.
-    pub fn finish(mut self) -> Seen {
+    pub fn finish(mut self) -> SessionOutcome {
         let (code, peak_kib) = watch(&mut self.child, self.bound);
         let left = survivors(&self.mark);
         assert!(left.is_empty(), "processes are left: {left:?}");
         let stdout = self.stdout.join().expect("stdout is read");
         let stderr = self.stderr.join().expect("stderr is read");
-        Seen {
+        SessionOutcome {
             code,
             stdout,
             stderr,
@@ -222,11 +222,11 @@ impl Running {
     }
 }
 
-impl Seen {
+impl SessionOutcome {
     /// The messages that were recorded.
     pub fn frames(&self) -> impl Iterator<Item = &Frame> {
         self.events.iter().filter_map(|event| match &event.event {
-            What::Frame(frame) => Some(frame),
+            EventKind::Frame(frame) => Some(frame),
             _ => None,
         })
     }
@@ -234,7 +234,7 @@ impl Seen {
     /// How often something of a sort was found.
     pub fn found(&self, kind: FindingKind) -> u64 {
         let counts = self.events.iter().filter_map(|event| match &event.event {
-            What::Finding(finding) if finding.kind == kind => Some(finding.count),
+            EventKind::Finding(finding) if finding.kind == kind => Some(finding.count),
             _ => None,
         });
         counts.sum()
@@ -263,7 +263,7 @@ impl Seen {
     /// How the trial ended, if its record says so.
     pub fn outcome(&self) -> Option<Outcome> {
         match self.events.last().map(|e| &e.event) {
-            Some(What::TrialEnded(ended)) => Some(ended.outcome),
+            Some(EventKind::TrialEnded(ended)) => Some(ended.outcome),
             _ => None,
         }
     }

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use crate::session::Session;
 
 /// A suite in a folder of its own. JSON is YAML too, so what has many quotes is written as such.
-pub struct Suite {
+pub struct SuiteFixture {
     folder: tempfile::TempDir,
 }
 
-impl Suite {
+impl SuiteFixture {
     /// A suite of these tasks, with `rules` for its model, on the fixture server with these arguments.
     pub fn new(rules: &str, server: &[&str]) -> Self {
         let command = crate::fixture();

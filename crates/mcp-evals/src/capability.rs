@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::fields::{Fault, Fields, object, serde_by_hand};
+use crate::fields::{Fields, ShapeFault, object, serde_by_hand};
 
 /// The key of the capability, at the top of `capabilities` and below `capabilities.experimental`.
 pub const CAPABILITY: &str = "evals";
@@ -48,7 +48,7 @@ impl Capability {
         members
     }
 
-    pub(crate) fn read(value: Value, path: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    pub(crate) fn read(value: Value, path: &str, faults: &mut Vec<ShapeFault>) -> Option<Self> {
         let members = object(value, path, faults)?;
         let mut fields = Fields::new(members, path, faults);
         let list_changed = fields.optional_bool("listChanged");

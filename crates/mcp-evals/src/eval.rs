@@ -7,7 +7,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use crate::expected::Expected;
-use crate::fields::{Fault, Fields, object, serde_by_hand};
+use crate::fields::{Fields, ShapeFault, object, serde_by_hand};
 use crate::input::Input;
 
 /// One evaluation that a server ships.
@@ -67,7 +67,7 @@ impl Eval {
         self.write()
     }
 
-    pub(crate) fn read(value: Value, path: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    pub(crate) fn read(value: Value, path: &str, faults: &mut Vec<ShapeFault>) -> Option<Self> {
         let members = object(value, path, faults)?;
         let mut fields = Fields::new(members, path, faults);
         let id = fields.text("id");

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::fields::{Fault, Fields, below, fault, members, object, serde_by_hand};
+use crate::fields::{Fields, ShapeFault, below, fault, members, object, serde_by_hand};
 
 /// What must come out of an eval.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,7 +76,7 @@ impl Expected {
         }
     }
 
-    pub(crate) fn read(value: Value, path: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    pub(crate) fn read(value: Value, path: &str, faults: &mut Vec<ShapeFault>) -> Option<Self> {
         let members = object(value, path, faults)?;
         let kind = match members.get("type") {
             Some(Value::String(kind)) => kind.clone(),

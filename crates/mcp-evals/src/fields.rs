@@ -8,14 +8,14 @@ use serde_json::{Map, Number, Value};
 
 /// One thing that has the wrong shape.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct ShapeFault {
     /// Where, as a JSON pointer from the eval: `/input/messages/0/role`. Empty for the eval itself.
     pub path: String,
     /// What is wrong there.
     pub text: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ShapeFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.path.is_empty() {
             f.write_str(&self.text)
@@ -29,7 +29,7 @@ impl fmt::Display for Fault {
 pub(crate) struct Fields<'a> {
     rest: Map<String, Value>,
     path: &'a str,
-    faults: &'a mut Vec<Fault>,
+    faults: &'a mut Vec<ShapeFault>,
     faults_before: usize,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Fields<'a> {
 pub(crate) fn object(
     value: Value,
     path: &str,
-    faults: &mut Vec<Fault>,
+    faults: &mut Vec<ShapeFault>,
 ) -> Option<Map<String, Value>> {
     match value {
         Value::Object(members) => Some(members),
@@ -53,8 +53,8 @@ pub(crate) fn below(path: &str, key: &str) -> String {
     format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
-pub(crate) fn fault(faults: &mut Vec<Fault>, path: &str, text: impl Into<String>) {
-    faults.push(Fault {
+pub(crate) fn fault(faults: &mut Vec<ShapeFault>, path: &str, text: impl Into<String>) {
+    faults.push(ShapeFault {
         path: path.to_owned(),
         text: text.into(),
     });
@@ -64,7 +64,7 @@ impl<'a> Fields<'a> {
     pub(crate) fn new(
         members: Map<String, Value>,
         path: &'a str,
-        faults: &'a mut Vec<Fault>,
+        faults: &'a mut Vec<ShapeFault>,
     ) -> Self {
         Self {
             rest: members,
@@ -140,7 +140,7 @@ impl<'a> Fields<'a> {
     pub(crate) fn read<T>(
         &mut self,
         key: &str,
-        read: impl FnOnce(Value, &str, &mut Vec<Fault>) -> Option<T>,
+        read: impl FnOnce(Value, &str, &mut Vec<ShapeFault>) -> Option<T>,
     ) -> Option<T> {
         let value = self.required(key)?;
         read(value, &below(self.path, key), self.faults)

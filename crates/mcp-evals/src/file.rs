@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::list::Listed;
+use crate::list::ListedEval;
 use crate::suite::{InvalidSuite, Suite};
 use crate::validate::validate;
 
@@ -12,7 +12,7 @@ use crate::validate::validate;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EvalFile {
     /// The evals, and what should have been some.
-    pub evals: Vec<Listed>,
+    pub evals: Vec<ListedEval>,
     /// Fields beside `evals` that this crate does not know, `$schema` among them.
     pub extra: Map<String, Value>,
 }
@@ -46,14 +46,14 @@ impl EvalFile {
         let Value::Array(items) = list else {
             return Err(FileError::Shape);
         };
-        let evals = items.into_iter().map(Listed::from).collect();
+        let evals = items.into_iter().map(ListedEval::from).collect();
         Ok(Self { evals, extra })
     }
 
     /// The file as a value: always an object with a list.
     pub fn to_value(&self) -> Value {
         let mut members = self.extra.clone();
-        let evals = self.evals.iter().map(Listed::to_value).collect();
+        let evals = self.evals.iter().map(ListedEval::to_value).collect();
         members.insert("evals".to_owned(), evals);
         Value::Object(members)
     }

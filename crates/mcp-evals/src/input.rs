@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Number, Value};
 
-use crate::fields::{Fault, Fields, below, fault, members, object, serde_by_hand};
+use crate::fields::{Fields, ShapeFault, below, fault, members, object, serde_by_hand};
 use crate::matching::whole_number;
 use crate::message::Message;
 
@@ -116,7 +116,7 @@ impl Input {
         }
     }
 
-    pub(crate) fn read(value: Value, path: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    pub(crate) fn read(value: Value, path: &str, faults: &mut Vec<ShapeFault>) -> Option<Self> {
         let members = object(value, path, faults)?;
         let kind = match members.get("type") {
             Some(Value::String(kind)) => kind.clone(),

@@ -61,14 +61,16 @@ mod validate;
 pub use capability::{CAPABILITY, Capability, EXTENSION, LIST_CHANGED, LISTEN_KEY, METHOD};
 pub use eval::{Eval, GradingType, Level};
 pub use expected::{ExactMatch, Expected, LlmJudge};
-pub use fields::Fault;
+pub use fields::ShapeFault;
 pub use file::{EvalFile, FileError};
 pub use input::{ExecutionInput, Input, InvocationInput, ScenarioInput};
 pub use keys::{EVAL_KEYS, expected_keys, input_keys};
-pub use list::{Broken, ListParams, ListResult, Listed};
+pub use list::{ListParams, ListResult, ListedEval, MalformedEval};
 pub use message::{
     Content, Contents, MediaContent, Message, Role, TextContent, ToolResult, ToolUse,
 };
 pub use schema::{eval_schema, schema};
 pub use suite::{DEFAULT_PAGE_SIZE, INVALID_PARAMS, InvalidSuite, PageError, Suite};
-pub use validate::{Finding, Report, Rule, Severity, Status, validate, validate_with_tools};
+pub use validate::{
+    EvalFinding, EvalStatus, FindingRule, Severity, ValidationReport, validate, validate_with_tools,
+};

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use crate::eval::{Eval, GradingType, Level};
-use crate::fields::{Fault, Fields, object, serde_by_hand};
+use crate::fields::{Fields, ShapeFault, object, serde_by_hand};
 
 /// The params of `evals/list`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -35,7 +35,7 @@ impl ListParams {
         self
     }
 
-    pub(crate) fn read(value: Value, path: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    pub(crate) fn read(value: Value, path: &str, faults: &mut Vec<ShapeFault>) -> Option<Self> {
         let members = object(value, path, faults)?;
         let mut fields = Fields::new(members, path, faults);
         let cursor = fields.optional_text("cursor");
@@ -69,7 +69,7 @@ impl ListParams {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ListResult {
     /// The evals, and what should have been some.
-    pub evals: Vec<Listed>,
+    pub evals: Vec<ListedEval>,
     /// How to ask for the next page, if there is one.
     pub next_cursor: Option<String>,
     /// Fields that this crate does not know.
@@ -77,14 +77,14 @@ pub struct ListResult {
 }
 
 impl ListResult {
-    pub(crate) fn read(value: Value, path: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    pub(crate) fn read(value: Value, path: &str, faults: &mut Vec<ShapeFault>) -> Option<Self> {
         let members = object(value, path, faults)?;
         let mut fields = Fields::new(members, path, faults);
         let evals = fields.array("evals");
         let next_cursor = fields.optional_text("nextCursor");
         Some(Self {
             extra: fields.rest()?,
-            evals: evals?.into_iter().map(Listed::from).collect(),
+            evals: evals?.into_iter().map(ListedEval::from).collect(),
             next_cursor,
         })
     }
@@ -96,7 +96,7 @@ impl ListResult {
 
     pub(crate) fn write(&self) -> Value {
         let mut members = self.extra.clone();
-        let evals = self.evals.iter().map(Listed::to_value).collect();
+        let evals = self.evals.iter().map(ListedEval::to_value).collect();
         members.insert("evals".to_owned(), evals);
         if let Some(cursor) = &self.next_cursor {
             members.insert("nextCursor".to_owned(), cursor.as_str().into());
@@ -109,23 +109,23 @@ serde_by_hand!(ListParams, ListResult);
 
 /// One item of a list.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Listed {
+pub enum ListedEval {
     /// An eval of the right shape. It may still be invalid.
     Eval(Box<Eval>),
     /// Something that has not the shape of an eval.
-    Broken(Broken),
+    Broken(MalformedEval),
 }
 
 /// An item that has not the shape of an eval.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Broken {
+pub struct MalformedEval {
     /// The item as it came.
     pub value: Value,
     /// Everything that is wrong with its shape.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<ShapeFault>,
 }
 
-impl Broken {
+impl MalformedEval {
     /// The type or grading type that this crate does not know, which may be why the shape is strange.
     pub fn unknown_type(&self) -> Option<String> {
         let text = |path: &str| self.value.pointer(path).and_then(Value::as_str);
@@ -140,23 +140,23 @@ impl Broken {
     }
 }
 
-impl From<Value> for Listed {
+impl From<Value> for ListedEval {
     fn from(value: Value) -> Self {
         let mut faults = Vec::new();
         match Eval::read(value.clone(), "", &mut faults) {
             Some(eval) => Self::Eval(Box::new(eval)),
-            None => Self::Broken(Broken { value, faults }),
+            None => Self::Broken(MalformedEval { value, faults }),
         }
     }
 }
 
-impl From<Eval> for Listed {
+impl From<Eval> for ListedEval {
     fn from(eval: Eval) -> Self {
         Self::Eval(Box::new(eval))
     }
 }
 
-impl Listed {
+impl ListedEval {
     /// The eval's id, if it has one.
     pub fn id(&self) -> Option<&str> {
         match self {

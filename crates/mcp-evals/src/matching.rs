@@ -116,7 +116,7 @@ fn differing(expected: Option<&Value>, actual: Option<&Value>, path: &str) -> Op
 
 /// A tool call in a model's answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Call<'a> {
+pub struct ModelToolCall<'a> {
     /// The tool.
     pub name: &'a str,
     /// What it was called with.
@@ -154,7 +154,10 @@ pub enum Mismatch {
 }
 
 /// Whether some call has the expected tool and, for each expected argument, an equal value.
-pub fn match_invocation(expected: &ExactMatch, calls: &[Call<'_>]) -> Result<(), Mismatch> {
+pub fn match_invocation(
+    expected: &ExactMatch,
+    calls: &[ModelToolCall<'_>],
+) -> Result<(), Mismatch> {
     if calls.is_empty() {
         return Err(Mismatch::NoCall);
     }
@@ -182,7 +185,7 @@ pub fn match_invocation(expected: &ExactMatch, calls: &[Call<'_>]) -> Result<(),
     })
 }
 
-fn argument_difference(expected: &ExactMatch, call: &Call<'_>) -> Option<Difference> {
+fn argument_difference(expected: &ExactMatch, call: &ModelToolCall<'_>) -> Option<Difference> {
     let arguments = expected.arguments.as_ref()?;
     arguments
         .iter()

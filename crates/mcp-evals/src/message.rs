@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::fields::{Fault, Fields, below, fault, object, serde_by_hand};
+use crate::fields::{Fields, ShapeFault, below, fault, object, serde_by_hand};
 
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq)]
@@ -142,7 +142,11 @@ impl Message {
         }
     }
 
-    pub(crate) fn read_all(value: Value, path: &str, faults: &mut Vec<Fault>) -> Option<Vec<Self>> {
+    pub(crate) fn read_all(
+        value: Value,
+        path: &str,
+        faults: &mut Vec<ShapeFault>,
+    ) -> Option<Vec<Self>> {
         read_list(value, path, faults, Self::read)
     }
 
@@ -150,7 +154,7 @@ impl Message {
         messages.iter().map(Self::write).collect()
     }
 
-    pub(crate) fn read(value: Value, path: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    pub(crate) fn read(value: Value, path: &str, faults: &mut Vec<ShapeFault>) -> Option<Self> {
         let members = object(value, path, faults)?;
         let mut fields = Fields::new(members, path, faults);
         let role = match fields.text("role").as_deref() {
@@ -183,7 +187,7 @@ impl Message {
 }
 
 impl Contents {
-    fn read(value: Value, path: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    fn read(value: Value, path: &str, faults: &mut Vec<ShapeFault>) -> Option<Self> {
         if value.is_array() {
             read_list(value, path, faults, Content::read).map(Self::Many)
         } else {
@@ -205,7 +209,7 @@ impl Content {
         }
     }
 
-    pub(crate) fn read(value: Value, path: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    pub(crate) fn read(value: Value, path: &str, faults: &mut Vec<ShapeFault>) -> Option<Self> {
         let members = object(value, path, faults)?;
         let Some(Value::String(kind)) = members.get("type") else {
             let text = match members.get("type") {
@@ -336,8 +340,8 @@ serde_by_hand!(Message, Content);
 fn read_list<T>(
     value: Value,
     path: &str,
-    faults: &mut Vec<Fault>,
-    read: impl Fn(Value, &str, &mut Vec<Fault>) -> Option<T>,
+    faults: &mut Vec<ShapeFault>,
+    read: impl Fn(Value, &str, &mut Vec<ShapeFault>) -> Option<T>,
 ) -> Option<Vec<T>> {
     let Value::Array(elements) = value else {
         fault(faults, path, "must be an array");

@@ -41,11 +41,11 @@ use crate::suite::{PageError, Suite};
 #[derive(Debug, Clone)]
 pub struct Evals {
     capability: Capability,
-    shared: Arc<Shared>,
+    shared: Arc<EvalsState>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct EvalsState {
     suite: RwLock<Suite>,
     /// Who is told of changes: clients that have finished the handshake.
     peers: RwLock<Vec<Peer<RoleServer>>>,
@@ -56,9 +56,9 @@ impl Evals {
     pub fn new(suite: Suite) -> Self {
         Self {
             capability: Capability::default(),
-            shared: Arc::new(Shared {
+            shared: Arc::new(EvalsState {
                 suite: RwLock::new(suite),
-                ..Shared::default()
+                ..EvalsState::default()
             }),
         }
     }

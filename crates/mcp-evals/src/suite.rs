@@ -6,9 +6,9 @@
 use serde_json::Value;
 
 use crate::eval::{Eval, Level};
-use crate::fields::Fault;
-use crate::list::{ListParams, ListResult, Listed};
-use crate::validate::{Report, validate};
+use crate::fields::ShapeFault;
+use crate::list::{ListParams, ListResult, ListedEval};
+use crate::validate::{ValidationReport, validate};
 
 /// How many evals are on a page unless the server says otherwise.
 pub const DEFAULT_PAGE_SIZE: usize = 100;
@@ -37,7 +37,7 @@ impl PageError {
 /// The evals a server ships, ready to be listed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suite {
-    items: Vec<Listed>,
+    items: Vec<ListedEval>,
     page_size: usize,
 }
 
@@ -50,7 +50,7 @@ impl Default for Suite {
 impl Suite {
     /// The evals of a server; or everything that is wrong with them.
     pub fn new(evals: Vec<Eval>) -> Result<Self, InvalidSuite> {
-        let items: Vec<Listed> = evals.into_iter().map(Listed::from).collect();
+        let items: Vec<ListedEval> = evals.into_iter().map(ListedEval::from).collect();
         let report = validate(&items);
         if report.is_valid() {
             Ok(Self::of_items(items))
@@ -59,7 +59,7 @@ impl Suite {
         }
     }
 
-    pub(crate) fn of_items(items: Vec<Listed>) -> Self {
+    pub(crate) fn of_items(items: Vec<ListedEval>) -> Self {
         Self {
             items,
             page_size: DEFAULT_PAGE_SIZE,
@@ -74,7 +74,7 @@ impl Suite {
     }
 
     /// The evals, in the order in which they are listed.
-    pub fn items(&self) -> &[Listed] {
+    pub fn items(&self) -> &[ListedEval] {
         &self.items
     }
 
@@ -95,7 +95,7 @@ impl Suite {
                     .level
                     .is_none_or(|level| level_of(item) == Some(level))
             });
-        let page: Vec<(usize, &Listed)> = wanted.by_ref().take(self.page_size).collect();
+        let page: Vec<(usize, &ListedEval)> = wanted.by_ref().take(self.page_size).collect();
         let next_cursor = wanted
             .next()
             .and_then(|_| page.last())
@@ -114,7 +114,7 @@ impl Suite {
         };
         let mut faults = Vec::new();
         let params = ListParams::read(params.clone(), "", &mut faults).ok_or_else(|| {
-            let texts: Vec<String> = faults.iter().map(Fault::to_string).collect();
+            let texts: Vec<String> = faults.iter().map(ShapeFault::to_string).collect();
             PageError::Params(texts.join("; "))
         })?;
         self.page(&params)
@@ -129,7 +129,7 @@ impl Suite {
             return Err(unknown());
         }
         let place = usize::from_str_radix(place, 16).map_err(|_| unknown())?;
-        let is_it = |item: &Listed| id_mark(item) == mark;
+        let is_it = |item: &ListedEval| id_mark(item) == mark;
         if self.items.get(place).is_some_and(is_it) {
             return Ok(place + 1);
         }
@@ -141,18 +141,18 @@ impl Suite {
 /// Evals that a server must not ship: two with one id, or one that nobody could run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid evals:\n{0}")]
-pub struct InvalidSuite(pub Report);
+pub struct InvalidSuite(pub ValidationReport);
 
-fn level_of(item: &Listed) -> Option<Level> {
+fn level_of(item: &ListedEval) -> Option<Level> {
     item.eval()?.level()
 }
 
-fn cursor(place: usize, item: &Listed) -> String {
+fn cursor(place: usize, item: &ListedEval) -> String {
     format!("{place:x}-{}", id_mark(item))
 }
 
 /// A short stand-in for an id, which may be of any length: the 64-bit FNV-1a hash.
-fn id_mark(item: &Listed) -> String {
+fn id_mark(item: &ListedEval) -> String {
     let id = item.id().unwrap_or_default();
     let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -1,6 +1,6 @@
 //! Says everything that is wrong with a list of evals, at once.
 //!
-//! Its main type is [`Report`]. An eval with an error must not be run; one of an unknown type is
+//! Its main type is [`ValidationReport`]. An eval with an error must not be run; one of an unknown type is
 //! skipped, since it may come from a newer version of the proposal.
 
 mod rules;
@@ -12,7 +12,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::list::Listed;
+use crate::list::ListedEval;
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,7 +28,7 @@ pub enum Severity {
 /// What a finding is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Rule {
+pub enum FindingRule {
     /// A field is missing, or has a value of the wrong type.
     Shape,
     /// Two evals have one id.
@@ -65,7 +65,7 @@ pub enum Rule {
 
 /// One thing to tell about one eval.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct EvalFinding {
     /// The eval's place in the list.
     pub index: usize,
     /// The eval's id, if it has one.
@@ -75,12 +75,12 @@ pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
     /// What it is about.
-    pub rule: Rule,
+    pub rule: FindingRule,
     /// What is wrong.
     pub text: String,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for EvalFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.id {
             Some(id) => write!(f, "eval `{id}`")?,
@@ -95,7 +95,7 @@ impl fmt::Display for Finding {
 
 /// What is to be done with an eval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Status {
+pub enum EvalStatus {
     /// It can be run.
     Valid,
     /// It must not be run, and is reported.
@@ -106,35 +106,35 @@ pub enum Status {
 
 /// Everything found in a list of evals.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct ValidationReport {
     /// The findings, in the order of the evals.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<EvalFinding>,
 }
 
-impl Report {
+impl ValidationReport {
     /// What is to be done with the eval at `index`.
     ///
     /// A skip outweighs an error: who does not know a type can't say what is wrong with it.
-    pub fn status(&self, index: usize) -> Status {
+    pub fn status(&self, index: usize) -> EvalStatus {
         let has = |severity| self.of(index).any(|finding| finding.severity == severity);
         if has(Severity::Skip) {
-            Status::Skipped
+            EvalStatus::Skipped
         } else if has(Severity::Error) {
-            Status::Invalid
+            EvalStatus::Invalid
         } else {
-            Status::Valid
+            EvalStatus::Valid
         }
     }
 
     /// The findings about the eval at `index`.
-    pub fn of(&self, index: usize) -> impl Iterator<Item = &Finding> {
+    pub fn of(&self, index: usize) -> impl Iterator<Item = &EvalFinding> {
         self.findings
             .iter()
             .filter(move |finding| finding.index == index)
     }
 
     /// The findings of one severity.
-    pub fn with_severity(&self, severity: Severity) -> impl Iterator<Item = &Finding> {
+    pub fn with_severity(&self, severity: Severity) -> impl Iterator<Item = &EvalFinding> {
         self.findings
             .iter()
             .filter(move |finding| finding.severity == severity)
@@ -146,7 +146,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ValidationReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, finding) in self.findings.iter().enumerate() {
             if index > 0 {
@@ -159,33 +159,33 @@ impl fmt::Display for Report {
 }
 
 /// Looks at a whole list of evals.
-pub fn validate(items: &[Listed]) -> Report {
+pub fn validate(items: &[ListedEval]) -> ValidationReport {
     examine(items, None)
 }
 
 /// Looks at a whole list of evals, and at the tools they name.
 ///
 /// `tools` are the objects of `tools/list`, of all its pages.
-pub fn validate_with_tools(items: &[Listed], tools: &[Value]) -> Report {
+pub fn validate_with_tools(items: &[ListedEval], tools: &[Value]) -> ValidationReport {
     examine(items, Some(tools))
 }
 
-fn examine(items: &[Listed], tools: Option<&[Value]>) -> Report {
+fn examine(items: &[ListedEval], tools: Option<&[Value]>) -> ValidationReport {
     let mut times: HashMap<&str, usize> = HashMap::new();
-    for id in items.iter().filter_map(Listed::id) {
+    for id in items.iter().filter_map(ListedEval::id) {
         *times.entry(id).or_default() += 1;
     }
     let tools = tools.map(tools::by_name);
     let mut findings = Vec::new();
     for (index, item) in items.iter().enumerate() {
-        let mut about = About {
+        let mut about = EvalFindings {
             index,
             id: item.id(),
             findings: &mut findings,
         };
         if let Some(count) = item.id().and_then(|id| times.get(id)).filter(|n| **n > 1) {
             let text = format!("{count} evals have this id");
-            about.error("/id", Rule::DuplicateId, text);
+            about.error("/id", FindingRule::DuplicateId, text);
         }
         rules::check(item, &mut about);
         if let Some(eval) = item.eval() {
@@ -195,27 +195,27 @@ fn examine(items: &[Listed], tools: Option<&[Value]>) -> Report {
             }
         }
     }
-    Report { findings }
+    ValidationReport { findings }
 }
 
 /// Collects the findings about one eval.
-struct About<'a> {
+struct EvalFindings<'a> {
     index: usize,
     id: Option<&'a str>,
-    findings: &'a mut Vec<Finding>,
+    findings: &'a mut Vec<EvalFinding>,
 }
 
-impl About<'_> {
-    fn error(&mut self, path: &str, rule: Rule, text: impl Into<String>) {
+impl EvalFindings<'_> {
+    fn error(&mut self, path: &str, rule: FindingRule, text: impl Into<String>) {
         self.add(path, Severity::Error, rule, text);
     }
 
-    fn warn(&mut self, path: &str, rule: Rule, text: impl Into<String>) {
+    fn warn(&mut self, path: &str, rule: FindingRule, text: impl Into<String>) {
         self.add(path, Severity::Warning, rule, text);
     }
 
-    fn add(&mut self, path: &str, severity: Severity, rule: Rule, text: impl Into<String>) {
-        self.findings.push(Finding {
+    fn add(&mut self, path: &str, severity: Severity, rule: FindingRule, text: impl Into<String>) {
+        self.findings.push(EvalFinding {
             index: self.index,
             id: self.id.map(str::to_owned),
             path: path.to_owned(),

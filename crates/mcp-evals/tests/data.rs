@@ -1,8 +1,8 @@
 //! The data: what is read is what was written, with every field, and nothing makes reading panic.
 
 use mcp_evals::{
-    Content, Contents, Eval, EvalFile, Expected, GradingType, Input, Level, ListParams, ListResult,
-    Listed, Message, Role, Rule, matching, validate, validate_with_tools,
+    Content, Contents, Eval, EvalFile, Expected, FindingRule, GradingType, Input, Level,
+    ListParams, ListResult, ListedEval, Message, Role, matching, validate, validate_with_tools,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ fn e8_unknown_fields_survive_at_every_level() {
     for sample in samples() {
         let mut sample = sample;
         sample["_meta"] = json!({"deep": [{"er": 1.50}]});
-        let Listed::Eval(eval) = Listed::from(sample.clone()) else {
+        let ListedEval::Eval(eval) = ListedEval::from(sample.clone()) else {
             panic!("not read: {sample}");
         };
         assert_eq!(eval.to_value(), sample);
@@ -79,7 +79,7 @@ fn e8_numbers_keep_their_digits() {
 
 #[test]
 fn e10_e11_the_fields_of_an_eval() {
-    let read: Vec<Listed> = samples().into_iter().map(Listed::from).collect();
+    let read: Vec<ListedEval> = samples().into_iter().map(ListedEval::from).collect();
     let levels: Vec<Option<Level>> = read
         .iter()
         .map(|item| item.eval().unwrap().level())
@@ -102,7 +102,7 @@ fn e10_e11_the_fields_of_an_eval() {
 
 #[test]
 fn e12_messages_are_sampling_messages() {
-    let read = Listed::from(samples().remove(0));
+    let read = ListedEval::from(samples().remove(0));
     let messages = read.eval().unwrap().input.messages();
     assert!(matches!(
         messages[0].content,
@@ -150,7 +150,7 @@ fn e16_one_broken_eval_does_not_lose_the_list() {
     assert_eq!(list.next_cursor.as_deref(), Some(""));
     assert!(list.evals[0].eval().is_some());
     assert_eq!(list.evals[1].id(), Some("odd"));
-    let Listed::Broken(broken) = &list.evals[1] else {
+    let ListedEval::Broken(broken) = &list.evals[1] else {
         panic!("read as an eval");
     };
     let paths: Vec<&str> = broken
@@ -172,7 +172,7 @@ fn authors_write_what_is_read() {
         Expected::rubric("went"),
     )
     .describe("d");
-    let Listed::Eval(read) = Listed::from(written.to_value()) else {
+    let ListedEval::Eval(read) = ListedEval::from(written.to_value()) else {
         panic!("not read");
     };
     assert_eq!(*read, written);
@@ -288,13 +288,13 @@ fn collect(value: &Value, path: String, paths: &mut Vec<String>) {
 proptest! {
     #[test]
     fn reading_and_writing_keep_everything(value in prop_oneof![any_json(), spoilt()]) {
-        let item = Listed::from(value.clone());
+        let item = ListedEval::from(value.clone());
         prop_assert_eq!(item.to_value(), value);
     }
 
     #[test]
     fn nothing_panics(values in prop::collection::vec(prop_oneof![any_json(), spoilt()], 0..4)) {
-        let items: Vec<Listed> = values.iter().cloned().map(Listed::from).collect();
+        let items: Vec<ListedEval> = values.iter().cloned().map(ListedEval::from).collect();
         let report = validate_with_tools(&items, &values);
         for finding in &report.findings {
             prop_assert!(finding.index < items.len());
@@ -315,10 +315,10 @@ proptest! {
             static LIST: jsonschema::Validator =
                 jsonschema::draft202012::new(&mcp_evals::schema()).unwrap();
         }
-        let report = validate(&[Listed::from(value.clone())]);
+        let report = validate(&[ListedEval::from(value.clone())]);
         let valid = SCHEMA.with(|schema| schema.is_valid(&value));
         // A key that changes what is tested makes clients skip the eval, and editors refuse it.
-        let is_plain = report.findings.iter().all(|finding| finding.rule != Rule::UnknownKey);
+        let is_plain = report.findings.iter().all(|finding| finding.rule != FindingRule::UnknownKey);
         prop_assert_eq!(valid, report.is_valid() && is_plain, "{} {}", value, report);
         for list in [json!([value]), json!({"evals": [value]})] {
             prop_assert_eq!(valid, LIST.with(|schema| schema.is_valid(&list)));

@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use mcp_evals::{ListResult, Listed, validate_with_tools};
+use mcp_evals::{ListResult, ListedEval, validate_with_tools};
 use serde_json::{Value, json};
 
 struct Server {
@@ -141,7 +141,7 @@ fn e1_e4_e9_e34_the_handshake_era() {
     assert!(
         list.evals
             .iter()
-            .all(|item| matches!(item, Listed::Eval(_)))
+            .all(|item| matches!(item, ListedEval::Eval(_)))
     );
 }
 

@@ -1,6 +1,8 @@
 //! The exact-match rules.
 
-use mcp_evals::matching::{Call, Mismatch, difference, equal, match_content, match_invocation};
+use mcp_evals::matching::{
+    Mismatch, ModelToolCall, difference, equal, match_content, match_invocation,
+};
 use mcp_evals::{ExactMatch, Expected};
 use serde_json::{Value, json};
 
@@ -61,11 +63,11 @@ fn exact(expected: Expected) -> ExactMatch {
 }
 
 fn invocation(expected: &ExactMatch, calls: &Value) -> Result<(), Mismatch> {
-    let calls: Vec<Call<'_>> = calls
+    let calls: Vec<ModelToolCall<'_>> = calls
         .as_array()
         .expect("a list of calls")
         .iter()
-        .map(|call| Call {
+        .map(|call| ModelToolCall {
             name: call[0].as_str().expect("a name"),
             arguments: call[1].as_object().expect("arguments"),
         })

@@ -1,7 +1,7 @@
 //! A server's list, page by page.
 
 use mcp_evals::{
-    Eval, EvalFile, Expected, Input, Level, ListParams, Listed, Message, PageError, Suite,
+    Eval, EvalFile, Expected, Input, Level, ListParams, ListedEval, Message, PageError, Suite,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -23,8 +23,8 @@ fn suite(ids: &[&str]) -> Suite {
         .with_page_size(2)
 }
 
-fn ids(items: &[Listed]) -> Vec<&str> {
-    items.iter().filter_map(Listed::id).collect()
+fn ids(items: &[ListedEval]) -> Vec<&str> {
+    items.iter().filter_map(ListedEval::id).collect()
 }
 
 #[test]

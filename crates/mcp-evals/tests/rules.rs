@@ -5,7 +5,9 @@
     reason = "the values are written where they are used"
 )]
 
-use mcp_evals::{Listed, Report, Rule, Severity, Status, validate, validate_with_tools};
+use mcp_evals::{
+    EvalStatus, FindingRule, ListedEval, Severity, ValidationReport, validate, validate_with_tools,
+};
 use serde_json::{Value, json};
 
 fn invocation(expected: Value) -> Value {
@@ -35,13 +37,13 @@ fn content() -> Value {
     json!({"type": "exact-match", "content": []})
 }
 
-fn report(values: Vec<Value>) -> Report {
-    let items: Vec<Listed> = values.into_iter().map(Listed::from).collect();
+fn report(values: Vec<Value>) -> ValidationReport {
+    let items: Vec<ListedEval> = values.into_iter().map(ListedEval::from).collect();
     validate(&items)
 }
 
 /// Checks what is found in one eval: severity, rule and path of each finding.
-fn check(eval: Value, findings: &[(Severity, Rule, &str)]) {
+fn check(eval: Value, findings: &[(Severity, FindingRule, &str)]) {
     let shown = eval.to_string();
     let report = report(vec![eval]);
     let found: Vec<_> = report
@@ -85,14 +87,14 @@ fn e10_e16_of_two_evals_with_one_id_both_are_invalid() {
         execution(json!({}), content()),
         broken,
     ]);
-    let statuses: Vec<Status> = (0..4).map(|index| report.status(index)).collect();
+    let statuses: Vec<EvalStatus> = (0..4).map(|index| report.status(index)).collect();
     assert_eq!(
         statuses,
         [
-            Status::Invalid,
-            Status::Valid,
-            Status::Invalid,
-            Status::Invalid
+            EvalStatus::Invalid,
+            EvalStatus::Valid,
+            EvalStatus::Invalid,
+            EvalStatus::Invalid
         ]
     );
     assert!(
@@ -104,7 +106,7 @@ fn e10_e16_of_two_evals_with_one_id_both_are_invalid() {
 
 #[test]
 fn e13_the_types_must_be_equal() {
-    let mismatch = |path| (Severity::Error, Rule::TypeMismatch, path);
+    let mismatch = |path| (Severity::Error, FindingRule::TypeMismatch, path);
     let mut eval = invocation(json!({"type": "exact-match", "toolName": "add"}));
     eval["gradingType"] = "llm-as-judge".into();
     check(eval.clone(), &[mismatch("/expected/type")]);
@@ -115,7 +117,7 @@ fn e13_the_types_must_be_equal() {
 
 #[test]
 fn e13_fields_without_meaning_are_warned_of() {
-    let useless = |path| (Severity::Warning, Rule::NoEffect, path);
+    let useless = |path| (Severity::Warning, FindingRule::NoEffect, path);
     check(
         invocation(json!({"type": "exact-match", "toolName": "add", "content": []})),
         &[useless("/expected/content")],
@@ -133,7 +135,7 @@ fn e13_fields_without_meaning_are_warned_of() {
 
 #[test]
 fn e8_a_key_that_may_change_what_is_tested_makes_an_eval_be_skipped() {
-    let unknown = |path| (Severity::Skip, Rule::UnknownKey, path);
+    let unknown = |path| (Severity::Skip, FindingRule::UnknownKey, path);
     let with = |path: &str, key: &str, value: Value| {
         let mut eval = execution(json!({}), content());
         let place = eval.pointer_mut(path).and_then(Value::as_object_mut);
@@ -157,7 +159,7 @@ fn e8_a_key_that_may_change_what_is_tested_makes_an_eval_be_skipped() {
     check(with("/input", "note", json!(1)), &[]);
     check(with("/expected", "_meta", json!({"a": 1})), &[]);
     let report = report(vec![with("/expected", "contents", json!([]))]);
-    assert_eq!(report.status(0), Status::Skipped);
+    assert_eq!(report.status(0), EvalStatus::Skipped);
     assert!(
         report
             .to_string()
@@ -172,13 +174,17 @@ fn e14_a_scenario_with_exact_match_is_invalid() {
     eval["expected"] = json!({"type": "exact-match", "toolName": "add"});
     check(
         eval,
-        &[(Severity::Error, Rule::ScenarioExactMatch, "/expected/type")],
+        &[(
+            Severity::Error,
+            FindingRule::ScenarioExactMatch,
+            "/expected/type",
+        )],
     );
 }
 
 #[test]
 fn e15_what_can_not_fail_is_invalid() {
-    let useless = |path| (Severity::Error, Rule::CannotFail, path);
+    let useless = |path| (Severity::Error, FindingRule::CannotFail, path);
     check(
         invocation(json!({"type": "exact-match"})),
         &[useless("/expected")],
@@ -195,7 +201,7 @@ fn e15_what_can_not_fail_is_invalid() {
 
 #[test]
 fn e16_a_broken_eval_is_reported_with_its_id_and_all_that_is_wrong() {
-    let shape = |path| (Severity::Error, Rule::Shape, path);
+    let shape = |path| (Severity::Error, FindingRule::Shape, path);
     let eval = json!({
         "id": "b", "name": "B", "description": 3, "gradingType": "exact-match",
         "input": {"type": "invocation", "messages": [{"role": "system", "content": {"type": "text"}}, 7]},
@@ -210,7 +216,7 @@ fn e16_a_broken_eval_is_reported_with_its_id_and_all_that_is_wrong() {
     ];
     check(eval.clone(), &findings);
     let report = report(vec![eval]);
-    assert_eq!(report.status(0), Status::Invalid);
+    assert_eq!(report.status(0), EvalStatus::Invalid);
     assert!(
         report
             .findings
@@ -222,11 +228,11 @@ fn e16_a_broken_eval_is_reported_with_its_id_and_all_that_is_wrong() {
 
 #[test]
 fn e17_unknown_types_are_skipped() {
-    let skip = |path| (Severity::Skip, Rule::UnknownType, path);
+    let skip = |path| (Severity::Skip, FindingRule::UnknownType, path);
     let mut eval = invocation(json!({"type": "exact-match", "toolName": "add"}));
     eval["input"] = json!({"type": "quiz"});
     check(eval.clone(), &[skip("/input/type")]);
-    assert_eq!(report(vec![eval.clone()]).status(0), Status::Skipped);
+    assert_eq!(report(vec![eval.clone()]).status(0), EvalStatus::Skipped);
     assert!(report(vec![eval.clone()]).is_valid());
     // What a newer version leaves out or changes is no fault.
     eval.as_object_mut().unwrap().remove("expected");
@@ -241,12 +247,12 @@ fn e17_unknown_types_are_skipped() {
     check(eval, &[skip("/input/messages")]);
     // Without an id nobody could be told about it.
     let report = report(vec![json!({"gradingType": "regex"})]);
-    assert_eq!(report.status(0), Status::Invalid);
+    assert_eq!(report.status(0), EvalStatus::Invalid);
 }
 
 #[test]
 fn e11_max_turns_is_a_whole_number_of_at_least_one() {
-    let wrong = [(Severity::Error, Rule::MaxTurns, "/input/maxTurns")];
+    let wrong = [(Severity::Error, FindingRule::MaxTurns, "/input/maxTurns")];
     for written in ["0", "-3", "2.5", "0.0", "-0", "1e-3"] {
         check(scenario(serde_json::from_str(written).unwrap()), &wrong);
     }
@@ -255,7 +261,7 @@ fn e11_max_turns_is_a_whole_number_of_at_least_one() {
     }
     check(
         scenario("3".into()),
-        &[(Severity::Error, Rule::Shape, "/input/maxTurns")],
+        &[(Severity::Error, FindingRule::Shape, "/input/maxTurns")],
     );
 }
 
@@ -266,7 +272,11 @@ fn e36_a_note_to_the_author_is_no_prompt() {
     eval["input"]["messages"] = json!([{"role": "user", "content": content}]);
     check(
         eval,
-        &[(Severity::Warning, Rule::Unfinished, "/input/messages")],
+        &[(
+            Severity::Warning,
+            FindingRule::Unfinished,
+            "/input/messages",
+        )],
     );
 }
 
@@ -276,11 +286,11 @@ fn messages_and_ids_must_not_be_empty() {
     eval["input"]["messages"] = json!([]);
     check(
         eval,
-        &[(Severity::Error, Rule::NoMessages, "/input/messages")],
+        &[(Severity::Error, FindingRule::NoMessages, "/input/messages")],
     );
     let mut eval = scenario(Value::Null);
     eval["id"] = "".into();
-    check(eval, &[(Severity::Warning, Rule::EmptyId, "/id")]);
+    check(eval, &[(Severity::Warning, FindingRule::EmptyId, "/id")]);
 }
 
 #[test]
@@ -296,7 +306,7 @@ fn e36_what_looks_like_a_secret_is_warned_of_and_not_repeated() {
         "postgres://admin:hunter2@db/x".to_owned(),
     ];
     for text in texts {
-        let warning = |path| [(Severity::Warning, Rule::Secret, path)];
+        let warning = |path| [(Severity::Warning, FindingRule::Secret, path)];
         check(
             execution(json!({"q": [text]}), content()),
             &warning("/input/arguments/q/0"),
@@ -315,7 +325,7 @@ fn e36_what_looks_like_a_secret_is_warned_of_and_not_repeated() {
         json!({"apiKey": "abc", "nested": {"client-secret": "s3"}}),
         content(),
     );
-    let warning = |path| (Severity::Warning, Rule::Secret, path);
+    let warning = |path| (Severity::Warning, FindingRule::Secret, path);
     check(
         by_key,
         &[
@@ -348,22 +358,25 @@ fn e36_tools_that_may_destroy_are_warned_of() {
         ),
         (
             json!({"destructiveHint": true}),
-            Some(Rule::DestructiveTool),
+            Some(FindingRule::DestructiveTool),
         ),
-        (json!({"readOnlyHint": false}), Some(Rule::UnannotatedTool)),
-        (json!({}), Some(Rule::UnannotatedTool)),
-        (Value::Null, Some(Rule::UnannotatedTool)),
+        (
+            json!({"readOnlyHint": false}),
+            Some(FindingRule::UnannotatedTool),
+        ),
+        (json!({}), Some(FindingRule::UnannotatedTool)),
+        (Value::Null, Some(FindingRule::UnannotatedTool)),
     ];
-    let items = [Listed::from(execution(json!({}), content()))];
+    let items = [ListedEval::from(execution(json!({}), content()))];
     for (annotations, rule) in cases {
         let report = validate_with_tools(&items, &[tool(annotations)]);
-        let found: Vec<Rule> = report.findings.iter().map(|finding| finding.rule).collect();
+        let found: Vec<FindingRule> = report.findings.iter().map(|finding| finding.rule).collect();
         assert_eq!(found, Vec::from_iter(rule));
         assert!(report.is_valid());
     }
     let unknown = validate_with_tools(&items, &[json!({"name": "sub"}), json!(3)]);
-    assert_eq!(unknown.findings[0].rule, Rule::UnknownTool);
-    let items = [Listed::from(invocation(
+    assert_eq!(unknown.findings[0].rule, FindingRule::UnknownTool);
+    let items = [ListedEval::from(invocation(
         json!({"type": "exact-match", "toolName": "mul"}),
     ))];
     let unknown = validate_with_tools(&items, &[json!({"name": "add"})]);

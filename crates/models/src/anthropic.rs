@@ -2,17 +2,19 @@
 //!
 //! Its main type is [`Anthropic`].
 
-use proctor_core::model::{Arguments, Media, Message, Reply, Request, ToolCall, ToolResult, Turn};
+use proctor_core::model::{
+    Arguments, Media, ModelMessage, ModelRequest, Reply, ToolCall, ToolResult, Turn,
+};
 use proctor_core::provider::Provider;
 use serde_json::{Value, json};
 
 use super::ModelError;
-use super::http::{Answer, Endpoint};
+use super::http::{ModelEndpoint, RawResponse};
 use super::media;
-use super::quirks::{Quirks, Taken};
-use super::schema::{self, Renamed};
+use super::quirks::{AcceptedFeatures, Quirks};
+use super::schema::{self, RenamedArguments};
 use super::turns::{legal_name, said_back, told_to_call};
-use super::wire::Format;
+use super::wire::WireFormat;
 
 /// The API wants a limit. Thinking counts, so it is not small.
 const MAX_TOKENS: u64 = 16_384;
@@ -22,12 +24,12 @@ const MAX_TOKENS: u64 = 16_384;
 pub struct Anthropic {
     name: String,
     id: String,
-    endpoint: Endpoint,
+    endpoint: ModelEndpoint,
     quirks: Quirks,
 }
 
 impl Anthropic {
-    pub(super) fn new(id: &str, endpoint: Endpoint) -> Self {
+    pub(super) fn new(id: &str, endpoint: ModelEndpoint) -> Self {
         Self {
             name: Provider::Anthropic.model(id),
             id: id.to_owned(),
@@ -40,15 +42,15 @@ impl Anthropic {
         &self.name
     }
 
-    pub(super) async fn ask(&self, request: &Request) -> Result<Reply, ModelError> {
-        media::check(Format::Messages, request)?;
-        let body = |request: &Request, taken| self.body(request, taken);
+    pub(super) async fn ask(&self, request: &ModelRequest) -> Result<Reply, ModelError> {
+        media::check(WireFormat::Messages, request)?;
+        let body = |request: &ModelRequest, taken| self.body(request, taken);
         let answer = self.quirks.ask(&self.endpoint, request, body).await?;
         self.reply(answer, request)
     }
 
     /// What is sent.
-    fn body(&self, request: &Request, taken: Taken) -> Value {
+    fn body(&self, request: &ModelRequest, taken: AcceptedFeatures) -> Value {
         let limit = request.max_tokens.unwrap_or(MAX_TOKENS);
         let mut body = json!({
             "model": self.id,
@@ -76,8 +78,8 @@ impl Anthropic {
         body
     }
 
-    fn reply(&self, answer: Answer, request: &Request) -> Result<Reply, ModelError> {
-        let mut reply = answer.read(Format::Messages, request, &self.endpoint)?;
+    fn reply(&self, answer: RawResponse, request: &ModelRequest) -> Result<Reply, ModelError> {
+        let mut reply = answer.read(WireFormat::Messages, request, &self.endpoint)?;
         for call in &mut reply.turn.calls {
             own_names(call, request);
         }
@@ -95,15 +97,15 @@ fn has_temperature(id: &str) -> bool {
 }
 
 /// A message, unless nothing is in it: the API takes no empty ones.
-fn message(message: &Message) -> Option<Value> {
+fn message(message: &ModelMessage) -> Option<Value> {
     match message {
-        Message::User(text) => Some(json!({"role": "user", "content": text})),
-        Message::Media(media) => Some(json!({"role": "user", "content": [picture(media)]})),
-        Message::Assistant(turn) => {
+        ModelMessage::User(text) => Some(json!({"role": "user", "content": text})),
+        ModelMessage::Media(media) => Some(json!({"role": "user", "content": [picture(media)]})),
+        ModelMessage::Assistant(turn) => {
             let blocks = blocks(turn);
             (!blocks.is_empty()).then(|| json!({"role": "assistant", "content": blocks}))
         }
-        Message::Results(results) => {
+        ModelMessage::Results(results) => {
             let blocks: Vec<Value> = results.iter().map(result).collect();
             (!blocks.is_empty()).then(|| json!({"role": "user", "content": blocks}))
         }
@@ -111,7 +113,7 @@ fn message(message: &Message) -> Option<Value> {
 }
 
 fn result(result: &ToolResult) -> Value {
-    let (text, media) = media::of_result(Format::Messages, result);
+    let (text, media) = media::of_result(WireFormat::Messages, result);
     let text = if text.trim().is_empty() {
         "(nothing)"
     } else {
@@ -170,7 +172,7 @@ fn whole(turn: &Turn) -> Option<&Vec<Value>> {
 
 fn tool(tool: &proctor_core::model::Tool) -> Value {
     let mut fitted = schema::fit(tool);
-    Renamed::in_schema(&mut fitted.schema);
+    RenamedArguments::in_schema(&mut fitted.schema);
     let mut written = json!({"name": tool.name, "input_schema": fitted.schema});
     if let Some(description) = fitted.description {
         written["description"] = description.into();
@@ -179,12 +181,12 @@ fn tool(tool: &proctor_core::model::Tool) -> Value {
 }
 
 /// Gives a call's arguments the names that the server gave them.
-fn own_names(call: &mut ToolCall, request: &Request) {
+fn own_names(call: &mut ToolCall, request: &ModelRequest) {
     let Some(tool) = request.tools.iter().find(|tool| call.name == tool.name) else {
         return;
     };
     if let Arguments::Object(arguments) = &mut call.arguments {
-        let renamed = Renamed::in_schema(&mut schema::fit(tool).schema);
+        let renamed = RenamedArguments::in_schema(&mut schema::fit(tool).schema);
         *arguments = renamed.back(std::mem::take(arguments));
     }
 }

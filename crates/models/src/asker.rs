@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use data_encoding::BASE64;
-use proctor_core::event::{Body, ModelFailed, ModelReplied, Purpose, What};
-use proctor_core::model::{Reply, Request};
+use proctor_core::event::{Body, EventKind, ModelFailed, ModelReplied, Purpose};
+use proctor_core::model::{ModelRequest, Reply};
 
 use super::replay::{self, Replay};
 use super::{Meter, Model, ModelError};
@@ -16,7 +16,7 @@ use proctor_wire::worker;
 
 /// A model, as one trial asks it.
 #[derive(Clone)]
-pub struct Asker {
+pub struct ModelClient {
     /// The model.
     pub model: Arc<Model>,
     /// For whom it is asked.
@@ -26,14 +26,14 @@ pub struct Asker {
     /// The trial's record.
     pub recorder: Recorder,
     /// The time that the trial spends waiting for its turn.
-    pub waiting: Waiting,
+    pub waiting: RetryWait,
     /// What is heard again instead of asking.
     pub replay: Option<Replay>,
 }
 
 /// A reply, and what it cost.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct PricedReply {
     /// The reply.
     pub reply: Reply,
     /// In US dollars, if the price is known.
@@ -58,9 +58,9 @@ pub enum AskError {
 
 /// How long a trial has waited for rate limits and outages: no working time.
 #[derive(Debug, Clone, Default)]
-pub struct Waiting(Arc<AtomicU64>);
+pub struct RetryWait(Arc<AtomicU64>);
 
-impl Waiting {
+impl RetryWait {
     /// Says that a wait begins, before it does: whoever watches the clock must know.
     pub fn add(&self, wait: Duration) {
         self.0.fetch_add(micros(wait), Ordering::Relaxed);
@@ -72,9 +72,9 @@ impl Waiting {
     }
 }
 
-impl Asker {
+impl ModelClient {
     /// Asks, again where that helps.
-    pub async fn ask(&self, request: &Request) -> Result<Asked, AskError> {
+    pub async fn ask(&self, request: &ModelRequest) -> Result<PricedReply, AskError> {
         self.meter.check()?;
         let name = self.model.name();
         let (ask, digest) = worker::on_body(request.text_bytes(), || {
@@ -92,7 +92,7 @@ impl Asker {
         let cost_usd = self.meter.charge(self.purpose, name, &reply.usage);
         let size = reply.raw.as_ref().map_or(0, Vec::len);
         worker::on_body(size, || {
-            self.recorder.record(What::ModelReplied(ModelReplied {
+            self.recorder.record(EventKind::ModelReplied(ModelReplied {
                 ask,
                 turn: Body::Text(text(&reply.turn)),
                 raw: reply.raw.as_deref().map(body),
@@ -101,7 +101,7 @@ impl Asker {
                 cost_usd,
             }));
         });
-        Ok(Asked { reply, cost_usd })
+        Ok(PricedReply { reply, cost_usd })
     }
 
     /// What was replied in an earlier run.
@@ -109,14 +109,14 @@ impl Asker {
         &self,
         replay: &Replay,
         ask: u64,
-        request: &Request,
+        request: &ModelRequest,
         digest: &str,
     ) -> Result<Reply, AskError> {
         let heard = worker::on_body(request.text_bytes(), || {
             replay.next(ask, self.purpose, request, digest, &self.recorder)
         });
         heard.map(replay::reply).map_err(|error| {
-            self.recorder.record(What::ModelFailed(ModelFailed {
+            self.recorder.record(EventKind::ModelFailed(ModelFailed {
                 ask,
                 attempt: 1,
                 reason: error.to_string(),
@@ -127,7 +127,7 @@ impl Asker {
     }
 
     /// The model's reply, however often it has to be asked.
-    async fn wait_for(&self, ask: u64, request: &Request) -> Result<Reply, AskError> {
+    async fn wait_for(&self, ask: u64, request: &ModelRequest) -> Result<Reply, AskError> {
         let mut attempt = 1;
         loop {
             let error = match self.model.ask_for(request, &self.recorder).await {
@@ -136,7 +136,7 @@ impl Asker {
             };
             let reason = error.to_string();
             let next = self.meter.patience().after(error, attempt);
-            self.recorder.record(What::ModelFailed(ModelFailed {
+            self.recorder.record(EventKind::ModelFailed(ModelFailed {
                 ask,
                 attempt,
                 reason: match &next {

@@ -35,7 +35,7 @@ pub(super) fn of_status(
     body: &[u8],
     shown: impl Fn(&str) -> String,
 ) -> ModelError {
-    let said = Said::of(body);
+    let said = RefusalBody::of(body);
     let text = said.text(body);
     let mut detail = shown(&text);
     if detail.is_empty() {
@@ -55,7 +55,7 @@ pub(super) fn of_status(
 
 /// What an answer that calls itself a success, and holds an error, means.
 pub(super) fn in_success(error: &Value, shown: impl Fn(&str) -> String) -> ModelError {
-    let said = Said::of(
+    let said = RefusalBody::of(
         Value::from_iter([("error", error.clone())])
             .to_string()
             .as_bytes(),
@@ -66,7 +66,12 @@ pub(super) fn in_success(error: &Value, shown: impl Fn(&str) -> String) -> Model
     meaning(status.unwrap_or(500), &said, detail, None)
 }
 
-fn meaning(status: u16, said: &Said, detail: String, retry_after: Option<Duration>) -> ModelError {
+fn meaning(
+    status: u16,
+    said: &RefusalBody,
+    detail: String,
+    retry_after: Option<Duration>,
+) -> ModelError {
     match status {
         401 | 403 => ModelError::Key { detail },
         400 if said.has("api_key_invalid") || said.has("api key not valid") => {
@@ -89,7 +94,7 @@ fn meaning(status: u16, said: &Said, detail: String, retry_after: Option<Duratio
 }
 
 /// What the body of a refusal says.
-struct Said {
+struct RefusalBody {
     message: String,
     /// Everything in which a code can stand, in lower case.
     all: String,
@@ -98,7 +103,7 @@ struct Said {
     retry_after: Option<Duration>,
 }
 
-impl Said {
+impl RefusalBody {
     fn of(body: &[u8]) -> Self {
         let Ok(value) = serde_json::from_slice::<Value>(body) else {
             let text = String::from_utf8_lossy(&body[..body.len().min(10_000)]);

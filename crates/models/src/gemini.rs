@@ -2,29 +2,31 @@
 //!
 //! Its main type is [`Gemini`].
 
-use proctor_core::model::{Arguments, Media, Message, Reply, Request, ToolCall, ToolResult, Turn};
+use proctor_core::model::{
+    Arguments, Media, ModelMessage, ModelRequest, Reply, ToolCall, ToolResult, Turn,
+};
 use proctor_core::provider::Provider;
 use serde_json::{Value, json};
 
 use super::ModelError;
-use super::http::Endpoint;
+use super::http::ModelEndpoint;
 use super::media;
-use super::quirks::{Quirks, Taken};
+use super::quirks::{AcceptedFeatures, Quirks};
 use super::schema;
 use super::turns::{legal_name, said_back, told_to_call};
-use super::wire::Format;
+use super::wire::WireFormat;
 
 /// A model behind Gemini.
 #[derive(Debug)]
 pub struct Gemini {
     name: String,
-    endpoint: Endpoint,
+    endpoint: ModelEndpoint,
     quirks: Quirks,
 }
 
 impl Gemini {
     /// The address names the model.
-    pub(super) fn new(id: &str, endpoint: Endpoint) -> Self {
+    pub(super) fn new(id: &str, endpoint: ModelEndpoint) -> Self {
         Self {
             name: Provider::Gemini.model(id),
             endpoint,
@@ -36,14 +38,14 @@ impl Gemini {
         &self.name
     }
 
-    pub(super) async fn ask(&self, request: &Request) -> Result<Reply, ModelError> {
-        media::check(Format::Gemini, request)?;
+    pub(super) async fn ask(&self, request: &ModelRequest) -> Result<Reply, ModelError> {
+        media::check(WireFormat::Gemini, request)?;
         let answer = self.quirks.ask(&self.endpoint, request, body).await?;
-        answer.read(Format::Gemini, request, &self.endpoint)
+        answer.read(WireFormat::Gemini, request, &self.endpoint)
     }
 }
 
-fn body(request: &Request, taken: Taken) -> Value {
+fn body(request: &ModelRequest, taken: AcceptedFeatures) -> Value {
     let mut body = json!({"contents": contents(&request.messages)});
     let system = match (&request.must_call, taken.force) {
         (Some(tool), false) => Some(told_to_call(request.system.as_deref(), tool)),
@@ -71,18 +73,18 @@ fn body(request: &Request, taken: Taken) -> Value {
 }
 
 /// The conversation, without turns in which nothing is said: the API takes no empty ones.
-fn contents(messages: &[Message]) -> Vec<Value> {
+fn contents(messages: &[ModelMessage]) -> Vec<Value> {
     let mut contents = Vec::new();
     let mut latest: Option<&Turn> = None;
     for message in messages {
         let (role, parts) = match message {
-            Message::User(text) => ("user", vec![json!({"text": text})]),
-            Message::Media(media) => ("user", vec![inline(media)]),
-            Message::Assistant(turn) => {
+            ModelMessage::User(text) => ("user", vec![json!({"text": text})]),
+            ModelMessage::Media(media) => ("user", vec![inline(media)]),
+            ModelMessage::Assistant(turn) => {
                 latest = Some(turn);
                 ("model", parts(turn))
             }
-            Message::Results(results) => {
+            ModelMessage::Results(results) => {
                 let ids = latest.map(ids).unwrap_or_default();
                 (
                     "user",
@@ -142,7 +144,7 @@ fn ids(turn: &Turn) -> Vec<(&str, &str)> {
 
 /// What came of a call; pictures and sounds stand beside it.
 fn result(result: &ToolResult, ids: &[(&str, &str)]) -> Vec<Value> {
-    let (text, media) = media::of_result(Format::Gemini, result);
+    let (text, media) = media::of_result(WireFormat::Gemini, result);
     let key = if result.is_error { "error" } else { "output" };
     let mut response = json!({"name": legal_name(&result.name), "response": {key: text}});
     if let Some((_, given)) = ids.iter().find(|(ours, _)| *ours == result.id) {

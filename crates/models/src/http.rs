@@ -1,13 +1,13 @@
 //! One question over HTTP: sent, waited for within limits, read within a size.
 //!
-//! Its main type is [`Endpoint`]. Redirects are not followed: they would take the key elsewhere. The
+//! Its main type is [`ModelEndpoint`]. Redirects are not followed: they would take the key elsewhere. The
 //! key is in a header and in nothing that is shown.
 
 use std::fmt;
 use std::time::Duration;
 
 use proctor_core::json::repeats_a_key;
-use proctor_core::model::{Arguments, Reply, Request};
+use proctor_core::model::{Arguments, ModelRequest, Reply};
 use proctor_core::redact::Redactor;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, StatusCode, Url};
@@ -16,24 +16,24 @@ use tokio::time::Instant;
 
 use super::ModelError;
 use super::failure;
-use super::open_error::OpenError;
-use super::timeouts::Timeouts;
+use super::open_error::ModelOpenError;
+use super::timeouts::ModelTimeouts;
 use super::turns;
-use super::wire::{self, Format, Unread};
+use super::wire::{self, FormatError, WireFormat};
 use proctor_wire::transport::MAX_MESSAGE;
-use proctor_wire::transport::frames::Bounded;
+use proctor_wire::transport::frames::BodyCollector;
 use proctor_wire::worker;
 
 /// How much is shown of what a provider says.
 const SHOWN: usize = 500;
 
 /// Where a model is asked.
-pub(super) struct Endpoint {
+pub(super) struct ModelEndpoint {
     client: Client,
     url: Url,
     headers: HeaderMap,
     redactor: Redactor,
-    timeouts: Timeouts,
+    timeouts: ModelTimeouts,
 }
 
 /// How a key is sent.
@@ -47,34 +47,34 @@ pub(super) enum KeyHeader {
 }
 
 /// A key, and the variable that it came from.
-pub(super) struct Key {
+pub(super) struct ApiKey {
     pub(super) variable: String,
     pub(super) value: String,
 }
 
 /// An answer, as it came.
-pub(super) struct Answer {
+pub(super) struct RawResponse {
     pub(super) body: Vec<u8>,
     /// The body without secrets, for the record.
     pub(super) raw: Vec<u8>,
 }
 
-impl Answer {
+impl RawResponse {
     /// Understands the reply, or says what is wrong with it.
     pub(super) fn read(
         self,
-        format: Format,
-        asked: &Request,
-        endpoint: &Endpoint,
+        format: WireFormat,
+        asked: &ModelRequest,
+        endpoint: &ModelEndpoint,
     ) -> Result<Reply, ModelError> {
         worker::on_body(self.body.len(), || self.understood(format, asked, endpoint))
     }
 
     fn understood(
         self,
-        format: Format,
-        asked: &Request,
-        endpoint: &Endpoint,
+        format: WireFormat,
+        asked: &ModelRequest,
+        endpoint: &ModelEndpoint,
     ) -> Result<Reply, ModelError> {
         let malformed = |detail: String| ModelError::Malformed { detail };
         let Ok(body) = serde_json::from_slice::<Value>(&self.body) else {
@@ -82,8 +82,10 @@ impl Answer {
             return Err(malformed(format!("not JSON: {said}")));
         };
         let reply = wire::reply(format, &body, asked).map_err(|unread| match unread {
-            Unread::Error(error) => failure::in_success(&error, |text| endpoint.shown(text)),
-            Unread::Odd(why) => malformed(format!("{why}: {}", endpoint.shown(&body.to_string()))),
+            FormatError::Error(error) => failure::in_success(&error, |text| endpoint.shown(text)),
+            FormatError::Odd(why) => {
+                malformed(format!("{why}: {}", endpoint.shown(&body.to_string())))
+            }
         })?;
         let reply = unambiguous(reply, &self.body).map_err(malformed)?;
         Ok(Reply {
@@ -110,7 +112,7 @@ fn unambiguous(mut reply: Reply, body: &[u8]) -> Result<Reply, String> {
     Ok(reply)
 }
 
-impl fmt::Debug for Endpoint {
+impl fmt::Debug for ModelEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint")
             .field("host", &self.host())
@@ -118,13 +120,13 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-impl Endpoint {
+impl ModelEndpoint {
     pub(super) fn new(
         url: Url,
-        key: Option<(KeyHeader, Key)>,
-        timeouts: Timeouts,
+        key: Option<(KeyHeader, ApiKey)>,
+        timeouts: ModelTimeouts,
         proxy: Option<reqwest::Proxy>,
-    ) -> Result<Self, OpenError> {
+    ) -> Result<Self, ModelOpenError> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let mut secrets = Vec::new();
@@ -135,7 +137,7 @@ impl Endpoint {
                 KeyHeader::Google => ("x-goog-api-key", key.value.clone()),
             };
             let Ok(mut value) = HeaderValue::from_str(&value) else {
-                return Err(OpenError::BadKey(key.variable));
+                return Err(ModelOpenError::BadKey(key.variable));
             };
             value.set_sensitive(true);
             headers.insert(HeaderName::from_static(name), value);
@@ -161,14 +163,14 @@ impl Endpoint {
     }
 
     /// Asks once.
-    pub(super) async fn post(&self, body: &Value) -> Result<Answer, ModelError> {
+    pub(super) async fn post(&self, body: &Value) -> Result<RawResponse, ModelError> {
         let started = Instant::now();
         let exchange = self.exchange(body);
         let answered = tokio::time::timeout(self.timeouts.total, exchange).await;
         answered.unwrap_or_else(|_| Err(timed_out(started)))
     }
 
-    async fn exchange(&self, body: &Value) -> Result<Answer, ModelError> {
+    async fn exchange(&self, body: &Value) -> Result<RawResponse, ModelError> {
         let started = Instant::now();
         let request = self
             .client
@@ -189,7 +191,7 @@ impl Endpoint {
             }));
         }
         let raw = worker::on_body(body.len(), || self.redactor.bytes(&body).into_owned());
-        Ok(Answer { body, raw })
+        Ok(RawResponse { body, raw })
     }
 
     async fn read(
@@ -197,7 +199,7 @@ impl Endpoint {
         mut response: reqwest::Response,
         started: Instant,
     ) -> Result<Vec<u8>, ModelError> {
-        let mut body = Bounded::new(MAX_MESSAGE);
+        let mut body = BodyCollector::new(MAX_MESSAGE);
         loop {
             let part = tokio::time::timeout(self.timeouts.idle, response.chunk()).await;
             match part {
@@ -255,7 +257,10 @@ fn timed_out(started: Instant) -> ModelError {
     }
 }
 
-fn client(timeouts: Timeouts, proxy: Option<reqwest::Proxy>) -> Result<Client, OpenError> {
+fn client(
+    timeouts: ModelTimeouts,
+    proxy: Option<reqwest::Proxy>,
+) -> Result<Client, ModelOpenError> {
     // Somebody else may have chosen one already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = Client::builder()
@@ -269,5 +274,5 @@ fn client(timeouts: Timeouts, proxy: Option<reqwest::Proxy>) -> Result<Client, O
     }
     builder
         .build()
-        .map_err(|error| OpenError::Setup(error.to_string()))
+        .map_err(|error| ModelOpenError::Setup(error.to_string()))
 }

@@ -1,6 +1,6 @@
 //! Models: one small interface, whoever serves them.
 //!
-//! Main types: [`Model`], which is asked once, and [`Asker`], which asks for a trial: again where
+//! Main types: [`Model`], which is asked once, and [`ModelClient`], which asks for a trial: again where
 //! that helps, within the budget, and on record.
 
 mod anthropic;
@@ -29,31 +29,31 @@ pub mod wire;
 use std::pin::Pin;
 use std::time::Duration;
 
-use proctor_core::model::{Reply, Request};
+use proctor_core::model::{ModelRequest, Reply};
 
 use proctor_wire::recorder::Recorder;
 
 pub use self::anthropic::Anthropic;
-pub use self::asker::{AskError, Asked, Asker, Waiting};
+pub use self::asker::{AskError, ModelClient, PricedReply, RetryWait};
 pub use self::gemini::Gemini;
 pub use self::limits::LoopLimits;
-pub use self::meter::{Account, Budget, Meter, Spent};
+pub use self::meter::{Budget, Meter, RunSpending, SpendingTotal};
 pub use self::open::Settings;
 pub use self::open::{format_of, key_variable, provider_of};
-pub use self::open_error::OpenError;
+pub use self::open_error::ModelOpenError;
 pub use self::openai::OpenAi;
 pub use self::openai_responses::OpenAiResponses;
-pub use self::patience::Patience;
+pub use self::patience::RetryPolicy;
 pub use self::replay::Replay;
-pub use self::scripted::Scripted;
-pub use self::timeouts::Timeouts;
-pub use self::wire::Format;
+pub use self::scripted::ScriptedModel;
+pub use self::timeouts::ModelTimeouts;
+pub use self::wire::WireFormat;
 
 /// An LLM behind an API, or a script.
 #[derive(Debug)]
 pub enum Model {
     /// A file of rules.
-    Scripted(Scripted),
+    Scripted(ScriptedModel),
     /// OpenAI's Chat Completions, and every server that speaks it.
     OpenAi(Box<OpenAi>),
     /// OpenAI's Responses.
@@ -76,7 +76,7 @@ pub trait PromptedProgram: std::fmt::Debug + Send + Sync {
     /// Asks once. What the program does is in the record, as a judge's doing.
     fn ask<'a>(
         &'a self,
-        request: &'a Request,
+        request: &'a ModelRequest,
         recorder: &'a Recorder,
     ) -> Pin<Box<dyn Future<Output = Result<Reply, ModelError>> + Send + 'a>>;
 }
@@ -160,7 +160,7 @@ impl Model {
     }
 
     /// Asks once.
-    pub async fn ask(&self, request: &Request) -> Result<Reply, ModelError> {
+    pub async fn ask(&self, request: &ModelRequest) -> Result<Reply, ModelError> {
         match self {
             Self::Scripted(model) => model.ask(request).await,
             Self::OpenAi(model) => model.ask(request).await,
@@ -177,7 +177,7 @@ impl Model {
     /// Asks once, for a trial: what a program does then is in its record.
     pub(crate) async fn ask_for(
         &self,
-        request: &Request,
+        request: &ModelRequest,
         recorder: &Recorder,
     ) -> Result<Reply, ModelError> {
         match self {

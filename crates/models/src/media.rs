@@ -1,22 +1,22 @@
 //! Which pictures and sounds a wire format takes, and where.
 
-use proctor_core::model::{Media, Message, Request, ToolResult};
+use proctor_core::model::{Media, ModelMessage, ModelRequest, ToolResult};
 
 use super::ModelError;
-use super::wire::Format;
+use super::wire::WireFormat;
 
 /// Who shows something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum By {
+enum MediaSender {
     User,
     Tool,
 }
 
 /// Refuses a question that shows what can't be sent.
-pub(super) fn check(format: Format, request: &Request) -> Result<(), ModelError> {
+pub(super) fn check(format: WireFormat, request: &ModelRequest) -> Result<(), ModelError> {
     for message in &request.messages {
-        if let Message::Media(media) = message
-            && !is_taken(format, By::User, &media.mime_type)
+        if let ModelMessage::Media(media) = message
+            && !is_taken(format, MediaSender::User, &media.mime_type)
         {
             let detail = format!("`{}` can't be sent over this API", media.mime_type);
             return Err(ModelError::Rejected { detail });
@@ -26,11 +26,11 @@ pub(super) fn check(format: Format, request: &Request) -> Result<(), ModelError>
 }
 
 /// What of a tool's result can be sent, and its text, which says what can't.
-pub(super) fn of_result(format: Format, result: &ToolResult) -> (String, Vec<&Media>) {
+pub(super) fn of_result(format: WireFormat, result: &ToolResult) -> (String, Vec<&Media>) {
     let (taken, left): (Vec<&Media>, Vec<&Media>) = result
         .media
         .iter()
-        .partition(|media| is_taken(format, By::Tool, &media.mime_type));
+        .partition(|media| is_taken(format, MediaSender::Tool, &media.mime_type));
     let mut text = result.text.clone();
     for media in left {
         text.push_str(&not_shown(media));
@@ -39,9 +39,9 @@ pub(super) fn of_result(format: Format, result: &ToolResult) -> (String, Vec<&Me
 }
 
 /// Whether tools show something.
-pub(super) fn is_shown(request: &Request) -> bool {
+pub(super) fn is_shown(request: &ModelRequest) -> bool {
     request.messages.iter().any(|message| match message {
-        Message::Results(results) => results.iter().any(|result| !result.media.is_empty()),
+        ModelMessage::Results(results) => results.iter().any(|result| !result.media.is_empty()),
         _ => false,
     })
 }
@@ -54,10 +54,10 @@ pub(super) fn is_meant(detail: &str) -> bool {
 }
 
 /// The question without what tools show, for a model that sees and hears nothing.
-pub(super) fn without(request: &Request) -> Request {
+pub(super) fn without(request: &ModelRequest) -> ModelRequest {
     let mut request = request.clone();
     for message in &mut request.messages {
-        if let Message::Results(results) = message {
+        if let ModelMessage::Results(results) = message {
             for result in results {
                 for media in std::mem::take(&mut result.media) {
                     result.text.push_str(&not_shown(&media));
@@ -72,14 +72,16 @@ fn not_shown(media: &Media) -> String {
     format!("\n[{} is not shown: it is not taken here]", media.mime_type)
 }
 
-fn is_taken(format: Format, by: By, mime_type: &str) -> bool {
+fn is_taken(format: WireFormat, by: MediaSender, mime_type: &str) -> bool {
     const PICTURES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
     let is_picture = PICTURES.contains(&mime_type);
     match (format, by) {
-        (Format::Chat, By::User) => is_picture || sound(mime_type).is_some(),
-        (Format::Chat, By::Tool) => false,
-        (Format::Responses | Format::Messages, _) => is_picture,
-        (Format::Gemini, _) => mime_type.starts_with("image/") || mime_type.starts_with("audio/"),
+        (WireFormat::Chat, MediaSender::User) => is_picture || sound(mime_type).is_some(),
+        (WireFormat::Chat, MediaSender::Tool) => false,
+        (WireFormat::Responses | WireFormat::Messages, _) => is_picture,
+        (WireFormat::Gemini, _) => {
+            mime_type.starts_with("image/") || mime_type.starts_with("audio/")
+        }
     }
 }
 

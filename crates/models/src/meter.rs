@@ -10,7 +10,7 @@ use proctor_core::model::Usage;
 use proctor_core::price::Prices;
 use proctor_core::provider::Provider;
 
-use super::{AskError, Patience};
+use super::{AskError, RetryPolicy};
 
 /// What a run may spend. Absent is no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -23,7 +23,7 @@ pub struct Budget {
 
 /// What was spent for one purpose, or in all.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Account {
+pub struct SpendingTotal {
     /// How many replies came.
     pub replies: u64,
     /// What they took, as far as they say.
@@ -36,7 +36,7 @@ pub struct Account {
     pub unknown_usages: u64,
 }
 
-impl Account {
+impl SpendingTotal {
     /// The cost, if that of every reply is known.
     pub fn known_cost(&self) -> Option<f64> {
         (self.unknown_costs == 0).then_some(self.cost_usd)
@@ -53,16 +53,16 @@ impl Account {
 
 /// What a run has spent.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Spent {
+pub struct RunSpending {
     /// To do the tasks.
-    pub agent: Account,
+    pub agent: SpendingTotal,
     /// To judge them.
-    pub judge: Account,
+    pub judge: SpendingTotal,
 }
 
-impl Spent {
+impl RunSpending {
     /// In all.
-    pub fn total(&self) -> Account {
+    pub fn total(&self) -> SpendingTotal {
         let mut total = self.agent;
         total.add(&self.judge);
         total
@@ -74,8 +74,8 @@ impl Spent {
 pub struct Meter {
     prices: Prices,
     budget: Budget,
-    patience: Patience,
-    spent: Mutex<Spent>,
+    patience: RetryPolicy,
+    spent: Mutex<RunSpending>,
 }
 
 impl Meter {
@@ -90,13 +90,13 @@ impl Meter {
 
     /// Asks again as often as this says.
     #[must_use]
-    pub fn with_patience(mut self, patience: Patience) -> Self {
+    pub fn with_patience(mut self, patience: RetryPolicy) -> Self {
         self.patience = patience;
         self
     }
 
     /// How often models are asked again.
-    pub fn patience(&self) -> Patience {
+    pub fn patience(&self) -> RetryPolicy {
         self.patience
     }
 
@@ -112,14 +112,14 @@ impl Meter {
     }
 
     /// What was spent so far.
-    pub fn spent(&self) -> Spent {
+    pub fn spent(&self) -> RunSpending {
         *self.lock()
     }
 
     /// Counts what a reply took, and says what it cost, if that is known.
     pub fn charge(&self, purpose: Purpose, model: &str, usage: &Usage) -> Option<f64> {
         let cost = self.prices.cost(model, usage);
-        let account = Account {
+        let account = SpendingTotal {
             replies: 1,
             usage: *usage,
             cost_usd: cost.unwrap_or(0.0),
@@ -131,7 +131,7 @@ impl Meter {
     }
 
     /// Counts what was spent elsewhere: by the part of a run that is resumed.
-    pub fn add(&self, purpose: Purpose, account: &Account) {
+    pub fn add(&self, purpose: Purpose, account: &SpendingTotal) {
         let mut spent = self.lock();
         match purpose {
             Purpose::Agent | Purpose::Side => spent.agent.add(account),
@@ -174,7 +174,7 @@ impl Meter {
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Spent> {
+    fn lock(&self) -> MutexGuard<'_, RunSpending> {
         self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

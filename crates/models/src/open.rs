@@ -10,13 +10,13 @@ use reqwest::Url;
 
 use super::anthropic::Anthropic;
 use super::gemini::Gemini;
-use super::http::{Endpoint, Key, KeyHeader};
-use super::open_error::OpenError;
+use super::http::{ApiKey, KeyHeader, ModelEndpoint};
+use super::open_error::ModelOpenError;
 use super::openai::OpenAi;
 use super::openai_responses::OpenAiResponses;
-use super::timeouts::Timeouts;
-use super::wire::Format;
-use super::{Model, Scripted};
+use super::timeouts::ModelTimeouts;
+use super::wire::WireFormat;
+use super::{Model, ScriptedModel};
 
 /// What opening a model needs besides its name.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +28,7 @@ pub struct Settings<'a> {
     /// The environment.
     pub env: &'a BTreeMap<String, String>,
     /// How long is waited.
-    pub timeouts: Timeouts,
+    pub timeouts: ModelTimeouts,
 }
 
 impl<'a> Settings<'a> {
@@ -38,7 +38,7 @@ impl<'a> Settings<'a> {
             base_url: None,
             api_key_variable: None,
             env,
-            timeouts: Timeouts::default(),
+            timeouts: ModelTimeouts::default(),
         }
     }
 
@@ -51,10 +51,10 @@ impl<'a> Settings<'a> {
 
 impl Model {
     /// Opens a model. Nobody is asked yet, but everything that can be known to be missing is said.
-    pub fn open(reference: &ModelRef, settings: &Settings<'_>) -> Result<Self, OpenError> {
+    pub fn open(reference: &ModelRef, settings: &Settings<'_>) -> Result<Self, ModelOpenError> {
         let id = reference.id.as_str();
         let Some(provider) = reference.provider else {
-            return Err(OpenError::NoProvider(id.to_owned()));
+            return Err(ModelOpenError::NoProvider(id.to_owned()));
         };
         let found = || usual(id, settings, provider.variables());
         match provider {
@@ -68,7 +68,7 @@ impl Model {
 
     /// Opens the model of an agent in Proctor's own loop. The agent says where it is and which
     /// variable holds the key; `settings` says the rest.
-    pub fn open_agent(agent: &Agent, settings: &Settings<'_>) -> Result<Self, OpenError> {
+    pub fn open_agent(agent: &Agent, settings: &Settings<'_>) -> Result<Self, ModelOpenError> {
         // A program asks its model with words and tools of its own.
         let (
             Some(model),
@@ -79,7 +79,7 @@ impl Model {
             },
         ) = (agent.model_in_loop(), &agent.kind)
         else {
-            return Err(OpenError::NotAModel(agent.name.clone()));
+            return Err(ModelOpenError::NotAModel(agent.name.clone()));
         };
         let settings = Settings {
             base_url: base_url.as_deref().or(settings.base_url),
@@ -90,7 +90,7 @@ impl Model {
     }
 
     /// Opens the judge's model: an agent's, or the one that variables of the environment name.
-    pub fn open_judge(judge: &JudgeModel, settings: &Settings<'_>) -> Result<Self, OpenError> {
+    pub fn open_judge(judge: &JudgeModel, settings: &Settings<'_>) -> Result<Self, ModelOpenError> {
         let (provider, base_url, api_key, model) = match judge {
             JudgeModel::Agent(agent) => return Self::open_agent(agent, settings),
             JudgeModel::Environment {
@@ -102,7 +102,7 @@ impl Model {
         };
         let value = |name: &Option<String>| settings.value(name.as_deref()?);
         let Some(id) = value(model) else {
-            return Err(OpenError::MissingVariable {
+            return Err(ModelOpenError::MissingVariable {
                 what: "model",
                 variable: model.clone(),
             });
@@ -112,7 +112,7 @@ impl Model {
             .to_lowercase();
         let known = Provider::parse(&provider);
         let reference = ModelRef {
-            provider: Some(known.ok_or(OpenError::UnknownProvider(provider))?),
+            provider: Some(known.ok_or(ModelOpenError::UnknownProvider(provider))?),
             id: id.to_owned(),
             script: None,
         };
@@ -129,15 +129,15 @@ impl Model {
 }
 
 /// A script that came with the reference, or one that is named by its path alone.
-fn scripted(reference: &ModelRef) -> Result<Model, OpenError> {
+fn scripted(reference: &ModelRef) -> Result<Model, ModelOpenError> {
     let model = match &reference.script {
-        Some(script) => Ok(Scripted::new(&reference.id, script.clone())),
-        None => Scripted::open(Path::new(&reference.id)),
+        Some(script) => Ok(ScriptedModel::new(&reference.id, script.clone())),
+        None => ScriptedModel::open(Path::new(&reference.id)),
     };
     model.map(Model::Scripted).map_err(|problems| {
         let first = problems.into_iter().next();
         let reason = first.map_or_else(String::new, |problem| format!(": {}", problem.message));
-        OpenError::Script(format!(
+        ModelOpenError::Script(format!(
             "the script `{}` can't be used{reason}",
             reference.id
         ))
@@ -146,10 +146,10 @@ fn scripted(reference: &ModelRef) -> Result<Model, OpenError> {
 
 /// The address and the key of whoever speaks a format, as the environment and `settings` say.
 pub(super) fn address_and_key(
-    format: Format,
+    format: WireFormat,
     model: &str,
     settings: &Settings<'_>,
-) -> Result<(String, Option<String>), OpenError> {
+) -> Result<(String, Option<String>), ModelOpenError> {
     let provider = provider_of(format);
     let found = usual(model, settings, provider.variables())?;
     let base = found.base_url.unwrap_or(provider.base_url()).to_owned();
@@ -159,38 +159,38 @@ pub(super) fn address_and_key(
 /// The variable that the key of whoever speaks a format comes from; `None` if a server of one's own
 /// needs none.
 pub fn key_variable(
-    format: Format,
+    format: WireFormat,
     model: &str,
     settings: &Settings<'_>,
-) -> Result<Option<String>, OpenError> {
+) -> Result<Option<String>, ModelOpenError> {
     let found = usual(model, settings, provider_of(format).variables())?;
     Ok(found.key.map(|key| key.variable))
 }
 
 /// The provider whose address and key whoever speaks a format uses.
-pub fn provider_of(format: Format) -> Provider {
+pub fn provider_of(format: WireFormat) -> Provider {
     match format {
-        Format::Chat => Provider::OpenAi,
-        Format::Responses => Provider::OpenAiResponses,
-        Format::Messages => Provider::Anthropic,
-        Format::Gemini => Provider::Gemini,
+        WireFormat::Chat => Provider::OpenAi,
+        WireFormat::Responses => Provider::OpenAiResponses,
+        WireFormat::Messages => Provider::Anthropic,
+        WireFormat::Gemini => Provider::Gemini,
     }
 }
 
 /// What is spoken to the models of a provider; `None` for a script.
-pub fn format_of(provider: Provider) -> Option<Format> {
+pub fn format_of(provider: Provider) -> Option<WireFormat> {
     match provider {
-        Provider::OpenAi => Some(Format::Chat),
-        Provider::OpenAiResponses => Some(Format::Responses),
-        Provider::Anthropic => Some(Format::Messages),
-        Provider::Gemini => Some(Format::Gemini),
+        Provider::OpenAi => Some(WireFormat::Chat),
+        Provider::OpenAiResponses => Some(WireFormat::Responses),
+        Provider::Anthropic => Some(WireFormat::Messages),
+        Provider::Gemini => Some(WireFormat::Gemini),
         Provider::Scripted => None,
     }
 }
 
-struct Found<'a> {
+struct ProviderSettings<'a> {
     base_url: Option<&'a str>,
-    key: Option<Key>,
+    key: Option<ApiKey>,
 }
 
 /// The address and the key. A server of one's own may need no key; the provider's always does.
@@ -198,7 +198,7 @@ fn usual<'a>(
     id: &str,
     settings: &Settings<'a>,
     variables: &Variables,
-) -> Result<Found<'a>, OpenError> {
+) -> Result<ProviderSettings<'a>, ModelOpenError> {
     let mut pairs: Vec<_> = variables.to_vec();
     let set = pairs
         .iter()
@@ -215,22 +215,26 @@ fn usual<'a>(
         None => pairs.iter().map(|(_, key)| *key).collect(),
     };
     let key = names.iter().find_map(|name| {
-        Some(Key {
+        Some(ApiKey {
             variable: (*name).to_owned(),
             value: settings.value(name)?.to_owned(),
         })
     });
     let may_go_without = base_url.is_some() && settings.api_key_variable.is_none();
     if key.is_none() && !may_go_without {
-        return Err(OpenError::MissingKey {
+        return Err(ModelOpenError::MissingKey {
             model: id.to_owned(),
             variables: names.into_iter().map(str::to_owned).collect(),
         });
     }
-    Ok(Found { base_url, key })
+    Ok(ProviderSettings { base_url, key })
 }
 
-fn openai(id: &str, found: Found<'_>, settings: &Settings<'_>) -> Result<Model, OpenError> {
+fn openai(
+    id: &str,
+    found: ProviderSettings<'_>,
+    settings: &Settings<'_>,
+) -> Result<Model, ModelOpenError> {
     let url = address(
         found.base_url.unwrap_or(Provider::OpenAi.base_url()),
         &["chat", "completions"],
@@ -239,7 +243,7 @@ fn openai(id: &str, found: Found<'_>, settings: &Settings<'_>) -> Result<Model, 
         .host_str()
         .is_some_and(|host| host.ends_with("openai.com"));
     let key = found.key.map(|key| (KeyHeader::Bearer, key));
-    let endpoint = Endpoint::new(url, key, settings.timeouts, proxy(settings)?)?;
+    let endpoint = ModelEndpoint::new(url, key, settings.timeouts, proxy(settings)?)?;
     Ok(Model::OpenAi(Box::new(OpenAi::new(
         id,
         endpoint,
@@ -249,9 +253,9 @@ fn openai(id: &str, found: Found<'_>, settings: &Settings<'_>) -> Result<Model, 
 
 fn openai_responses(
     id: &str,
-    found: Found<'_>,
+    found: ProviderSettings<'_>,
     settings: &Settings<'_>,
-) -> Result<Model, OpenError> {
+) -> Result<Model, ModelOpenError> {
     let url = address(
         found
             .base_url
@@ -259,13 +263,17 @@ fn openai_responses(
         &["responses"],
     )?;
     let key = found.key.map(|key| (KeyHeader::Bearer, key));
-    let endpoint = Endpoint::new(url, key, settings.timeouts, proxy(settings)?)?;
+    let endpoint = ModelEndpoint::new(url, key, settings.timeouts, proxy(settings)?)?;
     Ok(Model::OpenAiResponses(Box::new(OpenAiResponses::new(
         id, endpoint,
     ))))
 }
 
-fn gemini(id: &str, found: Found<'_>, settings: &Settings<'_>) -> Result<Model, OpenError> {
+fn gemini(
+    id: &str,
+    found: ProviderSettings<'_>,
+    settings: &Settings<'_>,
+) -> Result<Model, ModelOpenError> {
     let base = found
         .base_url
         .unwrap_or(Provider::Gemini.base_url())
@@ -278,11 +286,15 @@ fn gemini(id: &str, found: Found<'_>, settings: &Settings<'_>) -> Result<Model, 
     let path = ["v1beta", "models", verb.as_str()];
     let url = address(base, &path[usize::from(has_version)..])?;
     let key = found.key.map(|key| (KeyHeader::Google, key));
-    let endpoint = Endpoint::new(url, key, settings.timeouts, proxy(settings)?)?;
+    let endpoint = ModelEndpoint::new(url, key, settings.timeouts, proxy(settings)?)?;
     Ok(Model::Gemini(Box::new(Gemini::new(id, endpoint))))
 }
 
-fn anthropic(id: &str, found: Found<'_>, settings: &Settings<'_>) -> Result<Model, OpenError> {
+fn anthropic(
+    id: &str,
+    found: ProviderSettings<'_>,
+    settings: &Settings<'_>,
+) -> Result<Model, ModelOpenError> {
     let base = found
         .base_url
         .unwrap_or(Provider::Anthropic.base_url())
@@ -295,13 +307,13 @@ fn anthropic(id: &str, found: Found<'_>, settings: &Settings<'_>) -> Result<Mode
     };
     let url = address(base, path)?;
     let key = found.key.map(|key| (KeyHeader::Plain, key));
-    let endpoint = Endpoint::new(url, key, settings.timeouts, proxy(settings)?)?;
+    let endpoint = ModelEndpoint::new(url, key, settings.timeouts, proxy(settings)?)?;
     Ok(Model::Anthropic(Box::new(Anthropic::new(id, endpoint))))
 }
 
 /// The address of an API below a base, which may name it already. A query stays.
-fn address(base: &str, path: &[&str]) -> Result<Url, OpenError> {
-    let bad = || OpenError::BadUrl(without_secrets(base));
+fn address(base: &str, path: &[&str]) -> Result<Url, ModelOpenError> {
+    let bad = || ModelOpenError::BadUrl(without_secrets(base));
     let mut url = Url::parse(base).map_err(|_| bad())?;
     if !["http", "https"].contains(&url.scheme()) || url.host_str().is_none() {
         return Err(bad());
@@ -324,13 +336,13 @@ fn without_secrets(address: &str) -> String {
 }
 
 /// The proxy that the environment asks for. What is not encrypted is on this machine or near it.
-fn proxy(settings: &Settings<'_>) -> Result<Option<reqwest::Proxy>, OpenError> {
+fn proxy(settings: &Settings<'_>) -> Result<Option<reqwest::Proxy>, ModelOpenError> {
     let first = |names: &[&str]| names.iter().find_map(|name| settings.value(name));
     let Some(address) = first(&["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]) else {
         return Ok(None);
     };
     let except = first(&["no_proxy", "NO_PROXY"]).unwrap_or_default();
-    let bad = |_| OpenError::BadUrl(without_secrets(address));
+    let bad = |_| ModelOpenError::BadUrl(without_secrets(address));
     let proxy = reqwest::Proxy::https(address).map_err(bad)?;
     Ok(Some(proxy.no_proxy(reqwest::NoProxy::from_string(except))))
 }

@@ -5,7 +5,7 @@ use proctor_core::provider::Provider;
 
 /// Why a model can't be asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum OpenError {
+pub enum ModelOpenError {
     /// There is no key.
     #[error("the model `{model}` needs a key: set {}", .variables.iter().map(|v| format!("`{v}`")).collect::<Vec<_>>().join(" or "))]
     MissingKey {

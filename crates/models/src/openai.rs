@@ -2,31 +2,31 @@
 //!
 //! Its main type is [`OpenAi`].
 
-use proctor_core::model::{Media, Message, Reply, Request, ToolCall, ToolResult, Turn};
+use proctor_core::model::{Media, ModelMessage, ModelRequest, Reply, ToolCall, ToolResult, Turn};
 use proctor_core::provider::Provider;
 use serde_json::{Value, json};
 
 use super::ModelError;
-use super::http::Endpoint;
+use super::http::ModelEndpoint;
 use super::media;
-use super::quirks::{Quirks, Taken};
+use super::quirks::{AcceptedFeatures, Quirks};
 use super::schema;
 use super::turns::{legal_name, said_back, told_error, told_to_call};
-use super::wire::{Format, THINKING, media_url};
+use super::wire::{THINKING, WireFormat, media_url};
 
 /// A model behind Chat Completions.
 #[derive(Debug)]
 pub struct OpenAi {
     name: String,
     id: String,
-    endpoint: Endpoint,
+    endpoint: ModelEndpoint,
     quirks: Quirks,
     /// Whether it is OpenAI itself, which has a newer name for the limit of a reply.
     is_original: bool,
 }
 
 impl OpenAi {
-    pub(super) fn new(id: &str, endpoint: Endpoint, is_original: bool) -> Self {
+    pub(super) fn new(id: &str, endpoint: ModelEndpoint, is_original: bool) -> Self {
         Self {
             name: Provider::OpenAi.model(id),
             id: id.to_owned(),
@@ -40,15 +40,15 @@ impl OpenAi {
         &self.name
     }
 
-    pub(super) async fn ask(&self, request: &Request) -> Result<Reply, ModelError> {
-        media::check(Format::Chat, request)?;
-        let body = |request: &Request, taken| self.body(request, taken);
+    pub(super) async fn ask(&self, request: &ModelRequest) -> Result<Reply, ModelError> {
+        media::check(WireFormat::Chat, request)?;
+        let body = |request: &ModelRequest, taken| self.body(request, taken);
         let answer = self.quirks.ask(&self.endpoint, request, body).await?;
-        answer.read(Format::Chat, request, &self.endpoint)
+        answer.read(WireFormat::Chat, request, &self.endpoint)
     }
 
     /// What is sent.
-    fn body(&self, request: &Request, taken: Taken) -> Value {
+    fn body(&self, request: &ModelRequest, taken: AcceptedFeatures) -> Value {
         let mut body = json!({"model": self.id, "messages": messages(request, taken)});
         if !request.tools.is_empty() {
             body["tools"] = request.tools.iter().map(tool).collect();
@@ -71,7 +71,7 @@ impl OpenAi {
     }
 }
 
-fn messages(request: &Request, taken: Taken) -> Vec<Value> {
+fn messages(request: &ModelRequest, taken: AcceptedFeatures) -> Vec<Value> {
     let mut all = Vec::new();
     let system = match (&request.must_call, taken.force) {
         (Some(tool), false) => Some(told_to_call(request.system.as_deref(), tool)),
@@ -80,10 +80,10 @@ fn messages(request: &Request, taken: Taken) -> Vec<Value> {
     all.extend(system.map(|system| json!({"role": "system", "content": system})));
     for message in &request.messages {
         match message {
-            Message::User(text) => all.push(json!({"role": "user", "content": text})),
-            Message::Media(media) => all.push(shown(media)),
-            Message::Assistant(turn) => all.push(assistant(turn)),
-            Message::Results(results) => all.extend(results.iter().map(result)),
+            ModelMessage::User(text) => all.push(json!({"role": "user", "content": text})),
+            ModelMessage::Media(media) => all.push(shown(media)),
+            ModelMessage::Assistant(turn) => all.push(assistant(turn)),
+            ModelMessage::Results(results) => all.extend(results.iter().map(result)),
         }
     }
     all
@@ -132,7 +132,7 @@ fn shown(media: &Media) -> Value {
 }
 
 fn result(result: &ToolResult) -> Value {
-    let (text, _) = media::of_result(Format::Chat, result);
+    let (text, _) = media::of_result(WireFormat::Chat, result);
     let content = told_error(&text, result.is_error);
     json!({"role": "tool", "tool_call_id": result.id, "content": content})
 }

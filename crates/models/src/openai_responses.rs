@@ -3,29 +3,29 @@
 //! Its main type is [`OpenAiResponses`]. Nothing is kept at the provider: the whole conversation is sent
 //! each time, with what the model thought in encrypted form.
 
-use proctor_core::model::{Message, Reply, Request, ToolCall, ToolResult, Turn};
+use proctor_core::model::{ModelMessage, ModelRequest, Reply, ToolCall, ToolResult, Turn};
 use proctor_core::provider::Provider;
 use serde_json::{Value, json};
 
 use super::ModelError;
-use super::http::Endpoint;
+use super::http::ModelEndpoint;
 use super::media;
-use super::quirks::{Quirks, Taken};
+use super::quirks::{AcceptedFeatures, Quirks};
 use super::schema;
 use super::turns::{legal_name, said_back, told_error, told_to_call};
-use super::wire::{Format, media_url};
+use super::wire::{WireFormat, media_url};
 
 /// A model behind Responses.
 #[derive(Debug)]
 pub struct OpenAiResponses {
     name: String,
     id: String,
-    endpoint: Endpoint,
+    endpoint: ModelEndpoint,
     quirks: Quirks,
 }
 
 impl OpenAiResponses {
-    pub(super) fn new(id: &str, endpoint: Endpoint) -> Self {
+    pub(super) fn new(id: &str, endpoint: ModelEndpoint) -> Self {
         Self {
             name: Provider::OpenAiResponses.model(id),
             id: id.to_owned(),
@@ -38,14 +38,14 @@ impl OpenAiResponses {
         &self.name
     }
 
-    pub(super) async fn ask(&self, request: &Request) -> Result<Reply, ModelError> {
-        media::check(Format::Responses, request)?;
-        let body = |request: &Request, taken| self.body(request, taken);
+    pub(super) async fn ask(&self, request: &ModelRequest) -> Result<Reply, ModelError> {
+        media::check(WireFormat::Responses, request)?;
+        let body = |request: &ModelRequest, taken| self.body(request, taken);
         let answer = self.quirks.ask(&self.endpoint, request, body).await?;
-        answer.read(Format::Responses, request, &self.endpoint)
+        answer.read(WireFormat::Responses, request, &self.endpoint)
     }
 
-    fn body(&self, request: &Request, taken: Taken) -> Value {
+    fn body(&self, request: &ModelRequest, taken: AcceptedFeatures) -> Value {
         let mut body = json!({"model": self.id, "input": input(request), "store": false});
         if taken.thoughts {
             body["include"] = json!(["reasoning.encrypted_content"]);
@@ -73,12 +73,12 @@ impl OpenAiResponses {
     }
 }
 
-fn input(request: &Request) -> Vec<Value> {
+fn input(request: &ModelRequest) -> Vec<Value> {
     let mut all = Vec::new();
     for message in &request.messages {
         match message {
-            Message::User(text) => all.push(json!({"role": "user", "content": text})),
-            Message::Media(media) => {
+            ModelMessage::User(text) => all.push(json!({"role": "user", "content": text})),
+            ModelMessage::Media(media) => {
                 let picture = json!({
                     "type": "input_image",
                     "image_url": media_url(media),
@@ -86,8 +86,8 @@ fn input(request: &Request) -> Vec<Value> {
                 });
                 all.push(json!({"role": "user", "content": [picture]}));
             }
-            Message::Assistant(turn) => all.extend(items(turn)),
-            Message::Results(results) => all.extend(results.iter().map(result)),
+            ModelMessage::Assistant(turn) => all.extend(items(turn)),
+            ModelMessage::Results(results) => all.extend(results.iter().map(result)),
         }
     }
     all
@@ -150,7 +150,7 @@ fn call(call: &ToolCall) -> Value {
 }
 
 fn result(result: &ToolResult) -> Value {
-    let (text, media) = media::of_result(Format::Responses, result);
+    let (text, media) = media::of_result(WireFormat::Responses, result);
     let text = told_error(&text, result.is_error);
     let output = if media.is_empty() {
         Value::from(text)

@@ -9,7 +9,7 @@ use super::ModelError;
 
 /// How often a model is asked again, and after what wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub struct RetryPolicy {
     /// How often it is asked in all.
     pub attempts: u32,
     /// About how long the first wait is; each later one is twice as long.
@@ -20,7 +20,7 @@ pub struct Patience {
     pub longest_asked: Duration,
 }
 
-impl Default for Patience {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
             attempts: 6,
@@ -31,7 +31,7 @@ impl Default for Patience {
     }
 }
 
-impl Patience {
+impl RetryPolicy {
     /// How long to wait after an attempt, counted from one; the error again, if it is the last.
     pub(super) fn after(&self, error: ModelError, attempt: u32) -> Result<Duration, ModelError> {
         self.with_jitter(error, attempt, random())
@@ -102,9 +102,9 @@ mod tests {
 
     #[test]
     fn waits_double_up_to_a_limit_and_vary() {
-        let patience = Patience {
+        let patience = RetryPolicy {
             attempts: 20,
-            ..Patience::default()
+            ..RetryPolicy::default()
         };
         let wait = |attempt, jitter| {
             patience
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_provider_is_left_alone_as_long_as_it_asks() {
-        let patience = Patience::default();
+        let patience = RetryPolicy::default();
         for jitter in [0.0, 0.5, 1.0] {
             let wait = patience.with_jitter(limited(Some(60)), 1, jitter).unwrap();
             assert!(wait >= Duration::from_mins(1) && wait <= Duration::from_secs(66));
@@ -145,9 +145,9 @@ mod tests {
     #[test]
     fn only_what_may_pass_is_asked_again() {
         let detail = || "no".to_owned();
-        let last = Patience {
+        let last = RetryPolicy {
             attempts: 1,
-            ..Patience::default()
+            ..RetryPolicy::default()
         };
         let transient = [
             limited(None),
@@ -162,7 +162,7 @@ mod tests {
         ];
         for error in transient {
             assert!(
-                Patience::default().after(error.clone(), 1).is_ok(),
+                RetryPolicy::default().after(error.clone(), 1).is_ok(),
                 "{error:?}"
             );
             assert!(last.after(error.clone(), 1).is_err(), "{error:?}");
@@ -174,7 +174,7 @@ mod tests {
         ];
         for error in lasting {
             assert!(
-                Patience::default().after(error.clone(), 1).is_err(),
+                RetryPolicy::default().after(error.clone(), 1).is_err(),
                 "{error:?}"
             );
         }

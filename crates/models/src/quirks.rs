@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use proctor_core::model::Request;
+use proctor_core::model::ModelRequest;
 use serde_json::Value;
 
 use super::ModelError;
-use super::http::{Answer, Endpoint};
+use super::http::{ModelEndpoint, RawResponse};
 use super::media;
 
 /// What a model does not take.
@@ -27,7 +27,7 @@ pub(super) struct Quirks {
     clippy::struct_excessive_bools,
     reason = "each is one thing that some model does not take, and all go together"
 )]
-pub(super) struct Taken {
+pub(super) struct AcceptedFeatures {
     pub(super) temperature: Option<f64>,
     /// Whether a tool can be forced.
     pub(super) force: bool,
@@ -47,10 +47,10 @@ impl Quirks {
     /// Asks, otherwise where the model turns out not to take something.
     pub(super) async fn ask(
         &self,
-        endpoint: &Endpoint,
-        request: &Request,
-        body: impl Fn(&Request, Taken) -> Value,
-    ) -> Result<Answer, ModelError> {
+        endpoint: &ModelEndpoint,
+        request: &ModelRequest,
+        body: impl Fn(&ModelRequest, AcceptedFeatures) -> Value,
+    ) -> Result<RawResponse, ModelError> {
         let mut left = Self::SORTS;
         loop {
             let taken = self.taken(request);
@@ -67,9 +67,9 @@ impl Quirks {
     }
 
     /// What the model takes of a request, as far as is known.
-    fn taken(&self, request: &Request) -> Taken {
+    fn taken(&self, request: &ModelRequest) -> AcceptedFeatures {
         let longest = self.longest.load(Ordering::Relaxed);
-        Taken {
+        AcceptedFeatures {
             temperature: request
                 .temperature
                 .filter(|_| !self.no_temperature.load(Ordering::Relaxed)),
@@ -82,7 +82,7 @@ impl Quirks {
     }
 
     /// Learns from a refusal; says whether it is worth asking again.
-    fn learn(&self, error: &ModelError, request: &Request, sent: Taken) -> bool {
+    fn learn(&self, error: &ModelError, request: &ModelRequest, sent: AcceptedFeatures) -> bool {
         let ModelError::Rejected { detail } = error else {
             return false;
         };

@@ -4,10 +4,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use proctor_core::event::{Purpose, What};
-use proctor_core::model::{Reply, Request};
+use proctor_core::event::{EventKind, Purpose};
+use proctor_core::model::{ModelRequest, Reply};
 use proctor_core::record::RecordError;
-use proctor_core::replay::{Cassette, Drift, Missing, Surroundings, Take, Tape};
+use proctor_core::replay::{Cassette, Drift, RecordedReply, ReplayGap, Surroundings, Tape};
 
 use super::ModelError;
 use proctor_wire::recorder::Recorder;
@@ -20,12 +20,12 @@ pub struct Replay {
     /// Whether a question that has changed is an error.
     strict: bool,
     /// Where the rest of the trial's record is.
-    recorded: Option<Recorded>,
+    recorded: Option<RecordedTrial>,
 }
 
 /// A trial of a run that is replayed.
 #[derive(Debug, Clone)]
-struct Recorded {
+struct RecordedTrial {
     cassette: Arc<Cassette>,
     case: String,
     agent: String,
@@ -49,7 +49,7 @@ impl Replay {
         strict: bool,
     ) -> Result<Self, RecordError> {
         let mut replay = Self::new(cassette.tape(case, agent, repeat)?, strict);
-        replay.recorded = Some(Recorded {
+        replay.recorded = Some(RecordedTrial {
             cassette: cassette.clone(),
             case: case.to_owned(),
             agent: agent.to_owned(),
@@ -81,7 +81,7 @@ impl Replay {
             (true, true) => &[],
         };
         for ask in differing {
-            recorder.record(What::Replayed {
+            recorder.record(EventKind::Replayed {
                 ask: *ask,
                 drifted: true,
             });
@@ -94,10 +94,10 @@ impl Replay {
         &self,
         ask: u64,
         purpose: Purpose,
-        request: &Request,
+        request: &ModelRequest,
         digest: &str,
         recorder: &Recorder,
-    ) -> Result<Take, ModelError> {
+    ) -> Result<RecordedReply, ModelError> {
         let found = match self
             .tape
             .lock()
@@ -105,12 +105,12 @@ impl Replay {
             .as_mut()
         {
             Some(tape) => tape.next(purpose, request, digest),
-            None => Err(Missing::Trial),
+            None => Err(ReplayGap::Trial),
         };
         let (take, drifted) = found.map_err(|missing| ModelError::Replay {
             detail: missing.to_string(),
         })?;
-        recorder.record(What::Replayed { ask, drifted });
+        recorder.record(EventKind::Replayed { ask, drifted });
         if drifted && self.strict {
             return Err(ModelError::Replay {
                 detail: "the question is not the one that was recorded".to_owned(),
@@ -121,7 +121,7 @@ impl Replay {
 }
 
 /// A reply that was recorded, as if it came now.
-pub(crate) fn reply(take: Take) -> Reply {
+pub(crate) fn reply(take: RecordedReply) -> Reply {
     Reply {
         turn: take.turn,
         stop: take.stop,

@@ -13,20 +13,20 @@ use proctor_core::json;
 use proctor_core::model::Tool;
 use serde_json::{Map, Value};
 
-pub(super) use self::renamed::Renamed;
+pub(super) use self::renamed::RenamedArguments;
 pub(super) use self::subset::fit_subset;
 
 /// Not accepted at the top of a schema.
 const NOT_AT_TOP: [&str; 5] = ["anyOf", "oneOf", "allOf", "enum", "not"];
 
 /// A tool's description and schema, as every provider takes them.
-pub(super) struct Fitted {
+pub(super) struct ProviderToolSchema {
     pub(super) description: Option<String>,
     pub(super) schema: Value,
 }
 
 /// Makes a tool fit.
-pub(super) fn fit(tool: &Tool) -> Fitted {
+pub(super) fn fit(tool: &Tool) -> ProviderToolSchema {
     let mut taken = Map::new();
     let mut schema = match &tool.schema {
         Value::Object(schema) => schema.clone(),
@@ -60,7 +60,7 @@ pub(super) fn fit(tool: &Tool) -> Fitted {
     };
     add_branches(&mut properties, &taken);
     schema.insert("properties".to_owned(), Value::Object(properties));
-    Fitted {
+    ProviderToolSchema {
         description: described(tool.description.as_deref(), taken),
         schema: Value::Object(schema),
     }

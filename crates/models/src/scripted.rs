@@ -1,16 +1,16 @@
 //! The scripted model: rules instead of an LLM.
 //!
-//! Its main type is [`Scripted`]. What a rule replies is decided in [`proctor_core::script`]; here
+//! Its main type is [`ScriptedModel`]. What a rule replies is decided in [`proctor_core::script`]; here
 //! only its delay passes.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proctor_core::model::{Reply, Request};
+use proctor_core::model::{ModelRequest, Reply};
 use proctor_core::problem::Problems;
 use proctor_core::provider::Provider;
-use proctor_core::script::{Fault, Script};
+use proctor_core::script::{ProviderFault, Script};
 use proctor_core::suite::load_script;
 
 use super::ModelError;
@@ -18,12 +18,12 @@ use proctor_wire::worker;
 
 /// A model that follows a file of rules.
 #[derive(Debug)]
-pub struct Scripted {
+pub struct ScriptedModel {
     name: String,
     script: Arc<Script>,
 }
 
-impl Scripted {
+impl ScriptedModel {
     /// A model that follows a script, by the name that a suite gives it.
     pub fn new(id: &str, script: Arc<Script>) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl Scripted {
     }
 
     /// Asks once.
-    pub async fn ask(&self, request: &Request) -> Result<Reply, ModelError> {
+    pub async fn ask(&self, request: &ModelRequest) -> Result<Reply, ModelError> {
         let scripted = worker::on_body(request.text_bytes(), || self.script.reply(request));
         let scripted = scripted.map_err(|error| ModelError::Script {
             detail: format!("{}: {error}", self.script.path().display()),
@@ -61,27 +61,27 @@ impl Scripted {
     }
 }
 
-fn model_error(fault: Fault, after: Duration) -> ModelError {
+fn model_error(fault: ProviderFault, after: Duration) -> ModelError {
     match fault {
-        Fault::RateLimited {
+        ProviderFault::RateLimited {
             retry_after,
             detail,
         } => ModelError::RateLimited {
             retry_after,
             detail,
         },
-        Fault::Unavailable {
+        ProviderFault::Unavailable {
             retry_after,
             detail,
         } => ModelError::Unavailable {
             retry_after,
             detail,
         },
-        Fault::TimedOut => ModelError::TimedOut { after },
-        Fault::Key { detail } => ModelError::Key { detail },
-        Fault::ContextOverflow { detail } => ModelError::ContextOverflow { detail },
-        Fault::Rejected { detail } => ModelError::Rejected { detail },
-        Fault::Malformed { detail } => ModelError::Malformed { detail },
+        ProviderFault::TimedOut => ModelError::TimedOut { after },
+        ProviderFault::Key { detail } => ModelError::Key { detail },
+        ProviderFault::ContextOverflow { detail } => ModelError::ContextOverflow { detail },
+        ProviderFault::Rejected { detail } => ModelError::Rejected { detail },
+        ProviderFault::Malformed { detail } => ModelError::Malformed { detail },
     }
 }
 
@@ -89,7 +89,7 @@ fn model_error(fault: Fault, after: Duration) -> ModelError {
 mod tests {
     use std::time::Instant;
 
-    use proctor_core::model::Message;
+    use proctor_core::model::ModelMessage;
 
     use super::*;
 
@@ -97,10 +97,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("model.yaml");
         std::fs::write(&path, format!("kind: Script\nrules:\n{rules}")).expect("written");
-        let model = Scripted::open(&path).expect("a script");
-        let request = Request {
-            messages: vec![Message::User(said.to_owned())],
-            ..Request::default()
+        let model = ScriptedModel::open(&path).expect("a script");
+        let request = ModelRequest {
+            messages: vec![ModelMessage::User(said.to_owned())],
+            ..ModelRequest::default()
         };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -185,8 +185,8 @@ mod tests {
     fn a_broken_script_is_not_opened() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("model.yaml");
-        assert!(Scripted::open(&path).is_err());
+        assert!(ScriptedModel::open(&path).is_err());
         std::fs::write(&path, "kind: Script\nrules: []\n").unwrap();
-        assert_eq!(Scripted::open(&path).unwrap_err().errors(), 1);
+        assert_eq!(ScriptedModel::open(&path).unwrap_err().errors(), 1);
     }
 }

@@ -17,17 +17,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use http_body_util::{BodyExt, Limited};
-use proctor_core::model::{Reply, Request as ModelRequest, Usage};
+use proctor_core::model::{ModelRequest, Reply, Usage};
 use proctor_core::script::Script;
 use serde_json::Value;
 
 pub(super) use self::about::refusal;
-use self::answer::Answering;
-pub(super) use self::route::{Ask, Route};
-use super::wire::Format;
+use self::answer::ReplyBuilder;
+pub(super) use self::route::{ApiRoute, CompletionRoute};
+use super::wire::WireFormat;
 use proctor_wire::proxy::door::refuse_page;
 use proctor_wire::transport::MAX_MESSAGE;
-use proctor_wire::web::{Broken, Request, Response, Web};
+use proctor_wire::web::{ConnectionAbort, IncomingRequest, OutgoingResponse, Web};
 use proctor_wire::worker;
 
 /// The name of the model, where nobody asks for one by name.
@@ -41,9 +41,9 @@ pub struct ModelServer {
 
 /// A question that was answered, for whoever watches.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Served {
+pub struct ServedRequest {
     /// In whose words it was asked; `None` if it was no question.
-    pub format: Option<Format>,
+    pub format: Option<WireFormat>,
     /// The path.
     pub path: String,
     /// How many tool results the conversation held: how far it had come.
@@ -51,16 +51,16 @@ pub struct Served {
     /// Whether the agent asked for itself, and not for the task.
     pub is_side_call: bool,
     /// What it got.
-    pub said: Said,
+    pub said: ServedReply,
     /// What that took.
     pub usage: Usage,
     /// All of it, if it was a question that was understood.
-    pub exchange: Option<Box<Exchange>>,
+    pub exchange: Option<Box<ModelExchange>>,
 }
 
 /// A question to the model, and what it replied.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Exchange {
+pub struct ModelExchange {
     /// The question.
     pub request: ModelRequest,
     /// The reply, if there was one.
@@ -69,7 +69,7 @@ pub struct Exchange {
 
 /// What was answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
+pub enum ServedReply {
     /// A text.
     Text(String),
     /// Calls of these tools, by the names on offer.
@@ -83,11 +83,11 @@ pub enum Said {
 }
 
 /// What a server needs to answer.
-struct Serving {
+struct ModelServerState {
     script: Script,
     /// How many replies there were. They need names of their own, and nothing else depends on it.
     replies: AtomicU64,
-    watch: Box<dyn Fn(&Served) + Send + Sync>,
+    watch: Box<dyn Fn(&ServedRequest) + Send + Sync>,
 }
 
 impl ModelServer {
@@ -101,14 +101,14 @@ impl ModelServer {
     pub async fn watched(
         script: Script,
         port: u16,
-        watch: impl Fn(&Served) + Send + Sync + 'static,
+        watch: impl Fn(&ServedRequest) + Send + Sync + 'static,
     ) -> io::Result<Self> {
-        let serving = Arc::new(Serving {
+        let serving = Arc::new(ModelServerState {
             script,
             replies: AtomicU64::new(0),
             watch: Box::new(watch),
         });
-        let serve = move |request: Request| {
+        let serve = move |request: IncomingRequest| {
             let serving = serving.clone();
             async move { serving.serve(request).await }
         };
@@ -123,26 +123,26 @@ impl ModelServer {
     }
 }
 
-impl Serving {
-    async fn serve(&self, request: Request) -> Result<Response, Broken> {
+impl ModelServerState {
+    async fn serve(&self, request: IncomingRequest) -> Result<OutgoingResponse, ConnectionAbort> {
         if let Some(refused) = refuse_page(&request) {
             return Ok(refused);
         }
         let path = request.uri().path().to_owned();
-        let route = Route::of(request.method(), request.uri());
+        let route = ApiRoute::of(request.method(), request.uri());
         let (answer, mut served) = match route {
-            Route::Ask(ask) => match read(request).await {
+            ApiRoute::Ask(ask) => match read(request).await {
                 Ok(body) => self.answering().ask(&ask, &body).await,
                 Err(why) => about::refuse(about::served(ask.format), why),
             },
-            Route::Count(format) => match read(request).await {
+            ApiRoute::Count(format) => match read(request).await {
                 Ok(body) => about::count(format, &body),
                 Err(why) => about::refuse(about::served(format), why),
             },
-            Route::Models(format) => about::models(format),
-            Route::Model(format, id) => about::model(format, &id),
-            Route::Greeting => about::greet(self.script.path()),
-            Route::Unknown(format) => {
+            ApiRoute::Models(format) => about::models(format),
+            ApiRoute::Model(format, id) => about::model(format, &id),
+            ApiRoute::Greeting => about::greet(self.script.path()),
+            ApiRoute::Unknown(format) => {
                 let why = format!("`{} {path}` is not served", request.method());
                 about::unknown(format, why)
             }
@@ -156,9 +156,9 @@ impl Serving {
         }
     }
 
-    fn answering(&self) -> Answering<'_> {
+    fn answering(&self) -> ReplyBuilder<'_> {
         let number = self.replies.fetch_add(1, Ordering::Relaxed) + 1;
-        Answering {
+        ReplyBuilder {
             script: &self.script,
             id: format!("scripted{number}"),
         }
@@ -166,7 +166,7 @@ impl Serving {
 }
 
 /// The body as JSON.
-async fn read(request: Request) -> Result<Value, String> {
+async fn read(request: IncomingRequest) -> Result<Value, String> {
     if let Some(encoding) = request.headers().get(http::header::CONTENT_ENCODING) {
         return Err(format!("a body in the encoding {encoding:?} can't be read"));
     }

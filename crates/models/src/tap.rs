@@ -18,25 +18,27 @@ use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::{BodyExt, Full, Limited};
-use proctor_core::event::{Body as Kept, ModelFailed, Purpose, What};
-use proctor_core::model::Request as Question;
-use proctor_core::replay::{Take, outline};
+use proctor_core::event::{Body as Kept, EventKind, ModelFailed, Purpose};
+use proctor_core::model::ModelRequest as Question;
+use proctor_core::replay::{RecordedReply, outline};
 use serde_json::Value;
 
-use self::ending::Standing;
 pub use self::ending::TapEnd;
-use self::listening::Listening;
-pub use self::provider::Provider;
+use self::ending::TapLimits;
+use self::listening::TappedBody;
+pub use self::provider::TapProvider;
 use super::replay::Replay;
-use super::serve::{Ask, Route, refusal};
-use super::wire::{self, Envelope, ErrorKind, Format, is_side_call};
-use super::{Meter, ModelError, Timeouts, Waiting, failure};
+use super::serve::{ApiRoute, CompletionRoute, refusal};
+use super::wire::{self, Envelope, ErrorKind, WireFormat, is_side_call};
+use super::{Meter, ModelError, ModelTimeouts, RetryWait, failure};
 use crate::LoopLimits;
 use proctor_wire::proxy::door::refuse_page;
-use proctor_wire::proxy::{Token, Upstream, passed};
+use proctor_wire::proxy::{AccessToken, Upstream, passed};
 use proctor_wire::recorder::Recorder;
 use proctor_wire::transport::MAX_MESSAGE;
-use proctor_wire::web::{Body, Broken, Request, Response, Web, whole};
+use proctor_wire::web::{
+    ConnectionAbort, IncomingRequest, OutgoingResponse, ResponseBody, Web, whole,
+};
 use proctor_wire::worker;
 
 /// The headers in which agents send keys.
@@ -52,7 +54,7 @@ const SHOWN: usize = 500;
 /// What a tap needs to know.
 pub struct TapOptions {
     /// Who is asked; nobody, where all is replayed.
-    pub provider: Option<Provider>,
+    pub provider: Option<TapProvider>,
     /// The model as prices and records call it, where it is known beforehand.
     pub name: String,
     /// What the trial may take.
@@ -60,9 +62,9 @@ pub struct TapOptions {
     /// What the run may.
     pub meter: Arc<Meter>,
     /// How long an answer is waited for.
-    pub timeouts: Timeouts,
+    pub timeouts: ModelTimeouts,
     /// The time that the trial spends waiting for its turn.
-    pub waiting: Waiting,
+    pub waiting: RetryWait,
     /// Where it is kept.
     pub recorder: Recorder,
     /// What is heard again instead of asking.
@@ -72,38 +74,38 @@ pub struct TapOptions {
 /// A tap that is open until this is dropped.
 pub struct ModelTap {
     web: Web,
-    token: Token,
-    inside: Arc<Inside>,
+    token: AccessToken,
+    inside: Arc<TapState>,
 }
 
-struct Inside {
-    token: Token,
-    upstream: Option<(Upstream, Provider)>,
+struct TapState {
+    token: AccessToken,
+    upstream: Option<(Upstream, TapProvider)>,
     name: String,
     /// The longest silence of a provider that has a question to answer.
     silence: Duration,
     recorder: Recorder,
     replay: Option<Replay>,
-    standing: Standing,
+    standing: TapLimits,
 }
 
 impl ModelTap {
     /// Opens a tap. Must be called within a tokio runtime.
     pub async fn start(options: TapOptions) -> io::Result<Self> {
         let none = || io::Error::other("the system has no random numbers");
-        let token = Token::random().ok_or_else(none)?;
+        let token = AccessToken::random().ok_or_else(none)?;
         let upstream = match options.provider {
             Some(provider) => Some((provider.upstream().map_err(io::Error::other)?, provider)),
             None => None,
         };
-        let inside = Arc::new(Inside {
+        let inside = Arc::new(TapState {
             token: token.clone(),
             upstream,
             name: options.name,
             recorder: options.recorder,
             replay: options.replay,
             silence: options.timeouts.first_byte,
-            standing: Standing::new(options.limits, options.meter, options.waiting),
+            standing: TapLimits::new(options.limits, options.meter, options.waiting),
         });
         let serving = inside.clone();
         let web = Web::start(0, move |request| {
@@ -147,12 +149,15 @@ impl ModelTap {
     }
 }
 
-impl Inside {
-    async fn serve(self: Arc<Self>, request: Request) -> Result<Response, Broken> {
+impl TapState {
+    async fn serve(
+        self: Arc<Self>,
+        request: IncomingRequest,
+    ) -> Result<OutgoingResponse, ConnectionAbort> {
         if let Some(refused) = refuse_page(&request) {
             return Ok(refused);
         }
-        let route = Route::of(request.method(), request.uri());
+        let route = ApiRoute::of(request.method(), request.uri());
         let format = route.format();
         if !self.admits(&request) {
             let why = "this key does not open Proctor's model tap";
@@ -162,8 +167,8 @@ impl Inside {
             return Ok(refusal(format, ErrorKind::Invalid, &end.to_string()));
         }
         match route {
-            Route::Ask(ask) => self.ask(&ask, request).await,
-            Route::Unknown(_) => {
+            ApiRoute::Ask(ask) => self.ask(&ask, request).await,
+            ApiRoute::Unknown(_) => {
                 let why = format!(
                     "`{} {}` is not passed on",
                     request.method(),
@@ -176,7 +181,7 @@ impl Inside {
     }
 
     /// Whether a request carries the token, where keys are carried.
-    fn admits(&self, request: &Request) -> bool {
+    fn admits(&self, request: &IncomingRequest) -> bool {
         let carried = KEYS
             .into_iter()
             .filter_map(|name| request.headers().get(name));
@@ -192,13 +197,17 @@ impl Inside {
     }
 
     /// Passes on what is no question: the list of models, a count of tokens.
-    async fn pass(&self, route: &Route, request: Request) -> Result<Response, Broken> {
+    async fn pass(
+        &self,
+        route: &ApiRoute,
+        request: IncomingRequest,
+    ) -> Result<OutgoingResponse, ConnectionAbort> {
         let Some((upstream, provider)) = &self.upstream else {
             let why = "nothing but questions can be replayed";
             return Ok(refusal(route.format(), ErrorKind::NotFound, why));
         };
         let Some(path) = provider.path(route, request.uri().query()) else {
-            if *route != Route::Greeting {
+            if *route != ApiRoute::Greeting {
                 let why = "the model tap does not pass this on";
                 return Ok(refusal(route.format(), ErrorKind::NotFound, why));
             }
@@ -211,17 +220,23 @@ impl Inside {
         let mut request = request.map(passed);
         without_keys(request.headers_mut());
         let sent = upstream.send(request, &path).await;
-        let response = sent.map_err(|error| Broken(error.to_string()))?;
+        let response = sent.map_err(|error| ConnectionAbort(error.to_string()))?;
         if response.status().is_success() {
             return Ok(response.map(passed));
         }
         let (head, body) = response.into_parts();
         let said = Limited::new(body, MAX_MESSAGE).collect().await;
-        let said = said.map_err(|error| Broken(error.to_string()))?.to_bytes();
+        let said = said
+            .map_err(|error| ConnectionAbort(error.to_string()))?
+            .to_bytes();
         Ok(without_length(head, provider.without_key(said)))
     }
 
-    async fn ask(self: &Arc<Self>, ask: &Ask, request: Request) -> Result<Response, Broken> {
+    async fn ask(
+        self: &Arc<Self>,
+        ask: &CompletionRoute,
+        request: IncomingRequest,
+    ) -> Result<OutgoingResponse, ConnectionAbort> {
         let (mut head, body) = request.into_parts();
         let body = match Limited::new(body, MAX_MESSAGE).collect().await {
             Ok(body) => body.to_bytes(),
@@ -255,12 +270,12 @@ impl Inside {
             }));
         }
         let Some((upstream, provider)) = &self.upstream else {
-            return Err(Broken("there is no provider".to_owned()));
+            return Err(ConnectionAbort("there is no provider".to_owned()));
         };
-        let route = Route::Ask(ask.clone());
+        let route = ApiRoute::Ask(ask.clone());
         let path = provider.path(&route, head.uri.query()).unwrap_or_default();
         without_keys(&mut head.headers);
-        let sent: Body = Full::new(body)
+        let sent: ResponseBody = Full::new(body)
             .map_err(|never| match never {})
             .boxed_unsync();
         let sent = upstream.send(http::Request::from_parts(head, sent), &path);
@@ -276,11 +291,16 @@ impl Inside {
         };
         self.failed(&asked, &error);
         // As if the agent had asked there itself.
-        Err(Broken(error.to_string()))
+        Err(ConnectionAbort(error.to_string()))
     }
 
     /// Writes a question, and gives what its reply needs.
-    fn record(self: &Arc<Self>, ask: &Ask, purpose: Purpose, question: &wire::Question) -> Pending {
+    fn record(
+        self: &Arc<Self>,
+        ask: &CompletionRoute,
+        purpose: Purpose,
+        question: &wire::ParsedModelRequest,
+    ) -> PendingModelRequest {
         let model = match ask.model.as_deref().unwrap_or(&question.model) {
             _ if proctor_core::provider::Provider::Scripted.serves(&self.name) => self.name.clone(),
             "" => self.name.clone(),
@@ -296,7 +316,7 @@ impl Inside {
         let number = self
             .recorder
             .record_ask(|asks| asks.next(purpose, &model, &question.request, &digest));
-        Pending {
+        PendingModelRequest {
             ask: number,
             purpose,
             model,
@@ -310,15 +330,15 @@ impl Inside {
     async fn answered(
         &self,
         response: http::Response<hyper::body::Incoming>,
-        asked: Pending,
-    ) -> Result<Response, Broken> {
+        asked: PendingModelRequest,
+    ) -> Result<OutgoingResponse, ConnectionAbort> {
         let (head, body) = response.into_parts();
         if head.status.is_success() {
             let is_stream = head
                 .headers
                 .get(CONTENT_TYPE)
                 .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
-            let body = Listening::new(body, asked, is_stream).boxed_unsync();
+            let body = TappedBody::new(body, asked, is_stream).boxed_unsync();
             return Ok(http::Response::from_parts(head, body));
         }
         let said = Limited::new(body, MAX_MESSAGE).collect();
@@ -331,9 +351,9 @@ impl Inside {
                     detail: detail.clone(),
                 };
                 self.failed(&asked, &error);
-                return Err(Broken(detail));
+                return Err(ConnectionAbort(detail));
             }
-            Err(_) => return Err(Broken(asked.fell_silent())),
+            Err(_) => return Err(ConnectionAbort(asked.fell_silent())),
         };
         let redactor = &self.recorder;
         let shown = |text: &str| redactor.shown(text.as_bytes(), SHOWN);
@@ -349,11 +369,11 @@ impl Inside {
     /// Says again what was said when the run was recorded.
     fn hear(
         &self,
-        ask: &Ask,
-        question: &wire::Question,
-        asked: &Pending,
-        heard: Result<Take, ModelError>,
-    ) -> Response {
+        ask: &CompletionRoute,
+        question: &wire::ParsedModelRequest,
+        asked: &PendingModelRequest,
+        heard: Result<RecordedReply, ModelError>,
+    ) -> OutgoingResponse {
         let take = match heard {
             Ok(take) => take,
             Err(error) => {
@@ -377,8 +397,8 @@ impl Inside {
         whole(http::StatusCode::OK, kind, body)
     }
 
-    fn failed(&self, asked: &Pending, error: &ModelError) {
-        self.recorder.record(What::ModelFailed(ModelFailed {
+    fn failed(&self, asked: &PendingModelRequest, error: &ModelError) {
+        self.recorder.record(EventKind::ModelFailed(ModelFailed {
             ask: asked.ask,
             attempt: 1,
             reason: error.to_string(),
@@ -389,7 +409,7 @@ impl Inside {
 }
 
 /// A response with a body that may be longer or shorter than it came.
-fn without_length(mut head: http::response::Parts, body: Bytes) -> Response {
+fn without_length(mut head: http::response::Parts, body: Bytes) -> OutgoingResponse {
     head.headers.remove(CONTENT_LENGTH);
     let body = Full::new(body)
         .map_err(|never| match never {})
@@ -399,9 +419,9 @@ fn without_length(mut head: http::response::Parts, body: Bytes) -> Response {
 
 /// A reply in the words of a format, where what came over the wire was not kept.
 fn rendered(
-    format: Format,
-    question: &wire::Question,
-    asked: &Pending,
+    format: WireFormat,
+    question: &wire::ParsedModelRequest,
+    asked: &PendingModelRequest,
     reply: &proctor_core::model::Reply,
 ) -> Vec<u8> {
     let envelope = Envelope {
@@ -420,16 +440,16 @@ fn rendered(
 }
 
 /// A question that has no reply yet.
-struct Pending {
+struct PendingModelRequest {
     ask: u64,
     purpose: Purpose,
     model: String,
-    format: Format,
+    format: WireFormat,
     request: Question,
-    inside: Arc<Inside>,
+    inside: Arc<TapState>,
 }
 
-impl Pending {
+impl PendingModelRequest {
     /// Counts and keeps a reply.
     fn replied(&self, reply: &proctor_core::model::Reply, raw: Option<&[u8]>) {
         let inside = &self.inside;
@@ -439,7 +459,7 @@ impl Pending {
         let cost_usd = inside.standing.replied(self.purpose, &self.model, reply);
         inside
             .recorder
-            .record(What::ModelReplied(proctor_core::event::ModelReplied {
+            .record(EventKind::ModelReplied(proctor_core::event::ModelReplied {
                 ask: self.ask,
                 turn: Kept::Text(proctor_core::asks::text(&reply.turn)),
                 raw: raw.map(super::asker::body),

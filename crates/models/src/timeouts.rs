@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// How long is waited for one answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timeouts {
+pub struct ModelTimeouts {
     /// For a connection.
     pub connect: Duration,
     /// For the start of the answer: the model has thought by then.
@@ -15,7 +15,7 @@ pub struct Timeouts {
     pub total: Duration,
 }
 
-impl Default for Timeouts {
+impl Default for ModelTimeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use proctor_core::json::repeats_a_key;
-use proctor_core::model::{Arguments, Message, Request, Stop, ToolCall};
+use proctor_core::model::{Arguments, ModelMessage, ModelRequest, StopReason, ToolCall};
 use serde_json::{Map, Value, json};
 
 /// The ids of calls in a conversation. Some servers repeat theirs, or have none.
@@ -12,10 +12,10 @@ pub(super) struct Ids(HashSet<String>);
 
 impl Ids {
     /// Those that were used before.
-    pub(super) fn of(request: &Request) -> Self {
+    pub(super) fn of(request: &ModelRequest) -> Self {
         let turns = request.messages.iter().filter_map(|message| match message {
-            Message::Assistant(turn) => Some(&turn.calls),
-            Message::User(_) | Message::Media(_) | Message::Results(_) => None,
+            ModelMessage::Assistant(turn) => Some(&turn.calls),
+            ModelMessage::User(_) | ModelMessage::Media(_) | ModelMessage::Results(_) => None,
         });
         Self(turns.flatten().map(|call| call.id.clone()).collect())
     }
@@ -91,9 +91,9 @@ pub(super) fn legal_name(name: &str) -> String {
 }
 
 /// Servers that stop to call do not all say so.
-pub(super) fn stopped(stop: Stop, calls: &[ToolCall]) -> Stop {
+pub(super) fn stopped(stop: StopReason, calls: &[ToolCall]) -> StopReason {
     match stop {
-        Stop::Done if !calls.is_empty() => Stop::Calls,
+        StopReason::Done if !calls.is_empty() => StopReason::Calls,
         stop => stop,
     }
 }

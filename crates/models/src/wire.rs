@@ -1,6 +1,6 @@
 //! The words in which models are asked over the network, and answer: four formats, both ways.
 //!
-//! Main types: [`Format`], [`Question`], which is a request that was understood, and [`Gathered`],
+//! Main types: [`WireFormat`], [`ParsedModelRequest`], which is a request that was understood, and [`StreamedReply`],
 //! which makes one reply of a stream. Everything is a function of what is handed in, so that a model
 //! that is served, one that is asked and one that is listened to are understood alike.
 
@@ -15,18 +15,18 @@ mod side;
 #[cfg(test)]
 mod tests;
 
-use proctor_core::model::{Reply, Request};
+use proctor_core::model::{ModelRequest, Reply};
 use serde_json::Value;
 
 pub(super) use self::chat::THINKING;
 pub(super) use self::conversation::{media_url, says_error};
 pub use self::error::{ErrorKind, error_body};
-pub use self::gather::Gathered;
+pub use self::gather::StreamedReply;
 pub use self::side::is_side_call;
 
 /// A wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Format {
+pub enum WireFormat {
     /// OpenAI's Chat Completions.
     Chat,
     /// OpenAI's Responses.
@@ -39,11 +39,11 @@ pub enum Format {
 
 /// A request, understood.
 #[derive(Debug, Clone, Default)]
-pub struct Question {
+pub struct ParsedModelRequest {
     /// The model that is asked. Gemini names it in the path, and not here.
     pub model: String,
     /// What it is asked.
-    pub request: Request,
+    pub request: ModelRequest,
     /// Whether the reply is wanted as it comes. Gemini says so in the path, and not here.
     pub stream: bool,
     /// Whether a stream should say at its end how many tokens it took, where that is asked for.
@@ -51,12 +51,12 @@ pub struct Question {
     /// The schema of the JSON that the reply should be, if it should.
     pub wants_json: Option<Value>,
     /// Tools that are known to their agent by two names, and here by one.
-    pub namespaces: Vec<Namespaced>,
+    pub namespaces: Vec<NamespacedTool>,
 }
 
 /// A tool that has a name within another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Namespaced {
+pub struct NamespacedTool {
     /// What it is called here.
     pub joined: String,
     /// The outer name.
@@ -75,12 +75,12 @@ pub struct Envelope<'a> {
     /// When, in seconds since 1970.
     pub created: i64,
     /// What is answered.
-    pub question: &'a Question,
+    pub question: &'a ParsedModelRequest,
 }
 
 /// Why something could not be understood.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Unread {
+pub enum FormatError {
     /// It says that something went wrong.
     #[error("it is an error: {0}")]
     Error(Value),
@@ -89,47 +89,47 @@ pub enum Unread {
     Odd(String),
 }
 
-impl Unread {
+impl FormatError {
     fn odd(text: impl Into<String>) -> Self {
         Self::Odd(text.into())
     }
 }
 
 /// Understands a request.
-pub fn question(format: Format, body: &Value) -> Result<Question, Unread> {
+pub fn question(format: WireFormat, body: &Value) -> Result<ParsedModelRequest, FormatError> {
     match format {
-        Format::Chat => chat::question(body),
-        Format::Responses => responses::question(body),
-        Format::Messages => messages::question(body),
-        Format::Gemini => gemini::question(body),
+        WireFormat::Chat => chat::question(body),
+        WireFormat::Responses => responses::question(body),
+        WireFormat::Messages => messages::question(body),
+        WireFormat::Gemini => gemini::question(body),
     }
 }
 
 /// Understands a reply that came whole, or was [gathered](Gathered). Ids of calls that the
 /// conversation has used already are replaced.
-pub fn reply(format: Format, body: &Value, asked: &Request) -> Result<Reply, Unread> {
+pub fn reply(format: WireFormat, body: &Value, asked: &ModelRequest) -> Result<Reply, FormatError> {
     match format {
-        Format::Chat => chat::reply(body, asked),
-        Format::Responses => responses::reply(body, asked),
-        Format::Messages => messages::reply(body, asked),
-        Format::Gemini => gemini::reply(body, asked),
+        WireFormat::Chat => chat::reply(body, asked),
+        WireFormat::Responses => responses::reply(body, asked),
+        WireFormat::Messages => messages::reply(body, asked),
+        WireFormat::Gemini => gemini::reply(body, asked),
     }
 }
 
 /// A reply in the format's words, whole.
-pub fn render(format: Format, reply: &Reply, envelope: &Envelope<'_>) -> Value {
+pub fn render(format: WireFormat, reply: &Reply, envelope: &Envelope<'_>) -> Value {
     match format {
-        Format::Chat => chat::render(reply, envelope),
-        Format::Responses => responses::render(reply, envelope),
-        Format::Messages => messages::render(reply, envelope),
-        Format::Gemini => gemini::render(reply, envelope),
+        WireFormat::Chat => chat::render(reply, envelope),
+        WireFormat::Responses => responses::render(reply, envelope),
+        WireFormat::Messages => messages::render(reply, envelope),
+        WireFormat::Gemini => gemini::render(reply, envelope),
     }
 }
 
 /// The same as a stream: one server-sent event after the other.
-pub fn render_stream(format: Format, reply: &Reply, envelope: &Envelope<'_>) -> Vec<String> {
+pub fn render_stream(format: WireFormat, reply: &Reply, envelope: &Envelope<'_>) -> Vec<String> {
     match format {
-        Format::Chat => {
+        WireFormat::Chat => {
             let mut events: Vec<String> = chat::events(reply, envelope)
                 .iter()
                 .map(|event| format!("data: {event}\n\n"))
@@ -137,9 +137,9 @@ pub fn render_stream(format: Format, reply: &Reply, envelope: &Envelope<'_>) -> 
             events.push("data: [DONE]\n\n".to_owned());
             events
         }
-        Format::Responses => named(&responses::events(reply, envelope)),
-        Format::Messages => named(&messages::events(reply, envelope)),
-        Format::Gemini => gemini::events(reply, envelope)
+        WireFormat::Responses => named(&responses::events(reply, envelope)),
+        WireFormat::Messages => named(&messages::events(reply, envelope)),
+        WireFormat::Gemini => gemini::events(reply, envelope)
             .iter()
             .map(|event| format!("data: {event}\r\n\r\n"))
             .collect(),

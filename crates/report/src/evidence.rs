@@ -1,7 +1,7 @@
 //! Why a trial came to its end: what it says of itself, the checks that did not pass, and the
 //! calls, quotes and outputs behind them.
 //!
-//! Its main type is [`Line`]. Everything from outside is printable here, and what there may be much
+//! Its main type is [`EvidenceLine`]. Everything from outside is printable here, and what there may be much
 //! of is bounded in number; how long a line may be is for the renderer to say.
 
 mod calls;
@@ -9,11 +9,11 @@ mod calls;
 use std::collections::BTreeSet;
 
 use proctor_core::decision::calls_in_error;
-use proctor_core::event::{Actor, Blame, CheckId, Graded, Outcome, Phase};
-use proctor_core::fold::{Folded, StepDone, Text};
+use proctor_core::event::{Actor, Blame, CheckEvaluated, CheckId, Outcome, StepPhase};
+use proctor_core::fold::{ClippedText, FoldedTrial, StepDone};
 use proctor_core::hint::listed;
 use proctor_core::printable::printable;
-use proctor_core::summary::{Decisive, TrialResult};
+use proctor_core::summary::{TrialResult, UnmetCheck};
 use proctor_core::transcript::Call;
 use proctor_core::verdict::Verdict;
 
@@ -25,7 +25,7 @@ const SHOWN: usize = 5;
 
 /// A line of evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct EvidenceLine {
     /// How deep it is below its trial, from one.
     pub(crate) depth: usize,
     /// The text, printable.
@@ -35,10 +35,10 @@ pub(crate) struct Line {
 }
 
 /// What explains the end of a trial.
-pub(crate) fn lines(result: &TrialResult, folded: &Folded) -> Vec<Line> {
-    let mut out = Lines(Vec::new());
+pub(crate) fn lines(result: &TrialResult, folded: &FoldedTrial) -> Vec<EvidenceLine> {
+    let mut out = EvidenceLines(Vec::new());
     let work = &folded.work;
-    let open: Vec<&Graded> = work
+    let open: Vec<&CheckEvaluated> = work
         .checks
         .iter()
         .filter(|check| check.verdict != Verdict::Pass)
@@ -73,12 +73,12 @@ pub(crate) fn lines(result: &TrialResult, folded: &Folded) -> Vec<Line> {
 }
 
 /// What explains the end of a trial without reading it again.
-pub(crate) fn brief(result: &TrialResult) -> Vec<Line> {
-    let mut out = Lines(Vec::new());
+pub(crate) fn brief(result: &TrialResult) -> Vec<EvidenceLine> {
+    let mut out = EvidenceLines(Vec::new());
     if let Some(reason) = &result.reason {
         out.wrapped(1, reason);
     }
-    if let Some(Decisive { check, verdict }) = result.decisive.as_deref()
+    if let Some(UnmetCheck { check, verdict }) = result.decisive.as_deref()
         && let Verdict::Fail { reason } | Verdict::Unknown { reason } = verdict
         && result.reason.as_ref() != Some(reason)
     {
@@ -88,9 +88,9 @@ pub(crate) fn brief(result: &TrialResult) -> Vec<Line> {
     out.0
 }
 
-struct Lines(Vec<Line>);
+struct EvidenceLines(Vec<EvidenceLine>);
 
-impl Lines {
+impl EvidenceLines {
     fn wrapped(&mut self, depth: usize, text: &str) {
         let mut lines = text.lines().filter(|line| !line.trim().is_empty());
         for line in lines.by_ref().take(SHOWN) {
@@ -105,7 +105,7 @@ impl Lines {
 
     fn push(&mut self, depth: usize, text: &str, wraps: bool) {
         let text = printable(text).into_owned();
-        self.0.push(Line { depth, text, wraps });
+        self.0.push(EvidenceLine { depth, text, wraps });
     }
 
     fn more(&mut self, depth: usize, all: usize, noun: &str) {
@@ -115,7 +115,7 @@ impl Lines {
         }
     }
 
-    fn check(&mut self, check: &Graded, folded: &Folded) {
+    fn check(&mut self, check: &CheckEvaluated, folded: &FoldedTrial) {
         let step = verify_step(check, &folded.work.steps);
         let kind = step.map_or(String::new(), |step| format!(" ({})", step.kind));
         let output = step.and_then(|step| step.output.as_ref());
@@ -144,9 +144,9 @@ impl Lines {
     }
 
     /// Steps that did not pass and are no check, such as those of the setup.
-    fn steps(&mut self, open: &[&Graded], steps: &[StepDone]) {
+    fn steps(&mut self, open: &[&CheckEvaluated], steps: &[StepDone]) {
         let is_check = |step: &StepDone| {
-            step.phase == Phase::Grade && open.iter().any(|check| is_of(check, step))
+            step.phase == StepPhase::Grade && open.iter().any(|check| is_of(check, step))
         };
         let failed: Vec<&StepDone> = steps
             .iter()
@@ -170,7 +170,7 @@ impl Lines {
 
     /// The calls that ended in errors and are not shown with a check, and the tools that the model
     /// invented.
-    fn errors(&mut self, result: &TrialResult, open: &[&Graded], folded: &Folded) {
+    fn errors(&mut self, result: &TrialResult, open: &[&CheckEvaluated], folded: &FoldedTrial) {
         let shown: BTreeSet<u64> = open
             .iter()
             .flat_map(|c| c.evidence.iter().copied())
@@ -197,7 +197,7 @@ impl Lines {
     }
 
     /// What the servers that the agent used wrote last.
-    fn stderr(&mut self, folded: &Folded) {
+    fn stderr(&mut self, folded: &FoldedTrial) {
         let mut shown = 0;
         for closed in &folded.work.closed {
             let opened = folded.work.connections.get(&closed.conn);
@@ -216,7 +216,7 @@ impl Lines {
         }
     }
 
-    fn tail(&mut self, depth: usize, text: &Text) {
+    fn tail(&mut self, depth: usize, text: &ClippedText) {
         let end = if text.left_out == 0 {
             &text.head
         } else {
@@ -242,7 +242,7 @@ fn says(reason: &str, verdict: &Verdict) -> bool {
 }
 
 /// A reason without the lines that quote an output, since that is shown below it.
-fn without_output<'a>(reason: &'a str, output: Option<&Text>) -> &'a str {
+fn without_output<'a>(reason: &'a str, output: Option<&ClippedText>) -> &'a str {
     let (Some((first, rest)), Some(output)) = (reason.split_once('\n'), output) else {
         return reason;
     };
@@ -255,16 +255,19 @@ fn without_output<'a>(reason: &'a str, output: Option<&Text>) -> &'a str {
 }
 
 /// The verify step that a check is, if it is one.
-pub(crate) fn verify_step<'a>(check: &Graded, steps: &'a [StepDone]) -> Option<&'a StepDone> {
-    let mut steps = steps.iter().filter(|step| step.phase == Phase::Grade);
+pub(crate) fn verify_step<'a>(
+    check: &CheckEvaluated,
+    steps: &'a [StepDone],
+) -> Option<&'a StepDone> {
+    let mut steps = steps.iter().filter(|step| step.phase == StepPhase::Grade);
     steps.find(|step| is_of(check, step))
 }
 
-fn is_of(check: &Graded, step: &StepDone) -> bool {
+fn is_of(check: &CheckEvaluated, step: &StepDone) -> bool {
     check.id.as_ref().and_then(CheckId::step) == Some(&step.id)
 }
 
-fn first_line(text: &Text) -> &str {
+fn first_line(text: &ClippedText) -> &str {
     let mut lines = text.head.lines();
     lines
         .find(|line| !line.trim().is_empty())
@@ -275,8 +278,8 @@ fn first_line(text: &Text) -> &str {
 mod tests {
     use super::*;
 
-    fn shown(add: impl FnOnce(&mut Lines)) -> Vec<String> {
-        let mut lines = Lines(Vec::new());
+    fn shown(add: impl FnOnce(&mut EvidenceLines)) -> Vec<String> {
+        let mut lines = EvidenceLines(Vec::new());
         add(&mut lines);
         lines.0.into_iter().map(|line| line.text).collect()
     }
@@ -291,7 +294,7 @@ mod tests {
 
     #[test]
     fn an_output_is_not_shown_twice() {
-        let output = Text {
+        let output = ClippedText {
             head: "one\ntwo\nthree".to_owned(),
             left_out: 5,
             tail: "eight\nnine".to_owned(),
@@ -307,7 +310,7 @@ mod tests {
 
     #[test]
     fn of_an_output_the_end_is_shown_also_where_its_middle_is_left_out() {
-        let text = |left_out| Text {
+        let text = |left_out| ClippedText {
             head: "1\n2\n3\n4\n5\n6\n".to_owned(),
             left_out,
             tail: "7\n8".to_owned(),

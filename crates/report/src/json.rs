@@ -12,8 +12,8 @@ mod tokens;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use proctor_core::event::{PlannedAgent, RunConfig, ServerSeen, Surface, TimeoutConfig, Wire};
-use proctor_core::fold::Asked;
+use proctor_core::event::{PlannedAgent, RunConfig, ServerSeen, Surface, TimeoutConfig, WireKind};
+use proctor_core::fold::ModelActivity;
 use proctor_core::gate::{CaseVerdict, Gate};
 use proctor_core::model::Usage;
 use proctor_core::statistics::Rate;
@@ -36,7 +36,7 @@ pub fn write(report: &Report<'_>, out: &mut dyn Write) -> Result<(), ReportError
         };
         let separator: &[u8] = if index == 0 { b"\n" } else { b",\n" };
         out.write_all(separator)?;
-        let run = entry::Run {
+        let run = entry::RunEntry {
             started: &report.summary.started.started,
             folder: report
                 .summary
@@ -122,8 +122,8 @@ fn summary(summary: &Summary, tools: &BTreeMap<String, Value>) -> Value {
 
 fn servers(summary: &Summary, config: &RunConfig, tools: &BTreeMap<String, Value>) -> Vec<Value> {
     let kind = |name: &String| match summary.transports.get(name) {
-        Some(Wire::Stdio) => "stdio",
-        Some(Wire::Http | Wire::Sse) => "http",
+        Some(WireKind::Stdio) => "stdio",
+        Some(WireKind::Http | WireKind::Sse) => "http",
         None => "",
     };
     let mut names: Vec<&String> = summary.servers.iter().map(|seen| &seen.server).collect();
@@ -261,7 +261,7 @@ fn rate(rate: &Rate) -> Value {
 }
 
 /// What models were asked and took; `null` is unknown.
-fn asked(asked: &Asked) -> Value {
+fn asked(asked: &ModelActivity) -> Value {
     json!({
         "models": asked.models,
         "turns": asked.turns,

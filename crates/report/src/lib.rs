@@ -18,9 +18,9 @@ mod words;
 use std::io;
 use std::path::Path;
 
-use proctor_core::event::NotRun;
 use proctor_core::event::RunKind;
-use proctor_core::fold::{FoldOptions, Folded, fold_trial};
+use proctor_core::event::SkippedEval;
+use proctor_core::fold::{FoldOptions, FoldedTrial, fold_trial};
 use proctor_core::gate::Gate;
 use proctor_core::record::{RecordError, RunReader};
 use proctor_core::summary::{Summary, TrialResult};
@@ -46,7 +46,7 @@ pub struct Report<'a> {
     /// waits for the end of a large run.
     pub brief: bool,
     /// Of servers' own evals: those that are listed and not run.
-    pub listed: &'a [NotRun],
+    pub listed: &'a [SkippedEval],
 }
 
 /// Why a report could not be written.
@@ -84,7 +84,7 @@ impl<'a> Report<'a> {
     }
 
     /// Reads a trial again, with everything that the summary did not keep.
-    fn fold(&self, result: &TrialResult) -> Result<Option<Folded>, RecordError> {
+    fn fold(&self, result: &TrialResult) -> Result<Option<FoldedTrial>, RecordError> {
         let options = FoldOptions {
             payload_bytes: 8 * 1024 * 1024,
             ..FoldOptions::default()

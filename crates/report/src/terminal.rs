@@ -11,7 +11,7 @@ use anstyle::{AnsiColor, Style};
 use proctor_core::duration;
 use proctor_core::event::NotRunOutcome;
 use proctor_core::event::Outcome;
-use proctor_core::gate::{CaseVerdict, Standing};
+use proctor_core::gate::{CaseVerdict, TrialCounts};
 use proctor_core::printable::printable;
 use proctor_core::record::RecordError;
 use proctor_core::summary::{AgentTrials, CaseSummary, TrialSummary};
@@ -41,7 +41,7 @@ const LABEL: usize = 10;
 
 /// What the terminal can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct TerminalStyle {
     /// How many columns there are; less than 40 are taken for 40.
     pub width: usize,
     /// Whether to use colours.
@@ -49,10 +49,10 @@ pub struct Look {
 }
 
 /// One trial, with where it belongs.
-type Shown<'a> = (&'a CaseSummary, &'a AgentTrials, &'a TrialSummary);
+type TrialRow<'a> = (&'a CaseSummary, &'a AgentTrials, &'a TrialSummary);
 
 /// Renders what a run came to. Reads again the trials that did not pass, as many as are shown.
-pub fn render(report: &Report<'_>, look: Look) -> Result<String, RecordError> {
+pub fn render(report: &Report<'_>, look: TerminalStyle) -> Result<String, RecordError> {
     let mut page = Page::new(look);
     let is_bad = |o| matches!(o, Some(Outcome::Failed | Outcome::TimedOut));
     section(&mut page, report, FAILED, "failed", is_bad)?;
@@ -74,7 +74,7 @@ fn section(
     word: &str,
     wanted: impl Fn(Option<Outcome>) -> bool,
 ) -> Result<(), RecordError> {
-    let mut trials: Vec<Shown> = report
+    let mut trials: Vec<TrialRow> = report
         .summary
         .trials()
         .filter(|(_, _, trial)| wanted(trial.outcome()))
@@ -95,7 +95,7 @@ fn section(
     Ok(())
 }
 
-fn detail(page: &mut Page, report: &Report<'_>, shown: &Shown<'_>) -> Result<(), RecordError> {
+fn detail(page: &mut Page, report: &Report<'_>, shown: &TrialRow<'_>) -> Result<(), RecordError> {
     let (case, agent, trial) = shown;
     let Some(result) = &trial.result else {
         return Ok(());
@@ -189,7 +189,7 @@ fn passed(page: &mut Page, report: &Report<'_>) {
             if trials.len() > 1 {
                 facts.push(format!(
                     "{}/{}",
-                    Standing::of(trials.iter().map(TrialSummary::outcome)).passed,
+                    TrialCounts::of(trials.iter().map(TrialSummary::outcome)).passed,
                     trials.len()
                 ));
             }

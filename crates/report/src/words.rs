@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use proctor_core::event::{Blame, FindingKind, Outcome};
-use proctor_core::fold::Asked;
+use proctor_core::fold::ModelActivity;
 use proctor_core::statistics::Rate;
 use proctor_core::summary::Summary;
 
@@ -96,7 +96,7 @@ pub(crate) fn rate(rate: &Rate) -> String {
 }
 
 /// How many tokens were taken; what is not known is said to be unknown.
-pub(crate) fn tokens(asked: &Asked) -> String {
+pub(crate) fn tokens(asked: &ModelActivity) -> String {
     // Some agents report tokens, and not in how many turns.
     let is_idle = asked.turns == 0 && asked.unmetered == 0;
     if is_idle && asked.usage.input.is_none() && asked.usage.output.is_none() {
@@ -132,7 +132,7 @@ pub(crate) fn cost(cost: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use proctor_core::model::Usage;
-    use proctor_core::statistics::Tally;
+    use proctor_core::statistics::PassCount;
 
     use super::*;
 
@@ -148,8 +148,8 @@ mod tests {
     #[test]
     fn a_rate_is_shown_with_its_interval() {
         let check = |passed: u32, counted: u32, text: &str| {
-            let cases: Vec<Tally> = (0..counted)
-                .map(|n| Tally {
+            let cases: Vec<PassCount> = (0..counted)
+                .map(|n| PassCount {
                     passed: u32::from(n < passed),
                     counted: 1,
                 })
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn what_is_unknown_is_not_nothing() {
-        let asked = |turns, input, unmetered| Asked {
+        let asked = |turns, input, unmetered| ModelActivity {
             turns,
             unmetered,
             usage: Usage {
@@ -172,7 +172,7 @@ mod tests {
                 output: input,
                 ..Usage::default()
             },
-            ..Asked::default()
+            ..ModelActivity::default()
         };
         assert_eq!(tokens(&asked(0, None, 0)), "none");
         assert_eq!(tokens(&asked(0, None, 1)), "unknown");

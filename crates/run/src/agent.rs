@@ -7,11 +7,11 @@ mod names;
 mod rendering;
 mod toolbox;
 
-use proctor_core::model::{Message, Request, Stop, ToolCall, ToolResult, Usage};
+use proctor_core::model::{ModelMessage, ModelRequest, StopReason, ToolCall, ToolResult, Usage};
 
-pub use self::toolbox::{Called, Connected, Lost, Toolbox};
+pub use self::toolbox::{ConnectedServer, ServerLoss, ToolCallNotice, Toolbox};
 use crate::together::together;
-pub use proctor_models::{AskError, Asker, LoopLimits, ModelError};
+pub use proctor_models::{AskError, LoopLimits, ModelClient, ModelError};
 
 /// How many turns the agent has where nobody says: a model that goes round in circles must end.
 pub const DEFAULT_TURNS: u32 = 100;
@@ -19,20 +19,20 @@ pub const DEFAULT_TURNS: u32 = 100;
 /// What the agent is given.
 pub struct Task<'a> {
     /// What it is asked: the conversation so far.
-    pub messages: Vec<Message>,
+    pub messages: Vec<ModelMessage>,
     /// Its model.
-    pub asker: &'a Asker,
+    pub asker: &'a ModelClient,
     /// What it can do.
     pub toolbox: &'a Toolbox,
     /// When it has to stop.
     pub limits: LoopLimits,
     /// Who is told of its calls.
-    pub watch: &'a (dyn Fn(Called) + Send + Sync),
+    pub watch: &'a (dyn Fn(ToolCallNotice) + Send + Sync),
 }
 
 /// What the agent's work came to.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Driven {
+pub enum AgentOutcome {
     /// It was done, and this is its answer.
     Answered(String),
     /// Its model stopped before it was done.
@@ -42,21 +42,21 @@ pub enum Driven {
     /// Another of its limits ended it.
     Limit(String),
     /// A server can't be used any more.
-    Lost(Lost),
+    Lost(ServerLoss),
     /// Its model can't be asked any more.
     Unanswered(AskError),
 }
 
 /// Lets the agent work until it is done or has to stop. Gives the conversation too.
-pub async fn drive(task: Task<'_>) -> (Driven, Vec<Message>) {
-    let mut request = Request {
+pub async fn drive(task: Task<'_>) -> (AgentOutcome, Vec<ModelMessage>) {
+    let mut request = ModelRequest {
         system: task.toolbox.instructions(),
         tools: task.toolbox.tools().to_vec(),
-        ..Request::default()
+        ..ModelRequest::default()
     };
     let mut task = task;
     request.messages = std::mem::take(&mut task.messages);
-    let mut spent = Spent::default();
+    let mut spent = AgentSpending::default();
     let driven = loop {
         match turn(&task, &mut request, &mut spent).await {
             None => {}
@@ -67,13 +67,17 @@ pub async fn drive(task: Task<'_>) -> (Driven, Vec<Message>) {
 }
 
 /// Asks once, and makes the calls that come of it; gives the end, if it is one.
-async fn turn(task: &Task<'_>, request: &mut Request, spent: &mut Spent) -> Option<Driven> {
+async fn turn(
+    task: &Task<'_>,
+    request: &mut ModelRequest,
+    spent: &mut AgentSpending,
+) -> Option<AgentOutcome> {
     if let Some(end) = spent.exceeds(&task.limits) {
         return Some(end);
     }
     let asked = match task.asker.ask(request).await {
         Ok(asked) => asked,
-        Err(error) => return Some(Driven::Unanswered(error)),
+        Err(error) => return Some(AgentOutcome::Unanswered(error)),
     };
     spent.add(&asked.reply.usage, asked.cost_usd);
     if let (Some(limit), false) = (task.limits.tokens, asked.reply.usage.is_known()) {
@@ -81,37 +85,42 @@ async fn turn(task: &Task<'_>, request: &mut Request, spent: &mut Spent) -> Opti
             "it does not report its token usage, so a limit of {limit} tokens can't be enforced"
         );
         let error = ModelError::Malformed { detail };
-        return Some(Driven::Unanswered(AskError::Model { error, attempts: 1 }));
+        return Some(AgentOutcome::Unanswered(AskError::Model {
+            error,
+            attempts: 1,
+        }));
     }
     let turn = asked.reply.turn;
-    request.messages.push(Message::Assistant(turn.clone()));
+    request.messages.push(ModelMessage::Assistant(turn.clone()));
     if let Some(reason) = spent.overdrawn(&task.limits) {
-        return Some(Driven::Limit(reason));
+        return Some(AgentOutcome::Limit(reason));
     }
     if turn.calls.is_empty() {
         return Some(answered(turn.text, &asked.reply.stop));
     }
     match make_calls(task, &turn.calls).await {
-        Ok(results) => request.messages.push(Message::Results(results)),
-        Err(lost) => return Some(Driven::Lost(lost)),
+        Ok(results) => request.messages.push(ModelMessage::Results(results)),
+        Err(lost) => return Some(AgentOutcome::Lost(lost)),
     }
     None
 }
 
 /// What it means that a model calls nothing: it is done, unless it had to stop.
-fn answered(text: String, stop: &Stop) -> Driven {
+fn answered(text: String, stop: &StopReason) -> AgentOutcome {
     let said = match text.trim() {
         "" => String::new(),
         text => format!(": {}", brief(text)),
     };
     match stop {
-        Stop::Done | Stop::Calls => Driven::Answered(text),
-        Stop::Refusal => Driven::Stopped(format!("the model refused to answer{said}")),
-        Stop::Length => Driven::Stopped(format!("the model's answer was cut off{said}")),
+        StopReason::Done | StopReason::Calls => AgentOutcome::Answered(text),
+        StopReason::Refusal => AgentOutcome::Stopped(format!("the model refused to answer{said}")),
+        StopReason::Length => {
+            AgentOutcome::Stopped(format!("the model's answer was cut off{said}"))
+        }
         // Some endpoints have words of their own for being done.
-        Stop::Other(_) if !text.trim().is_empty() => Driven::Answered(text),
-        Stop::Other(word) => {
-            Driven::Stopped(format!("the model stopped without an answer: `{word}`"))
+        StopReason::Other(_) if !text.trim().is_empty() => AgentOutcome::Answered(text),
+        StopReason::Other(word) => {
+            AgentOutcome::Stopped(format!("the model stopped without an answer: `{word}`"))
         }
     }
 }
@@ -123,7 +132,7 @@ fn brief(text: &str) -> &str {
 }
 
 /// Makes the calls of one turn, all at once. Those to one server are sent in their order.
-async fn make_calls(task: &Task<'_>, calls: &[ToolCall]) -> Result<Vec<ToolResult>, Lost> {
+async fn make_calls(task: &Task<'_>, calls: &[ToolCall]) -> Result<Vec<ToolResult>, ServerLoss> {
     let made = calls.iter().map(|call| {
         if let Some(called) = task.toolbox.called(call) {
             (task.watch)(called);
@@ -135,13 +144,13 @@ async fn make_calls(task: &Task<'_>, calls: &[ToolCall]) -> Result<Vec<ToolResul
 
 /// What the agent has used up.
 #[derive(Debug, Default)]
-struct Spent {
+struct AgentSpending {
     turns: u32,
     usage: Usage,
     cost_usd: f64,
 }
 
-impl Spent {
+impl AgentSpending {
     fn add(&mut self, usage: &Usage, cost_usd: Option<f64>) {
         self.turns += 1;
         self.usage.add(usage);
@@ -149,14 +158,14 @@ impl Spent {
     }
 
     /// Why no further question may be asked.
-    fn exceeds(&self, limits: &LoopLimits) -> Option<Driven> {
+    fn exceeds(&self, limits: &LoopLimits) -> Option<AgentOutcome> {
         let turns = limits.turns.unwrap_or(DEFAULT_TURNS);
         if self.turns >= turns {
             let reason = format!("the agent was not done after {turns} turns");
-            return Some(Driven::Turns(reason));
+            return Some(AgentOutcome::Turns(reason));
         }
         self.beyond(limits, |used, limit| used >= limit)
-            .map(Driven::Limit)
+            .map(AgentOutcome::Limit)
     }
 
     /// Why even what is done is too much.

@@ -12,9 +12,9 @@ use proctor_core::redact::Redactor;
 use proctor_core::replay::Cassette;
 use proctor_core::suite::Suite;
 
-use crate::external::External;
-use proctor_models::{Asker, Meter, Model, Replay, Waiting};
-use proctor_wire::answers::Answers;
+use crate::external::ExternalAgent;
+use proctor_models::{Meter, Model, ModelClient, Replay, RetryWait};
+use proctor_wire::answers::ServerRequestReplies;
 use proctor_wire::client::{Client, ConnectOptions, Era, Timeouts};
 use proctor_wire::recorder::Recorder;
 
@@ -25,7 +25,7 @@ pub enum Worker {
     /// A model in Proctor's own loop.
     Model(Arc<Model>),
     /// A program of its own.
-    External(Arc<External>),
+    External(Arc<ExternalAgent>),
 }
 
 impl Worker {
@@ -106,7 +106,7 @@ impl RunContext {
             pass: self.pass.clone(),
             guard: self.guard.clone(),
             timeouts: self.timeouts,
-            answers: Answers::default(),
+            answers: ServerRequestReplies::default(),
             era: None,
         }
     }
@@ -117,10 +117,10 @@ impl RunContext {
         model: &Arc<Model>,
         purpose: Purpose,
         recorder: &Recorder,
-        waiting: &Waiting,
+        waiting: &RetryWait,
         replay: Option<&Replay>,
-    ) -> Asker {
-        Asker {
+    ) -> ModelClient {
+        ModelClient {
             model: model.clone(),
             purpose,
             meter: self.meter.clone(),

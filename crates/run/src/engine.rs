@@ -42,17 +42,17 @@ use std::path::{Path, PathBuf};
 use proctor_core::event::Actor;
 use proctor_core::redact::{Redactor, secrets_of};
 use proctor_core::suite::{Environment, Server};
-use proctor_wire::answers::Answers;
+use proctor_wire::answers::ServerRequestReplies;
 use proctor_wire::client::{ConnectOptions, Timeouts};
 use proctor_wire::recorder::Recorder;
 use tokio::sync::mpsc::unbounded_channel;
 
-pub use self::ending::{RunResult, Stopped};
+pub use self::ending::{RunResult, RunStopCause};
 pub use self::error::EngineError;
-pub use self::host::{Host, Unattended};
+pub use self::host::{Host, NonInteractiveHost};
 pub use self::options::{CheckOptions, EvalsOptions, RunSource};
-pub use self::prepare::Prepared;
-pub use self::running::{Over, Run};
+pub use self::prepare::PreparedRun;
+pub use self::running::{RunCompletion, RunInProgress};
 
 /// Runs suites, and evals that servers ship.
 #[derive(Debug, Clone)]
@@ -113,7 +113,7 @@ impl Engine {
             pass: pass_env.to_vec(),
             guard: self.program.clone(),
             timeouts,
-            answers: Answers::default(),
+            answers: ServerRequestReplies::default(),
             era: None,
         }
     }
@@ -124,7 +124,7 @@ impl Engine {
         &self,
         options: &CheckOptions,
         host: &dyn Host,
-    ) -> Result<Prepared, EngineError> {
+    ) -> Result<PreparedRun, EngineError> {
         prepare::prepare(self, options, host).await
     }
 
@@ -133,12 +133,12 @@ impl Engine {
         &self,
         options: &EvalsOptions,
         host: &dyn Host,
-    ) -> Result<Prepared, EngineError> {
+    ) -> Result<PreparedRun, EngineError> {
         evals::prepare(self, options, host).await
     }
 
     /// Opens the run's folder: a new one, or that of the run that is resumed.
-    pub fn open(&self, prepared: Prepared) -> Result<Run, EngineError> {
+    pub fn open(&self, prepared: PreparedRun) -> Result<RunInProgress, EngineError> {
         folder::open(self, prepared)
     }
 
@@ -163,7 +163,7 @@ impl Engine {
             .enable_all()
             .build()
             .map_err(|error| EngineError::unusable("no runtime can be started", error))?;
-        runtime.block_on(self.check(options, &Unattended))
+        runtime.block_on(self.check(options, &NonInteractiveHost))
     }
 }
 

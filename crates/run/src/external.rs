@@ -3,7 +3,7 @@
 //! An agent is given an `Assignment`: a prompt, servers that stand behind the tap, a way to its
 //! model, an empty folder and an empty home. What it says of itself is kept, and believed in nothing
 //! that the tap can tell. An `Adapter` turns the assignment into a `Launch`, and what the program
-//! says into a `Told`; only `program` starts anything.
+//! says into a `AgentReport`; only `program` starts anything.
 
 mod acp;
 mod assignment;
@@ -24,15 +24,17 @@ use proctor_core::hint::listed;
 use proctor_core::suite::agent::{Agent, AgentKind, Commands};
 
 pub(crate) use self::acp::Preset;
-pub(crate) use self::assignment::{Access, Assignment, Endpoint, Launch, Offered, Told, Way};
-pub(crate) use self::cli::{Cli, Unfit};
+pub(crate) use self::assignment::{
+    AgentReport, AgentServer, Assignment, Launch, ModelAccess, ModelUrl, ServerRoute,
+};
+pub(crate) use self::cli::{AssignmentError, Cli};
 pub use self::judge::JudgeProgram;
-pub(crate) use self::line::{Line, LineError, LineOptions};
-pub use self::open::{External, ExternalError, sent_key};
-pub(crate) use self::program::{Post, StartError, Started};
-pub(crate) use self::stage::Stage;
-pub use self::survey::{Key, Program, Survey, check_programs, survey, survey_known};
-use proctor_models::Format;
+pub(crate) use self::line::{LineError, LineOptions, ModelLine};
+pub use self::open::{ExternalAgent, ExternalError, sent_key};
+pub(crate) use self::program::{AgentStartError, Post, RunningAgent};
+pub(crate) use self::stage::AgentFolders;
+pub use self::survey::{AgentKey, Program, Survey, check_programs, survey, survey_known};
+use proctor_models::WireFormat;
 
 /// How an agent is started and understood.
 #[derive(Debug, Clone, Copy)]
@@ -64,10 +66,10 @@ pub(crate) enum Acp<'a> {
 pub(crate) enum WorkError {
     /// It can't be given the assignment.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    Unfit(#[from] AssignmentError),
     /// It can't be started.
     #[error(transparent)]
-    Start(#[from] StartError),
+    Start(#[from] AgentStartError),
 }
 
 /// The variables that hold the keys of whatever a command may be.
@@ -126,7 +128,7 @@ impl<'a> Adapter<'a> {
     }
 
     /// What it can speak to its model, best first. None: it can't be told where its model is.
-    pub(crate) fn formats(&self) -> &'static [Format] {
+    pub(crate) fn formats(&self) -> &'static [WireFormat] {
         match self {
             Self::Cli(cli) => cli.formats(),
             Self::Acp(acp) => acp.formats(),
@@ -192,7 +194,7 @@ impl<'a> Adapter<'a> {
     }
 
     /// Whether it can be given an assignment.
-    fn fits(&self, assignment: &Assignment) -> Result<(), Unfit> {
+    fn fits(&self, assignment: &Assignment) -> Result<(), AssignmentError> {
         match self {
             Self::Cli(cli) => cli.prepare(assignment).map(drop),
             Self::Commands(templates) => commands::prepare(templates, assignment).map(drop),
@@ -205,12 +207,12 @@ impl<'a> Adapter<'a> {
         &self,
         assignment: &Assignment,
         post: &Post<'_>,
-    ) -> Result<Told, WorkError> {
+    ) -> Result<AgentReport, WorkError> {
         let (launch, reader) = match self {
             Self::Cli(cli) => (cli.prepare(assignment)?, cli.reader(assignment)),
             Self::Commands(templates) => {
                 let note = environment_note(&assignment.environment);
-                let reader = cli::Reader::Plain(commands::Reader::noting(note));
+                let reader = cli::OutputReader::Plain(commands::CommandReader::noting(note));
                 (commands::prepare(templates, assignment)?, reader)
             }
             Self::Acp(acp) => return acp::work(*acp, assignment, post).await,

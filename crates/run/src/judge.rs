@@ -21,10 +21,10 @@ mod tests;
 use proctor_core::transcript::Transcript;
 use proctor_core::verdict::Verdict;
 
-use self::ballot::{Ballot, Read};
+use self::ballot::{Ballot, ParsedBallot};
 use self::boundary::Boundary;
-use self::question::Question;
-use proctor_models::{AskError, Asker};
+use self::question::JudgeQuestion;
+use proctor_models::{AskError, ModelClient};
 use proctor_wire::worker;
 
 /// How often a malformed verdict is asked for again.
@@ -34,7 +34,7 @@ const ASKED_AGAIN: u32 = 2;
 #[derive(Clone)]
 pub struct Judge {
     /// The models. Votes go round among them; there must be one.
-    pub askers: Vec<Asker>,
+    pub askers: Vec<ModelClient>,
     /// How many votes there are; odd.
     pub votes: u32,
 }
@@ -66,7 +66,7 @@ pub struct Exhibits<'a> {
 
 impl Exhibits<'_> {
     /// At most how many bytes they have: what the agent did is in the record.
-    fn bytes(&self, asker: &Asker) -> usize {
+    fn bytes(&self, asker: &ModelClient) -> usize {
         let recorded = self.transcript.map_or(0, |_| asker.recorder.bytes());
         self.prompt.len() + self.answer.len() + recorded
     }
@@ -156,7 +156,7 @@ impl Judge {
 
 /// Gets one vote. A malformed one is asked for again, in a fresh context.
 async fn vote(
-    asker: &Asker,
+    asker: &ModelClient,
     criterion: &Criterion,
     exhibits: &Exhibits<'_>,
 ) -> Result<Vote, AskError> {
@@ -169,29 +169,31 @@ async fn vote(
         };
         let bytes = exhibits.bytes(asker);
         let (question, request) = worker::on_body(bytes, || {
-            let question = Question::new(criterion, exhibits, boundary, complaint);
+            let question = JudgeQuestion::new(criterion, exhibits, boundary, complaint);
             let request = question.request();
             (question, request)
         });
         let reply = asker.ask(&request).await?.reply;
         attempts += 1;
         let problem = match ballot::read(&reply) {
-            Read::None(reason) => return Ok(undecided(asker, reason, attempts)),
-            Read::Malformed(problem) => problem,
-            Read::Ballot(ballot) => match worker::on_body(bytes, || question.check(&ballot)) {
-                Ok(evidence) => return Ok(ballot.vote(asker, evidence, attempts)),
-                Err(question::Unproven::Missing) => {
-                    "a pass needs a quote from the answer or from a call"
+            ParsedBallot::None(reason) => return Ok(undecided(asker, reason, attempts)),
+            ParsedBallot::Malformed(problem) => problem,
+            ParsedBallot::Ballot(ballot) => {
+                match worker::on_body(bytes, || question.check(&ballot)) {
+                    Ok(evidence) => return Ok(ballot.vote(asker, evidence, attempts)),
+                    Err(question::BallotRejection::Missing) => {
+                        "a pass needs a quote from the answer or from a call"
+                    }
+                    Err(question::BallotRejection::Short) => {
+                        "a pass needs a quote of at least 12 characters, or a whole exhibit"
+                    }
+                    Err(question::BallotRejection::Invented(quote)) => {
+                        let shown = exhibit::brief(&quote);
+                        let reason = format!("the judge quotes what it was not shown: \"{shown}\"");
+                        return Ok(undecided(asker, reason, attempts));
+                    }
                 }
-                Err(question::Unproven::Short) => {
-                    "a pass needs a quote of at least 12 characters, or a whole exhibit"
-                }
-                Err(question::Unproven::Invented(quote)) => {
-                    let shown = exhibit::brief(&quote);
-                    let reason = format!("the judge quotes what it was not shown: \"{shown}\"");
-                    return Ok(undecided(asker, reason, attempts));
-                }
-            },
+            }
         };
         if attempts > ASKED_AGAIN {
             let reason =
@@ -202,7 +204,7 @@ async fn vote(
     }
 }
 
-fn undecided(asker: &Asker, reason: String, attempts: u32) -> Vote {
+fn undecided(asker: &ModelClient, reason: String, attempts: u32) -> Vote {
     Vote {
         model: asker.model.name().to_owned(),
         verdict: Verdict::unknown(reason),
@@ -214,14 +216,14 @@ fn undecided(asker: &Asker, reason: String, attempts: u32) -> Vote {
 }
 
 impl Ballot {
-    fn vote(self, asker: &Asker, evidence: Vec<u64>, attempts: u32) -> Vote {
+    fn vote(self, asker: &ModelClient, evidence: Vec<u64>, attempts: u32) -> Vote {
         let reason = exhibit::brief(&self.reason);
         Vote {
             model: asker.model.name().to_owned(),
             verdict: match self.choice {
-                ballot::Choice::Pass => Verdict::Pass,
-                ballot::Choice::Fail => Verdict::fail(reason.clone()),
-                ballot::Choice::Unknown => Verdict::unknown(reason.clone()),
+                ballot::BallotVerdict::Pass => Verdict::Pass,
+                ballot::BallotVerdict::Fail => Verdict::fail(reason.clone()),
+                ballot::BallotVerdict::Unknown => Verdict::unknown(reason.clone()),
             },
             reason,
             quotes: self.quotes.iter().map(|q| exhibit::brief(q)).collect(),

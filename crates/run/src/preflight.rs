@@ -9,14 +9,14 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use proctor_wire::client::{Caps, Client, ConnectOptions, Era, ListError};
+use proctor_wire::client::{Client, ConnectOptions, Era, ListError, ListLimits};
 
 /// What was found out about a server.
-pub struct Seen {
+pub struct ServerProbe {
     /// For the record.
     pub seen: ServerSeen,
     /// What it lists.
-    pub offered: Offered,
+    pub offered: ServerListing,
     /// Which form of the protocol it speaks.
     pub era: Era,
     /// The connection, to be shared or closed.
@@ -43,13 +43,16 @@ pub enum PreflightError {
 }
 
 /// Starts a server and asks what it offers.
-pub async fn look(server: &Server, options: &ConnectOptions) -> Result<Seen, PreflightError> {
+pub async fn look(
+    server: &Server,
+    options: &ConnectOptions,
+) -> Result<ServerProbe, PreflightError> {
     debug_assert_eq!(options.actor, Actor::Preflight);
     let client = Client::connect(server, options)
         .await
         .map_err(|error| PreflightError::NotUp(error.naming(&server.name)))?;
     match ask(server, &client).await {
-        Ok((seen, offered)) => Ok(Seen {
+        Ok((seen, offered)) => Ok(ServerProbe {
             seen,
             offered,
             era: client.identity().era,
@@ -64,7 +67,7 @@ pub async fn look(server: &Server, options: &ConnectOptions) -> Result<Seen, Pre
 
 /// What a server lists, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Offered {
+pub struct ServerListing {
     /// The names of its tools.
     pub tools: Vec<String>,
     /// The addresses of its resources; `None` if it has templates, which stand for any number of them.
@@ -73,7 +76,7 @@ pub struct Offered {
     pub prompts: Vec<String>,
 }
 
-impl Offered {
+impl ServerListing {
     /// What the server has of a kind; `None` if that is not all that it has.
     pub fn of(&self, kind: OrderKind) -> Option<&[String]> {
         match kind {
@@ -84,7 +87,10 @@ impl Offered {
     }
 }
 
-async fn ask(server: &Server, client: &Client) -> Result<(ServerSeen, Offered), PreflightError> {
+async fn ask(
+    server: &Server,
+    client: &Client,
+) -> Result<(ServerSeen, ServerListing), PreflightError> {
     let identity = client.identity();
     let declares = |what: &str| identity.capabilities.contains_key(what);
     let failed = |error: &ListError| PreflightError::NoList {
@@ -92,12 +98,12 @@ async fn ask(server: &Server, client: &Client) -> Result<(ServerSeen, Offered), 
         reason: error.to_string(),
     };
     let list = async |method: &str, key: &str| {
-        let listed = client.list(method, key, &Caps::default()).await;
+        let listed = client.list(method, key, &ListLimits::default()).await;
         listed.map(|listed| listed.items)
     };
     let mut tools = Vec::new();
     if declares("tools") {
-        let listed = client.list_tools(&Caps::default()).await;
+        let listed = client.list_tools(&ListLimits::default()).await;
         tools = listed.map_err(|error| failed(&error))?.items;
     }
     let (mut resources, mut templates) = (Vec::new(), Vec::new());
@@ -128,7 +134,7 @@ async fn ask(server: &Server, client: &Client) -> Result<(ServerSeen, Offered), 
         tool_list: None,
         surface: None,
     };
-    let offered = Offered {
+    let offered = ServerListing {
         tools: fields(&tools, "name"),
         resources: templates.is_empty().then(|| fields(&resources, "uri")),
         prompts: fields(&prompts, "name"),

@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use proctor_core::event::{Phase, TrialEnded};
+use proctor_core::event::{StepPhase, TrialEnded};
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::agent::Called;
+use crate::agent::ToolCallNotice;
 
 /// Something that happened in a run. Trials are known by their place in the order. What happens
 /// before a trial's end is told only to those who want details.
@@ -23,14 +23,14 @@ pub enum Progress {
         /// Which one.
         trial: usize,
         /// The phase.
-        phase: Phase,
+        phase: StepPhase,
     },
     /// An agent calls something.
     Called {
         /// In which trial.
         trial: usize,
         /// What.
-        called: Called,
+        called: ToolCallNotice,
     },
     /// A trial ended.
     Ended {
@@ -50,24 +50,24 @@ pub enum Progress {
 
 /// Tells what happens in one trial.
 #[derive(Debug, Clone)]
-pub(crate) struct Watch {
+pub(crate) struct TrialProgress {
     pub(crate) trial: usize,
     /// Nobody, if only ends are of interest: every message wakes whoever waits for it.
     pub(crate) to: Option<UnboundedSender<Progress>>,
 }
 
-impl Watch {
+impl TrialProgress {
     pub(crate) fn started(&self) {
         let trial = self.trial;
         self.tell(Progress::Started { trial });
     }
 
-    pub(crate) fn phase(&self, phase: Phase) {
+    pub(crate) fn phase(&self, phase: StepPhase) {
         let trial = self.trial;
         self.tell(Progress::Phase { trial, phase });
     }
 
-    pub(crate) fn called(&self, called: Called) {
+    pub(crate) fn called(&self, called: ToolCallNotice) {
         let trial = self.trial;
         self.tell(Progress::Called { trial, called });
     }

@@ -15,10 +15,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::context::RunContext;
-use crate::progress::{Progress, Watch};
-use crate::stop::Stop;
+use crate::progress::{Progress, TrialProgress};
+use crate::stop::RunStop;
 use crate::trial::Trial;
-use proctor_models::Waiting;
+use proctor_models::RetryWait;
 use proctor_wire::recorder::Recorder;
 use proctor_wire::worker;
 
@@ -54,7 +54,7 @@ impl TrialSpec {
 
 /// How many trials run at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Width {
+pub enum Parallelism {
     /// Those that say that they may, this many at once, after all others one by one.
     Willing(usize),
     /// Any trials, this many at once.
@@ -65,7 +65,7 @@ pub enum Width {
 #[derive(Debug, Clone, Copy)]
 pub struct RunnerOptions {
     /// How many trials run at once.
-    pub width: Width,
+    pub width: Parallelism,
     /// Whether the first trial that does not pass ends the run.
     pub fail_fast: bool,
     /// Whether whoever watches is told of what happens inside trials, not only of their ends.
@@ -74,7 +74,7 @@ pub struct RunnerOptions {
 
 /// What a run came to, besides what its record says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Finished {
+pub struct RunnerResult {
     /// Why it did not run all its trials.
     pub stopped: Option<String>,
     /// Whether somebody stopped it from outside.
@@ -107,7 +107,7 @@ pub async fn run(
     options: RunnerOptions,
     progress: mpsc::UnboundedSender<Progress>,
     mut interrupts: mpsc::UnboundedReceiver<()>,
-) -> Result<Finished, RunError> {
+) -> Result<RunnerResult, RunError> {
     let mut runner = Runner {
         context,
         writer,
@@ -115,10 +115,10 @@ pub async fn run(
         trials,
         waiting: batches(trials, options.width),
         running: JoinSet::new(),
-        stop: watch::Sender::new(Stop::Go),
+        stop: watch::Sender::new(RunStop::Go),
         progress,
         detailed: options.detailed,
-        finished: Finished::default(),
+        finished: RunnerResult::default(),
         error: None,
     };
     let mut hears = true;
@@ -143,22 +143,22 @@ pub async fn run(
 
 /// Trials that run at the same time, at most `width` of them.
 #[derive(Debug, PartialEq)]
-struct Batch {
+struct TrialBatch {
     width: usize,
     trials: VecDeque<usize>,
 }
 
 /// In which order trials run. Between batches, everything comes to its end.
-fn batches(trials: &[TrialSpec], width: Width) -> VecDeque<Batch> {
+fn batches(trials: &[TrialSpec], width: Parallelism) -> VecDeque<TrialBatch> {
     let all = || trials.iter().enumerate();
-    let batch = |width: usize, trials: VecDeque<usize>| Batch {
+    let batch = |width: usize, trials: VecDeque<usize>| TrialBatch {
         width: width.max(1),
         trials,
     };
     let batches = match width {
-        Width::Any(width) => vec![batch(width, (0..trials.len()).collect())],
-        Width::Willing(1) => vec![batch(1, (0..trials.len()).collect())],
-        Width::Willing(width) => {
+        Parallelism::Any(width) => vec![batch(width, (0..trials.len()).collect())],
+        Parallelism::Willing(1) => vec![batch(1, (0..trials.len()).collect())],
+        Parallelism::Willing(width) => {
             let those = |parallel: bool| all().filter(move |(_, t)| t.parallel == parallel);
             vec![
                 batch(1, those(false).map(|(at, _)| at).collect()),
@@ -172,26 +172,26 @@ fn batches(trials: &[TrialSpec], width: Width) -> VecDeque<Batch> {
         .collect()
 }
 
-type Done = (usize, Instant, Result<TrialEnded, RecordError>);
+type TrialTaskResult = (usize, Instant, Result<TrialEnded, RecordError>);
 
 struct Runner<'a> {
     context: Arc<RunContext>,
     writer: &'a RunWriter,
     started: Instant,
     trials: &'a [TrialSpec],
-    waiting: VecDeque<Batch>,
-    running: JoinSet<Done>,
-    stop: watch::Sender<Stop>,
+    waiting: VecDeque<TrialBatch>,
+    running: JoinSet<TrialTaskResult>,
+    stop: watch::Sender<RunStop>,
     progress: mpsc::UnboundedSender<Progress>,
     detailed: bool,
-    finished: Finished,
+    finished: RunnerResult,
     error: Option<RunError>,
 }
 
 impl Runner<'_> {
     /// Starts as many trials as may run now.
     fn start(&mut self) {
-        while *self.stop.borrow() == Stop::Go {
+        while *self.stop.borrow() == RunStop::Go {
             let Some(batch) = self.waiting.front_mut() else {
                 return;
             };
@@ -224,7 +224,7 @@ impl Runner<'_> {
         };
         // It makes a file.
         let writer = worker::blocking(|| self.writer.trial(micros, &name, trial_started))?;
-        let watch = Watch {
+        let watch = TrialProgress {
             trial: at,
             to: self.detailed.then(|| self.progress.clone()),
         };
@@ -236,7 +236,7 @@ impl Runner<'_> {
             limits: spec.limits,
             recorder: Recorder::new(writer, self.started),
             watch,
-            waiting: Waiting::default(),
+            waiting: RetryWait::default(),
             replay: self.context.replay(&case.id.0, &agent.name, spec.repeat)?,
         };
         let stop = self.stop.subscribe();
@@ -246,7 +246,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    fn done(&mut self, done: Result<Done, tokio::task::JoinError>, fail_fast: bool) {
+    fn done(&mut self, done: Result<TrialTaskResult, tokio::task::JoinError>, fail_fast: bool) {
         let (trial, began, ended) = match done {
             Ok(done) => done,
             Err(panic) => return self.give_up(RunError::Bug(panic.to_string())),
@@ -275,7 +275,7 @@ impl Runner<'_> {
 
     fn interrupt(&mut self) {
         if self.finished.interrupted {
-            self.stop.send_replace(Stop::Now);
+            self.stop.send_replace(RunStop::Now);
             return;
         }
         self.finished.interrupted = true;
@@ -284,7 +284,7 @@ impl Runner<'_> {
 
     /// Starts nothing more, and has running trials stop in order. The first reason stays.
     fn stop_soon(&mut self, reason: String) {
-        if *self.stop.borrow() != Stop::Go {
+        if *self.stop.borrow() != RunStop::Go {
             return;
         }
         self.finished.stopped = Some(reason.clone());
@@ -292,7 +292,7 @@ impl Runner<'_> {
             reason: reason.clone(),
         };
         let _ = self.progress.send(told);
-        self.stop.send_replace(Stop::Soon { reason });
+        self.stop.send_replace(RunStop::Soon { reason });
     }
 
     /// Ends the run because it can't be told any more what happens in it.
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn trials_run_in_order_and_the_willing_beside_each_other() {
-        let check = |parallel: &[bool], width: Width, expected: &[(usize, &[usize])]| {
+        let check = |parallel: &[bool], width: Parallelism, expected: &[(usize, &[usize])]| {
             let trials: Vec<TrialSpec> = parallel
                 .iter()
                 .map(|parallel| TrialSpec {
@@ -320,24 +320,28 @@ mod tests {
                     parallel: *parallel,
                 })
                 .collect();
-            let expected: Vec<Batch> = expected
+            let expected: Vec<TrialBatch> = expected
                 .iter()
-                .map(|(width, trials)| Batch {
+                .map(|(width, trials)| TrialBatch {
                     width: *width,
                     trials: trials.iter().copied().collect(),
                 })
                 .collect();
             assert_eq!(batches(&trials, width), expected, "{parallel:?} {width:?}");
         };
-        check(&[], Width::Any(4), &[]);
-        check(&[true, false], Width::Willing(1), &[(1, &[0, 1])]);
+        check(&[], Parallelism::Any(4), &[]);
+        check(&[true, false], Parallelism::Willing(1), &[(1, &[0, 1])]);
         check(
             &[true, false, true, false],
-            Width::Willing(3),
+            Parallelism::Willing(3),
             &[(1, &[1, 3]), (3, &[0, 2])],
         );
-        check(&[true, true], Width::Willing(2), &[(2, &[0, 1])]);
-        check(&[false, true, false], Width::Any(2), &[(2, &[0, 1, 2])]);
-        check(&[false], Width::Any(0), &[(1, &[0])]);
+        check(&[true, true], Parallelism::Willing(2), &[(2, &[0, 1])]);
+        check(
+            &[false, true, false],
+            Parallelism::Any(2),
+            &[(2, &[0, 1, 2])],
+        );
+        check(&[false], Parallelism::Any(0), &[(1, &[0])]);
     }
 }

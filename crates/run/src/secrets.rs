@@ -9,7 +9,7 @@ use percent_encoding::percent_decode_str;
 use proctor_core::redact::{is_secret_name, secrets_of};
 use proctor_core::suite::server::Transport;
 use proctor_core::suite::step::Action;
-use proctor_core::suite::step::values::Values;
+use proctor_core::suite::step::values::TemplateValues;
 use proctor_core::suite::template::Template;
 use proctor_core::suite::{Environment, Server, Suite};
 
@@ -36,7 +36,7 @@ pub(crate) fn of_server(server: &Server) -> Vec<(String, String)> {
 /// What the steps of a suite and its extensions are given as keys: in their environment, and in the
 /// headers and addresses of their requests. What is known only in a trial is not known here.
 pub(crate) fn of_steps(suite: &Suite, env: &Environment) -> Vec<(String, String)> {
-    let mut values = Values::default();
+    let mut values = TemplateValues::default();
     values.env.clone_from(env);
     let filled = |template: &Template| values.fill(template).ok();
     let mut secrets: Vec<(String, String)> = Vec::new();

@@ -23,9 +23,9 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use proctor_core::event::{Actor, Blame, Phase};
+use proctor_core::event::{Actor, Blame, StepPhase};
 use proctor_core::redact::Redactor;
-use proctor_core::suite::step::values::{FillError, Values};
+use proctor_core::suite::step::values::{FillError, TemplateValues};
 use proctor_core::suite::step::{Action, Step};
 use proctor_core::suite::template::Template;
 use proctor_core::suite::{Extension, Server};
@@ -33,9 +33,9 @@ use proctor_core::verdict::Verdict;
 use tokio::task::JoinSet;
 
 pub use self::environment::MODEL_KEYS;
-use self::note::Note;
+use self::note::StepEndRecorder;
 use crate::secrets;
-use proctor_contain::process::Lingering;
+use proctor_contain::process::LingeringProcess;
 use proctor_contain::scratch::Scratch;
 use proctor_wire::client::{Client, ConnectOptions};
 use proctor_wire::worker;
@@ -67,15 +67,15 @@ pub struct StepsOptions {
 /// The steps of one trial.
 pub struct Steps {
     options: StepsOptions,
-    values: Values,
+    values: TemplateValues,
     /// Inline scripts, for as long as one of them may run.
     scripts: Option<Scratch>,
     written: usize,
     /// Scripts that may have left something running.
-    lingering: Vec<Lingering>,
+    lingering: Vec<LingeringProcess>,
     web: Option<reqwest::Client>,
     clients: BTreeMap<String, Client>,
-    extensions: BTreeMap<String, extension::Running>,
+    extensions: BTreeMap<String, extension::RunningExtension>,
 }
 
 /// What came of a step.
@@ -95,7 +95,7 @@ pub struct StepResult {
 
 /// What an action came to, before its phase is considered.
 #[derive(Debug)]
-struct Done {
+struct ActionOutcome {
     verdict: Verdict,
     /// Absent where the phase decides.
     blame: Option<Blame>,
@@ -105,7 +105,7 @@ struct Done {
     outputs: BTreeMap<String, String>,
 }
 
-impl Done {
+impl ActionOutcome {
     fn new(verdict: Verdict) -> Self {
         Self {
             verdict,
@@ -134,7 +134,7 @@ impl Steps {
     pub fn new(mut options: StepsOptions) -> Self {
         options.connect.actor = Actor::Step;
         let inherited = &options.connect.inherited;
-        let mut values = Values::default();
+        let mut values = TemplateValues::default();
         values.random_id = random::id();
         values.random_port = random::free_port();
         values.env = environment::step_environment(inherited, &options.withheld);
@@ -173,7 +173,7 @@ impl Steps {
     }
 
     /// Works with what steps gave. Nothing of it is larger than the record.
-    fn apart<T>(&self, work: impl FnOnce(&Values) -> T) -> T {
+    fn apart<T>(&self, work: impl FnOnce(&TemplateValues) -> T) -> T {
         let bytes = self.options.connect.recorder.bytes();
         worker::on_body(bytes, || work(&self.values))
     }
@@ -184,11 +184,11 @@ impl Steps {
     }
 
     /// Runs a step that is not a judge's, and records its end, also if the future is dropped before.
-    pub async fn run(&mut self, phase: Phase, step: &Step) -> StepResult {
+    pub async fn run(&mut self, phase: StepPhase, step: &Step) -> StepResult {
         self.lingering.retain_mut(|script| !script.is_over());
         self.settle().await;
         let recorder = self.options.connect.recorder.clone();
-        let mut note = Note::start(recorder, self.options.redactor.clone(), phase, step);
+        let mut note = StepEndRecorder::start(recorder, self.options.redactor.clone(), phase, step);
         let done = self.act(phase, &step.action, &mut note).await;
         let redactor = &self.options.redactor;
         redactor.learn(secrets::of_outputs(&done.outputs));
@@ -197,7 +197,7 @@ impl Steps {
         self.add_outputs(step, done.outputs);
         let passed = done.verdict == Verdict::Pass;
         let may_fail = matches!(&step.action, Action::Script(script) if script.continue_on_error);
-        let is_unclear = done.is_unclear && phase == Phase::Grade;
+        let is_unclear = done.is_unclear && phase == StepPhase::Grade;
         let blame = done.blame.or((!is_unclear).then_some(blame_of(phase)));
         StepResult {
             goes_on: passed || may_fail,
@@ -210,12 +210,17 @@ impl Steps {
 
     /// Waits until scripts that had to be ended are gone.
     async fn settle(&mut self) {
-        while let Some(at) = self.lingering.iter().position(Lingering::is_ending) {
+        while let Some(at) = self.lingering.iter().position(LingeringProcess::is_ending) {
             self.lingering.swap_remove(at).stop().await;
         }
     }
 
-    async fn act(&mut self, phase: Phase, action: &Action, note: &mut Note) -> Done {
+    async fn act(
+        &mut self,
+        phase: StepPhase,
+        action: &Action,
+        note: &mut StepEndRecorder,
+    ) -> ActionOutcome {
         match action {
             Action::Script(script) => self.run_script(script, note).await,
             Action::Http(http) => self.make_request(http, phase).await,
@@ -228,10 +233,10 @@ impl Steps {
                 let asked = self.apart(|values| values.fill_value(args));
                 match asked {
                     Ok(args) => self.ask_extension(extension, operation, args, phase).await,
-                    Err(error) => Done::unknown(&error, Blame::Suite),
+                    Err(error) => ActionOutcome::unknown(&error, Blame::Suite),
                 }
             }
-            Action::Judge(_) => Done::unknown(&"a judge is asked elsewhere", Blame::Judge),
+            Action::Judge(_) => ActionOutcome::unknown(&"a judge is asked elsewhere", Blame::Judge),
         }
     }
 
@@ -252,9 +257,9 @@ impl Steps {
 }
 
 /// A step around the agent's work is the suite's; one that looks at the work fails because of it.
-fn blame_of(phase: Phase) -> Blame {
+fn blame_of(phase: StepPhase) -> Blame {
     match phase {
-        Phase::Grade => Blame::Agent,
-        Phase::Setup | Phase::Serve | Phase::Drive | Phase::Cleanup => Blame::Suite,
+        StepPhase::Grade => Blame::Agent,
+        StepPhase::Setup | StepPhase::Serve | StepPhase::Drive | StepPhase::Cleanup => Blame::Suite,
     }
 }

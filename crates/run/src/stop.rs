@@ -4,7 +4,7 @@ use tokio::sync::watch;
 
 /// Whether a run goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum RunStop {
     /// It does.
     Go,
     /// It ends: agents stop, and what has to be cleaned up is.
@@ -17,21 +17,24 @@ pub(crate) enum Stop {
 }
 
 /// Waits until a run ends, and says why.
-pub(crate) async fn soon(stop: &mut watch::Receiver<Stop>) -> String {
+pub(crate) async fn soon(stop: &mut watch::Receiver<RunStop>) -> String {
     wait(stop, |stop| match stop {
-        Stop::Go => None,
-        Stop::Soon { reason } => Some(reason.clone()),
-        Stop::Now => Some("interrupted".to_owned()),
+        RunStop::Go => None,
+        RunStop::Soon { reason } => Some(reason.clone()),
+        RunStop::Now => Some("interrupted".to_owned()),
     })
     .await
 }
 
 /// Waits until a run ends at once.
-pub(crate) async fn now(stop: &mut watch::Receiver<Stop>) {
-    wait(stop, |stop| (*stop == Stop::Now).then_some(())).await;
+pub(crate) async fn now(stop: &mut watch::Receiver<RunStop>) {
+    wait(stop, |stop| (*stop == RunStop::Now).then_some(())).await;
 }
 
-async fn wait<T>(stop: &mut watch::Receiver<Stop>, mut meant: impl FnMut(&Stop) -> Option<T>) -> T {
+async fn wait<T>(
+    stop: &mut watch::Receiver<RunStop>,
+    mut meant: impl FnMut(&RunStop) -> Option<T>,
+) -> T {
     loop {
         if let Some(found) = meant(&stop.borrow_and_update()) {
             return found;

@@ -20,9 +20,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proctor_core::decision::{blame_for_failure, server_failure};
-use proctor_core::event::{Actor, Blame, Body, Outcome, Phase, Purpose, TrialEnded, What};
+use proctor_core::event::{Actor, Blame, Body, EventKind, Outcome, Purpose, StepPhase, TrialEnded};
 use proctor_core::index;
-use proctor_core::model::Message;
+use proctor_core::model::ModelMessage;
 use proctor_core::record::RecordError;
 use proctor_core::suite::{Case, Limits, Server};
 use proctor_core::verdict::Verdict;
@@ -30,15 +30,15 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use self::ending::{cancelled, errored, failed, timed_out};
-use self::external::Room;
-use crate::agent::{Connected, Driven, Task, Toolbox, drive};
+use self::external::AgentWorkspace;
+use crate::agent::{AgentOutcome, ConnectedServer, Task, Toolbox, drive};
 use crate::context::{RunContext, Worker};
-use crate::progress::Watch;
+use crate::progress::TrialProgress;
 use crate::steps::{Steps, StepsOptions};
-use crate::stop::{self, Stop};
+use crate::stop::{self, RunStop};
 use crate::together::together;
 use proctor_contain::process::SpawnError;
-use proctor_models::{AskError, Asker, LoopLimits, Model, ModelError, Replay, Waiting};
+use proctor_models::{AskError, LoopLimits, Model, ModelClient, ModelError, Replay, RetryWait};
 use proctor_wire::client::{Client, ConnectError, ConnectOptions};
 use proctor_wire::recorder::Recorder;
 use proctor_wire::worker;
@@ -52,8 +52,8 @@ pub(crate) struct Trial {
     pub(crate) agent: usize,
     pub(crate) limits: Limits,
     pub(crate) recorder: Recorder,
-    pub(crate) watch: Watch,
-    pub(crate) waiting: Waiting,
+    pub(crate) watch: TrialProgress,
+    pub(crate) waiting: RetryWait,
     /// What is heard again instead of asking models.
     pub(crate) replay: Option<Replay>,
 }
@@ -62,11 +62,11 @@ impl Trial {
     /// Runs the trial to its end, and writes that.
     pub(crate) async fn run(
         self,
-        mut stop: watch::Receiver<Stop>,
+        mut stop: watch::Receiver<RunStop>,
     ) -> Result<TrialEnded, RecordError> {
         let mut steps = Steps::new(self.steps_options());
         let mut toolbox = None;
-        let mut room = Room::default();
+        let mut room = AgentWorkspace::default();
         let mut ended = {
             let started = Instant::now();
             tokio::select! {
@@ -109,8 +109,8 @@ impl Trial {
         &self.context.suite.cases[self.case]
     }
 
-    fn phase(&self, phase: Phase) {
-        self.recorder.record(What::PhaseStarted { phase });
+    fn phase(&self, phase: StepPhase) {
+        self.recorder.record(EventKind::PhaseStarted { phase });
         self.watch.phase(phase);
     }
 
@@ -132,7 +132,7 @@ impl Trial {
         &self,
         steps: &mut Steps,
         toolbox: &mut Option<Toolbox>,
-        room: &mut Room,
+        room: &mut AgentWorkspace,
     ) -> TrialEnded {
         let case = self.case();
         if let Some(reason) = case.unmet.first() {
@@ -145,13 +145,13 @@ impl Trial {
         if let Some(shipped) = &case.shipped {
             return self.work_shipped(shipped, toolbox).await;
         }
-        self.phase(Phase::Setup);
+        self.phase(StepPhase::Setup);
         for step in &case.setup {
-            let result = steps.run(Phase::Setup, step).await;
+            let result = steps.run(StepPhase::Setup, step).await;
             if let (Verdict::Fail { reason } | Verdict::Unknown { reason }, false) =
                 (&result.verdict, result.goes_on)
             {
-                let reason = format!("{} step `{}` failed: {reason}", Phase::Setup, step.id);
+                let reason = format!("{} step `{}` failed: {reason}", StepPhase::Setup, step.id);
                 return errored(result.blame.unwrap_or(Blame::Suite), reason);
             }
         }
@@ -167,7 +167,7 @@ impl Trial {
             Ok(answer) => answer,
             Err(ended) => return ended,
         };
-        self.phase(Phase::Grade);
+        self.phase(StepPhase::Grade);
         steps.agent_answered(answer.clone());
         let graded = self.grade(steps, &answer).await;
         room.explain(graded)
@@ -179,7 +179,7 @@ impl Trial {
         toolbox: &mut Option<Toolbox>,
         prompt: &str,
     ) -> Result<String, TrialEnded> {
-        self.phase(Phase::Serve);
+        self.phase(StepPhase::Serve);
         let opened = self.serve().await;
         *toolbox = Some(opened.map_err(|(blame, reason)| errored(blame, reason))?);
         self.drive(toolbox, prompt).await
@@ -208,7 +208,7 @@ impl Trial {
         })
     }
 
-    async fn connect(&self, server: &Server) -> Result<Connected, (Blame, String)> {
+    async fn connect(&self, server: &Server) -> Result<ConnectedServer, (Blame, String)> {
         let client = if let Some(shared) = self.context.shared.get(&server.name) {
             shared.attach(&self.recorder, Actor::Loop)
         } else {
@@ -220,7 +220,7 @@ impl Trial {
             let connecting = Client::connect(server, &options).await;
             connecting.map_err(|error| (blame(&error), error.naming(&server.name)))?
         };
-        Ok(Connected {
+        Ok(ConnectedServer {
             name: server.name.clone(),
             client,
             allowed: server.allowed.clone(),
@@ -233,11 +233,11 @@ impl Trial {
         toolbox: &mut Option<Toolbox>,
         prompt: &str,
     ) -> Result<String, TrialEnded> {
-        self.phase(Phase::Drive);
+        self.phase(StepPhase::Drive);
         let Some(tools) = toolbox.as_ref() else {
             return Err(errored(Blame::Infra, "there are no tools"));
         };
-        self.recorder.record(What::Prompted {
+        self.recorder.record(EventKind::Prompted {
             text: Body::Text(prompt.to_owned()),
         });
         let Some(model) = self.context.agents[self.agent].model() else {
@@ -245,7 +245,7 @@ impl Trial {
         };
         let asker = self.asker(model, Purpose::Agent);
         let (driven, _) = drive(Task {
-            messages: vec![Message::User(prompt.to_owned())],
+            messages: vec![ModelMessage::User(prompt.to_owned())],
             asker: &asker,
             toolbox: tools,
             limits: LoopLimits {
@@ -256,17 +256,19 @@ impl Trial {
             watch: &|called| self.watch.called(called),
         })
         .await;
-        if let Driven::Answered(answer) = &driven {
-            self.recorder.record(What::AgentAnswered {
+        if let AgentOutcome::Answered(answer) = &driven {
+            self.recorder.record(EventKind::AgentAnswered {
                 text: Body::Text(answer.clone()),
             });
         }
         let worked = match driven {
-            Driven::Answered(answer) => Worked::Answered(answer),
-            Driven::Stopped(reason) => Worked::Stopped(reason),
-            Driven::Lost(lost) => Worked::Lost(lost.to_string()),
-            Driven::Turns(reason) | Driven::Limit(reason) => return Err(timed_out(reason)),
-            Driven::Unanswered(error) => return Err(unanswered(&error)),
+            AgentOutcome::Answered(answer) => WorkOutcome::Answered(answer),
+            AgentOutcome::Stopped(reason) => WorkOutcome::Stopped(reason),
+            AgentOutcome::Lost(lost) => WorkOutcome::Lost(lost.to_string()),
+            AgentOutcome::Turns(reason) | AgentOutcome::Limit(reason) => {
+                return Err(timed_out(reason));
+            }
+            AgentOutcome::Unanswered(error) => return Err(unanswered(&error)),
         };
         let shared_breach = self.shared_breach(tools);
         // Before anything is decided or graded, so that the record of the servers is whole.
@@ -276,9 +278,9 @@ impl Trial {
             return Err(decided::ended(failure));
         }
         let answer = match worked {
-            Worked::Answered(answer) => answer,
-            Worked::Lost(reason) => return Err(failed(Blame::Server, reason)),
-            Worked::Stopped(reason) => return Err(failed(blame_for_failure(&folded), reason)),
+            WorkOutcome::Answered(answer) => answer,
+            WorkOutcome::Lost(reason) => return Err(failed(Blame::Server, reason)),
+            WorkOutcome::Stopped(reason) => return Err(failed(blame_for_failure(&folded), reason)),
         };
         match shared_breach.or_else(|| self.breach(&folded)) {
             Some(failure) => Err(decided::ended(failure)),
@@ -299,7 +301,7 @@ impl Trial {
     }
 
     /// A model, as this trial asks it.
-    fn asker(&self, model: &Arc<Model>, purpose: Purpose) -> Asker {
+    fn asker(&self, model: &Arc<Model>, purpose: Purpose) -> ModelClient {
         self.context.asker(
             model,
             purpose,
@@ -314,15 +316,16 @@ impl Trial {
         if case.cleanup.is_empty() || !case.unmet.is_empty() {
             return Ok(());
         }
-        self.phase(Phase::Cleanup);
+        self.phase(StepPhase::Cleanup);
         let all = async {
             let mut first = Ok(());
             for step in &case.cleanup {
-                let result = steps.run(Phase::Cleanup, step).await;
+                let result = steps.run(StepPhase::Cleanup, step).await;
                 if let (Verdict::Fail { reason } | Verdict::Unknown { reason }, false) =
                     (&result.verdict, result.goes_on)
                 {
-                    let reason = format!("{} step `{}` failed: {reason}", Phase::Cleanup, step.id);
+                    let reason =
+                        format!("{} step `{}` failed: {reason}", StepPhase::Cleanup, step.id);
                     first = first.and(Err((result.blame.unwrap_or(Blame::Suite), reason)));
                 }
             }
@@ -365,7 +368,7 @@ impl Trial {
 }
 
 /// What the work came to, where the servers' part in it has yet to be looked at.
-enum Worked {
+enum WorkOutcome {
     Answered(String),
     Stopped(String),
     Lost(String),
@@ -388,7 +391,7 @@ async fn close(toolbox: Option<Toolbox>) {
 }
 
 /// Waits until the time is over, and says so. Time spent waiting for a provider does not count.
-async fn clock(limit: Option<Duration>, started: Instant, waiting: &Waiting) -> String {
+async fn clock(limit: Option<Duration>, started: Instant, waiting: &RetryWait) -> String {
     let Some(limit) = limit else {
         return std::future::pending().await;
     };

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use proctor_core::document;
 use proctor_core::event::Purpose;
 use proctor_core::problem::{Problems, SourceText};
-use proctor_core::transcript::{Answer, Call, Payload, Request, Transcript};
+use proctor_core::transcript::{Call, CallOutcome, CallRequest, Payload, Transcript};
 use proctor_core::verdict::Verdict;
-use proctor_models::{AskError, Asker, Meter, Model, Scripted, Waiting};
+use proctor_models::{AskError, Meter, Model, ModelClient, RetryWait, ScriptedModel};
 use proctor_run::judge::{Criterion, Exhibits, Judge, Ruling};
 use proctor_wire::recorder::Recorder;
 use serde_json::{Value, json};
@@ -19,17 +19,17 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/judges")
 }
 
-fn asker(path: &Path) -> Asker {
-    let model = Scripted::open(path).unwrap_or_else(|problems| {
+fn asker(path: &Path) -> ModelClient {
+    let model = ScriptedModel::open(path).unwrap_or_else(|problems| {
         let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
         panic!("{}: {problems:?}", path.display())
     });
-    Asker {
+    ModelClient {
         model: Arc::new(Model::Scripted(model)),
         purpose: Purpose::Judge,
         meter: Arc::new(Meter::default()),
         recorder: Recorder::nothing(),
-        waiting: Waiting::default(),
+        waiting: RetryWait::default(),
         replay: None,
     }
 }
@@ -103,11 +103,11 @@ impl Case {
         let call = |(seq, call): (usize, Value)| Call {
             seq: seq as u64,
             server: "k8s".to_owned(),
-            request: Request::Tool {
+            request: CallRequest::Tool {
                 name: call["tool"].as_str().expect("a tool").to_owned(),
                 arguments: Payload::Value(call["arguments"].clone()),
             },
-            answer: Answer::Result(Payload::Value(
+            answer: CallOutcome::Result(Payload::Value(
                 json!({"content": [{"type": "text", "text": call["result"]}]}),
             )),
             duration: None,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 /// What is answered to a server's own requests. What is configured is also declared as a capability:
 /// servers ask only for what a client says that it has.
 #[derive(Debug, Clone, Default)]
-pub struct Answers {
+pub struct ServerRequestReplies {
     /// The roots that a server may know of.
     pub roots: Vec<String>,
     /// The result of every elicitation; declined if there is none.
@@ -16,7 +16,7 @@ pub struct Answers {
     pub sampling: Option<Value>,
 }
 
-impl Answers {
+impl ServerRequestReplies {
     /// What the client says that it can do.
     pub(crate) fn capabilities(&self) -> Value {
         let mut capabilities = Map::new();
@@ -61,9 +61,9 @@ mod tests {
 
     #[test]
     fn everything_is_answered_at_once() {
-        let answers = Answers {
+        let answers = ServerRequestReplies {
             roots: vec!["file:///a".to_owned()],
-            ..Answers::default()
+            ..ServerRequestReplies::default()
         };
         assert_eq!(answers.to("ping").unwrap(), "{}");
         assert_eq!(
@@ -81,10 +81,10 @@ mod tests {
 
     #[test]
     fn what_is_configured_is_given_and_declared() {
-        let answers = Answers {
+        let answers = ServerRequestReplies {
             elicitation: Some(json!({"action": "accept"})),
             sampling: Some(json!({"role": "assistant"})),
-            ..Answers::default()
+            ..ServerRequestReplies::default()
         };
         assert_eq!(
             answers.to("elicitation/create").unwrap(),
@@ -98,6 +98,6 @@ mod tests {
             answers.capabilities(),
             json!({"elicitation": {}, "sampling": {}})
         );
-        assert_eq!(Answers::default().capabilities(), json!({}));
+        assert_eq!(ServerRequestReplies::default().capabilities(), json!({}));
     }
 }

@@ -21,10 +21,10 @@ use serde_json::{Map, Value};
 pub use self::calls::CallResult;
 pub use self::connect::{ConnectError, ConnectOptions};
 use self::connection::{Connection, Owner};
-pub use self::lists::{Caps, ListError, Listed};
-use self::wire::{Patience, Wire, WireError};
-use crate::peer::{self, Failure};
-use crate::recorder::{Recorder, Tap};
+pub use self::lists::{FullList, ListError, ListLimits};
+use self::wire::{RequestWire, ResponseTimeout, WireError};
+use crate::peer::{self, RequestFailure};
+use crate::recorder::{ConnectionTap, Recorder};
 use crate::rpc::RpcError;
 
 /// Which of the two forms of the protocol a server speaks.
@@ -72,7 +72,7 @@ impl Default for Timeouts {
 
 /// What a server said of itself.
 #[derive(Debug, Clone)]
-pub struct Identity {
+pub struct ServerIdentity {
     /// Its name.
     pub name: Option<String>,
     /// Its version.
@@ -95,7 +95,7 @@ pub struct Client {
     /// What the connection ends with; nothing for a share.
     owner: Option<Owner>,
     /// Where what it asks and is answered goes.
-    tap: Arc<Tap>,
+    tap: Arc<ConnectionTap>,
     /// The tools as they were last listed here.
     tools: Mutex<Option<lists::Tools>>,
     /// The changes before it was there.
@@ -184,7 +184,7 @@ impl Client {
     }
 
     /// What the server said of itself.
-    pub fn identity(&self) -> &Identity {
+    pub fn identity(&self) -> &ServerIdentity {
         &self.connection.identity
     }
 
@@ -221,7 +221,7 @@ impl Client {
             timeouts,
             ..
         } = &*self.connection;
-        let wire = Wire {
+        let wire = RequestWire {
             peer,
             link,
             tap: &self.tap,
@@ -231,7 +231,7 @@ impl Client {
             Era::Handshake => Vec::new(),
             Era::Stateless => meta::headers(method, &params, &self.header_arguments(&params)),
         };
-        let patience = Patience {
+        let patience = ResponseTimeout {
             idle: timeouts.request.min(timeouts.total),
             total: timeouts.total,
         };
@@ -264,13 +264,13 @@ impl Client {
     }
 }
 
-impl From<Failure> for CallError {
-    fn from(failure: Failure) -> Self {
+impl From<RequestFailure> for CallError {
+    fn from(failure: RequestFailure) -> Self {
         match failure {
-            Failure::Rpc(error) => Self::Rpc(error),
-            Failure::TooLarge { bytes } => Self::TooLarge { bytes },
-            Failure::Http { status, body } => Self::Http { status, body },
-            other @ (Failure::NoAnswer { .. } | Failure::Broken(_)) => {
+            RequestFailure::Rpc(error) => Self::Rpc(error),
+            RequestFailure::TooLarge { bytes } => Self::TooLarge { bytes },
+            RequestFailure::Http { status, body } => Self::Http { status, body },
+            other @ (RequestFailure::NoAnswer { .. } | RequestFailure::Broken(_)) => {
                 Self::Broken(other.to_string())
             }
         }

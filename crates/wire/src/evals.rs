@@ -3,15 +3,15 @@
 
 pub mod serve;
 
-use mcp_evals::{CAPABILITY, Level, Listed, METHOD};
+use mcp_evals::{CAPABILITY, Level, ListedEval, METHOD};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::client::{Caps, Client, Identity, ListError};
+use crate::client::{Client, ListError, ListLimits, ServerIdentity};
 
 /// Where a server says that it ships evals.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum CapabilityLocation {
     /// `capabilities.evals`.
     Top,
     /// `capabilities.experimental.evals`.
@@ -20,7 +20,7 @@ pub enum Place {
     Extension(String),
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for CapabilityLocation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Top => f.write_str("capabilities.evals"),
@@ -31,31 +31,31 @@ impl std::fmt::Display for Place {
 }
 
 /// Everywhere that a server says so. A server that says it nowhere is not asked for evals.
-pub fn declared(identity: &Identity) -> Vec<Place> {
+pub fn declared(identity: &ServerIdentity) -> Vec<CapabilityLocation> {
     places(&identity.capabilities)
 }
 
 /// Where these capabilities name evals.
-fn places(capabilities: &Map<String, Value>) -> Vec<Place> {
+fn places(capabilities: &Map<String, Value>) -> Vec<CapabilityLocation> {
     let inside = |key: &str| capabilities.get(key).and_then(Value::as_object);
     let is_declared = |value: Option<&Value>| value.is_some_and(Value::is_object);
     let mut places = Vec::new();
     if is_declared(capabilities.get(CAPABILITY)) {
-        places.push(Place::Top);
+        places.push(CapabilityLocation::Top);
     }
     if is_declared(inside("experimental").and_then(|all| all.get(CAPABILITY))) {
-        places.push(Place::Experimental);
+        places.push(CapabilityLocation::Experimental);
     }
     let extensions = inside("extensions").into_iter().flatten();
     let named = extensions.filter(|(key, value)| {
         key.rsplit('/').next() == Some(CAPABILITY) && is_declared(Some(value))
     });
-    places.extend(named.map(|(key, _)| Place::Extension(key.clone())));
+    places.extend(named.map(|(key, _)| CapabilityLocation::Extension(key.clone())));
     places
 }
 
 /// Whether a server says that it tells when its evals change.
-pub fn tells_of_changes(identity: &Identity) -> bool {
+pub fn tells_of_changes(identity: &ServerIdentity) -> bool {
     let capabilities = &identity.capabilities;
     let inside = |key: &str| capabilities.get(key).and_then(Value::as_object);
     let all = capabilities
@@ -75,19 +75,19 @@ pub fn tells_of_changes(identity: &Identity) -> bool {
 
 /// One eval that a server ships.
 #[derive(Debug, Clone)]
-pub struct Shipped {
+pub struct RawEval {
     /// As the server wrote it.
     pub raw: Box<RawValue>,
     /// As it is understood.
-    pub item: Listed,
+    pub item: ListedEval,
 }
 
 /// All evals of a server, or of one level: the server is asked for that level, and may not listen.
 pub async fn list(
     client: &Client,
     level: Option<Level>,
-    caps: &Caps,
-) -> Result<Vec<Listed>, ListError> {
+    caps: &ListLimits,
+) -> Result<Vec<ListedEval>, ListError> {
     let shipped = list_raw(client, level, caps).await?;
     Ok(shipped.into_iter().map(|shipped| shipped.item).collect())
 }
@@ -96,8 +96,8 @@ pub async fn list(
 pub async fn list_raw(
     client: &Client,
     level: Option<Level>,
-    caps: &Caps,
-) -> Result<Vec<Shipped>, ListError> {
+    caps: &ListLimits,
+) -> Result<Vec<RawEval>, ListError> {
     let mut params = Map::new();
     if let Some(level) = level {
         params.insert("level".to_owned(), level.as_str().into());
@@ -105,13 +105,13 @@ pub async fn list_raw(
     let listed = client.list_with(METHOD, "evals", &params, caps).await?;
     let read = listed.items.into_iter().map(|raw| {
         let value: Value = serde_json::from_str(raw.get()).unwrap_or_default();
-        Shipped {
+        RawEval {
             raw,
-            item: Listed::from(value),
+            item: ListedEval::from(value),
         }
     });
     // What can't be read is of no level that is known, and stays to be told of.
-    let meant = |shipped: &Shipped| {
+    let meant = |shipped: &RawEval| {
         level.is_none_or(|level| {
             let eval = shipped.item.eval();
             eval.is_none_or(|eval| eval.level().is_none_or(|own| own == level))
@@ -128,8 +128,8 @@ mod tests {
     use super::*;
     use crate::client::Era;
 
-    fn identity(capabilities: &Value) -> Identity {
-        Identity {
+    fn identity(capabilities: &Value) -> ServerIdentity {
+        ServerIdentity {
             name: None,
             version: None,
             protocol: String::new(),

@@ -14,7 +14,7 @@ use reqwest::Url;
 use rustls::CertificateError;
 
 pub use self::page::page_text;
-use crate::recorder::Tap;
+use crate::recorder::ConnectionTap;
 
 /// How much of a message about a failure is kept.
 const MAX_REASON: usize = 1_000;
@@ -38,7 +38,7 @@ pub(crate) fn failed(
     error: &reqwest::Error,
     url: &Url,
     request: Option<&str>,
-    tap: &Tap,
+    tap: &ConnectionTap,
 ) -> String {
     let address = shown_address(url);
     let reason = reason(error);
@@ -59,7 +59,7 @@ pub(crate) fn failed(
 
 /// The start of a response's body on one line: of a page its text, without secrets and control
 /// characters.
-pub(crate) fn shown_body(body: &[u8], tap: &Tap) -> String {
+pub(crate) fn shown_body(body: &[u8], tap: &ConnectionTap) -> String {
     let head = tap.head(&page_text(body), MAX_BODY);
     let words: Vec<&str> = head.split_whitespace().collect();
     printable(&words.join(" ")).into_owned()

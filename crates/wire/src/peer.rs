@@ -19,15 +19,15 @@ use serde_json::value::RawValue;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use self::failure::Outcome;
-pub(crate) use self::failure::{Failure, shown_body};
+use self::failure::RequestOutcome;
+pub(crate) use self::failure::{RequestFailure, shown_body};
 use self::route::CutRoute;
-pub(crate) use self::route::Source;
-use self::state::{Pending, State};
-use crate::answers::Answers;
-use crate::recorder::{Oversized, Recorder, Tap};
-pub(crate) use crate::rpc::Ended;
-use crate::rpc::{self, About, MessageHandler, Past, RpcError};
+pub(crate) use self::route::MessageSource;
+use self::state::{PeerState, PendingResponse};
+use crate::answers::ServerRequestReplies;
+use crate::recorder::{ConnectionTap, OversizedMessage, Recorder};
+pub(crate) use crate::rpc::PeerClose;
+use crate::rpc::{self, About, MessageHandler, PastRequest, RpcError};
 
 /// How a server tells that it works on a request.
 const PROGRESS: &str = "notifications/progress";
@@ -38,25 +38,25 @@ const SHOWN: usize = 100;
 /// One side of a connection.
 pub(crate) struct Peer {
     /// The connection's own.
-    tap: Arc<Tap>,
+    tap: Arc<ConnectionTap>,
     /// Whether others have attached their records.
     is_shared: AtomicBool,
-    answers: Answers,
-    state: Mutex<State>,
+    answers: ServerRequestReplies,
+    state: Mutex<PeerState>,
     /// Counts messages that change what a server offers.
     changes: AtomicU64,
 }
 
 /// A request that waits for its answer.
-pub(crate) struct Waiting {
+pub(crate) struct PendingAnswer {
     pub(crate) id: u64,
-    pub(crate) answer: oneshot::Receiver<Outcome>,
+    pub(crate) answer: oneshot::Receiver<RequestOutcome>,
     /// When the server last said that it was making progress.
     pub(crate) progress: watch::Receiver<Instant>,
 }
 
 impl Peer {
-    pub(crate) fn new(tap: Arc<Tap>, answers: Answers) -> Self {
+    pub(crate) fn new(tap: Arc<ConnectionTap>, answers: ServerRequestReplies) -> Self {
         Self {
             tap,
             is_shared: AtomicBool::new(false),
@@ -67,27 +67,27 @@ impl Peer {
     }
 
     /// The connection's own tap.
-    pub(crate) fn tap(&self) -> &Arc<Tap> {
+    pub(crate) fn tap(&self) -> &Arc<ConnectionTap> {
         &self.tap
     }
 
     /// Opens the connection in another record.
-    pub(crate) fn attach(&self, recorder: &Recorder, actor: Actor) -> Arc<Tap> {
+    pub(crate) fn attach(&self, recorder: &Recorder, actor: Actor) -> Arc<ConnectionTap> {
         self.is_shared.store(true, Ordering::Release);
         self.tap.attach(recorder, actor)
     }
 
-    pub(crate) fn answers(&self) -> &Answers {
+    pub(crate) fn answers(&self) -> &ServerRequestReplies {
         &self.answers
     }
 
     /// Takes a new id, and waits for its answer, which belongs to `tap`.
-    pub(crate) fn expect(&self, tap: &Arc<Tap>) -> Waiting {
+    pub(crate) fn expect(&self, tap: &Arc<ConnectionTap>) -> PendingAnswer {
         let (to, answer) = oneshot::channel();
         let (progress, seen) = watch::channel(Instant::now());
         let tap = tap.clone();
-        let id = self.lock().open(Pending { to, progress, tap });
-        Waiting {
+        let id = self.lock().open(PendingResponse { to, progress, tap });
+        PendingAnswer {
             id,
             answer,
             progress: seen,
@@ -101,25 +101,25 @@ impl Peer {
 
     /// Stops to wait for an answer that takes too long.
     pub(crate) fn give_up(&self, id: u64) {
-        self.lock().requests.close(id, Past::GivenUp);
+        self.lock().requests.close(id, PastRequest::GivenUp);
     }
 
     /// Stops to wait for an answer that nobody wants any more.
     pub(crate) fn abandon(&self, id: u64) {
-        self.lock().requests.close(id, Past::Unwanted);
+        self.lock().requests.close(id, PastRequest::Unwanted);
     }
 
     /// Stops to wait for the answer to a question for the era, which may come late.
     pub(crate) fn abandon_probe(&self, id: u64) {
         let mut state = self.lock();
-        if state.requests.close(id, Past::Unwanted).is_some() {
+        if state.requests.close(id, PastRequest::Unwanted).is_some() {
             state.late_probe = Some(id);
         }
     }
 
     /// Ends a request without an answer, unless it has one already.
-    pub(crate) fn fail(&self, id: u64, failure: Failure) {
-        let pending = self.lock().requests.close(id, Past::GivenUp);
+    pub(crate) fn fail(&self, id: u64, failure: RequestFailure) {
+        let pending = self.lock().requests.close(id, PastRequest::GivenUp);
         if let Some(pending) = pending {
             let _ = pending.to.send(Err(failure));
         }
@@ -128,18 +128,18 @@ impl Peer {
     /// Why a request that nobody waits for any more has no answer; `None` if it has one.
     pub(crate) fn unanswered(&self, id: u64) -> Option<HttpFailure> {
         match self.lock().requests.past(id) {
-            Some(Past::Answered) => None,
-            Some(Past::GivenUp) => Some(HttpFailure::TimedOut),
-            Some(Past::Unwanted) | None => Some(HttpFailure::ClientLeft),
+            Some(PastRequest::Answered) => None,
+            Some(PastRequest::GivenUp) => Some(HttpFailure::TimedOut),
+            Some(PastRequest::Unwanted) | None => Some(HttpFailure::ClientLeft),
         }
     }
 
     /// Notes the end of the connection. The first reason stays.
-    pub(crate) fn end(&self, how: Ended) {
+    pub(crate) fn end(&self, how: PeerClose) {
         self.lock().requests.end(how);
     }
 
-    pub(crate) fn ended(&self) -> Option<Ended> {
+    pub(crate) fn ended(&self) -> Option<PeerClose> {
         self.lock().requests.ended().cloned()
     }
 
@@ -151,7 +151,7 @@ impl Peer {
     /// Writes that a message was too large to be taken in, and ends the request that it answered: on
     /// HTTP the exchange's own; on one stream, the only one that waits, unless the message starts as
     /// one that answers nobody.
-    pub(crate) fn oversized(&self, cut: &Oversized, from: &Source<'_>) {
+    pub(crate) fn oversized(&self, cut: &OversizedMessage, from: &MessageSource<'_>) {
         let bytes = cut.bytes;
         let CutRoute { taps, meant } = self.route_of_cut(cut, from);
         for tap in &taps {
@@ -163,12 +163,12 @@ impl Peer {
         };
         concerned.finding(FindingKind::TooLarge, format!("a message of {bytes} bytes"));
         if let Some(id) = meant {
-            self.fail(id, Failure::TooLarge { bytes });
+            self.fail(id, RequestFailure::TooLarge { bytes });
         }
     }
 
     /// Takes in a message, and gives what has to be answered.
-    pub(crate) fn receive(&self, bytes: &[u8], from: &Source<'_>) -> Vec<Vec<u8>> {
+    pub(crate) fn receive(&self, bytes: &[u8], from: &MessageSource<'_>) -> Vec<Vec<u8>> {
         let mut answers = Vec::new();
         let mut incoming = Incoming {
             peer: self,
@@ -191,10 +191,10 @@ impl Peer {
         }
     }
 
-    fn answered(&self, id: &Id, message: &Message<'_>, from: &Source<'_>) {
+    fn answered(&self, id: &Id, message: &Message<'_>, from: &MessageSource<'_>) {
         let outcome = match (message.result, message.error) {
             (Some(result), _) => Ok(result.to_owned()),
-            (None, Some(error)) => Err(Failure::Rpc(
+            (None, Some(error)) => Err(RequestFailure::Rpc(
                 serde_json::from_str(error.get())
                     .or_else(|_| json::decode(error.get()).and_then(serde_json::from_value))
                     .unwrap_or_else(|_| no_error(error, &self.tap_of(message, from))),
@@ -216,9 +216,11 @@ impl Peer {
         drop(state);
         let (kind, what) = match past {
             // It was under way when it was cancelled.
-            Some(Past::Unwanted) => return,
-            Some(Past::Answered) => (FindingKind::DuplicateAnswer, "a second answer with"),
-            Some(Past::GivenUp) => (FindingKind::LateAnswer, "an answer after giving up, with"),
+            Some(PastRequest::Unwanted) => return,
+            Some(PastRequest::Answered) => (FindingKind::DuplicateAnswer, "a second answer with"),
+            Some(PastRequest::GivenUp) => {
+                (FindingKind::LateAnswer, "an answer after giving up, with")
+            }
             None => (
                 FindingKind::UnknownId,
                 "an answer to a request that nobody made, with",
@@ -228,7 +230,7 @@ impl Peer {
             .finding(kind, format!("{what} {id}"));
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PeerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -236,7 +238,7 @@ impl Peer {
 /// Takes what a server sends.
 pub(crate) struct Incoming<'a> {
     pub(crate) peer: &'a Peer,
-    pub(crate) from: Source<'a>,
+    pub(crate) from: MessageSource<'a>,
     /// Sends an answer to one of its requests.
     pub(crate) answer: &'a mut (dyn FnMut(Vec<u8>) + Send),
 }
@@ -268,7 +270,7 @@ impl MessageHandler for Incoming<'_> {
 }
 
 /// What is made of an error that is none.
-fn no_error(raw: &RawValue, tap: &Tap) -> RpcError {
+fn no_error(raw: &RawValue, tap: &ConnectionTap) -> RpcError {
     let head = tap.head(raw.get().as_bytes(), SHOWN);
     let detail = format!("an error that is none: {head}");
     tap.finding(FindingKind::Malformed, detail.clone());

@@ -34,12 +34,12 @@ use crate::transport::http::AddressError;
 pub use self::bridge::Bridge;
 pub use self::door::Admission;
 pub(crate) use self::edited::is_stateless;
-pub use self::relay::{Admit, Relay};
+pub use self::relay::{AdmissionPolicy, Relay};
 pub use self::reverse::ReverseProxy;
-pub use self::session::{Cause, Client, Leave, SessionEnd, serve};
-pub use self::started::StartError;
-pub use self::streams::{Standard, standard};
-pub use self::token::Token;
+pub use self::session::{Cause, ClientStreams, SessionEnd, SessionEndReason, serve};
+pub use self::started::ServerStartError;
+pub use self::streams::{ProcessStreams, standard};
+pub use self::token::AccessToken;
 pub use self::upstream::{Upstream, causes, passed};
 
 /// What every proxy needs to know.
@@ -70,7 +70,7 @@ pub enum ProxyError {
     NoAddress(String),
     /// The server can't be started.
     #[error(transparent)]
-    Start(#[from] StartError),
+    Start(#[from] ServerStartError),
     /// The port can't be listened on.
     #[error("port {port} of this machine can't be listened on: {error}")]
     Listen {

@@ -9,29 +9,29 @@ mod tap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use proctor_core::event::{Actor, ConnectionId, Finding, FindingKind, What, Wire};
-use proctor_core::fold::{self, FoldOptions, Folded};
+use proctor_core::event::{Actor, ConnectionId, EventKind, Finding, FindingKind, WireKind};
+use proctor_core::fold::{self, FoldOptions, FoldedTrial};
 use proctor_core::model::{MAX_REPORTED_TOKENS, Usage};
-use proctor_core::record::{Blobs, Bodies, EventReader, RecordError, Room, TrialWriter};
+use proctor_core::record::{Blobs, Bodies, EventReader, QueueCapacity, RecordError, TrialWriter};
 use proctor_core::redact::Redactor;
 
-pub use self::tap::Oversized;
-pub(crate) use self::tap::Tap;
+pub(crate) use self::tap::ConnectionTap;
+pub use self::tap::OversizedMessage;
 use crate::worker;
-use proctor_core::asks::Asks;
+use proctor_core::asks::ModelRequestLog;
 
 /// A handle to a trial's record, or to nothing.
 #[derive(Clone)]
 pub struct Recorder {
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<RecorderState>>,
     /// Locked before `inner`, from a question's number to its events, so that they are in order.
-    asks: Arc<Mutex<Asks>>,
-    room: Option<Room>,
+    asks: Arc<Mutex<ModelRequestLog>>,
+    room: Option<QueueCapacity>,
     started: Instant,
     redactor: Redactor,
 }
 
-struct Inner {
+struct RecorderState {
     trial: Option<TrialWriter>,
     /// The trial was taken back: what comes now is too late for it.
     taken: bool,
@@ -54,7 +54,7 @@ impl Recorder {
         let redactor = trial.as_ref().map(|trial| trial.redactor().clone());
         Self {
             room: trial.as_ref().map(TrialWriter::room),
-            inner: Arc::new(Mutex::new(Inner {
+            inner: Arc::new(Mutex::new(RecorderState {
                 trial,
                 taken: false,
                 failed: None,
@@ -74,12 +74,12 @@ impl Recorder {
     }
 
     /// Writes an event. A large one is redacted while others may write.
-    pub fn record(&self, what: What) {
+    pub fn record(&self, what: EventKind) {
         self.record_all(vec![what]);
     }
 
     /// Writes events that stand together, whoever else writes.
-    fn record_all(&self, mut events: Vec<What>) {
+    fn record_all(&self, mut events: Vec<EventKind>) {
         self.wait_for_room();
         let Some(bodies) = self.lock().bodies(0) else {
             return;
@@ -88,13 +88,13 @@ impl Recorder {
         if bodies.as_ref().is_ok_and(may_block) {
             worker::blocking(|| self.append(&bodies, events));
         } else {
-            let bytes = events.iter_mut().map(What::text_bytes).sum();
+            let bytes = events.iter_mut().map(EventKind::text_bytes).sum();
             worker::on_body(bytes, || self.append(&bodies, events));
         }
     }
 
-    fn append(&self, bodies: &Result<Bodies, RecordError>, events: Vec<What>) {
-        let keep = |what: What| bodies.as_ref().map_err(Clone::clone)?.keep_event(what);
+    fn append(&self, bodies: &Result<Bodies, RecordError>, events: Vec<EventKind>) {
+        let keep = |what: EventKind| bodies.as_ref().map_err(Clone::clone)?.keep_event(what);
         let kept: Vec<_> = events.into_iter().map(keep).collect();
         let at = self.at();
         self.lock().write(|trial| {
@@ -137,7 +137,7 @@ impl Recorder {
     }
 
     /// What was written so far, as checks read it; `None` if nothing is kept. Blocks.
-    pub fn fold(&self, options: &FoldOptions) -> Result<Option<Folded>, RecordError> {
+    pub fn fold(&self, options: &FoldOptions) -> Result<Option<FoldedTrial>, RecordError> {
         let Some((events, blobs)) = self.written()? else {
             return Ok(None);
         };
@@ -164,7 +164,7 @@ impl Recorder {
     /// The tokens that a reply is said to have taken; unknown, with a finding, if that can't be true.
     pub fn believed_usage(&self, who: &str, usage: Usage) -> Usage {
         usage.believable().unwrap_or_else(|tokens| {
-            self.record(What::Finding(Finding {
+            self.record(EventKind::Finding(Finding {
                 conn: ConnectionId::NONE,
                 kind: FindingKind::AbsurdUsage,
                 detail: format!(
@@ -192,28 +192,31 @@ impl Recorder {
         &self,
         server: &str,
         actor: Actor,
-        transport: Wire,
+        transport: WireKind,
         target: &str,
-    ) -> Arc<Tap> {
-        Tap::open(self, server, actor, transport, target, None)
+    ) -> Arc<ConnectionTap> {
+        ConnectionTap::open(self, server, actor, transport, target, None)
     }
 
     /// Writes a question to a model, and gives its number. What belongs to it stands together,
     /// whoever else writes.
-    pub fn record_ask(&self, next: impl FnOnce(&mut Asks) -> (u64, Vec<What>)) -> u64 {
+    pub fn record_ask(
+        &self,
+        next: impl FnOnce(&mut ModelRequestLog) -> (u64, Vec<EventKind>),
+    ) -> u64 {
         let mut asks = self.asks.lock().unwrap_or_else(PoisonError::into_inner);
         let (number, events) = next(&mut asks);
         self.record_all(events);
         number
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, RecorderState> {
         // A panic elsewhere leaves the record as it is; what comes later still belongs to it.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inner {
+impl RecorderState {
     /// Where a body of so many bytes is kept; `None` if nothing is.
     fn bodies(&self, bytes: usize) -> Option<Result<Bodies, RecordError>> {
         let trial = self.trial.as_ref().filter(|_| self.failed.is_none())?;

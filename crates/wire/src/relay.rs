@@ -24,11 +24,11 @@ use rustix::stdio::{dup2_stdin, dup2_stdout};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use thiserror::Error;
 
-use self::message::{HEAD, Kind, MAX_BODY};
+use self::message::{HEAD, MAX_BODY, RelayMessageKind};
 use crate::streams::{copied_in, copied_out};
 pub use proctor_contain::guard::{end_by, signal_pipe, take_signals};
 use proctor_contain::os::send_descriptors;
-use proctor_contain::process::Ended;
+use proctor_contain::process::ProcessExit;
 
 /// The first argument that turns the binary into a relay.
 pub const COMMAND: &str = "__relay";
@@ -42,12 +42,14 @@ const PIPE_BUF: usize = 4096;
 /// To be called first in a process, by nobody who still needs its streams.
 pub fn run(args: &[OsString]) -> ExitCode {
     match relay(args) {
-        Ok(Ended::Exited(code)) => u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from),
-        Ok(Ended::Signalled(signal)) => {
+        Ok(ProcessExit::Exited(code)) => {
+            u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from)
+        }
+        Ok(ProcessExit::Signalled(signal)) => {
             end_by(signal);
             ExitCode::FAILURE
         }
-        Ok(Ended::Unknown) => ExitCode::FAILURE,
+        Ok(ProcessExit::Unknown) => ExitCode::FAILURE,
         Err(error) => {
             say(&error);
             ExitCode::FAILURE
@@ -87,7 +89,7 @@ fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> RelayErro
     }
 }
 
-fn relay(args: &[OsString]) -> Result<Ended, RelayError> {
+fn relay(args: &[OsString]) -> Result<ProcessExit, RelayError> {
     let [path] = args else {
         return Err(RelayError::Usage);
     };
@@ -115,7 +117,7 @@ fn hand_over(control: &UnixStream) -> Result<Option<JoinHandle<()>>, RelayError>
     let null = null.map_err(system("open `/dev/null`"))?;
     let input = copied_in(io::stdin().as_fd()).map_err(system("take stdin"))?;
     let (output, leaving) = copied_out(io::stdout().as_fd()).map_err(system("take stdout"))?;
-    let message = message::render(Kind::HandOver, &[]);
+    let message = message::render(RelayMessageKind::HandOver, &[]);
     match send_descriptors(control, &message, [input.as_fd(), output.as_fd()]) {
         // Who was turned away before it could speak still hears why.
         Ok(()) | Err(Errno::PIPE | Errno::CONNRESET) => {}
@@ -127,9 +129,9 @@ fn hand_over(control: &UnixStream) -> Result<Option<JoinHandle<()>>, RelayError>
 }
 
 /// Does what the run says until it says how the server ended.
-fn attend(control: UnixStream, asked: &[OwnedFd]) -> Result<Ended, RelayError> {
+fn attend(control: UnixStream, asked: &[OwnedFd]) -> Result<ProcessExit, RelayError> {
     let mut body = vec![0; MAX_BODY];
-    let mut run = Run {
+    let mut run = RelayRun {
         control,
         asked,
         is_leaving: false,
@@ -140,32 +142,34 @@ fn attend(control: UnixStream, asked: &[OwnedFd]) -> Result<Ended, RelayError> {
         }
         let (kind, body) = receive(&mut run.control, &mut body)?;
         match kind {
-            Kind::Errors => run.write_errors(body)?,
-            Kind::Exited | Kind::Signalled => {
+            RelayMessageKind::Errors => run.write_errors(body)?,
+            RelayMessageKind::Exited | RelayMessageKind::Signalled => {
                 let number = message::number(body).ok_or(RelayError::Nonsense)?;
                 return Ok(match kind {
-                    Kind::Exited => Ended::Exited(number),
-                    _ => Ended::Signalled(number),
+                    RelayMessageKind::Exited => ProcessExit::Exited(number),
+                    _ => ProcessExit::Signalled(number),
                 });
             }
-            Kind::Refused => {
+            RelayMessageKind::Refused => {
                 let why = String::from_utf8_lossy(body).into_owned();
                 return Err(RelayError::Refused(why));
             }
-            Kind::HandOver | Kind::Leave => return Err(RelayError::Nonsense),
+            RelayMessageKind::HandOver | RelayMessageKind::Leave => {
+                return Err(RelayError::Nonsense);
+            }
         }
     }
 }
 
 /// The run, and those who may ask this process to end.
-struct Run<'a> {
+struct RelayRun<'a> {
     control: UnixStream,
     asked: &'a [OwnedFd],
     /// Whether the run was told that this process was asked to end.
     is_leaving: bool,
 }
 
-impl Run<'_> {
+impl RelayRun<'_> {
     /// Whether there is a message; else this process was asked to end, and the run was told.
     fn wait_for_message(&mut self) -> Result<bool, RelayError> {
         wait(self.control.as_fd(), PollFlags::IN, self.asked, None)?;
@@ -203,7 +207,7 @@ impl Run<'_> {
         let was_asked = taken.fold(false, |any, taken| any | taken);
         if was_asked {
             self.is_leaving = true;
-            let leave = message::render(Kind::Leave, &[]);
+            let leave = message::render(RelayMessageKind::Leave, &[]);
             // A run that is gone is noticed when it is read from.
             let _ = self.control.write_all(&leave);
         }
@@ -236,7 +240,7 @@ fn wait(
 fn receive<'a>(
     control: &mut UnixStream,
     body: &'a mut [u8],
-) -> Result<(Kind, &'a [u8]), RelayError> {
+) -> Result<(RelayMessageKind, &'a [u8]), RelayError> {
     let mut head = [0; HEAD];
     control
         .read_exact(&mut head)

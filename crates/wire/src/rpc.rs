@@ -7,7 +7,7 @@ mod requests;
 
 pub use self::receive::{About, MessageHandler, receive};
 pub(crate) use self::requests::REMEMBERED;
-pub use self::requests::{Ended, Past, Requests};
+pub use self::requests::{PastRequest, PeerClose, Requests};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -26,7 +26,7 @@ pub struct RpcError {
 }
 
 #[derive(Serialize)]
-struct Outgoing<'a> {
+struct RpcMessage<'a> {
     jsonrpc: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<u64>,
@@ -46,7 +46,7 @@ pub fn notification(method: &str, params: Option<&RawValue>) -> Vec<u8> {
 }
 
 fn message(id: Option<u64>, method: &str, params: Option<&RawValue>) -> Vec<u8> {
-    let message = Outgoing {
+    let message = RpcMessage {
         jsonrpc: "2.0",
         id,
         method,

@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::peer::Peer;
-use crate::recorder::Tap;
+use crate::recorder::ConnectionTap;
 
 /// How long what was said last may take to leave.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -39,7 +39,7 @@ pub(crate) enum Link {
 #[derive(Clone)]
 pub(crate) struct Labels {
     /// Where it belongs, and what comes back with it.
-    pub(crate) tap: Arc<Tap>,
+    pub(crate) tap: Arc<ConnectionTap>,
     /// The request that fails when the message can't be sent.
     pub(crate) id: Option<u64>,
     /// The method of that request.
@@ -50,7 +50,7 @@ pub(crate) struct Labels {
 
 impl Labels {
     /// For a message that nobody waits for.
-    pub(crate) fn unasked(tap: &Arc<Tap>) -> Self {
+    pub(crate) fn unasked(tap: &Arc<ConnectionTap>) -> Self {
         Self {
             tap: tap.clone(),
             id: None,
@@ -73,7 +73,7 @@ pub enum SendError {
 
 impl Link {
     /// Sends a message that nobody waits for, if that is possible at once.
-    pub(crate) fn send_soon(&self, peer: &Arc<Peer>, tap: &Arc<Tap>, message: Vec<u8>) {
+    pub(crate) fn send_soon(&self, peer: &Arc<Peer>, tap: &Arc<ConnectionTap>, message: Vec<u8>) {
         let labels = Labels::unasked(tap);
         match self {
             Self::Stdio(link) => {
@@ -104,7 +104,12 @@ impl Link {
 
     /// A request was answered, or is given up: what of its exchange is still under way is ended, unless
     /// it says how the server took the message.
-    pub(crate) fn finish(&self, tap: &Arc<Tap>, exchange: JoinHandle<()>, is_answered: bool) {
+    pub(crate) fn finish(
+        &self,
+        tap: &Arc<ConnectionTap>,
+        exchange: JoinHandle<()>,
+        is_answered: bool,
+    ) {
         match self {
             // The answer came on the stream, maybe before the response to the POST.
             Self::Legacy(link) if is_answered => link.leaving.add(tap, exchange),
@@ -113,7 +118,7 @@ impl Link {
     }
 
     /// Waits until what belongs to one of those who share the link is on its way, but not for long.
-    pub(crate) async fn settle(&self, tap: &Arc<Tap>) {
+    pub(crate) async fn settle(&self, tap: &Arc<ConnectionTap>) {
         match self {
             Self::Stdio(link) => link.writer.settle().await,
             Self::Http(link) => link.leaving.settle(Some(tap)).await,
@@ -134,17 +139,17 @@ impl Link {
 /// Messages that were sent without waiting, each with the one that it belongs to, which they do not
 /// keep open.
 #[derive(Default)]
-pub(crate) struct Leaving(Mutex<Vec<(Weak<Tap>, JoinHandle<()>)>>);
+pub(crate) struct BackgroundSends(Mutex<Vec<(Weak<ConnectionTap>, JoinHandle<()>)>>);
 
-impl Leaving {
-    fn add(&self, tap: &Arc<Tap>, message: JoinHandle<()>) {
+impl BackgroundSends {
+    fn add(&self, tap: &Arc<ConnectionTap>, message: JoinHandle<()>) {
         let mut leaving = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         leaving.retain(|(_, message)| !message.is_finished());
         leaving.push((Arc::downgrade(tap), message));
     }
 
     /// Waits until all of them have left, or all that belong to one, but not for long.
-    async fn settle(&self, of: Option<&Arc<Tap>>) {
+    async fn settle(&self, of: Option<&Arc<ConnectionTap>>) {
         let deadline = Instant::now() + GOODBYE;
         let mut settling = Vec::new();
         {

@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 
-use self::begun::Begun;
+use self::begun::HandlerTask;
 
 /// How long the head of a request may take.
 const HEAD: Duration = Duration::from_secs(30);
@@ -28,20 +28,20 @@ const HEAD: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// What is said in a response: whole, or as it comes.
-pub type Body = http_body_util::combinators::UnsyncBoxBody<Bytes, Broken>;
+pub type ResponseBody = http_body_util::combinators::UnsyncBoxBody<Bytes, ConnectionAbort>;
 /// A request whose body may still be on its way.
-pub type Request = http::Request<Incoming>;
+pub type IncomingRequest = http::Request<Incoming>;
 /// What is answered.
-pub type Response = http::Response<Body>;
+pub type OutgoingResponse = http::Response<ResponseBody>;
 
 /// The address at which a request came in, as an extension of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ServedAt(pub(crate) SocketAddr);
+pub(crate) struct ListenAddress(pub(crate) SocketAddr);
 
 /// An exchange can't go on: its connection is closed without another word.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Broken(pub String);
+pub struct ConnectionAbort(pub String);
 
 /// A server that goes on until this is dropped.
 #[derive(Debug)]
@@ -56,8 +56,8 @@ impl Web {
     /// runtime.
     pub async fn start<S, F>(port: u16, serve: S) -> io::Result<Self>
     where
-        S: Fn(Request) -> F + Clone + Send + 'static,
-        F: Future<Output = Result<Response, Broken>> + Send + 'static,
+        S: Fn(IncomingRequest) -> F + Clone + Send + 'static,
+        F: Future<Output = Result<OutgoingResponse, ConnectionAbort>> + Send + 'static,
     {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
@@ -91,8 +91,8 @@ impl Drop for Web {
 
 async fn accept<S, F>(listener: TcpListener, serve: S, mut stopped: oneshot::Receiver<()>)
 where
-    S: Fn(Request) -> F + Clone + Send + 'static,
-    F: Future<Output = Result<Response, Broken>> + Send + 'static,
+    S: Fn(IncomingRequest) -> F + Clone + Send + 'static,
+    F: Future<Output = Result<OutgoingResponse, ConnectionAbort>> + Send + 'static,
 {
     // Dropped with this task, and all connections with it.
     let mut connections = JoinSet::new();
@@ -111,12 +111,12 @@ where
 
 async fn converse<S, F>(stream: TcpStream, serve: S)
 where
-    S: Fn(Request) -> F + Clone + Send + 'static,
-    F: Future<Output = Result<Response, Broken>> + Send + 'static,
+    S: Fn(IncomingRequest) -> F + Clone + Send + 'static,
+    F: Future<Output = Result<OutgoingResponse, ConnectionAbort>> + Send + 'static,
 {
     // Small messages must not wait for more to go with them; without it they are only slower.
     let _ = stream.set_nodelay(true);
-    let address = stream.local_addr().ok().map(ServedAt);
+    let address = stream.local_addr().ok().map(ListenAddress);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
@@ -125,11 +125,11 @@ where
         .auto_date_header(false)
         .serve_connection(
             TokioIo::new(stream),
-            service_fn(move |mut request: Request| {
+            service_fn(move |mut request: IncomingRequest| {
                 if let Some(address) = address {
                     request.extensions_mut().insert(address);
                 }
-                Begun::new(serve(request))
+                HandlerTask::new(serve(request))
             }),
         );
     // How it ended is its client's own doing, or the handler's, which has told whom it concerns.
@@ -137,7 +137,11 @@ where
 }
 
 /// A response that is whole.
-pub fn whole(status: http::StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Response {
+pub fn whole(
+    status: http::StatusCode,
+    kind: &'static str,
+    body: impl Into<Bytes>,
+) -> OutgoingResponse {
     let body = Full::new(body.into()).map_err(|never| match never {});
     let mut response = http::Response::new(body.boxed_unsync());
     *response.status_mut() = status;
@@ -152,7 +156,7 @@ pub fn whole(status: http::StatusCode, kind: &'static str, body: impl Into<Bytes
 mod tests {
     use super::*;
 
-    async fn hello(_: Request) -> Result<Response, Broken> {
+    async fn hello(_: IncomingRequest) -> Result<OutgoingResponse, ConnectionAbort> {
         Ok(whole(http::StatusCode::OK, "text/plain", "hello"))
     }
 
@@ -171,7 +175,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_handler_can_close_the_connection_without_a_word() {
-        let web = Web::start(0, async |_| Err(Broken("gone".to_owned())))
+        let web = Web::start(0, async |_| Err(ConnectionAbort("gone".to_owned())))
             .await
             .unwrap();
         let client = crate::transport::http::client().unwrap();

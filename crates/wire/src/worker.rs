@@ -1,7 +1,7 @@
 //! Work that must not hold up an async worker: parsing, redacting and hashing a message of many megabytes
 //! takes longer than anybody else's timer may wait, and a disk takes as long as it likes.
 
-use proctor_core::message::{self, Message, Unparsable};
+use proctor_core::message::{self, Message, MessageParseError};
 use serde::Deserialize;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -39,7 +39,10 @@ pub fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> serde_json::Result<T> {
 }
 
 /// Parses the messages of a body, as [`message::each`] does, however large it is.
-pub fn each_message(bytes: &[u8], each: &mut dyn FnMut(&Message<'_>)) -> Result<(), Unparsable> {
+pub fn each_message(
+    bytes: &[u8],
+    each: &mut dyn FnMut(&Message<'_>),
+) -> Result<(), MessageParseError> {
     on_body(bytes.len(), || message::each(bytes, each))
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 /// Where a text comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum TextSource {
     /// `-` or `@-`
     Stdin,
     /// `@FILE`
@@ -19,16 +19,16 @@ pub(crate) enum ToolArgument {
     /// `NAME=VALUE`
     Typed { name: String, value: String },
     /// `NAME=@FILE`
-    Read { name: String, from: Source },
+    Read { name: String, from: TextSource },
     /// `@FILE` or `-`: all arguments
-    All(Source),
+    All(TextSource),
 }
 
 /// What follows `--args`.
 #[derive(Debug, Clone)]
 pub(crate) enum JsonArguments {
     Given(Map<String, Value>),
-    Read(Source),
+    Read(TextSource),
 }
 
 /// Reads a word after the tool's name.
@@ -71,12 +71,12 @@ pub(crate) fn json_object(text: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-fn source(text: &str) -> Result<Option<Source>, String> {
+fn source(text: &str) -> Result<Option<TextSource>, String> {
     match text.strip_prefix('@') {
-        _ if text == "-" => Ok(Some(Source::Stdin)),
+        _ if text == "-" => Ok(Some(TextSource::Stdin)),
         None => Ok(None),
-        Some("-") => Ok(Some(Source::Stdin)),
+        Some("-") => Ok(Some(TextSource::Stdin)),
         Some("") => Err("name a file after `@`, such as @args.json".to_owned()),
-        Some(path) => Ok(Some(Source::File(path.into()))),
+        Some(path) => Ok(Some(TextSource::File(path.into()))),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{OutputArgs, PatienceArgs, RunArgs, header, span};
+use super::{OutputArgs, RunArgs, TimeoutArgs, header, span};
 
 /// The evals that servers ship: list and run them, write them, look for mistakes in them, serve them.
 #[derive(Debug, Subcommand)]
@@ -230,7 +230,7 @@ pub(crate) struct EvalServersArgs {
     pub(crate) pass_env: Vec<String>,
 
     #[command(flatten)]
-    pub(crate) patience: PatienceArgs,
+    pub(crate) patience: TimeoutArgs,
 
     /// The command that starts the server, after `--`
     #[arg(last = true, value_name = "COMMAND")]

@@ -4,11 +4,11 @@ use anyhow::Context;
 use proctor_core::problem::Problems;
 use proctor_core::redact::{Redactor, secrets_of};
 use proctor_core::suite::{Agent, Environment, load_agent, load_agent_file};
-use proctor_run::external::{Key, Survey, check_programs, survey, survey_known};
+use proctor_run::external::{AgentKey, Survey, check_programs, survey, survey_known};
 use serde_json::{Value, json};
 
 use super::{drawn, environment};
-use crate::args::{AgentsArgs, Format};
+use crate::args::{AgentsArgs, OutputFormat};
 use crate::exit::Exit;
 use crate::output;
 use crate::threads;
@@ -34,8 +34,8 @@ pub(crate) fn run(args: &AgentsArgs) -> anyhow::Result<Exit> {
     }
     hide_secrets(&mut surveys, &agents, &env);
     match args.output.output {
-        Format::Json => output::json(&document(&surveys))?,
-        Format::Text => output::result(&table::render(&surveys))?,
+        OutputFormat::Json => output::json(&document(&surveys))?,
+        OutputFormat::Text => output::result(&table::render(&surveys))?,
     }
     let is_asked = !args.agents.is_empty();
     if is_asked && !surveys.iter().all(Survey::is_usable) {
@@ -85,9 +85,9 @@ fn document(surveys: &[Survey]) -> Value {
             })
         });
         let (found, wanted) = match &survey.key {
-            Key::Found(variable) => (Some(variable), &[][..]),
-            Key::Wanted(variables) => (None, &variables[..]),
-            Key::NotNeeded | Key::Own => (None, &[][..]),
+            AgentKey::Found(variable) => (Some(variable), &[][..]),
+            AgentKey::Wanted(variables) => (None, &variables[..]),
+            AgentKey::NotNeeded | AgentKey::Own => (None, &[][..]),
         };
         json!({
             "name": survey.name,

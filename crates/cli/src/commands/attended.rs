@@ -1,19 +1,19 @@
 //! The engine's host at a command line: notices go to stderr, and questions to the terminal.
 //!
-//! Its main type is [`Attended`].
+//! Its main type is [`InteractiveHost`].
 
 use std::io::{self, BufRead, IsTerminal, Read};
 
 use proctor_core::event::NotRunOutcome;
 use proctor_core::redact::Redactor;
 use proctor_run::engine::EngineError;
-use proctor_run::engine::consent::Purpose;
-use proctor_run::engine::host::{Answer, Asking, Host, Notice};
+use proctor_run::engine::consent::ConsentPurpose;
+use proctor_run::engine::host::{ConsentAnswer, Host, HostFuture, HostNotice};
 
 use super::evals::screen;
 use super::list::nothing_selected;
 use super::{drawn, tally};
-use crate::args::Format;
+use crate::args::OutputFormat;
 use crate::exit::Exit;
 use crate::output;
 
@@ -21,11 +21,11 @@ use crate::output;
 const ANSWER: u64 = 1_000;
 
 /// Whoever sits at the command line.
-pub(super) struct Attended {
+pub(super) struct InteractiveHost {
     redactor: Redactor,
 }
 
-impl Attended {
+impl InteractiveHost {
     pub(super) fn new(redactor: Redactor) -> Self {
         Self { redactor }
     }
@@ -34,7 +34,7 @@ impl Attended {
     pub(super) fn refuse(
         &self,
         error: EngineError,
-        format: Option<Format>,
+        format: Option<OutputFormat>,
     ) -> anyhow::Result<Exit> {
         match error {
             EngineError::InvalidFile { file, problems } => {
@@ -42,7 +42,7 @@ impl Attended {
                 Ok(Exit::Usage)
             }
             EngineError::NothingSelected(suite) => {
-                nothing_selected(&suite, format.unwrap_or(Format::Text))
+                nothing_selected(&suite, format.unwrap_or(OutputFormat::Text))
             }
             EngineError::NoEvals { any_invalid } => {
                 output::message("no eval is left to be run\n")?;
@@ -88,17 +88,17 @@ impl Attended {
     }
 }
 
-impl Host for Attended {
-    fn notice(&self, notice: Notice<'_>) {
+impl Host for InteractiveHost {
+    fn notice(&self, notice: HostNotice<'_>) {
         match notice {
-            Notice::Problems(problems) => drop(output::message(&drawn(problems))),
-            Notice::Text(text) => self.say(&format!("{text}\n")),
-            Notice::Calls { planned, options } => self.say(&screen::render(planned, options)),
-            Notice::ConsentFound(path) => {
+            HostNotice::Problems(problems) => drop(output::message(&drawn(problems))),
+            HostNotice::Text(text) => self.say(&format!("{text}\n")),
+            HostNotice::Calls { planned, options } => self.say(&screen::render(planned, options)),
+            HostNotice::ConsentFound(path) => {
                 self.say(&format!("Agreed to in `{}`.\n", path.display()));
             }
-            Notice::ConsentKept(path) => self.say(&format!("Kept in `{}`.\n", path.display())),
-            Notice::NotRun(not_run) => {
+            HostNotice::ConsentKept(path) => self.say(&format!("Kept in `{}`.\n", path.display())),
+            HostNotice::NotRun(not_run) => {
                 for one in not_run {
                     let word = match one.outcome {
                         NotRunOutcome::Invalid => "invalid",
@@ -110,19 +110,19 @@ impl Host for Attended {
         }
     }
 
-    fn ask(&self, purpose: Purpose) -> Asking<'_> {
+    fn ask(&self, purpose: ConsentPurpose) -> HostFuture<'_> {
         Box::pin(ask(purpose))
     }
 }
 
 /// Asks on the terminal. Only a clear yes is one.
-async fn ask(purpose: Purpose) -> io::Result<Answer> {
+async fn ask(purpose: ConsentPurpose) -> io::Result<ConsentAnswer> {
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
-        return Ok(Answer::Nobody);
+        return Ok(ConsentAnswer::Nobody);
     }
     let question = match purpose {
-        Purpose::Run => "Run these evals? [y/N] ",
-        Purpose::Write => "Call these tools? [y/N] ",
+        ConsentPurpose::Run => "Run these evals? [y/N] ",
+        ConsentPurpose::Write => "Call these tools? [y/N] ",
     };
     // Whoever can't read the question does not answer it.
     let _ = output::message(question);
@@ -139,18 +139,22 @@ async fn ask(purpose: Purpose) -> io::Result<Answer> {
     let is_yes = ["y", "yes"]
         .iter()
         .any(|yes| line.eq_ignore_ascii_case(yes));
-    Ok(if is_yes { Answer::Yes } else { Answer::No })
+    Ok(if is_yes {
+        ConsentAnswer::Yes
+    } else {
+        ConsentAnswer::No
+    })
 }
 
-fn hint(purpose: Purpose, expired: bool) -> &'static str {
+fn hint(purpose: ConsentPurpose, expired: bool) -> &'static str {
     match (purpose, expired) {
         (_, true) => {
             "look at the difference, then run it on a terminal to be asked again, or take the entry \
              out of the consent file; `--yes` does not help here"
         }
-        (Purpose::Run, false) => {
+        (ConsentPurpose::Run, false) => {
             "run it on a terminal, or say `--yes`, or give a consent file that agrees with `--consent`"
         }
-        (Purpose::Write, false) => "run it on a terminal, or say `--yes`",
+        (ConsentPurpose::Write, false) => "run it on a terminal, or say `--yes`",
     }
 }

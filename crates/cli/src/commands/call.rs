@@ -8,30 +8,30 @@ use proctor_core::duration;
 use proctor_core::hint::{listed, nearest};
 use proctor_core::redact::Redactor;
 use proctor_core::typed_arguments::required;
-use proctor_wire::client::{CallError, CallResult, Caps, Client, Era};
+use proctor_wire::client::{CallError, CallResult, Client, Era, ListLimits};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use self::arguments::Arguments;
-use super::session::{Done, with_client};
-use crate::args::{CallArgs, Format};
+use self::arguments::CallInput;
+use super::session::{CommandOutcome, with_client};
+use crate::args::{CallArgs, OutputFormat};
 use crate::exit::Exit;
 use crate::output;
 
 pub(crate) fn run(args: &CallArgs) -> anyhow::Result<Exit> {
-    let typed = Arguments::read(args)?;
+    let typed = CallInput::read(args)?;
     with_client(&args.server, &args.tool, async |client, redactor| {
         let mut schema = None;
         // What the stateless era repeats in headers stands in the list, as does what typed values mean.
-        if client.identity().era == Era::Stateless || matches!(typed, Arguments::Typed(_)) {
+        if client.identity().era == Era::Stateless || matches!(typed, CallInput::Typed(_)) {
             // A server that does not list its tools may still have them.
             let tools = listed_tools(client).await.unwrap_or_default();
             schema = schema_of(&tools, &args.tool).cloned();
         }
         let meant = match typed.resolve(schema.as_ref()) {
             Ok(meant) => meant,
-            Err(error) => return Ok(Done::because(Exit::Usage, error.to_string())),
+            Err(error) => return Ok(CommandOutcome::because(Exit::Usage, error.to_string())),
         };
         for unfit in &meant.unfit {
             let warning =
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &CallArgs) -> anyhow::Result<Exit> {
                 show(&result, args.output.output, redactor)?;
                 output::message(&format!("answered in {taken}\n"))?;
                 if !result.is_error {
-                    return Ok(Done::ok());
+                    return Ok(CommandOutcome::ok());
                 }
                 let reason = format!("the tool `{}` says that it failed", args.tool);
                 Ok(explain(client, &args.tool, is_bare, reason).await)
@@ -56,14 +56,17 @@ pub(crate) fn run(args: &CallArgs) -> anyhow::Result<Exit> {
             Err(error @ CallError::Rpc(_)) => {
                 Ok(explain(client, &args.tool, is_bare, error.to_string()).await)
             }
-            Err(error) => Ok(Done::because(Exit::Inconclusive, error.to_string())),
+            Err(error) => Ok(CommandOutcome::because(
+                Exit::Inconclusive,
+                error.to_string(),
+            )),
         }
     })
 }
 
 /// The tools that a server lists.
 async fn listed_tools(client: &Client) -> Option<Vec<Value>> {
-    let listed = client.list_tools(&Caps::default()).await.ok()?;
+    let listed = client.list_tools(&ListLimits::default()).await.ok()?;
     let tools = listed.items.iter();
     Some(
         tools
@@ -83,42 +86,44 @@ fn schema_of<'a>(tools: &'a [Value], wanted: &str) -> Option<&'a Value> {
 
 /// Adds what explains most refusals, where that is so: that the server has no such tool, or that it
 /// was called without the arguments that it requires.
-async fn explain(client: &Client, tool: &str, is_bare: bool, reason: String) -> Done {
+async fn explain(client: &Client, tool: &str, is_bare: bool, reason: String) -> CommandOutcome {
     let Some(tools) = listed_tools(client).await else {
-        return Done::because(Exit::Failed, reason);
+        return CommandOutcome::because(Exit::Failed, reason);
     };
     let known = || tools.iter().filter_map(name);
     if known().any(|name| name == tool) {
         let wanted = schema_of(&tools, tool).map(required).unwrap_or_default();
         if !is_bare || wanted.is_empty() {
-            return Done::because(Exit::Failed, reason);
+            return CommandOutcome::because(Exit::Failed, reason);
         }
         let shown: Vec<String> = wanted.into_iter().map(|(_, shown)| shown).collect();
         let wanted = shown.join(", ");
         let hint = format!("`{tool}` requires {wanted}; write them as NAME=VALUE");
-        return Done::because(Exit::Failed, format!("{reason}; {hint}"));
+        return CommandOutcome::because(Exit::Failed, format!("{reason}; {hint}"));
     }
     let hint = match nearest(tool, known()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("its tools: {}", listed(known())),
     };
-    Done::because(
+    CommandOutcome::because(
         Exit::Failed,
         format!("{reason}; the server has no tool `{tool}`: {hint}"),
     )
 }
 
-fn show(result: &CallResult, format: Format, redactor: &Redactor) -> anyhow::Result<()> {
+fn show(result: &CallResult, format: OutputFormat, redactor: &Redactor) -> anyhow::Result<()> {
     // Redacted first: what is made printable may no longer look like the secret that it is.
     match format {
-        Format::Json => output::result(&redactor.text(&format!("{}\n", result.raw.get()))),
-        Format::Text => output::result(&output::printable_lines(&redactor.text(&plain(result)))),
+        OutputFormat::Json => output::result(&redactor.text(&format!("{}\n", result.raw.get()))),
+        OutputFormat::Text => {
+            output::result(&output::printable_lines(&redactor.text(&plain(result))))
+        }
     }
 }
 
 /// What is shown of a result.
 #[derive(Deserialize)]
-struct Shown<'a> {
+struct ResultOutput<'a> {
     #[serde(default, borrow)]
     content: Vec<&'a RawValue>,
     #[serde(default, borrow, rename = "structuredContent")]
@@ -128,7 +133,7 @@ struct Shown<'a> {
 /// The texts of a result, or what else it is made of. Blocks are looked into one at a time: there
 /// may be a million of them.
 fn plain(result: &CallResult) -> String {
-    let Ok(shown) = serde_json::from_str::<Shown<'_>>(result.raw.get()) else {
+    let Ok(shown) = serde_json::from_str::<ResultOutput<'_>>(result.raw.get()) else {
         return format!("{}\n", result.raw.get());
     };
     let mut out = String::new();

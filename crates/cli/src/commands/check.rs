@@ -10,14 +10,16 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use proctor_run::engine::options::{ConsentTerms, RunOptions, WidthOption};
-use proctor_run::engine::{CheckOptions, Engine, Host, Over, Prepared, Run, RunSource};
+use proctor_run::engine::{
+    CheckOptions, Engine, Host, PreparedRun, RunCompletion, RunInProgress, RunSource,
+};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use self::display::Display;
-use self::ending::Ending;
-use self::screen::Screen;
-use self::signals::{Signals, Stage};
-use super::attended::Attended;
+use self::ending::RunFinisher;
+use self::screen::RunScreen;
+use self::signals::{RunSignals, RunStage};
+use super::attended::InteractiveHost;
 use super::target::Targets;
 use super::{engine, prepare_with};
 use crate::args::{CheckArgs, RunArgs};
@@ -27,7 +29,7 @@ use crate::threads;
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     let engine = engine()?;
-    let host = Attended::new(engine.redactor(&[]));
+    let host = InteractiveHost::new(engine.redactor(&[]));
     let options = CheckOptions {
         plan: args.plan.is_given().then(|| args.plan.options()),
         source_roots: args.loading.source_roots(),
@@ -93,13 +95,13 @@ pub(super) fn run_options(flags: &RunArgs) -> RunOptions {
 pub(super) fn run_prepared(
     flags: &RunArgs,
     engine: &Engine,
-    prepared: Prepared,
+    prepared: PreparedRun,
     host: &dyn Host,
 ) -> anyhow::Result<Exit> {
     let targets = Targets::resolve(flags.out.as_deref(), flags.junit.as_deref())?;
     let runtime = threads::many_workers(None)?;
     // Before the first byte is written: a limit on the size of files must be an error, not the end.
-    let (signals, mut heard) = Signals::listen().context("can't listen for signals")?;
+    let (signals, mut heard) = RunSignals::listen().context("can't listen for signals")?;
     let mut run = engine.open(prepared)?;
     if run.is_resumed() && run.trials() == 0 {
         output::message("nothing is left to be run: every trial of the run has an end\n")?;
@@ -108,12 +110,12 @@ pub(super) fn run_prepared(
     let redactor = run.redactor().clone();
     let is_terminal = std::io::stderr().is_terminal() && !is_dumb();
     let display = Display::new(run.names(), &redactor, flags.verbose, is_terminal);
-    let mut screen = Screen::start(display);
+    let mut screen = RunScreen::start(display);
     let over = runtime.block_on(watch(&mut run, &mut screen, &mut heard, host));
-    signals.come_to(Stage::Ending);
+    signals.come_to(RunStage::Ending);
     // Processes are ended by their guards, which a runtime that is going away still waits for.
     runtime.shutdown_timeout(Duration::from_secs(5));
-    let ending = Ending {
+    let ending = RunFinisher {
         flags,
         targets,
         redactor: &redactor,
@@ -125,11 +127,11 @@ pub(super) fn run_prepared(
 
 /// Runs the trials, and shows how that goes.
 async fn watch(
-    run: &mut Run,
-    screen: &mut Screen,
+    run: &mut RunInProgress,
+    screen: &mut RunScreen,
     heard: &mut UnboundedReceiver<()>,
     host: &dyn Host,
-) -> Over {
+) -> RunCompletion {
     let (progress, mut told) = unbounded_channel();
     let detailed = screen.is_detailed();
     let mut running = std::pin::pin!(run.carry_out(progress, detailed, heard, host));

@@ -8,7 +8,7 @@ use proctor_core::suite::{Inputs, Suite, load};
 use serde_json::json;
 
 use super::{drawn, environment, tally};
-use crate::args::{Format, ListArgs};
+use crate::args::{ListArgs, OutputFormat};
 use crate::exit::Exit;
 use crate::output;
 
@@ -40,14 +40,14 @@ pub(crate) fn run(args: &ListArgs) -> anyhow::Result<Exit> {
         return nothing_selected(&suite, args.output.output);
     }
     match args.output.output {
-        Format::Json => output::json(&document::render(&suite, &plan, &problems))?,
-        Format::Text => output::result(&table::render(&suite, &plan))?,
+        OutputFormat::Json => output::json(&document::render(&suite, &plan, &problems))?,
+        OutputFormat::Text => output::result(&table::render(&suite, &plan))?,
     }
     Ok(Exit::Ok)
 }
 
 /// Says what there was to select from.
-pub(super) fn nothing_selected(suite: &Suite, format: Format) -> anyhow::Result<Exit> {
+pub(super) fn nothing_selected(suite: &Suite, format: OutputFormat) -> anyhow::Result<Exit> {
     let names: Vec<&str> = suite.cases.iter().map(|case| case.name.as_str()).collect();
     let labels: BTreeSet<String> = suite
         .cases
@@ -56,11 +56,11 @@ pub(super) fn nothing_selected(suite: &Suite, format: Format) -> anyhow::Result<
         .map(|(key, value)| format!("{key}={value}"))
         .collect();
     let said = match format {
-        Format::Json => output::json(&json!({
+        OutputFormat::Json => output::json(&json!({
             "cases": [],
             "available": {"names": names, "labels": labels},
         })),
-        Format::Text => output::message(&table::render_available(&names, &labels)),
+        OutputFormat::Text => output::message(&table::render_available(&names, &labels)),
     };
     match said {
         // Nothing is selected, whether somebody reads that or not.

@@ -8,13 +8,13 @@ use proctor_core::model::Usage;
 use proctor_core::printable::printable;
 use proctor_core::problem::Problems;
 use proctor_core::suite::load_script;
-use proctor_models::serve::{ModelServer, Said, Served};
-use proctor_models::wire::Format as Wire;
+use proctor_models::serve::{ModelServer, ServedReply, ServedRequest};
+use proctor_models::wire::WireFormat as Wire;
 use serde_json::json;
 
-use super::stops::Stops;
+use super::stops::StopSignals;
 use super::{counted, drawn};
-use crate::args::{Format, ModelServeArgs};
+use crate::args::{ModelServeArgs, OutputFormat};
 use crate::exit::Exit;
 use crate::output;
 use crate::threads;
@@ -45,11 +45,11 @@ pub(crate) fn serve(args: &ModelServeArgs) -> anyhow::Result<Exit> {
     let totals = Arc::new(Mutex::new(Totals::default()));
     let (watched, verbose) = (totals.clone(), args.verbose);
     runtime.block_on(async {
-        let mut stops = Stops::listen()?;
+        let mut stops = StopSignals::listen()?;
         let server = ModelServer::watched(script, args.port, move |served| {
             let mut totals = watched.lock().unwrap_or_else(PoisonError::into_inner);
             totals.add(served);
-            if verbose || matches!(served.said, Said::Nothing(_)) {
+            if verbose || matches!(served.said, ServedReply::Nothing(_)) {
                 // Whether anybody reads it matters to nobody.
                 let _ = output::message(&line(served));
             }
@@ -76,7 +76,7 @@ fn variables(address: SocketAddr) -> [(&'static str, String); 3] {
 
 fn announce(args: &ModelServeArgs, address: SocketAddr) -> anyhow::Result<()> {
     let variables = variables(address);
-    if args.output.output == Format::Json {
+    if args.output.output == OutputFormat::Json {
         let environment: serde_json::Map<_, _> = variables
             .into_iter()
             .map(|(name, value)| (name.to_owned(), value.into()))
@@ -102,10 +102,10 @@ fn announce(args: &ModelServeArgs, address: SocketAddr) -> anyhow::Result<()> {
 }
 
 impl Totals {
-    fn add(&mut self, served: &Served) {
+    fn add(&mut self, served: &ServedRequest) {
         match &served.said {
-            Said::About(_) => return,
-            Said::Nothing(_) => self.refused += 1,
+            ServedReply::About(_) => return,
+            ServedReply::Nothing(_) => self.refused += 1,
             _ => {}
         }
         self.questions += 1;
@@ -131,7 +131,7 @@ impl Totals {
 }
 
 /// A question, on one line.
-fn line(served: &Served) -> String {
+fn line(served: &ServedRequest) -> String {
     let format = match served.format {
         Some(Wire::Chat) => "chat",
         Some(Wire::Responses) => "responses",
@@ -140,12 +140,12 @@ fn line(served: &Served) -> String {
         None => "-",
     };
     let said = match &served.said {
-        Said::Text(text) => format!("says {}", shown(text)),
-        Said::Calls(tools) => format!("calls {}", shown(&tools.join(", "))),
-        Said::Fault(fault) => format!("fails on purpose: {}", shown(fault)),
-        Said::About(what) => (*what).to_owned(),
+        ServedReply::Text(text) => format!("says {}", shown(text)),
+        ServedReply::Calls(tools) => format!("calls {}", shown(&tools.join(", "))),
+        ServedReply::Fault(fault) => format!("fails on purpose: {}", shown(fault)),
+        ServedReply::About(what) => (*what).to_owned(),
         // It is the message that somebody has to find the mistake by.
-        Said::Nothing(why) => format!("error: {}", printable(why)),
+        ServedReply::Nothing(why) => format!("error: {}", printable(why)),
     };
     let side = if served.is_side_call {
         ", side call"

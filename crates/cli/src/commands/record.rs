@@ -12,19 +12,21 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use proctor_contain::process::Ended;
+use proctor_contain::process::ProcessExit;
 use proctor_core::event::{Actor, Blame, Outcome, TrialEnded};
 use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
 use proctor_run::engine::Engine;
-use proctor_run::engine::recording::{Kept, well};
-use proctor_wire::proxy::{Cause, Leave, ProxyOptions, SessionEnd, StartError, serve, standard};
+use proctor_run::engine::recording::{SessionRecording, well};
+use proctor_wire::proxy::{
+    Cause, ProxyOptions, ServerStartError, SessionEnd, SessionEndReason, serve, standard,
+};
 use proctor_wire::recorder::Recorder;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
-use super::stops::Stops;
+use super::stops::StopSignals;
 use super::{engine, environment, session};
 use crate::args::RecordArgs;
 use crate::exit::Exit;
@@ -42,7 +44,7 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     let runtime = threads::one_worker()?;
     let stops = {
         let _inside = runtime.enter();
-        Stops::listen().context("can't listen for signals")?
+        StopSignals::listen().context("can't listen for signals")?
     };
     let kept = begin(&engine, args.out.as_deref(), &name, &redactor);
     let options = ProxyOptions {
@@ -99,8 +101,13 @@ fn server_of(args: &RecordArgs, name: &str) -> anyhow::Result<Server> {
 }
 
 /// Starts the record. A session without one is better than none.
-fn begin(engine: &Engine, out: Option<&Path>, name: &str, redactor: &Redactor) -> Option<Kept> {
-    match Kept::start(engine, out, name, redactor) {
+fn begin(
+    engine: &Engine,
+    out: Option<&Path>,
+    name: &str,
+    redactor: &Redactor,
+) -> Option<SessionRecording> {
+    match SessionRecording::start(engine, out, name, redactor) {
         Ok(kept) => {
             say(
                 &format!("recording to {}", kept.folder().display()),
@@ -148,8 +155,8 @@ fn on_stdio(
     runtime: &Runtime,
     server: &Server,
     options: &ProxyOptions,
-    stops: Stops,
-    kept: Option<Kept>,
+    stops: StopSignals,
+    kept: Option<SessionRecording>,
     redactor: &Redactor,
 ) -> anyhow::Result<ExitCode> {
     let (streams, leaving) = {
@@ -163,7 +170,7 @@ fn on_stdio(
             if told.await.is_err() {
                 std::future::pending::<()>().await;
             }
-            Leave::Proctor
+            SessionEndReason::Proctor
         };
         let serving = pin!(serve(server, options, streams, leave));
         until_the_end(serving, stops, tell).await
@@ -178,7 +185,7 @@ fn on_stdio(
 /// The first signal ends the server, the second one everything.
 async fn until_the_end<T>(
     mut serving: impl Future<Output = T> + Unpin,
-    mut stops: Stops,
+    mut stops: StopSignals,
     tell: oneshot::Sender<()>,
 ) -> T {
     let mut tell = Some(tell);
@@ -195,8 +202,8 @@ async fn until_the_end<T>(
 
 /// Ends the record, says how all went, and gives the exit code.
 fn conclude(
-    end: &Result<SessionEnd, StartError>,
-    kept: Option<Kept>,
+    end: &Result<SessionEnd, ServerStartError>,
+    kept: Option<SessionRecording>,
     redactor: &Redactor,
 ) -> ExitCode {
     let (exit, ended, line) = match end {
@@ -240,13 +247,15 @@ fn conclude(
 
 /// Only a server that went wrong by itself makes a session one that failed; what it owes its client is in
 /// the record.
-fn trial_ended(end: &SessionEnd, kept: Option<&Kept>) -> TrialEnded {
+fn trial_ended(end: &SessionEnd, kept: Option<&SessionRecording>) -> TrialEnded {
     match (end.cause, end.how) {
-        (Cause::Server | Cause::Closed, Ended::Signalled(_) | Ended::Exited(1..)) => TrialEnded {
-            outcome: Outcome::Failed,
-            reason: Some(format!("the server {end}")),
-            blame: Some(Blame::Server),
-        },
+        (Cause::Server | Cause::Closed, ProcessExit::Signalled(_) | ProcessExit::Exited(1..)) => {
+            TrialEnded {
+                outcome: Outcome::Failed,
+                reason: Some(format!("the server {end}")),
+                blame: Some(Blame::Server),
+            }
+        }
         _ => kept.map_or_else(well, |kept| conclusion::of(&kept.recorder).0),
     }
 }

@@ -11,12 +11,12 @@ use proctor_core::hint::listed;
 use proctor_core::problem::Problems;
 use proctor_core::redact::Redactor;
 use proctor_core::suite::server::{AllowedTools, Transport, command_line};
-use proctor_core::suite::{Inputs, Loaded, Server, load_any};
-use proctor_run::engine::recording::Kept;
+use proctor_core::suite::{Inputs, LoadedFile, Server, load_any};
+use proctor_run::engine::recording::SessionRecording;
 use proctor_wire::client::{Client, ConnectOptions};
 use proctor_wire::recorder::Recorder;
 
-use super::stops::Stops;
+use super::stops::StopSignals;
 use super::{drawn, engine, environment, tally};
 use crate::args::ServerArgs;
 use crate::exit::{Exit, ReportedExit};
@@ -27,13 +27,13 @@ use crate::threads;
 const REASON: usize = 80 << 10;
 
 /// What a command found out, and how it ends.
-pub(super) struct Done {
+pub(super) struct CommandOutcome {
     pub(super) exit: Exit,
     /// Why, unless all is well.
     pub(super) reason: Option<String>,
 }
 
-impl Done {
+impl CommandOutcome {
     pub(super) fn ok() -> Self {
         Self {
             exit: Exit::Ok,
@@ -52,7 +52,7 @@ impl Done {
 /// Connects, runs a command with the connection, and ends everything again.
 pub(super) fn with_client<F>(args: &ServerArgs, name: &str, run: F) -> anyhow::Result<Exit>
 where
-    F: AsyncFnOnce(&Client, &Redactor) -> anyhow::Result<Done>,
+    F: AsyncFnOnce(&Client, &Redactor) -> anyhow::Result<CommandOutcome>,
 {
     let server = find_server(args)?;
     // One for the record and for what is shown.
@@ -62,10 +62,10 @@ where
     // Before the first byte is written: a limit on the size of files must be an error, not the end.
     let mut stops = {
         let _inside = runtime.enter();
-        Stops::listen().context("can't listen for signals")?
+        StopSignals::listen().context("can't listen for signals")?
     };
     let record = match &args.record {
-        Some(folder) => Some(Kept::at(&engine, folder, name, &redactor)?),
+        Some(folder) => Some(SessionRecording::at(&engine, folder, name, &redactor)?),
         None => None,
     };
     let recorder = record
@@ -92,20 +92,20 @@ where
 
 /// Ends the record, says what went wrong, and gives the exit code.
 fn conclude(
-    done: anyhow::Result<Done>,
-    record: Option<Kept>,
+    done: anyhow::Result<CommandOutcome>,
+    record: Option<SessionRecording>,
     redactor: &Redactor,
 ) -> anyhow::Result<Exit> {
     let (done, error) = match done {
         Ok(done) => (done, None),
         // The record of a command that could not show its result still has an end.
         Err(error) => {
-            let done = Done::because(Exit::Inconclusive, error.to_string());
+            let done = CommandOutcome::because(Exit::Inconclusive, error.to_string());
             (done, Some(error))
         }
     };
     // A server chooses what is in it, and how long that is.
-    let done = Done {
+    let done = CommandOutcome {
         reason: done
             .reason
             .map(|reason| redactor.head(reason.as_bytes(), REASON)),
@@ -135,20 +135,25 @@ async fn talk<F>(
     server: &Server,
     options: &ConnectOptions,
     strict: bool,
-    stops: &mut Stops,
+    stops: &mut StopSignals,
     run: F,
-) -> anyhow::Result<Done>
+) -> anyhow::Result<CommandOutcome>
 where
-    F: AsyncFnOnce(&Client) -> anyhow::Result<Done>,
+    F: AsyncFnOnce(&Client) -> anyhow::Result<CommandOutcome>,
 {
-    let interrupted = || Ok(Done::because(Exit::Interrupted, "interrupted"));
+    let interrupted = || Ok(CommandOutcome::because(Exit::Interrupted, "interrupted"));
     let connected = tokio::select! {
         connected = Client::connect(server, options) => connected,
         () = stops.next() => return interrupted(),
     };
     let client = match connected {
         Ok(client) => client,
-        Err(error) => return Ok(Done::because(Exit::Inconclusive, error.to_string())),
+        Err(error) => {
+            return Ok(CommandOutcome::because(
+                Exit::Inconclusive,
+                error.to_string(),
+            ));
+        }
     };
     let done = tokio::select! {
         done = run(&client) => done,
@@ -163,7 +168,7 @@ where
     match (done, findings.first()) {
         (Ok(done), Some((_, detail, _))) if strict && done.exit == Exit::Ok => {
             let reason = format!("the server breaks the protocol: {detail}");
-            Ok(Done::because(Exit::Failed, reason))
+            Ok(CommandOutcome::because(Exit::Failed, reason))
         }
         (done, _) => done,
     }
@@ -241,7 +246,7 @@ pub(super) fn from_config(config: &Path) -> anyhow::Result<Vec<Server>> {
         output::message(&format!("{}: {}\n", config.display(), tally(&problems)))?;
         return Err(ReportedExit(Exit::Usage).into());
     }
-    let Some(Loaded::Servers(servers)) = loaded else {
+    let Some(LoadedFile::Servers(servers)) = loaded else {
         bail!("`{}` is not an MCP config", config.display());
     };
     Ok(servers)
@@ -258,7 +263,7 @@ pub(super) fn named(servers: &[Server], name: &str, config: &Path) -> anyhow::Re
 }
 
 /// How the one trial of a command ended.
-fn ending(done: &Done) -> TrialEnded {
+fn ending(done: &CommandOutcome) -> TrialEnded {
     TrialEnded {
         outcome: match done.exit {
             Exit::Ok => Outcome::Passed,

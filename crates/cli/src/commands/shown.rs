@@ -3,27 +3,27 @@
 use std::io::{self, BufWriter, Write};
 
 use proctor_core::event::RunKind;
-use proctor_report::terminal::{self, Look};
+use proctor_report::terminal::{self, TerminalStyle};
 use proctor_report::{Report, ReportError, evals, json, junit};
 
 use super::target::Targets;
-use crate::args::Format;
+use crate::args::OutputFormat;
 use crate::output;
 
 /// How wide a report is where nobody says.
 const WIDTH: usize = 100;
 
 /// Writes the report to stdout.
-pub(super) fn show(report: &Report<'_>, format: Format) -> anyhow::Result<()> {
+pub(super) fn show(report: &Report<'_>, format: OutputFormat) -> anyhow::Result<()> {
     match format {
-        Format::Json => {
+        OutputFormat::Json => {
             let mut out = BufWriter::new(io::stdout().lock());
             write_json(report, &mut out).map_err(flattened)?;
             out.flush()?;
         }
-        Format::Text => {
+        OutputFormat::Text => {
             let width = terminal_size::terminal_size().map_or(WIDTH, |(width, _)| width.0.into());
-            let look = Look {
+            let look = TerminalStyle {
                 width,
                 colour: true,
             };

@@ -6,7 +6,7 @@ use proctor_contain::os::ignores_hangup;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The signals that end a command, and one that must not.
-pub(super) struct Stops {
+pub(super) struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
     /// Nothing for a command that `nohup` started, which outlives its terminal.
@@ -15,7 +15,7 @@ pub(super) struct Stops {
     _too_large: Signal,
 }
 
-impl Stops {
+impl StopSignals {
     pub(super) fn listen() -> io::Result<Self> {
         // To listen would undo that it is ignored.
         let hangup = if ignores_hangup() {

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 
 use proctor_core::redact::Redactor;
-use proctor_wire::client::{Caps, Client, Identity, ListError};
+use proctor_wire::client::{Client, ListError, ListLimits, ServerIdentity};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::session::{Done, with_client};
-use crate::args::{Format, ToolsArgs};
+use super::session::{CommandOutcome, with_client};
+use crate::args::{OutputFormat, ToolsArgs};
 use crate::exit::Exit;
 use crate::output;
 
@@ -17,7 +17,7 @@ mod text;
 /// What a server offers, in its own words.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Offer {
+struct ServerOverview {
     server: Box<RawValue>,
     protocol: String,
     era: &'static str,
@@ -25,13 +25,13 @@ struct Offer {
     resources: Vec<Box<RawValue>>,
     resource_templates: Vec<Box<RawValue>>,
     prompts: Vec<Box<RawValue>>,
-    findings: Vec<Noted>,
+    findings: Vec<FindingSummary>,
     #[serde(skip)]
-    identity: Identity,
+    identity: ServerIdentity,
 }
 
 #[derive(Serialize)]
-struct Noted {
+struct FindingSummary {
     kind: proctor_core::event::FindingKind,
     detail: String,
     count: u64,
@@ -42,18 +42,23 @@ pub(crate) fn run(args: &ToolsArgs) -> anyhow::Result<Exit> {
         let offer = match gather(client).await {
             // Before a text is shortened: a part of a secret no longer looks like one.
             Ok(offer) => offer.redacted(redactor),
-            Err(error) => return Ok(Done::because(Exit::Inconclusive, error.to_string())),
+            Err(error) => {
+                return Ok(CommandOutcome::because(
+                    Exit::Inconclusive,
+                    error.to_string(),
+                ));
+            }
         };
         let shown = match args.output.output {
-            Format::Json => format!("{}\n", serde_json::to_string(&offer)?),
-            Format::Text => text::render(&offer),
+            OutputFormat::Json => format!("{}\n", serde_json::to_string(&offer)?),
+            OutputFormat::Text => text::render(&offer),
         };
         output::result(&redactor.text(&shown))?;
-        Ok(Done::ok())
+        Ok(CommandOutcome::ok())
     })
 }
 
-impl Offer {
+impl ServerOverview {
     fn redacted(mut self, redactor: &Redactor) -> Self {
         let lists = [
             &mut self.tools,
@@ -80,10 +85,10 @@ impl Offer {
     }
 }
 
-async fn gather(client: &Client) -> Result<Offer, ListError> {
+async fn gather(client: &Client) -> Result<ServerOverview, ListError> {
     let identity = client.identity().clone();
-    let caps = Caps::default();
-    let mut offer = Offer {
+    let caps = ListLimits::default();
+    let mut offer = ServerOverview {
         server: identity.raw.clone(),
         protocol: identity.protocol.clone(),
         era: identity.era.word(),
@@ -116,7 +121,7 @@ async fn gather(client: &Client) -> Result<Offer, ListError> {
     offer.findings = client
         .findings()
         .into_iter()
-        .map(|(kind, detail, count)| Noted {
+        .map(|(kind, detail, count)| FindingSummary {
             kind,
             detail,
             count,

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use proctor_core::printable::printable;
 use proctor_core::problem::{Code, Problem, Problems};
-use proctor_core::suite::{Inputs, Loaded, load_any};
+use proctor_core::suite::{Inputs, LoadedFile, load_any};
 use serde_json::json;
 
 use super::{counted, drawn, environment, tally};
-use crate::args::{Format, ValidateArgs};
+use crate::args::{OutputFormat, ValidateArgs};
 use crate::exit::Exit;
 use crate::output;
 
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &ValidateArgs) -> anyhow::Result<Exit> {
         let Some(loaded) = load_any(path, &inputs, &mut problems) else {
             continue;
         };
-        if let Loaded::Suite(suite) = &loaded
+        if let LoadedFile::Suite(suite) = &loaded
             && let Some(first) = names.insert(suite.name.clone(), path)
             && first != path
         {
@@ -49,13 +49,13 @@ pub(crate) fn run(args: &ValidateArgs) -> anyhow::Result<Exit> {
         problems.promote(Code::UnknownKey);
     }
     match args.output.output {
-        Format::Json => output::json(&json!({
+        OutputFormat::Json => output::json(&json!({
             "files": args.files,
             "errors": problems.errors(),
             "warnings": problems.warnings(),
             "problems": problems.iter().collect::<Vec<_>>(),
         }))?,
-        Format::Text => {
+        OutputFormat::Text => {
             let mut text = drawn(&problems);
             for (path, line) in lines {
                 let path = path.display().to_string();
@@ -73,9 +73,9 @@ pub(crate) fn run(args: &ValidateArgs) -> anyhow::Result<Exit> {
     })
 }
 
-fn describe(loaded: &Loaded) -> String {
+fn describe(loaded: &LoadedFile) -> String {
     match loaded {
-        Loaded::Suite(suite) => {
+        LoadedFile::Suite(suite) => {
             let mut line = format!(
                 "suite `{}`, {}, {}",
                 printable(&suite.name),
@@ -87,9 +87,9 @@ fn describe(loaded: &Loaded) -> String {
             }
             line
         }
-        Loaded::Case(case) => format!("task `{}`", printable(&case.name)),
-        Loaded::Agent(agent) => format!("agent `{}`", printable(&agent.name)),
-        Loaded::Script(script) => format!("script, {}", counted(script.rules(), "rule")),
-        Loaded::Servers(servers) => format!("MCP config, {}", counted(servers.len(), "server")),
+        LoadedFile::Case(case) => format!("task `{}`", printable(&case.name)),
+        LoadedFile::Agent(agent) => format!("agent `{}`", printable(&agent.name)),
+        LoadedFile::Script(script) => format!("script, {}", counted(script.rules(), "rule")),
+        LoadedFile::Servers(servers) => format!("MCP config, {}", counted(servers.len(), "server")),
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proctor_core::duration;
-use proctor_core::event::{Body, Direction, Event, Purpose, What};
+use proctor_core::event::{Body, Direction, Event, EventKind, Purpose};
 use proctor_core::printable::printable;
 use proctor_core::record::{EventReader, RecordError, RunReader, TrialFile};
 use proctor_core::verdict::Verdict;
@@ -63,7 +63,7 @@ impl View<'_> {
         }
         let first = self.run.trial(trial)?.next().transpose()?;
         Ok(match first.map(|event| event.event) {
-            Some(What::TrialStarted(started)) => started.case.contains(part),
+            Some(EventKind::TrialStarted(started)) => started.case.contains(part),
             _ => false,
         })
     }
@@ -104,9 +104,9 @@ impl View<'_> {
         Ok(format!("{:>6}  {at:>16}  {what}\n", event.seq))
     }
 
-    fn what(&self, what: &What) -> Result<String, RecordError> {
+    fn what(&self, what: &EventKind) -> Result<String, RecordError> {
         let text = match what {
-            What::RunStarted(run) => {
+            EventKind::RunStarted(run) => {
                 format!(
                     "run started {} by Proctor {}: {}",
                     run.started,
@@ -114,29 +114,29 @@ impl View<'_> {
                     run.command.join(" ")
                 )
             }
-            What::RunEnded(run) => {
+            EventKind::RunEnded(run) => {
                 let reason = run
                     .reason
                     .as_deref()
                     .map_or(String::new(), |r| format!(": {r}"));
                 format!("run ended with exit code {}{reason}", run.exit)
             }
-            What::TrialStarted(trial) => {
+            EventKind::TrialStarted(trial) => {
                 let agent = trial
                     .agent
                     .as_deref()
                     .map_or(String::new(), |a| format!(" by {a}"));
                 format!("trial of {}{agent}, repeat {}", trial.case, trial.repeat)
             }
-            What::PhaseStarted { phase } => format!("phase {phase}"),
-            What::TrialEnded(trial) => {
+            EventKind::PhaseStarted { phase } => format!("phase {phase}"),
+            EventKind::TrialEnded(trial) => {
                 let reason = trial
                     .reason
                     .as_deref()
                     .map_or(String::new(), |r| format!(": {r}"));
                 format!("trial {}{reason}", word(&trial.outcome))
             }
-            What::ConnectionOpened(open) => format!(
+            EventKind::ConnectionOpened(open) => format!(
                 "#{} {} connects to {} over {}: {}",
                 open.conn.0,
                 word(&open.actor),
@@ -144,7 +144,7 @@ impl View<'_> {
                 word(&open.transport),
                 open.target
             ),
-            What::ConnectionClosed(closed) => {
+            EventKind::ConnectionClosed(closed) => {
                 let stderr = closed.stderr.as_deref().unwrap_or("").trim_end();
                 let stderr = if stderr.is_empty() {
                     String::new()
@@ -153,11 +153,11 @@ impl View<'_> {
                 };
                 format!("#{} closed: {}{stderr}", closed.conn.0, closed.reason)
             }
-            What::Frame(frame) => {
+            EventKind::Frame(frame) => {
                 let arrow = arrow(frame.direction);
                 format!("#{} {arrow} {}", frame.conn.0, self.body(&frame.body)?)
             }
-            What::Http(http) => {
+            EventKind::Http(http) => {
                 let headers: Vec<String> = http
                     .headers
                     .iter()
@@ -172,7 +172,7 @@ impl View<'_> {
                     headers.join("; ")
                 )
             }
-            What::Finding(finding) => {
+            EventKind::Finding(finding) => {
                 let times = if finding.count > 1 {
                     format!(", {} more times", finding.count)
                 } else {
@@ -191,14 +191,14 @@ impl View<'_> {
     }
 
     /// What was planned and done besides talking to servers.
-    fn work(&self, what: &What) -> Result<String, RecordError> {
+    fn work(&self, what: &EventKind) -> Result<String, RecordError> {
         Ok(match what {
-            What::RunPlanned(plan) => {
+            EventKind::RunPlanned(plan) => {
                 let cases = count(plan.cases.len() as u64, "case");
                 let agents = count(plan.agents.len() as u64, "agent");
                 format!("planned {}: {cases}, {agents}", plan.suite)
             }
-            What::ServerSeen(seen) => format!(
+            EventKind::ServerSeen(seen) => format!(
                 "server {} is {} {}, protocol {}: {}, {}, {}",
                 seen.server,
                 seen.name.as_deref().unwrap_or("without a name"),
@@ -208,26 +208,26 @@ impl View<'_> {
                 count(seen.resources, "resource"),
                 count(seen.prompts, "prompt")
             ),
-            What::Prompted { text } => format!("prompt: {}", self.body(text)?),
-            What::ToolsOffered { tools } => format!("tools on offer: {}", self.body(tools)?),
-            What::ModelAsked(asked) => format!(
+            EventKind::Prompted { text } => format!("prompt: {}", self.body(text)?),
+            EventKind::ToolsOffered { tools } => format!("tools on offer: {}", self.body(tools)?),
+            EventKind::ModelAsked(asked) => format!(
                 "model {} asked ({}): {}",
                 asked.ask,
                 asked.model,
                 self.body(&asked.request)?
             ),
-            What::ModelFailed(failed) => format!(
+            EventKind::ModelFailed(failed) => format!(
                 "model {} failed, attempt {}: {}",
                 failed.ask, failed.attempt, failed.reason
             ),
-            What::ModelReplied(replied) => {
+            EventKind::ModelReplied(replied) => {
                 format!(
                     "model {} replied: {}",
                     replied.ask,
                     self.body(&replied.turn)?
                 )
             }
-            What::Replayed { ask, drifted } => {
+            EventKind::Replayed { ask, drifted } => {
                 let changed = if *drifted {
                     ", and the question has changed"
                 } else {
@@ -235,7 +235,7 @@ impl View<'_> {
                 };
                 format!("model {ask} was not asked: the reply is a recorded one{changed}")
             }
-            What::AgentStarted(started) => {
+            EventKind::AgentStarted(started) => {
                 let version = after(", version ", started.version.as_deref().unwrap_or_default());
                 let who = match started.purpose {
                     Purpose::Judge => "judge",
@@ -243,27 +243,27 @@ impl View<'_> {
                 };
                 format!("{who} started: {}{version}", started.command.join(" "))
             }
-            What::AgentWrote { line } => format!("agent wrote: {}", self.body(line)?),
-            What::AgentClaimed(claim) => {
+            EventKind::AgentWrote { line } => format!("agent wrote: {}", self.body(line)?),
+            EventKind::AgentClaimed(claim) => {
                 let arguments = claim.arguments.as_ref().map(|body| self.body(body));
                 let arguments = after(" ", &arguments.transpose()?.unwrap_or_default());
                 let detail = after(": ", claim.detail.as_deref().unwrap_or_default());
                 let (tool, status) = (&claim.tool, word(&claim.status));
                 format!("agent says: {tool}{arguments} {status}{detail}")
             }
-            What::AgentEnded(ended) => format!("agent {}", ended.how),
-            What::AgentAnswered { text } => format!("answer: {}", self.body(text)?),
-            What::StepEnded(step) => {
+            EventKind::AgentEnded(ended) => format!("agent {}", ended.how),
+            EventKind::AgentAnswered { text } => format!("answer: {}", self.body(text)?),
+            EventKind::StepEnded(step) => {
                 let output = step.output.as_ref().map(|output| self.body(output));
                 let output = output.transpose()?.unwrap_or_default();
                 let output = after(": ", output.trim_end());
                 format!("step {} {}{output}", step.id, answer(&step.verdict))
             }
-            What::Graded(graded) => {
+            EventKind::Graded(graded) => {
                 let notes = after("; ", &graded.notes.join("; "));
                 format!("check {} {}{notes}", graded.check, answer(&graded.verdict))
             }
-            What::Unknown(unknown) => {
+            EventKind::Unknown(unknown) => {
                 let content = Body::Text(unknown.content.clone().unwrap_or_default());
                 let content = after(": ", &self.body(&content)?);
                 format!("unknown event {} of a newer Proctor{content}", unknown.name)
@@ -290,10 +290,10 @@ impl View<'_> {
 }
 
 /// Also one of a kind that only a newer version knows.
-fn is_finding(what: &What) -> bool {
+fn is_finding(what: &EventKind) -> bool {
     match what {
-        What::Finding(_) => true,
-        What::Unknown(unknown) => unknown.name == "finding",
+        EventKind::Finding(_) => true,
+        EventKind::Unknown(unknown) => unknown.name == "finding",
         _ => false,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use proctor_contain::process::Ended;
+use proctor_contain::process::ProcessExit;
 use tokio::time::timeout;
 
 use crate::stage::{LIMIT, Stage, line, until};
@@ -10,18 +10,22 @@ use crate::stage::{LIMIT, Stage, line, until};
 #[tokio::test]
 async fn an_exit_code_and_a_signal_are_passed_on() {
     let stage = Stage::new();
-    let check = async |script: &str, expected: Ended| {
+    let check = async |script: &str, expected: ProcessExit| {
         assert_eq!(stage.script(script).wait().await, expected, "{script}");
     };
-    check("exit 0", Ended::Exited(0)).await;
-    check("exit 3", Ended::Exited(3)).await;
-    check("exit 255", Ended::Exited(255)).await;
+    check("exit 0", ProcessExit::Exited(0)).await;
+    check("exit 3", ProcessExit::Exited(3)).await;
+    check("exit 255", ProcessExit::Exited(255)).await;
     for signal in [1, 2, 3, 6, 9, 10, 11, 13, 15, 31, 40] {
-        check(&format!("kill -{signal} $$"), Ended::Signalled(signal)).await;
+        check(
+            &format!("kill -{signal} $$"),
+            ProcessExit::Signalled(signal),
+        )
+        .await;
     }
     // Its whole group, but not the guard.
     let kill_all = "mkfifo f; setsid sh -c 'echo >f; sleep 1000' & read line <f; kill -9 0";
-    check(kill_all, Ended::Signalled(9)).await;
+    check(kill_all, ProcessExit::Signalled(9)).await;
     assert_eq!(stage.left(), [""; 0]);
 }
 
@@ -29,7 +33,7 @@ async fn an_exit_code_and_a_signal_are_passed_on() {
 async fn stop_lets_a_program_end_by_itself_when_its_input_ends() {
     let stage = Stage::new();
     let process = stage.script("cat; seq 100000; exit 7");
-    assert_eq!(process.stop(LIMIT).await, Ended::Exited(7));
+    assert_eq!(process.stop(LIMIT).await, ProcessExit::Exited(7));
     assert_eq!(stage.left(), [""; 0]);
 }
 
@@ -38,7 +42,7 @@ async fn stop_terminates_a_program_that_stays() {
     let stage = Stage::new();
     let mut process = stage.script("trap 'exit 9' TERM; echo ready; while :; do sleep 0.01; done");
     assert_eq!(line(process.stdout.as_mut().unwrap()).await, "ready");
-    assert_eq!(process.stop(Duration::ZERO).await, Ended::Exited(9));
+    assert_eq!(process.stop(Duration::ZERO).await, ProcessExit::Exited(9));
     assert_eq!(stage.left(), [""; 0]);
 }
 
@@ -48,7 +52,10 @@ async fn a_program_that_ignores_sigterm_is_killed_after_the_grace() {
     let mut process = stage.script("trap '' TERM; echo ready; sleep 1000; sleep 1000");
     assert_eq!(line(process.stdout.as_mut().unwrap()).await, "ready");
     let asked = Instant::now();
-    assert_eq!(process.stop(Duration::ZERO).await, Ended::Signalled(9));
+    assert_eq!(
+        process.stop(Duration::ZERO).await,
+        ProcessExit::Signalled(9)
+    );
     assert!(asked.elapsed() >= Duration::from_millis(50));
     assert_eq!(stage.left(), [""; 0]);
 }
@@ -68,7 +75,7 @@ async fn a_stopped_program_hears_sigterm_too() {
     assert_eq!(line(process.stdout.as_mut().unwrap()).await, "ready");
     assert_eq!(
         process.stop(Duration::from_millis(50)).await,
-        Ended::Exited(8)
+        ProcessExit::Exited(8)
     );
 }
 
@@ -89,7 +96,7 @@ async fn asking_twice_skips_the_grace() {
     until("the program was told", || stage.has("told")).await;
     process.end();
     let ended = timeout(LIMIT, process.wait()).await.expect("no grace");
-    assert_eq!(ended, Ended::Signalled(9));
+    assert_eq!(ended, ProcessExit::Signalled(9));
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
-use proctor_contain::process::{Ended, SpawnError};
+use proctor_contain::process::{ProcessExit, SpawnError};
 use proctor_core::redact::Redactor;
 use tokio::io::AsyncReadExt;
 
@@ -44,7 +44,7 @@ async fn a_file_that_is_no_program_is_told_by_the_guard() {
         fs::write(&file, text).unwrap();
         fs::set_permissions(&file, Permissions::from_mode(0o755)).unwrap();
         let mut process = stage.spawn("./tool", &[]).start().unwrap();
-        assert_eq!(process.wait().await, Ended::Exited(code));
+        assert_eq!(process.wait().await, ProcessExit::Exited(code));
         let said = process.stderr_tail(&Redactor::default());
         assert!(said.starts_with("proctor guard: program `"), "{said}");
         assert!(said.contains(expected), "{said}");
@@ -102,7 +102,7 @@ async fn environment_and_folder_are_as_given() {
         format!("PROCTOR_GUARD_TEST={marker}"),
     ];
     assert_eq!(lines, expected);
-    assert_eq!(process.wait().await, Ended::Exited(0));
+    assert_eq!(process.wait().await, ProcessExit::Exited(0));
 }
 
 #[tokio::test]

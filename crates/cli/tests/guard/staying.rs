@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use proctor_contain::process::Ended;
+use proctor_contain::process::ProcessExit;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -96,7 +96,7 @@ pub async fn a_chain_ends(start: &str) {
     fs::write(stage.folder.path().join("link"), link).expect("a file");
     let mut process = stage.script("sh ./link 5000");
     let ended = timeout(LIMIT, process.wait()).await.expect("an end");
-    assert_eq!(ended, Ended::Exited(0));
+    assert_eq!(ended, ProcessExit::Exited(0));
     let reached = fs::read_to_string(&at).expect("a number");
     assert_ne!(reached, "0\n", "the chain came to its own end");
     // A link lives too short to be seen in each look.

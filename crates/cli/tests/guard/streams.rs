@@ -1,6 +1,6 @@
 //! What goes through the standard streams.
 
-use proctor_contain::process::Ended;
+use proctor_contain::process::ProcessExit;
 use proctor_core::redact::Redactor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
@@ -24,7 +24,7 @@ async fn a_mebibyte_passes_both_ways_unchanged() {
     let ((), read) = tokio::join!(write, stdout.read_to_end(&mut received));
     read.unwrap();
     assert!(received == sent);
-    assert_eq!(process.wait().await, Ended::Exited(0));
+    assert_eq!(process.wait().await, ProcessExit::Exited(0));
 }
 
 #[tokio::test]
@@ -44,7 +44,7 @@ async fn closed_streams_are_seen_while_the_program_runs_on() {
     assert!(sent.expect("the end of stdin").is_err());
     assert_eq!(
         process.stop(std::time::Duration::ZERO).await,
-        Ended::Signalled(15)
+        ProcessExit::Signalled(15)
     );
 }
 
@@ -59,7 +59,7 @@ async fn stdout_ends_though_a_grandchild_held_it() {
         .expect("the end of stdout")
         .unwrap();
     assert_eq!(said, "ready\n");
-    assert_eq!(process.wait().await, Ended::Exited(5));
+    assert_eq!(process.wait().await, ProcessExit::Exited(5));
     assert_eq!(stage.left(), [""; 0]);
 }
 
@@ -69,11 +69,11 @@ async fn a_flood_on_stderr_is_drained_and_its_end_kept() {
     let flood = "head -c 50000000 /dev/zero | tr '\\0' x >&2; echo >&2; echo the end >&2; echo done; read line";
     let mut process = stage.script(flood);
     assert_eq!(line(process.stdout.as_mut().unwrap()).await, "done");
-    assert_eq!(process.stop(LIMIT).await, Ended::Exited(1));
+    assert_eq!(process.stop(LIMIT).await, ProcessExit::Exited(1));
 
     let mut process = stage.script(flood);
     process.stdin = None;
-    assert_eq!(process.wait().await, Ended::Exited(1));
+    assert_eq!(process.wait().await, ProcessExit::Exited(1));
     let tail = process.stderr_tail(&Redactor::default());
     assert_eq!(tail.len(), 64 * 1024);
     assert!(tail.ends_with("xxx\nthe end\n"));

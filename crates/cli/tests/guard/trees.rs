@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proctor_contain::process::Ended;
+use proctor_contain::process::ProcessExit;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -21,7 +21,7 @@ sleep 1000";
 async fn a_daemon_ends_with_the_program_that_started_it() {
     let stage = Stage::new();
     let mut process = stage.script("(setsid sh -c '(sleep 1000 >/dev/null 2>&1 &)' &); exit 6");
-    assert_eq!(process.wait().await, Ended::Exited(6));
+    assert_eq!(process.wait().await, ProcessExit::Exited(6));
     assert_eq!(stage.left(), [""; 0]);
 }
 
@@ -32,7 +32,10 @@ async fn helpers_that_are_started_all_the_time_end() {
     let script = "trap '' TERM; i=0; while [ $i -lt 2000 ]; do setsid sleep 30 & i=$((i+1)); [ $i = 20 ] && echo ready; sleep 0.005; done";
     let mut process = stage.script(script);
     assert_eq!(line(process.stdout.as_mut().unwrap()).await, "ready");
-    assert_eq!(process.stop(Duration::ZERO).await, Ended::Signalled(9));
+    assert_eq!(
+        process.stop(Duration::ZERO).await,
+        ProcessExit::Signalled(9)
+    );
     assert_eq!(stage.left(), [""; 0]);
 }
 
@@ -79,7 +82,10 @@ async fn of_two_hundred_hostile_trees_nothing_is_left() {
                 0 => {
                     let mut process = stage.script(TREE);
                     assert_eq!(line(process.stdout.as_mut().unwrap()).await, "ready");
-                    assert_eq!(process.stop(Duration::ZERO).await, Ended::Signalled(9));
+                    assert_eq!(
+                        process.stop(Duration::ZERO).await,
+                        ProcessExit::Signalled(9)
+                    );
                 }
                 1 => {
                     let process = stage.script(TREE);

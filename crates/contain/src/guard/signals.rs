@@ -12,14 +12,14 @@ use signal_hook::{flag, low_level};
 /// What arrives at the guard. Handled signals are also reset for the program, so a shell that ignores
 /// SIGINT for its background jobs does not pass that on.
 #[derive(Debug)]
-pub struct Signals {
+pub struct GuardSignals {
     /// Readable when a child has ended.
     pub child_ended: OwnedFd,
     /// Readable when somebody asked the guard to end.
     pub asked: OwnedFd,
 }
 
-impl Signals {
+impl GuardSignals {
     pub fn install() -> io::Result<Self> {
         // A keyboard, a closed terminal or a stray signal must not end the guard before its child.
         for signal in [SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2] {

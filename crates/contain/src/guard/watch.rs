@@ -9,8 +9,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, WaitStatus, getpid, wait};
 
 use super::KILL_LIMIT;
-use super::signals::{Signals, take};
-use crate::os::{Descendant, Identity, LOOK_AGAIN, Lookout};
+use super::signals::{GuardSignals, take};
+use crate::os::{Descendant, LOOK_AGAIN, Lookout, ProcessIdentity};
 
 /// How often new descendants are looked for during the grace.
 const LOOK: Duration = Duration::from_millis(20);
@@ -23,13 +23,13 @@ pub struct Watch {
     child: Pid,
     status: Option<WaitStatus>,
     parent: OwnedFd,
-    signals: Signals,
+    signals: GuardSignals,
     lookout: Lookout,
 }
 
 /// What is known when the guard has done what it can.
 #[derive(Debug)]
-pub struct Ending {
+pub struct GuardOutcome {
     /// How the child ended, if it did.
     pub status: Option<WaitStatus>,
     /// What could not be ended: processes of another user, or ones that the kernel does not let go.
@@ -39,7 +39,7 @@ pub struct Ending {
 }
 
 impl Watch {
-    pub fn new(child: Pid, parent: OwnedFd, signals: Signals) -> Self {
+    pub fn new(child: Pid, parent: OwnedFd, signals: GuardSignals) -> Self {
         Self {
             child,
             status: None,
@@ -68,7 +68,7 @@ impl Watch {
             if is_over(self, has_children) {
                 return;
             }
-            let Signals { child_ended, asked } = &self.signals;
+            let GuardSignals { child_ended, asked } = &self.signals;
             let mut sources = [child_ended, asked, &self.parent].map(readable);
             match poll(&mut sources, look_again.as_ref()) {
                 Ok(0) => {
@@ -88,7 +88,7 @@ impl Watch {
     }
 
     /// Ends every descendant: SIGTERM, after the grace SIGKILL, until none is left.
-    pub fn end_all(&mut self, grace: Duration) -> Ending {
+    pub fn end_all(&mut self, grace: Duration) -> GuardOutcome {
         let mut kill_from = Instant::now() + grace;
         let mut told = HashSet::new();
         while self.is_left() {
@@ -110,8 +110,8 @@ impl Watch {
         self.ending(Vec::new())
     }
 
-    fn ending(&self, survivors: Vec<String>) -> Ending {
-        Ending {
+    fn ending(&self, survivors: Vec<String>) -> GuardOutcome {
+        GuardOutcome {
             status: self.status,
             survivors,
             cleared: self.lookout.cleared().to_vec(),
@@ -121,7 +121,7 @@ impl Watch {
     /// Waits for some time, but not longer than something is left. `true` if the guard was asked again.
     fn pause(&mut self, end: Instant) -> bool {
         while let Some(left) = end.checked_duration_since(Instant::now()) {
-            let Signals { child_ended, asked } = &self.signals;
+            let GuardSignals { child_ended, asked } = &self.signals;
             // A wait that fails is only shorter.
             let _ = poll(
                 &mut [child_ended, asked].map(readable),
@@ -162,7 +162,7 @@ impl Watch {
 }
 
 /// Once for each: a program that hears SIGTERM twice may take it for impatience.
-fn tell_to_end(found: &[Descendant], told: &mut HashSet<Identity>) {
+fn tell_to_end(found: &[Descendant], told: &mut HashSet<ProcessIdentity>) {
     for process in found {
         if told.insert(process.identity()) {
             process.terminate();

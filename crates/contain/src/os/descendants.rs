@@ -39,10 +39,10 @@ pub(super) enum Cookie {
 }
 
 /// Which process, whatever becomes of its pid.
-pub type Identity = (Pid, u64);
+pub type ProcessIdentity = (Pid, u64);
 
 impl Descendant {
-    pub fn identity(&self) -> Identity {
+    pub fn identity(&self) -> ProcessIdentity {
         (self.pid, self.started)
     }
 

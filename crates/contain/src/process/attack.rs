@@ -7,12 +7,12 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::spawn_blocking;
 
-use super::Ended;
+use super::ProcessExit;
 use crate::os::{kill_below, kill_session};
 use crate::tail::Tail;
 
 /// What a guard does.
-enum State {
+enum GuardAction {
     Works,
     Stopped,
     Killed,
@@ -28,13 +28,13 @@ pub(super) fn watch(guard: Pid, tails: Vec<Tail>) {
     tokio::spawn(async move {
         loop {
             match state(guard) {
-                State::Works => {}
-                State::Ended => return,
-                State::Stopped => {
+                GuardAction::Works => {}
+                GuardAction::Ended => return,
+                GuardAction::Stopped => {
                     say(&tails, "it stopped its guard, so it was killed");
                     release(guard).await;
                 }
-                State::Killed => {
+                GuardAction::Killed => {
                     clear(guard, tails).await;
                     return;
                 }
@@ -47,8 +47,8 @@ pub(super) fn watch(guard: Pid, tails: Vec<Tail>) {
 }
 
 /// Clears what a guard has left that was killed, if it was.
-pub(super) async fn clear_after(guard: Option<Pid>, ended: Ended, stderr: &Tail) {
-    if let (Some(guard), Ended::Signalled(signal)) = (guard, ended)
+pub(super) async fn clear_after(guard: Option<Pid>, ended: ProcessExit, stderr: &Tail) {
+    if let (Some(guard), ProcessExit::Signalled(signal)) = (guard, ended)
         && signal == Signal::KILL.as_raw()
     {
         clear(guard, vec![stderr.clone()]).await;
@@ -69,19 +69,19 @@ async fn clear(guard: Pid, tails: Vec<Tail>) {
     let _ = spawn_blocking(move || kill_session(guard, told)).await;
 }
 
-fn state(guard: Pid) -> State {
+fn state(guard: Pid) -> GuardAction {
     let options = WaitIdOptions::STOPPED
         | WaitIdOptions::EXITED
         | WaitIdOptions::NOHANG
         // The end is for somebody else to take in.
         | WaitIdOptions::NOWAIT;
     match waitid(WaitId::Pid(guard), options) {
-        Ok(None) => State::Works,
-        Ok(Some(status)) if status.stopped() => State::Stopped,
+        Ok(None) => GuardAction::Works,
+        Ok(Some(status)) if status.stopped() => GuardAction::Stopped,
         Ok(Some(status)) if status.terminating_signal() == Some(Signal::KILL.as_raw()) => {
-            State::Killed
+            GuardAction::Killed
         }
-        Ok(Some(_)) | Err(_) => State::Ended,
+        Ok(Some(_)) | Err(_) => GuardAction::Ended,
     }
 }
 

@@ -1,6 +1,6 @@
 //! A program that may leave others running: a script that starts a server for the rest of a trial.
 //!
-//! Its main type is [`Lingering`].
+//! Its main type is [`LingeringProcess`].
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use tokio::process::Child;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::{Ended, Process};
+use super::{Process, ProcessExit};
 use crate::guard::{self, KILL_LIMIT};
 use crate::tail::{Tail, drain};
 
 /// A process whose own end is told apart from the end of what it left running. Dropping it ends both.
 #[derive(Debug)]
-pub struct Lingering {
+pub struct LingeringProcess {
     process: Process,
     /// Where the guard says how the process ended.
     told: UnixStream,
-    end: Option<Ended>,
+    end: Option<ProcessExit>,
     /// Whether the guard has been asked to end it all.
     is_ending: bool,
     stdout: Tail,
@@ -32,7 +32,7 @@ pub struct Lingering {
 /// How long what a process wrote before its end may be on its way, if somebody else holds the streams.
 const LAST_WORDS: Duration = Duration::from_millis(250);
 
-impl Lingering {
+impl LingeringProcess {
     pub(super) fn watch(guard: Child, grace: Duration, told: UnixStream) -> Self {
         let [stdout, merged] = [Tail::default(), Tail::default()];
         let mut process = Process::watch(guard, grace, Some(&merged));
@@ -50,7 +50,7 @@ impl Lingering {
     }
 
     /// Waits until the process itself has ended. May be dropped and called again.
-    pub async fn ended(&mut self) -> Ended {
+    pub async fn ended(&mut self) -> ProcessExit {
         if let Some(ended) = self.end {
             return ended;
         }

@@ -5,7 +5,7 @@
 
 mod explain;
 
-use super::fit::{Fit, ToolCall, fit, tool_calls};
+use super::fit::{CallFit, ObservedToolCall, fit, tool_calls};
 use super::target::{Times, ToolMatcher};
 use super::wording::listed;
 use super::{CallsMode, CheckResult};
@@ -22,7 +22,7 @@ pub(super) fn evaluate(
             return CheckResult::unknown(format!("{entry}: {why}"), Vec::new());
         }
     }
-    let board = Board::new(entries, tool_calls(transcript));
+    let board = FitMatrix::new(entries, tool_calls(transcript));
     if entries.is_empty() || (mode != CallsMode::Exact && board.asks_for_nothing()) {
         return CheckResult::nothing_to_check();
     }
@@ -36,9 +36,9 @@ pub(super) fn evaluate(
 }
 
 /// Every expected entry beside every call.
-struct Board<'a> {
+struct FitMatrix<'a> {
     entries: &'a [ToolMatcher],
-    calls: Vec<ToolCall<'a>>,
+    calls: Vec<ObservedToolCall<'a>>,
     /// For each entry and call; `None` if they do not fit.
     fits: Vec<Vec<Option<Certainty>>>,
 }
@@ -49,12 +49,12 @@ enum Certainty {
     Certain,
 }
 
-impl<'a> Board<'a> {
-    fn new(entries: &'a [ToolMatcher], calls: Vec<ToolCall<'a>>) -> Self {
-        let certainty = |entry: &ToolMatcher, tool: &ToolCall<'_>| match fit(entry, *tool) {
-            Fit::Yes => Some(Certainty::Certain),
-            Fit::Maybe(_) => Some(Certainty::Possible),
-            Fit::OtherTool | Fit::No(_) => None,
+impl<'a> FitMatrix<'a> {
+    fn new(entries: &'a [ToolMatcher], calls: Vec<ObservedToolCall<'a>>) -> Self {
+        let certainty = |entry: &ToolMatcher, tool: &ObservedToolCall<'_>| match fit(entry, *tool) {
+            CallFit::Yes => Some(Certainty::Certain),
+            CallFit::Maybe(_) => Some(Certainty::Possible),
+            CallFit::OtherTool | CallFit::No(_) => None,
         };
         let fits = entries
             .iter()
@@ -147,7 +147,7 @@ impl<'a> Board<'a> {
         let mut lines = Vec::new();
         for (entry, matcher) in self.entries.iter().enumerate() {
             for tool in &self.calls {
-                if let Fit::Maybe(why) = fit(matcher, *tool) {
+                if let CallFit::Maybe(why) = fit(matcher, *tool) {
                     let seq = tool.call.seq;
                     evidence.push(seq);
                     lines.push(format!(

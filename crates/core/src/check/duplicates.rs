@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::CheckResult;
-use super::fit::{ToolCall, tool_calls};
+use super::fit::{ObservedToolCall, tool_calls};
 use super::wording::{label, listed, numbers};
 use crate::json::{brief, canonical};
 use crate::transcript::Transcript;
@@ -28,8 +28,8 @@ pub(super) fn evaluate(transcript: &Transcript) -> CheckResult {
 }
 
 /// Groups of calls that are the same, in the order of their first ones.
-fn repeated<'a>(calls: &[ToolCall<'a>]) -> Vec<Vec<ToolCall<'a>>> {
-    let mut groups: Vec<Vec<ToolCall<'_>>> = Vec::new();
+fn repeated<'a>(calls: &[ObservedToolCall<'a>]) -> Vec<Vec<ObservedToolCall<'a>>> {
+    let mut groups: Vec<Vec<ObservedToolCall<'_>>> = Vec::new();
     let mut group_of: HashMap<(&str, &str, String), usize> = HashMap::new();
     for tool in calls {
         let Ok(arguments) = tool.arguments.read() else {
@@ -48,7 +48,7 @@ fn repeated<'a>(calls: &[ToolCall<'a>]) -> Vec<Vec<ToolCall<'a>>> {
     groups
 }
 
-fn describe(group: &[ToolCall<'_>]) -> String {
+fn describe(group: &[ObservedToolCall<'_>]) -> String {
     let first = group[0];
     let arguments = first.arguments.read().ok().flatten();
     let seqs: Vec<u64> = group.iter().map(|tool| tool.call.seq).collect();
@@ -62,7 +62,7 @@ fn describe(group: &[ToolCall<'_>]) -> String {
 }
 
 /// Calls whose arguments nobody can compare, where there is something to compare them with.
-fn doubtful(calls: &[ToolCall<'_>]) -> Vec<(u64, String)> {
+fn doubtful(calls: &[ObservedToolCall<'_>]) -> Vec<(u64, String)> {
     let mut counts: HashMap<(&str, &str), usize> = HashMap::new();
     for tool in calls {
         *counts.entry((&tool.call.server, tool.name)).or_default() += 1;

@@ -5,56 +5,56 @@ use serde_json::{Map, Value};
 use super::target::ToolMatcher;
 use crate::excerpt::excerpt;
 use crate::matcher::Matcher;
-use crate::transcript::{Answer, Call, Payload, Request, Transcript};
+use crate::transcript::{Call, CallOutcome, CallRequest, Payload, Transcript};
 
 /// A tool call, seen without what is not one.
 #[derive(Clone, Copy)]
-pub(super) struct ToolCall<'a> {
+pub(super) struct ObservedToolCall<'a> {
     pub(super) call: &'a Call,
     pub(super) name: &'a str,
     pub(super) arguments: &'a Payload,
 }
 
 /// The tool calls of a transcript, in order.
-pub(super) fn tool_calls(transcript: &Transcript) -> Vec<ToolCall<'_>> {
+pub(super) fn tool_calls(transcript: &Transcript) -> Vec<ObservedToolCall<'_>> {
     transcript
         .calls
         .iter()
         .filter_map(|call| match &call.request {
-            Request::Tool { name, arguments } => Some(ToolCall {
+            CallRequest::Tool { name, arguments } => Some(ObservedToolCall {
                 call,
                 name,
                 arguments,
             }),
-            Request::Resource { .. } | Request::Prompt { .. } => None,
+            CallRequest::Resource { .. } | CallRequest::Prompt { .. } => None,
         })
         .collect()
 }
 
 /// Three-valued: whether a call is what was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Fit {
+pub(super) enum CallFit {
     Yes,
     /// Another tool.
     OtherTool,
     /// The right tool in the wrong way.
-    No(Miss),
+    No(NearMiss),
     /// The record does not tell.
     Maybe(String),
 }
 
 /// Why a call of the right tool does not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Miss {
+pub(super) struct NearMiss {
     /// In how many ways; the least is the nearest.
     pub(super) distance: usize,
     /// The first of them.
     pub(super) reason: String,
 }
 
-pub(super) fn fit(entry: &ToolMatcher, tool: ToolCall<'_>) -> Fit {
+pub(super) fn fit(entry: &ToolMatcher, tool: ObservedToolCall<'_>) -> CallFit {
     if !entry.target.matches(&tool.call.server, tool.name) {
-        return Fit::OtherTool;
+        return CallFit::OtherTool;
     }
     [
         fit_arguments(entry, tool.arguments),
@@ -63,12 +63,12 @@ pub(super) fn fit(entry: &ToolMatcher, tool: ToolCall<'_>) -> Fit {
         fit_duration(entry, tool.call),
     ]
     .into_iter()
-    .fold(Fit::Yes, Fit::and)
+    .fold(CallFit::Yes, CallFit::and)
 }
 
-impl Fit {
+impl CallFit {
     fn no(reason: impl Into<String>) -> Self {
-        Self::No(Miss {
+        Self::No(NearMiss {
             distance: 1,
             reason: reason.into(),
         })
@@ -76,7 +76,7 @@ impl Fit {
 
     fn and(self, other: Self) -> Self {
         match (self, other) {
-            (Self::No(first), Self::No(second)) => Self::No(Miss {
+            (Self::No(first), Self::No(second)) => Self::No(NearMiss {
                 distance: first.distance + second.distance,
                 reason: first.reason,
             }),
@@ -88,92 +88,96 @@ impl Fit {
     }
 }
 
-fn fit_arguments(entry: &ToolMatcher, arguments: &Payload) -> Fit {
+fn fit_arguments(entry: &ToolMatcher, arguments: &Payload) -> CallFit {
     let Some(matcher) = &entry.arguments else {
-        return Fit::Yes;
+        return CallFit::Yes;
     };
     match arguments.read() {
         Ok(None) => fit_value(matcher, "arguments", Some(&Value::Object(Map::default()))),
         Ok(value) => fit_value(matcher, "arguments", value),
-        Err(why) => Fit::Maybe(format!("its arguments {why}")),
+        Err(why) => CallFit::Maybe(format!("its arguments {why}")),
     }
 }
 
-fn fit_result(entry: &ToolMatcher, answer: &Answer) -> Fit {
+fn fit_result(entry: &ToolMatcher, answer: &CallOutcome) -> CallFit {
     let Some(matcher) = &entry.result else {
-        return Fit::Yes;
+        return CallFit::Yes;
     };
     match answer {
-        Answer::Result(payload) => match payload.read() {
+        CallOutcome::Result(payload) => match payload.read() {
             Ok(value) => fit_value(matcher, "result", value),
-            Err(why) => Fit::Maybe(format!("its result {why}")),
+            Err(why) => CallFit::Maybe(format!("its result {why}")),
         },
-        Answer::Error { code, message } => refused(*code, message),
-        Answer::None => never_answered(),
+        CallOutcome::Error { code, message } => refused(*code, message),
+        CallOutcome::None => never_answered(),
     }
 }
 
-fn fit_is_error(entry: &ToolMatcher, answer: &Answer) -> Fit {
+fn fit_is_error(entry: &ToolMatcher, answer: &CallOutcome) -> CallFit {
     let Some(expected) = entry.is_error else {
-        return Fit::Yes;
+        return CallFit::Yes;
     };
     let found = match answer {
-        Answer::None => return never_answered(),
-        Answer::Error { code, message } if !expected => {
+        CallOutcome::None => return never_answered(),
+        CallOutcome::Error { code, message } if !expected => {
             return refused(*code, message);
         }
-        Answer::Error { .. } => return Fit::Yes,
-        Answer::Result(payload) => match payload.read() {
-            Err(why) => return Fit::Maybe(format!("its result {why}")),
+        CallOutcome::Error { .. } => return CallFit::Yes,
+        CallOutcome::Result(payload) => match payload.read() {
+            Err(why) => return CallFit::Maybe(format!("its result {why}")),
             Ok(Some(Value::Object(result))) => match result.get("isError") {
                 None => false,
                 Some(Value::Bool(is_error)) => *is_error,
-                Some(_) => return Fit::Maybe("its `isError` is neither true nor false".to_owned()),
+                Some(_) => {
+                    return CallFit::Maybe("its `isError` is neither true nor false".to_owned());
+                }
             },
-            Ok(_) => return Fit::Maybe("its result is not an object".to_owned()),
+            Ok(_) => return CallFit::Maybe("its result is not an object".to_owned()),
         },
     };
     match (expected, found) {
-        (true, false) => Fit::no("ended without an error"),
-        (false, true) => Fit::no("ended in an error"),
-        (true, true) | (false, false) => Fit::Yes,
+        (true, false) => CallFit::no("ended without an error"),
+        (false, true) => CallFit::no("ended in an error"),
+        (true, true) | (false, false) => CallFit::Yes,
     }
 }
 
-fn fit_duration(entry: &ToolMatcher, call: &Call) -> Fit {
+fn fit_duration(entry: &ToolMatcher, call: &Call) -> CallFit {
     let Some(limit) = entry.max_duration else {
-        return Fit::Yes;
+        return CallFit::Yes;
     };
     match (&call.answer, call.duration) {
-        (Answer::None, _) => never_answered(),
-        (Answer::Result(_) | Answer::Error { .. }, None) => {
-            Fit::Maybe("its duration was not measured".to_owned())
+        (CallOutcome::None, _) => never_answered(),
+        (CallOutcome::Result(_) | CallOutcome::Error { .. }, None) => {
+            CallFit::Maybe("its duration was not measured".to_owned())
         }
-        (Answer::Result(_) | Answer::Error { .. }, Some(duration)) if duration > limit => {
-            Fit::no(format!("took {duration:?}, more than {limit:?}"))
+        (CallOutcome::Result(_) | CallOutcome::Error { .. }, Some(duration))
+            if duration > limit =>
+        {
+            CallFit::no(format!("took {duration:?}, more than {limit:?}"))
         }
-        (Answer::Result(_) | Answer::Error { .. }, Some(_)) => Fit::Yes,
+        (CallOutcome::Result(_) | CallOutcome::Error { .. }, Some(_)) => CallFit::Yes,
     }
 }
 
-fn fit_value(matcher: &Matcher, part: &str, value: Option<&Value>) -> Fit {
+fn fit_value(matcher: &Matcher, part: &str, value: Option<&Value>) -> CallFit {
     if matcher.reads_lone_surrogate(value) {
         let why = format!("a text in its {part} is not valid Unicode (half of a surrogate pair)");
-        return Fit::Maybe(why);
+        return CallFit::Maybe(why);
     }
     match matcher.evaluate(value) {
-        Ok(()) => Fit::Yes,
-        Err(mismatch) => Fit::No(Miss {
+        Ok(()) => CallFit::Yes,
+        Err(mismatch) => CallFit::No(NearMiss {
             distance: matcher.distance(value).max(1),
             reason: mismatch.under(part).to_string(),
         }),
     }
 }
 
-fn refused(code: i64, message: &str) -> Fit {
-    Fit::no(format!("answered with error {code}: {}", excerpt(message)))
+fn refused(code: i64, message: &str) -> CallFit {
+    CallFit::no(format!("answered with error {code}: {}", excerpt(message)))
 }
 
-fn never_answered() -> Fit {
-    Fit::no("was never answered")
+fn never_answered() -> CallFit {
+    CallFit::no("was never answered")
 }

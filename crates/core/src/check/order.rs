@@ -4,7 +4,7 @@ use super::CheckResult;
 use super::target::{OrderEntry, OrderKind};
 use super::wording::{distinct, numbers};
 use crate::excerpt::excerpt;
-use crate::transcript::{Call, Request, Transcript};
+use crate::transcript::{Call, CallRequest, Transcript};
 
 pub(super) fn evaluate(entries: &[OrderEntry], transcript: &Transcript) -> CheckResult {
     if entries.is_empty() {
@@ -67,8 +67,8 @@ fn named(call: &Call) -> OrderEntry {
 
 fn kind_and_name(call: &Call) -> (OrderKind, &str) {
     match &call.request {
-        Request::Tool { name, .. } => (OrderKind::Tool, name),
-        Request::Resource { uri } => (OrderKind::Resource, uri),
-        Request::Prompt { name, .. } => (OrderKind::Prompt, name),
+        CallRequest::Tool { name, .. } => (OrderKind::Tool, name),
+        CallRequest::Resource { uri } => (OrderKind::Resource, uri),
+        CallRequest::Prompt { name, .. } => (OrderKind::Prompt, name),
     }
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::matcher::Matcher;
 use crate::pattern::Pattern;
-use crate::transcript::{Answer, Call, Payload, Request, SkillLoad, UnreadMessage};
+use crate::transcript::{Call, CallOutcome, CallRequest, Payload, SkillLoad, UnreadMessage};
 
 const CUT: Payload = Payload::Cut { bytes: 9 };
 
@@ -22,11 +22,11 @@ fn tool_call(seq: u64, name: &str, arguments: Payload) -> Call {
     Call {
         seq,
         server: "fs".to_owned(),
-        request: Request::Tool {
+        request: CallRequest::Tool {
             name: name.to_owned(),
             arguments,
         },
-        answer: Answer::Result(Payload::Value(json!({"content": []}))),
+        answer: CallOutcome::Result(Payload::Value(json!({"content": []}))),
         duration: Some(Duration::from_millis(10)),
     }
 }
@@ -38,7 +38,7 @@ fn called(seq: u64, name: &str, x: impl Into<Value>) -> Call {
 
 fn read(seq: u64, uri: &str) -> Call {
     Call {
-        request: Request::Resource {
+        request: CallRequest::Resource {
             uri: uri.to_owned(),
         },
         ..tool_call(seq, "", Payload::Absent)
@@ -47,7 +47,7 @@ fn read(seq: u64, uri: &str) -> Call {
 
 fn prompted(seq: u64, name: &str) -> Call {
     Call {
-        request: Request::Prompt {
+        request: CallRequest::Prompt {
             name: name.to_owned(),
             arguments: Payload::Absent,
         },

@@ -1,7 +1,7 @@
 //! How many tool calls there were in all.
 
 use super::CheckResult;
-use super::fit::{ToolCall, tool_calls};
+use super::fit::{ObservedToolCall, tool_calls};
 use super::wording::{called, counted};
 use crate::transcript::Transcript;
 
@@ -23,7 +23,7 @@ pub(super) fn at_most(most: u64, transcript: &Transcript) -> CheckResult {
     CheckResult::fail(reason("at most", most, &calls), seqs(&calls[allowed..]))
 }
 
-fn reason(bound: &str, limit: u64, calls: &[ToolCall<'_>]) -> String {
+fn reason(bound: &str, limit: u64, calls: &[ObservedToolCall<'_>]) -> String {
     format!(
         "expected {bound} {}, found {}; {}",
         counted(limit, "tool call"),
@@ -32,6 +32,6 @@ fn reason(bound: &str, limit: u64, calls: &[ToolCall<'_>]) -> String {
     )
 }
 
-fn seqs(calls: &[ToolCall<'_>]) -> Vec<u64> {
+fn seqs(calls: &[ObservedToolCall<'_>]) -> Vec<u64> {
     calls.iter().map(|tool| tool.call.seq).collect()
 }

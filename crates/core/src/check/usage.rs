@@ -4,15 +4,15 @@
 //! `d + p`: the answer is certain only if it is the same for all of these.
 
 use super::CheckResult;
-use super::fit::{Fit, Miss, fit, tool_calls};
+use super::fit::{CallFit, NearMiss, fit, tool_calls};
 use super::target::{NameMatcher, SkillMatcher, Times, ToolMatcher};
 use super::wording::{called, distinct, label, listed, numbers};
 use crate::excerpt::excerpt;
-use crate::transcript::{Request, Transcript};
+use crate::transcript::{CallRequest, Transcript};
 
 /// How often each entry of a check was used.
-pub(super) struct Census {
-    tallies: Vec<Tally>,
+pub(super) struct UsageCounts {
+    tallies: Vec<EntryTally>,
     /// What is done with such a thing: it is called, read, used, loaded.
     deed: &'static str,
     /// What was used, named or not.
@@ -20,42 +20,42 @@ pub(super) struct Census {
 }
 
 /// How often one entry was used.
-struct Tally {
+struct EntryTally {
     entry: String,
     times: Times,
     certain: Vec<u64>,
     possible: Vec<(u64, String)>,
-    nearest: Option<(u64, Miss)>,
+    nearest: Option<(u64, NearMiss)>,
 }
 
-pub(super) fn tools(entries: &[ToolMatcher], transcript: &Transcript) -> Census {
+pub(super) fn tools(entries: &[ToolMatcher], transcript: &Transcript) -> UsageCounts {
     let calls = tool_calls(transcript);
     let tally = |entry: &ToolMatcher| {
-        let mut tally = Tally::new(entry.to_string(), entry.times);
+        let mut tally = EntryTally::new(entry.to_string(), entry.times);
         for tool in &calls {
             tally.add(tool.call.seq, fit(entry, *tool));
         }
         tally
     };
-    Census {
+    UsageCounts {
         tallies: entries.iter().map(tally).collect(),
         deed: "called",
         used: called(&calls),
     }
 }
 
-pub(super) fn resources(entries: &[NameMatcher], transcript: &Transcript) -> Census {
-    let uri = |request: &Request| match request {
-        Request::Resource { uri } => Some(uri.clone()),
-        Request::Tool { .. } | Request::Prompt { .. } => None,
+pub(super) fn resources(entries: &[NameMatcher], transcript: &Transcript) -> UsageCounts {
+    let uri = |request: &CallRequest| match request {
+        CallRequest::Resource { uri } => Some(uri.clone()),
+        CallRequest::Tool { .. } | CallRequest::Prompt { .. } => None,
     };
     named(entries, transcript, uri, "resource", "read")
 }
 
-pub(super) fn prompts(entries: &[NameMatcher], transcript: &Transcript) -> Census {
-    let name = |request: &Request| match request {
-        Request::Prompt { name, .. } => Some(name.clone()),
-        Request::Tool { .. } | Request::Resource { .. } => None,
+pub(super) fn prompts(entries: &[NameMatcher], transcript: &Transcript) -> UsageCounts {
+    let name = |request: &CallRequest| match request {
+        CallRequest::Prompt { name, .. } => Some(name.clone()),
+        CallRequest::Tool { .. } | CallRequest::Resource { .. } => None,
     };
     named(entries, transcript, name, "prompt", "used")
 }
@@ -63,10 +63,10 @@ pub(super) fn prompts(entries: &[NameMatcher], transcript: &Transcript) -> Censu
 fn named(
     entries: &[NameMatcher],
     transcript: &Transcript,
-    name_of: impl Fn(&Request) -> Option<String>,
+    name_of: impl Fn(&CallRequest) -> Option<String>,
     noun: &str,
     deed: &'static str,
-) -> Census {
+) -> UsageCounts {
     let uses: Vec<(u64, &str, String)> = transcript
         .calls
         .iter()
@@ -76,13 +76,13 @@ fn named(
         let certain = uses
             .iter()
             .filter(|(_, server, name)| entry.matches(server, name));
-        Tally {
+        EntryTally {
             certain: certain.map(|(seq, ..)| *seq).collect(),
-            ..Tally::new(entry.to_string(), Times::default())
+            ..EntryTally::new(entry.to_string(), Times::default())
         }
     };
     let labels = uses.iter().map(|(_, server, name)| label(server, name));
-    Census {
+    UsageCounts {
         tallies: entries.iter().map(tally).collect(),
         deed,
         used: used(labels.collect(), noun, deed),
@@ -90,19 +90,19 @@ fn named(
 }
 
 /// `None` if the agent does not tell which skills it loads.
-pub(super) fn skills(entries: &[SkillMatcher], transcript: &Transcript) -> Option<Census> {
+pub(super) fn skills(entries: &[SkillMatcher], transcript: &Transcript) -> Option<UsageCounts> {
     let loads = transcript.skills.as_ref()?;
     let tally = |entry: &SkillMatcher| {
         let certain = loads.iter().filter(|load| entry.matches(&load.name));
-        Tally {
+        EntryTally {
             certain: certain.map(|load| load.seq).collect(),
-            ..Tally::new(format!("skill {entry}"), Times::default())
+            ..EntryTally::new(format!("skill {entry}"), Times::default())
         }
     };
     let labels = loads
         .iter()
         .map(|load| format!("`{}`", excerpt(&load.name)));
-    Some(Census {
+    Some(UsageCounts {
         tallies: entries.iter().map(tally).collect(),
         deed: "loaded",
         used: used(labels.collect(), "skill", "loaded"),
@@ -118,55 +118,55 @@ fn used(labels: Vec<String>, noun: &str, deed: &str) -> String {
 }
 
 /// Every entry was used as often as it says.
-pub(super) fn all(census: &Census) -> CheckResult {
+pub(super) fn all(census: &UsageCounts) -> CheckResult {
     if let Some(result) = census.unusable() {
         return result;
     }
-    let short = census.with(Standing::Out);
-    let open = census.with(Standing::Open);
+    let short = census.with(CountStatus::Out);
+    let open = census.with(CountStatus::Open);
     if !short.is_empty() {
         return census.failure(&short);
     }
     if !open.is_empty() {
         return doubt(&open);
     }
-    CheckResult::pass(certain(&census.with(Standing::In)))
+    CheckResult::pass(certain(&census.with(CountStatus::In)))
 }
 
 /// At least one entry was used as often as it says.
-pub(super) fn any(census: &Census) -> CheckResult {
+pub(super) fn any(census: &UsageCounts) -> CheckResult {
     if let Some(result) = census.unusable() {
         return result;
     }
-    let met = census.with(Standing::In);
+    let met = census.with(CountStatus::In);
     if !met.is_empty() {
         return CheckResult::pass(certain(&met));
     }
-    let open = census.with(Standing::Open);
+    let open = census.with(CountStatus::Open);
     if !open.is_empty() {
         return doubt(&open);
     }
-    census.failure(&census.with(Standing::Out))
+    census.failure(&census.with(CountStatus::Out))
 }
 
 /// No entry was used as often as it says.
-pub(super) fn none(census: &Census) -> CheckResult {
+pub(super) fn none(census: &UsageCounts) -> CheckResult {
     if let Some(result) = census.unusable() {
         return result;
     }
-    let met = census.with(Standing::In);
+    let met = census.with(CountStatus::In);
     if !met.is_empty() {
         let lines = met.iter().map(|tally| tally.offence(census.deed));
         return CheckResult::fail(listed(lines.collect(), "\n"), certain(&met));
     }
-    let open = census.with(Standing::Open);
+    let open = census.with(CountStatus::Open);
     if !open.is_empty() {
         return doubt(&open);
     }
     CheckResult::pass(Vec::new())
 }
 
-fn doubt(open: &[&Tally]) -> CheckResult {
+fn doubt(open: &[&EntryTally]) -> CheckResult {
     let possible = || open.iter().flat_map(|tally| &tally.possible);
     let lines = open.iter().filter_map(|tally| {
         let (seq, why) = tally.possible.first()?;
@@ -181,7 +181,7 @@ fn doubt(open: &[&Tally]) -> CheckResult {
     )
 }
 
-fn certain(tallies: &[&Tally]) -> Vec<u64> {
+fn certain(tallies: &[&EntryTally]) -> Vec<u64> {
     tallies
         .iter()
         .flat_map(|tally| tally.certain.iter().copied())
@@ -190,13 +190,13 @@ fn certain(tallies: &[&Tally]) -> Vec<u64> {
 
 /// Where an entry's count lies, beside what its `times` asks for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum CountStatus {
     In,
     Out,
     Open,
 }
 
-impl Census {
+impl UsageCounts {
     /// An answer for lists that nothing could satisfy or break.
     fn unusable(&self) -> Option<CheckResult> {
         if self.tallies.is_empty() {
@@ -209,14 +209,14 @@ impl Census {
         Some(CheckResult::unknown(contradiction, Vec::new()))
     }
 
-    fn with(&self, standing: Standing) -> Vec<&Tally> {
+    fn with(&self, standing: CountStatus) -> Vec<&EntryTally> {
         self.tallies
             .iter()
             .filter(|tally| tally.standing() == standing)
             .collect()
     }
 
-    fn failure(&self, short: &[&Tally]) -> CheckResult {
+    fn failure(&self, short: &[&EntryTally]) -> CheckResult {
         let mut lines: Vec<String> = short
             .iter()
             .map(|tally| tally.shortfall(self.deed))
@@ -232,7 +232,7 @@ impl Census {
     }
 }
 
-impl Tally {
+impl EntryTally {
     fn new(entry: String, times: Times) -> Self {
         Self {
             entry,
@@ -243,13 +243,13 @@ impl Tally {
         }
     }
 
-    fn add(&mut self, seq: u64, fit: Fit) {
+    fn add(&mut self, seq: u64, fit: CallFit) {
         match fit {
-            Fit::Yes => self.certain.push(seq),
-            Fit::Maybe(why) => self.possible.push((seq, why)),
-            Fit::OtherTool => {}
-            Fit::No(miss) => {
-                let nearer = |(_, best): &(u64, Miss)| miss.distance < best.distance;
+            CallFit::Yes => self.certain.push(seq),
+            CallFit::Maybe(why) => self.possible.push((seq, why)),
+            CallFit::OtherTool => {}
+            CallFit::No(miss) => {
+                let nearer = |(_, best): &(u64, NearMiss)| miss.distance < best.distance;
                 if self.nearest.as_ref().is_none_or(nearer) {
                     self.nearest = Some((seq, miss));
                 }
@@ -257,17 +257,17 @@ impl Tally {
         }
     }
 
-    fn standing(&self) -> Standing {
+    fn standing(&self) -> CountStatus {
         let count = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
         let low = count(self.certain.len());
         let high = count(self.certain.len() + self.possible.len());
         let (least, most) = (self.times.least(), self.times.most());
         if least <= low && high <= most {
-            Standing::In
+            CountStatus::In
         } else if high < least || most < low {
-            Standing::Out
+            CountStatus::Out
         } else {
-            Standing::Open
+            CountStatus::Open
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::fit::ToolCall;
+use super::fit::ObservedToolCall;
 use crate::excerpt::excerpt;
 
 /// How many members of a list a reason spells out.
@@ -32,7 +32,7 @@ pub(super) fn distinct(labels: impl IntoIterator<Item = String>) -> String {
 }
 
 /// The names of tool calls, or that there were none.
-pub(super) fn called(calls: &[ToolCall<'_>]) -> String {
+pub(super) fn called(calls: &[ObservedToolCall<'_>]) -> String {
     if calls.is_empty() {
         return "no tool was called".to_owned();
     }

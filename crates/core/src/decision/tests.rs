@@ -5,10 +5,10 @@ use serde_json::json;
 use super::*;
 use crate::event::{ConnectionId, Finding, ProcessEnd};
 use crate::fold::{Excuse, Fold, FoldOptions};
-use crate::transcript::{Request, UnreadMessage};
+use crate::transcript::{CallRequest, UnreadMessage};
 
-fn unanswered(cause: NoAnswer) -> Unanswered {
-    Unanswered {
+fn unanswered(cause: NoAnswer) -> UnansweredCall {
+    UnansweredCall {
         seq: 7,
         conn: ConnectionId(1),
         server: "s".to_owned(),
@@ -30,7 +30,10 @@ fn ended(has_spoken: bool, reopened: bool) -> ServerEnd {
     }
 }
 
-fn decide(unanswered: Vec<Unanswered>, ended: Vec<ServerEnd>) -> Option<(Outcome, Option<Blame>)> {
+fn decide(
+    unanswered: Vec<UnansweredCall>,
+    ended: Vec<ServerEnd>,
+) -> Option<(Outcome, Option<Blame>)> {
     let failure = server_failure(&Conduct { unanswered, ended });
     failure.map(|failure| (failure.outcome, failure.blame))
 }
@@ -61,7 +64,7 @@ fn a_call_without_an_answer_is_decided_by_what_came_instead() {
         assert_eq!(decide(vec![call.clone()], vec![]), expected, "{cause:?}");
         for excuse in [Excuse::Cancelled, Excuse::Repeated] {
             let excuse = Some(excuse);
-            let call = Unanswered {
+            let call = UnansweredCall {
                 excuse,
                 ..call.clone()
             };
@@ -99,7 +102,7 @@ fn a_server_that_ended_fails_the_trial_unless_its_calls_were_repeated() {
     assert_eq!(decide(vec![], vec![ended(false, false)]), not_ready);
     assert_eq!(decide(vec![], vec![ended(false, true)]), None);
     let died = unanswered(NoAnswer::ServerEnded(ProcessEnd::Exited(3)));
-    let repeated = Unanswered {
+    let repeated = UnansweredCall {
         excuse: Some(Excuse::Repeated),
         ..died.clone()
     };
@@ -121,14 +124,14 @@ fn a_server_that_ended_fails_the_trial_unless_its_calls_were_repeated() {
     assert_eq!(reason, expected);
 }
 
-fn folded(answers: Vec<Answer>) -> Folded {
+fn folded(answers: Vec<CallOutcome>) -> FoldedTrial {
     let mut folded = Fold::new(FoldOptions::default()).finish();
     folded.transcript.calls = answers
         .into_iter()
         .map(|answer| Call {
             seq: 1,
             server: "s".to_owned(),
-            request: Request::Tool {
+            request: CallRequest::Tool {
                 name: "echo".to_owned(),
                 arguments: Payload::Absent,
             },
@@ -141,9 +144,9 @@ fn folded(answers: Vec<Answer>) -> Folded {
 
 #[test]
 fn blame_is_stated_only_where_the_record_proves_it() {
-    let result = |value| Answer::Result(Payload::Value(value));
+    let result = |value| CallOutcome::Result(Payload::Value(value));
     let good = || result(json!({ "content": [] }));
-    let error = |code| Answer::Error {
+    let error = |code| CallOutcome::Error {
         code,
         message: String::new(),
     };
@@ -158,9 +161,12 @@ fn blame_is_stated_only_where_the_record_proves_it() {
         (vec![good(), error(-32602)], None),
         (vec![result(json!({ "isError": true })), good()], None),
         (vec![result(json!({ "isError": "yes" }))], None),
-        (vec![Answer::Result(Payload::Cut { bytes: 9 })], None),
-        (vec![Answer::Result(Payload::Omitted { bytes: 9 })], None),
-        (vec![Answer::None], None),
+        (vec![CallOutcome::Result(Payload::Cut { bytes: 9 })], None),
+        (
+            vec![CallOutcome::Result(Payload::Omitted { bytes: 9 })],
+            None,
+        ),
+        (vec![CallOutcome::None], None),
     ] {
         let about = format!("{answers:?}");
         assert_eq!(blame_for_failure(&folded(answers)), expected, "{about}");

@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Context, Decode, Definitions};
-use crate::document::{Data, Node};
+use crate::document::{Node, NodeValue};
 use crate::duration;
 use crate::pattern::Pattern;
-use crate::problem::{Code, Located, Problem};
+use crate::problem::{Code, Problem, WithSpan};
 
 impl<T: Decode> Decode for Option<T> {
     const DECIDES: bool = T::DECIDES;
@@ -32,9 +32,9 @@ impl<T: Decode> Decode for Option<T> {
 /// Something that decides a verdict: a key inside it that the format does not have is an error, at
 /// every depth, since ignoring a mistyped check would drop it.
 #[derive(Debug, Clone)]
-pub struct Decides<T>(pub T);
+pub struct StrictKeys<T>(pub T);
 
-impl<T> std::ops::Deref for Decides<T> {
+impl<T> std::ops::Deref for StrictKeys<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -42,7 +42,7 @@ impl<T> std::ops::Deref for Decides<T> {
     }
 }
 
-impl<T: Decode> Decode for Decides<T> {
+impl<T: Decode> Decode for StrictKeys<T> {
     const DECIDES: bool = true;
 
     fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
@@ -65,9 +65,9 @@ impl<T: Decode> Decode for Decides<T> {
 /// A key that may be left out, but not left empty: `toolsUsed:` with nothing behind it was meant
 /// to say something.
 #[derive(Debug, Clone)]
-pub struct Given<T>(Option<T>);
+pub struct OptionalNonEmpty<T>(Option<T>);
 
-impl<T> std::ops::Deref for Given<T> {
+impl<T> std::ops::Deref for OptionalNonEmpty<T> {
     type Target = Option<T>;
 
     fn deref(&self) -> &Option<T> {
@@ -75,7 +75,7 @@ impl<T> std::ops::Deref for Given<T> {
     }
 }
 
-impl<T: Decode> Decode for Given<T> {
+impl<T: Decode> Decode for OptionalNonEmpty<T> {
     const DECIDES: bool = T::DECIDES;
 
     fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
@@ -93,16 +93,16 @@ impl<T: Decode> Decode for Given<T> {
 
 /// A required key whose absence is reported, while the rest of its map is still looked at.
 #[derive(Debug, Clone)]
-pub struct Required<T>(Option<T>);
+pub struct RequiredKey<T>(Option<T>);
 
-impl<T> Required<T> {
+impl<T> RequiredKey<T> {
     /// The value, unless it was reported as absent or wrong.
     pub fn get(&self) -> Option<&T> {
         self.0.as_ref()
     }
 }
 
-impl<T: Decode> Decode for Required<T> {
+impl<T: Decode> Decode for RequiredKey<T> {
     const DECIDES: bool = T::DECIDES;
 
     fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
@@ -118,7 +118,7 @@ impl<T: Decode> Decode for Required<T> {
     }
 }
 
-impl<T: Decode> Decode for Located<T> {
+impl<T: Decode> Decode for WithSpan<T> {
     const DECIDES: bool = T::DECIDES;
 
     fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
@@ -136,8 +136,10 @@ impl<T: Decode> Decode for Located<T> {
 impl<T: Decode> Decode for Vec<T> {
     fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
         match &node.data {
-            Data::Null => Some(Vec::new()),
-            Data::Sequence(items) => Some(items.iter().filter_map(|n| T::decode(n, cx)).collect()),
+            NodeValue::Null => Some(Vec::new()),
+            NodeValue::Sequence(items) => {
+                Some(items.iter().filter_map(|n| T::decode(n, cx)).collect())
+            }
             _ => {
                 cx.wrong_type(node, "a list");
                 None
@@ -160,7 +162,7 @@ pub struct NonEmpty<T>(pub Vec<T>);
 
 impl<T: Decode> Decode for NonEmpty<T> {
     fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
-        let Data::Sequence(items) = &node.data else {
+        let NodeValue::Sequence(items) = &node.data else {
             cx.wrong_type(node, "a list");
             return None;
         };
@@ -184,11 +186,11 @@ impl<T: Decode> Decode for NonEmpty<T> {
 
 /// A map whose keys the user chooses, in the order of the text.
 #[derive(Debug, Clone)]
-pub struct Table<T>(pub Vec<(Located<String>, T)>);
+pub struct Table<T>(pub Vec<(WithSpan<String>, T)>);
 
 impl<T> Table<T> {
     /// The keys and values.
-    pub fn iter(&self) -> impl Iterator<Item = &(Located<String>, T)> {
+    pub fn iter(&self) -> impl Iterator<Item = &(WithSpan<String>, T)> {
         self.0.iter()
     }
 }
@@ -202,12 +204,12 @@ impl<T> Default for Table<T> {
 impl<T: Decode> Decode for Table<T> {
     fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
         match &node.data {
-            Data::Null => Some(Self::default()),
-            Data::Mapping(entries) => Some(Self(
+            NodeValue::Null => Some(Self::default()),
+            NodeValue::Mapping(entries) => Some(Self(
                 entries
                     .iter()
                     .filter_map(|entry| {
-                        let key = Located {
+                        let key = WithSpan {
                             value: entry.key.clone(),
                             span: entry.key_span,
                         };
@@ -244,12 +246,12 @@ impl Decode for Node {
 impl Decode for String {
     fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
         match &node.data {
-            Data::String(text) if text.is_empty() => {
+            NodeValue::String(text) if text.is_empty() => {
                 cx.report(node.span, Problem::error(Code::Value, "the text is empty"));
                 None
             }
-            Data::String(text) => Some(text.clone()),
-            Data::Number(..) | Data::Bool(_) => {
+            NodeValue::String(text) => Some(text.clone()),
+            NodeValue::Number(..) | NodeValue::Bool(_) => {
                 let message = format!("expected a text, found {}", node.describe());
                 let problem = Problem::error(Code::Type, message);
                 cx.report(node.span, problem.hint("put it in quotes"));
@@ -270,14 +272,14 @@ impl Decode for String {
 /// A text that may be written as a number or a boolean without quotes, as public files do for
 /// labels, arguments and versions. It may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Text(pub String);
+pub struct LooseText(pub String);
 
-impl Decode for Text {
+impl Decode for LooseText {
     fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
         match &node.data {
-            Data::String(text) => Some(Self(text.clone())),
-            Data::Number(_, raw) => Some(Self(raw.clone())),
-            Data::Bool(value) => Some(Self(value.to_string())),
+            NodeValue::String(text) => Some(Self(text.clone())),
+            NodeValue::Number(_, raw) => Some(Self(raw.clone())),
+            NodeValue::Bool(value) => Some(Self(value.to_string())),
             _ => {
                 cx.wrong_type(node, "a text");
                 None
@@ -293,8 +295,10 @@ impl Decode for Text {
 impl Decode for bool {
     fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
         match &node.data {
-            Data::Bool(value) => Some(*value),
-            Data::String(text) if ["yes", "no", "on", "off"].contains(&&*text.to_lowercase()) => {
+            NodeValue::Bool(value) => Some(*value),
+            NodeValue::String(text)
+                if ["yes", "no", "on", "off"].contains(&&*text.to_lowercase()) =>
+            {
                 let message = format!("expected `true` or `false`, found `{text}`");
                 let problem = Problem::error(Code::Type, message);
                 cx.report(node.span, problem.hint("in YAML 1.2 this is a text"));
@@ -328,7 +332,7 @@ impl Decode for u64 {
 
 /// The whole number that a node holds: `5` and `5.0` are the same one.
 fn whole_number(node: &Node) -> Option<u64> {
-    let Data::Number(number, _) = &node.data else {
+    let NodeValue::Number(number, _) = &node.data else {
         return None;
     };
     let plain = number.as_str().trim_end_matches('0');
@@ -338,9 +342,9 @@ fn whole_number(node: &Node) -> Option<u64> {
 
 /// A whole number of at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Positive(pub u32);
+pub struct PositiveInteger(pub u32);
 
-impl Decode for Positive {
+impl Decode for PositiveInteger {
     fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
         match whole_number(node).and_then(|n| u32::try_from(n).ok()) {
             Some(number) if number > 0 => Some(Self(number)),
@@ -360,7 +364,7 @@ impl Decode for Positive {
 impl Decode for f64 {
     fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
         let number = match &node.data {
-            Data::Number(number, _) => number.as_f64(),
+            NodeValue::Number(number, _) => number.as_f64(),
             _ => None,
         };
         match number {
@@ -380,8 +384,8 @@ impl Decode for f64 {
 impl Decode for Duration {
     fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
         let text = match &node.data {
-            Data::String(text) => text,
-            Data::Number(_, raw) => raw,
+            NodeValue::String(text) => text,
+            NodeValue::Number(_, raw) => raw,
             _ => {
                 cx.wrong_type(node, "a duration such as `30s`");
                 return None;

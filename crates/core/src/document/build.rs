@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 
 use saphyr_parser::{Event, ScalarStyle, Tag};
 
-use super::{Data, Entry, MAX_DEPTH, MAX_NODES, Node, scalar};
+use super::{MAX_DEPTH, MAX_NODES, MapEntry, Node, NodeValue, scalar};
 use crate::problem::{Code, Problem, Problems, SourceText, Span};
 
 /// A list or map whose end was not seen yet.
-struct Open {
+struct OpenCollection {
     anchor: usize,
     span: Span,
     items: Items,
@@ -18,15 +18,15 @@ struct Open {
 enum Items {
     Sequence(Vec<Node>),
     Mapping {
-        entries: Vec<Entry>,
+        entries: Vec<MapEntry>,
         /// A map's keys, for maps too large to search one by one.
         index: HashMap<String, Span>,
         merges: Vec<Node>,
-        key: Option<Key>,
+        key: Option<MapKey>,
     },
 }
 
-enum Key {
+enum MapKey {
     Named(String, Span),
     Merge,
     /// Reported already; its value is dropped.
@@ -37,7 +37,7 @@ enum Key {
 pub(super) struct Builder<'a> {
     source: &'a SourceText,
     pub(super) problems: &'a mut Problems,
-    open: Vec<Open>,
+    open: Vec<OpenCollection>,
     anchors: HashMap<usize, (Node, usize, usize)>,
     nodes: usize,
     pub(super) root: Option<Node>,
@@ -109,7 +109,7 @@ impl<'a> Builder<'a> {
         if self.open.len() >= MAX_DEPTH {
             return Err(too_deep());
         }
-        self.open.push(Open {
+        self.open.push(OpenCollection {
             anchor,
             span,
             items,
@@ -143,17 +143,17 @@ impl<'a> Builder<'a> {
         style: ScalarStyle,
         tag: Option<&Tag>,
         span: Span,
-    ) -> Data {
+    ) -> NodeValue {
         match tag {
             Some(tag) if tag.is_yaml_core_schema() && tag.suffix == "str" => {
-                Data::String(text.into_owned())
+                NodeValue::String(text.into_owned())
             }
             Some(tag) => {
                 self.refuse_tag(Some(tag), "", span);
                 scalar::resolve(text)
             }
             None if matches!(style, ScalarStyle::Plain) => scalar::resolve(text),
-            None => Data::String(text.into_owned()),
+            None => NodeValue::String(text.into_owned()),
         }
     }
 
@@ -204,19 +204,19 @@ impl<'a> Builder<'a> {
                     *key = Some(read);
                     problem
                 }
-                Some(Key::Named(key, key_span)) => {
-                    entries.push(Entry {
+                Some(MapKey::Named(key, key_span)) => {
+                    entries.push(MapEntry {
                         key,
                         key_span,
                         value: node,
                     });
                     None
                 }
-                Some(Key::Merge) => {
+                Some(MapKey::Merge) => {
                     merges.push(node);
                     None
                 }
-                Some(Key::Invalid) => None,
+                Some(MapKey::Invalid) => None,
             },
         };
         if let Some((problem, span)) = problem {
@@ -227,7 +227,7 @@ impl<'a> Builder<'a> {
 
     fn close(&mut self, items: Items, span: Span) -> Node {
         let data = match items {
-            Items::Sequence(items) => Data::Sequence(items),
+            Items::Sequence(items) => NodeValue::Sequence(items),
             Items::Mapping {
                 mut entries,
                 merges,
@@ -239,23 +239,27 @@ impl<'a> Builder<'a> {
                         self.merge(&mut entries, &mut known, merged);
                     }
                 }
-                Data::Mapping(entries)
+                NodeValue::Mapping(entries)
             }
         };
         Node { span, data }
     }
 
     /// Expands `<<`: keys that are there already win, and earlier merges win over later ones.
-    fn merge(&mut self, entries: &mut Vec<Entry>, known: &mut HashSet<String>, merged: Node) {
+    fn merge(&mut self, entries: &mut Vec<MapEntry>, known: &mut HashSet<String>, merged: Node) {
         match merged.data {
-            Data::Mapping(new) => {
+            NodeValue::Mapping(new) => {
                 for entry in new {
                     if known.insert(entry.key.clone()) {
                         entries.push(entry);
                     }
                 }
             }
-            Data::Sequence(items) if items.iter().all(|n| matches!(n.data, Data::Mapping(_))) => {
+            NodeValue::Sequence(items)
+                if items
+                    .iter()
+                    .all(|n| matches!(n.data, NodeValue::Mapping(_))) =>
+            {
                 for item in items {
                     self.merge(entries, known, item);
                 }
@@ -272,25 +276,25 @@ fn read_key(
     node: Node,
     plain: bool,
     index: &mut HashMap<String, Span>,
-) -> (Key, Option<(Problem, Span)>) {
+) -> (MapKey, Option<(Problem, Span)>) {
     let span = node.span;
     let key = match node.data {
-        Data::String(text) if plain && text == "<<" => return (Key::Merge, None),
-        Data::String(text) => text,
-        Data::Number(_, raw) => raw,
-        Data::Bool(value) => value.to_string(),
-        Data::Null | Data::Sequence(_) | Data::Mapping(_) => {
+        NodeValue::String(text) if plain && text == "<<" => return (MapKey::Merge, None),
+        NodeValue::String(text) => text,
+        NodeValue::Number(_, raw) => raw,
+        NodeValue::Bool(value) => value.to_string(),
+        NodeValue::Null | NodeValue::Sequence(_) | NodeValue::Mapping(_) => {
             let problem = Problem::error(Code::Type, "a key must be a text")
                 .hint("quote it if it contains `{`, `[` or `:`");
-            return (Key::Invalid, Some((problem, span)));
+            return (MapKey::Invalid, Some((problem, span)));
         }
     };
     if let Some(first) = index.insert(key.clone(), span) {
         let problem = Problem::error(Code::DuplicateKey, format!("the key `{key}` is here twice"))
             .hint(format!("first on line {}", first.line));
-        return (Key::Invalid, Some((problem, span)));
+        return (MapKey::Invalid, Some((problem, span)));
     }
-    (Key::Named(key, span), None)
+    (MapKey::Named(key, span), None)
 }
 
 pub(super) fn too_many() -> Problem {

@@ -4,18 +4,18 @@ use std::borrow::Cow;
 
 use serde_json::Number;
 
-use super::Data;
+use super::NodeValue;
 
 /// Gives a plain scalar the meaning that YAML 1.2's core schema does. What has no JSON
 /// form (`.inf`, `.nan`) stays a text.
-pub(super) fn resolve(text: Cow<'_, str>) -> Data {
+pub(super) fn resolve(text: Cow<'_, str>) -> NodeValue {
     match &*text {
-        "" | "~" | "null" | "Null" | "NULL" => Data::Null,
-        "true" | "True" | "TRUE" => Data::Bool(true),
-        "false" | "False" | "FALSE" => Data::Bool(false),
+        "" | "~" | "null" | "Null" | "NULL" => NodeValue::Null,
+        "true" | "True" | "TRUE" => NodeValue::Bool(true),
+        "false" | "False" | "FALSE" => NodeValue::Bool(false),
         plain => match json_number(plain) {
-            Some(number) => Data::Number(number, text.into_owned()),
-            None => Data::String(text.into_owned()),
+            Some(number) => NodeValue::Number(number, text.into_owned()),
+            None => NodeValue::String(text.into_owned()),
         },
     }
 }

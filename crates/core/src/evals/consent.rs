@@ -10,12 +10,12 @@ use std::path::Path;
 use mcp_evals::Level;
 use serde_json::json;
 
-use super::fingerprint::{Difference, EvalMark, Fingerprint, sha256};
-use crate::decode::{Context, Decode, Table, Text, record};
+use super::fingerprint::{EvalMark, Fingerprint, FingerprintDifference, sha256};
+use crate::decode::{Context, Decode, LooseText, Table, record};
 use crate::document::yaml::{key, quoted};
 use crate::document::{self, MAX_BYTES, MAX_NODES};
 use crate::json::canonical;
-use crate::problem::{Code, Located, Problem, Problems};
+use crate::problem::{Code, Problem, Problems, WithSpan};
 use crate::suite::files;
 
 const KIND: &str = "Consent";
@@ -47,28 +47,32 @@ pub struct Consent {
 record! {
     /// A file of consents.
     struct ConsentFile {
-        "kind" => kind: Located<String>,
-        "version" => version: Located<Text>,
-        "servers" => servers: Table<Entry>,
+        "kind" => kind: WithSpan<String>,
+        "version" => version: WithSpan<LooseText>,
+        "servers" => servers: Table<ConsentEntry>,
     }
 }
 
 record! {
     /// What was agreed to on one server.
-    struct Entry {
-        "target" => target: Text,
-        "given" => given: Vec<Text>,
-        "sha256" => sha256: Located<Text>,
-        "calls" => calls: Vec<Text>,
-        "agreed" => agreed: Vec<Text>,
-        "tools" => tools: Vec<Located<String>>,
-        "evals" => evals: Vec<Located<String>>,
+    struct ConsentEntry {
+        "target" => target: LooseText,
+        "given" => given: Vec<LooseText>,
+        "sha256" => sha256: WithSpan<LooseText>,
+        "calls" => calls: Vec<LooseText>,
+        "agreed" => agreed: Vec<LooseText>,
+        "tools" => tools: Vec<WithSpan<String>>,
+        "evals" => evals: Vec<WithSpan<String>>,
     }
 }
 
 impl Consent {
     /// What has changed since, if anything has; of a level, only its evals count.
-    pub fn difference(&self, now: &Fingerprint, level: Option<Level>) -> Option<Difference> {
+    pub fn difference(
+        &self,
+        now: &Fingerprint,
+        level: Option<Level>,
+    ) -> Option<FingerprintDifference> {
         let agreed = self.fingerprint.clone().of_level(level);
         agreed.difference(&now.clone().of_level(level))
     }
@@ -80,7 +84,7 @@ impl Consent {
         sha256(&canonical(&whole))
     }
 
-    fn read(entry: &Entry, cx: &Context<'_>) -> Option<Self> {
+    fn read(entry: &ConsentEntry, cx: &Context<'_>) -> Option<Self> {
         let mut tools = BTreeMap::new();
         for line in &entry.tools {
             let read = line.rsplit_once(' ');
@@ -100,7 +104,7 @@ impl Consent {
             };
             evals.insert(id.to_owned(), mark);
         }
-        let set = |texts: &[Text]| texts.iter().map(|text| text.0.clone()).collect();
+        let set = |texts: &[LooseText]| texts.iter().map(|text| text.0.clone()).collect();
         let consent = Self {
             fingerprint: Fingerprint {
                 target: entry.target.0.clone(),
@@ -147,7 +151,7 @@ impl Consent {
     }
 }
 
-fn unreadable<T>(line: &Located<String>, cx: &Context<'_>) -> Option<T> {
+fn unreadable<T>(line: &WithSpan<String>, cx: &Context<'_>) -> Option<T> {
     let problem = Problem::error(Code::Value, "this is not how Proctor writes it");
     cx.report(
         line.span,
@@ -168,7 +172,7 @@ fn push_list(name: &str, lines: impl Iterator<Item = String>, out: &mut String) 
 /// Why a consent can't be kept.
 #[derive(Debug, thiserror::Error)]
 #[error("there are more tools and evals than a consent file can hold")]
-pub struct TooMany;
+pub struct ConsentTooLarge;
 
 impl Consents {
     /// Reads a file that is there. Without consents there is an error among the problems.
@@ -208,7 +212,7 @@ impl Consents {
     }
 
     /// The file: the same consents always give the same text.
-    pub fn render(&self) -> Result<String, TooMany> {
+    pub fn render(&self) -> Result<String, ConsentTooLarge> {
         let mut out = format!("{HEADING}kind: {KIND}\nversion: {VERSION}\nservers:\n");
         let mut nodes = 10;
         for (name, consent) in &self.servers {
@@ -219,7 +223,7 @@ impl Consents {
         }
         // What could not be read back would be no consent.
         if out.len() as u64 > MAX_BYTES || nodes > MAX_NODES {
-            return Err(TooMany);
+            return Err(ConsentTooLarge);
         }
         Ok(out)
     }

@@ -5,13 +5,13 @@
 use std::path::Path;
 
 use mcp_evals::{
-    EVAL_KEYS, EvalFile, Finding, GradingType, Level, Listed, Report, Rule, Severity,
-    expected_keys, input_keys,
+    EVAL_KEYS, EvalFile, EvalFinding, FindingRule, GradingType, Level, ListedEval, Severity,
+    ValidationReport, expected_keys, input_keys,
 };
 
 mod arguments;
 
-use crate::document::{self, Data, Node};
+use crate::document::{self, Node, NodeValue};
 use crate::hint::nearest_hint;
 use crate::problem::{Code, Problem, Problems, SourceText, Span};
 use crate::suite::files;
@@ -20,7 +20,7 @@ use crate::suite::files;
 #[derive(Debug)]
 pub struct EvalsFile {
     /// The evals, and what should have been some.
-    pub evals: Vec<Listed>,
+    pub evals: Vec<ListedEval>,
     source: SourceText,
     root: Node,
 }
@@ -63,7 +63,7 @@ impl EvalsFile {
     }
 
     /// Adds what was found in the evals to the problems, each at its place.
-    pub fn tell(&self, report: &Report, problems: &mut Problems) {
+    pub fn tell(&self, report: &ValidationReport, problems: &mut Problems) {
         for finding in &report.findings {
             let message = finding.to_string();
             let code = code_of(finding.rule);
@@ -80,8 +80,8 @@ impl EvalsFile {
 
     /// Adds what was found for whoever writes the file. What clients would leave out is an error
     /// here, and unknown keys are named with what was probably meant.
-    pub fn tell_author(&self, report: &Report, problems: &mut Problems) {
-        let mut told = Report::default();
+    pub fn tell_author(&self, report: &ValidationReport, problems: &mut Problems) {
+        let mut told = ValidationReport::default();
         for finding in &report.findings {
             match finding.severity {
                 Severity::Skip => self.refuse(finding, problems),
@@ -101,15 +101,15 @@ impl EvalsFile {
     }
 
     /// Adds the keys that would change what is tested, and are not known.
-    pub fn tell_unknown_keys(&self, report: &Report, problems: &mut Problems) {
-        let unknown = |finding: &&Finding| finding.rule == Rule::UnknownKey;
+    pub fn tell_unknown_keys(&self, report: &ValidationReport, problems: &mut Problems) {
+        let unknown = |finding: &&EvalFinding| finding.rule == FindingRule::UnknownKey;
         for finding in report.findings.iter().filter(unknown) {
             self.refuse(finding, problems);
         }
     }
 
     /// Adds an error for what clients would leave out.
-    fn refuse(&self, finding: &Finding, problems: &mut Problems) {
+    fn refuse(&self, finding: &EvalFinding, problems: &mut Problems) {
         let text = |path: &str| {
             self.value(finding.index)?
                 .pointer(path)?
@@ -117,7 +117,7 @@ impl EvalsFile {
                 .map(str::to_owned)
         };
         let hint = match (finding.rule, finding.path.as_str()) {
-            (Rule::UnknownKey, path) => {
+            (FindingRule::UnknownKey, path) => {
                 let key = path.rsplit('/').next().unwrap_or_default();
                 let keys = text("/expected/type").map_or(&[][..], |kind| expected_keys(&kind));
                 let keys = if path.starts_with("/expected/") {
@@ -136,7 +136,7 @@ impl EvalsFile {
             _ => None,
         };
         let code = match finding.rule {
-            Rule::UnknownType => Code::Value,
+            FindingRule::UnknownType => Code::Value,
             rule => code_of(rule),
         };
         let problem = Problem::error(code, finding.to_string()).maybe_hint(hint);
@@ -144,7 +144,7 @@ impl EvalsFile {
     }
 
     fn value(&self, index: usize) -> Option<serde_json::Value> {
-        self.evals.get(index).map(Listed::to_value)
+        self.evals.get(index).map(ListedEval::to_value)
     }
 
     /// Warns of keys that are kept and mean nothing.
@@ -157,7 +157,7 @@ impl EvalsFile {
             (input, kind.map_or(&[][..], input_keys)),
         ];
         for (part, known) in parts {
-            let Some(Data::Mapping(entries)) = part.map(|part| &part.data) else {
+            let Some(NodeValue::Mapping(entries)) = part.map(|part| &part.data) else {
                 continue;
             };
             let is_known = |key: &str| known.is_empty() || known.contains(&key) || key == "grading";
@@ -175,11 +175,11 @@ impl EvalsFile {
         let messages = self
             .node(index)
             .and_then(|eval| eval.get("input")?.get("messages"));
-        let Some(Data::Sequence(messages)) = messages.map(|messages| &messages.data) else {
+        let Some(NodeValue::Sequence(messages)) = messages.map(|messages| &messages.data) else {
             return;
         };
         for content in messages.iter().filter_map(|message| message.get("content")) {
-            if matches!(&content.data, Data::Sequence(blocks) if blocks.is_empty()) {
+            if matches!(&content.data, NodeValue::Sequence(blocks) if blocks.is_empty()) {
                 let problem = Problem::error(
                     Code::Missing,
                     "the list is empty, so the message says nothing",
@@ -192,13 +192,13 @@ impl EvalsFile {
     fn node(&self, index: usize) -> Option<&Node> {
         let list = self.root.get("evals").unwrap_or(&self.root);
         match &list.data {
-            Data::Sequence(items) => items.get(index),
+            NodeValue::Sequence(items) => items.get(index),
             _ => None,
         }
     }
 
     /// The place that a finding means, or the nearest around it that is there.
-    fn place(&self, finding: &Finding) -> Span {
+    fn place(&self, finding: &EvalFinding) -> Span {
         self.span_of(finding.index, &finding.path)
     }
 
@@ -210,11 +210,11 @@ impl EvalsFile {
         for step in path.split('/').skip(1) {
             let step = step.replace("~1", "/").replace("~0", "~");
             let next = match &node.data {
-                Data::Mapping(entries) => entries
+                NodeValue::Mapping(entries) => entries
                     .iter()
                     .find(|entry| entry.key == step)
                     .map(|entry| (entry.key_span, &entry.value)),
-                Data::Sequence(items) => {
+                NodeValue::Sequence(items) => {
                     let item = step.parse::<usize>().ok().and_then(|at| items.get(at));
                     item.map(|item| (item.span, item))
                 }
@@ -227,19 +227,20 @@ impl EvalsFile {
     }
 }
 
-fn code_of(rule: Rule) -> Code {
+fn code_of(rule: FindingRule) -> Code {
     match rule {
-        Rule::EmptyId | Rule::NoMessages | Rule::Unfinished => Code::Missing,
-        Rule::DuplicateId | Rule::TypeMismatch | Rule::ScenarioExactMatch | Rule::NoEffect => {
-            Code::Conflict
-        }
-        Rule::CannotFail => Code::Vacuous,
-        Rule::MaxTurns => Code::Value,
-        Rule::UnknownType => Code::Skipped,
-        Rule::UnknownKey => Code::UnknownKey,
-        Rule::Secret => Code::Secret,
-        Rule::DestructiveTool | Rule::UnannotatedTool => Code::Destructive,
-        Rule::UnknownTool => Code::Reference,
+        FindingRule::EmptyId | FindingRule::NoMessages | FindingRule::Unfinished => Code::Missing,
+        FindingRule::DuplicateId
+        | FindingRule::TypeMismatch
+        | FindingRule::ScenarioExactMatch
+        | FindingRule::NoEffect => Code::Conflict,
+        FindingRule::CannotFail => Code::Vacuous,
+        FindingRule::MaxTurns => Code::Value,
+        FindingRule::UnknownType => Code::Skipped,
+        FindingRule::UnknownKey => Code::UnknownKey,
+        FindingRule::Secret => Code::Secret,
+        FindingRule::DestructiveTool | FindingRule::UnannotatedTool => Code::Destructive,
+        FindingRule::UnknownTool => Code::Reference,
         // A field is missing, or of another type; and what later versions may find.
         _ => Code::Type,
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use data_encoding::HEXLOWER;
-use mcp_evals::{Level, Listed};
+use mcp_evals::{Level, ListedEval};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -41,7 +41,7 @@ pub struct EvalMark {
 
 impl Fingerprint {
     /// Of a server with these tools and evals, as they were listed.
-    pub fn new(target: String, given: Vec<String>, tools: &[Value], evals: &[Listed]) -> Self {
+    pub fn new(target: String, given: Vec<String>, tools: &[Value], evals: &[ListedEval]) -> Self {
         let mut named: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for tool in tools {
             let name = tool.get("name").and_then(Value::as_str).unwrap_or("");
@@ -91,8 +91,8 @@ impl Fingerprint {
     }
 
     /// What has changed since, if anything has.
-    pub fn difference(&self, now: &Self) -> Option<Difference> {
-        let difference = Difference {
+    pub fn difference(&self, now: &Self) -> Option<FingerprintDifference> {
+        let difference = FingerprintDifference {
             target: (self.target != now.target).then(|| (self.target.clone(), now.target.clone())),
             given: (self.given != now.given).then(|| (self.given.clone(), now.given.clone())),
             tools: Changes::between(&self.tools, &now.tools),
@@ -104,7 +104,7 @@ impl Fingerprint {
 
 /// What is not as it was.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Difference {
+pub struct FingerprintDifference {
     /// The command or address, then and now.
     pub target: Option<(String, String)>,
     /// The variables or headers that it is given, then and now.
@@ -159,7 +159,7 @@ impl Changes {
     }
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for FingerprintDifference {
     /// A line for each sort of change, each behind a line break.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some((old, new)) = &self.target {
@@ -190,15 +190,15 @@ pub(super) fn sha256(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn eval(id: &str, level: &str, extra: i64) -> Listed {
-        Listed::from(json!({
+    fn eval(id: &str, level: &str, extra: i64) -> ListedEval {
+        ListedEval::from(json!({
             "id": id, "name": "n", "gradingType": "llm-as-judge", "extra": extra,
             "input": {"type": level, "messages": [], "toolName": "t", "arguments": {}},
             "expected": {"type": "llm-as-judge", "rubric": "r"},
         }))
     }
 
-    fn print(tools: &[Value], evals: &[Listed]) -> Fingerprint {
+    fn print(tools: &[Value], evals: &[ListedEval]) -> Fingerprint {
         Fingerprint::new("server --x".to_owned(), Vec::new(), tools, evals)
     }
 

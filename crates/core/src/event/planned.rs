@@ -43,7 +43,7 @@ pub struct RunPlanned {
     pub kind: RunKind,
     /// Of servers' own evals: those that are listed and not run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub not_run: Vec<NotRun>,
+    pub not_run: Vec<SkippedEval>,
     /// What the command line asked for, and still holds when the run is gone on with.
     #[serde(default)]
     pub asked: PlannedOptions,
@@ -355,7 +355,7 @@ mod tests {
 /// An eval that is listed, and not run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct NotRun {
+pub struct SkippedEval {
     /// The eval, if it has an id.
     pub eval_id: Option<String>,
     /// The server that ships it.

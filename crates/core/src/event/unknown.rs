@@ -8,7 +8,7 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Error as _, Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
-use super::{Event, What};
+use super::{Event, EventKind};
 
 /// An event that this version does not know, or not in this form.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,17 +24,17 @@ impl Event {
     /// then an event that is known by name may have a form that is not. `None` if it is no event at all.
     pub(crate) fn read_unknown(line: &[u8], newer: bool) -> Option<Self> {
         #[derive(serde::Deserialize)]
-        struct Line {
+        struct EventLine {
             seq: u64,
             at: u64,
             event: Box<RawValue>,
         }
-        let Line { seq, at, event } = serde_json::from_slice(line).ok()?;
+        let EventLine { seq, at, event } = serde_json::from_slice(line).ok()?;
         let unknown = UnknownEvent::read(event.get())?;
         if !newer && known_names().contains(&unknown.name.as_str()) {
             return None;
         }
-        let event = What::Unknown(unknown);
+        let event = EventKind::Unknown(unknown);
         Some(Self { seq, at, event })
     }
 }
@@ -80,8 +80,8 @@ impl<'de> Deserialize<'de> for Members {
 }
 
 /// Writes what happened; what is unknown as it was read.
-pub(super) fn serialize<S: Serializer>(what: &What, serializer: S) -> Result<S::Ok, S::Error> {
-    let What::Unknown(UnknownEvent { name, content }) = what else {
+pub(super) fn serialize<S: Serializer>(what: &EventKind, serializer: S) -> Result<S::Ok, S::Error> {
+    let EventKind::Unknown(UnknownEvent { name, content }) = what else {
         return what.serialize(serializer);
     };
     let Some(content) = content else {
@@ -93,39 +93,39 @@ pub(super) fn serialize<S: Serializer>(what: &What, serializer: S) -> Result<S::
     map.end()
 }
 
-/// The names of the events that this version knows, as [`What`] itself declares them.
+/// The names of the events that this version knows, as [`EventKind`] itself declares them.
 fn known_names() -> &'static [&'static str] {
-    match What::deserialize(Declared) {
-        Err(Names(names)) => names,
+    match EventKind::deserialize(VariantNameProbe) {
+        Err(VariantNames(names)) => names,
         Ok(_) => &[],
     }
 }
 
 /// Asks an enum for its names, by failing with them.
-struct Declared;
+struct VariantNameProbe;
 
 #[derive(Debug)]
-struct Names(&'static [&'static str]);
+struct VariantNames(&'static [&'static str]);
 
-impl fmt::Display for Names {
+impl fmt::Display for VariantNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("names of events")
     }
 }
 
-impl std::error::Error for Names {}
+impl std::error::Error for VariantNames {}
 
-impl de::Error for Names {
+impl de::Error for VariantNames {
     fn custom<T: fmt::Display>(_: T) -> Self {
         Self(&[])
     }
 }
 
-impl<'de> Deserializer<'de> for Declared {
-    type Error = Names;
+impl<'de> Deserializer<'de> for VariantNameProbe {
+    type Error = VariantNames;
 
-    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Names> {
-        Err(Names(&[]))
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, VariantNames> {
+        Err(VariantNames(&[]))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -133,8 +133,8 @@ impl<'de> Deserializer<'de> for Declared {
         _: &'static str,
         variants: &'static [&'static str],
         _: V,
-    ) -> Result<V::Value, Names> {
-        Err(Names(variants))
+    ) -> Result<V::Value, VariantNames> {
+        Err(VariantNames(variants))
     }
 
     serde::forward_to_deserialize_any! {
@@ -151,7 +151,7 @@ mod tests {
     fn an_unknown_event_is_kept_to_the_last_digit() {
         let check = |line: &str| {
             let event = Event::read_unknown(line.as_bytes(), false).unwrap();
-            assert!(matches!(event.event, What::Unknown(_)), "{line}");
+            assert!(matches!(event.event, EventKind::Unknown(_)), "{line}");
             assert_eq!(serde_json::to_string(&event).unwrap(), line);
         };
         check(

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Body, Phase};
-use crate::model::{Stop, Usage};
+use super::{Body, StepPhase};
+use crate::model::{StopReason, Usage};
 use crate::verdict::Verdict;
 
 /// For whom a model is asked.
@@ -68,7 +68,7 @@ pub struct ModelReplied {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Body>,
     /// Why the model stopped.
-    pub stop: Stop,
+    pub stop: StopReason,
     /// How many tokens it took.
     pub usage: Usage,
     /// What it cost in US dollars, if the price is known.
@@ -81,7 +81,7 @@ pub struct ModelReplied {
 #[serde(rename_all = "camelCase")]
 pub struct StepEnded {
     /// When it ran.
-    pub phase: Phase,
+    pub phase: StepPhase,
     /// Its name within the case.
     pub id: String,
     /// Its type, as written.
@@ -136,7 +136,7 @@ impl CheckId {
 /// A check was evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Graded {
+pub struct CheckEvaluated {
     /// The check's key in a suite file, or the id of the verify step.
     pub check: String,
     /// Which check it is. Records of older versions don't have it; a fold always does.

@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::transcript::{Answer, Call, CallKind, Payload, Request};
+use crate::transcript::{Call, CallKind, CallOutcome, CallRequest, Payload};
 
-use super::Place;
+use super::MessagePosition;
 use crate::json;
 use crate::message::tolerant::{CallParts, call_parts};
 use crate::message::{Message, present};
@@ -17,7 +17,7 @@ use crate::message::{Message, present};
 const INPUT_REQUIRED: &str = "input_required";
 
 #[derive(Debug)]
-pub(super) struct Calls {
+pub(super) struct CallFold {
     made: Vec<Call>,
     /// When each call was made, by its index.
     made_at: Vec<u64>,
@@ -54,7 +54,7 @@ struct Params<'a> {
     request_state: Option<&'a RawValue>,
 }
 
-impl Calls {
+impl CallFold {
     pub(super) fn new(payload_bytes: u64) -> Self {
         Self {
             made: Vec::new(),
@@ -68,7 +68,7 @@ impl Calls {
     /// The call that a request makes or goes on with, if it is one.
     pub(super) fn request(
         &mut self,
-        place: Place,
+        place: MessagePosition,
         server: &str,
         method: &str,
         params: Option<&RawValue>,
@@ -103,17 +103,17 @@ impl Calls {
             seq: place.seq,
             server: server.to_owned(),
             request: match kind {
-                CallKind::Tool => Request::Tool {
+                CallKind::Tool => CallRequest::Tool {
                     name: target,
                     arguments,
                 },
-                CallKind::Resource => Request::Resource { uri: target },
-                CallKind::Prompt => Request::Prompt {
+                CallKind::Resource => CallRequest::Resource { uri: target },
+                CallKind::Prompt => CallRequest::Prompt {
                     name: target,
                     arguments,
                 },
             },
-            answer: Answer::None,
+            answer: CallOutcome::None,
             duration: None,
         });
         self.made_at.push(place.at);
@@ -121,7 +121,7 @@ impl Calls {
         Some(self.made.len() - 1)
     }
 
-    pub(super) fn answer(&mut self, place: Place, call: usize, message: &Message<'_>) {
+    pub(super) fn answer(&mut self, place: MessagePosition, call: usize, message: &Message<'_>) {
         let result = message.result.filter(|_| message.error.is_none());
         let head = result.map(ResultHead::of).unwrap_or_default();
         if head.asks_for_input() {
@@ -135,7 +135,7 @@ impl Calls {
         };
         let answer = match (message.error, message.result) {
             (Some(error), _) => error_of(error),
-            (None, result) => Answer::Result(self.payload(result)),
+            (None, result) => CallOutcome::Result(self.payload(result)),
         };
         self.made[call].answer = answer;
         self.made[call].duration = place
@@ -146,7 +146,7 @@ impl Calls {
 
     /// Its answer came, and the record does not hold it.
     pub(super) fn answer_was_cut(&mut self, call: usize, bytes: u64) {
-        self.made[call].answer = Answer::Result(Payload::Cut { bytes });
+        self.made[call].answer = CallOutcome::Result(Payload::Cut { bytes });
         self.in_error[call] = false;
     }
 
@@ -155,11 +155,11 @@ impl Calls {
         (self.made, self.made_at, self.in_error)
     }
 
-    fn open(&mut self, place: Place, call: usize, state: Option<String>) {
+    fn open(&mut self, place: MessagePosition, call: usize, state: Option<String>) {
         let (method, target) = match &self.made[call].request {
-            Request::Tool { name, .. } => ("tools/call", name),
-            Request::Resource { uri } => ("resources/read", uri),
-            Request::Prompt { name, .. } => ("prompts/get", name),
+            CallRequest::Tool { name, .. } => ("tools/call", name),
+            CallRequest::Resource { uri } => ("resources/read", uri),
+            CallRequest::Prompt { name, .. } => ("prompts/get", name),
         };
         self.open.push(OpenCall {
             call,
@@ -174,7 +174,7 @@ impl Calls {
     /// the first that waits for the same thing.
     fn going_on(
         &mut self,
-        place: Place,
+        place: MessagePosition,
         method: &str,
         target: &str,
         params: &Params<'_>,
@@ -240,18 +240,18 @@ fn text(raw: &RawValue) -> String {
     serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().to_owned())
 }
 
-fn error_of(error: &RawValue) -> Answer {
+fn error_of(error: &RawValue) -> CallOutcome {
     #[derive(Deserialize)]
-    struct Failure {
+    struct CallFailure {
         code: Value,
         #[serde(default)]
         message: String,
     }
-    let unreadable = |reason: String| Answer::Result(Payload::Unreadable { reason });
+    let unreadable = |reason: String| CallOutcome::Result(Payload::Unreadable { reason });
     let decoded = json::decode(error.get());
-    match decoded.and_then(serde_json::from_value::<Failure>) {
-        Ok(Failure { code, message }) => match code.as_i64() {
-            Some(code) => Answer::Error { code, message },
+    match decoded.and_then(serde_json::from_value::<CallFailure>) {
+        Ok(CallFailure { code, message }) => match code.as_i64() {
+            Some(code) => CallOutcome::Error { code, message },
             None => unreadable(format!("the error's code is {}", crate::json::brief(&code))),
         },
         Err(reason) => unreadable(format!("the error is not one: {reason}")),

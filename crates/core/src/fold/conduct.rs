@@ -8,17 +8,17 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use crate::event::{
-    ConnectionClosed, ConnectionEnd, ConnectionId, EndedBy, Http, HttpFailure, ProcessEnd,
+    ConnectionClosed, ConnectionEnd, ConnectionId, EndedBy, HttpFailure, HttpHead, ProcessEnd,
 };
 use crate::json;
-use crate::transcript::{Answer, Call, Payload, Request};
+use crate::transcript::{Call, CallOutcome, CallRequest, Payload};
 
-use super::Place;
-use super::pairing::{Asked, Cancelled};
+use super::MessagePosition;
+use super::pairing::{CancelReason, PendingRequest};
 
 /// A call that got no JSON-RPC answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unanswered {
+pub struct UnansweredCall {
     /// The number of the request in the trial's record.
     pub seq: u64,
     /// The connection it was made on.
@@ -84,7 +84,7 @@ pub struct ServerEnd {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Conduct {
     /// The calls without an answer, in order.
-    pub unanswered: Vec<Unanswered>,
+    pub unanswered: Vec<UnansweredCall>,
     /// The connections that servers ended, in order.
     pub ended: Vec<ServerEnd>,
 }
@@ -92,7 +92,7 @@ pub struct Conduct {
 /// Conduct, as far as the events are known.
 #[derive(Debug, Default)]
 pub(super) struct ConductFold {
-    exchanges: HashMap<(ConnectionId, u64), Exchange>,
+    exchanges: HashMap<(ConnectionId, u64), HttpExchangeFacts>,
     /// On the older HTTP: the POST whose message has not come yet.
     posting: HashMap<ConnectionId, u64>,
     /// On the older HTTP: the POST that a request came in, by the request's number.
@@ -100,13 +100,13 @@ pub(super) struct ConductFold {
     spoken: HashSet<ConnectionId>,
     closed: Vec<(u64, ConnectionClosed)>,
     /// Calls that were answered after the client gave up.
-    late: Vec<(ConnectionId, Asked)>,
+    late: Vec<(ConnectionId, PendingRequest)>,
     last_at: u64,
 }
 
 /// What is known of an HTTP exchange.
 #[derive(Debug, Default)]
-struct Exchange {
+struct HttpExchangeFacts {
     status: Option<u16>,
     failure: Option<(HttpFailure, String)>,
     at: u64,
@@ -117,7 +117,7 @@ impl ConductFold {
         self.last_at = at;
     }
 
-    pub(super) fn http(&mut self, http: &Http) {
+    pub(super) fn http(&mut self, http: &HttpHead) {
         let at = self.last_at;
         if http.direction == crate::event::Direction::ToServer && http.failure.is_none() {
             self.posting.insert(http.conn, http.exchange);
@@ -137,7 +137,7 @@ impl ConductFold {
     }
 
     /// A frame to the server on the older HTTP, whose messages name no exchange.
-    pub(super) fn posted(&mut self, place: Place) {
+    pub(super) fn posted(&mut self, place: MessagePosition) {
         if let Some(exchange) = self.posting.remove(&place.conn) {
             self.posted.insert(place.seq, exchange);
         }
@@ -152,14 +152,14 @@ impl ConductFold {
     }
 
     /// An answer came that nobody waited for. What the client cancelled is told as a late answer only.
-    pub(super) fn late(&mut self, conn: ConnectionId, asked: Asked) {
-        if matches!(asked.cancelled, Some((Cancelled::TimedOut, _))) {
+    pub(super) fn late(&mut self, conn: ConnectionId, asked: PendingRequest) {
+        if matches!(asked.cancelled, Some((CancelReason::TimedOut, _))) {
             self.late.push((conn, asked));
         }
     }
 
     /// The status of a response that is no success, if this is a part of one.
-    pub(super) fn refusal(&self, place: Place) -> Option<u16> {
+    pub(super) fn refusal(&self, place: MessagePosition) -> Option<u16> {
         let exchange = self.exchanges.get(&(place.conn, place.exchange?))?;
         exchange
             .status
@@ -169,13 +169,13 @@ impl ConductFold {
     /// The calls that were never answered. Whoever still waits for one is left out.
     pub(super) fn unanswered(
         &mut self,
-        waiting: impl Iterator<Item = (ConnectionId, Asked)>,
+        waiting: impl Iterator<Item = (ConnectionId, PendingRequest)>,
         calls: &[Call],
         made_at: &[u64],
         has_ended: bool,
-    ) -> Vec<Unanswered> {
+    ) -> Vec<UnansweredCall> {
         let late = std::mem::take(&mut self.late);
-        let mut found: Vec<Unanswered> = late
+        let mut found: Vec<UnansweredCall> = late
             .into_iter()
             .chain(waiting)
             .filter_map(|(conn, asked)| self.one(conn, &asked, calls, made_at, has_ended))
@@ -187,15 +187,15 @@ impl ConductFold {
     fn one(
         &self,
         conn: ConnectionId,
-        asked: &Asked,
+        asked: &PendingRequest,
         calls: &[Call],
         made_at: &[u64],
         has_ended: bool,
-    ) -> Option<Unanswered> {
+    ) -> Option<UnansweredCall> {
         let index = asked.call.filter(|_| asked.cut.is_none())?;
         let call = calls
             .get(index)
-            .filter(|call| call.answer == Answer::None)?;
+            .filter(|call| call.answer == CallOutcome::None)?;
         let closed = self.closed.iter().rev().find(|(_, c)| c.conn == conn);
         let end = closed.and_then(|(_, closed)| closed.end);
         let exchange = asked
@@ -208,10 +208,10 @@ impl ConductFold {
         let is_open = cause == NoAnswer::ClientLeft;
         let cancelled = asked.cancelled.map(|(why, _)| why).filter(|_| is_open);
         // Whoever asked has gone, as the stateless era allows: that is not even worth a finding.
-        if cancelled == Some(Cancelled::Unwanted) {
+        if cancelled == Some(CancelReason::Unwanted) {
             return None;
         }
-        let excuse = if cancelled == Some(Cancelled::GivenUp) {
+        let excuse = if cancelled == Some(CancelReason::GivenUp) {
             Some(Excuse::Cancelled)
         } else {
             is_repeated(call, calls).then_some(Excuse::Repeated)
@@ -223,7 +223,7 @@ impl ConductFold {
             .or(closed.map(|(at, _)| *at))
             .unwrap_or(self.last_at);
         let waited = until.saturating_sub(made_at.get(index).copied().unwrap_or(until));
-        Some(Unanswered {
+        Some(UnansweredCall {
             seq: call.seq,
             conn,
             server: call.server.clone(),
@@ -262,9 +262,9 @@ impl ConductFold {
 
 /// Why a call has no answer; `None` if one may still come.
 fn cause(
-    asked: &Asked,
+    asked: &PendingRequest,
     end: Option<ConnectionEnd>,
-    exchange: Option<&Exchange>,
+    exchange: Option<&HttpExchangeFacts>,
     is_over: bool,
 ) -> Option<NoAnswer> {
     if let Some(exchange) = exchange
@@ -285,8 +285,10 @@ fn cause(
         }
     }
     match asked.cancelled {
-        Some((Cancelled::TimedOut, _)) => return Some(NoAnswer::TimedOut),
-        Some((Cancelled::GivenUp | Cancelled::Unwanted, _)) => return Some(NoAnswer::ClientLeft),
+        Some((CancelReason::TimedOut, _)) => return Some(NoAnswer::TimedOut),
+        Some((CancelReason::GivenUp | CancelReason::Unwanted, _)) => {
+            return Some(NoAnswer::ClientLeft);
+        }
         None => {}
     }
     match (is_over, exchange, end.and_then(|end| end.own_end())) {
@@ -299,7 +301,7 @@ fn cause(
     }
 }
 
-impl Exchange {
+impl HttpExchangeFacts {
     /// What the exchange itself says; nothing if it was well, or if only its client left.
     fn cause(&self) -> Option<NoAnswer> {
         match (&self.failure, self.status) {
@@ -314,8 +316,8 @@ impl Exchange {
 /// What a call is about.
 pub(super) fn target(call: &Call) -> &str {
     match &call.request {
-        Request::Tool { name, .. } | Request::Prompt { name, .. } => name,
-        Request::Resource { uri } => uri,
+        CallRequest::Tool { name, .. } | CallRequest::Prompt { name, .. } => name,
+        CallRequest::Resource { uri } => uri,
     }
 }
 
@@ -324,24 +326,24 @@ fn is_repeated(call: &Call, calls: &[Call]) -> bool {
     let later = calls.iter().filter(|other| other.seq > call.seq);
     let mut same = later.filter(|other| other.server == call.server && is_same(call, other));
     same.any(|other| match &other.answer {
-        Answer::Result(Payload::Value(value)) => value["isError"].as_bool() != Some(true),
-        Answer::Result(_) | Answer::Error { .. } | Answer::None => false,
+        CallOutcome::Result(Payload::Value(value)) => value["isError"].as_bool() != Some(true),
+        CallOutcome::Result(_) | CallOutcome::Error { .. } | CallOutcome::None => false,
     })
 }
 
 fn is_same(a: &Call, b: &Call) -> bool {
     match (&a.request, &b.request) {
-        (Request::Resource { uri }, Request::Resource { uri: other }) => uri == other,
+        (CallRequest::Resource { uri }, CallRequest::Resource { uri: other }) => uri == other,
         (
-            Request::Tool { name, arguments },
-            Request::Tool {
+            CallRequest::Tool { name, arguments },
+            CallRequest::Tool {
                 name: other,
                 arguments: others,
             },
         )
         | (
-            Request::Prompt { name, arguments },
-            Request::Prompt {
+            CallRequest::Prompt { name, arguments },
+            CallRequest::Prompt {
                 name: other,
                 arguments: others,
             },

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::event::{ConnectionId, Direction, Finding, FindingKind};
 
-use super::Place;
+use super::MessagePosition;
 
 /// How many findings of one kind about one connection are told apart; the rest is counted.
 const TOLD: usize = 20;
@@ -27,7 +27,7 @@ impl Findings {
         self.recorded.push(finding);
     }
 
-    pub(super) fn derived(&mut self, place: Place, kind: FindingKind, detail: &str) {
+    pub(super) fn derived(&mut self, place: MessagePosition, kind: FindingKind, detail: &str) {
         let (count, last) = self.told.entry((place.conn, kind)).or_default();
         if *count > TOLD {
             self.derived[*last].count += 1;

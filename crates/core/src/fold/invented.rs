@@ -1,6 +1,6 @@
 //! The names that a model called though it was offered no such tool.
 //!
-//! Its main type is [`Invented`].
+//! Its main type is [`UnknownToolCalls`].
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,7 +15,7 @@ const NAMES: usize = 20;
 
 /// Names that were called and not offered, as far as the events are known.
 #[derive(Debug, Default)]
-pub(super) struct Invented {
+pub(super) struct UnknownToolCalls {
     /// What was offered last, to whomever.
     offered: Option<BTreeSet<String>>,
     /// What the agent's model was offered with each question that has no reply yet.
@@ -24,19 +24,19 @@ pub(super) struct Invented {
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct ToolName {
     name: String,
 }
 
 #[derive(Deserialize)]
-struct Calls {
+struct NamedCalls {
     #[serde(default)]
-    calls: Vec<Named>,
+    calls: Vec<ToolName>,
 }
 
-impl Invented {
+impl UnknownToolCalls {
     pub(super) fn offered(&mut self, tools: &Body, blobs: &Blobs) {
-        let tools = read::<Vec<Named>>(tools, blobs);
+        let tools = read::<Vec<ToolName>>(tools, blobs);
         self.offered = tools.map(|tools| tools.into_iter().map(|tool| tool.name).collect());
     }
 
@@ -50,10 +50,10 @@ impl Invented {
         let Some(offered) = self.asked.remove(&replied.ask) else {
             return;
         };
-        let Some(turn) = read::<Calls>(&replied.turn, blobs) else {
+        let Some(turn) = read::<NamedCalls>(&replied.turn, blobs) else {
             return;
         };
-        for Named { name } in turn.calls {
+        for ToolName { name } in turn.calls {
             let is_new = !offered.contains(&name) && !self.names.contains(&name);
             if is_new && self.names.len() < NAMES {
                 self.names.push(name);

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::event::ConnectionId;
 
-use super::Place;
+use super::MessagePosition;
 use crate::message::Id;
 
 /// How many answered ids are remembered, to tell a second answer from one to nothing.
@@ -15,19 +15,19 @@ const REMEMBERED: usize = 10_000;
 
 /// A request that waits for its answer.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct PendingRequest {
     /// The call it belongs to, if it belongs to one.
     pub(super) call: Option<usize>,
     /// The length of a message that was cut while it waited: that may have been its answer.
     pub(super) cut: Option<u64>,
     pub(super) exchange: Option<u64>,
     /// Why nobody waits any more, and since when.
-    pub(super) cancelled: Option<(Cancelled, u64)>,
+    pub(super) cancelled: Option<(CancelReason, u64)>,
 }
 
 /// Why nobody waits for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cancelled {
+pub(super) enum CancelReason {
     /// The client cancelled it.
     GivenUp,
     /// The client cancelled it since it took too long.
@@ -38,10 +38,10 @@ pub(super) enum Cancelled {
 
 /// What an answer belongs to.
 #[derive(Debug)]
-pub(super) enum Found {
-    Asked(Asked),
+pub(super) enum RequestMatch {
+    Asked(PendingRequest),
     /// It was asked, and then cancelled.
-    Late(Asked),
+    Late(PendingRequest),
     /// It was asked, and then cancelled through no fault of the server.
     Unwanted,
     /// It was answered already.
@@ -53,7 +53,7 @@ pub(super) enum Found {
 #[derive(Debug, Default)]
 pub(super) struct Pairing {
     /// By connection and id, in order: clients have been seen to use an id twice.
-    waiting: HashMap<(ConnectionId, Id), VecDeque<Asked>>,
+    waiting: HashMap<(ConnectionId, Id), VecDeque<PendingRequest>>,
     /// The ids that wait in an exchange.
     exchanges: HashMap<(ConnectionId, u64), Vec<Id>>,
     answered: HashSet<(ConnectionId, Id)>,
@@ -61,24 +61,32 @@ pub(super) struct Pairing {
 }
 
 impl Pairing {
-    pub(super) fn asked(&mut self, place: Place, id: Id, call: Option<usize>) {
+    pub(super) fn asked(&mut self, place: MessagePosition, id: Id, call: Option<usize>) {
         if let Some(exchange) = place.exchange {
             let ids = self.exchanges.entry((place.conn, exchange)).or_default();
             ids.push(id.clone());
         }
         let key = (place.conn, id);
         self.answered.remove(&key);
-        self.waiting.entry(key).or_default().push_back(Asked {
-            call,
-            cut: None,
-            exchange: place.exchange,
-            cancelled: None,
-        });
+        self.waiting
+            .entry(key)
+            .or_default()
+            .push_back(PendingRequest {
+                call,
+                cut: None,
+                exchange: place.exchange,
+                cancelled: None,
+            });
     }
 
-    pub(super) fn answered(&mut self, place: Place, id: &Id, is_error: bool) -> Found {
+    pub(super) fn answered(
+        &mut self,
+        place: MessagePosition,
+        id: &Id,
+        is_error: bool,
+    ) -> RequestMatch {
         let Some(id) = self.asked_id(place, id, is_error) else {
-            return Found::Never;
+            return RequestMatch::Never;
         };
         let key = (place.conn, id);
         match self.take(place, &key) {
@@ -86,17 +94,19 @@ impl Pairing {
                 self.forget_exchange(&asked, &key);
                 self.remember(key);
                 match asked.cancelled {
-                    Some((Cancelled::GivenUp | Cancelled::TimedOut, _)) => Found::Late(asked),
-                    Some((Cancelled::Unwanted, _)) => Found::Unwanted,
-                    None => Found::Asked(asked),
+                    Some((CancelReason::GivenUp | CancelReason::TimedOut, _)) => {
+                        RequestMatch::Late(asked)
+                    }
+                    Some((CancelReason::Unwanted, _)) => RequestMatch::Unwanted,
+                    None => RequestMatch::Asked(asked),
                 }
             }
-            None if self.answered.contains(&key) => Found::Again,
-            None => Found::Never,
+            None if self.answered.contains(&key) => RequestMatch::Again,
+            None => RequestMatch::Never,
         }
     }
 
-    pub(super) fn cancelled(&mut self, place: Place, id: &Id, why: Cancelled) {
+    pub(super) fn cancelled(&mut self, place: MessagePosition, id: &Id, why: CancelReason) {
         // A cancellation has an exchange of its own on HTTP.
         let waiting = self.waiting.get_mut(&(place.conn, id.clone()));
         if let Some(asked) =
@@ -107,9 +117,9 @@ impl Pairing {
     }
 
     /// A message to the client was cut: the answer to one of these, and nobody can tell to which.
-    pub(super) fn cut(&mut self, place: Place, bytes: u64) {
-        let is_here = |asked: &Asked| asked.exchange == place.exchange;
-        let mut waiting: Vec<&mut Asked> = self
+    pub(super) fn cut(&mut self, place: MessagePosition, bytes: u64) {
+        let is_here = |asked: &PendingRequest| asked.exchange == place.exchange;
+        let mut waiting: Vec<&mut PendingRequest> = self
             .waiting
             .iter_mut()
             .filter(|((conn, _), _)| *conn == place.conn)
@@ -126,18 +136,18 @@ impl Pairing {
     }
 
     /// Whether this is an exchange of HTTP in which nothing waits for an answer.
-    pub(super) fn asks_nothing(&self, place: Place) -> bool {
+    pub(super) fn asks_nothing(&self, place: MessagePosition) -> bool {
         let exchange = place.exchange.map(|exchange| (place.conn, exchange));
         exchange.is_some_and(|exchange| !self.exchanges.contains_key(&exchange))
     }
 
-    pub(super) fn into_unanswered(self) -> impl Iterator<Item = (ConnectionId, Asked)> {
+    pub(super) fn into_unanswered(self) -> impl Iterator<Item = (ConnectionId, PendingRequest)> {
         let waiting = self.waiting.into_iter();
         waiting.flat_map(|((conn, _), asked)| asked.into_iter().map(move |asked| (conn, asked)))
     }
 
     /// The id that is meant. An error without one answers the only request of its exchange.
-    fn asked_id(&self, place: Place, id: &Id, is_error: bool) -> Option<Id> {
+    fn asked_id(&self, place: MessagePosition, id: &Id, is_error: bool) -> Option<Id> {
         if *id != Id::Absent {
             return Some(id.clone());
         }
@@ -148,9 +158,9 @@ impl Pairing {
         }
     }
 
-    fn take(&mut self, place: Place, key: &(ConnectionId, Id)) -> Option<Asked> {
+    fn take(&mut self, place: MessagePosition, key: &(ConnectionId, Id)) -> Option<PendingRequest> {
         let waiting = self.waiting.get_mut(key)?;
-        let same = |asked: &Asked| asked.exchange == place.exchange;
+        let same = |asked: &PendingRequest| asked.exchange == place.exchange;
         let index = waiting.iter().position(same).or_else(|| {
             // Two clients behind one address may use the same ids at the same time: an exchange
             // that asked for nothing may answer only what is not in doubt.
@@ -164,7 +174,7 @@ impl Pairing {
         asked
     }
 
-    fn forget_exchange(&mut self, asked: &Asked, (conn, id): &(ConnectionId, Id)) {
+    fn forget_exchange(&mut self, asked: &PendingRequest, (conn, id): &(ConnectionId, Id)) {
         let Some(exchange) = asked.exchange else {
             return;
         };

@@ -3,17 +3,17 @@
 use serde_json::value::RawValue;
 
 use crate::event::FindingKind;
-use crate::message::{self, Id, Kind, Message};
+use crate::message::{self, Id, Message, MessageKind};
 
-use super::conduct::{Excuse, NoAnswer, Unanswered};
+use super::conduct::{Excuse, NoAnswer, UnansweredCall};
 use super::findings::Findings;
-use super::pairing::Cancelled;
-use super::{Fold, Place};
+use super::pairing::CancelReason;
+use super::{Fold, MessagePosition};
 
 impl Fold {
     /// Takes in the body of a response whose status is no success. Only a JSON-RPC message in it is an
     /// answer: what a gateway writes beside a status is not.
-    pub(super) fn refused(&mut self, place: Place, status: u16, bytes: &[u8]) {
+    pub(super) fn refused(&mut self, place: MessagePosition, status: u16, bytes: &[u8]) {
         let _ = message::each(bytes, &mut |message| {
             if is_answer(message, status) {
                 self.received(place, message);
@@ -26,27 +26,29 @@ impl Fold {
 fn is_answer(message: &Message<'_>, status: u16) -> bool {
     let has_error = message.error.is_some_and(is_error);
     match message.kind() {
-        Kind::Answer { id: Id::Value(_) } => has_error || message.result.is_some(),
+        MessageKind::Answer { id: Id::Value(_) } => has_error || message.result.is_some(),
         // It names no request. Of a request that reached its server and was bad, that is an answer;
         // of one that was not let in, or did not reach it, it is not.
-        Kind::Answer { id: Id::Absent } => {
+        MessageKind::Answer { id: Id::Absent } => {
             has_error && (400..500).contains(&status) && ![401, 403, 404].contains(&status)
         }
-        Kind::Request { .. } | Kind::Notification { .. } | Kind::Neither => false,
+        MessageKind::Request { .. } | MessageKind::Notification { .. } | MessageKind::Neither => {
+            false
+        }
     }
 }
 
 /// Whether this is the error of a JSON-RPC message: OAuth has a text at the same place.
 fn is_error(raw: &RawValue) -> bool {
     #[derive(serde::Deserialize)]
-    struct Coded {
+    struct RpcErrorCode {
         #[serde(rename = "code")]
         _code: i64,
     }
-    serde_json::from_str::<Coded>(raw.get()).is_ok()
+    serde_json::from_str::<RpcErrorCode>(raw.get()).is_ok()
 }
 
-impl Cancelled {
+impl CancelReason {
     /// Why a client cancels, as it says itself.
     pub(super) fn of(message: &Message<'_>) -> Self {
         #[derive(serde::Deserialize)]
@@ -72,7 +74,7 @@ impl Cancelled {
 
 impl Findings {
     /// A call that was not answered is a finding, unless the client cancelled it for reasons of its own.
-    pub(super) fn unanswered(&mut self, unanswered: &Unanswered) {
+    pub(super) fn unanswered(&mut self, unanswered: &UnansweredCall) {
         let waited = crate::duration::brief(unanswered.waited);
         let target = &unanswered.target;
         let why = match unanswered.excuse {
@@ -80,7 +82,7 @@ impl Findings {
             Some(Excuse::Repeated) | None => unanswered.cause.to_string(),
         };
         let detail = format!("`{target}` got no answer in {waited}: {why}");
-        let place = Place {
+        let place = MessagePosition {
             seq: unanswered.seq,
             at: 0,
             conn: unanswered.conn,

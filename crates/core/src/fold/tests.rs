@@ -8,7 +8,7 @@ mod work;
 
 use std::path::Path;
 
-use crate::transcript::{Answer, Call, Payload, Request};
+use crate::transcript::{Call, CallOutcome, CallRequest, Payload};
 
 use super::*;
 
@@ -20,15 +20,15 @@ struct Trial {
 impl Trial {
     /// One connection of the agent, over stdio.
     fn stdio() -> Self {
-        Self { events: Vec::new() }.open(1, Actor::Agent, Wire::Stdio)
+        Self { events: Vec::new() }.open(1, Actor::Agent, WireKind::Stdio)
     }
 
     fn http() -> Self {
-        Self { events: Vec::new() }.open(1, Actor::Loop, Wire::Http)
+        Self { events: Vec::new() }.open(1, Actor::Loop, WireKind::Http)
     }
 
-    fn open(self, conn: u32, actor: Actor, transport: Wire) -> Self {
-        self.event(What::ConnectionOpened(ConnectionOpened {
+    fn open(self, conn: u32, actor: Actor, transport: WireKind) -> Self {
+        self.event(EventKind::ConnectionOpened(ConnectionOpened {
             conn: ConnectionId(conn),
             server: format!("s{conn}"),
             actor,
@@ -37,7 +37,7 @@ impl Trial {
         }))
     }
 
-    fn event(mut self, event: What) -> Self {
+    fn event(mut self, event: EventKind) -> Self {
         let seq = self.events.len() as u64 + 1;
         self.events.push(Event {
             seq,
@@ -48,7 +48,7 @@ impl Trial {
     }
 
     fn frame(self, conn: u32, exchange: Option<u64>, direction: Direction, body: Body) -> Self {
-        self.event(What::Frame(Frame {
+        self.event(EventKind::Frame(Frame {
             conn: ConnectionId(conn),
             exchange,
             direction,
@@ -79,11 +79,11 @@ impl Trial {
         self.sends(&call(id, tool))
     }
 
-    fn folded(self) -> Folded {
+    fn folded(self) -> FoldedTrial {
         self.folded_with(&FoldOptions::default())
     }
 
-    fn folded_with(self, options: &FoldOptions) -> Folded {
+    fn folded_with(self, options: &FoldOptions) -> FoldedTrial {
         let blobs = Blobs::of_run(Path::new("none"));
         fold(self.events.into_iter().map(Ok), &blobs, options).unwrap()
     }
@@ -100,24 +100,24 @@ fn result(id: &str, text: &str) -> String {
 }
 
 /// Each call as `name=content`, `name!code` or `name?`.
-fn brief(folded: &Folded) -> Vec<String> {
+fn brief(folded: &FoldedTrial) -> Vec<String> {
     let one = |call: &Call| {
         let name = match &call.request {
-            Request::Tool { name, .. } | Request::Prompt { name, .. } => name,
-            Request::Resource { uri } => uri,
+            CallRequest::Tool { name, .. } | CallRequest::Prompt { name, .. } => name,
+            CallRequest::Resource { uri } => uri,
         };
         match &call.answer {
-            Answer::Result(Payload::Value(value)) => {
+            CallOutcome::Result(Payload::Value(value)) => {
                 format!("{name}={}", value["content"].as_str().unwrap_or("…"))
             }
-            Answer::Result(other) => format!("{name}={other:?}"),
-            Answer::Error { code, .. } => format!("{name}!{code}"),
-            Answer::None => format!("{name}?"),
+            CallOutcome::Result(other) => format!("{name}={other:?}"),
+            CallOutcome::Error { code, .. } => format!("{name}!{code}"),
+            CallOutcome::None => format!("{name}?"),
         }
     };
     folded.transcript.calls.iter().map(one).collect()
 }
 
-fn kinds(folded: &Folded) -> Vec<FindingKind> {
+fn kinds(folded: &FoldedTrial) -> Vec<FindingKind> {
     folded.findings.iter().map(|finding| finding.kind).collect()
 }

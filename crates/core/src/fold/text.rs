@@ -6,7 +6,7 @@ use crate::event::Body;
 
 /// A text, as much of it as is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Text {
+pub struct ClippedText {
     /// What comes before the part that is left out; all of it, if nothing is.
     pub head: String,
     /// How many bytes are left out.
@@ -15,7 +15,7 @@ pub struct Text {
     pub tail: String,
 }
 
-impl Text {
+impl ClippedText {
     /// The text; of a longer one than `limit` bytes the beginning and the end.
     pub(super) fn middle(text: &str, limit: usize) -> Self {
         let half = if text.len() > limit {
@@ -61,7 +61,7 @@ impl Text {
     }
 }
 
-impl fmt::Display for Text {
+impl fmt::Display for ClippedText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.left_out == 0 {
             return f.write_str(&self.head);
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn a_long_text_loses_its_middle() {
         let check = |text: &str, limit, shown: &str| {
-            assert_eq!(Text::middle(text, limit).to_string(), shown);
+            assert_eq!(ClippedText::middle(text, limit).to_string(), shown);
         };
         check("", 4, "");
         check("abcd", 4, "abcd");
@@ -93,9 +93,9 @@ mod tests {
 
     #[test]
     fn a_long_log_loses_its_beginning() {
-        assert_eq!(Text::tail("abc", 3).to_string(), "abc");
+        assert_eq!(ClippedText::tail("abc", 3).to_string(), "abc");
         assert_eq!(
-            Text::tail("abcd", 3).to_string(),
+            ClippedText::tail("abcd", 3).to_string(),
             "[… 1 bytes left out …]bcd"
         );
     }
@@ -103,7 +103,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn every_byte_is_kept_or_counted(text in ".{0,40}", limit in 1usize..50) {
-            for kept in [Text::middle(&text, limit), Text::tail(&text, limit)] {
+            for kept in [ClippedText::middle(&text, limit), ClippedText::tail(&text, limit)] {
                 let shown = kept.head.len() + kept.tail.len();
                 proptest::prop_assert_eq!(shown as u64 + kept.left_out, text.len() as u64);
                 proptest::prop_assert!(shown <= limit.max(text.len().min(limit)));

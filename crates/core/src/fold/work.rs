@@ -1,7 +1,7 @@
 //! What was done in a trial besides talking to servers, folded: the prompt and the answer, steps,
 //! checks, phases, and what models were asked and took.
 //!
-//! Its main type is [`Work`]. It reads no messages, and holds texts up to a limit.
+//! Its main type is [`TrialWork`]. It reads no messages, and holds texts up to a limit.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -11,17 +11,17 @@ use serde_json::Value;
 
 use crate::duration::micros;
 use crate::event::{
-    AgentClaimed, AgentEnded, AgentStarted, Body, CheckId, ConnectionClosed, ConnectionId,
-    ConnectionOpened, Event, Finding, Graded, ModelReplied, Phase, Purpose, StepEnded, TrialEnded,
-    TrialStarted, What,
+    AgentClaimed, AgentEnded, AgentStarted, Body, CheckEvaluated, CheckId, ConnectionClosed,
+    ConnectionId, ConnectionOpened, Event, EventKind, Finding, ModelReplied, Purpose, StepEnded,
+    StepPhase, TrialEnded, TrialStarted,
 };
 use crate::model::Usage;
 use crate::record::{Blobs, RecordError};
 use crate::transcript::SkillLoad;
 use crate::verdict::Verdict;
 
-use super::invented::Invented;
-use super::text::Text;
+use super::invented::UnknownToolCalls;
+use super::text::ClippedText;
 
 /// The type of steps that a judge decides.
 const JUDGE: &str = "llmJudge";
@@ -31,7 +31,7 @@ const CLAIMS: usize = 10_000;
 
 /// What was done in a trial.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Work {
+pub struct TrialWork {
     /// Which trial it is, if its record says so.
     pub started: Option<TrialStarted>,
     /// How it ended; `None` if it did not.
@@ -41,21 +41,21 @@ pub struct Work {
     /// When its first event was, in microseconds since the run started.
     pub began_at: u64,
     /// What the agent was asked.
-    pub prompt: Option<Text>,
+    pub prompt: Option<ClippedText>,
     /// Its final answer.
-    pub answer: Option<Text>,
+    pub answer: Option<ClippedText>,
     /// The phases that it came to, in order.
     pub phases: Vec<PhaseSpan>,
     /// The steps that were run, in order.
     pub steps: Vec<StepDone>,
     /// The checks that were evaluated, in order.
-    pub checks: Vec<Graded>,
+    pub checks: Vec<CheckEvaluated>,
     /// What the agent's model was asked.
-    pub agent: Asked,
+    pub agent: ModelActivity,
     /// What the judge was asked.
-    pub judge: Asked,
+    pub judge: ModelActivity,
     /// What is known of the agent, if it is a program of its own.
-    pub external: Option<External>,
+    pub external: Option<ExternalAgentWork>,
     /// The connections that were opened.
     pub connections: BTreeMap<ConnectionId, ConnectionOpened>,
     /// The connections that ended, in order.
@@ -72,7 +72,7 @@ pub struct Work {
 
 /// An agent that is a program of its own, and what it says of itself.
 #[derive(Debug, Clone, PartialEq)]
-pub struct External {
+pub struct ExternalAgentWork {
     /// What was started.
     pub started: AgentStarted,
     /// The calls that it says it made, in order, each with the number of its event. Their arguments
@@ -88,7 +88,7 @@ pub struct External {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseSpan {
     /// Which one.
-    pub phase: Phase,
+    pub phase: StepPhase,
     /// How long; in JSON as microseconds.
     #[serde(with = "micros")]
     pub duration: Duration,
@@ -98,7 +98,7 @@ pub struct PhaseSpan {
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepDone {
     /// When it ran.
-    pub phase: Phase,
+    pub phase: StepPhase,
     /// Its name within the case.
     pub id: String,
     /// Its type, as written.
@@ -106,7 +106,7 @@ pub struct StepDone {
     /// Whether it passed.
     pub verdict: Verdict,
     /// What it wrote.
-    pub output: Option<Text>,
+    pub output: Option<ClippedText>,
     /// What later steps could refer to.
     pub outputs: BTreeMap<String, String>,
     /// How long it took.
@@ -116,7 +116,7 @@ pub struct StepDone {
 /// What models were asked for one purpose, and what that took.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Asked {
+pub struct ModelActivity {
     /// The models, as `provider:id`.
     pub models: BTreeSet<String>,
     /// How often they replied.
@@ -135,7 +135,7 @@ pub struct Asked {
     pub drifted: u32,
 }
 
-impl Default for Asked {
+impl Default for ModelActivity {
     fn default() -> Self {
         Self {
             models: BTreeSet::new(),
@@ -150,7 +150,7 @@ impl Default for Asked {
     }
 }
 
-impl Asked {
+impl ModelActivity {
     /// Adds what was asked elsewhere.
     pub fn add(&mut self, other: &Self) {
         self.models.extend(other.models.iter().cloned());
@@ -193,7 +193,7 @@ fn skill_name(arguments: Option<&Body>, blobs: &Blobs) -> Result<Option<String>,
 
 /// Which check it is, in a record of a version that did not write it: the check of a verify step
 /// follows its step.
-fn older_id(graded: &Graded, step: Option<CheckId>) -> CheckId {
+fn older_id(graded: &CheckEvaluated, step: Option<CheckId>) -> CheckId {
     let name = &graded.check;
     match step.filter(|step| step.step() == Some(name)) {
         Some(step) => step,
@@ -212,7 +212,7 @@ fn sum(a: Option<f64>, b: Option<f64>) -> Option<f64> {
 /// Work, as far as its events are known.
 #[derive(Debug)]
 pub(super) struct WorkFold {
-    work: Work,
+    work: TrialWork,
     text_bytes: usize,
     /// When the phase that the trial is in started.
     phase_at: Option<u64>,
@@ -225,10 +225,10 @@ pub(super) struct WorkFold {
     replays: HashMap<u64, bool>,
     /// The verify step that ended last, until its check is there.
     ungraded: Option<CheckId>,
-    invented: Invented,
+    invented: UnknownToolCalls,
 }
 
-impl Work {
+impl TrialWork {
     /// The server behind a connection.
     pub fn server(&self, conn: ConnectionId) -> Option<&str> {
         let opened = self.connections.get(&conn)?;
@@ -240,7 +240,7 @@ impl WorkFold {
     /// Keeps at most so many bytes of each text; of none, if that is zero.
     pub(super) fn new(text_bytes: usize) -> Self {
         Self {
-            work: Work::default(),
+            work: TrialWork::default(),
             text_bytes,
             phase_at: None,
             last_at: None,
@@ -248,7 +248,7 @@ impl WorkFold {
             purposes: HashMap::new(),
             replays: HashMap::new(),
             ungraded: None,
-            invented: Invented::default(),
+            invented: UnknownToolCalls::default(),
         }
     }
 
@@ -258,12 +258,12 @@ impl WorkFold {
         }
         self.last_at = Some(event.at);
         match &event.event {
-            What::TrialStarted(started) => self.work.started = Some(started.clone()),
-            What::TrialEnded(ended) => {
+            EventKind::TrialStarted(started) => self.work.started = Some(started.clone()),
+            EventKind::TrialEnded(ended) => {
                 self.end_phase(event.at);
                 self.work.ended = Some(ended.clone());
             }
-            What::PhaseStarted { phase } => {
+            EventKind::PhaseStarted { phase } => {
                 self.end_phase(event.at);
                 self.phase_at = Some(event.at);
                 self.work.phases.push(PhaseSpan {
@@ -271,15 +271,15 @@ impl WorkFold {
                     duration: Duration::ZERO,
                 });
             }
-            What::ConnectionOpened(opened) => {
+            EventKind::ConnectionOpened(opened) => {
                 self.work.connections.insert(opened.conn, opened.clone());
             }
-            What::ConnectionClosed(closed) => self.closed(closed),
-            What::Finding(finding) => self.work.findings.push(finding.clone()),
-            What::Prompted { text } => self.work.prompt = self.text(text, blobs)?,
-            What::AgentAnswered { text } => self.work.answer = self.text(text, blobs)?,
-            What::ToolsOffered { tools } => self.offered(tools, blobs),
-            What::ModelAsked(asked) => {
+            EventKind::ConnectionClosed(closed) => self.closed(closed),
+            EventKind::Finding(finding) => self.work.findings.push(finding.clone()),
+            EventKind::Prompted { text } => self.work.prompt = self.text(text, blobs)?,
+            EventKind::AgentAnswered { text } => self.work.answer = self.text(text, blobs)?,
+            EventKind::ToolsOffered { tools } => self.offered(tools, blobs),
+            EventKind::ModelAsked(asked) => {
                 self.invented.asked(asked);
                 self.purposes.insert(asked.ask, asked.purpose);
                 let models = &mut self.asked(asked.ask).models;
@@ -287,19 +287,19 @@ impl WorkFold {
                     models.insert(asked.model.clone());
                 }
             }
-            What::ModelFailed(failed) => self.asked(failed.ask).failures += 1,
-            What::ModelReplied(replied) => {
+            EventKind::ModelFailed(failed) => self.asked(failed.ask).failures += 1,
+            EventKind::ModelReplied(replied) => {
                 self.invented.replied(replied, blobs);
                 let is_turn = self.purposes.get(&replied.ask) != Some(&Purpose::Side);
                 self.asked(replied.ask).reply(replied, is_turn);
                 self.purposes.remove(&replied.ask);
             }
-            What::AgentStarted(started) => {
+            EventKind::AgentStarted(started) => {
                 self.is_judging = started.purpose == Purpose::Judge;
                 if self.is_judging {
                     return Ok(());
                 }
-                self.work.external = Some(External {
+                self.work.external = Some(ExternalAgentWork {
                     started: started.clone(),
                     claims: Vec::new(),
                     ended: None,
@@ -307,24 +307,24 @@ impl WorkFold {
                 });
             }
             // What a judge does that is a program is not the agent's doing.
-            What::AgentClaimed(_) | What::AgentEnded(_) if self.is_judging => {}
-            What::AgentClaimed(claim) => self.claimed(event.seq, claim, blobs)?,
-            What::AgentEnded(ended) => {
+            EventKind::AgentClaimed(_) | EventKind::AgentEnded(_) if self.is_judging => {}
+            EventKind::AgentClaimed(claim) => self.claimed(event.seq, claim, blobs)?,
+            EventKind::AgentEnded(ended) => {
                 if let Some(external) = &mut self.work.external {
                     external.ended = Some(ended.clone());
                 }
             }
-            What::Replayed { ask, drifted } => self.replayed(*ask, *drifted),
-            What::StepEnded(step) => self.step(step, blobs)?,
-            What::Graded(graded) => self.graded(graded),
-            What::Unknown(_) => self.work.unknown += 1,
-            What::RunStarted(_)
-            | What::RunEnded(_)
-            | What::Frame(_)
-            | What::Http(_)
-            | What::RunPlanned(_)
-            | What::ServerSeen(_)
-            | What::AgentWrote { .. } => {}
+            EventKind::Replayed { ask, drifted } => self.replayed(*ask, *drifted),
+            EventKind::StepEnded(step) => self.step(step, blobs)?,
+            EventKind::Graded(graded) => self.graded(graded),
+            EventKind::Unknown(_) => self.work.unknown += 1,
+            EventKind::RunStarted(_)
+            | EventKind::RunEnded(_)
+            | EventKind::Frame(_)
+            | EventKind::Http(_)
+            | EventKind::RunPlanned(_)
+            | EventKind::ServerSeen(_)
+            | EventKind::AgentWrote { .. } => {}
         }
         Ok(())
     }
@@ -353,7 +353,7 @@ impl WorkFold {
     }
 
     /// The work, whose last phase lasts until the last event.
-    pub(super) fn finish(mut self) -> Work {
+    pub(super) fn finish(mut self) -> TrialWork {
         if let Some(last) = self.last_at {
             self.end_phase(last);
             self.work.duration = Duration::from_micros(last.saturating_sub(self.work.began_at));
@@ -411,7 +411,7 @@ impl WorkFold {
         }
     }
 
-    fn asked(&mut self, ask: u64) -> &mut Asked {
+    fn asked(&mut self, ask: u64) -> &mut ModelActivity {
         match self.purposes.get(&ask) {
             Some(Purpose::Judge) => &mut self.work.judge,
             Some(Purpose::Agent | Purpose::Side) | None => &mut self.work.agent,
@@ -421,7 +421,7 @@ impl WorkFold {
     fn closed(&mut self, closed: &ConnectionClosed) {
         let stderr = closed.stderr.as_deref();
         self.work.closed.push(ConnectionClosed {
-            stderr: stderr.and_then(|text| Some(Text::tail(text, self.kept()?).to_string())),
+            stderr: stderr.and_then(|text| Some(ClippedText::tail(text, self.kept()?).to_string())),
             ..closed.clone()
         });
     }
@@ -431,7 +431,7 @@ impl WorkFold {
             Some(output) => self.text(output, blobs)?,
             None => None,
         };
-        if step.phase == Phase::Grade {
+        if step.phase == StepPhase::Grade {
             let id = step.id.clone();
             self.ungraded = Some(if step.kind == JUDGE {
                 CheckId::Judge(id)
@@ -439,7 +439,7 @@ impl WorkFold {
                 CheckId::Step(id)
             });
         }
-        let bounded = |text: &String| Some(Text::middle(text, self.kept()?).to_string());
+        let bounded = |text: &String| Some(ClippedText::middle(text, self.kept()?).to_string());
         let outputs = step.outputs.iter();
         let outputs = outputs.filter_map(|(name, text)| Some((name.clone(), bounded(text)?)));
         self.work.steps.push(StepDone {
@@ -454,10 +454,10 @@ impl WorkFold {
         Ok(())
     }
 
-    fn graded(&mut self, graded: &Graded) {
+    fn graded(&mut self, graded: &CheckEvaluated) {
         let step = self.ungraded.take();
-        let bounded = |text: &String| Some(Text::middle(text, self.kept()?).to_string());
-        self.work.checks.push(Graded {
+        let bounded = |text: &String| Some(ClippedText::middle(text, self.kept()?).to_string());
+        self.work.checks.push(CheckEvaluated {
             check: graded.check.clone(),
             id: graded.id.clone().or_else(|| Some(older_id(graded, step))),
             details: graded.details.iter().filter_map(bounded).collect(),
@@ -469,7 +469,8 @@ impl WorkFold {
 
     fn verdict(&self, verdict: &Verdict) -> Verdict {
         // Reasons are the shortest texts there are, and everybody asks for them.
-        let bounded = |reason: &str| Text::middle(reason, self.text_bytes.max(1024)).to_string();
+        let bounded =
+            |reason: &str| ClippedText::middle(reason, self.text_bytes.max(1024)).to_string();
         match verdict {
             Verdict::Pass => Verdict::Pass,
             Verdict::Fail { reason } => Verdict::fail(bounded(reason)),
@@ -477,13 +478,13 @@ impl WorkFold {
         }
     }
 
-    fn text(&self, body: &Body, blobs: &Blobs) -> Result<Option<Text>, RecordError> {
+    fn text(&self, body: &Body, blobs: &Blobs) -> Result<Option<ClippedText>, RecordError> {
         let Some(kept) = self.kept() else {
             return Ok(None);
         };
         Ok(Some(match blobs.body_bytes(body)? {
-            Some(bytes) => Text::middle(&String::from_utf8_lossy(&bytes), kept),
-            None => Text::unread(body),
+            Some(bytes) => ClippedText::middle(&String::from_utf8_lossy(&bytes), kept),
+            None => ClippedText::unread(body),
         }))
     }
 

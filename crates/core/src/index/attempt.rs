@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::duration::micros;
 use crate::event::{
-    BLANK_LINE, CheckId, ConnectionId, FindingKind, TrialEnded, TrialStarted, Wire,
+    BLANK_LINE, CheckId, ConnectionId, FindingKind, TrialEnded, TrialStarted, WireKind,
 };
 use crate::excerpt::excerpt;
-use crate::fold::{Asked, Folded, PhaseSpan, Work};
-use crate::transcript::{Call, CallKind, Request};
+use crate::fold::{FoldedTrial, ModelActivity, PhaseSpan, TrialWork};
+use crate::transcript::{Call, CallKind, CallRequest};
 use crate::verdict::Verdict;
 
 /// How long a reason may be, in bytes.
@@ -40,13 +40,13 @@ pub struct Attempt {
     /// The checks that were evaluated, in order.
     pub checks: Vec<CheckVerdict>,
     /// What the agent's model was asked.
-    pub agent: Asked,
+    pub agent: ModelActivity,
     /// What the judge was asked.
-    pub judge: Asked,
+    pub judge: ModelActivity,
     /// What was found to be wrong, by server.
-    pub findings: BTreeMap<String, Found>,
+    pub findings: BTreeMap<String, FindingCounts>,
     /// How each server was spoken to.
-    pub transports: BTreeMap<String, Wire>,
+    pub transports: BTreeMap<String, WireKind>,
     /// The agent's calls by what they call, in the order of the first of each.
     pub calls: Vec<CallTotals>,
     /// How many calls more there are, of what is called after the first 256 targets.
@@ -86,7 +86,7 @@ pub struct CallTotals {
 }
 
 /// What was found to be wrong with a server, by kind.
-pub type Found = BTreeMap<FindingKind, FoundKind>;
+pub type FindingCounts = BTreeMap<FindingKind, FoundKind>;
 
 /// How often something of one kind was found, and the first of it that says something.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,7 +110,7 @@ impl FoundKind {
 
 impl Attempt {
     /// What a folded trial came to.
-    pub(super) fn of(folded: Folded) -> Self {
+    pub(super) fn of(folded: FoldedTrial) -> Self {
         let findings = findings(&folded);
         let (calls, other_calls) = calls(&folded);
         let work = folded.work;
@@ -153,12 +153,12 @@ impl Attempt {
     }
 }
 
-fn findings(folded: &Folded) -> BTreeMap<String, Found> {
-    let server = |work: &Work, conn| match conn {
+fn findings(folded: &FoldedTrial) -> BTreeMap<String, FindingCounts> {
+    let server = |work: &TrialWork, conn| match conn {
         ConnectionId::NONE => "models".to_owned(),
         conn => work.server(conn).unwrap_or_default().to_owned(),
     };
-    let mut findings: BTreeMap<String, Found> = BTreeMap::new();
+    let mut findings: BTreeMap<String, FindingCounts> = BTreeMap::new();
     for finding in &folded.findings {
         let kinds = findings
             .entry(server(&folded.work, finding.conn))
@@ -172,7 +172,7 @@ fn findings(folded: &Folded) -> BTreeMap<String, Found> {
 }
 
 /// The calls by what they call, and how many there are of what is not told apart.
-fn calls(folded: &Folded) -> (Vec<CallTotals>, u64) {
+fn calls(folded: &FoldedTrial) -> (Vec<CallTotals>, u64) {
     let mut all: Vec<CallTotals> = Vec::new();
     let mut others = 0;
     let mut known: HashMap<(&str, CallKind, &str), usize> = HashMap::new();
@@ -208,9 +208,9 @@ fn calls(folded: &Folded) -> (Vec<CallTotals>, u64) {
 
 fn target(call: &Call) -> (CallKind, &str) {
     match &call.request {
-        Request::Tool { name, .. } => (CallKind::Tool, name),
-        Request::Resource { uri } => (CallKind::Resource, uri),
-        Request::Prompt { name, .. } => (CallKind::Prompt, name),
+        CallRequest::Tool { name, .. } => (CallKind::Tool, name),
+        CallRequest::Resource { uri } => (CallKind::Resource, uri),
+        CallRequest::Prompt { name, .. } => (CallKind::Prompt, name),
     }
 }
 

@@ -6,23 +6,23 @@ use std::io::{BufRead, BufReader};
 
 use serde::Deserialize;
 
-use crate::record::{Began, INDEX, RunReader};
+use crate::record::{INDEX, RunReader, TrialBegan};
 
-use super::{INDEX_VERSION, IndexEntry, Line};
+use super::{INDEX_VERSION, IndexEntry, IndexLine};
 
 /// What could be read of an index. It may be torn, of another version, or not be there.
 #[derive(Debug, Default)]
-pub(super) struct Stored {
+pub(super) struct StoredIndex {
     /// By the names of their files.
     pub(super) entries: HashMap<String, IndexEntry>,
-    pub(super) began: Vec<Began>,
+    pub(super) began: Vec<TrialBegan>,
     /// Whether every line was understood, and no file named twice.
     pub(super) is_whole: bool,
     /// Whether a newer Proctor wrote some of it.
     pub(super) is_newer: bool,
 }
 
-impl Stored {
+impl StoredIndex {
     pub(super) fn read(run: &RunReader) -> Self {
         let mut stored = Self {
             is_whole: true,
@@ -43,8 +43,10 @@ impl Stored {
 
     fn take(&mut self, line: &[u8]) {
         match serde_json::from_slice(line) {
-            Ok(Line::Began(began)) => self.began.push(began),
-            Ok(Line::Ended(entry) | Line::Left(entry)) if entry.version == INDEX_VERSION => {
+            Ok(IndexLine::Began(began)) => self.began.push(began),
+            Ok(IndexLine::Ended(entry) | IndexLine::Left(entry))
+                if entry.version == INDEX_VERSION =>
+            {
                 // Of two that name one file, at most one is right, and nobody knows which.
                 let before = self.entries.insert(entry.file.clone(), *entry);
                 if let Some(before) = before {
@@ -52,7 +54,7 @@ impl Stored {
                     self.entries.remove(&before.file);
                 }
             }
-            Ok(Line::Ended(_) | Line::Left(_)) | Err(_) => {
+            Ok(IndexLine::Ended(_) | IndexLine::Left(_)) | Err(_) => {
                 self.is_whole = false;
                 self.is_newer |= is_newer(line);
             }
@@ -63,9 +65,9 @@ impl Stored {
 /// Whether a line says that it is of a later version.
 fn is_newer(line: &[u8]) -> bool {
     #[derive(Deserialize)]
-    struct Versioned {
+    struct VersionedLine {
         version: u32,
     }
-    let line = serde_json::from_slice::<HashMap<String, Versioned>>(line);
+    let line = serde_json::from_slice::<HashMap<String, VersionedLine>>(line);
     line.is_ok_and(|line| line.values().any(|entry| entry.version > INDEX_VERSION))
 }

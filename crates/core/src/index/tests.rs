@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::event::{
-    Actor, ConnectionId, ConnectionOpened, Direction, Outcome, RECORD_VERSION, RunStarted,
-    TrialStarted, What, Wire,
+    Actor, ConnectionId, ConnectionOpened, Direction, EventKind, Outcome, RECORD_VERSION,
+    RunStarted, TrialStarted, WireKind,
 };
 use crate::record::{RecordOptions, RunWriter};
 use crate::redact::Redactor;
@@ -37,11 +37,11 @@ fn begin(run: &RunWriter, name: &str, attempt: u32) -> TrialWriter {
         attempt,
     };
     let mut trial = run.trial(1, name, started).unwrap();
-    let opened = What::ConnectionOpened(ConnectionOpened {
+    let opened = EventKind::ConnectionOpened(ConnectionOpened {
         conn: ConnectionId(1),
         server: "fs".to_owned(),
         actor: Actor::Loop,
-        transport: Wire::Stdio,
+        transport: WireKind::Stdio,
         target: String::new(),
     });
     trial.append(2, opened).unwrap();
@@ -102,8 +102,9 @@ fn a_trial_has_a_line_when_it_begins_and_one_when_it_has_ended() {
     let a = begin(&run, "a", 1);
     let b = begin(&run, "b", 2);
     let reader = RunReader::open(folder.path()).unwrap();
-    let named =
-        |began: &[Began]| -> Vec<String> { began.iter().map(|began| began.file.clone()).collect() };
+    let named = |began: &[TrialBegan]| -> Vec<String> {
+        began.iter().map(|began| began.file.clone()).collect()
+    };
     assert_eq!(named(&under_way(&reader)), ["a.1.jsonl", "b.2.jsonl"]);
     end(a, Outcome::Passed);
     let left = under_way(&reader);
@@ -122,7 +123,7 @@ fn a_trial_has_a_line_when_it_begins_and_one_when_it_has_ended() {
 fn an_index_that_is_not_whole_is_made_again_once() {
     let folder = tempfile::tempdir().unwrap();
     let run = three(folder.path());
-    let all = load(&run, Scrutiny::Length).unwrap();
+    let all = load(&run, IndexScrutiny::Length).unwrap();
     assert_eq!(files(&all), ["a.1.jsonl", "b.1.jsonl", "c.1.jsonl.part"]);
     assert_eq!(all[2].attempt.ended, None);
     assert_eq!(all[0].events, 3);
@@ -162,7 +163,7 @@ fn an_index_that_is_not_whole_is_made_again_once() {
         ),
     ] {
         fs::write(index_of(folder.path()), damaged).unwrap();
-        assert_eq!(load(&run, Scrutiny::Length).unwrap(), all, "{what}");
+        assert_eq!(load(&run, IndexScrutiny::Length).unwrap(), all, "{what}");
         let again = fs::read_to_string(index_of(folder.path())).unwrap();
         assert_eq!(again, whole, "{what}");
     }
@@ -175,13 +176,13 @@ fn an_index_that_is_not_whole_is_made_again_once() {
 fn an_index_of_a_newer_version_is_not_used_and_not_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let run = three(folder.path());
-    let all = load(&run, Scrutiny::Length).unwrap();
+    let all = load(&run, IndexScrutiny::Length).unwrap();
     let whole = fs::read_to_string(index_of(folder.path())).unwrap();
     let newer = whole
         .replace("\"version\":2", "\"version\":3")
         .replace("passed", "pardoned");
     fs::write(index_of(folder.path()), &newer).unwrap();
-    assert_eq!(load(&run, Scrutiny::Length).unwrap(), all);
+    assert_eq!(load(&run, IndexScrutiny::Length).unwrap(), all);
     assert_eq!(fs::read_to_string(index_of(folder.path())).unwrap(), newer);
 }
 
@@ -192,7 +193,7 @@ fn an_index_is_not_replaced_while_somebody_writes_the_run() {
     end(begin(&run, "a", 1), Outcome::Passed);
     let reader = RunReader::open(folder.path()).unwrap();
     fs::write(index_of(folder.path()), "").unwrap();
-    assert_eq!(load(&reader, Scrutiny::Length).unwrap().len(), 1);
+    assert_eq!(load(&reader, IndexScrutiny::Length).unwrap().len(), 1);
     assert_eq!(fs::read_to_string(index_of(folder.path())).unwrap(), "");
 }
 
@@ -207,18 +208,18 @@ fn a_resumed_run_writes_behind_a_torn_line() {
     let run = RunWriter::resume(folder.path(), Redactor::default(), options).unwrap();
     end(begin(&run, "c", 2), Outcome::Passed);
     let reader = RunReader::open(folder.path()).unwrap();
-    assert!(Stored::read(&reader).entries.contains_key("c.2.jsonl"));
+    assert!(StoredIndex::read(&reader).entries.contains_key("c.2.jsonl"));
 }
 
 #[test]
 fn a_file_with_another_length_is_folded_again() {
     let folder = tempfile::tempdir().unwrap();
     let run = three(folder.path());
-    load(&run, Scrutiny::Length).unwrap();
+    load(&run, IndexScrutiny::Length).unwrap();
     let path = folder.path().join(TRIALS).join("a.1.jsonl");
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replace("\"passed\"", "\"failed\" ")).unwrap();
-    let all = load(&run, Scrutiny::Length).unwrap();
+    let all = load(&run, IndexScrutiny::Length).unwrap();
     let outcome = all[0].attempt.ended.as_ref().map(|ended| ended.outcome);
     assert_eq!(outcome, Some(Outcome::Failed));
 }
@@ -227,7 +228,7 @@ fn a_file_with_another_length_is_folded_again() {
 fn a_digest_tells_what_a_length_does_not() {
     let folder = tempfile::tempdir().unwrap();
     let run = three(folder.path());
-    load(&run, Scrutiny::Length).unwrap();
+    load(&run, IndexScrutiny::Length).unwrap();
     let outcome = |scrutiny| {
         let all = load(&run, scrutiny).unwrap();
         all[0].attempt.ended.as_ref().map(|ended| ended.outcome)
@@ -236,10 +237,10 @@ fn a_digest_tells_what_a_length_does_not() {
     let path = folder.path().join(TRIALS).join("a.1.jsonl");
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replace("\"passed\"", "\"failed\"")).unwrap();
-    assert_eq!(outcome(Scrutiny::Length), Some(Outcome::Passed));
-    assert_eq!(outcome(Scrutiny::Digest), Some(Outcome::Failed));
+    assert_eq!(outcome(IndexScrutiny::Length), Some(Outcome::Passed));
+    assert_eq!(outcome(IndexScrutiny::Digest), Some(Outcome::Failed));
     assert_eq!(
-        outcome(Scrutiny::Length),
+        outcome(IndexScrutiny::Length),
         Some(Outcome::Failed),
         "it was made again"
     );
@@ -247,7 +248,7 @@ fn a_digest_tells_what_a_length_does_not() {
     let index = fs::read_to_string(index_of(folder.path())).unwrap();
     let lie = index.replacen("\"failed\"", "\"passed\"", 1);
     fs::write(index_of(folder.path()), lie).unwrap();
-    assert_eq!(outcome(Scrutiny::Digest), Some(Outcome::Failed));
+    assert_eq!(outcome(IndexScrutiny::Digest), Some(Outcome::Failed));
 }
 
 #[test]
@@ -271,9 +272,9 @@ fn an_attempt_tells_its_calls_checks_and_tools() {
     }
     frame(&mut trial, 70, Direction::ToServer, &call(4, "write"));
     let tools = crate::event::Body::Text("[]".to_owned());
-    trial.append(80, What::ToolsOffered { tools }).unwrap();
+    trial.append(80, EventKind::ToolsOffered { tools }).unwrap();
     let graded = |check: &str, verdict| {
-        What::Graded(crate::event::Graded {
+        EventKind::Graded(crate::event::CheckEvaluated {
             check: check.to_owned(),
             id: None,
             details: vec!["not kept".to_owned()],
@@ -290,7 +291,10 @@ fn an_attempt_tells_its_calls_checks_and_tools() {
         .unwrap();
     end(trial, Outcome::Failed);
     let reader = RunReader::open(folder.path()).unwrap();
-    let attempt = load(&reader, Scrutiny::Length).unwrap().remove(0).attempt;
+    let attempt = load(&reader, IndexScrutiny::Length)
+        .unwrap()
+        .remove(0)
+        .attempt;
     let shown: Vec<(&str, u64, u64, u128)> = attempt
         .calls
         .iter()
@@ -320,7 +324,10 @@ fn an_entry_stays_small_whatever_is_called() {
     }
     end(trial, Outcome::Passed);
     let reader = RunReader::open(folder.path()).unwrap();
-    let attempt = load(&reader, Scrutiny::Length).unwrap().remove(0).attempt;
+    let attempt = load(&reader, IndexScrutiny::Length)
+        .unwrap()
+        .remove(0)
+        .attempt;
     assert_eq!((attempt.calls.len(), attempt.other_calls), (256, 144));
     let length = fs::metadata(index_of(folder.path())).unwrap().len();
     assert!(length < 128 * 1024, "{length}");

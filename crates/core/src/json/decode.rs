@@ -21,7 +21,7 @@ const STAND_INS: u32 = 0x10_f800;
 /// Reads a text. Half surrogate pairs are kept, by stand-ins; keys that appear twice are refused.
 pub fn decode(text: &str) -> serde_json::Result<Value> {
     let text = with_stand_ins(text);
-    serde_json::from_str::<Unambiguous>(&text)?;
+    serde_json::from_str::<UnambiguousValue>(&text)?;
     serde_json::from_str(&text)
 }
 
@@ -103,15 +103,15 @@ fn unit(bytes: &[u8]) -> Option<u32> {
 }
 
 /// A value in which no key appears twice. Nothing of it is kept.
-struct Unambiguous;
+struct UnambiguousValue;
 
-impl<'de> Deserialize<'de> for Unambiguous {
+impl<'de> Deserialize<'de> for UnambiguousValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Self)
     }
 }
 
-impl<'de> Visitor<'de> for Unambiguous {
+impl<'de> Visitor<'de> for UnambiguousValue {
     type Value = Self;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -7,16 +7,16 @@ use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAcce
 
 /// Whether some object of a JSON text has a key more than once. What is no JSON has none.
 pub fn repeats_a_key(json: &[u8]) -> bool {
-    let error = serde_json::from_slice::<Unique>(json).err();
+    let error = serde_json::from_slice::<UniqueKeysValue>(json).err();
     error.is_some_and(|error| error.to_string().starts_with(REPEATED))
 }
 
 const REPEATED: &str = "a key is there twice";
 
 /// Any value whose objects have each key once.
-struct Unique;
+struct UniqueKeysValue;
 
-impl<'de> Deserialize<'de> for Unique {
+impl<'de> Deserialize<'de> for UniqueKeysValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(UniqueVisitor)
     }
@@ -25,55 +25,58 @@ impl<'de> Deserialize<'de> for Unique {
 struct UniqueVisitor;
 
 impl<'de> Visitor<'de> for UniqueVisitor {
-    type Value = Unique;
+    type Value = UniqueKeysValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Unique, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<UniqueKeysValue, A::Error> {
         let mut known: HashSet<String> = HashSet::new();
         while let Some(key) = map.next_key::<String>()? {
             // With exact numbers, a number is a map of one key, whose value is its digits.
             if !known.insert(key) {
                 return Err(A::Error::custom(REPEATED));
             }
-            map.next_value::<Unique>()?;
+            map.next_value::<UniqueKeysValue>()?;
         }
-        Ok(Unique)
+        Ok(UniqueKeysValue)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Unique, A::Error> {
-        while list.next_element::<Unique>()?.is_some() {}
-        Ok(Unique)
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<UniqueKeysValue, A::Error> {
+        while list.next_element::<UniqueKeysValue>()?.is_some() {}
+        Ok(UniqueKeysValue)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Unique, E> {
-        Ok(Unique)
+    fn visit_bool<E>(self, _: bool) -> Result<UniqueKeysValue, E> {
+        Ok(UniqueKeysValue)
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Unique, E> {
-        Ok(Unique)
+    fn visit_i64<E>(self, _: i64) -> Result<UniqueKeysValue, E> {
+        Ok(UniqueKeysValue)
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Unique, E> {
-        Ok(Unique)
+    fn visit_u64<E>(self, _: u64) -> Result<UniqueKeysValue, E> {
+        Ok(UniqueKeysValue)
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Unique, E> {
-        Ok(Unique)
+    fn visit_f64<E>(self, _: f64) -> Result<UniqueKeysValue, E> {
+        Ok(UniqueKeysValue)
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Unique, E> {
-        Ok(Unique)
+    fn visit_str<E>(self, _: &str) -> Result<UniqueKeysValue, E> {
+        Ok(UniqueKeysValue)
     }
 
-    fn visit_unit<E>(self) -> Result<Unique, E> {
-        Ok(Unique)
+    fn visit_unit<E>(self) -> Result<UniqueKeysValue, E> {
+        Ok(UniqueKeysValue)
     }
 
-    fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<Unique, D::Error> {
-        IgnoredAny::deserialize(inner).map(|_| Unique)
+    fn visit_newtype_struct<D: Deserializer<'de>>(
+        self,
+        inner: D,
+    ) -> Result<UniqueKeysValue, D::Error> {
+        IgnoredAny::deserialize(inner).map(|_| UniqueKeysValue)
     }
 }
 

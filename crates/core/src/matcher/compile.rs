@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::{Contains, MatcherError, Node, Operand, Operator, Schema, Step, Type};
+use super::{
+    ContainsOperand, JsonKind, MatcherError, MatcherNode, Operand, Operator, PathStep, Schema,
+};
 use crate::json;
 use crate::pattern::Pattern;
 
@@ -26,7 +28,7 @@ const LIKENESS: f64 = 0.5;
 
 const LITERAL_KEY: &str = "a literal key that starts with `$` goes under `$exact`";
 
-pub(super) fn compile(written: &Value) -> Result<Node, Vec<MatcherError>> {
+pub(super) fn compile(written: &Value) -> Result<MatcherNode, Vec<MatcherError>> {
     let mut compiler = Compiler {
         path: Vec::new(),
         errors: Vec::new(),
@@ -41,29 +43,29 @@ pub(super) fn compile(written: &Value) -> Result<Node, Vec<MatcherError>> {
 
 /// Goes on after a mistake, so that all of them are reported; what it builds then is thrown away.
 struct Compiler {
-    path: Vec<Step>,
+    path: Vec<PathStep>,
     errors: Vec<MatcherError>,
 }
 
 impl Compiler {
-    fn node(&mut self, written: &Value) -> Node {
+    fn node(&mut self, written: &Value) -> MatcherNode {
         match written {
             Value::Object(members) => self.object(members),
-            Value::Array(elements) => Node::Array(self.elements(elements, Self::node)),
+            Value::Array(elements) => MatcherNode::Array(self.elements(elements, Self::node)),
             scalar @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
-                Node::Literal(scalar.clone())
+                MatcherNode::Literal(scalar.clone())
             }
         }
     }
 
-    fn object(&mut self, members: &Map<String, Value>) -> Node {
+    fn object(&mut self, members: &Map<String, Value>) -> MatcherNode {
         let (operators, plain): (Vec<_>, Vec<_>) =
             members.iter().partition(|(key, _)| key.starts_with('$'));
         let known = operators
             .iter()
             .find(|(key, _)| OPERATORS.contains(&key.as_str()));
         if let (Some((operator, _)), Some((key, _))) = (known, plain.first()) {
-            self.inside(Step::Key((*operator).clone()), |this| {
+            self.inside(PathStep::Key((*operator).clone()), |this| {
                 this.error(
                     format!("`{operator}` stands beside the plain key `{key}`: an object holds either operators or keys"),
                     Some(format!("to ask for both, match `{key}` apart; {LITERAL_KEY}")),
@@ -73,28 +75,30 @@ impl Compiler {
         let compiled: Vec<Operator> = operators
             .into_iter()
             .filter_map(|(key, operand)| {
-                self.inside(Step::Key(key.clone()), |this| this.operator(key, operand))
+                self.inside(PathStep::Key(key.clone()), |this| {
+                    this.operator(key, operand)
+                })
             })
             .collect();
         self.order_of_bounds(&compiled);
-        let plain: Vec<(String, Node)> = plain
+        let plain: Vec<(String, MatcherNode)> = plain
             .into_iter()
             .map(|(key, member)| {
-                let node = self.inside(Step::Key(key.clone()), |this| this.node(member));
+                let node = self.inside(PathStep::Key(key.clone()), |this| this.node(member));
                 (key.clone(), node)
             })
             .collect();
         if compiled.is_empty() {
-            Node::Object(plain)
+            MatcherNode::Object(plain)
         } else {
-            Node::All(compiled)
+            MatcherNode::All(compiled)
         }
     }
 
     fn operator(&mut self, key: &str, operand: &Value) -> Option<Operator> {
         match key {
             "$exact" => Some(Operator::Exact(operand.clone())),
-            "$contains" => Some(Operator::Contains(Contains {
+            "$contains" => Some(Operator::Contains(ContainsOperand {
                 text: operand.as_str().map(str::to_owned),
                 element: self.operand(operand),
             })),
@@ -154,7 +158,7 @@ impl Compiler {
         }
     }
 
-    fn types(&mut self, operand: &Value) -> Option<Vec<Type>> {
+    fn types(&mut self, operand: &Value) -> Option<Vec<JsonKind>> {
         match operand.as_array() {
             Some(names) if !names.is_empty() => Some(
                 self.elements(names, Self::type_name)
@@ -166,12 +170,12 @@ impl Compiler {
         }
     }
 
-    fn type_name(&mut self, operand: &Value) -> Option<Type> {
-        let named = Type::ALL
+    fn type_name(&mut self, operand: &Value) -> Option<JsonKind> {
+        let named = JsonKind::ALL
             .into_iter()
             .find(|known| operand.as_str() == Some(known.name()));
         if named.is_none() {
-            let all = Type::ALL.map(|known| format!("`{}`", known.name()));
+            let all = JsonKind::ALL.map(|known| format!("`{}`", known.name()));
             let expected = format!("{} or a list of these", all.join(", "));
             return self.refuse("$type", &expected, operand);
         }
@@ -184,7 +188,7 @@ impl Compiler {
         };
         for key in members.keys() {
             if key != "value" && key != "tolerance" {
-                self.inside(Step::Key(key.clone()), |this| {
+                self.inside(PathStep::Key(key.clone()), |this| {
                     this.error(
                         format!("`$approx` has no key `{key}`"),
                         Some("its keys are `value` and `tolerance`".to_owned()),
@@ -196,7 +200,7 @@ impl Compiler {
         let tolerance = self.part_of_approx(members, "tolerance");
         let (value, tolerance) = (value?, tolerance?);
         if json::compare_numbers(&tolerance, &Number::from(0)).is_lt() {
-            self.inside(Step::Key("tolerance".to_owned()), |this| {
+            self.inside(PathStep::Key("tolerance".to_owned()), |this| {
                 this.error(format!("the tolerance {tolerance} is below 0"), None);
             });
         }
@@ -208,7 +212,9 @@ impl Compiler {
             self.error(format!("`$approx` needs a `{key}`"), None);
             return None;
         };
-        self.inside(Step::Key(key.to_owned()), |this| this.number(key, operand))
+        self.inside(PathStep::Key(key.to_owned()), |this| {
+            this.number(key, operand)
+        })
     }
 
     fn number(&mut self, key: &str, operand: &Value) -> Option<Number> {
@@ -246,7 +252,7 @@ impl Compiler {
         if let (Some(min), Some(max)) = (min, max)
             && json::compare_numbers(min, max).is_gt()
         {
-            self.inside(Step::Key("$min".to_owned()), |this| {
+            self.inside(PathStep::Key("$min".to_owned()), |this| {
                 this.error(
                     format!("`$min` {min} is above `$max` {max}: nothing can match"),
                     None,
@@ -263,11 +269,11 @@ impl Compiler {
         elements
             .iter()
             .enumerate()
-            .map(|(index, element)| self.inside(Step::Index(index), |this| each(this, element)))
+            .map(|(index, element)| self.inside(PathStep::Index(index), |this| each(this, element)))
             .collect()
     }
 
-    fn inside<T>(&mut self, step: Step, then: impl FnOnce(&mut Self) -> T) -> T {
+    fn inside<T>(&mut self, step: PathStep, then: impl FnOnce(&mut Self) -> T) -> T {
         self.path.push(step);
         let result = then(self);
         self.path.pop();

@@ -4,24 +4,24 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use super::{Contains, Mismatch, Node, Operand, Operator, Step, Type};
+use super::{ContainsOperand, JsonKind, MatcherNode, Operand, Operator, PathStep, ValueMismatch};
 use crate::assignment;
 use crate::json::{self, brief};
 
-pub(super) fn evaluate(node: &Node, value: Option<&Value>) -> Result<(), Mismatch> {
-    match_node(node, value).map_err(|miss| Mismatch {
+pub(super) fn evaluate(node: &MatcherNode, value: Option<&Value>) -> Result<(), ValueMismatch> {
+    match_node(node, value).map_err(|miss| ValueMismatch {
         path: render(miss.inward),
         reason: miss.reason,
     })
 }
 
 /// A mismatch on its way out; the steps to it are collected from the inside.
-struct Miss {
-    inward: Vec<Step>,
+struct MatchFailure {
+    inward: Vec<PathStep>,
     reason: String,
 }
 
-impl Miss {
+impl MatchFailure {
     fn here(reason: String) -> Self {
         Self {
             inward: Vec::new(),
@@ -33,86 +33,90 @@ impl Miss {
         Self::here(format!("expected {what}, found {}", brief(found)))
     }
 
-    fn at(mut self, step: Step) -> Self {
+    fn at(mut self, step: PathStep) -> Self {
         self.inward.push(step);
         self
     }
 }
 
-type Outcome = Result<(), Miss>;
+type MatchOutcome = Result<(), MatchFailure>;
 
-pub(super) fn accepts(node: &Node, value: Option<&Value>) -> bool {
+pub(super) fn accepts(node: &MatcherNode, value: Option<&Value>) -> bool {
     match_node(node, value).is_ok()
 }
 
-fn match_node(node: &Node, value: Option<&Value>) -> Outcome {
+fn match_node(node: &MatcherNode, value: Option<&Value>) -> MatchOutcome {
     match node {
-        Node::Literal(expected) => match_literal(expected, value),
-        Node::Object(members) => {
+        MatcherNode::Literal(expected) => match_literal(expected, value),
+        MatcherNode::Object(members) => {
             let found = present(value, || "an object".to_owned())?;
             let object = found.as_object();
             match_members(
                 members,
-                object.ok_or_else(|| Miss::expected("an object", found))?,
+                object.ok_or_else(|| MatchFailure::expected("an object", found))?,
             )
         }
-        Node::Array(elements) => {
+        MatcherNode::Array(elements) => {
             let found = present(value, || "an array".to_owned())?;
             let array = found.as_array();
             match_elements(
                 elements,
-                array.ok_or_else(|| Miss::expected("an array", found))?,
+                array.ok_or_else(|| MatchFailure::expected("an array", found))?,
             )
         }
-        Node::All(operators) => operators
+        MatcherNode::All(operators) => operators
             .iter()
             .try_for_each(|operator| match_operator(operator, value)),
     }
 }
 
-fn present(value: Option<&Value>, expected: impl Fn() -> String) -> Result<&Value, Miss> {
-    value.ok_or_else(|| Miss::here(format!("expected {}, found nothing", expected())))
+fn present(value: Option<&Value>, expected: impl Fn() -> String) -> Result<&Value, MatchFailure> {
+    value.ok_or_else(|| MatchFailure::here(format!("expected {}, found nothing", expected())))
 }
 
-fn match_literal(expected: &Value, value: Option<&Value>) -> Outcome {
+fn match_literal(expected: &Value, value: Option<&Value>) -> MatchOutcome {
     let found = present(value, || brief(expected))?;
     if json::equal(expected, found) {
         return Ok(());
     }
     let (expected, found) = json::brief_pair(expected, found);
-    Err(Miss::here(format!("expected {expected}, found {found}")))
+    Err(MatchFailure::here(format!(
+        "expected {expected}, found {found}"
+    )))
 }
 
-fn match_members(members: &[(String, Node)], found: &Map<String, Value>) -> Outcome {
+fn match_members(members: &[(String, MatcherNode)], found: &Map<String, Value>) -> MatchOutcome {
     members.iter().try_for_each(|(key, node)| {
-        match_node(node, found.get(key)).map_err(|miss| miss.at(Step::Key(key.clone())))
+        match_node(node, found.get(key)).map_err(|miss| miss.at(PathStep::Key(key.clone())))
     })
 }
 
-fn match_elements(elements: &[Node], found: &[Value]) -> Outcome {
+fn match_elements(elements: &[MatcherNode], found: &[Value]) -> MatchOutcome {
     same_length(elements.len(), found)?;
     let pairs = elements.iter().zip(found);
     pairs.enumerate().try_for_each(|(index, (node, found))| {
-        match_node(node, Some(found)).map_err(|miss| miss.at(Step::Index(index)))
+        match_node(node, Some(found)).map_err(|miss| miss.at(PathStep::Index(index)))
     })
 }
 
-fn same_length(expected: usize, found: &[Value]) -> Outcome {
+fn same_length(expected: usize, found: &[Value]) -> MatchOutcome {
     if expected == found.len() {
         return Ok(());
     }
     let plural = if expected == 1 { "" } else { "s" };
-    Err(Miss::here(format!(
+    Err(MatchFailure::here(format!(
         "expected {expected} element{plural}, found {}",
         found.len()
     )))
 }
 
-fn match_operator(operator: &Operator, value: Option<&Value>) -> Outcome {
+fn match_operator(operator: &Operator, value: Option<&Value>) -> MatchOutcome {
     match operator {
         Operator::Exists(exists) => match (exists, value) {
-            (true, None) => Err(Miss::here("expected a value, found nothing".to_owned())),
-            (false, Some(found)) => Err(Miss::expected("nothing", found)),
+            (true, None) => Err(MatchFailure::here(
+                "expected a value, found nothing".to_owned(),
+            )),
+            (false, Some(found)) => Err(MatchFailure::expected("nothing", found)),
             (true, Some(_)) | (false, None) => Ok(()),
         },
         Operator::OneOf(alternatives) => match_alternatives(alternatives, value),
@@ -121,7 +125,7 @@ fn match_operator(operator: &Operator, value: Option<&Value>) -> Outcome {
                 return Ok(());
             }
             let found = value.map_or_else(|| "nothing".to_owned(), brief);
-            Err(Miss::here(format!(
+            Err(MatchFailure::here(format!(
                 "expected anything but {}, found {found}",
                 operand.brief
             )))
@@ -141,7 +145,7 @@ fn match_operator(operator: &Operator, value: Option<&Value>) -> Outcome {
     }
 }
 
-fn match_alternatives(alternatives: &[Operand], value: Option<&Value>) -> Outcome {
+fn match_alternatives(alternatives: &[Operand], value: Option<&Value>) -> MatchOutcome {
     if alternatives
         .iter()
         .any(|operand| accepts(&operand.node, value))
@@ -150,13 +154,13 @@ fn match_alternatives(alternatives: &[Operand], value: Option<&Value>) -> Outcom
     }
     let found = value.map_or_else(|| "nothing".to_owned(), brief);
     let briefs: Vec<&str> = alternatives.iter().map(|one| one.brief.as_str()).collect();
-    Err(Miss::here(format!(
+    Err(MatchFailure::here(format!(
         "expected one of {}; found {found}",
         briefs.join(", ")
     )))
 }
 
-fn match_present(operator: &Operator, found: &Value) -> Outcome {
+fn match_present(operator: &Operator, found: &Value) -> MatchOutcome {
     let holds = match (operator, found) {
         (Operator::Contains(contains), _) => holds_inside(contains, found),
         (Operator::Match(pattern), Value::String(text)) => pattern.is_match(text),
@@ -174,7 +178,7 @@ fn match_present(operator: &Operator, found: &Value) -> Outcome {
                 None => Ok(()),
                 Some((mut path, message)) => {
                     path.reverse();
-                    Err(Miss {
+                    Err(MatchFailure {
                         inward: path,
                         reason: format!("does not fit the schema: {message}"),
                     })
@@ -198,11 +202,11 @@ fn match_present(operator: &Operator, found: &Value) -> Outcome {
     if holds {
         Ok(())
     } else {
-        Err(Miss::expected(expectation(operator), found))
+        Err(MatchFailure::expected(expectation(operator), found))
     }
 }
 
-fn holds_inside(contains: &Contains, found: &Value) -> bool {
+fn holds_inside(contains: &ContainsOperand, found: &Value) -> bool {
     match found {
         Value::String(found) => contains
             .text
@@ -215,7 +219,7 @@ fn holds_inside(contains: &Contains, found: &Value) -> bool {
     }
 }
 
-fn match_unordered(elements: &[Operand], found: &[Value]) -> Outcome {
+fn match_unordered(elements: &[Operand], found: &[Value]) -> MatchOutcome {
     same_length(elements.len(), found)?;
     let partners = assignment::maximum_matching(elements.len(), found.len(), |left, right| {
         accepts(&elements[left].node, Some(&found[right]))
@@ -230,7 +234,7 @@ fn match_unordered(elements: &[Operand], found: &[Value]) -> Outcome {
         .map(|(_, element)| brief(element))
         .take(3)
         .collect();
-    Err(Miss::here(format!(
+    Err(MatchFailure::here(format!(
         "expected, in any order, an element that matches {}; left over: {}",
         elements[lonely].brief,
         free.join(", ")
@@ -250,7 +254,7 @@ fn expectation(operator: &Operator) -> String {
         Operator::Match(pattern) => format!("a string that matches `{}`", pattern.as_str()),
         Operator::OneOf(_) | Operator::Not(_) | Operator::Exists(_) => "a value".to_owned(),
         Operator::Type(types) => {
-            let names: Vec<&str> = types.iter().copied().map(Type::name).collect();
+            let names: Vec<&str> = types.iter().copied().map(JsonKind::name).collect();
             format!("type {}", names.join(" or "))
         }
         Operator::Approx { value, tolerance } => format!("{value} ± {tolerance}"),
@@ -261,20 +265,20 @@ fn expectation(operator: &Operator) -> String {
     }
 }
 
-fn render(inward: Vec<Step>) -> String {
+fn render(inward: Vec<PathStep>) -> String {
     let mut path = String::new();
     for step in inward.into_iter().rev() {
         match step {
-            Step::Index(index) => {
+            PathStep::Index(index) => {
                 let _ = write!(path, "[{index}]");
             }
-            Step::Key(key) if is_plain(&key) => {
+            PathStep::Key(key) if is_plain(&key) => {
                 if !path.is_empty() {
                     path.push('.');
                 }
                 path.push_str(&key);
             }
-            Step::Key(key) => {
+            PathStep::Key(key) => {
                 let _ = write!(path, "[{}]", brief(&Value::from(key)));
             }
         }

@@ -5,25 +5,25 @@ use std::ops::BitAnd;
 use serde_json::Value;
 
 use super::evaluate::accepts;
-use super::{Node, Operand, Operator, Type};
+use super::{JsonKind, MatcherNode, Operand, Operator};
 
 /// `false` only if no object can match.
-pub(super) fn can_match_object(node: &Node) -> bool {
+pub(super) fn can_match_object(node: &MatcherNode) -> bool {
     kinds(node).has(Kinds::OBJECT)
 }
 
 /// `false` only if nothing can match, not even a value that is not there.
-pub(super) fn can_match(node: &Node) -> bool {
+pub(super) fn can_match(node: &MatcherNode) -> bool {
     !kinds(node).is_empty()
 }
 
 /// `true` only if there is no object that does not match.
-pub(super) fn matches_every_object(node: &Node) -> bool {
+pub(super) fn matches_every_object(node: &MatcherNode) -> bool {
     match node {
-        Node::Object(members) => members.is_empty(),
-        Node::Literal(_) | Node::Array(_) => false,
-        Node::All(operators) => operators.iter().all(|operator| match operator {
-            Operator::Type(types) => types.contains(&Type::Object),
+        MatcherNode::Object(members) => members.is_empty(),
+        MatcherNode::Literal(_) | MatcherNode::Array(_) => false,
+        MatcherNode::All(operators) => operators.iter().all(|operator| match operator {
+            Operator::Type(types) => types.contains(&JsonKind::Object),
             Operator::Exists(exists) => *exists,
             Operator::OneOf(alternatives) => {
                 let mut nodes = alternatives.iter().map(|one| &one.node);
@@ -109,16 +109,16 @@ impl BitAnd for Kinds {
 }
 
 /// The kinds that may match; those left out certainly don't.
-fn kinds(node: &Node) -> Kinds {
+fn kinds(node: &MatcherNode) -> Kinds {
     let only_if = |possible: bool, kind: Kinds| if possible { kind } else { Kinds::NONE };
     match node {
-        Node::Literal(value) => Kinds::of(value),
-        Node::Object(members) => {
+        MatcherNode::Literal(value) => Kinds::of(value),
+        MatcherNode::Object(members) => {
             let mut nodes = members.iter().map(|(_, node)| node);
             only_if(nodes.all(can_match), Kinds::OBJECT)
         }
-        Node::Array(elements) => only_if(elements.iter().all(can_be_there), Kinds::ARRAY),
-        Node::All(operators) => {
+        MatcherNode::Array(elements) => only_if(elements.iter().all(can_be_there), Kinds::ARRAY),
+        MatcherNode::All(operators) => {
             let all = operators.iter().map(operator_kinds);
             let kinds = all.fold(Kinds::ALL, BitAnd::bitand);
             match candidates(operators) {
@@ -136,7 +136,7 @@ fn kinds(node: &Node) -> Kinds {
 }
 
 /// Whether a value may match that is there.
-fn can_be_there(node: &Node) -> bool {
+fn can_be_there(node: &MatcherNode) -> bool {
     kinds(node).has(Kinds::PRESENT)
 }
 
@@ -147,8 +147,8 @@ fn candidates(operators: &[Operator]) -> Option<Vec<&Value>> {
         Operator::OneOf(alternatives) => alternatives
             .iter()
             .map(|one| match &one.node {
-                Node::Literal(value) => Some(value),
-                Node::Object(_) | Node::Array(_) | Node::All(_) => None,
+                MatcherNode::Literal(value) => Some(value),
+                MatcherNode::Object(_) | MatcherNode::Array(_) | MatcherNode::All(_) => None,
             })
             .collect(),
         Operator::Contains(_)
@@ -192,18 +192,18 @@ fn operator_kinds(operator: &Operator) -> Kinds {
 }
 
 /// The kinds of which every value certainly matches.
-fn certain(node: &Node) -> Kinds {
+fn certain(node: &MatcherNode) -> Kinds {
     match node {
-        Node::Literal(Value::Null) => Kinds::NULL,
-        Node::Object(members) if members.is_empty() => Kinds::OBJECT,
-        Node::Literal(_) | Node::Array(_) | Node::Object(_) => Kinds::NONE,
-        Node::All(operators) => operators.iter().fold(Kinds::ALL, |all, operator| {
+        MatcherNode::Literal(Value::Null) => Kinds::NULL,
+        MatcherNode::Object(members) if members.is_empty() => Kinds::OBJECT,
+        MatcherNode::Literal(_) | MatcherNode::Array(_) | MatcherNode::Object(_) => Kinds::NONE,
+        MatcherNode::All(operators) => operators.iter().fold(Kinds::ALL, |all, operator| {
             all & match operator {
                 Operator::Exact(Value::Null) => Kinds::NULL,
                 Operator::Exists(true) => Kinds::PRESENT,
                 Operator::Exists(false) => Kinds::ABSENT,
                 Operator::Type(types) => {
-                    let whole = types.iter().filter(|kind| **kind != Type::Integer);
+                    let whole = types.iter().filter(|kind| **kind != JsonKind::Integer);
                     Kinds::any(whole.map(|kind| Kinds::named(kind.name())))
                 }
                 Operator::OneOf(alternatives) => {

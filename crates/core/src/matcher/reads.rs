@@ -2,24 +2,26 @@
 
 use serde_json::Value;
 
-use super::{Node, Operand, Operator};
+use super::{MatcherNode, Operand, Operator};
 use crate::json::has_lone_surrogate;
 
 /// `false` only if the answer is the same whatever stands where half a surrogate pair does.
-pub(super) fn lone_surrogate(node: &Node, value: &Value) -> bool {
+pub(super) fn lone_surrogate(node: &MatcherNode, value: &Value) -> bool {
     match (node, value) {
-        (Node::Object(members), Value::Object(found)) => members.iter().any(|(key, node)| {
-            let member = found.get(key);
-            member.is_some_and(|member| lone_surrogate(node, member))
-        }),
-        (Node::Array(elements), Value::Array(found)) => elements
+        (MatcherNode::Object(members), Value::Object(found)) => {
+            members.iter().any(|(key, node)| {
+                let member = found.get(key);
+                member.is_some_and(|member| lone_surrogate(node, member))
+            })
+        }
+        (MatcherNode::Array(elements), Value::Array(found)) => elements
             .iter()
             .zip(found)
             .any(|(node, found)| lone_surrogate(node, found)),
         // Of the wrong type, whatever is in it.
-        (Node::Object(_) | Node::Array(_), _) => false,
-        (Node::Literal(expected), _) => compared(expected, value),
-        (Node::All(operators), _) => operators.iter().any(|one| operator_reads(one, value)),
+        (MatcherNode::Object(_) | MatcherNode::Array(_), _) => false,
+        (MatcherNode::Literal(expected), _) => compared(expected, value),
+        (MatcherNode::All(operators), _) => operators.iter().any(|one| operator_reads(one, value)),
     }
 }
 

@@ -7,7 +7,7 @@ use jsonschema::paths::{Location, LocationSegment};
 use serde_json::Value;
 
 use super::reach::Kinds;
-use super::{MatcherError, Step};
+use super::{MatcherError, PathStep};
 use crate::excerpt::excerpt;
 use crate::json;
 
@@ -54,7 +54,7 @@ impl Schema {
     }
 
     /// The first place where a value does not fit, and why.
-    pub(super) fn violation(&self, value: &Value) -> Option<(Vec<Step>, String)> {
+    pub(super) fn violation(&self, value: &Value) -> Option<(Vec<PathStep>, String)> {
         let error = self.validator.validate(value).err()?;
         Some((
             steps(error.instance_path(), value),
@@ -137,7 +137,7 @@ fn accepts_all(schema: &Value) -> bool {
 }
 
 /// A location as steps. Only the value can tell an index from a key that looks like one.
-fn steps(location: &Location, root: &Value) -> Vec<Step> {
+fn steps(location: &Location, root: &Value) -> Vec<PathStep> {
     let mut at = Some(root);
     location
         .segments()
@@ -149,11 +149,11 @@ fn steps(location: &Location, root: &Value) -> Vec<Step> {
             match (at, text.parse::<usize>()) {
                 (Some(Value::Array(elements)), Ok(index)) => {
                     at = elements.get(index);
-                    Step::Index(index)
+                    PathStep::Index(index)
                 }
                 (value, _) => {
                     at = value.and_then(|value| value.get(&text));
-                    Step::Key(text)
+                    PathStep::Key(text)
                 }
             }
         })

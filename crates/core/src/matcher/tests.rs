@@ -46,8 +46,8 @@ fn check_errors(matcher: &str, expected: &[&str]) {
             .path
             .iter()
             .map(|step| match step {
-                Step::Key(key) => key.clone(),
-                Step::Index(index) => index.to_string(),
+                PathStep::Key(key) => key.clone(),
+                PathStep::Index(index) => index.to_string(),
             })
             .collect();
         let hint = error.hint.as_ref().map(|hint| format!(" ({hint})"));
@@ -281,7 +281,7 @@ fn the_nearest_miss_has_the_least_distance() {
 #[test]
 fn a_mismatch_can_be_seen_from_outside() {
     let under = |path: &str| {
-        let mismatch = Mismatch {
+        let mismatch = ValueMismatch {
             path: path.to_owned(),
             reason: "no".to_owned(),
         };

@@ -1,6 +1,6 @@
 //! The tolerant reader: which calls a lenient server may find in what an agent sends.
 //!
-//! Its main type is [`Reading`]. The strict parser counts the calls that all implementations agree on.
+//! Its main type is [`LenientReading`]. The strict parser counts the calls that all implementations agree on.
 //! This reader finds the others: calls in messages that the strict parser refuses, calls without an
 //! id, and calls whose name depends on who reads them. It may report a call that no server executes;
 //! it must never miss one. Linear in the length of the message, and it does not recurse.
@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 use self::methods::Methods;
 pub(crate) use self::params::{CallParts, call_parts};
-use super::{Batch, Id, Kind, Message};
+use super::{Batch, Id, Message, MessageKind};
 use crate::excerpt::excerpt;
 use crate::transcript::CallKind;
 
@@ -24,7 +24,7 @@ const MAX_CALLS: usize = 100;
 
 /// What a lenient implementation may find in a frame, beyond what the strict parser reads.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Reading {
+pub struct LenientReading {
     /// What may be a call.
     pub calls: Vec<UnclearCall>,
     /// The ids of requests in parts that the strict parser refuses: a server may answer them.
@@ -42,7 +42,7 @@ pub struct UnclearCall {
     pub reason: String,
 }
 
-impl Reading {
+impl LenientReading {
     /// Reads what a client sent.
     pub fn of(bytes: &[u8]) -> Self {
         let mut reading = Self::default();
@@ -80,9 +80,9 @@ impl Reading {
             self.ids.clear();
         }
         let (method, has_id) = match message.kind() {
-            Kind::Request { method, .. } => (method, true),
-            Kind::Notification { method } => (method, false),
-            Kind::Answer { .. } | Kind::Neither => return,
+            MessageKind::Request { method, .. } => (method, true),
+            MessageKind::Notification { method } => (method, false),
+            MessageKind::Answer { .. } | MessageKind::Neither => return,
         };
         let Some(kind) = methods::meant(method) else {
             return;

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::event::{
-    Outcome, PlannedAgent, PlannedCase, PlannedLimits, PlannedOptions, RECORD_VERSION, RunKind,
-    RunPlanned, TrialEnded, TrialStarted, What,
+    EventKind, Outcome, PlannedAgent, PlannedCase, PlannedLimits, PlannedOptions, RECORD_VERSION,
+    RunKind, RunPlanned, TrialEnded, TrialStarted,
 };
 use crate::index::end_trial;
 use crate::record::{RecordOptions, RunWriter};
@@ -59,7 +59,7 @@ fn create(folder: &Path, cases: usize) -> RunWriter {
         config: None,
         warnings: Vec::new(),
     };
-    run.append(1, What::RunPlanned(plan)).unwrap();
+    run.append(1, EventKind::RunPlanned(plan)).unwrap();
     run
 }
 

@@ -6,8 +6,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::Price;
-use crate::decode::{Context, Decode, Definitions, Required, Table, Text, record};
-use crate::document::{self, Data, Node};
+use crate::decode::{Context, Decode, Definitions, LooseText, RequiredKey, Table, record};
+use crate::document::{self, Node, NodeValue};
 use crate::problem::{Code, Problem, Problems};
 use crate::suite::files;
 
@@ -15,9 +15,9 @@ record! {
     /// What models cost.
     pub struct PricesFile {
         /// The schema that an editor checks this file against.
-        "$schema" => schema: Option<Text>,
+        "$schema" => schema: Option<LooseText>,
         /// The models, as `provider:model-id`.
-        "prices" => prices: Required<Table<PriceFile>>,
+        "prices" => prices: RequiredKey<Table<PriceFile>>,
     }
 }
 
@@ -42,7 +42,7 @@ pub struct Dollars(f64);
 impl Decode for Dollars {
     fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
         let number = match &node.data {
-            Data::Number(number, _) => number.as_f64(),
+            NodeValue::Number(number, _) => number.as_f64(),
             _ => None,
         };
         let amount = number.filter(|number| *number >= 0.0 && number.is_finite());

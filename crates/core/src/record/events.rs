@@ -9,12 +9,12 @@ use sha2::{Digest, Sha256};
 
 use crate::event::Event;
 
-use super::lines::{Lines, Next};
+use super::lines::{RecordLine, RecordLines};
 use super::{MAX_LINE, RecordError};
 
 /// A last line that is not whole: the writer was ended while it wrote it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Torn {
+pub struct TornLine {
     /// How much of it is there.
     pub bytes: u64,
 }
@@ -45,9 +45,9 @@ pub struct FileDigest {
 #[derive(Debug)]
 pub struct EventReader {
     path: PathBuf,
-    lines: Lines<BufReader<HashedFile>>,
+    lines: RecordLines<BufReader<HashedFile>>,
     position: Position,
-    torn: Option<Torn>,
+    torn: Option<TornLine>,
     done: bool,
     /// Whether a newer Proctor wrote it.
     newer: bool,
@@ -70,7 +70,7 @@ impl EventReader {
         let file = HashedFile { file, hash: None };
         Ok(Self {
             path: path.to_owned(),
-            lines: Lines::new(BufReader::with_capacity(64 * 1024, file), MAX_LINE),
+            lines: RecordLines::new(BufReader::with_capacity(64 * 1024, file), MAX_LINE),
             position,
             torn: None,
             done: false,
@@ -98,7 +98,7 @@ impl EventReader {
     }
 
     /// The torn last line, once the end was reached.
-    pub fn torn(&self) -> Option<Torn> {
+    pub fn torn(&self) -> Option<TornLine> {
         self.torn
     }
 
@@ -119,19 +119,21 @@ impl EventReader {
             .next()
             .map_err(RecordError::io("read", &self.path))?;
         let (event, bytes): (Event, u64) = match next {
-            Next::Line(text) => {
+            RecordLine::Line(text) => {
                 let event = serde_json::from_slice(text).or_else(|error| {
                     let unknown = Event::read_unknown(text, self.newer);
                     unknown.ok_or_else(|| corrupt(error.to_string()))
                 })?;
                 (event, text.len() as u64 + 1)
             }
-            Next::TooLong => return Err(corrupt(format!("it is longer than {MAX_LINE} bytes"))),
-            Next::Torn(bytes) => {
-                self.torn = Some(Torn { bytes });
+            RecordLine::TooLong => {
+                return Err(corrupt(format!("it is longer than {MAX_LINE} bytes")));
+            }
+            RecordLine::Torn(bytes) => {
+                self.torn = Some(TornLine { bytes });
                 return Ok(None);
             }
-            Next::End => return Ok(None),
+            RecordLine::End => return Ok(None),
         };
         if event.seq != line {
             return Err(corrupt(format!("its number is {}", event.seq)));
@@ -179,9 +181,9 @@ pub(super) fn digest(path: &Path) -> io::Result<(FileDigest, Option<Event>)> {
         file: File::open(path)?,
         hash: Some((Sha256::new(), 0)),
     };
-    let mut lines = Lines::new(BufReader::with_capacity(64 * 1024, file), MAX_LINE);
+    let mut lines = RecordLines::new(BufReader::with_capacity(64 * 1024, file), MAX_LINE);
     let mut last = Vec::new();
-    while let Next::Line(line) = lines.next()? {
+    while let RecordLine::Line(line) = lines.next()? {
         last.clear();
         last.extend_from_slice(line);
     }
@@ -199,7 +201,7 @@ pub(super) fn first_line(path: &Path) -> Result<Option<Vec<u8>>, RecordError> {
     let mut reader = EventReader::open(path)?;
     let next = reader.lines.next().map_err(RecordError::io("read", path))?;
     Ok(match next {
-        Next::Line(line) => Some(line.to_owned()),
-        Next::Torn(_) | Next::TooLong | Next::End => None,
+        RecordLine::Line(line) => Some(line.to_owned()),
+        RecordLine::Torn(_) | RecordLine::TooLong | RecordLine::End => None,
     })
 }

@@ -18,7 +18,7 @@ use super::log::private;
 /// A trial that has begun.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Began {
+pub struct TrialBegan {
     /// Its file under `trials/`, once it has ended.
     pub file: String,
     pub trial: TrialStarted,
@@ -51,11 +51,11 @@ impl IndexLog {
         })
     }
 
-    pub(super) fn began(&self, began: &Began) -> Result<(), RecordError> {
+    pub(super) fn began(&self, began: &TrialBegan) -> Result<(), RecordError> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
         enum Line<'a> {
-            Began(&'a Began),
+            Began(&'a TrialBegan),
         }
         self.append(&Line::Began(began))
     }

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Read};
 
 /// What comes next in a file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Next<'a> {
+pub(super) enum RecordLine<'a> {
     /// A line, without its end.
     Line(&'a [u8]),
     /// The file ends within a line, after this many bytes of it.
@@ -16,13 +16,13 @@ pub(super) enum Next<'a> {
 }
 
 #[derive(Debug)]
-pub(super) struct Lines<R> {
+pub(super) struct RecordLines<R> {
     input: R,
     limit: usize,
     line: Vec<u8>,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> RecordLines<R> {
     pub(super) fn new(input: R, limit: usize) -> Self {
         Self {
             input,
@@ -35,17 +35,17 @@ impl<R: BufRead> Lines<R> {
         &mut self.input
     }
 
-    pub(super) fn next(&mut self) -> io::Result<Next<'_>> {
+    pub(super) fn next(&mut self) -> io::Result<RecordLine<'_>> {
         self.line.clear();
         let limit = self.limit as u64;
         let taken = (&mut self.input)
             .take(limit)
             .read_until(b'\n', &mut self.line)?;
         Ok(match self.line.split_last() {
-            None => Next::End,
-            Some((b'\n', line)) => Next::Line(line),
-            Some(_) if taken as u64 == limit => Next::TooLong,
-            Some(_) => Next::Torn(taken as u64),
+            None => RecordLine::End,
+            Some((b'\n', line)) => RecordLine::Line(line),
+            Some(_) if taken as u64 == limit => RecordLine::TooLong,
+            Some(_) => RecordLine::Torn(taken as u64),
         })
     }
 }

@@ -4,16 +4,16 @@ use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::event::{Event, What};
+use crate::event::{Event, EventKind};
 
-use super::queue::{EventFile, Next, Queue, Slot};
+use super::queue::{EventFile, FollowUp, Queue, QueueSlot};
 use super::{EventReader, MAX_LINE, RecordError};
 
 /// An append-only file, a line an event. Its lines are queued in order, and written by another thread.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct EventLog {
     file: Arc<EventFile>,
-    slot: Slot,
+    slot: QueueSlot,
     line: Vec<u8>,
     next: u64,
     bytes: u64,
@@ -21,7 +21,7 @@ pub(super) struct Log {
     synced: u64,
 }
 
-impl Log {
+impl EventLog {
     /// Starts a file. From `at` on, the time until its first sync counts.
     pub(super) fn create(path: PathBuf, at: u64) -> Result<Self, RecordError> {
         let file = new_file(&path).map_err(RecordError::io("create", &path))?;
@@ -53,7 +53,7 @@ impl Log {
     fn over(path: PathBuf, file: File, next: u64, bytes: u64) -> Self {
         Self {
             file: Arc::new(EventFile { path, file }),
-            slot: Slot::default(),
+            slot: QueueSlot::default(),
             line: Vec::new(),
             next,
             bytes,
@@ -75,7 +75,7 @@ impl Log {
     }
 
     /// Lays the event out as a line, and says how long that is. Nothing is written yet.
-    pub(super) fn prepare(&mut self, at: u64, what: What) -> Result<u64, RecordError> {
+    pub(super) fn prepare(&mut self, at: u64, what: EventKind) -> Result<u64, RecordError> {
         self.line.clear();
         let event = Event {
             seq: self.next,
@@ -98,9 +98,9 @@ impl Log {
     /// microseconds back, another follows.
     pub(super) fn write(&mut self, queue: &Queue, at: u64, sync_every: u64) -> u64 {
         let next = if self.is_due(at, sync_every) {
-            Next::Sync
+            FollowUp::Sync
         } else {
-            Next::Nothing
+            FollowUp::Nothing
         };
         self.write_then(queue, next)
     }
@@ -115,7 +115,7 @@ impl Log {
     }
 
     /// Queues the line that was prepared, and what follows once it is written.
-    pub(super) fn write_then(&mut self, queue: &Queue, next: Next) -> u64 {
+    pub(super) fn write_then(&mut self, queue: &Queue, next: FollowUp) -> u64 {
         queue.push(&self.file, &mut self.slot, &self.line, next);
         let seq = self.next;
         self.next += 1;
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn a_file_that_starts_late_is_not_due_at_once() {
         let folder = tempfile::tempdir().unwrap();
-        let mut log = Log::create(folder.path().join("late"), 5_000).unwrap();
+        let mut log = EventLog::create(folder.path().join("late"), 5_000).unwrap();
         assert!(!log.is_due(5_099, 100));
         assert!(log.is_due(5_100, 100));
         assert!(!log.is_due(5_199, 100), "another sync is under way");

@@ -40,7 +40,7 @@ impl EventFile {
 
 /// What follows once lines are written.
 #[derive(Debug, Default)]
-pub(super) enum Next {
+pub(super) enum FollowUp {
     #[default]
     Nothing,
     Sync,
@@ -49,20 +49,20 @@ pub(super) enum Next {
 
 /// Lines of one file, to be written at once.
 #[derive(Debug)]
-struct Batch {
+struct LineBatch {
     file: Arc<EventFile>,
     lines: Vec<u8>,
-    next: Next,
+    next: FollowUp,
 }
 
 /// Where a file's lines are in the queue, if it has some there.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct QueueSlot {
     round: u64,
     index: usize,
 }
 
-impl Default for Slot {
+impl Default for QueueSlot {
     fn default() -> Self {
         Self {
             round: u64::MAX,
@@ -72,8 +72,8 @@ impl Default for Slot {
 }
 
 #[derive(Debug, Default)]
-struct State {
-    batches: Vec<Batch>,
+struct QueueState {
+    batches: Vec<LineBatch>,
     /// The bytes of what is queued or being written.
     bytes: usize,
     /// How many rounds of batches the thread has taken, and how many of those are written.
@@ -88,7 +88,7 @@ struct State {
 /// The queue of a run.
 #[derive(Debug)]
 pub(super) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     /// There is something to write.
     work: Condvar,
     /// Something was written.
@@ -97,30 +97,36 @@ pub(super) struct Queue {
 
 impl Queue {
     /// Appends a line. Waits only if the queue is more than full.
-    pub(super) fn push(&self, file: &Arc<EventFile>, slot: &mut Slot, line: &[u8], next: Next) {
+    pub(super) fn push(
+        &self,
+        file: &Arc<EventFile>,
+        slot: &mut QueueSlot,
+        line: &[u8],
+        next: FollowUp,
+    ) {
         let state = self.lock();
-        let is_over = |state: &mut State| state.bytes >= MAX_QUEUED;
+        let is_over = |state: &mut QueueState| state.bytes >= MAX_QUEUED;
         let mut state = self
             .progress
             .wait_while(state, is_over)
             .unwrap_or_else(PoisonError::into_inner);
         let is_first = state.batches.is_empty();
         if slot.round != state.taken {
-            *slot = Slot {
+            *slot = QueueSlot {
                 round: state.taken,
                 index: state.batches.len(),
             };
-            state.batches.push(Batch {
+            state.batches.push(LineBatch {
                 file: file.clone(),
                 lines: Vec::new(),
-                next: Next::Nothing,
+                next: FollowUp::Nothing,
             });
         }
         state.bytes += line.len();
-        state.hurried |= matches!(next, Next::End(_));
+        state.hurried |= matches!(next, FollowUp::End(_));
         let batch = &mut state.batches[slot.index];
         batch.lines.extend_from_slice(line);
-        if !matches!(next, Next::Nothing) {
+        if !matches!(next, FollowUp::Nothing) {
             batch.next = next;
         }
         if is_first || state.hurried || state.bytes >= FULL {
@@ -165,11 +171,12 @@ impl Queue {
     }
 
     /// What is to be written next; `None` once the queue is closed and empty.
-    fn take(&self) -> Option<Vec<Batch>> {
-        let is_idle = |state: &mut State| state.batches.is_empty() && !state.closed;
+    fn take(&self) -> Option<Vec<LineBatch>> {
+        let is_idle = |state: &mut QueueState| state.batches.is_empty() && !state.closed;
         let state = self.work.wait_while(self.lock(), is_idle);
         let state = state.unwrap_or_else(PoisonError::into_inner);
-        let may_linger = |state: &mut State| !state.hurried && !state.closed && state.bytes < FULL;
+        let may_linger =
+            |state: &mut QueueState| !state.hurried && !state.closed && state.bytes < FULL;
         let lingered = self.work.wait_timeout_while(state, LINGER, may_linger);
         let (mut state, _) = lingered.unwrap_or_else(PoisonError::into_inner);
         if state.batches.is_empty() {
@@ -196,7 +203,7 @@ impl Queue {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -253,17 +260,17 @@ fn run(queue: &Queue, syncer: &Syncer, failed: &OnceLock<RecordError>) {
     }
 }
 
-fn write(batch: Batch, syncer: &Syncer, failed: &OnceLock<RecordError>) {
-    let Batch { file, lines, next } = batch;
+fn write(batch: LineBatch, syncer: &Syncer, failed: &OnceLock<RecordError>) {
+    let LineBatch { file, lines, next } = batch;
     if failed.get().is_none()
         && let Err(error) = (&file.file).write_all(&lines)
     {
         failed.get_or_init(|| RecordError::io("write", &file.path)(error));
     }
     match next {
-        Next::Nothing => {}
-        Next::Sync => syncer.ask(file),
-        Next::End(end) => syncer.end(end),
+        FollowUp::Nothing => {}
+        FollowUp::Sync => syncer.ask(file),
+        FollowUp::End(end) => syncer.end(end),
     }
 }
 
@@ -316,10 +323,10 @@ mod tests {
         let early = std::thread::scope(|scope| {
             let (queue, file, pushed) = (&stuck.writer.queue, &stuck.file, &pushed);
             scope.spawn(move || {
-                let mut slot = Slot::default();
+                let mut slot = QueueSlot::default();
                 for number in 0..lines {
                     let line = vec![u8::try_from(number % 251).unwrap(); LINE];
-                    queue.push(file, &mut slot, &line, Next::Nothing);
+                    queue.push(file, &mut slot, &line, FollowUp::Nothing);
                     pushed.fetch_add(1, Ordering::SeqCst);
                 }
             });
@@ -357,8 +364,9 @@ mod tests {
         let queue = stuck.writer.queue.clone();
         let (tell, told) = mpsc::channel();
         let waker = Waker::from(Arc::new(Told(tell)));
-        let mut slot = Slot::default();
-        let mut push = |bytes| queue.push(&stuck.file, &mut slot, &vec![0; bytes], Next::Nothing);
+        let mut slot = QueueSlot::default();
+        let mut push =
+            |bytes| queue.push(&stuck.file, &mut slot, &vec![0; bytes], FollowUp::Nothing);
         assert!(queue.poll_room(&Context::from_waker(&waker)).is_ready());
         push(PIPE);
         assert!(queue.poll_room(&Context::from_waker(&waker)).is_pending());
@@ -378,11 +386,11 @@ mod tests {
             mut reader,
             ..
         } = stuck();
-        let mut slot = Slot::default();
+        let mut slot = QueueSlot::default();
         for _ in 0..100 {
             writer
                 .queue
-                .push(&file, &mut slot, b"line\n", Next::Nothing);
+                .push(&file, &mut slot, b"line\n", FollowUp::Nothing);
         }
         drop((writer, file));
         let mut text = Vec::new();

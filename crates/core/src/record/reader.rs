@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::event::{Body, Event, RECORD_VERSION, RunStarted, What};
+use crate::event::{Body, Event, EventKind, RECORD_VERSION, RunStarted};
 
 use super::blobs::Blobs;
 use super::events::{EventReader, FileDigest, Position, digest};
@@ -52,7 +52,7 @@ impl RunReader {
         check_version(&path)?;
         let first = EventReader::open(&path)?.next().transpose()?;
         let Some(Event {
-            event: What::RunStarted(started),
+            event: EventKind::RunStarted(started),
             ..
         }) = first
         else {
@@ -233,22 +233,22 @@ fn is_newer(version: &str, than: &str) -> bool {
 /// Says that a newer Proctor wrote the run before its new events look like broken ones.
 fn check_version(run: &Path) -> Result<(), RecordError> {
     #[derive(Deserialize)]
-    struct Line {
-        event: First,
+    struct StoredLine {
+        event: FirstLine,
     }
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct First {
-        run_started: Version,
+    struct FirstLine {
+        run_started: RecordVersion,
     }
     #[derive(Deserialize)]
-    struct Version {
+    struct RecordVersion {
         record: u64,
     }
     let Some(line) = super::events::first_line(run)? else {
         return Ok(());
     };
-    match serde_json::from_slice::<Line>(&line) {
+    match serde_json::from_slice::<StoredLine>(&line) {
         Ok(line) if line.event.run_started.record > u64::from(RECORD_VERSION) => {
             Err(RecordError::NewerVersion {
                 path: run.to_owned(),

@@ -6,19 +6,19 @@ use std::sync::{Arc, OnceLock};
 
 use data_encoding::BASE64;
 
-use crate::event::{Body, What};
+use crate::event::{Body, EventKind};
 use crate::redact::Redactor;
 
 use super::blobs::{BlobStore, hash};
 use super::index::IndexLog;
-use super::log::{Log, private};
+use super::log::{EventLog, private};
 use super::queue::{Queue, WriterThread};
 use super::sync::{SyncThread, Syncer};
 use super::writer::RecordOptions;
 use super::{BLOBS, INDEX, LOCK, MAX_FRAME, MAX_INLINE, RecordError, TRIALS};
 
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct RecordState {
     pub(super) folder: PathBuf,
     pub(super) options: RecordOptions,
     pub(super) redactor: Redactor,
@@ -32,7 +32,7 @@ pub(super) struct Shared {
     _lock: File,
 }
 
-impl Shared {
+impl RecordState {
     pub(super) fn open(
         folder: &Path,
         redactor: Redactor,
@@ -62,15 +62,18 @@ impl Shared {
     /// Redacts, and puts long bodies where they belong; says how long the blobs are.
     pub(super) fn store(
         &self,
-        mut what: What,
+        mut what: EventKind,
         redactor: &Redactor,
-    ) -> Result<(What, u64), RecordError> {
+    ) -> Result<(EventKind, u64), RecordError> {
         self.check()?;
-        if !matches!(what, What::Frame(_)) {
+        if !matches!(what, EventKind::Frame(_)) {
             what = redactor.what(what);
         }
-        let is_frame = matches!(what, What::Frame(_));
-        let is_shared = matches!(what, What::ToolsOffered { .. } | What::ServerSeen(_));
+        let is_frame = matches!(what, EventKind::Frame(_));
+        let is_shared = matches!(
+            what,
+            EventKind::ToolsOffered { .. } | EventKind::ServerSeen(_)
+        );
         let mut bytes = 0;
         for body in what.bodies() {
             *body = match std::mem::replace(body, Body::Text(String::new())) {
@@ -116,19 +119,24 @@ impl Shared {
         })
     }
 
-    pub(super) fn append(&self, log: &mut Log, at: u64, what: What) -> Result<u64, RecordError> {
+    pub(super) fn append(
+        &self,
+        log: &mut EventLog,
+        at: u64,
+        what: EventKind,
+    ) -> Result<u64, RecordError> {
         self.check()?;
         log.prepare(at, what)?;
         Ok(self.write(log, at))
     }
 
-    pub(super) fn write(&self, log: &mut Log, at: u64) -> u64 {
+    pub(super) fn write(&self, log: &mut EventLog, at: u64) -> u64 {
         let every = u64::try_from(self.options.sync_every.as_micros()).unwrap_or(u64::MAX);
         log.write(self.queue(), at, every)
     }
 
     /// Makes what was appended to a file last.
-    pub(super) fn sync(&self, log: &Log) -> Result<(), RecordError> {
+    pub(super) fn sync(&self, log: &EventLog) -> Result<(), RecordError> {
         self.queue().flush();
         self.check()?;
         // Blobs first: an event that lasts must not name a blob that does not.

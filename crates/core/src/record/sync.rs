@@ -35,7 +35,7 @@ impl fmt::Debug for TrialEnd {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SyncState {
     files: Vec<Arc<EventFile>>,
     ends: Vec<TrialEnd>,
     closed: bool,
@@ -44,7 +44,7 @@ struct State {
 /// What is to be synced.
 #[derive(Debug)]
 pub(super) struct Syncer {
-    state: Mutex<State>,
+    state: Mutex<SyncState>,
     work: Condvar,
     trials: PathBuf,
     blobs: Arc<BlobStore>,
@@ -83,7 +83,7 @@ impl Syncer {
     }
 
     fn run(&self) {
-        let is_idle = |s: &mut State| s.files.is_empty() && s.ends.is_empty() && !s.closed;
+        let is_idle = |s: &mut SyncState| s.files.is_empty() && s.ends.is_empty() && !s.closed;
         loop {
             let state = self.work.wait_while(self.lock(), is_idle);
             let mut state = state.unwrap_or_else(PoisonError::into_inner);
@@ -128,7 +128,7 @@ impl Syncer {
         sync_folder(&self.trials)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SyncState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,8 +7,8 @@ mod round_trip;
 use std::path::Path;
 
 use crate::event::{
-    Actor, ConnectionId, ConnectionOpened, Direction, Event, Outcome, RECORD_VERSION, RunStarted,
-    TrialEnded, TrialStarted, What, Wire,
+    Actor, ConnectionId, ConnectionOpened, Direction, Event, EventKind, Outcome, RECORD_VERSION,
+    RunStarted, TrialEnded, TrialStarted, WireKind,
 };
 use crate::redact::Redactor;
 
@@ -48,12 +48,12 @@ fn passed() -> TrialEnded {
     }
 }
 
-fn opened() -> What {
-    What::ConnectionOpened(ConnectionOpened {
+fn opened() -> EventKind {
+    EventKind::ConnectionOpened(ConnectionOpened {
         conn: ConnectionId(1),
         server: "fs".to_owned(),
         actor: Actor::Agent,
-        transport: Wire::Stdio,
+        transport: WireKind::Stdio,
         target: format!("fs --password {SECRET}"),
     })
 }

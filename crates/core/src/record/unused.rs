@@ -6,9 +6,9 @@ use std::fs::{self, File};
 use std::io::{BufReader, Read};
 use std::path::Path;
 
-use crate::event::{Event, What};
+use crate::event::{Event, EventKind};
 
-use super::lines::{Lines, Next};
+use super::lines::{RecordLine, RecordLines};
 use super::{MAX_LINE, RUN, RecordError, TRIALS};
 
 /// How the first line of a run starts.
@@ -30,19 +30,22 @@ fn has_trials(folder: &Path) -> bool {
 }
 
 fn says_no_more_than_its_start(path: &Path) -> std::io::Result<bool> {
-    let mut lines = Lines::new(BufReader::new(File::open(path)?), MAX_LINE);
+    let mut lines = RecordLines::new(BufReader::new(File::open(path)?), MAX_LINE);
     match lines.next()? {
-        Next::End => return Ok(true),
-        Next::Torn(_) => return is_torn_start(path),
-        Next::TooLong => return Ok(false),
-        Next::Line(line) => {
+        RecordLine::End => return Ok(true),
+        RecordLine::Torn(_) => return is_torn_start(path),
+        RecordLine::TooLong => return Ok(false),
+        RecordLine::Line(line) => {
             let first = serde_json::from_slice::<Event>(line);
-            if !first.is_ok_and(|first| matches!(first.event, What::RunStarted(_))) {
+            if !first.is_ok_and(|first| matches!(first.event, EventKind::RunStarted(_))) {
                 return Ok(false);
             }
         }
     }
-    Ok(matches!(lines.next()?, Next::End | Next::Torn(_)))
+    Ok(matches!(
+        lines.next()?,
+        RecordLine::End | RecordLine::Torn(_)
+    ))
 }
 
 /// Whether a file is the start of a first line, as far as it goes.

@@ -10,18 +10,18 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::event::{
-    Body, ConnectionId, Direction, Frame, RunEnded, RunStarted, TrialEnded, TrialStarted, What,
+    Body, ConnectionId, Direction, EventKind, Frame, RunEnded, RunStarted, TrialEnded, TrialStarted,
 };
 use crate::redact::Redactor;
 
 use super::blobs::Blobs;
 use super::events::EventReader;
-use super::index::Began;
-use super::log::{Log, sync_folder};
+use super::index::TrialBegan;
+use super::log::{EventLog, sync_folder};
 use super::name::trial_stem;
-use super::queue::{Next, Queue};
+use super::queue::{FollowUp, Queue};
 use super::reader::RunReader;
-use super::shared::{Shared, blob_bytes, lock, make_folder};
+use super::shared::{RecordState, blob_bytes, lock, make_folder};
 use super::sync::TrialEnd;
 use super::unused::is_unused;
 use super::{ENDED, MAX_FRAME, MAX_INLINE, MAX_TRIAL, PART, RUN, RecordError, SUMMARY, TRIALS};
@@ -47,15 +47,15 @@ impl Default for RecordOptions {
 /// Writes a run's own events, and starts the records of its trials.
 #[derive(Debug)]
 pub struct RunWriter {
-    shared: Arc<Shared>,
-    log: Log,
+    shared: Arc<RecordState>,
+    log: EventLog,
 }
 
 /// Writes one trial. Dropped before [`TrialWriter::end`], it leaves a trial that has not ended.
 #[derive(Debug)]
 pub struct TrialWriter {
-    shared: Arc<Shared>,
-    log: Log,
+    shared: Arc<RecordState>,
+    log: EventLog,
     stem: String,
     /// The bytes of the blobs that this trial refers to.
     blob_bytes: u64,
@@ -67,7 +67,7 @@ pub struct TrialWriter {
 /// A trial that has ended. [`crate::index::add`] writes its line in the index.
 #[derive(Debug)]
 pub struct EndedTrial {
-    shared: Arc<Shared>,
+    shared: Arc<RecordState>,
     file: String,
 }
 
@@ -90,14 +90,14 @@ impl EndedTrial {
 /// Where what belongs to a trial is redacted and its large bodies are kept.
 #[derive(Debug, Clone)]
 pub struct Bodies {
-    shared: Arc<Shared>,
+    shared: Arc<RecordState>,
     redactor: Redactor,
 }
 
 /// An event that was redacted, and whose large bodies are kept.
 #[derive(Debug)]
-pub struct KeptEvent {
-    what: What,
+pub struct RedactedEvent {
+    what: EventKind,
     blob_bytes: u64,
 }
 
@@ -108,19 +108,22 @@ impl Bodies {
     }
 
     /// Redacts an event, and keeps its large bodies.
-    pub fn keep_event(&self, what: What) -> Result<KeptEvent, RecordError> {
+    pub fn keep_event(&self, what: EventKind) -> Result<RedactedEvent, RecordError> {
         let (what, blob_bytes) = self.shared.store(what, &self.redactor)?;
-        Ok(KeptEvent { what, blob_bytes })
+        Ok(RedactedEvent { what, blob_bytes })
     }
 
     /// Whether keeping this event may write to the disk.
-    pub fn may_block(&self, what: &mut What) -> bool {
+    pub fn may_block(&self, what: &mut EventKind) -> bool {
         // Redaction can make a body longer, though not by much.
         let is_long = |body: &mut Body| match body {
             Body::Text(text) | Body::Base64(text) => text.len() > MAX_INLINE / 2,
             Body::Blob { .. } | Body::Cut { .. } => false,
         };
-        let is_shared = matches!(what, What::ToolsOffered { .. } | What::ServerSeen(_));
+        let is_shared = matches!(
+            what,
+            EventKind::ToolsOffered { .. } | EventKind::ServerSeen(_)
+        );
         is_shared || what.bodies().into_iter().any(is_long)
     }
 }
@@ -128,9 +131,9 @@ impl Bodies {
 /// The room for more lines in a run's queue. An append to a queue without room may block, so whoever
 /// must not block waits for room first.
 #[derive(Debug, Clone)]
-pub struct Room(Arc<Queue>);
+pub struct QueueCapacity(Arc<Queue>);
 
-impl Room {
+impl QueueCapacity {
     /// Whether there is room.
     pub fn is_there(&self) -> bool {
         self.0.has_room()
@@ -150,7 +153,7 @@ impl Room {
 /// The events of a trial up to now, to be read while others append more.
 #[derive(Debug)]
 pub struct WrittenEvents {
-    shared: Arc<Shared>,
+    shared: Arc<RecordState>,
     path: PathBuf,
 }
 
@@ -197,10 +200,10 @@ impl RunWriter {
             });
         }
         let mut run = Self {
-            shared: Shared::open(folder, redactor, options, lock)?,
-            log: Log::create(path, 0)?,
+            shared: RecordState::open(folder, redactor, options, lock)?,
+            log: EventLog::create(path, 0)?,
         };
-        run.append(0, What::RunStarted(started))?;
+        run.append(0, EventKind::RunStarted(started))?;
         run.sync()?;
         sync_folder(folder)?;
         Ok(run)
@@ -218,7 +221,7 @@ impl RunWriter {
     ) -> Result<Self, RecordError> {
         let run = RunReader::open(folder)?;
         let lock = lock(folder)?;
-        let log = Log::resume(folder.join(RUN), run.events()?)?;
+        let log = EventLog::resume(folder.join(RUN), run.events()?)?;
         let summary = folder.join(SUMMARY);
         match fs::remove_file(&summary) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -226,12 +229,12 @@ impl RunWriter {
             }
             _ => {}
         }
-        let shared = Shared::open(folder, redactor, options, lock)?;
+        let shared = RecordState::open(folder, redactor, options, lock)?;
         Ok(Self { shared, log })
     }
 
     /// Writes an event, and gives its number.
-    pub fn append(&mut self, at: u64, what: What) -> Result<u64, RecordError> {
+    pub fn append(&mut self, at: u64, what: EventKind) -> Result<u64, RecordError> {
         let what = self.shared.store(what, &self.shared.redactor)?.0;
         self.shared.append(&mut self.log, at, what)
     }
@@ -252,7 +255,8 @@ impl RunWriter {
             direction,
             body,
         };
-        self.shared.append(&mut self.log, at, What::Frame(frame))
+        self.shared
+            .append(&mut self.log, at, EventKind::Frame(frame))
     }
 
     /// Starts the record of a trial.
@@ -276,7 +280,7 @@ impl RunWriter {
         if let Some(path) = [&path, &ended].into_iter().find(|path| path.exists()) {
             return Err(RecordError::TrialExists { path: path.clone() });
         }
-        let log = shared.keep(Log::create(path, at))?;
+        let log = shared.keep(EventLog::create(path, at))?;
         let mut trial = TrialWriter {
             shared: shared.clone(),
             log,
@@ -285,8 +289,8 @@ impl RunWriter {
             redactor: shared.redactor.scoped(),
             is_ending: false,
         };
-        shared.append(&mut trial.log, at, What::TrialStarted(started.clone()))?;
-        shared.keep(shared.index.began(&Began {
+        shared.append(&mut trial.log, at, EventKind::TrialStarted(started.clone()))?;
+        shared.keep(shared.index.began(&TrialBegan {
             file: format!("{}{ENDED}", trial.stem),
             trial: started,
             at,
@@ -306,7 +310,7 @@ impl RunWriter {
 
     /// Ends the run. Fails if any write of the run or of one of its trials has failed.
     pub fn end(mut self, at: u64, ended: RunEnded) -> Result<(), RecordError> {
-        self.append(at, What::RunEnded(ended))?;
+        self.append(at, EventKind::RunEnded(ended))?;
         self.sync()?;
         self.shared.keep(sync_folder(&self.shared.folder))
     }
@@ -327,13 +331,13 @@ impl TrialWriter {
     /// can still be ended.
     ///
     /// A frame that the caller had to cut is written with [`Body::Cut`](crate::event::Body::Cut).
-    pub fn append(&mut self, at: u64, what: What) -> Result<u64, RecordError> {
+    pub fn append(&mut self, at: u64, what: EventKind) -> Result<u64, RecordError> {
         let (what, blob_bytes) = self.shared.store(what, &self.redactor)?;
         self.write(at, what, blob_bytes)
     }
 
     /// Writes an event that [`Bodies`] keep already, and gives its number.
-    pub fn append_kept(&mut self, at: u64, kept: KeptEvent) -> Result<u64, RecordError> {
+    pub fn append_kept(&mut self, at: u64, kept: RedactedEvent) -> Result<u64, RecordError> {
         self.write(at, kept.what, kept.blob_bytes)
     }
 
@@ -358,7 +362,7 @@ impl TrialWriter {
             direction,
             body,
         };
-        self.write(at, What::Frame(frame), blob_bytes)
+        self.write(at, EventKind::Frame(frame), blob_bytes)
     }
 
     /// Where a body of so many bytes can be redacted and kept, while others write to the trial.
@@ -375,12 +379,12 @@ impl TrialWriter {
     /// Writes what went over a connection, which [`Bodies`] keep already.
     pub fn append_kept_frame(&mut self, at: u64, frame: Frame) -> Result<u64, RecordError> {
         let blob_bytes = blob_bytes(&frame.body);
-        self.write(at, What::Frame(frame), blob_bytes)
+        self.write(at, EventKind::Frame(frame), blob_bytes)
     }
 
     /// The room for more events.
-    pub fn room(&self) -> Room {
-        Room(self.shared.queue().clone())
+    pub fn room(&self) -> QueueCapacity {
+        QueueCapacity(self.shared.queue().clone())
     }
 
     /// What takes the secrets out of what is written. What it learns counts in this trial only.
@@ -415,7 +419,7 @@ impl TrialWriter {
         ended: TrialEnded,
         done: impl FnOnce(Result<EndedTrial, RecordError>) + Send + 'static,
     ) {
-        let what = What::TrialEnded(self.redactor.trial_ended(ended));
+        let what = EventKind::TrialEnded(self.redactor.trial_ended(ended));
         let prepared = self.shared.check();
         if let Err(error) = prepared.and_then(|()| self.log.prepare(at, what)) {
             return done(Err(error));
@@ -429,10 +433,10 @@ impl TrialWriter {
             done: Box::new(|result| done(result.map(|()| EndedTrial { shared, file }))),
         };
         self.is_ending = true;
-        self.log.write_then(self.shared.queue(), Next::End(end));
+        self.log.write_then(self.shared.queue(), FollowUp::End(end));
     }
 
-    fn write(&mut self, at: u64, what: What, blob_bytes: u64) -> Result<u64, RecordError> {
+    fn write(&mut self, at: u64, what: EventKind, blob_bytes: u64) -> Result<u64, RecordError> {
         self.shared.check()?;
         let line = self.log.prepare(at, what)?;
         self.check_room(line + blob_bytes)?;

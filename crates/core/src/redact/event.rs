@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use data_encoding::BASE64;
 
-use crate::event::NotRun;
+use crate::event::SkippedEval;
 use crate::event::{
-    AgentClaimed, AgentEnded, AgentStarted, Body, CheckId, ConnectionClosed, ConnectionOpened,
-    Event, Finding, Frame, Graded, Http, ModelAsked, ModelFailed, ModelReplied, PlannedAgent,
-    PlannedCase, PlannedEval, PlannedOptions, PlannedWarning, RunConfig, RunEnded, RunPlanned,
-    RunStarted, ServerSeen, SourceContext, StepEnded, TrialEnded, TrialStarted, UnknownEvent, What,
+    AgentClaimed, AgentEnded, AgentStarted, Body, CheckEvaluated, CheckId, ConnectionClosed,
+    ConnectionOpened, Event, EventKind, Finding, Frame, HttpHead, ModelAsked, ModelFailed,
+    ModelReplied, PlannedAgent, PlannedCase, PlannedEval, PlannedOptions, PlannedWarning,
+    RunConfig, RunEnded, RunPlanned, RunStarted, ServerSeen, SourceContext, StepEnded, TrialEnded,
+    TrialStarted, UnknownEvent,
 };
 use crate::verdict::Verdict;
 
@@ -25,9 +26,9 @@ impl Redactor {
     }
 
     /// What happened, without secrets.
-    pub fn what(&self, what: What) -> What {
+    pub fn what(&self, what: EventKind) -> EventKind {
         match what {
-            What::RunStarted(run) => What::RunStarted(RunStarted {
+            EventKind::RunStarted(run) => EventKind::RunStarted(RunStarted {
                 record: run.record,
                 proctor: self.owned(run.proctor),
                 started: self.owned(run.started),
@@ -35,35 +36,35 @@ impl Redactor {
                 command: self.command(run.command),
                 context: run.context.map(|context| self.context(context)),
             }),
-            What::RunEnded(run) => What::RunEnded(RunEnded {
+            EventKind::RunEnded(run) => EventKind::RunEnded(RunEnded {
                 exit: run.exit,
                 reason: self.optional(run.reason),
             }),
-            What::TrialStarted(trial) => What::TrialStarted(self.trial_started(trial)),
-            What::PhaseStarted { phase } => What::PhaseStarted { phase },
-            What::TrialEnded(trial) => What::TrialEnded(self.trial_ended(trial)),
-            What::ConnectionOpened(opened) => What::ConnectionOpened(ConnectionOpened {
+            EventKind::TrialStarted(trial) => EventKind::TrialStarted(self.trial_started(trial)),
+            EventKind::PhaseStarted { phase } => EventKind::PhaseStarted { phase },
+            EventKind::TrialEnded(trial) => EventKind::TrialEnded(self.trial_ended(trial)),
+            EventKind::ConnectionOpened(opened) => EventKind::ConnectionOpened(ConnectionOpened {
                 server: self.owned(opened.server),
                 target: self.address(&opened.target),
                 ..opened
             }),
-            What::ConnectionClosed(closed) => What::ConnectionClosed(ConnectionClosed {
+            EventKind::ConnectionClosed(closed) => EventKind::ConnectionClosed(ConnectionClosed {
                 conn: closed.conn,
                 reason: self.owned(closed.reason),
                 stderr: self.optional(closed.stderr),
                 end: closed.end,
             }),
-            What::Frame(frame) => What::Frame(Frame {
+            EventKind::Frame(frame) => EventKind::Frame(Frame {
                 body: self.body(frame.body),
                 ..frame
             }),
-            What::Http(http) => What::Http(self.http(http)),
-            What::Finding(finding) => What::Finding(Finding {
+            EventKind::Http(http) => EventKind::Http(self.http(http)),
+            EventKind::Finding(finding) => EventKind::Finding(Finding {
                 detail: self.owned(finding.detail),
                 ..finding
             }),
-            What::RunPlanned(planned) => What::RunPlanned(self.planned(planned)),
-            What::ServerSeen(seen) => What::ServerSeen(ServerSeen {
+            EventKind::RunPlanned(planned) => EventKind::RunPlanned(self.planned(planned)),
+            EventKind::ServerSeen(seen) => EventKind::ServerSeen(ServerSeen {
                 server: self.owned(seen.server),
                 name: self.optional(seen.name),
                 version: self.optional(seen.version),
@@ -72,35 +73,35 @@ impl Redactor {
                 surface: seen.surface.map(|surface| self.body(surface)),
                 ..seen
             }),
-            What::Prompted { text } => What::Prompted {
+            EventKind::Prompted { text } => EventKind::Prompted {
                 text: self.body(text),
             },
-            What::ToolsOffered { tools } => What::ToolsOffered {
+            EventKind::ToolsOffered { tools } => EventKind::ToolsOffered {
                 tools: self.body(tools),
             },
-            What::ModelAsked(asked) => What::ModelAsked(ModelAsked {
+            EventKind::ModelAsked(asked) => EventKind::ModelAsked(ModelAsked {
                 model: self.owned(asked.model),
                 request: self.body(asked.request),
                 ..asked
             }),
-            What::ModelFailed(failed) => What::ModelFailed(ModelFailed {
+            EventKind::ModelFailed(failed) => EventKind::ModelFailed(ModelFailed {
                 reason: self.owned(failed.reason),
                 ..failed
             }),
-            What::ModelReplied(replied) => What::ModelReplied(ModelReplied {
+            EventKind::ModelReplied(replied) => EventKind::ModelReplied(ModelReplied {
                 turn: self.body(replied.turn),
                 raw: replied.raw.map(|raw| self.body(raw)),
                 ..replied
             }),
-            What::Replayed { ask, drifted } => What::Replayed { ask, drifted },
-            What::AgentAnswered { text } => What::AgentAnswered {
+            EventKind::Replayed { ask, drifted } => EventKind::Replayed { ask, drifted },
+            EventKind::AgentAnswered { text } => EventKind::AgentAnswered {
                 text: self.body(text),
             },
-            agent @ (What::AgentStarted(_)
-            | What::AgentWrote { .. }
-            | What::AgentClaimed(_)
-            | What::AgentEnded(_)) => self.of_agent(agent),
-            What::StepEnded(step) => What::StepEnded(StepEnded {
+            agent @ (EventKind::AgentStarted(_)
+            | EventKind::AgentWrote { .. }
+            | EventKind::AgentClaimed(_)
+            | EventKind::AgentEnded(_)) => self.of_agent(agent),
+            EventKind::StepEnded(step) => EventKind::StepEnded(StepEnded {
                 id: self.owned(step.id),
                 kind: self.owned(step.kind),
                 verdict: self.verdict(step.verdict),
@@ -108,7 +109,7 @@ impl Redactor {
                 outputs: self.table(step.outputs),
                 ..step
             }),
-            What::Graded(graded) => What::Graded(Graded {
+            EventKind::Graded(graded) => EventKind::Graded(CheckEvaluated {
                 check: self.owned(graded.check),
                 id: graded.id.map(|id| self.check_id(id)),
                 details: self.list(graded.details),
@@ -116,7 +117,7 @@ impl Redactor {
                 evidence: graded.evidence,
                 notes: self.list(graded.notes),
             }),
-            What::Unknown(event) => What::Unknown(UnknownEvent {
+            EventKind::Unknown(event) => EventKind::Unknown(UnknownEvent {
                 name: self.owned(event.name),
                 content: event.content.map(|content| self.json(&content)),
             }),
@@ -135,19 +136,19 @@ impl Redactor {
     }
 
     /// What an external agent did or said.
-    fn of_agent(&self, what: What) -> What {
+    fn of_agent(&self, what: EventKind) -> EventKind {
         match what {
-            What::AgentStarted(started) => What::AgentStarted(self.started(started)),
-            What::AgentWrote { line } => What::AgentWrote {
+            EventKind::AgentStarted(started) => EventKind::AgentStarted(self.started(started)),
+            EventKind::AgentWrote { line } => EventKind::AgentWrote {
                 line: self.body(line),
             },
-            What::AgentClaimed(claim) => What::AgentClaimed(AgentClaimed {
+            EventKind::AgentClaimed(claim) => EventKind::AgentClaimed(AgentClaimed {
                 tool: self.owned(claim.tool),
                 arguments: claim.arguments.map(|arguments| self.body(arguments)),
                 status: claim.status,
                 detail: self.optional(claim.detail),
             }),
-            What::AgentEnded(ended) => What::AgentEnded(AgentEnded {
+            EventKind::AgentEnded(ended) => EventKind::AgentEnded(AgentEnded {
                 how: self.owned(ended.how),
                 stderr: self.optional(ended.stderr),
                 ..ended
@@ -184,7 +185,7 @@ impl Redactor {
             hint: self.optional(warning.hint),
             ..warning
         };
-        let not_run = |eval: NotRun| NotRun {
+        let not_run = |eval: SkippedEval| SkippedEval {
             eval_id: self.optional(eval.eval_id),
             server: self.owned(eval.server),
             reason: self.owned(eval.reason),
@@ -269,12 +270,12 @@ impl Redactor {
         }
     }
 
-    fn http(&self, http: Http) -> Http {
+    fn http(&self, http: HttpHead) -> HttpHead {
         let headers = http.headers.into_iter().map(|(name, value)| {
             let value = self.header(&name, &value);
             (self.owned(name), value)
         });
-        Http {
+        HttpHead {
             line: self.address(&http.line),
             headers: headers.collect(),
             ..http

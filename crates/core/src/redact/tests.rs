@@ -7,7 +7,7 @@ use data_encoding::{BASE64, BASE64URL_NOPAD};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::event::{Body, ConnectionId, Direction, Event, Frame, Http, What};
+use crate::event::{Body, ConnectionId, Direction, Event, EventKind, Frame, HttpHead};
 
 use super::*;
 
@@ -427,7 +427,7 @@ fn a_name_that_shows_a_secret_is_not_shown() {
 
 #[test]
 fn every_string_of_an_event_is_redacted() {
-    let http = What::Http(Http {
+    let http = EventKind::Http(HttpHead {
         conn: ConnectionId(1),
         exchange: 1,
         direction: Direction::ToServer,
@@ -438,7 +438,7 @@ fn every_string_of_an_event_is_redacted() {
         ]),
         failure: None,
     });
-    let base64 = What::Frame(Frame {
+    let base64 = EventKind::Frame(Frame {
         conn: ConnectionId(1),
         exchange: None,
         direction: Direction::ToServer,
@@ -452,7 +452,7 @@ fn every_string_of_an_event_is_redacted() {
         });
         let text = serde_json::to_string(&event).unwrap();
         assert!(!text.contains("8675309123"), "{text}");
-        if let What::Frame(Frame {
+        if let EventKind::Frame(Frame {
             body: Body::Base64(body),
             ..
         }) = event.event

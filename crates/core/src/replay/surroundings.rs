@@ -11,9 +11,9 @@ use std::collections::HashMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::event::{Actor, ConnectionId, Direction, Event, Purpose, What};
+use crate::event::{Actor, ConnectionId, Direction, Event, EventKind, Purpose};
 use crate::json;
-use crate::message::{self, Id, Kind, Message};
+use crate::message::{self, Id, Message, MessageKind};
 use crate::record::{Blobs, RecordError};
 
 /// What an external agent was told in one trial.
@@ -27,7 +27,7 @@ pub struct Surroundings {
     /// By server and by what was called.
     results: BTreeMap<(String, String), Vec<String>>,
     connections: HashMap<ConnectionId, String>,
-    waiting: HashMap<(ConnectionId, Id), Waiting>,
+    waiting: HashMap<(ConnectionId, Id), AwaitedReply>,
 }
 
 /// How what an agent is told differs from what it was told when the run was recorded.
@@ -40,7 +40,7 @@ pub struct Drift {
 }
 
 #[derive(Debug)]
-enum Waiting {
+enum AwaitedReply {
     Tools,
     Call(String),
 }
@@ -58,17 +58,17 @@ impl Surroundings {
         let mut all = Self::default();
         for event in events {
             match event?.event {
-                What::Prompted { text } => {
+                EventKind::Prompted { text } => {
                     let text = blobs.body_bytes(&text)?;
                     all.prompt = text.map(|text| super::hash(&String::from_utf8_lossy(&text)));
                 }
-                What::ModelAsked(asked) if asked.purpose == Purpose::Agent => {
+                EventKind::ModelAsked(asked) if asked.purpose == Purpose::Agent => {
                     all.asks.push(asked.ask);
                 }
-                What::ConnectionOpened(opened) if opened.actor == Actor::Agent => {
+                EventKind::ConnectionOpened(opened) if opened.actor == Actor::Agent => {
                     all.connections.insert(opened.conn, opened.server);
                 }
-                What::Frame(frame) if all.connections.contains_key(&frame.conn) => {
+                EventKind::Frame(frame) if all.connections.contains_key(&frame.conn) => {
                     if let Some(bytes) = blobs.body_bytes(&frame.body)? {
                         // What is no message is told as such elsewhere.
                         let _ = message::each(&bytes, &mut |message| {
@@ -84,19 +84,19 @@ impl Surroundings {
 
     fn message(&mut self, conn: ConnectionId, direction: Direction, message: &Message<'_>) {
         match (message.kind(), direction) {
-            (Kind::Request { id, method }, Direction::ToServer) => {
+            (MessageKind::Request { id, method }, Direction::ToServer) => {
                 let waiting = match method {
-                    "tools/list" => Waiting::Tools,
-                    "tools/call" => Waiting::Call(called(message.params)),
+                    "tools/list" => AwaitedReply::Tools,
+                    "tools/call" => AwaitedReply::Call(called(message.params)),
                     _ => return,
                 };
                 self.waiting.insert((conn, id), waiting);
             }
-            (Kind::Answer { id }, Direction::ToClient) => {
+            (MessageKind::Answer { id }, Direction::ToClient) => {
                 let server = self.connections.get(&conn).cloned().unwrap_or_default();
                 match self.waiting.remove(&(conn, id)) {
-                    Some(Waiting::Tools) => self.listed(&server, message.result),
-                    Some(Waiting::Call(call)) => {
+                    Some(AwaitedReply::Tools) => self.listed(&server, message.result),
+                    Some(AwaitedReply::Call(call)) => {
                         let said = message.result.or(message.error).map(canonical);
                         let results = self.results.entry((server, call)).or_default();
                         results.push(super::hash(&said.unwrap_or_default()));

@@ -8,36 +8,42 @@ use crate::model::ToolResult;
 use crate::record::RunWriter;
 use crate::redact::Redactor;
 
-fn request(results: usize, said: &str) -> Request {
+fn request(results: usize, said: &str) -> ModelRequest {
     let result = |n: usize| ToolResult {
         id: n.to_string(),
         name: "t".to_owned(),
         text: "r".to_owned(),
         ..ToolResult::default()
     };
-    let mut messages = vec![Message::User(said.to_owned())];
+    let mut messages = vec![ModelMessage::User(said.to_owned())];
     for n in 0..results {
-        messages.push(Message::Assistant(Turn::default()));
-        messages.push(Message::Results(vec![result(n)]));
+        messages.push(ModelMessage::Assistant(Turn::default()));
+        messages.push(ModelMessage::Results(vec![result(n)]));
     }
-    Request {
+    ModelRequest {
         messages,
-        ..Request::default()
+        ..ModelRequest::default()
     }
 }
 
 /// A question, as much of it as was not known, and its reply.
-fn exchange(ask: u64, purpose: Purpose, whole: &Request, known: usize, text: &str) -> [What; 2] {
-    let written = Request {
+fn exchange(
+    ask: u64,
+    purpose: Purpose,
+    whole: &ModelRequest,
+    known: usize,
+    text: &str,
+) -> [EventKind; 2] {
+    let written = ModelRequest {
         messages: whole.messages[known..].to_vec(),
-        ..Request::default()
+        ..ModelRequest::default()
     };
     let turn = Turn {
         text: text.to_owned(),
         ..Turn::default()
     };
     [
-        What::ModelAsked(ModelAsked {
+        EventKind::ModelAsked(ModelAsked {
             ask,
             purpose,
             model: "m".to_owned(),
@@ -45,18 +51,18 @@ fn exchange(ask: u64, purpose: Purpose, whole: &Request, known: usize, text: &st
             request: Body::Text(json!(written).to_string()),
             digest: digest(whole),
         }),
-        What::ModelReplied(ModelReplied {
+        EventKind::ModelReplied(ModelReplied {
             ask,
             turn: Body::Text(json!(turn).to_string()),
             raw: Some(Body::Text(format!("raw {text}"))),
-            stop: Stop::Done,
+            stop: StopReason::Done,
             usage: Usage::default(),
             cost_usd: None,
         }),
     ]
 }
 
-fn recorded(events: impl IntoIterator<Item = What>) -> (tempfile::TempDir, Cassette) {
+fn recorded(events: impl IntoIterator<Item = EventKind>) -> (tempfile::TempDir, Cassette) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("run");
     let started = RunStarted {
@@ -89,7 +95,11 @@ fn recorded(events: impl IntoIterator<Item = What>) -> (tempfile::TempDir, Casse
     (folder, cassette)
 }
 
-fn heard(tape: &mut Tape, purpose: Purpose, request: &Request) -> Result<(String, bool), String> {
+fn heard(
+    tape: &mut Tape,
+    purpose: Purpose,
+    request: &ModelRequest,
+) -> Result<(String, bool), String> {
     match tape.next(purpose, request, &digest(request)) {
         Ok((reply, drifts)) => Ok((reply.turn.text, drifts)),
         Err(missing) => Err(missing.to_string()),
@@ -171,8 +181,8 @@ fn a_trial_that_is_not_there_is_none() {
 }
 
 /// A question to a judge, whose rules tell what is random in it.
-fn judged(token: &str, said: &str) -> Request {
-    Request {
+fn judged(token: &str, said: &str) -> ModelRequest {
+    ModelRequest {
         system: Some(format!(
             "between <<<{token} begin NAME>>>; {token} is random"
         )),
@@ -219,11 +229,11 @@ fn a_question_full_of_boundaries_is_read_once() {
 
 #[test]
 fn an_outline_is_of_tools_and_calls() {
-    let with = |tool: &str, name: &str, said: &str| Request {
+    let with = |tool: &str, name: &str, said: &str| ModelRequest {
         system: Some(format!("today is {said}")),
         messages: vec![
-            Message::User(said.to_owned()),
-            Message::Assistant(Turn {
+            ModelMessage::User(said.to_owned()),
+            ModelMessage::Assistant(Turn {
                 calls: vec![crate::model::ToolCall {
                     id: said.to_owned(),
                     name: name.to_owned(),
@@ -237,7 +247,7 @@ fn an_outline_is_of_tools_and_calls() {
             description: None,
             schema: json!({}),
         }],
-        ..Request::default()
+        ..ModelRequest::default()
     };
     let one = outline(&with("a", "a", "monday"));
     assert_eq!(one, outline(&with("a", "a", "tuesday")));
@@ -246,10 +256,10 @@ fn an_outline_is_of_tools_and_calls() {
 }
 
 /// A trial of an external agent that lists the tools of its server and calls one.
-fn told(prompt: &str, tool: &serde_json::Value, result: &str) -> Vec<What> {
+fn told(prompt: &str, tool: &serde_json::Value, result: &str) -> Vec<EventKind> {
     let conn = crate::event::ConnectionId(1);
     let frame = |direction, message: serde_json::Value| {
-        What::Frame(crate::event::Frame {
+        EventKind::Frame(crate::event::Frame {
             conn,
             exchange: None,
             direction,
@@ -261,14 +271,14 @@ fn told(prompt: &str, tool: &serde_json::Value, result: &str) -> Vec<What> {
     let content =
         json!({"content": [{"type": "text", "text": result}], "_meta": {"at": result.len()}});
     let mut events = vec![
-        What::Prompted {
+        EventKind::Prompted {
             text: Body::Text(prompt.to_owned()),
         },
-        What::ConnectionOpened(crate::event::ConnectionOpened {
+        EventKind::ConnectionOpened(crate::event::ConnectionOpened {
             conn,
             server: "ev".to_owned(),
             actor: crate::event::Actor::Agent,
-            transport: crate::event::Wire::Stdio,
+            transport: crate::event::WireKind::Stdio,
             target: String::new(),
         }),
         frame(
@@ -295,7 +305,7 @@ fn told(prompt: &str, tool: &serde_json::Value, result: &str) -> Vec<What> {
 #[test]
 fn what_an_external_agent_is_told_is_compared() {
     let tool = json!({"name": "echo", "description": "says it", "inputSchema": {"type": "object"}});
-    let surroundings = |events: Vec<What>| {
+    let surroundings = |events: Vec<EventKind>| {
         let (_folder, cassette) = recorded(events);
         let found = cassette.surroundings("case", "agent", 1).unwrap();
         found.expect("the trial is there")

@@ -4,15 +4,15 @@
 
 use serde_json::Value;
 
-use super::naming::{Meant, Names};
-use super::quote::{Quote, Source};
-use crate::model::{Message, Request, ToolResult};
+use super::naming::{ToolLookup, ToolNaming};
+use super::quote::{Quote, QuoteSource};
+use crate::model::{ModelMessage, ModelRequest, ToolResult};
 
 /// A question, with what rules ask of it.
 pub(super) struct Conversation<'r> {
-    pub(super) request: &'r Request,
+    pub(super) request: &'r ModelRequest,
     /// How the tools on offer are named.
-    names: Names,
+    names: ToolNaming,
     /// The number of the model's turn, from one.
     pub(super) turn: usize,
     /// What the user said first.
@@ -26,7 +26,7 @@ pub(super) struct Conversation<'r> {
 }
 
 impl<'r> Conversation<'r> {
-    pub(super) fn new(request: &'r Request, names: Names) -> Self {
+    pub(super) fn new(request: &'r ModelRequest, names: ToolNaming) -> Self {
         let mut conversation = Self {
             request,
             names,
@@ -38,13 +38,13 @@ impl<'r> Conversation<'r> {
         };
         for message in &request.messages {
             match message {
-                Message::User(text) => {
+                ModelMessage::User(text) => {
                     conversation.prompt = conversation.prompt.or(Some(text));
                     conversation.user = Some(text);
                 }
-                Message::Media(_) => {}
-                Message::Assistant(_) => conversation.turn += 1,
-                Message::Results(results) => {
+                ModelMessage::Media(_) => {}
+                ModelMessage::Assistant(_) => conversation.turn += 1,
+                ModelMessage::Results(results) => {
                     conversation.results.extend(results);
                     conversation.latest = results;
                 }
@@ -75,31 +75,31 @@ impl<'r> Conversation<'r> {
     }
 
     /// The tool on offer that a name means.
-    pub(super) fn offered(&self, name: &str) -> Meant<'r> {
+    pub(super) fn offered(&self, name: &str) -> ToolLookup<'r> {
         self.names.find(&self.tools(), name)
     }
 
     /// Whether the model must call the tool that a name means.
     pub(super) fn must_call(&self, name: &str) -> bool {
         let forced = self.request.must_call.as_deref();
-        forced.is_some_and(|forced| self.names.find(&[forced], name) == Meant::One(forced))
+        forced.is_some_and(|forced| self.names.find(&[forced], name) == ToolLookup::One(forced))
     }
 
     /// What a quote quotes, or why there is nothing; the reason goes on after the quote.
     pub(super) fn look_up(&self, quote: &Quote, groups: &[Option<&str>]) -> Result<Value, String> {
         let text = match quote.source {
-            Source::Prompt => self.prompt.ok_or("and the user has said nothing"),
-            Source::User => self.user.ok_or("and the user has said nothing"),
-            Source::Group(number) => groups
+            QuoteSource::Prompt => self.prompt.ok_or("and the user has said nothing"),
+            QuoteSource::User => self.user.ok_or("and the user has said nothing"),
+            QuoteSource::Group(number) => groups
                 .get(number)
                 .copied()
                 .flatten()
                 .ok_or("and that part of the pattern matched nothing"),
-            Source::Latest => {
+            QuoteSource::Latest => {
                 let latest = self.results.last().map(|result| result.text.as_str());
                 latest.ok_or("and there is no tool result yet")
             }
-            Source::Result(number) => match self.results.get(number - 1) {
+            QuoteSource::Result(number) => match self.results.get(number - 1) {
                 Some(result) => Ok(result.text.as_str()),
                 None => {
                     return Err(format!(

@@ -3,10 +3,10 @@
 
 use serde_json::Value;
 
-use crate::model::{Arguments, Message, Request, Turn};
+use crate::model::{Arguments, ModelMessage, ModelRequest, Turn};
 
 /// Of what goes in.
-pub(super) fn input(request: &Request) -> u64 {
+pub(super) fn input(request: &ModelRequest) -> u64 {
     let system = request.system.as_ref().map_or(0, String::len);
     let messages: usize = request.messages.iter().map(message).sum();
     let tools = request.tools.iter().map(|tool| {
@@ -25,12 +25,12 @@ fn tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(4)
 }
 
-fn message(message: &Message) -> usize {
+fn message(message: &ModelMessage) -> usize {
     match message {
-        Message::User(text) => text.len(),
-        Message::Media(media) => media.data.len(),
-        Message::Assistant(turn) => said(turn),
-        Message::Results(results) => results.iter().map(|result| result.text.len()).sum(),
+        ModelMessage::User(text) => text.len(),
+        ModelMessage::Media(media) => media.data.len(),
+        ModelMessage::Assistant(turn) => said(turn),
+        ModelMessage::Results(results) => results.iter().map(|result| result.text.len()).sum(),
     }
 }
 

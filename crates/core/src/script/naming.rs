@@ -1,11 +1,11 @@
 //! Which tool on offer a script means.
 //!
-//! Its main type is [`Names`]. Agents put their servers' names before tools in ways of their own, so
+//! Its main type is [`ToolNaming`]. Agents put their servers' names before tools in ways of their own, so
 //! a script that had to spell them would work with one agent only.
 
 /// How the tools on offer are named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Names {
+pub enum ToolNaming {
     /// As Proctor's own loop does: `tool`, or `server__tool`.
     Own,
     /// As some agent does: `mcp__server__tool`, `mcp_server_tool`, `server-tool` and others.
@@ -14,23 +14,23 @@ pub enum Names {
 
 /// The tool on offer that is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Meant<'r> {
+pub(super) enum ToolLookup<'r> {
     One(&'r str),
     /// Any of these, and nothing says which.
     Several(Vec<&'r str>),
     Nothing,
 }
 
-impl Names {
+impl ToolNaming {
     /// Finds a tool among those on offer.
-    pub(super) fn find<'r>(self, offered: &[&'r str], name: &str) -> Meant<'r> {
+    pub(super) fn find<'r>(self, offered: &[&'r str], name: &str) -> ToolLookup<'r> {
         if let Some(same) = offered.iter().find(|tool| **tool == name) {
-            return Meant::One(same);
+            return ToolLookup::One(same);
         }
         match self {
             Self::Own => match offered.iter().find(|tool| same_tool(tool, name)) {
-                Some(tool) => Meant::One(tool),
-                None => Meant::Nothing,
+                Some(tool) => ToolLookup::One(tool),
+                None => ToolLookup::Nothing,
             },
             Self::OfAgent => of_agent(offered, name),
         }
@@ -39,7 +39,7 @@ impl Names {
 
 /// The closest kind of likeness decides; within it, there must be one tool only. A server's name that
 /// the agent does not use is left out.
-fn of_agent<'r>(offered: &[&'r str], name: &str) -> Meant<'r> {
+fn of_agent<'r>(offered: &[&'r str], name: &str) -> ToolLookup<'r> {
     let tail = name.split_once("__").map(|(_, tail)| tail);
     for name in [Some(name), tail].into_iter().flatten() {
         let kinds: [&dyn Fn(&str) -> bool; 3] = [
@@ -51,12 +51,12 @@ fn of_agent<'r>(offered: &[&'r str], name: &str) -> Meant<'r> {
             let alike: Vec<&str> = offered.iter().copied().filter(|t| is_alike(t)).collect();
             match alike[..] {
                 [] => {}
-                [one] => return Meant::One(one),
-                _ => return Meant::Several(alike),
+                [one] => return ToolLookup::One(one),
+                _ => return ToolLookup::Several(alike),
             }
         }
     }
-    Meant::Nothing
+    ToolLookup::Nothing
 }
 
 fn ends_behind(tool: &str, name: &str, between: &str) -> bool {
@@ -114,10 +114,10 @@ mod tests {
 
     #[track_caller]
     fn check(offered: &[&str], name: &str, expected: &[&str]) {
-        let found = match Names::OfAgent.find(offered, name) {
-            Meant::One(one) => vec![one],
-            Meant::Several(several) => several,
-            Meant::Nothing => Vec::new(),
+        let found = match ToolNaming::OfAgent.find(offered, name) {
+            ToolLookup::One(one) => vec![one],
+            ToolLookup::Several(several) => several,
+            ToolLookup::Nothing => Vec::new(),
         };
         assert_eq!(found, expected, "{name} in {offered:?}");
     }

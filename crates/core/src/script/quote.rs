@@ -1,7 +1,7 @@
 //! Texts of a script that quote the conversation: `{prompt}`, `{user}`, `{result}`,
 //! `{result.PATH}`, `{results.N}`, `{results.N.PATH}`, `{match.N}`.
 //!
-//! Main types: [`Quoting`], a text, and [`QuotingValue`], a JSON value. Whatever else stands in
+//! Main types: [`TextWithQuotes`], a text, and [`QuotingValue`], a JSON value. Whatever else stands in
 //! braces is text. A quote that can't be filled is an error, never an empty text.
 
 use serde_json::{Map, Value};
@@ -14,12 +14,12 @@ const HEADS: [&str; 5] = ["prompt", "user", "result", "results", "match"];
 
 /// A text with quotes in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Quoting {
-    parts: Vec<Part>,
+pub(super) struct TextWithQuotes {
+    parts: Vec<QuotePart>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum QuotePart {
     Text(String),
     Quote(Quote),
 }
@@ -30,14 +30,14 @@ pub(super) struct Quote {
     /// As it was written, without braces.
     pub(super) written: String,
     /// What it means.
-    pub(super) source: Source,
+    pub(super) source: QuoteSource,
     /// Where in it, read as JSON; empty for all of it, as text.
     pub(super) path: Vec<String>,
 }
 
 /// What a quote is taken from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum QuoteSource {
     /// What the user said first.
     Prompt,
     /// What the user said last.
@@ -69,7 +69,7 @@ impl QuoteProblem {
     }
 }
 
-impl Quoting {
+impl TextWithQuotes {
     /// Reads a text. `{match.N}` means a group of `pattern`.
     pub(super) fn parse(
         text: &str,
@@ -90,9 +90,9 @@ impl Quoting {
             match quote(written, pattern) {
                 Ok(quote) => {
                     if !literal.is_empty() {
-                        parts.push(Part::Text(std::mem::take(&mut literal)));
+                        parts.push(QuotePart::Text(std::mem::take(&mut literal)));
                     }
-                    parts.push(Part::Quote(quote));
+                    parts.push(QuotePart::Quote(quote));
                 }
                 Err(problem) => problems.push(problem),
             }
@@ -100,7 +100,7 @@ impl Quoting {
         }
         literal.push_str(rest);
         if !literal.is_empty() {
-            parts.push(Part::Text(literal));
+            parts.push(QuotePart::Text(literal));
         }
         Self { parts }
     }
@@ -113,8 +113,8 @@ impl Quoting {
         let mut out = String::new();
         for part in &self.parts {
             match part {
-                Part::Text(text) => out.push_str(text),
-                Part::Quote(quote) => match look_up(quote)? {
+                QuotePart::Text(text) => out.push_str(text),
+                QuotePart::Quote(quote) => match look_up(quote)? {
                     Value::String(text) => out.push_str(&text),
                     other => out.push_str(&other.to_string()),
                 },
@@ -128,7 +128,7 @@ impl Quoting {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum QuotingValue {
     Plain(Value),
-    String(Quoting),
+    String(TextWithQuotes),
     Array(Vec<QuotingValue>),
     Object(Vec<(String, QuotingValue)>),
 }
@@ -140,7 +140,7 @@ impl QuotingValue {
         problems: &mut Vec<QuoteProblem>,
     ) -> Self {
         match value {
-            Value::String(text) => Self::String(Quoting::parse(&text, pattern, problems)),
+            Value::String(text) => Self::String(TextWithQuotes::parse(&text, pattern, problems)),
             Value::Array(items) => Self::Array(
                 items
                     .into_iter()
@@ -165,7 +165,7 @@ impl QuotingValue {
         Ok(match self {
             Self::Plain(value) => value.clone(),
             Self::String(text) => match &text.parts[..] {
-                [Part::Quote(quote)] => look_up(quote)?,
+                [QuotePart::Quote(quote)] => look_up(quote)?,
                 _ => Value::String(text.fill(look_up)?),
             },
             Self::Array(items) => Value::Array(
@@ -218,15 +218,15 @@ fn quote(written: &str, pattern: Option<&Pattern>) -> Result<Quote, QuoteProblem
         return Err(unknown("paths look like `{result.a.b[0]}`"));
     }
     let source = match &*head {
-        "prompt" if path.is_empty() => Source::Prompt,
-        "user" if path.is_empty() => Source::User,
+        "prompt" if path.is_empty() => QuoteSource::Prompt,
+        "user" if path.is_empty() => QuoteSource::User,
         "prompt" | "user" => return Err(unknown("it is a text, and has no parts")),
-        "result" => Source::Latest,
+        "result" => QuoteSource::Latest,
         "results" => {
             let hint = "write `{results.N}`, or `{result}` for the latest; they count from 1";
             let number = (!path.is_empty()).then(|| path.remove(0));
             match number.and_then(|number| number.parse().ok()) {
-                Some(number) if number > 0 => Source::Result(number),
+                Some(number) if number > 0 => QuoteSource::Result(number),
                 _ => return Err(unknown(hint)),
             }
         }
@@ -236,7 +236,7 @@ fn quote(written: &str, pattern: Option<&Pattern>) -> Result<Quote, QuoteProblem
                     "write `{match.N}`; `{match.0}` is all that matched",
                 ));
             };
-            let source = Source::Group(group_number(written, group, pattern)?);
+            let source = QuoteSource::Group(group_number(written, group, pattern)?);
             path.clear();
             source
         }

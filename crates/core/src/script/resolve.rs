@@ -4,16 +4,18 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::quote::{QuoteProblem, Quoting, QuotingValue};
+use super::quote::{QuoteProblem, QuotingValue, TextWithQuotes};
 use super::script_file::{
     CallFile, FaultFile, FaultKind, ReplyFile, RuleFile, ScriptFile, StopWord, WhenFile,
 };
-use super::{Answer, CallArguments, Fault, Rule, Says, Script, When};
-use crate::decode::{Context, Text};
+use super::{
+    CallArguments, ProviderFault, ReplyTemplate, RuleAnswer, RuleCondition, Script, ScriptRule,
+};
+use crate::decode::{Context, LooseText};
 use crate::json;
-use crate::model::Stop;
+use crate::model::StopReason;
 use crate::pattern::Pattern;
-use crate::problem::{Code, Located, Problem, Span};
+use crate::problem::{Code, Problem, Span, WithSpan};
 
 /// Resolves a script. What is wrong is reported.
 pub(crate) fn resolve(file: &ScriptFile, cx: &Context<'_>) -> Option<Script> {
@@ -36,10 +38,10 @@ pub(crate) fn resolve(file: &ScriptFile, cx: &Context<'_>) -> Option<Script> {
     })
 }
 
-fn resolve_rule(file: &Located<RuleFile>, cx: &Context<'_>) -> Option<Rule> {
+fn resolve_rule(file: &WithSpan<RuleFile>, cx: &Context<'_>) -> Option<ScriptRule> {
     let when = file.when.as_ref().map(resolve_when).unwrap_or_default();
     let reply = file.reply.get()?;
-    Some(Rule {
+    Some(ScriptRule {
         line: file.span.line,
         delay: reply.delay.unwrap_or(Duration::ZERO),
         answer: OneReply {
@@ -52,8 +54,8 @@ fn resolve_rule(file: &Located<RuleFile>, cx: &Context<'_>) -> Option<Rule> {
     })
 }
 
-fn resolve_when(file: &WhenFile) -> When {
-    When {
+fn resolve_when(file: &WhenFile) -> RuleCondition {
+    RuleCondition {
         turn: file.turn.map(|turn| turn.0 as usize),
         results: *file.results,
         prompt: (*file.prompt).clone(),
@@ -69,17 +71,17 @@ fn resolve_when(file: &WhenFile) -> When {
 
 /// A reply, with the pattern whose groups it can quote.
 struct OneReply<'a, 'c> {
-    reply: &'a Located<ReplyFile>,
+    reply: &'a WithSpan<ReplyFile>,
     pattern: Option<&'a Pattern>,
     cx: &'a Context<'c>,
 }
 
 impl OneReply<'_, '_> {
-    fn resolve(&self) -> Option<Answer> {
+    fn resolve(&self) -> Option<RuleAnswer> {
         let reply = self.reply;
         if let Some(error) = &reply.error {
             self.refuse_beside("error", reply.refuse.is_some() || self.says_something());
-            return Some(Answer::Fails(fault(error)));
+            return Some(RuleAnswer::Fails(fault(error)));
         }
         let refuses = reply.refuse.is_some();
         if refuses {
@@ -97,14 +99,14 @@ impl OneReply<'_, '_> {
             .collect();
         let calls = calls?;
         let stop = match reply.stop {
-            _ if refuses => Stop::Refusal,
-            Some(StopWord::Done) => Stop::Done,
-            Some(StopWord::Length) => Stop::Length,
-            None if calls.is_empty() => Stop::Done,
-            Some(StopWord::Calls) | None => Stop::Calls,
+            _ if refuses => StopReason::Refusal,
+            Some(StopWord::Done) => StopReason::Done,
+            Some(StopWord::Length) => StopReason::Length,
+            None if calls.is_empty() => StopReason::Done,
+            Some(StopWord::Calls) | None => StopReason::Calls,
         };
         let usage = reply.usage.as_ref();
-        Some(Answer::Says(Box::new(Says {
+        Some(RuleAnswer::Says(Box::new(ReplyTemplate {
             text,
             thinking,
             calls,
@@ -133,14 +135,14 @@ impl OneReply<'_, '_> {
         }
     }
 
-    fn quoting(&self, text: &Located<Text>) -> Quoting {
+    fn quoting(&self, text: &WithSpan<LooseText>) -> TextWithQuotes {
         let mut problems = Vec::new();
-        let quoting = Quoting::parse(&text.value.0, self.pattern, &mut problems);
+        let quoting = TextWithQuotes::parse(&text.value.0, self.pattern, &mut problems);
         self.report(problems, text.span);
         quoting
     }
 
-    fn arguments(&self, call: &Located<CallFile>) -> Option<CallArguments> {
+    fn arguments(&self, call: &WithSpan<CallFile>) -> Option<CallArguments> {
         if let Some(malformed) = &call.malformed {
             if !call.arguments.0.is_empty() {
                 let message = "only one of `arguments` and `malformed` can be given";
@@ -158,7 +160,7 @@ impl OneReply<'_, '_> {
         Some(CallArguments::Object(entries.collect()))
     }
 
-    fn malformed(&self, written: &Located<Text>) -> Option<CallArguments> {
+    fn malformed(&self, written: &WithSpan<LooseText>) -> Option<CallArguments> {
         let text = written.value.0.clone();
         let reason = match serde_json::from_str::<Value>(&text) {
             Ok(Value::Object(_)) if json::repeats_a_key(text.as_bytes()) => {
@@ -190,25 +192,25 @@ impl OneReply<'_, '_> {
     }
 }
 
-fn fault(file: &FaultFile) -> Fault {
+fn fault(file: &FaultFile) -> ProviderFault {
     let detail = file
         .detail
         .as_ref()
         .map_or_else(|| "the script says so".to_owned(), |text| text.0.clone());
     let retry_after = file.retry_after;
     match file.kind {
-        FaultKind::RateLimit => Fault::RateLimited {
+        FaultKind::RateLimit => ProviderFault::RateLimited {
             retry_after,
             detail,
         },
-        FaultKind::Unavailable => Fault::Unavailable {
+        FaultKind::Unavailable => ProviderFault::Unavailable {
             retry_after,
             detail,
         },
-        FaultKind::Timeout => Fault::TimedOut,
-        FaultKind::Key => Fault::Key { detail },
-        FaultKind::Context => Fault::ContextOverflow { detail },
-        FaultKind::Rejected => Fault::Rejected { detail },
-        FaultKind::Malformed => Fault::Malformed { detail },
+        FaultKind::Timeout => ProviderFault::TimedOut,
+        FaultKind::Key => ProviderFault::Key { detail },
+        FaultKind::Context => ProviderFault::ContextOverflow { detail },
+        FaultKind::Rejected => ProviderFault::Rejected { detail },
+        FaultKind::Malformed => ProviderFault::Malformed { detail },
     }
 }

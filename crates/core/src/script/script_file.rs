@@ -4,10 +4,12 @@
 
 use std::time::Duration;
 
-use crate::decode::{Given, NonEmpty, Positive, Required, Table, Text, record, words};
+use crate::decode::{
+    LooseText, NonEmpty, OptionalNonEmpty, PositiveInteger, RequiredKey, Table, record, words,
+};
 use crate::document::Node;
 use crate::pattern::Pattern;
-use crate::problem::Located;
+use crate::problem::WithSpan;
 
 words! {
     /// `kind` of a script.
@@ -27,15 +29,15 @@ record! {
     /// Rules that stand in for a model: the first rule that fits a question answers it.
     pub struct ScriptFile {
         /// The schema that an editor checks this file against.
-        "$schema" => schema: Option<Text>,
+        "$schema" => schema: Option<LooseText>,
         /// Must be `Script`.
-        "kind" => kind: Required<ScriptKind>,
+        "kind" => kind: RequiredKey<ScriptKind>,
         /// The version of the format; it changes nothing yet.
         "apiVersion" => api_version: Option<ScriptVersion>,
         /// What the script is called.
         "metadata" => metadata: Option<ScriptMetadata>,
         /// The rules. The first that fits answers; if none does, the trial is errored.
-        "rules" => rules: Required<NonEmpty<Located<RuleFile>>>,
+        "rules" => rules: RequiredKey<NonEmpty<WithSpan<RuleFile>>>,
     }
 }
 
@@ -43,9 +45,9 @@ record! {
     /// What a script is called.
     pub struct ScriptMetadata {
         /// Its name.
-        "name" => name: Option<Text>,
+        "name" => name: Option<LooseText>,
         /// What it is for.
-        "description" => description: Option<Text>,
+        "description" => description: Option<LooseText>,
         /// Kept as they are.
         "annotations" => annotations: Option<Node>,
     }
@@ -55,9 +57,9 @@ record! {
     /// A rule: when it fits, and what it answers.
     pub struct RuleFile {
         /// When the rule fits: everything here must hold. A rule without it always fits.
-        "when" => when: Given<WhenFile>,
+        "when" => when: OptionalNonEmpty<WhenFile>,
         /// What the model answers.
-        "reply" => reply: Required<Located<ReplyFile>>,
+        "reply" => reply: RequiredKey<WithSpan<ReplyFile>>,
     }
 }
 
@@ -65,25 +67,25 @@ record! {
     /// When a rule fits: everything that is given must hold.
     pub struct WhenFile {
         /// The number of the model's turn in this conversation, from 1.
-        "turn" => turn: Given<Positive>,
+        "turn" => turn: OptionalNonEmpty<PositiveInteger>,
         /// How many tool results the conversation holds.
-        "results" => results: Given<u64>,
+        "results" => results: OptionalNonEmpty<u64>,
         /// A pattern in what the user said first.
-        "prompt" => prompt: Given<Pattern>,
+        "prompt" => prompt: OptionalNonEmpty<Pattern>,
         /// A pattern in what the user said last.
-        "user" => user: Given<Pattern>,
+        "user" => user: OptionalNonEmpty<Pattern>,
         /// A pattern in what the model was told before the conversation.
-        "system" => system: Given<Pattern>,
+        "system" => system: OptionalNonEmpty<Pattern>,
         /// A pattern in one of the latest tool results.
-        "result" => result: Given<Pattern>,
+        "result" => result: OptionalNonEmpty<Pattern>,
         /// Whether one of the latest tool results says that it failed.
-        "error" => error: Given<bool>,
+        "error" => error: OptionalNonEmpty<bool>,
         /// A tool that is on offer, with or without its server's name before it.
-        "tool" => tool: Given<String>,
+        "tool" => tool: OptionalNonEmpty<String>,
         /// A pattern in the name of a tool that is on offer.
-        "toolPattern" => tool_pattern: Given<Pattern>,
+        "toolPattern" => tool_pattern: OptionalNonEmpty<Pattern>,
         /// The tool that the model must call.
-        "mustCall" => must_call: Given<String>,
+        "mustCall" => must_call: OptionalNonEmpty<String>,
     }
 }
 
@@ -92,13 +94,13 @@ record! {
     /// `{result.PATH}`, `{results.N}`, `{results.N.PATH}`, `{match.N}`.
     pub struct ReplyFile any_of ["text", "thinking", "calls", "refuse", "error"] {
         /// What it says.
-        "text" => text: Option<Located<Text>>,
+        "text" => text: Option<WithSpan<LooseText>>,
         /// What it thinks before.
-        "thinking" => thinking: Option<Located<Text>>,
+        "thinking" => thinking: Option<WithSpan<LooseText>>,
         /// The tools that it calls, at once.
-        "calls" => calls: Given<NonEmpty<Located<CallFile>>>,
+        "calls" => calls: OptionalNonEmpty<NonEmpty<WithSpan<CallFile>>>,
         /// It declines, with these words.
-        "refuse" => refuse: Option<Located<Text>>,
+        "refuse" => refuse: Option<WithSpan<LooseText>>,
         /// There is no answer: its provider has a fault.
         "error" => error: Option<FaultFile>,
         /// How long it takes.
@@ -118,7 +120,7 @@ record! {
         /// Its arguments.
         "arguments" => arguments: Table<Node>,
         /// What the model writes instead of a JSON object.
-        "malformed" => malformed: Option<Located<Text>>,
+        "malformed" => malformed: Option<WithSpan<LooseText>>,
     }
 }
 
@@ -148,7 +150,7 @@ record! {
         /// Which one.
         "kind" => kind: FaultKind,
         /// What the provider says.
-        "detail" => detail: Option<Text>,
+        "detail" => detail: Option<LooseText>,
         /// How long it wants to be left alone.
         "retryAfter" => retry_after: Option<Duration>,
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::decode::{Context, Decode};
 use crate::document;
-use crate::model::{Message, Tool, ToolResult};
+use crate::model::{ModelMessage, Tool, ToolResult};
 use crate::problem::{Problems, Severity};
 use crate::script::script_file::ScriptFile;
 
@@ -45,11 +45,11 @@ fn result(text: &str) -> ToolResult {
 }
 
 /// A conversation: the prompt, then a round of results for each list.
-fn asked(prompt: &str, rounds: &[&[&str]]) -> Request {
-    let mut messages = vec![Message::User(prompt.to_owned())];
+fn asked(prompt: &str, rounds: &[&[&str]]) -> ModelRequest {
+    let mut messages = vec![ModelMessage::User(prompt.to_owned())];
     for round in rounds {
-        messages.push(Message::Assistant(Turn::default()));
-        messages.push(Message::Results(
+        messages.push(ModelMessage::Assistant(Turn::default()));
+        messages.push(ModelMessage::Results(
             round.iter().map(|text| result(text)).collect(),
         ));
     }
@@ -58,7 +58,7 @@ fn asked(prompt: &str, rounds: &[&[&str]]) -> Request {
         description: None,
         schema: json!({"type": "object"}),
     };
-    Request {
+    ModelRequest {
         system: Some("be brief".to_owned()),
         messages,
         tools: vec![
@@ -68,18 +68,18 @@ fn asked(prompt: &str, rounds: &[&[&str]]) -> Request {
             tool("t_1st"),
         ],
         must_call: Some("clock".to_owned()),
-        ..Request::default()
+        ..ModelRequest::default()
     }
 }
 
-fn turn(rules: &str, request: &Request) -> Turn {
+fn turn(rules: &str, request: &ModelRequest) -> Turn {
     let scripted = script(rules).reply(request).expect("a rule fits");
     scripted.answer.expect("an answer").turn
 }
 
 #[test]
 fn the_first_rule_that_fits_answers() {
-    let check = |when: &str, request: &Request, fits: bool| {
+    let check = |when: &str, request: &ModelRequest, fits: bool| {
         let rules =
             format!("- when: {when}\n  reply: {{text: yes it is}}\n- reply: {{text: 'no'}}");
         let expected = if fits { "yes it is" } else { "no" };
@@ -121,7 +121,9 @@ fn the_first_rule_that_fits_answers() {
 #[test]
 fn the_last_user_text_is_not_the_first() {
     let mut request = asked("add 2 and 3", &[]);
-    request.messages.push(Message::User("again".to_owned()));
+    request
+        .messages
+        .push(ModelMessage::User("again".to_owned()));
     assert_eq!(
         turn("- reply: {text: '{prompt}/{user}'}", &request).text,
         "add 2 and 3/again"
@@ -190,7 +192,7 @@ fn calls_are_sent_as_they_are_written() {
 ";
     let scripted = script(rules).reply(&asked("go", &[&["x"]])).unwrap();
     let reply = scripted.answer.unwrap();
-    assert_eq!(reply.stop, Stop::Calls);
+    assert_eq!(reply.stop, StopReason::Calls);
     assert_eq!(reply.turn.thinking[0].text, "hm");
     let calls: Vec<_> = reply
         .turn
@@ -217,18 +219,18 @@ fn calls_are_sent_as_they_are_written() {
 
 #[test]
 fn a_model_stops_as_it_is_told() {
-    let check = |reply: &str, expected: Stop| {
+    let check = |reply: &str, expected: StopReason| {
         let scripted = script(&format!("- reply: {reply}"));
         let reply = scripted.reply(&asked("go", &[])).unwrap().answer.unwrap();
         assert_eq!(reply.stop, expected);
     };
-    check("{text: x}", Stop::Done);
-    check("{text: ''}", Stop::Done);
-    check("{thinking: x}", Stop::Done);
-    check("{text: x, stop: length}", Stop::Length);
-    check("{calls: [{tool: x}]}", Stop::Calls);
-    check("{calls: [{tool: x}], stop: done}", Stop::Done);
-    check("{refuse: no}", Stop::Refusal);
+    check("{text: x}", StopReason::Done);
+    check("{text: ''}", StopReason::Done);
+    check("{thinking: x}", StopReason::Done);
+    check("{text: x, stop: length}", StopReason::Length);
+    check("{calls: [{tool: x}]}", StopReason::Calls);
+    check("{calls: [{tool: x}], stop: done}", StopReason::Done);
+    check("{refuse: no}", StopReason::Refusal);
 }
 
 #[test]
@@ -252,7 +254,7 @@ fn usage_is_given_or_estimated_from_the_lengths() {
 
 #[test]
 fn what_a_rule_can_not_answer_is_said() {
-    let check = |rules: &str, request: &Request, message: &str| {
+    let check = |rules: &str, request: &ModelRequest, message: &str| {
         assert_eq!(
             script(rules).reply(request).unwrap_err().to_string(),
             message
@@ -378,7 +380,7 @@ fn mistakes_are_found_when_the_script_is_loaded() {
     );
 }
 
-fn any_message() -> impl Strategy<Value = Message> {
+fn any_message() -> impl Strategy<Value = ModelMessage> {
     let text = || prop_oneof![".{0,12}", Just(r#"{"a": [1, {"b": "x"}]}"#.to_owned())];
     let result = (text(), any::<bool>()).prop_map(|(text, is_error)| ToolResult {
         is_error,
@@ -386,12 +388,12 @@ fn any_message() -> impl Strategy<Value = Message> {
         ..self::result(&text)
     });
     prop_oneof![
-        text().prop_map(Message::User),
-        text().prop_map(|text| Message::Assistant(Turn {
+        text().prop_map(ModelMessage::User),
+        text().prop_map(|text| ModelMessage::Assistant(Turn {
             text,
             ..Turn::default()
         })),
-        prop::collection::vec(result, 0..3).prop_map(Message::Results),
+        prop::collection::vec(result, 0..3).prop_map(ModelMessage::Results),
     ]
 }
 
@@ -438,7 +440,7 @@ proptest! {
         let lines: Vec<String> = rules.iter().map(|rule| format!("- {rule}")).collect();
         let (script, problems) = load(&lines.join("\n"));
         if let Some(script) = script {
-            let request = Request { messages, ..Request::default() };
+            let request = ModelRequest { messages, ..ModelRequest::default() };
             let reply = script.reply(&request);
             prop_assert_eq!(&reply, &script.reply(&request));
         } else {

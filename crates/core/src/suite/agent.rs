@@ -15,7 +15,7 @@ use super::load::Loader;
 use crate::builtin_agent::{BuiltinAgent, Protocol};
 use crate::decode::{Context, Decode};
 use crate::hint::{nearest, nearest_hint};
-use crate::problem::{Code, Located, Problem, Span};
+use crate::problem::{Code, Problem, Span, WithSpan};
 use crate::provider::Provider;
 use crate::script::Script;
 
@@ -116,7 +116,7 @@ pub struct SkillMount {
 
 impl Loader<'_> {
     /// Resolves a reference to an agent.
-    pub(super) fn agent(&self, file: &Located<AgentRefFile>, cx: &Context<'_>) -> Option<Agent> {
+    pub(super) fn agent(&self, file: &WithSpan<AgentRefFile>, cx: &Context<'_>) -> Option<Agent> {
         let kind = file.kind.get()?;
         match kind.value {
             AgentType::File => {
@@ -170,7 +170,7 @@ impl Loader<'_> {
     }
 
     /// Loads and resolves an agent file.
-    pub(super) fn agent_file(&self, path: &Located<String>, cx: &Context<'_>) -> Option<Agent> {
+    pub(super) fn agent_file(&self, path: &WithSpan<String>, cx: &Context<'_>) -> Option<Agent> {
         let loaded = self.open(path, "Agent", cx)?;
         let context = Context::new(loaded.source.clone(), self.problems);
         let file = AgentFile::decode(&loaded.root, &context)?;
@@ -231,7 +231,7 @@ impl Loader<'_> {
     fn builtin_model(
         &self,
         builtin: BuiltinAgent,
-        written: Option<&Located<String>>,
+        written: Option<&WithSpan<String>>,
         span: Span,
         cx: &Context<'_>,
     ) -> Option<Option<ModelRef>> {
@@ -259,13 +259,13 @@ impl Loader<'_> {
     /// The model, with its script if it is one.
     fn model(
         &self,
-        written: Option<&Located<String>>,
+        written: Option<&WithSpan<String>>,
         bare: bool,
         cx: &Context<'_>,
     ) -> Option<ModelRef> {
         let mut model = split_model(written?, bare, cx)?;
         if model.provider == Some(Provider::Scripted) {
-            let path = Located {
+            let path = WithSpan {
                 value: model.id.clone(),
                 span: written?.span,
             };
@@ -277,7 +277,7 @@ impl Loader<'_> {
 }
 
 /// Reads a model, and reports what is wrong with it.
-fn split_model(written: &Located<String>, bare: bool, cx: &Context<'_>) -> Option<ModelRef> {
+fn split_model(written: &WithSpan<String>, bare: bool, cx: &Context<'_>) -> Option<ModelRef> {
     let parsed = if bare {
         ModelRef::parse_bare(&written.value)
     } else {

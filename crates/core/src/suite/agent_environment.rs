@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::template::{Part, Reference, Template};
+use super::template::{Reference, Template, TemplatePart};
 use super::variables::Environment;
-use crate::decode::{Context, Table, Text};
-use crate::problem::{Code, Located, Problem};
+use crate::decode::{Context, LooseText, Table};
+use crate::problem::{Code, Problem, WithSpan};
 
 /// Variables as an agent file writes them. Their values are known only where the agent is started.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -18,7 +18,7 @@ pub struct OwnEnvironment(BTreeMap<String, Template>);
 
 impl OwnEnvironment {
     /// Reads the variables, and reports what is wrong with them.
-    pub(super) fn resolve(file: &Table<Located<Text>>, cx: &Context<'_>) -> Self {
+    pub(super) fn resolve(file: &Table<WithSpan<LooseText>>, cx: &Context<'_>) -> Self {
         let mut all = BTreeMap::new();
         for (name, text) in file.iter() {
             if name.value.is_empty() || name.value.contains(['=', '\0']) {
@@ -71,12 +71,12 @@ impl OwnEnvironment {
             let mut value = String::new();
             for part in &template.parts {
                 match part {
-                    Part::Text(text) => value.push_str(text),
-                    Part::Reference(Reference::Env(name)) => {
+                    TemplatePart::Text(text) => value.push_str(text),
+                    TemplatePart::Reference(Reference::Env(name)) => {
                         value.push_str(env.get(name).map_or("", String::as_str));
                     }
                     // Reported when the file was loaded.
-                    Part::Reference(_) => {}
+                    TemplatePart::Reference(_) => {}
                 }
             }
             value

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use super::eval_file::ApiVersion;
 use crate::builtin_agent::BuiltinAgent;
 use crate::decode::{
-    Context, Decode, Definitions, Required, Table, Text, decode_word, record, words,
+    Context, Decode, Definitions, LooseText, RequiredKey, Table, decode_word, record, words,
 };
 use crate::document::Node;
-use crate::problem::Located;
+use crate::problem::WithSpan;
 
 words! {
     /// `kind` of an agent file.
@@ -23,28 +23,28 @@ record! {
     /// An agent: a built-in one, one that speaks ACP, or any command.
     pub struct AgentFile any_of ["builtin", "acp", "commands"] {
         /// The schema that an editor checks this file against.
-        "$schema" => schema: Option<Text>,
+        "$schema" => schema: Option<LooseText>,
         /// Must be `Agent`.
-        "kind" => kind: Required<AgentKindWord>,
+        "kind" => kind: RequiredKey<AgentKindWord>,
         /// The version of the format; it changes nothing here.
         "apiVersion" => api_version: Option<ApiVersion>,
         /// Who the agent is.
-        "metadata" => metadata: Required<AgentMetadata>,
+        "metadata" => metadata: RequiredKey<AgentMetadata>,
         /// One of the agents that Proctor knows.
-        "builtin" => builtin: Option<Located<BuiltinFile>>,
+        "builtin" => builtin: Option<WithSpan<BuiltinFile>>,
         /// Any program that speaks the Agent Client Protocol. Wins over `builtin`.
         "acp" => acp: Option<AcpFile>,
         /// Any program, by templates of its command line.
-        "commands" => commands: Option<Located<CommandsFile>>,
+        "commands" => commands: Option<WithSpan<CommandsFile>>,
         /// Where the agent looks for skills.
         "skills" => skills: Option<SkillMountFile>,
         /// Whether the agent reaches its model through Proctor. Proctor's own.
         "modelTap" => model_tap: Option<bool>,
         /// Environment variables that an `acp` or `commands` agent gets besides the usual ones; `{env.NAME}` is
         /// expanded. Proctor's own.
-        "env" => env: Table<Located<Text>>,
+        "env" => env: Table<WithSpan<LooseText>>,
         /// When an `acp` or `commands` agent connects to its servers. Proctor's own.
-        "connects" => connects: Option<Located<ConnectsWord>>,
+        "connects" => connects: Option<WithSpan<ConnectsWord>>,
     }
 }
 
@@ -60,11 +60,11 @@ record! {
     /// Who an agent is.
     pub struct AgentMetadata {
         /// The agent's name.
-        "name" => name: Required<Located<Text>>,
+        "name" => name: RequiredKey<WithSpan<LooseText>>,
         /// Its version.
-        "version" => version: Option<Text>,
+        "version" => version: Option<LooseText>,
         /// What it is.
-        "description" => description: Option<Text>,
+        "description" => description: Option<LooseText>,
         /// Kept as they are.
         "annotations" => annotations: Option<Node>,
     }
@@ -86,9 +86,9 @@ record! {
         /// Which one.
         "type" => kind: BuiltinAgent,
         /// The model, as `provider:model-id`.
-        "model" => model: Option<Located<String>>,
+        "model" => model: Option<WithSpan<String>>,
         /// Where the model is.
-        "baseUrl" => base_url: Option<Located<String>>,
+        "baseUrl" => base_url: Option<WithSpan<String>>,
         /// The environment variable that holds the key.
         "apiKey" => api_key: Option<String>,
     }
@@ -100,7 +100,7 @@ record! {
         /// The program.
         "cmd" => cmd: String,
         /// Its arguments.
-        "args" => args: Vec<Text>,
+        "args" => args: Vec<LooseText>,
     }
 }
 
@@ -109,13 +109,13 @@ record! {
     pub struct CommandsFile {
         /// The command. Fields: `{{ .Prompt }}`, `{{ .McpServerFileArgs }}`, `{{ .AllowedToolArgs }}`,
         /// `{{ .DangerouslySkipPermissions }}`.
-        "runPrompt" => run_prompt: Located<String>,
+        "runPrompt" => run_prompt: WithSpan<String>,
         /// For each server. Fields: `{{ .File }}`, `{{ .URL }}`.
-        "argTemplateMcpServer" => mcp_server: Option<Located<Text>>,
+        "argTemplateMcpServer" => mcp_server: Option<WithSpan<LooseText>>,
         /// For each allowed tool. Fields: `{{ .ServerName }}`, `{{ .ToolName }}`.
-        "argTemplateAllowedTools" => allowed_tools: Option<Located<Text>>,
+        "argTemplateAllowedTools" => allowed_tools: Option<WithSpan<LooseText>>,
         /// What stands between allowed tools, one space if not given.
-        "allowedToolsJoinSeparator" => separator: Option<Text>,
+        "allowedToolsJoinSeparator" => separator: Option<LooseText>,
         /// What `{{ .DangerouslySkipPermissions }}` stands for in `runPrompt`, `false` if not given.
         "dangerouslySkipPermissions" => skip_permissions: Option<bool>,
         /// Whether it runs with an empty home folder of its own.

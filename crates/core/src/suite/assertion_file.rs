@@ -7,43 +7,45 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::check::{CallsMode, OrderKind};
-use crate::decode::{Context, Decode, Definitions, Given, NonEmpty, decode_word, record};
-use crate::document::{Data, Node};
-use crate::matcher::{Matcher, Step};
+use crate::decode::{
+    Context, Decode, Definitions, NonEmpty, OptionalNonEmpty, decode_word, record,
+};
+use crate::document::{Node, NodeValue};
+use crate::matcher::{Matcher, PathStep};
 use crate::pattern::Pattern;
-use crate::problem::{Code, Located, Problem, Span};
+use crate::problem::{Code, Problem, Span, WithSpan};
 
 record! {
     /// What must hold after a task. Only what is listed is checked.
     pub struct AssertionsFile {
         /// Every listed tool must be called.
-        "toolsUsed" => tools_used: Given<NonEmpty<ToolFile>>,
+        "toolsUsed" => tools_used: OptionalNonEmpty<NonEmpty<ToolFile>>,
         /// At least one of the listed tools must be called.
-        "requireAny" => require_any: Given<NonEmpty<ToolFile>>,
+        "requireAny" => require_any: OptionalNonEmpty<NonEmpty<ToolFile>>,
         /// None of the listed tools may be called.
-        "toolsNotUsed" => tools_not_used: Given<NonEmpty<ToolFile>>,
+        "toolsNotUsed" => tools_not_used: OptionalNonEmpty<NonEmpty<ToolFile>>,
         /// At least this many tool calls.
-        "minToolCalls" => min_tool_calls: Given<Located<u64>>,
+        "minToolCalls" => min_tool_calls: OptionalNonEmpty<WithSpan<u64>>,
         /// At most this many tool calls.
-        "maxToolCalls" => max_tool_calls: Given<Located<u64>>,
+        "maxToolCalls" => max_tool_calls: OptionalNonEmpty<WithSpan<u64>>,
         /// Every listed resource must be read.
-        "resourcesRead" => resources_read: Given<NonEmpty<ResourceFile>>,
+        "resourcesRead" => resources_read: OptionalNonEmpty<NonEmpty<ResourceFile>>,
         /// None of the listed resources may be read.
-        "resourcesNotRead" => resources_not_read: Given<NonEmpty<ResourceFile>>,
+        "resourcesNotRead" => resources_not_read: OptionalNonEmpty<NonEmpty<ResourceFile>>,
         /// Every listed prompt must be used.
-        "promptsUsed" => prompts_used: Given<NonEmpty<PromptFile>>,
+        "promptsUsed" => prompts_used: OptionalNonEmpty<NonEmpty<PromptFile>>,
         /// None of the listed prompts may be used.
-        "promptsNotUsed" => prompts_not_used: Given<NonEmpty<PromptFile>>,
+        "promptsNotUsed" => prompts_not_used: OptionalNonEmpty<NonEmpty<PromptFile>>,
         /// Calls in this order; others may come between.
-        "callOrder" => call_order: Given<NonEmpty<OrderFile>>,
+        "callOrder" => call_order: OptionalNonEmpty<NonEmpty<OrderFile>>,
         /// No tool is called twice with the same arguments.
-        "noDuplicateCalls" => no_duplicate_calls: Given<bool>,
+        "noDuplicateCalls" => no_duplicate_calls: OptionalNonEmpty<bool>,
         /// Expected tool calls, each assigned to one that was made. Proctor's own.
-        "calls" => calls: Given<CallsFile>,
+        "calls" => calls: OptionalNonEmpty<CallsFile>,
         /// Every listed skill must be loaded.
-        "skillsLoaded" => skills_loaded: Given<NonEmpty<SkillFile>>,
+        "skillsLoaded" => skills_loaded: OptionalNonEmpty<NonEmpty<SkillFile>>,
         /// None of the listed skills may be loaded.
-        "skillsNotLoaded" => skills_not_loaded: Given<NonEmpty<SkillFile>>,
+        "skillsNotLoaded" => skills_not_loaded: OptionalNonEmpty<NonEmpty<SkillFile>>,
     }
 }
 
@@ -51,21 +53,21 @@ record! {
     /// Tool calls of a server: by exact name, by pattern (either may match), or any.
     pub struct ToolFile {
         /// The server, as the MCP config names it.
-        "server" => server: Located<String>,
+        "server" => server: WithSpan<String>,
         /// The exact name of the tool.
-        "tool" => tool: Given<String>,
+        "tool" => tool: OptionalNonEmpty<String>,
         /// A regular expression on the tool's name.
-        "toolPattern" => tool_pattern: Given<Pattern>,
+        "toolPattern" => tool_pattern: OptionalNonEmpty<Pattern>,
         /// What the arguments must match. Proctor's own.
-        "arguments" => arguments: Given<Located<Matcher>>,
+        "arguments" => arguments: OptionalNonEmpty<WithSpan<Matcher>>,
         /// What the result must match. Proctor's own.
-        "result" => result: Given<Located<Matcher>>,
+        "result" => result: OptionalNonEmpty<WithSpan<Matcher>>,
         /// Whether the tool says that it failed. Proctor's own.
-        "isError" => is_error: Given<bool>,
+        "isError" => is_error: OptionalNonEmpty<bool>,
         /// How long the call may take. Proctor's own.
-        "maxDuration" => max_duration: Given<Located<Duration>>,
+        "maxDuration" => max_duration: OptionalNonEmpty<WithSpan<Duration>>,
         /// How many calls must match. Proctor's own.
-        "times" => times: Given<Located<TimesFile>>,
+        "times" => times: OptionalNonEmpty<WithSpan<TimesFile>>,
     }
 }
 
@@ -73,9 +75,9 @@ record! {
     /// How many calls must match; both ends are included.
     pub struct TimesFile {
         /// At least, 1 if not given.
-        "min" => min: Given<u64>,
+        "min" => min: OptionalNonEmpty<u64>,
         /// At most, any number if not given.
-        "max" => max: Given<u64>,
+        "max" => max: OptionalNonEmpty<u64>,
     }
 }
 
@@ -83,11 +85,11 @@ record! {
     /// Resources of a server: by exact URI, by pattern (either may match), or any.
     pub struct ResourceFile {
         /// The server, as the MCP config names it.
-        "server" => server: Located<String>,
+        "server" => server: WithSpan<String>,
         /// The exact URI.
-        "uri" => uri: Given<String>,
+        "uri" => uri: OptionalNonEmpty<String>,
         /// A regular expression on the URI.
-        "uriPattern" => uri_pattern: Given<Pattern>,
+        "uriPattern" => uri_pattern: OptionalNonEmpty<Pattern>,
     }
 }
 
@@ -95,11 +97,11 @@ record! {
     /// Prompts of a server: by exact name, by pattern (either may match), or any.
     pub struct PromptFile {
         /// The server, as the MCP config names it.
-        "server" => server: Located<String>,
+        "server" => server: WithSpan<String>,
         /// The exact name of the prompt.
-        "prompt" => prompt: Given<String>,
+        "prompt" => prompt: OptionalNonEmpty<String>,
         /// A regular expression on the prompt's name.
-        "promptPattern" => prompt_pattern: Given<Pattern>,
+        "promptPattern" => prompt_pattern: OptionalNonEmpty<Pattern>,
     }
 }
 
@@ -109,7 +111,7 @@ record! {
         /// `tool`, `resource` or `prompt`.
         "type" => kind: OrderKind,
         /// The server, as the MCP config names it.
-        "server" => server: Located<String>,
+        "server" => server: WithSpan<String>,
         /// The name of the tool or prompt, the URI of the resource.
         "name" => name: String,
     }
@@ -129,9 +131,9 @@ record! {
     /// Skills: by exact name, by pattern (either may match), or any.
     pub struct SkillFile {
         /// The exact name of the skill.
-        "skill" => skill: Given<Located<String>>,
+        "skill" => skill: OptionalNonEmpty<WithSpan<String>>,
         /// A regular expression on the skill's name.
-        "skillPattern" => skill_pattern: Given<Located<Pattern>>,
+        "skillPattern" => skill_pattern: OptionalNonEmpty<WithSpan<Pattern>>,
     }
 }
 
@@ -214,16 +216,18 @@ impl Decode for Matcher {
 }
 
 /// Where a part of a written matcher stands: at its key, where it has one.
-fn span_of(node: &Node, path: &[Step]) -> Span {
+fn span_of(node: &Node, path: &[PathStep]) -> Span {
     let mut node = node;
     let mut span = node.span;
     for step in path {
         let child = match (&node.data, step) {
-            (Data::Mapping(entries), Step::Key(key)) => {
+            (NodeValue::Mapping(entries), PathStep::Key(key)) => {
                 let entry = entries.iter().find(|e| e.key == *key);
                 entry.map(|e| (&e.value, e.key_span))
             }
-            (Data::Sequence(items), Step::Index(at)) => items.get(*at).map(|n| (n, n.span)),
+            (NodeValue::Sequence(items), PathStep::Index(at)) => {
+                items.get(*at).map(|n| (n, n.span))
+            }
             _ => None,
         };
         let Some((next, next_span)) = child else {

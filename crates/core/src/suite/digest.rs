@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use super::agent::AgentKind;
 use super::server::Transport;
-use super::step::{Action, Script, ScriptSource};
+use super::step::{Action, ScriptSource, ScriptStep};
 use super::{Agent, Case, Isolation, JudgeModel, Server, Step, Suite};
 use crate::json::canonical;
 use crate::redact::{Redactor, is_secret_name};
@@ -149,7 +149,7 @@ fn step(step: &Step) -> io::Result<Value> {
     }))
 }
 
-fn text_of(script: &Script) -> io::Result<Value> {
+fn text_of(script: &ScriptStep) -> io::Result<Value> {
     match &script.source {
         ScriptSource::Inline(text) => Ok(json!({ "inline": text })),
         ScriptSource::File(path) => {
@@ -198,7 +198,7 @@ mod tests {
             verify: vec![Step {
                 id: "verify_0".to_owned(),
                 kind: "script".to_owned(),
-                action: Action::Script(Script {
+                action: Action::Script(ScriptStep {
                     source,
                     folder: "/somewhere".into(),
                     env: BTreeMap::new(),

@@ -1,6 +1,6 @@
 //! The written form of an eval file (`kind: Eval`).
 //!
-//! Its main type is [`EvalFile`]: what the user wrote, nothing resolved.
+//! Its main type is [`SuiteFile`]: what the user wrote, nothing resolved.
 
 use std::time::Duration;
 
@@ -9,11 +9,12 @@ use serde_json::{Value, json};
 use super::assertion_file::AssertionsFile;
 use crate::builtin_agent::BuiltinAgent;
 use crate::decode::{
-    Context, Decides, Decode, Definitions, NonEmpty, Positive, Required, Table, Text, record, words,
+    Context, Decode, Definitions, LooseText, NonEmpty, PositiveInteger, RequiredKey, StrictKeys,
+    Table, record, words,
 };
 use crate::document::Node;
 use crate::hint::{listed, nearest};
-use crate::problem::{Code, Located, Problem};
+use crate::problem::{Code, Problem, WithSpan};
 
 words! {
     /// `kind` of an eval file.
@@ -34,17 +35,17 @@ words! {
 
 record! {
     /// An eval suite: which agent does which tasks on which servers, and what must hold.
-    pub struct EvalFile {
+    pub struct SuiteFile {
         /// The schema that an editor checks this file against.
-        "$schema" => schema: Option<Text>,
+        "$schema" => schema: Option<LooseText>,
         /// Must be `Eval`.
-        "kind" => kind: Required<EvalKind>,
+        "kind" => kind: RequiredKey<EvalKind>,
         /// The version of the format; it changes nothing here.
         "apiVersion" => api_version: Option<ApiVersion>,
         /// Who this suite is.
-        "metadata" => metadata: Required<EvalMetadata>,
+        "metadata" => metadata: RequiredKey<EvalMetadata>,
         /// What is run, on what, by whom.
-        "config" => config: Required<EvalConfig>,
+        "config" => config: RequiredKey<EvalConfig>,
     }
 }
 
@@ -52,13 +53,13 @@ record! {
     /// Who a suite is.
     pub struct EvalMetadata {
         /// A name that is unique among your suites.
-        "name" => name: Required<Located<Text>>,
+        "name" => name: RequiredKey<WithSpan<LooseText>>,
         /// What the suite is for.
-        "description" => description: Option<Text>,
+        "description" => description: Option<LooseText>,
         /// A word to sort suites by.
-        "category" => category: Option<Text>,
+        "category" => category: Option<LooseText>,
         /// Labels of the suite itself; they select nothing.
-        "labels" => labels: Table<Text>,
+        "labels" => labels: Table<LooseText>,
         /// Kept as they are.
         "annotations" => annotations: Option<Node>,
     }
@@ -68,17 +69,17 @@ record! {
     /// What is run, on what, by whom.
     pub struct EvalConfig one_of ["agent", "agentFile", "agents"] {
         /// The agent that does the tasks.
-        "agent" => agent: Option<Located<AgentRefFile>>,
+        "agent" => agent: Option<WithSpan<AgentRefFile>>,
         /// Old spelling of `agent: {type: file, path: …}`.
-        "agentFile" => agent_file: Option<Located<String>>,
+        "agentFile" => agent_file: Option<WithSpan<String>>,
         /// Several agents: the suite runs over each. Proctor's own.
-        "agents" => agents: Option<NonEmpty<Located<AgentRefFile>>>,
+        "agents" => agents: Option<NonEmpty<WithSpan<AgentRefFile>>>,
         /// The file that names the MCP servers.
-        "mcpConfigFile" => mcp_config_file: Option<Required<Located<String>>>,
+        "mcpConfigFile" => mcp_config_file: Option<RequiredKey<WithSpan<String>>>,
         /// The tasks, and what must hold after each.
-        "taskSets" => task_sets: Required<Located<Vec<Located<TaskSetFile>>>>,
+        "taskSets" => task_sets: RequiredKey<WithSpan<Vec<WithSpan<TaskSetFile>>>>,
         /// The model that judges what no other check can decide.
-        "llmJudge" => judge: Option<Decides<Located<JudgeFile>>>,
+        "llmJudge" => judge: Option<StrictKeys<WithSpan<JudgeFile>>>,
         /// Limits of tasks that set none.
         "defaultTaskLimits" => default_limits: Option<LimitsFile>,
         /// Programs that add kinds of steps, by alias.
@@ -106,11 +107,11 @@ record! {
     /// Which agent, and on which model.
     pub struct AgentRefFile {
         /// `file`, or the name of a built-in agent such as `builtin.claude-code`.
-        "type" => kind: Required<Located<AgentType>>,
+        "type" => kind: RequiredKey<WithSpan<AgentType>>,
         /// The agent file, for type `file`.
-        "path" => path: Option<Located<String>>,
+        "path" => path: Option<WithSpan<String>>,
         /// The model, as `provider:model-id`.
-        "model" => model: Option<Located<String>>,
+        "model" => model: Option<WithSpan<String>>,
         /// Whether the agent reaches its model through Proctor. Proctor's own.
         "modelTap" => model_tap: Option<bool>,
     }
@@ -166,19 +167,19 @@ record! {
     /// Some of the suite's tasks, and what must hold after each.
     pub struct TaskSetFile one_of ["path", "glob", "evals"] {
         /// One task file.
-        "path" => path: Option<Located<String>>,
+        "path" => path: Option<WithSpan<String>>,
         /// Task files by pattern; `**` crosses folders.
-        "glob" => glob: Option<Located<String>>,
+        "glob" => glob: Option<WithSpan<String>>,
         /// The evals that a server ships. Proctor's own.
         "evals" => evals: Option<ShippedFile>,
         /// The source that the path or pattern is inside of.
-        "source" => source: Option<Located<String>>,
+        "source" => source: Option<WithSpan<String>>,
         /// Only tasks that have all of these labels.
-        "labelSelector" => label_selector: Table<Text>,
+        "labelSelector" => label_selector: Table<LooseText>,
         /// What must hold after each of the tasks.
-        "assertions" => assertions: Option<Decides<AssertionsFile>>,
+        "assertions" => assertions: Option<StrictKeys<AssertionsFile>>,
         /// How many of a case's trials must pass, such as `4/5`. Proctor's own.
-        "pass" => pass: Option<Located<PassRule>>,
+        "pass" => pass: Option<WithSpan<PassRule>>,
     }
 }
 
@@ -186,7 +187,7 @@ record! {
     /// The evals that a server ships.
     pub struct ShippedFile {
         /// The server.
-        "server" => server: Located<String>,
+        "server" => server: WithSpan<String>,
         /// Only those of one level.
         "level" => level: Option<Level>,
     }
@@ -249,11 +250,11 @@ record! {
     /// The model that judges what no other check can decide.
     pub struct JudgeFile one_of ["ref", "env"] {
         /// The agent that judges.
-        "ref" => agent: Option<Located<AgentRefFile>>,
+        "ref" => agent: Option<WithSpan<AgentRefFile>>,
         /// Old spelling: the environment variables that name the judge.
         "env" => env: Option<JudgeEnvFile>,
         /// How often a criterion is judged; the majority decides. Odd. Proctor's own.
-        "votes" => votes: Option<Located<Positive>>,
+        "votes" => votes: Option<WithSpan<PositiveInteger>>,
     }
 }
 
@@ -261,13 +262,13 @@ record! {
     /// Environment variables that hold an OpenAI-compatible judge.
     pub struct JudgeEnvFile {
         /// The variable that holds `openai` or `claude`; OpenAI if not given.
-        "typeKey" => type_key: Option<Located<String>>,
+        "typeKey" => type_key: Option<WithSpan<String>>,
         /// The variable that holds the URL.
-        "baseUrlKey" => base_url_key: Option<Located<String>>,
+        "baseUrlKey" => base_url_key: Option<WithSpan<String>>,
         /// The variable that holds the key.
-        "apiKeyKey" => api_key_key: Option<Located<String>>,
+        "apiKeyKey" => api_key_key: Option<WithSpan<String>>,
         /// The variable that holds the model's name.
-        "modelNameKey" => model_name_key: Option<Located<String>>,
+        "modelNameKey" => model_name_key: Option<WithSpan<String>>,
     }
 }
 
@@ -279,9 +280,9 @@ record! {
         /// For the cleanup.
         "cleanupTimeout" => cleanup_timeout: Option<Duration>,
         /// Turns of the agent. Proctor's own.
-        "maxTurns" => max_turns: Option<Positive>,
+        "maxTurns" => max_turns: Option<PositiveInteger>,
         /// Tokens, in and out. Proctor's own.
-        "maxTokens" => max_tokens: Option<Positive>,
+        "maxTokens" => max_tokens: Option<PositiveInteger>,
         /// Cost in US dollars. Proctor's own.
         "maxCostUsd" => max_cost_usd: Option<f64>,
     }
@@ -291,11 +292,11 @@ record! {
     /// A program that adds kinds of steps.
     pub struct ExtensionFile {
         /// A local path, or `https://github.com/OWNER/REPO@vX`.
-        "package" => package: Located<String>,
+        "package" => package: WithSpan<String>,
         /// What the program is told at its start; `{env.NAME}` is expanded.
         "config" => config: Option<Node>,
         /// Its environment; `{env.NAME}` is expanded.
-        "env" => env: Table<Located<Text>>,
+        "env" => env: Table<WithSpan<LooseText>>,
     }
 }
 
@@ -303,11 +304,11 @@ record! {
     /// Another git repository that task sets take tasks from.
     pub struct SourceFile {
         /// The repository.
-        "repo" => repo: Located<String>,
+        "repo" => repo: WithSpan<String>,
         /// A branch, tag or commit.
-        "ref" => reference: Option<Text>,
+        "ref" => reference: Option<LooseText>,
         /// Which server here stands for which server there.
-        "serverMapping" => server_mapping: Table<Located<Text>>,
+        "serverMapping" => server_mapping: Table<WithSpan<LooseText>>,
     }
 }
 
@@ -333,6 +334,6 @@ record! {
         /// Must be `path`.
         "type" => kind: SkillSourceType,
         /// The folder.
-        "path" => path: Located<String>,
+        "path" => path: WithSpan<String>,
     }
 }

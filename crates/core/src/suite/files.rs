@@ -1,6 +1,6 @@
 //! Finding and reading the files that a suite names.
 //!
-//! Its main type is [`Origin`]: where a file came from decides which files it may name. What came
+//! Its main type is [`FileOrigin`]: where a file came from decides which files it may name. What came
 //! from another repository stays inside that repository; the user's own files may name anything.
 
 use std::fs;
@@ -19,7 +19,7 @@ const MAX_VISITED: usize = 1_000_000;
 
 /// Where a file came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum FileOrigin {
     /// The user's own files.
     Own,
     /// Another repository.
@@ -31,7 +31,7 @@ pub enum Origin {
     },
 }
 
-impl Origin {
+impl FileOrigin {
     /// The path that a file of this origin, in `folder`, means by `written`.
     pub fn resolve(&self, folder: &Path, written: &str) -> Result<PathBuf, Problem> {
         let path = normalise(&folder.join(written));
@@ -272,7 +272,7 @@ mod tests {
             fs::write(path, "").unwrap();
         }
         let check = |glob: &str, expected: &[&str]| {
-            let found = Origin::Own.glob(folder.path(), glob).unwrap();
+            let found = FileOrigin::Own.glob(folder.path(), glob).unwrap();
             let found: Vec<_> = found
                 .iter()
                 .map(|p| p.strip_prefix(folder.path()).unwrap().to_str().unwrap())
@@ -299,7 +299,7 @@ mod tests {
         fs::write(base.join("secret.yaml"), "").unwrap();
         fs::write(root.join("task.yaml"), "").unwrap();
         std::os::unix::fs::symlink(base.join("secret.yaml"), root.join("link.yaml")).unwrap();
-        let source = Origin::Source {
+        let source = FileOrigin::Source {
             name: "other".to_owned(),
             root: root.clone(),
         };

@@ -1,7 +1,7 @@
 //! The templates of agent files: the part of Go's `text/template` that public agent files use.
 //!
 //! Its main type is [`GoTemplate`]. All mistakes are found when it is parsed: types and the number
-//! of values included, so that rendering can't fail. What a template gives is a list of [`Piece`]s
+//! of values included, so that rendering can't fail. What a template gives is a list of [`RenderedPiece`]s
 //! that say where each text comes from: only what the author of the file wrote is for a shell to
 //! read, everything else is data.
 
@@ -19,7 +19,7 @@ use self::format::FormatPart;
 /// A template, without mistakes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GoTemplate {
-    nodes: Vec<Node>,
+    nodes: Vec<TemplateNode>,
 }
 
 /// What a template is for, which decides what its fields are.
@@ -34,16 +34,16 @@ pub enum TemplateUse {
 }
 
 impl TemplateUse {
-    fn fields(self) -> &'static [(&'static str, Type)] {
+    fn fields(self) -> &'static [(&'static str, ExprType)] {
         match self {
             Self::RunPrompt => &[
-                ("Prompt", Type::Text),
-                ("McpServerFileArgs", Type::Text),
-                ("AllowedToolArgs", Type::Text),
-                ("DangerouslySkipPermissions", Type::Truth),
+                ("Prompt", ExprType::Text),
+                ("McpServerFileArgs", ExprType::Text),
+                ("AllowedToolArgs", ExprType::Text),
+                ("DangerouslySkipPermissions", ExprType::Truth),
             ],
-            Self::McpServer => &[("File", Type::Text), ("URL", Type::Text)],
-            Self::AllowedTools => &[("ServerName", Type::Text), ("ToolName", Type::Text)],
+            Self::McpServer => &[("File", ExprType::Text), ("URL", ExprType::Text)],
+            Self::AllowedTools => &[("ServerName", ExprType::Text), ("ToolName", ExprType::Text)],
         }
     }
 }
@@ -65,7 +65,7 @@ pub struct TemplateFault {
 
 /// Where a text comes from. What is made of several texts comes from the last of them in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Origin {
+pub enum TextOrigin {
     /// The agent file: text for a shell.
     Author,
     /// A name, a path or an address.
@@ -76,18 +76,18 @@ pub enum Origin {
 
 /// A part of what a template gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct RenderedPiece {
     /// The text, without the quotes of `%q`.
     pub text: String,
     /// Where it comes from.
-    pub origin: Origin,
+    pub origin: TextOrigin,
     /// Whether the template quotes it with `%q`. The author's own texts have their quotes already.
     pub quoted: bool,
 }
 
-impl Piece {
+impl RenderedPiece {
     /// A text from there.
-    pub fn new(text: impl Into<String>, origin: Origin) -> Self {
+    pub fn new(text: impl Into<String>, origin: TextOrigin) -> Self {
         Self {
             text: text.into(),
             origin,
@@ -109,7 +109,7 @@ impl Piece {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FieldValue {
     /// A text, in pieces.
-    Text(Vec<Piece>),
+    Text(Vec<RenderedPiece>),
     /// A number.
     Number(i64),
     /// Yes or no.
@@ -128,14 +128,14 @@ impl GoTemplate {
     }
 
     /// What the template gives, if its fields stand for this.
-    pub fn render(&self, field: &mut dyn FnMut(&str) -> FieldValue) -> Vec<Piece> {
+    pub fn render(&self, field: &mut dyn FnMut(&str) -> FieldValue) -> Vec<RenderedPiece> {
         render::nodes(&self.nodes, field)
     }
 }
 
 /// The type of an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Type {
+enum ExprType {
     Text,
     Number,
     Truth,
@@ -143,7 +143,7 @@ enum Type {
     Any,
 }
 
-impl Type {
+impl ExprType {
     fn word(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -156,19 +156,19 @@ impl Type {
 
 /// A part of a template.
 #[derive(Debug, Clone, PartialEq)]
-enum Node {
+enum TemplateNode {
     Text(String),
     Output(Expr),
     If {
         condition: Expr,
-        then: Vec<Node>,
-        otherwise: Vec<Node>,
+        then: Vec<TemplateNode>,
+        otherwise: Vec<TemplateNode>,
     },
     /// As `If`, with the dot on the value.
     With {
         value: Expr,
-        then: Vec<Node>,
-        otherwise: Vec<Node>,
+        then: Vec<TemplateNode>,
+        otherwise: Vec<TemplateNode>,
     },
 }
 
@@ -210,7 +210,7 @@ enum Comparison {
     GreaterOrEqual,
 }
 
-impl Node {
+impl TemplateNode {
     fn uses(&self, field: &str) -> bool {
         match self {
             Self::Text(_) => false,

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::agent_file::AgentFile;
 use super::assertion_file::AssertionsFile;
-use super::eval_file::{AgentRefFile, EvalFile};
-use super::files::{self, Origin};
+use super::eval_file::{AgentRefFile, SuiteFile};
+use super::files::{self, FileOrigin};
 use super::mcp_file::McpFile;
 use super::resolve_task::TaskScope;
 use super::task_file::TaskFile;
@@ -17,9 +17,9 @@ use super::variables::Environment;
 use super::{Agent, Case, Server, Suite, server};
 use crate::builtin_agent::BuiltinAgent;
 use crate::decode::{Context, Decode};
-use crate::document::{self, Data, Document, Node};
+use crate::document::{self, Document, Node, NodeValue};
 use crate::hint::nearest_hint;
-use crate::problem::{Code, Located, Problem, Problems, SourceText, Span};
+use crate::problem::{Code, Problem, Problems, SourceText, Span, WithSpan};
 use crate::script::script_file::ScriptFile;
 use crate::script::{self, Script};
 
@@ -55,7 +55,7 @@ impl Inputs<'_> {
 
 /// What a file turned out to be.
 #[derive(Debug)]
-pub enum Loaded {
+pub enum LoadedFile {
     /// An eval file, with everything it names.
     Suite(Box<Suite>),
     /// A task file, by itself.
@@ -79,26 +79,31 @@ pub fn load(path: &Path, inputs: &Inputs<'_>, problems: &mut Problems) -> Option
 }
 
 /// Loads a file of whatever kind it is.
-pub fn load_any(path: &Path, inputs: &Inputs<'_>, problems: &mut Problems) -> Option<Loaded> {
+pub fn load_any(path: &Path, inputs: &Inputs<'_>, problems: &mut Problems) -> Option<LoadedFile> {
     with_loader(inputs, problems, |loader| {
         let opened = loader.open_first(path)?;
         let cx = loader.context(&opened);
         match kind_of(&opened.root) {
-            Some("Eval") => loader.suite(&opened).map(|s| Loaded::Suite(Box::new(s))),
+            Some("Eval") => loader
+                .suite(&opened)
+                .map(|s| LoadedFile::Suite(Box::new(s))),
             Some("Agent") => {
                 let file = AgentFile::decode(&opened.root, &cx)?;
                 let agent = loader.resolve_agent(&file, &cx)?;
-                Some(Loaded::Agent(Box::new(agent)))
+                Some(LoadedFile::Agent(Box::new(agent)))
             }
             Some("Task") => {
                 let file = TaskFile::decode(&opened.root, &cx)?;
                 let scope = TaskScope::alone(&cx, inputs.env);
-                super::resolve_task::resolve(&file, &scope).map(|case| Loaded::Case(Box::new(case)))
+                super::resolve_task::resolve(&file, &scope)
+                    .map(|case| LoadedFile::Case(Box::new(case)))
             }
-            Some("Script") => loader.script(&opened).map(|s| Loaded::Script(Box::new(s))),
+            Some("Script") => loader
+                .script(&opened)
+                .map(|s| LoadedFile::Script(Box::new(s))),
             None if opened.root.get("mcpServers").is_some() => {
                 let file = McpFile::decode(&opened.root, &cx)?;
-                Some(Loaded::Servers(
+                Some(LoadedFile::Servers(
                     server::resolve(&file, inputs.env, &cx).enabled,
                 ))
             }
@@ -165,7 +170,7 @@ fn resolve_reference(
         let opened = loader.parse(SourceText::new("--agent", written))?;
         let cx = loader.context(&opened);
         let reference = AgentRefFile::decode(&opened.root, &cx)?;
-        let located = Located {
+        let located = WithSpan {
             value: reference,
             span: opened.root.span,
         };
@@ -197,7 +202,7 @@ pub(super) struct Loader<'a> {
 }
 
 /// A file that was read and is a map.
-pub(super) struct Opened {
+pub(super) struct ParsedFile {
     pub(super) source: SourceText,
     pub(super) root: Node,
 }
@@ -212,7 +217,7 @@ impl Namer {
 }
 
 impl<'a> Loader<'a> {
-    pub(super) fn context(&self, opened: &Opened) -> Context<'a> {
+    pub(super) fn context(&self, opened: &ParsedFile) -> Context<'a> {
         Context::new(opened.source.clone(), self.problems).with_deciding_keys(DECIDING_KEYS)
     }
 
@@ -221,7 +226,7 @@ impl<'a> Loader<'a> {
     }
 
     /// Opens a file that the user named.
-    fn open_first(&self, path: &Path) -> Option<Opened> {
+    fn open_first(&self, path: &Path) -> Option<ParsedFile> {
         let source = files::read(path)
             .map_err(|problem| self.push(problem))
             .ok()?;
@@ -231,11 +236,11 @@ impl<'a> Loader<'a> {
     /// Opens a file of the user's own that a file names, and that must be of a kind.
     pub(super) fn open(
         &self,
-        written: &Located<String>,
+        written: &WithSpan<String>,
         kind: &str,
         cx: &Context<'_>,
-    ) -> Option<Opened> {
-        let path = Origin::Own
+    ) -> Option<ParsedFile> {
+        let path = FileOrigin::Own
             .resolve(cx.source.folder(), &written.value)
             .map_err(|problem| cx.report(written.span, problem))
             .ok()?;
@@ -246,7 +251,12 @@ impl<'a> Loader<'a> {
     }
 
     /// Opens a file that a file names; if it can't be read, that place is where it is said.
-    pub(super) fn open_named(&self, path: &Path, span: Span, cx: &Context<'_>) -> Option<Opened> {
+    pub(super) fn open_named(
+        &self,
+        path: &Path,
+        span: Span,
+        cx: &Context<'_>,
+    ) -> Option<ParsedFile> {
         match files::read(path) {
             Ok(source) => self.parse(source),
             Err(problem) if matches!(problem.code, Code::File | Code::Limit) => {
@@ -261,16 +271,16 @@ impl<'a> Loader<'a> {
     }
 
     /// Builds the tree of a file that must hold one map.
-    fn parse(&self, source: SourceText) -> Option<Opened> {
+    fn parse(&self, source: SourceText) -> Option<ParsedFile> {
         let document = document::parse(&source, &mut self.problems.borrow_mut())?;
         self.one_map(source, document)
     }
 
-    pub(super) fn one_map(&self, source: SourceText, document: Document) -> Option<Opened> {
+    pub(super) fn one_map(&self, source: SourceText, document: Document) -> Option<ParsedFile> {
         let root = document.root;
         match &root.data {
-            Data::Mapping(_) => {}
-            Data::Null => {
+            NodeValue::Mapping(_) => {}
+            NodeValue::Null => {
                 let path = source.path().to_path_buf();
                 self.push(Problem::error(Code::Missing, "the file is empty").in_file(path));
                 return None;
@@ -288,11 +298,16 @@ impl<'a> Loader<'a> {
                     .hint("put each document in a file of its own"),
             );
         }
-        Some(Opened { source, root })
+        Some(ParsedFile { source, root })
     }
 
     /// Checks that a file is of a kind. An MCP config has none.
-    pub(super) fn expect_kind(&self, opened: &Opened, kind: &str, namer: Option<&Namer>) -> bool {
+    pub(super) fn expect_kind(
+        &self,
+        opened: &ParsedFile,
+        kind: &str,
+        namer: Option<&Namer>,
+    ) -> bool {
         match kind_of(&opened.root) {
             Some(found) if found == kind => true,
             Some(found) if KINDS.contains(&found) => {
@@ -313,7 +328,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    fn report_unknown_kind(&self, opened: &Opened) {
+    fn report_unknown_kind(&self, opened: &ParsedFile) {
         let problem = match opened.root.get("kind") {
             None if opened.root.get("evals").is_some() => {
                 Problem::error(Code::Kind, "this is a file of evals that a server ships")
@@ -337,15 +352,15 @@ impl<'a> Loader<'a> {
         self.push(problem);
     }
 
-    pub(super) fn script(&self, opened: &Opened) -> Option<Script> {
+    pub(super) fn script(&self, opened: &ParsedFile) -> Option<Script> {
         let cx = self.context(opened);
         let file = ScriptFile::decode(&opened.root, &cx)?;
         script::resolve(&file, &cx)
     }
 
-    fn suite(&self, opened: &Opened) -> Option<Suite> {
+    fn suite(&self, opened: &ParsedFile) -> Option<Suite> {
         let cx = self.context(opened);
-        let file = EvalFile::decode(&opened.root, &cx)?;
+        let file = SuiteFile::decode(&opened.root, &cx)?;
         self.resolve_suite(&file, &cx)
     }
 }

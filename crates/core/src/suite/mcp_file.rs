@@ -2,16 +2,16 @@
 //!
 //! Its main type is [`McpFile`].
 
-use crate::decode::{Required, Table, Text, record, words};
-use crate::problem::Located;
+use crate::decode::{LooseText, RequiredKey, Table, record, words};
+use crate::problem::WithSpan;
 
 record! {
     /// The MCP servers.
     pub struct McpFile {
         /// The schema that an editor checks this file against.
-        "$schema" => schema: Option<Text>,
+        "$schema" => schema: Option<LooseText>,
         /// The servers, by name.
-        "mcpServers" => servers: Required<Located<Table<Located<ServerFile>>>>,
+        "mcpServers" => servers: RequiredKey<WithSpan<Table<WithSpan<ServerFile>>>>,
     }
 }
 
@@ -31,21 +31,21 @@ record! {
     /// A server: a command to start, or a URL.
     pub struct ServerFile one_of ["command", "url"] {
         /// `stdio`, `http` or `sse`; follows from `command` or `url` if not given.
-        "type" => kind: Option<Located<TransportWord>>,
+        "type" => kind: Option<WithSpan<TransportWord>>,
         /// The program.
-        "command" => command: Option<Located<String>>,
+        "command" => command: Option<WithSpan<String>>,
         /// Its arguments. `${VAR}` and `${VAR:-default}` are expanded.
-        "args" => args: Vec<Located<Text>>,
+        "args" => args: Vec<WithSpan<LooseText>>,
         /// Its environment. `${VAR}` and `${VAR:-default}` are expanded.
-        "env" => env: Table<Located<Text>>,
+        "env" => env: Table<WithSpan<LooseText>>,
         /// Where the server is. `${VAR}` and `${VAR:-default}` are expanded.
-        "url" => url: Option<Located<String>>,
+        "url" => url: Option<WithSpan<String>>,
         /// Headers to send. `${VAR}` and `${VAR:-default}` are expanded.
-        "headers" => headers: Table<Located<Text>>,
+        "headers" => headers: Table<WithSpan<LooseText>>,
         /// Whether the server is left out.
         "disabled" => disabled: Option<bool>,
         /// The tools that an agent may use without asking.
-        "alwaysAllow" => always_allow: Option<Vec<Text>>,
+        "alwaysAllow" => always_allow: Option<Vec<LooseText>>,
         /// Whether an agent may use all tools.
         "enableAllTools" => enable_all_tools: Option<bool>,
     }

@@ -13,7 +13,7 @@ use crate::check::{CallsMode, Check, NameMatcher, OrderEntry, SkillMatcher, Time
 use crate::decode::{Context, NonEmpty};
 use crate::hint::{listed, nearest};
 use crate::matcher::Matcher;
-use crate::problem::{Code, Located, Problem, Span};
+use crate::problem::{Code, Problem, Span, WithSpan};
 
 /// How many calls one list may expect: more is a mistake, and takes long to assign.
 const MAX_EXPECTED: u64 = 1_000;
@@ -38,7 +38,7 @@ impl ServerScope<'_> {
     pub(super) fn resolve(
         &self,
         what: &str,
-        written: &Located<String>,
+        written: &WithSpan<String>,
         cx: &Context<'_>,
     ) -> String {
         if let Some(absence) = self.absence(written) {
@@ -48,13 +48,13 @@ impl ServerScope<'_> {
     }
 
     /// The server that a name means here, whether it is there or not.
-    pub(super) fn meant(&self, written: &Located<String>) -> String {
+    pub(super) fn meant(&self, written: &WithSpan<String>) -> String {
         let name = self.mapping.get(&written.value).unwrap_or(&written.value);
         name.clone()
     }
 
     /// Why a server is not there, if it is not and the servers are known.
-    pub(super) fn absence(&self, written: &Located<String>) -> Option<ServerAbsence> {
+    pub(super) fn absence(&self, written: &WithSpan<String>) -> Option<ServerAbsence> {
         let (servers, name) = (self.servers?, self.meant(written));
         if servers.enabled.iter().any(|server| server.name == name) {
             return None;
@@ -156,7 +156,7 @@ struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    fn server(&self, written: &Located<String>) -> String {
+    fn server(&self, written: &WithSpan<String>) -> String {
         self.scope.resolve("task set", written, self.cx)
     }
 
@@ -201,7 +201,7 @@ impl Resolver<'_> {
     }
 
     /// Arguments that any call has are none to ask for, and were probably meant to be none at all.
-    fn arguments<'a>(&self, file: &'a ToolFile) -> Option<&'a Located<Matcher>> {
+    fn arguments<'a>(&self, file: &'a ToolFile) -> Option<&'a WithSpan<Matcher>> {
         let written = file.arguments.as_ref()?;
         if written.value.matches_every_object() {
             let problem = Problem::error(Code::Vacuous, "any arguments match this");
@@ -214,7 +214,7 @@ impl Resolver<'_> {
     /// A matcher that could never match says nothing about the agent.
     fn object_matcher(
         &self,
-        written: Option<&Located<Matcher>>,
+        written: Option<&WithSpan<Matcher>>,
         why: &str,
         hint: &str,
     ) -> Option<Matcher> {
@@ -231,7 +231,7 @@ impl Resolver<'_> {
         Some(written.value.clone())
     }
 
-    fn times(&self, written: Option<&Located<TimesFile>>, least: u64) -> Times {
+    fn times(&self, written: Option<&WithSpan<TimesFile>>, least: u64) -> Times {
         let Some(written) = written else {
             return Times::default();
         };

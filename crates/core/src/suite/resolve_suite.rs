@@ -3,22 +3,22 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::eval_file::{EvalConfig, EvalFile, ExtensionFile, JudgeFile};
-use super::files::{self, Origin};
-use super::load::{Loader, Opened};
+use super::eval_file::{EvalConfig, ExtensionFile, JudgeFile, SuiteFile};
+use super::files::{self, FileOrigin};
+use super::load::{Loader, ParsedFile};
 use super::mcp_file::McpFile;
 use super::resolve_assertions::ServerScope;
 use super::resolve_task_sets::{self, Scope};
 use super::server::{self, Servers};
-use super::template::{Part, Reference, Template, TemplateError, TemplateValue};
-use super::{Agent, Extension, Isolation, Judge, JudgeModel, Limits, Package, Suite};
+use super::template::{Reference, Template, TemplateError, TemplatePart, TemplateValue};
+use super::{Agent, Extension, Isolation, JudgeConfig, JudgeModel, Limits, Package, Suite};
 use crate::decode::{Context, Decode};
 use crate::document;
 use crate::event::TaskSetConfig;
-use crate::problem::{Code, Located, Problem, SourceText, Span};
+use crate::problem::{Code, Problem, SourceText, Span, WithSpan};
 
 impl Loader<'_> {
-    pub(super) fn resolve_suite(&self, file: &EvalFile, cx: &Context<'_>) -> Option<Suite> {
+    pub(super) fn resolve_suite(&self, file: &SuiteFile, cx: &Context<'_>) -> Option<Suite> {
         let config = file.config.get()?;
         let agents = self.agents(config, cx);
         let judge = config
@@ -85,7 +85,7 @@ impl Loader<'_> {
         agents
     }
 
-    fn judge(&self, file: &Located<JudgeFile>, cx: &Context<'_>) -> Option<Judge> {
+    fn judge(&self, file: &WithSpan<JudgeFile>, cx: &Context<'_>) -> Option<JudgeConfig> {
         if let Some(votes) = &file.votes
             && votes.value.0.is_multiple_of(2)
         {
@@ -99,7 +99,7 @@ impl Loader<'_> {
         let model = match (&file.agent, &file.env) {
             (Some(agent), _) => JudgeModel::Agent(Box::new(self.agent(agent, cx)?)),
             (None, Some(env)) => {
-                let name = |key: &Option<Located<String>>| key.as_ref().map(|k| k.value.clone());
+                let name = |key: &Option<WithSpan<String>>| key.as_ref().map(|k| k.value.clone());
                 JudgeModel::Environment {
                     provider: name(&env.type_key),
                     base_url: name(&env.base_url_key),
@@ -109,7 +109,7 @@ impl Loader<'_> {
             }
             (None, None) => return None,
         };
-        Some(Judge {
+        Some(JudgeConfig {
             model,
             votes: file.votes.as_ref().map_or(1, |votes| votes.value.0),
         })
@@ -127,7 +127,7 @@ impl Loader<'_> {
             },
             (None, Some(written)) => {
                 let written = written.get()?;
-                let path = Origin::Own
+                let path = FileOrigin::Own
                     .resolve(cx.source.folder(), &written.value)
                     .ok()?;
                 self.open_named(&path, written.span, cx)?
@@ -146,7 +146,7 @@ impl Loader<'_> {
         Some(servers)
     }
 
-    fn parse_mcp(&self, source: SourceText) -> Option<Opened> {
+    fn parse_mcp(&self, source: SourceText) -> Option<ParsedFile> {
         let parsed = document::parse(&source, &mut self.problems.borrow_mut())?;
         self.one_map(source, parsed)
     }
@@ -216,8 +216,8 @@ impl Loader<'_> {
         let mut out = String::new();
         for part in &template.parts {
             match part {
-                Part::Text(text) => out.push_str(text),
-                Part::Reference(Reference::Env(name)) => {
+                TemplatePart::Text(text) => out.push_str(text),
+                TemplatePart::Reference(Reference::Env(name)) => {
                     if let Some(value) = self.inputs.env.get(name) {
                         out.push_str(value);
                     } else {
@@ -225,7 +225,7 @@ impl Loader<'_> {
                         cx.report(span, Problem::warning(Code::UnsetVariable, message));
                     }
                 }
-                Part::Reference(_) => {
+                TemplatePart::Reference(_) => {
                     let message = "only `{env.NAME}` is known where an extension is declared";
                     cx.report(span, Problem::error(Code::Reference, message));
                     return Err(());
@@ -243,9 +243,9 @@ fn report_templates(errors: Vec<TemplateError>, span: Span, cx: &Context<'_>) {
     }
 }
 
-fn package(written: &Located<String>, cx: &Context<'_>) -> Option<Package> {
+fn package(written: &WithSpan<String>, cx: &Context<'_>) -> Option<Package> {
     let Some(address) = written.value.strip_prefix("https://") else {
-        let path = Origin::Own
+        let path = FileOrigin::Own
             .resolve(cx.source.folder(), &written.value)
             .ok()?;
         if !path.exists() {
@@ -279,7 +279,7 @@ fn skills(config: &EvalConfig, cx: &Context<'_>) -> Vec<PathBuf> {
     let sources = config.skills.iter().flat_map(|skills| &skills.sources);
     let mut folders = Vec::new();
     for source in sources {
-        let Ok(path) = Origin::Own.resolve(cx.source.folder(), &source.path.value) else {
+        let Ok(path) = FileOrigin::Own.resolve(cx.source.folder(), &source.path.value) else {
             continue;
         };
         if !path.is_dir() {
@@ -303,7 +303,7 @@ fn check_mappings(config: &EvalConfig, servers: &Servers, cx: &Context<'_>) {
     };
     for (_, source) in config.sources.iter() {
         for (_, target) in source.server_mapping.iter() {
-            let target = Located {
+            let target = WithSpan {
                 value: target.value.0.clone(),
                 span: target.span,
             };
@@ -314,7 +314,7 @@ fn check_mappings(config: &EvalConfig, servers: &Servers, cx: &Context<'_>) {
 
 /// The task sets, as they are written.
 fn task_sets(config: &EvalConfig) -> Vec<TaskSetConfig> {
-    let text = |written: &Option<Located<String>>| Some(written.as_ref()?.value.clone());
+    let text = |written: &Option<WithSpan<String>>| Some(written.as_ref()?.value.clone());
     let sets = config
         .task_sets
         .get()

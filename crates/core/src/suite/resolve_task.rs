@@ -3,25 +3,25 @@
 use std::collections::BTreeMap;
 
 use super::eval_file::ApiVersion;
-use super::files::{self, Origin};
+use super::files::{self, FileOrigin};
 use super::resolve_assertions::ServerScope;
-use super::step::resolve::{Provider, StepScope, resolve_file, resolve_phases, resolve_prompt};
-use super::step_file::{JudgeStepFile, ScriptFile, StepBody, StepFile};
+use super::step::resolve::{AliasTarget, StepScope, resolve_file, resolve_phases, resolve_prompt};
+use super::step_file::{JudgeStepFile, ScriptStepFile, StepBody, StepFile};
 use super::task_file::{
     LegacyStepsFile, LegacyVerifyFile, RequirementFile, TaskFile, TextSourceFile,
 };
 use super::template::Template;
 use super::variables::Environment;
 use super::{Case, CaseId, Limits};
-use crate::decode::{Context, Table, Text};
+use crate::decode::{Context, LooseText, Table};
 use crate::hint::nearest_hint;
-use crate::phase::Phase;
-use crate::problem::{Code, Located, Problem, Span};
+use crate::phase::StepPhase;
+use crate::problem::{Code, Problem, Span, WithSpan};
 
 /// What a task is resolved against.
 pub(super) struct TaskScope<'a> {
     pub(super) cx: &'a Context<'a>,
-    pub(super) origin: &'a Origin,
+    pub(super) origin: &'a FileOrigin,
     pub(super) env: &'a Environment,
     pub(super) servers: ServerScope<'a>,
     /// The aliases of the suite's extensions; absent when nobody declared any, because the task
@@ -39,7 +39,7 @@ impl<'a> TaskScope<'a> {
     pub(super) fn alone(cx: &'a Context<'a>, env: &'a Environment) -> Self {
         Self {
             cx,
-            origin: &Origin::Own,
+            origin: &FileOrigin::Own,
             env,
             servers: ServerScope {
                 servers: None,
@@ -53,13 +53,13 @@ impl<'a> TaskScope<'a> {
 }
 
 /// A task of either version, brought to the newer form.
-struct Parts<'a> {
-    requires: &'a [Located<RequirementFile>],
+struct TaskParts<'a> {
+    requires: &'a [WithSpan<RequirementFile>],
     limits: Limits,
     setup: Vec<StepFile>,
     verify: Vec<StepFile>,
     cleanup: Vec<StepFile>,
-    prompt: Option<&'a Located<TextSourceFile>>,
+    prompt: Option<&'a WithSpan<TextSourceFile>>,
 }
 
 /// Resolves a task. Its checks come from the task sets that match it.
@@ -67,7 +67,7 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Case> {
     let cx = scope.cx;
     check_version(file, cx);
     let parts = match (&file.spec, &file.steps) {
-        (Some(spec), _) => Parts {
+        (Some(spec), _) => TaskParts {
             requires: &spec.requires,
             limits: spec.limits.as_ref().map(Limits::from).unwrap_or_default(),
             setup: spec.setup.clone(),
@@ -89,9 +89,9 @@ pub(super) fn resolve(file: &TaskFile, scope: &TaskScope<'_>) -> Option<Case> {
     };
     let [setup, verify, cleanup] = resolve_phases(
         [
-            (Phase::Setup, &parts.setup),
-            (Phase::Grade, &parts.verify),
-            (Phase::Cleanup, &parts.cleanup),
+            (StepPhase::Setup, &parts.setup),
+            (StepPhase::Grade, &parts.verify),
+            (StepPhase::Cleanup, &parts.cleanup),
         ],
         &steps,
     );
@@ -147,12 +147,12 @@ fn check_version(file: &TaskFile, cx: &Context<'_>) {
     cx.report(span, Problem::error(Code::Conflict, message).hint(hint));
 }
 
-fn legacy_parts(file: &LegacyStepsFile) -> Parts<'_> {
+fn legacy_parts(file: &LegacyStepsFile) -> TaskParts<'_> {
     let script = |source: Option<&TextSourceFile>| {
         let step = source.map(|s| script_step(s.inline.as_ref(), s.file.as_ref(), Span::default()));
         step.into_iter().collect()
     };
-    Parts {
+    TaskParts {
         requires: &[],
         limits: Limits::default(),
         setup: script(file.setup.as_ref()),
@@ -167,13 +167,13 @@ fn legacy_parts(file: &LegacyStepsFile) -> Parts<'_> {
     }
 }
 
-fn legacy_verify(file: &Located<LegacyVerifyFile>) -> StepFile {
+fn legacy_verify(file: &WithSpan<LegacyVerifyFile>) -> StepFile {
     if file.contains.is_none() && file.exact.is_none() {
         return script_step(file.inline.as_ref(), file.file.as_ref(), file.span);
     }
     StepFile {
         id: None,
-        kind: Located {
+        kind: WithSpan {
             value: "llmJudge".to_owned(),
             span: file.span,
         },
@@ -186,17 +186,17 @@ fn legacy_verify(file: &Located<LegacyVerifyFile>) -> StepFile {
 }
 
 fn script_step(
-    inline: Option<&Located<Text>>,
-    file: Option<&Located<String>>,
+    inline: Option<&WithSpan<LooseText>>,
+    file: Option<&WithSpan<String>>,
     span: Span,
 ) -> StepFile {
     StepFile {
         id: None,
-        kind: Located {
+        kind: WithSpan {
             value: "script".to_owned(),
             span,
         },
-        body: StepBody::Script(ScriptFile {
+        body: StepBody::Script(ScriptStepFile {
             inline: inline.cloned(),
             file: file.cloned(),
             env: Table::default(),
@@ -207,10 +207,10 @@ fn script_step(
 }
 
 fn providers(
-    requires: &[Located<RequirementFile>],
+    requires: &[WithSpan<RequirementFile>],
     scope: &TaskScope<'_>,
     unmet: &mut Vec<String>,
-) -> BTreeMap<String, Provider> {
+) -> BTreeMap<String, AliasTarget> {
     let cx = scope.cx;
     let mut providers = BTreeMap::new();
     for requirement in requires {
@@ -226,7 +226,7 @@ fn providers(
                     unmet.push(format!("the task needs the server `{name}`, which {why}"));
                     absence.report(Code::UnmetRequirement, "task", server.span, cx);
                 }
-                (server, Provider::Server(scope.servers.meant(server)))
+                (server, AliasTarget::Server(scope.servers.meant(server)))
             }
             (None, Some(extension)) => {
                 if let Some(known) = scope.extensions
@@ -244,7 +244,7 @@ fn providers(
                         Problem::error(Code::UnmetRequirement, message).hint(hint),
                     );
                 }
-                (extension, Provider::Extension(extension.value.clone()))
+                (extension, AliasTarget::Extension(extension.value.clone()))
             }
             (None, None) => continue,
         };
@@ -265,7 +265,7 @@ fn providers(
 }
 
 fn prompt(
-    file: &Located<TextSourceFile>,
+    file: &WithSpan<TextSourceFile>,
     setup: &[StepFile],
     scope: &StepScope<'_>,
 ) -> Option<Template> {

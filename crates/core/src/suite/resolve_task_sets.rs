@@ -8,18 +8,18 @@ use std::sync::Arc;
 
 use super::assertion_file::AssertionsFile;
 use super::eval_file::{EvalConfig, SourceFile, TaskSetFile};
-use super::files::{self, Origin};
-use super::load::{Loader, Namer, Opened, kind_of};
+use super::files::{self, FileOrigin};
+use super::load::{Loader, Namer, ParsedFile, kind_of};
 use super::resolve_assertions::{self, ServerScope, contradictions};
 use super::resolve_task::{self, TaskScope};
 use super::server::Servers;
 use super::task_file::TaskFile;
-use super::{Case, PassRule, Shipped, Source};
+use super::{Case, PassRule, ShippedEvalSet, TaskSource};
 use crate::check::Check;
 use crate::decode::{Context, Decode};
 use crate::document;
 use crate::hint::nearest_hint;
-use crate::problem::{Code, Located, Problem, Problems, Span};
+use crate::problem::{Code, Problem, Problems, Span, WithSpan};
 
 /// What the cases of a suite are resolved against.
 pub(super) struct Scope {
@@ -30,10 +30,10 @@ pub(super) struct Scope {
 }
 
 /// What the task sets of a suite come to.
-pub(super) struct Resolved {
+pub(super) struct ResolvedTaskSets {
     pub(super) cases: Vec<Case>,
-    pub(super) shipped: Vec<Shipped>,
-    pub(super) unfetched: Vec<Source>,
+    pub(super) shipped: Vec<ShippedEvalSet>,
+    pub(super) unfetched: Vec<TaskSource>,
 }
 
 /// Loads the cases of all task sets.
@@ -42,7 +42,7 @@ pub(super) fn load(
     config: &EvalConfig,
     scope: &Scope,
     cx: &Context<'_>,
-) -> Resolved {
+) -> ResolvedTaskSets {
     let mut tasks = Tasks {
         loader,
         cx,
@@ -56,7 +56,7 @@ pub(super) fn load(
         unfetched: Vec::new(),
     };
     let cases = tasks.load();
-    Resolved {
+    ResolvedTaskSets {
         cases,
         shipped: tasks.shipped,
         unfetched: tasks.unfetched,
@@ -69,8 +69,8 @@ struct TaskSet<'a> {
     labels: BTreeMap<String, String>,
     assertions: Option<&'a AssertionsFile>,
     checks: Vec<Arc<Check>>,
-    pass: Option<Located<PassRule>>,
-    origin: Origin,
+    pass: Option<WithSpan<PassRule>>,
+    origin: FileOrigin,
     mapping: BTreeMap<String, String>,
     /// Whether any task has the labels.
     selected: bool,
@@ -97,8 +97,8 @@ struct Tasks<'a> {
     compared: BTreeSet<(usize, usize)>,
     paths: Vec<TaskPath>,
     index: HashMap<PathBuf, usize>,
-    shipped: Vec<Shipped>,
-    unfetched: Vec<Source>,
+    shipped: Vec<ShippedEvalSet>,
+    unfetched: Vec<TaskSource>,
 }
 
 impl<'a> Tasks<'a> {
@@ -129,7 +129,7 @@ impl<'a> Tasks<'a> {
         cases
     }
 
-    fn add_set(&mut self, file: &'a Located<TaskSetFile>) {
+    fn add_set(&mut self, file: &'a WithSpan<TaskSetFile>) {
         let Some((origin, mapping)) = self.origin(file) else {
             return;
         };
@@ -151,7 +151,7 @@ impl<'a> Tasks<'a> {
                 self.cx
                     .report(label.span, Problem::warning(Code::Conflict, message));
             }
-            self.shipped.push(Shipped {
+            self.shipped.push(ShippedEvalSet {
                 server,
                 level: evals.level,
                 checks,
@@ -177,9 +177,9 @@ impl<'a> Tasks<'a> {
     }
 
     /// Where a task set's files come from, and how their servers are called here.
-    fn origin(&mut self, file: &TaskSetFile) -> Option<(Origin, BTreeMap<String, String>)> {
+    fn origin(&mut self, file: &TaskSetFile) -> Option<(FileOrigin, BTreeMap<String, String>)> {
         let Some(name) = &file.source else {
-            return Some((Origin::Own, BTreeMap::new()));
+            return Some((FileOrigin::Own, BTreeMap::new()));
         };
         let Some(source) = self.find_source(name) else {
             let declared = self.config.sources.iter().map(|(n, _)| n.value.as_str());
@@ -197,7 +197,7 @@ impl<'a> Tasks<'a> {
             .map(|(k, v)| (k.value.clone(), v.value.0.clone()))
             .collect();
         let Some(root) = self.loader.inputs.source_roots.get(&name.value) else {
-            let unfetched = Source {
+            let unfetched = TaskSource {
                 name: name.value.clone(),
                 repo: source.repo.value.clone(),
                 reference: source.reference.as_ref().map(|r| r.0.clone()),
@@ -216,7 +216,7 @@ impl<'a> Tasks<'a> {
         };
         match root.canonicalize() {
             Ok(root) if root.is_dir() => Some((
-                Origin::Source {
+                FileOrigin::Source {
                     name: name.value.clone(),
                     root,
                 },
@@ -239,8 +239,8 @@ impl<'a> Tasks<'a> {
     fn add_paths(&mut self, file: &TaskSetFile, set: usize) {
         let origin = self.sets[set].origin.clone();
         let folder = match &origin {
-            Origin::Own => self.cx.source.folder(),
-            Origin::Source { root, .. } => root,
+            FileOrigin::Own => self.cx.source.folder(),
+            FileOrigin::Source { root, .. } => root,
         };
         let (found, written, swept) = match (&file.path, &file.glob) {
             (Some(path), _) => (
@@ -357,7 +357,7 @@ impl<'a> Tasks<'a> {
 
     /// Opens a file that a pattern found. What is no task is skipped: public patterns sweep up
     /// the manifests that tasks apply.
-    fn open_swept(&self, task: &TaskPath) -> Option<Opened> {
+    fn open_swept(&self, task: &TaskPath) -> Option<ParsedFile> {
         let source = match files::read(&task.path) {
             Ok(source) => source,
             Err(problem) => {
@@ -380,16 +380,16 @@ impl<'a> Tasks<'a> {
     }
 
     /// The path of a task inside its suite or source, which goes into the case's id.
-    fn shown_path(&self, path: &Path, origin: &Origin) -> String {
+    fn shown_path(&self, path: &Path, origin: &FileOrigin) -> String {
         match origin {
-            Origin::Own => {
+            FileOrigin::Own => {
                 let folder = files::normalise(self.cx.source.folder());
                 path.strip_prefix(folder)
                     .unwrap_or(path)
                     .display()
                     .to_string()
             }
-            Origin::Source { name, root } => {
+            FileOrigin::Source { name, root } => {
                 let inside = path.strip_prefix(root).unwrap_or(path);
                 format!("{name}:{}", inside.display())
             }

@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::agent_file::AgentFile;
-use super::eval_file::EvalFile;
+use super::eval_file::SuiteFile;
 use super::mcp_file::McpFile;
 use super::task_file::TaskFile;
 use crate::decode::{Decode, Definitions};
@@ -31,7 +31,7 @@ pub enum FileKind {
 pub fn schema(kind: FileKind) -> Value {
     let mut definitions = Definitions::new();
     let (title, root) = match kind {
-        FileKind::Eval => ("Proctor eval file", EvalFile::schema(&mut definitions)),
+        FileKind::Eval => ("Proctor eval file", SuiteFile::schema(&mut definitions)),
         FileKind::Task => ("Proctor task file", TaskFile::schema(&mut definitions)),
         FileKind::Agent => ("Proctor agent file", AgentFile::schema(&mut definitions)),
         FileKind::McpConfig => ("MCP config", McpFile::schema(&mut definitions)),

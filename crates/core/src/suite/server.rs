@@ -10,8 +10,8 @@ use serde::Serialize;
 use super::mcp_file::{McpFile, ServerFile, TransportWord};
 use super::template::{Reference, Template};
 use super::variables::{Environment, expand};
-use crate::decode::{Context, Table, Text};
-use crate::problem::{Code, Located, Problem, Problems};
+use crate::decode::{Context, LooseText, Table};
+use crate::problem::{Code, Problem, Problems, WithSpan};
 
 /// An MCP server under test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -99,8 +99,8 @@ pub fn resolve(file: &McpFile, env: &Environment, cx: &Context<'_>) -> Servers {
 }
 
 fn resolve_server(
-    name: &Located<String>,
-    file: &Located<ServerFile>,
+    name: &WithSpan<String>,
+    file: &WithSpan<ServerFile>,
     env: &Environment,
     cx: &Context<'_>,
 ) -> Option<Server> {
@@ -244,7 +244,7 @@ fn is_http(url: &str) -> bool {
 }
 
 fn expand_table(
-    table: &Table<Located<Text>>,
+    table: &Table<WithSpan<LooseText>>,
     env: &Environment,
     cx: &Context<'_>,
 ) -> BTreeMap<String, String> {

@@ -31,9 +31,9 @@ pub struct Step {
 #[serde(rename_all = "camelCase")]
 pub enum Action {
     /// Runs a script.
-    Script(Script),
+    Script(ScriptStep),
     /// Makes an HTTP request.
-    Http(Box<Http>),
+    Http(Box<HttpStep>),
     /// Asks the judge about the agent's answer.
     Judge(Judgement),
     /// Calls a tool of a server.
@@ -52,7 +52,7 @@ pub enum Action {
 /// A script; it passes if it exits with 0.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Script {
+pub struct ScriptStep {
     /// Where its text is.
     pub source: ScriptSource,
     /// The folder it runs in.
@@ -78,7 +78,7 @@ pub enum ScriptSource {
 
 /// An HTTP request, and what the response must be.
 #[derive(Debug, Clone, Serialize)]
-pub struct Http {
+pub struct HttpStep {
     /// Where to.
     pub url: Template,
     /// The method, in capitals.
@@ -93,7 +93,7 @@ pub struct Http {
     /// The status code that is expected.
     pub status: Option<u16>,
     /// What the body must be.
-    pub content: Option<Content>,
+    pub content: Option<ContentCheck>,
 }
 
 /// What an HTTP request sends.
@@ -108,7 +108,7 @@ pub enum HttpBody {
 
 /// What a text must be.
 #[derive(Debug, Clone, Serialize)]
-pub struct Content {
+pub struct ContentCheck {
     /// A pattern that it matches.
     pub pattern: Option<PatternTemplate>,
     /// Fields of it, read as JSON.
@@ -157,5 +157,5 @@ pub struct ToolStep {
     /// Whether the tool is expected to say that it failed.
     pub is_error: Option<bool>,
     /// What the result's text must be.
-    pub content: Option<Content>,
+    pub content: Option<ContentCheck>,
 }

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::decode::{Context, Decode, Definitions, Given, NonEmpty, Table, Text, record, words};
-use crate::document::{Data, Node};
+use crate::decode::{
+    Context, Decode, Definitions, LooseText, NonEmpty, OptionalNonEmpty, Table, record, words,
+};
+use crate::document::{Node, NodeValue};
 use crate::hint::nearest;
-use crate::problem::{Code, Located, Problem};
+use crate::problem::{Code, Problem, WithSpan};
 
 /// The types of step that need no alias.
 const PLAIN_TYPES: [&str; 3] = ["script", "http", "llmJudge"];
@@ -18,9 +20,9 @@ const PLAIN_TYPES: [&str; 3] = ["script", "http", "llmJudge"];
 #[derive(Debug, Clone)]
 pub struct StepFile {
     /// The name that other steps use for it.
-    pub id: Option<Located<String>>,
+    pub id: Option<WithSpan<String>>,
     /// Its type, as written: `script`, `k8s.create`.
-    pub kind: Located<String>,
+    pub kind: WithSpan<String>,
     /// What it does.
     pub body: StepBody,
 }
@@ -29,7 +31,7 @@ pub struct StepFile {
 #[derive(Debug, Clone)]
 pub enum StepBody {
     /// Runs a script.
-    Script(ScriptFile),
+    Script(ScriptStepFile),
     /// Makes an HTTP request.
     Http(Box<HttpFile>),
     /// Asks the judge.
@@ -47,12 +49,12 @@ pub enum StepBody {
 
 impl Decode for StepFile {
     fn decode(node: &Node, cx: &Context<'_>) -> Option<Self> {
-        let Data::Mapping(entries) = &node.data else {
+        let NodeValue::Mapping(entries) = &node.data else {
             cx.wrong_type(node, "a step, such as `script: {inline: …}`");
             return None;
         };
         let id = match node.get("id") {
-            Some(id) => Option::<Located<String>>::decode(id, cx)?,
+            Some(id) => Option::<WithSpan<String>>::decode(id, cx)?,
             None => None,
         };
         let mut types = entries.iter().filter(|e| e.key != "id");
@@ -76,12 +78,12 @@ impl Decode for StepFile {
             );
             return None;
         }
-        let kind = Located {
+        let kind = WithSpan {
             value: entry.key.clone(),
             span: entry.key_span,
         };
         let body = match entry.key.as_str() {
-            "script" => StepBody::Script(ScriptFile::decode(&entry.value, cx)?),
+            "script" => StepBody::Script(ScriptStepFile::decode(&entry.value, cx)?),
             "http" => StepBody::Http(Box::new(HttpFile::decode(&entry.value, cx)?)),
             "llmJudge" => StepBody::Judge(JudgeStepFile::decode(&entry.value, cx)?),
             dotted => match dotted.split_once('.') {
@@ -112,7 +114,7 @@ impl Decode for StepFile {
             "type": "object",
             "properties": {
                 "id": Option::<String>::schema(definitions),
-                "script": ScriptFile::schema(definitions),
+                "script": ScriptStepFile::schema(definitions),
                 "http": HttpFile::schema(definitions),
                 "llmJudge": JudgeStepFile::schema(definitions),
             },
@@ -135,17 +137,17 @@ fn type_hint() -> String {
 
 record! {
     /// Runs a script; it passes if it exits with 0.
-    pub struct ScriptFile one_of ["inline", "file"] {
+    pub struct ScriptStepFile one_of ["inline", "file"] {
         /// The script. A `#!` line is honoured.
-        "inline" => inline: Option<Located<Text>>,
+        "inline" => inline: Option<WithSpan<LooseText>>,
         /// The file that holds it; it runs in that file's folder.
-        "file" => file: Option<Located<String>>,
+        "file" => file: Option<WithSpan<String>>,
         /// Its environment. Templates are expanded here, and only here.
-        "env" => env: Table<Located<Text>>,
+        "env" => env: Table<WithSpan<LooseText>>,
         /// How long it may take, 5m if not given.
         "timeout" => timeout: Option<Duration>,
         /// Whether the trial goes on when it fails.
-        "continueOnError" => continue_on_error: Option<Located<bool>>,
+        "continueOnError" => continue_on_error: Option<WithSpan<bool>>,
     }
 }
 
@@ -153,17 +155,17 @@ record! {
     /// Makes an HTTP request and looks at the response.
     pub struct HttpFile {
         /// Where to.
-        "url" => url: Located<String>,
+        "url" => url: WithSpan<String>,
         /// `GET` if not given.
-        "method" => method: Option<Located<String>>,
+        "method" => method: Option<WithSpan<String>>,
         /// Headers to send.
-        "headers" => headers: Table<Located<Text>>,
+        "headers" => headers: Table<WithSpan<LooseText>>,
         /// What to send.
         "body" => body: Option<HttpBodyFile>,
         /// How long it may take.
         "timeout" => timeout: Option<Duration>,
         /// What the response must be.
-        "expect" => expect: Given<HttpExpectFile>,
+        "expect" => expect: OptionalNonEmpty<HttpExpectFile>,
     }
 }
 
@@ -171,7 +173,7 @@ record! {
     /// What to send.
     pub struct HttpBodyFile one_of ["raw", "json"] {
         /// A text, as it is.
-        "raw" => raw: Option<Located<Text>>,
+        "raw" => raw: Option<WithSpan<LooseText>>,
         /// A value, as JSON.
         "json" => json: Option<Node>,
     }
@@ -181,9 +183,9 @@ record! {
     /// What the response must be.
     pub struct HttpExpectFile any_of ["status", "body"] {
         /// The status code.
-        "status" => status: Given<Located<u64>>,
+        "status" => status: OptionalNonEmpty<WithSpan<u64>>,
         /// The body.
-        "body" => body: Given<ContentFile>,
+        "body" => body: OptionalNonEmpty<ContentFile>,
     }
 }
 
@@ -191,9 +193,9 @@ record! {
     /// What a body or a tool's text must be.
     pub struct ContentFile any_of ["match", "fields"] {
         /// A regular expression that it matches.
-        "match" => pattern: Given<Located<String>>,
+        "match" => pattern: OptionalNonEmpty<WithSpan<String>>,
         /// Fields of it, read as JSON.
-        "fields" => fields: Given<NonEmpty<FieldFile>>,
+        "fields" => fields: OptionalNonEmpty<NonEmpty<FieldFile>>,
     }
 }
 
@@ -201,15 +203,15 @@ record! {
     /// What a field must be.
     pub struct FieldFile {
         /// Where it is: `a.b[0].c` or `a.b.0.c`.
-        "path" => path: Located<String>,
+        "path" => path: WithSpan<String>,
         /// What it equals.
-        "equals" => equals: Given<Node>,
+        "equals" => equals: OptionalNonEmpty<Node>,
         /// Of which type it is.
-        "type" => kind: Given<JsonType>,
+        "type" => kind: OptionalNonEmpty<JsonType>,
         /// A regular expression that it matches.
-        "match" => pattern: Given<Located<String>>,
+        "match" => pattern: OptionalNonEmpty<WithSpan<String>>,
         /// Whether it is there.
-        "exists" => exists: Given<bool>,
+        "exists" => exists: OptionalNonEmpty<bool>,
     }
 }
 
@@ -231,11 +233,11 @@ record! {
     /// Asks the judge about the agent's answer.
     pub struct JudgeStepFile one_of ["contains", "exact"] {
         /// Every fact of this is in the answer; more may be.
-        "contains" => contains: Option<Located<Text>>,
+        "contains" => contains: Option<WithSpan<LooseText>>,
         /// The answer has the facts of this, no more and no fewer.
-        "exact" => exact: Option<Located<Text>>,
+        "exact" => exact: Option<WithSpan<LooseText>>,
         /// Why; kept as it is.
-        "reason" => reason: Option<Text>,
+        "reason" => reason: Option<LooseText>,
     }
 }
 
@@ -243,9 +245,9 @@ record! {
     /// Calls a tool of a server.
     pub struct ServerToolFile {
         /// The arguments.
-        "args" => args: Option<Located<Node>>,
+        "args" => args: Option<WithSpan<Node>>,
         /// What the result must be.
-        "expect" => expect: Given<ToolExpectFile>,
+        "expect" => expect: OptionalNonEmpty<ToolExpectFile>,
     }
 }
 
@@ -253,8 +255,8 @@ record! {
     /// What a tool's result must be.
     pub struct ToolExpectFile any_of ["isError", "content"] {
         /// Whether the tool says that it failed.
-        "isError" => is_error: Given<bool>,
+        "isError" => is_error: OptionalNonEmpty<bool>,
         /// Its text.
-        "content" => content: Given<ContentFile>,
+        "content" => content: OptionalNonEmpty<ContentFile>,
     }
 }

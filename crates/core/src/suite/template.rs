@@ -14,13 +14,13 @@ use crate::hint::nearest_hint;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Template {
     /// The parts, in order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<TemplatePart>,
 }
 
 /// A piece of a [`Template`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Part {
+pub enum TemplatePart {
     /// As it is.
     Text(String),
     /// What is known only in the trial.
@@ -77,9 +77,9 @@ impl Template {
             match reference(source, name) {
                 Ok(reference) => {
                     if !literal.is_empty() {
-                        parts.push(Part::Text(std::mem::take(&mut literal)));
+                        parts.push(TemplatePart::Text(std::mem::take(&mut literal)));
                     }
-                    parts.push(Part::Reference(reference));
+                    parts.push(TemplatePart::Reference(reference));
                 }
                 Err(error) => errors.push(error),
             }
@@ -87,7 +87,7 @@ impl Template {
         }
         literal.push_str(rest);
         if !literal.is_empty() {
-            parts.push(Part::Text(literal));
+            parts.push(TemplatePart::Text(literal));
         }
         if errors.is_empty() {
             Ok(Self { parts })
@@ -99,15 +99,15 @@ impl Template {
     /// A text in which nothing is a template.
     pub fn literal(text: impl Into<String>) -> Self {
         Self {
-            parts: vec![Part::Text(text.into())],
+            parts: vec![TemplatePart::Text(text.into())],
         }
     }
 
     /// The references, in order.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Text(_) => None,
-            Part::Reference(reference) => Some(reference),
+            TemplatePart::Text(_) => None,
+            TemplatePart::Reference(reference) => Some(reference),
         })
     }
 
@@ -115,7 +115,7 @@ impl Template {
     pub fn as_literal(&self) -> Option<&str> {
         match &self.parts[..] {
             [] => Some(""),
-            [Part::Text(text)] => Some(text),
+            [TemplatePart::Text(text)] => Some(text),
             _ => None,
         }
     }
@@ -125,8 +125,8 @@ impl Template {
 impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.parts.iter().try_for_each(|part| match part {
-            Part::Text(text) => f.write_str(text),
-            Part::Reference(reference) => reference.fmt(f),
+            TemplatePart::Text(text) => f.write_str(text),
+            TemplatePart::Reference(reference) => reference.fmt(f),
         })
     }
 }

@@ -7,7 +7,7 @@ pub type Environment = BTreeMap<String, String>;
 
 /// A text with its variables replaced, and the names of those that are not set.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Expanded {
+pub struct ExpandedText {
     /// The text. An unset variable without a default leaves nothing.
     pub text: String,
     /// The variables that are not set and have no default.
@@ -16,8 +16,8 @@ pub struct Expanded {
 
 /// Replaces `${VAR}` and `${VAR:-default}`. As in a shell, the default also stands for a
 /// variable that is set to nothing. Anything else with a `$` is text.
-pub fn expand(text: &str, env: &Environment) -> Expanded {
-    let mut expanded = Expanded {
+pub fn expand(text: &str, env: &Environment) -> ExpandedText {
+    let mut expanded = ExpandedText {
         text: String::with_capacity(text.len()),
         unset: Vec::new(),
     };
@@ -88,7 +88,7 @@ mod tests {
         #[test]
         fn a_text_without_variables_stays(text in "[^$]{0,40}") {
             let found = expand(&text, &Environment::new());
-            proptest::prop_assert_eq!(found, Expanded { text, unset: vec![] });
+            proptest::prop_assert_eq!(found, ExpandedText { text, unset: vec![] });
         }
     }
 }

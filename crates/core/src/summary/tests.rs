@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use crate::event::{
-    Body, ConnectionId, ConnectionOpened, Finding, FindingKind, Graded, ModelAsked, ModelReplied,
-    PlannedLimits, Purpose, RECORD_VERSION, TrialEnded, TrialStarted,
+    Body, CheckEvaluated, ConnectionId, ConnectionOpened, Finding, FindingKind, ModelAsked,
+    ModelReplied, PlannedLimits, Purpose, RECORD_VERSION, TrialEnded, TrialStarted,
 };
 use crate::gate::Gate;
-use crate::model::{Stop, Usage};
+use crate::model::{StopReason, Usage};
 use crate::record::{RunWriter, TrialWriter};
 use crate::redact::Redactor;
 use crate::verdict::Verdict;
@@ -72,7 +72,9 @@ impl Run {
             config: None,
             warnings: Vec::new(),
         };
-        writer.append(1, What::RunPlanned(plan)).expect("a plan");
+        writer
+            .append(1, EventKind::RunPlanned(plan))
+            .expect("a plan");
         Self { folder, writer }
     }
 
@@ -191,20 +193,20 @@ fn what_was_found_and_taken_is_summed_over_all_attempts() {
     for attempt in [1, 2] {
         let mut trial = run.trial("z", "a", 1, attempt);
         let mut add = |what| trial.append(20, what).expect("an event");
-        add(What::ConnectionOpened(ConnectionOpened {
+        add(EventKind::ConnectionOpened(ConnectionOpened {
             conn: ConnectionId(1),
             server: "fs".to_owned(),
             actor: crate::event::Actor::Loop,
-            transport: Wire::Stdio,
+            transport: WireKind::Stdio,
             target: String::new(),
         }));
-        add(What::Finding(Finding {
+        add(EventKind::Finding(Finding {
             conn: ConnectionId(1),
             kind: FindingKind::Noise,
             detail: "hello".to_owned(),
             count: 3,
         }));
-        add(What::ModelAsked(ModelAsked {
+        add(EventKind::ModelAsked(ModelAsked {
             ask: 1,
             purpose: Purpose::Agent,
             model: "scripted:a".to_owned(),
@@ -212,11 +214,11 @@ fn what_was_found_and_taken_is_summed_over_all_attempts() {
             request: Body::Text("{}".to_owned()),
             digest: String::new(),
         }));
-        add(What::ModelReplied(ModelReplied {
+        add(EventKind::ModelReplied(ModelReplied {
             ask: 1,
             turn: Body::Text("{}".to_owned()),
             raw: None,
-            stop: Stop::Done,
+            stop: StopReason::Done,
             usage: Usage {
                 input: Some(10),
                 output: Some(1),
@@ -225,7 +227,7 @@ fn what_was_found_and_taken_is_summed_over_all_attempts() {
             cost_usd: Some(0.5),
         }));
         for verdict in [Verdict::unknown("u"), Verdict::Pass, Verdict::fail("f")] {
-            add(What::Graded(Graded {
+            add(EventKind::Graded(CheckEvaluated {
                 check: "calls".to_owned(),
                 id: None,
                 details: Vec::new(),
@@ -237,7 +239,10 @@ fn what_was_found_and_taken_is_summed_over_all_attempts() {
         end(trial, Outcome::Errored);
     }
     let summary = run.summary();
-    assert_eq!(summary.transports, [("fs".to_owned(), Wire::Stdio)].into());
+    assert_eq!(
+        summary.transports,
+        [("fs".to_owned(), WireKind::Stdio)].into()
+    );
     let found = FoundKind {
         count: 6,
         example: "hello".to_owned(),
@@ -280,8 +285,8 @@ fn a_run_without_a_plan_says_so() {
 fn events_of_a_newer_version_are_counted_and_skipped() {
     let run = Run::planned(&["bot"], vec![case("a", 1, None)]);
     let mut trial = run.trial("a", "bot", 1, 1);
-    let phase = crate::event::Phase::Setup;
-    trial.append(11, What::PhaseStarted { phase }).unwrap();
+    let phase = crate::event::StepPhase::Setup;
+    trial.append(11, EventKind::PhaseStarted { phase }).unwrap();
     end(trial, Outcome::Passed);
     let before = run.summary();
     assert_eq!((before.counts().passed, before.unknown_events), (1, 0));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::event::{Blame, Outcome};
-use crate::fold::Asked;
+use crate::fold::ModelActivity;
 use crate::index::Attempt;
 use crate::model::Usage;
 use crate::record::PART;
@@ -34,18 +34,18 @@ pub struct TrialResult {
     /// Why, unless it passed.
     pub reason: Option<String>,
     /// The first check that failed; else the first that could not tell.
-    pub decisive: Option<Box<Decisive>>,
+    pub decisive: Option<Box<UnmetCheck>>,
     /// From its start to its end.
     pub duration: Duration,
     /// What the agent's model took.
-    pub agent: Spent,
+    pub agent: ModelSpending,
     /// What the judge took.
-    pub judge: Spent,
+    pub judge: ModelSpending,
 }
 
 /// A check that did not pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decisive {
+pub struct UnmetCheck {
     /// The check's key in a suite file, or the id of the verify step.
     pub check: String,
     /// Its answer: a failure, or unknown.
@@ -54,7 +54,7 @@ pub struct Decisive {
 
 /// What a model took for one purpose in a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Spent {
+pub struct ModelSpending {
     /// How often it replied.
     pub turns: u32,
     /// How many tokens that took, as far as the replies tell.
@@ -93,8 +93,8 @@ impl TrialSummary {
     }
 }
 
-impl From<&Asked> for Spent {
-    fn from(asked: &Asked) -> Self {
+impl From<&ModelActivity> for ModelSpending {
+    fn from(asked: &ModelActivity) -> Self {
         Self {
             turns: asked.turns,
             usage: asked.usage,
@@ -109,7 +109,7 @@ impl TrialResult {
     pub(super) fn of(file: &str, attempt: u32, came_to: &Attempt) -> Option<Self> {
         // The rename is the end: what a `.part` says of itself does not count.
         let ended = came_to.ended.as_ref().filter(|_| !file.ends_with(PART))?;
-        let decisive = came_to.decisive().map(|check| Decisive {
+        let decisive = came_to.decisive().map(|check| UnmetCheck {
             check: check.check.clone(),
             verdict: check.verdict.clone(),
         });
@@ -121,8 +121,8 @@ impl TrialResult {
             reason: ended.reason.clone(),
             decisive: decisive.map(Box::new),
             duration: came_to.duration,
-            agent: Spent::from(&came_to.agent),
-            judge: Spent::from(&came_to.judge),
+            agent: ModelSpending::from(&came_to.agent),
+            judge: ModelSpending::from(&came_to.judge),
         })
     }
 }

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::Answer;
+use super::FixtureReply;
 
 /// Chat Completions: a text, and what it took (10 in, 5 out).
-pub fn openai(text: &str) -> Answer {
+pub fn openai(text: &str) -> FixtureReply {
     openai_message(
         &json!({"role": "assistant", "content": text, "refusal": null}),
         "stop",
@@ -13,7 +13,7 @@ pub fn openai(text: &str) -> Answer {
 }
 
 /// Chat Completions: calls, as (id, name, arguments as text).
-pub fn openai_calls(calls: &[(&str, &str, &str)]) -> Answer {
+pub fn openai_calls(calls: &[(&str, &str, &str)]) -> FixtureReply {
     let call = |(id, name, arguments): &(&str, &str, &str)| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
     let calls: Vec<Value> = calls.iter().map(call).collect();
     let message =
@@ -22,7 +22,7 @@ pub fn openai_calls(calls: &[(&str, &str, &str)]) -> Answer {
 }
 
 /// Chat Completions: any message.
-pub fn openai_message(message: &Value, finish_reason: &str) -> Answer {
+pub fn openai_message(message: &Value, finish_reason: &str) -> FixtureReply {
     let body = json!({
         "id": "chatcmpl-1",
         "object": "chat.completion",
@@ -39,16 +39,16 @@ pub fn openai_message(message: &Value, finish_reason: &str) -> Answer {
         "service_tier": "default",
         "system_fingerprint": "fp_1",
     });
-    Answer::json(200, &body)
+    FixtureReply::json(200, &body)
 }
 
 /// Messages: a text, and what it took (10 in, of which 4 from the cache and 3 into it, and 5 out).
-pub fn anthropic(text: &str) -> Answer {
+pub fn anthropic(text: &str) -> FixtureReply {
     anthropic_blocks(&json!([{"type": "text", "text": text}]), "end_turn")
 }
 
 /// Messages: any content.
-pub fn anthropic_blocks(content: &Value, stop_reason: &str) -> Answer {
+pub fn anthropic_blocks(content: &Value, stop_reason: &str) -> FixtureReply {
     let body = json!({
         "id": "msg_1",
         "type": "message",
@@ -64,18 +64,18 @@ pub fn anthropic_blocks(content: &Value, stop_reason: &str) -> Answer {
             "output_tokens": 5,
         },
     });
-    Answer::json(200, &body)
+    FixtureReply::json(200, &body)
 }
 
 /// Responses: a text, and what it took (10 in, 5 out).
-pub fn responses(text: &str) -> Answer {
+pub fn responses(text: &str) -> FixtureReply {
     let part = json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []});
     let message = json!({"type": "message", "id": "msg_1", "status": "completed", "role": "assistant", "content": [part]});
     responses_items(&json!([message]), "completed")
 }
 
 /// Responses: any output. One that is incomplete has reached its limit.
-pub fn responses_items(output: &Value, status: &str) -> Answer {
+pub fn responses_items(output: &Value, status: &str) -> FixtureReply {
     let why = (status == "incomplete").then(|| json!({"reason": "max_output_tokens"}));
     let body = json!({
         "id": "resp_1",
@@ -96,16 +96,16 @@ pub fn responses_items(output: &Value, status: &str) -> Answer {
             "total_tokens": 15,
         },
     });
-    Answer::json(200, &body)
+    FixtureReply::json(200, &body)
 }
 
 /// Gemini: a text, and what it took (10 in, 5 out).
-pub fn gemini(text: &str) -> Answer {
+pub fn gemini(text: &str) -> FixtureReply {
     gemini_parts(&json!([{"text": text}]), "STOP")
 }
 
 /// Gemini: any parts.
-pub fn gemini_parts(parts: &Value, finish_reason: &str) -> Answer {
+pub fn gemini_parts(parts: &Value, finish_reason: &str) -> FixtureReply {
     let body = json!({
         "candidates": [{
             "content": {"role": "model", "parts": parts},
@@ -122,26 +122,26 @@ pub fn gemini_parts(parts: &Value, finish_reason: &str) -> Answer {
         "modelVersion": "fixture",
         "responseId": "r1",
     });
-    Answer::json(200, &body)
+    FixtureReply::json(200, &body)
 }
 
 /// What Google says when it refuses.
-pub fn gemini_error(status: u16, word: &str, message: &str, details: &Value) -> Answer {
+pub fn gemini_error(status: u16, word: &str, message: &str, details: &Value) -> FixtureReply {
     let error = json!({"code": status, "message": message, "status": word, "details": details});
-    Answer::json(status, &json!({"error": error}))
+    FixtureReply::json(status, &json!({"error": error}))
 }
 
 /// What OpenAI says when it refuses.
-pub fn openai_error(status: u16, code: &str, message: &str) -> Answer {
+pub fn openai_error(status: u16, code: &str, message: &str) -> FixtureReply {
     let error =
         json!({"message": message, "type": "invalid_request_error", "param": null, "code": code});
-    Answer::json(status, &json!({"error": error}))
+    FixtureReply::json(status, &json!({"error": error}))
 }
 
 /// What Anthropic says when it refuses.
-pub fn anthropic_error(status: u16, kind: &str, message: &str) -> Answer {
+pub fn anthropic_error(status: u16, kind: &str, message: &str) -> FixtureReply {
     let error = json!({"type": kind, "message": message});
-    Answer::json(
+    FixtureReply::json(
         status,
         &json!({"type": "error", "error": error, "request_id": "req_1"}),
     )

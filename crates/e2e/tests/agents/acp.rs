@@ -3,21 +3,21 @@
 mod faults;
 mod real;
 
-use proctor_core::event::{AgentClaimed, Blame, Body, Outcome, TrialEnded, What};
+use proctor_core::event::{AgentClaimed, Blame, Body, EventKind, Outcome, TrialEnded};
 use proctor_core::model::Usage;
-use proctor_e2e::session::Seen;
+use proctor_e2e::session::SessionOutcome;
 use rustix::process::Pid;
 
 /// How the trial ended.
-fn ended(seen: &Seen) -> &TrialEnded {
+fn ended(seen: &SessionOutcome) -> &TrialEnded {
     match seen.events.last().map(|event| &event.event) {
-        Some(What::TrialEnded(ended)) => ended,
+        Some(EventKind::TrialEnded(ended)) => ended,
         other => panic!("no end: {other:?}\n{}\n{}", seen.stdout, seen.stderr),
     }
 }
 
 /// Checks how a trial ended, who is blamed, and that the reason says this.
-fn expect(seen: &Seen, outcome: Outcome, blame: Option<Blame>, reason: &str) {
+fn expect(seen: &SessionOutcome, outcome: Outcome, blame: Option<Blame>, reason: &str) {
     let ended = ended(seen);
     let said = ended.reason.as_deref().unwrap_or_default();
     let place = format!("{said}\n{}\n{}", seen.stdout, seen.stderr);
@@ -26,27 +26,27 @@ fn expect(seen: &Seen, outcome: Outcome, blame: Option<Blame>, reason: &str) {
 }
 
 /// What the agent answered.
-fn answer(seen: &Seen) -> Option<&str> {
+fn answer(seen: &SessionOutcome) -> Option<&str> {
     seen.events.iter().find_map(|event| match &event.event {
-        What::AgentAnswered {
+        EventKind::AgentAnswered {
             text: Body::Text(text),
         } => Some(text.as_str()),
         _ => None,
     })
 }
 
-fn claims(seen: &Seen) -> Vec<&AgentClaimed> {
+fn claims(seen: &SessionOutcome) -> Vec<&AgentClaimed> {
     let claims = seen.events.iter().filter_map(|event| match &event.event {
-        What::AgentClaimed(claim) => Some(claim),
+        EventKind::AgentClaimed(claim) => Some(claim),
         _ => None,
     });
     claims.collect()
 }
 
 /// The tokens that the agent says it took.
-fn usage(seen: &Seen) -> Option<Usage> {
+fn usage(seen: &SessionOutcome) -> Option<Usage> {
     seen.events.iter().find_map(|event| match &event.event {
-        What::AgentEnded(ended) => ended.usage,
+        EventKind::AgentEnded(ended) => ended.usage,
         _ => None,
     })
 }

@@ -9,11 +9,11 @@ mod seeds;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use proctor_core::event::{Actor, AgentStarted, Blame, Body, Outcome, TrialEnded, What};
-use proctor_core::fold::{FoldOptions, Folded};
+use proctor_core::event::{Actor, AgentStarted, Blame, Body, EventKind, Outcome, TrialEnded};
+use proctor_core::fold::{FoldOptions, FoldedTrial};
 use proctor_core::record::RunReader;
-use proctor_e2e::session::{Seen, Session};
-use proctor_e2e::suite::Suite;
+use proctor_e2e::session::{Session, SessionOutcome};
+use proctor_e2e::suite::SuiteFixture;
 use serde_json::{Value, json};
 
 /// How long a trial with a real agent may take; the slowest takes ten seconds on an idle machine.
@@ -57,8 +57,8 @@ pub(crate) fn path_with(agent: &str) -> String {
 }
 
 /// A suite in which an agent has to use `echo` of a server.
-fn suite(agent: &Value, server: &Value, rules: &str) -> Suite {
-    let suite = Suite::on(rules, &json!({"ev": server}));
+fn suite(agent: &Value, server: &Value, rules: &str) -> SuiteFixture {
+    let suite = SuiteFixture::on(rules, &json!({"ev": server}));
     let used = json!({"toolsUsed": [{"server": "ev", "tool": "echo"}]});
     suite.eval(&json!({"agent": agent}), &json!({"assertions": used}));
     suite.task("say-hello", &json!({}));
@@ -76,7 +76,7 @@ pub(crate) fn fixture(words: &[&str]) -> Value {
 }
 
 /// Runs it, and checks that nothing is left: no process, and no folder.
-pub(crate) fn run(session: Session, path: &str) -> Seen {
+pub(crate) fn run(session: Session, path: &str) -> SessionOutcome {
     let temporary = tempfile::tempdir().expect("a folder can be made");
     let folder = temporary.path().display().to_string();
     let session = session.env("PATH", path).env("TMPDIR", &folder);
@@ -91,15 +91,15 @@ pub(crate) fn run(session: Session, path: &str) -> Seen {
     seen
 }
 
-pub(crate) fn ended(seen: &Seen) -> &TrialEnded {
+pub(crate) fn ended(seen: &SessionOutcome) -> &TrialEnded {
     match seen.events.last().map(|event| &event.event) {
-        Some(What::TrialEnded(ended)) => ended,
+        Some(EventKind::TrialEnded(ended)) => ended,
         other => panic!("no end: {other:?}\n{}\n{}", seen.stdout, seen.stderr),
     }
 }
 
 /// Checks how a trial ended, who is blamed, and that the reason says this.
-pub(crate) fn expect(seen: &Seen, outcome: Outcome, blame: Option<Blame>, reason: &str) {
+pub(crate) fn expect(seen: &SessionOutcome, outcome: Outcome, blame: Option<Blame>, reason: &str) {
     let ended = ended(seen);
     let said = ended.reason.as_deref().unwrap_or_default();
     let place = format!("{said}\n{}\n{}", seen.stdout, seen.stderr);
@@ -107,18 +107,18 @@ pub(crate) fn expect(seen: &Seen, outcome: Outcome, blame: Option<Blame>, reason
     assert!(said.contains(reason), "{place}");
 }
 
-fn started(seen: &Seen) -> &AgentStarted {
+fn started(seen: &SessionOutcome) -> &AgentStarted {
     let mut events = seen.events.iter();
     let started = events.find_map(|event| match &event.event {
-        What::AgentStarted(started) => Some(started),
+        EventKind::AgentStarted(started) => Some(started),
         _ => None,
     });
     started.expect("the agent was started")
 }
 
-pub(crate) fn answer(seen: &Seen) -> Option<&str> {
+pub(crate) fn answer(seen: &SessionOutcome) -> Option<&str> {
     seen.events.iter().find_map(|event| match &event.event {
-        What::AgentAnswered {
+        EventKind::AgentAnswered {
             text: Body::Text(text),
         } => Some(text.as_str()),
         _ => None,
@@ -126,7 +126,7 @@ pub(crate) fn answer(seen: &Seen) -> Option<&str> {
 }
 
 /// What the agent did, as checks see it.
-pub(crate) fn folded(seen: &Seen) -> Folded {
+pub(crate) fn folded(seen: &SessionOutcome) -> FoldedTrial {
     let run = RunReader::open(&seen.record).expect("it can be read");
     let trials = run.trials().expect("they can be listed");
     let options = FoldOptions {

@@ -1,14 +1,14 @@
 //! Several agents on one suite: Proctor's own loop, Claude Code and a command, beside each other.
 
-use proctor_e2e::session::Seen;
-use proctor_e2e::suite::Suite;
+use proctor_e2e::session::SessionOutcome;
+use proctor_e2e::suite::SuiteFixture;
 use serde_json::{Value, json};
 
 use crate::cli::{RULES, commands::AGENT, fixture, path_with, run, scripted};
 
 /// Two cases; in the second, the command does not call the tool.
-fn suite(config: &Value) -> Suite {
-    let suite = Suite::on(RULES, &json!({"ev": fixture(&[])}));
+fn suite(config: &Value) -> SuiteFixture {
+    let suite = SuiteFixture::on(RULES, &json!({"ev": fixture(&[])}));
     let used = json!({"toolsUsed": [{"server": "ev", "tool": "echo"}]});
     suite.eval(config, &json!({"assertions": used}));
     suite.task("say-hello", &json!({}));
@@ -37,7 +37,7 @@ const NAMES: [&str; 3] = [
 ];
 
 /// The lines of the comparison.
-fn rows(seen: &Seen) -> Vec<&str> {
+fn rows(seen: &SessionOutcome) -> Vec<&str> {
     let is_row = |line: &&str| NAMES.iter().any(|name| line.starts_with(name));
     let after = seen
         .stdout
@@ -46,7 +46,7 @@ fn rows(seen: &Seen) -> Vec<&str> {
     after.filter(is_row).collect()
 }
 
-fn check(seen: &Seen, report: &str) {
+fn check(seen: &SessionOutcome, report: &str) {
     assert_eq!(seen.code, Some(1), "{}\n{}", seen.stdout, seen.stderr);
     let rows = rows(seen);
     assert_eq!(rows.len(), 3, "{}", seen.stdout);

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use proctor_core::event::{Blame, Direction, Outcome};
 use proctor_e2e::Fixture;
-use proctor_e2e::session::Seen;
-use proctor_e2e::suite::Suite;
+use proctor_e2e::session::SessionOutcome;
+use proctor_e2e::suite::SuiteFixture;
 use serde_json::{Value, json};
 
 use crate::cli::{answer, cache, expect, fixture, run};
@@ -32,13 +32,13 @@ const KINDS: [Kind; 2] = [Kind::Commands, Kind::Acp];
 
 /// A suite whose agent is one of the clients, on these servers.
 struct Bench {
-    suite: Suite,
+    suite: SuiteFixture,
     agent: Value,
 }
 
 impl Bench {
     fn new(language: Language, kind: Kind, servers: &Value) -> Self {
-        let suite = Suite::on("  - reply: {text: nobody asks}\n", servers);
+        let suite = SuiteFixture::on("  - reply: {text: nobody asks}\n", servers);
         let (runner, name) = match language {
             Language::Python => (cache().join("evals/python/bin/python"), "agent.py"),
             Language::TypeScript => ("node".into(), "agent.mjs"),
@@ -95,7 +95,7 @@ impl Bench {
     }
 
     /// Runs it. The user has a number, and a greeting of another name.
-    fn run(&self, words: &[&str]) -> Seen {
+    fn run(&self, words: &[&str]) -> SessionOutcome {
         self.suite.write("agent.yaml", &self.agent.to_string());
         let session = self.suite.check(words);
         let session = session
@@ -106,7 +106,7 @@ impl Bench {
     }
 }
 
-fn sent(seen: &Seen) -> String {
+fn sent(seen: &SessionOutcome) -> String {
     let messages = seen.messages(Direction::ToServer);
     String::from_utf8_lossy(&messages.join(&b'\n')).into_owned()
 }

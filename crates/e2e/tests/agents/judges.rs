@@ -1,8 +1,8 @@
 //! Programs that judge: Claude Code on a script, and any command.
 
-use proctor_core::event::{AgentStarted, Blame, Outcome, Purpose, What};
-use proctor_e2e::session::Seen;
-use proctor_e2e::suite::Suite;
+use proctor_core::event::{AgentStarted, Blame, EventKind, Outcome, Purpose};
+use proctor_e2e::session::SessionOutcome;
+use proctor_e2e::suite::SuiteFixture;
 use serde_json::{Value, json};
 
 use crate::cli::{RULES, expect, fixture, folded, path_with, run, scripted};
@@ -12,8 +12,8 @@ const PASS: &str =
 const FAIL: &str = r#"{"reason": "It does not say so.", "evidence": [], "verdict": "fail"}"#;
 
 /// A suite whose answer is judged.
-fn judged(agent: &Value, judge: &Value) -> Suite {
-    let suite = Suite::on(RULES, &json!({"ev": fixture(&[])}));
+fn judged(agent: &Value, judge: &Value) -> SuiteFixture {
+    let suite = SuiteFixture::on(RULES, &json!({"ev": fixture(&[])}));
     suite.eval(
         &json!({"agent": agent, "llmJudge": {"ref": judge}}),
         &json!({}),
@@ -24,7 +24,7 @@ fn judged(agent: &Value, judge: &Value) -> Suite {
 }
 
 /// A judge that is a command.
-fn by_command(command: &str) -> Suite {
+fn by_command(command: &str) -> SuiteFixture {
     let suite = judged(
         &scripted("llm-agent"),
         &json!({"type": "file", "path": "judge.yaml"}),
@@ -43,16 +43,16 @@ fn own_path() -> String {
 }
 
 /// The judges that were started.
-fn started(seen: &Seen) -> Vec<&AgentStarted> {
+fn started(seen: &SessionOutcome) -> Vec<&AgentStarted> {
     let events = seen.events.iter();
     let started = events.filter_map(|event| match &event.event {
-        What::AgentStarted(started) if started.purpose == Purpose::Judge => Some(started),
+        EventKind::AgentStarted(started) if started.purpose == Purpose::Judge => Some(started),
         _ => None,
     });
     started.collect()
 }
 
-fn with_script(suite: &Suite, said: &[&str]) {
+fn with_script(suite: &SuiteFixture, said: &[&str]) {
     let mut rules = String::new();
     for text in said {
         let reply = json!({"text": text, "usage": {"input": 500, "output": 50}});

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Duration;
 
-use proctor_core::event::{Outcome, TrialEnded, What};
+use proctor_core::event::{EventKind, Outcome, TrialEnded};
 use proctor_core::record::RunReader;
 use proctor_e2e::Fixture;
-use proctor_e2e::suite::Suite;
+use proctor_e2e::suite::SuiteFixture;
 use serde_json::{Value, json};
 
 use crate::cli::{RULES, fixture, is_extended, path_with, scripted};
@@ -23,8 +23,8 @@ fn runs() -> usize {
 }
 
 /// A suite whose check holds as soon as the tool is called, whatever comes back.
-fn suite(agent: &str, server: &Value) -> Suite {
-    let suite = Suite::on(RULES, &json!({"ev": server}));
+fn suite(agent: &str, server: &Value) -> SuiteFixture {
+    let suite = SuiteFixture::on(RULES, &json!({"ev": server}));
     let used = json!({"toolsUsed": [{"server": "ev", "tool": "echo"}]});
     // Long enough for the slowest agent to call, and shorter than any of them waits.
     let limits = json!({"timeout": "45s"});
@@ -47,7 +47,7 @@ fn ends(agent: &str, server: &Value, times: usize) -> Vec<TrialEnded> {
         let events = run.trial(file).expect("it can be read");
         let last = events.last().expect("an event").expect("an event");
         match last.event {
-            What::TrialEnded(ended) => ended,
+            EventKind::TrialEnded(ended) => ended,
             other => panic!("no end but {other:?}\n{}", seen.stderr),
         }
     });

@@ -11,15 +11,15 @@ mod works;
 
 use std::time::Duration;
 
-use proctor_core::event::{Actor, Blame, Outcome, What};
-use proctor_core::fold::{FoldOptions, Folded};
+use proctor_core::event::{Actor, Blame, EventKind, Outcome};
+use proctor_core::fold::{FoldOptions, FoldedTrial};
 use proctor_core::record::RunReader;
-use proctor_e2e::session::{Seen, Session};
-use proctor_e2e::suite::Suite;
+use proctor_e2e::session::{Session, SessionOutcome};
+use proctor_e2e::suite::SuiteFixture;
 use serde_json::{Value, json};
 
-use self::provider::{KEY, Served};
-use self::secrets::{Found, Search};
+use self::provider::{KEY, ServedScript};
+use self::secrets::{Search, SecretScan};
 use crate::cli::{answer, cache, expect, is_extended, path_with};
 
 /// How long a trial with a real agent may take; the slowest takes ten seconds on an idle machine.
@@ -37,27 +37,27 @@ const RULES: &str = r"
 
 /// An agent that is tapped.
 #[derive(Debug, Clone, Copy)]
-struct Tapped {
+struct TappedRun {
     name: &'static str,
     /// The model that it has to be told.
     model: Option<&'static str>,
 }
 
-const CLAUDE_CODE: Tapped = tapped("claude-code", None);
+const CLAUDE_CODE: TappedRun = tapped("claude-code", None);
 // It has other tools for models that it knows: one that runs programs, and through that the servers'.
-const CODEX: Tapped = tapped("codex", Some("openai-responses:gpt-x"));
-const COPILOT: Tapped = tapped("copilot", Some("openai:gpt-x"));
-const CLAUDE_ACP: Tapped = tapped("claude-acp", None);
-const CODEX_ACP: Tapped = tapped("codex-acp", Some("openai-responses:gpt-x"));
-const GEMINI: Tapped = tapped("gemini", None);
-const OPENCODE: Tapped = tapped("opencode", Some("openai:gpt-x"));
-const GOOSE: Tapped = tapped("goose", Some("anthropic:claude-x"));
+const CODEX: TappedRun = tapped("codex", Some("openai-responses:gpt-x"));
+const COPILOT: TappedRun = tapped("copilot", Some("openai:gpt-x"));
+const CLAUDE_ACP: TappedRun = tapped("claude-acp", None);
+const CODEX_ACP: TappedRun = tapped("codex-acp", Some("openai-responses:gpt-x"));
+const GEMINI: TappedRun = tapped("gemini", None);
+const OPENCODE: TappedRun = tapped("opencode", Some("openai:gpt-x"));
+const GOOSE: TappedRun = tapped("goose", Some("anthropic:claude-x"));
 
-const fn tapped(name: &'static str, model: Option<&'static str>) -> Tapped {
-    Tapped { name, model }
+const fn tapped(name: &'static str, model: Option<&'static str>) -> TappedRun {
+    TappedRun { name, model }
 }
 
-impl Tapped {
+impl TappedRun {
     fn agent(self) -> Value {
         let mut agent = json!({"type": format!("builtin.{}", self.name), "modelTap": true});
         if let Some(model) = self.model {
@@ -67,8 +67,8 @@ impl Tapped {
     }
 
     /// A suite in which it has to use `echo` of `server-everything`.
-    fn suite(self) -> Suite {
-        let suite = Suite::on(
+    fn suite(self) -> SuiteFixture {
+        let suite = SuiteFixture::on(
             "  - reply: {text: nobody asks this}\n",
             &json!({"ev": everything(&json!({}))}),
         );
@@ -77,7 +77,7 @@ impl Tapped {
         suite
     }
 
-    fn eval(self, suite: &Suite) {
+    fn eval(self, suite: &SuiteFixture) {
         let used = json!({"toolsUsed": [{"server": "ev", "tool": "echo"}]});
         suite.eval(
             &json!({"agent": self.agent()}),
@@ -112,7 +112,7 @@ fn everything(more: &Value) -> Value {
 }
 
 /// Runs it, and checks that nothing is left and that the key was nowhere near the agent.
-fn run(session: Session) -> (Seen, Found) {
+fn run(session: Session) -> (SessionOutcome, SecretScan) {
     let temporary = tempfile::tempdir().expect("a folder can be made");
     let folder = temporary.path().display().to_string();
     let running = session.env("TMPDIR", &folder).start();
@@ -130,7 +130,7 @@ fn run(session: Session) -> (Seen, Found) {
 }
 
 /// What the agent did, as checks see it.
-fn folded(seen: &Seen) -> Folded {
+fn folded(seen: &SessionOutcome) -> FoldedTrial {
     let run = RunReader::open(&seen.record).expect("it can be read");
     let trials = run.trials().expect("they can be listed");
     let options = FoldOptions {

@@ -2,12 +2,12 @@
 
 use proctor_core::decision::server_failure;
 use proctor_core::event::{Actor, Blame, FindingKind, Outcome, TrialEnded};
-use proctor_core::fold::{FoldOptions, Folded, fold_trial};
+use proctor_core::fold::{FoldOptions, FoldedTrial, fold_trial};
 use proctor_core::record::RunReader;
 use proctor_core::summary::Summary;
 use proctor_e2e::Fixture;
-use proctor_e2e::session::Seen;
-use proctor_e2e::suite::Suite;
+use proctor_e2e::session::SessionOutcome;
+use proctor_e2e::suite::SuiteFixture;
 use serde_json::{Value, json};
 
 /// How often races are run.
@@ -39,14 +39,14 @@ print("done")
 "#;
 
 /// A suite whose agent is the fixture in this mode, on a server as an MCP config describes it.
-fn by_fixture(mode: &str, server: &Value, assertions: &Value) -> Suite {
+fn by_fixture(mode: &str, server: &Value, assertions: &Value) -> SuiteFixture {
     let program = proctor_e2e::program("fixture-agent");
     let acp = json!({"cmd": program, "args": [mode]});
     with(&json!({"acp": acp}), server, assertions)
 }
 
 /// The same with an agent on HTTP.
-fn by_http(url: &str, assertions: &Value) -> Suite {
+fn by_http(url: &str, assertions: &Value) -> SuiteFixture {
     let run = "python3 agent.py {{ .McpServerFileArgs }}";
     let suite = with(&json!({}), &json!({"type": "http", "url": url}), assertions);
     suite.write("agent.py", CARELESS);
@@ -57,16 +57,16 @@ fn by_http(url: &str, assertions: &Value) -> Suite {
 }
 
 /// The built-in agent, whose model calls `echo` once and is done.
-fn by_loop(server: &Value, assertions: &Value) -> Suite {
+fn by_loop(server: &Value, assertions: &Value) -> SuiteFixture {
     let rules = "  - {when: {results: 0}, reply: {calls: [{tool: echo, arguments: {text: hi}}]}}\n  - reply: {text: done}\n";
-    let suite = Suite::on(rules, &json!({"fixture": server}));
+    let suite = SuiteFixture::on(rules, &json!({"fixture": server}));
     suite.eval(&json!({}), &json!({"assertions": assertions}));
     suite.task("call", &json!({}));
     suite
 }
 
-fn with(agent: &Value, server: &Value, assertions: &Value) -> Suite {
-    let suite = Suite::on(
+fn with(agent: &Value, server: &Value, assertions: &Value) -> SuiteFixture {
+    let suite = SuiteFixture::on(
         "  - reply: {text: nobody asks}\n",
         &json!({"fixture": server}),
     );
@@ -77,7 +77,7 @@ fn with(agent: &Value, server: &Value, assertions: &Value) -> Suite {
     suite
 }
 
-fn write_agent(suite: &Suite, kind: &Value) {
+fn write_agent(suite: &SuiteFixture, kind: &Value) {
     let mut agent = json!({"kind": "Agent", "metadata": {"name": "careless"}});
     for (key, value) in kind.as_object().unwrap() {
         agent[key] = value.clone();
@@ -99,7 +99,7 @@ fn used() -> Value {
 }
 
 /// All trials of a run.
-fn trials(seen: &Seen) -> Vec<Folded> {
+fn trials(seen: &SessionOutcome) -> Vec<FoldedTrial> {
     let run = RunReader::open(&seen.record).expect("it can be read");
     let options = FoldOptions {
         actors: vec![Actor::Agent, Actor::Loop],
@@ -111,12 +111,12 @@ fn trials(seen: &Seen) -> Vec<Folded> {
 }
 
 #[track_caller]
-fn ended(folded: &Folded) -> TrialEnded {
+fn ended(folded: &FoldedTrial) -> TrialEnded {
     folded.ended.clone().expect("it ended")
 }
 
 #[track_caller]
-fn expect(seen: &Seen, outcome: Outcome, blame: Option<Blame>, says: &str) {
+fn expect(seen: &SessionOutcome, outcome: Outcome, blame: Option<Blame>, says: &str) {
     let all = trials(seen);
     assert!(!all.is_empty(), "{}\n{}", seen.stdout, seen.stderr);
     for folded in &all {
@@ -127,7 +127,7 @@ fn expect(seen: &Seen, outcome: Outcome, blame: Option<Blame>, says: &str) {
     }
 }
 
-fn found(folded: &Folded, kind: FindingKind) -> usize {
+fn found(folded: &FoldedTrial, kind: FindingKind) -> usize {
     folded.findings.iter().filter(|f| f.kind == kind).count()
 }
 
@@ -209,7 +209,7 @@ fn a_cancelled_call_is_graded_by_the_checks_and_one_that_timed_out_is_not() {
 
 #[test]
 fn a_server_that_crashes_on_http_fails_the_trial_of_any_agent() {
-    for by in [by_loop as fn(&Value, &Value) -> Suite, |s, a| {
+    for by in [by_loop as fn(&Value, &Value) -> SuiteFixture, |s, a| {
         by_http(s["url"].as_str().unwrap(), a)
     }] {
         let server = Fixture::http(&["--mode", "exit-in-call"]);

@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proctor_core::event::{Direction, FindingKind, What};
+use proctor_core::event::{Direction, EventKind, FindingKind};
 use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
 use proctor_e2e::client::{http_server, stdio_server};
 use proctor_e2e::{Fixture, log_lines};
-use proctor_wire::client::{Caps, Client, Era};
+use proctor_wire::client::{Client, Era, ListLimits};
 use tokio::task::JoinSet;
 
 use self::stage::{HOME, Records, Stage, arguments, eventually};
@@ -85,7 +85,7 @@ fn exchanges(records: &Records, name: &str) -> BTreeSet<(u64, usize)> {
     let heads = records[name].events.iter();
     let heads: Vec<u64> = heads
         .filter_map(|event| match &event.event {
-            What::Http(http) => Some(http.exchange),
+            EventKind::Http(http) => Some(http.exchange),
             _ => None,
         })
         .collect();
@@ -205,13 +205,13 @@ async fn what_the_server_says_unasked_stays_with_the_connection() {
     let server = stdio_server(&["--mode", "tools-change", "--mode", "log-noise"]);
     let client = stage.connect(&server, |_| {}).await;
     let a = stage.attach(&client, "a");
-    a.list_tools(&Caps::default()).await.unwrap();
+    a.list_tools(&ListLimits::default()).await.unwrap();
     a.call_tool("echo", arguments("text", "hi")).await.unwrap();
     eventually(|| a.list_changes() == 1).await;
     let b = stage.attach(&client, "b");
     assert_eq!((client.list_changes(), b.list_changes()), (1, 0));
-    b.list_tools(&Caps::default()).await.unwrap();
-    a.list_tools(&Caps::default()).await.unwrap();
+    b.list_tools(&ListLimits::default()).await.unwrap();
+    a.list_tools(&ListLimits::default()).await.unwrap();
     let kinds = |client: &Client| {
         let findings = client.findings().into_iter();
         findings.map(|(kind, ..)| kind).collect::<Vec<_>>()

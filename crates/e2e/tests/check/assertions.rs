@@ -9,8 +9,8 @@ mod unknown;
 
 use std::time::Duration;
 
-use proctor_e2e::session::Seen;
-use proctor_e2e::suite::Suite;
+use proctor_e2e::session::SessionOutcome;
+use proctor_e2e::suite::SuiteFixture;
 use serde_json::{Value, json};
 
 /// What the agent does, by the task's prompt.
@@ -70,8 +70,8 @@ fn passes(scene: &'static str, assertions: Value) -> Row {
 }
 
 /// Runs a suite with a task for each row. The trials are in the order of the rows.
-fn run(rows: &[Row]) -> (Seen, Vec<Value>) {
-    let suite = Suite::new(RULES, &[]);
+fn run(rows: &[Row]) -> (SessionOutcome, Vec<Value>) {
+    let suite = SuiteFixture::new(RULES, &[]);
     let mut sets = Vec::new();
     for (number, row) in rows.iter().enumerate() {
         let name = format!("row-{number:02}");

@@ -1,8 +1,8 @@
 //! Who is blamed for a trial that did not pass: only who the record proves to be at fault.
 
-use proctor_core::event::{Blame, Outcome, TrialEnded, What};
-use proctor_e2e::session::Seen;
-use proctor_e2e::suite::Suite;
+use proctor_core::event::{Blame, EventKind, Outcome, TrialEnded};
+use proctor_e2e::session::SessionOutcome;
+use proctor_e2e::suite::SuiteFixture;
 use serde_json::{Value, json};
 
 /// Calls the tool that the task is named after, and is done.
@@ -16,16 +16,16 @@ const RULES: &str = r"
   - reply: {text: done}
 ";
 
-fn suite(task: &str, server: &[&str], assertions: &Value, spec: &Value) -> Suite {
-    let suite = Suite::new(RULES, server);
+fn suite(task: &str, server: &[&str], assertions: &Value, spec: &Value) -> SuiteFixture {
+    let suite = SuiteFixture::new(RULES, server);
     suite.eval(&json!({}), &json!({"assertions": assertions}));
     suite.task(task, spec);
     suite
 }
 
 #[track_caller]
-fn expect(seen: &Seen, outcome: Outcome, blame: Option<Blame>) -> TrialEnded {
-    let Some(What::TrialEnded(ended)) = seen.events.last().map(|event| &event.event) else {
+fn expect(seen: &SessionOutcome, outcome: Outcome, blame: Option<Blame>) -> TrialEnded {
+    let Some(EventKind::TrialEnded(ended)) = seen.events.last().map(|event| &event.event) else {
         panic!("no end\n{}\n{}", seen.stdout, seen.stderr)
     };
     let about = format!("{ended:?}\n{}\n{}", seen.stdout, seen.stderr);

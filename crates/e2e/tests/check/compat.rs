@@ -6,12 +6,12 @@ mod keys;
 
 use std::process::Command;
 
-use proctor_e2e::session::Seen;
-use proctor_e2e::suite::Suite;
+use proctor_e2e::session::SessionOutcome;
+use proctor_e2e::suite::SuiteFixture;
 use serde_json::{Value, json};
 
 /// The document of a run, which has ended with this code.
-fn document(seen: &Seen, code: i32) -> Value {
+fn document(seen: &SessionOutcome, code: i32) -> Value {
     assert_eq!(seen.code, Some(code), "{}\n{}", seen.stdout, seen.stderr);
     serde_json::from_str(&seen.stdout).unwrap()
 }
@@ -34,7 +34,7 @@ fn validated(eval: &str, env: &[(&str, &str)]) -> (Option<i32>, String) {
 /// A verify step may be called as an assertion is; it says nothing of the assertion.
 #[test]
 fn a_step_named_like_an_assertion_does_not_hide_it() {
-    let suite = Suite::new("  - reply: {text: done}\n", &[]);
+    let suite = SuiteFixture::new("  - reply: {text: done}\n", &[]);
     let step = json!({"id": "toolsUsed", "script": {"inline": "test -d ."}});
     suite.task("idle", &json!({"verify": [step]}));
     let used = json!([{"server": "fixture", "tool": "add"}]);
@@ -64,7 +64,7 @@ fn a_step_named_like_an_assertion_does_not_hide_it() {
 
 /// The others are run, and the trial of that task says what it needs.
 fn fails_alone(requires: &Value, problem: &str, reason: &str) {
-    let suite = Suite::new(
+    let suite = SuiteFixture::new(
         "  - when: {results: 0}\n    reply: {calls: [{tool: echo, arguments: {text: hi}}]}\n  - reply: {text: done}\n",
         &[],
     );
@@ -132,7 +132,7 @@ fn a_task_that_needs_an_unknown_server_fails_alone() {
 /// What is left as it is would end up in the name of a file.
 #[test]
 fn a_template_that_is_not_filled_in_is_an_error_at_load() {
-    let suite = Suite::new("  - reply: {text: done}\n", &[]);
+    let suite = SuiteFixture::new("  - reply: {text: done}\n", &[]);
     let check = |says: &str| {
         let seen = suite.check(&[]).run();
         assert_eq!(seen.code, Some(2), "{}\n{}", seen.stdout, seen.stderr);

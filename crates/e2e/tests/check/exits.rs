@@ -1,7 +1,7 @@
 //! Every exit code, once, through the binary.
 
-use proctor_e2e::session::Seen;
-use proctor_e2e::suite::Suite;
+use proctor_e2e::session::SessionOutcome;
+use proctor_e2e::suite::SuiteFixture;
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -16,8 +16,8 @@ const RULES: &str = r"
   - reply: {text: done}
 ";
 
-fn suite(tasks: &[&str]) -> Suite {
-    let suite = Suite::new(RULES, &[]);
+fn suite(tasks: &[&str]) -> SuiteFixture {
+    let suite = SuiteFixture::new(RULES, &[]);
     let assertions = json!({"toolsUsed": [{"server": "fixture", "tool": "echo"}]});
     suite.eval(&json!({}), &json!({"assertions": assertions}));
     for task in tasks {
@@ -26,7 +26,7 @@ fn suite(tasks: &[&str]) -> Suite {
     suite
 }
 
-fn expect(seen: &Seen, code: i32) {
+fn expect(seen: &SessionOutcome, code: i32) {
     assert_eq!(seen.code, Some(code), "{}\n{}", seen.stdout, seen.stderr);
 }
 
@@ -78,7 +78,7 @@ fn three_if_it_can_t_be_told() {
 
 #[test]
 fn three_if_a_server_does_not_come_up_and_no_trial_is_started() {
-    let suite = Suite::on(RULES, &json!({"gone": {"command": "false"}}));
+    let suite = SuiteFixture::on(RULES, &json!({"gone": {"command": "false"}}));
     let assertions = json!({"minToolCalls": 1});
     suite.eval(&json!({}), &json!({"assertions": assertions}));
     suite.task("good", &json!({}));
@@ -109,8 +109,8 @@ fn a_hundred_and_thirty_if_interrupted() {
 }
 
 /// Only what forbids something is asked for, and an agent that does nothing keeps to it.
-fn forbidding(rules: &str) -> Suite {
-    let suite = Suite::new(rules, &[]);
+fn forbidding(rules: &str) -> SuiteFixture {
+    let suite = SuiteFixture::new(rules, &[]);
     let assertions = json!({
         "toolsNotUsed": [{"server": "fixture", "tool": "fail"}],
         "maxToolCalls": 5,

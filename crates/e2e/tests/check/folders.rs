@@ -2,13 +2,13 @@
 
 use std::process::{Command, Stdio};
 
-use proctor_e2e::suite::Suite;
+use proctor_e2e::suite::SuiteFixture;
 use serde_json::json;
 
 #[test]
 fn runs_that_start_at_once_have_a_folder_each() {
     const STARTS: usize = 32;
-    let suite = Suite::new("  - reply: {text: done}\n", &[]);
+    let suite = SuiteFixture::new("  - reply: {text: done}\n", &[]);
     suite.eval(&json!({}), &json!({"assertions": {"maxToolCalls": 3}}));
     suite.task("quick", &json!({}));
     let start = |_| {

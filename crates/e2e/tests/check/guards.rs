@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use proctor_core::event::{Blame, Outcome, What};
-use proctor_e2e::session::Seen;
-use proctor_e2e::suite::Suite;
+use proctor_core::event::{Blame, EventKind, Outcome};
+use proctor_e2e::session::SessionOutcome;
+use proctor_e2e::suite::SuiteFixture;
 use serde_json::json;
 
 const RULES: &str = r"
@@ -15,14 +15,14 @@ const RULES: &str = r"
 
 /// A run on a server that does `attack` while a call is under way, from the second start on: the first
 /// is to see what the server offers.
-fn attacked(attack: &str) -> Seen {
+fn attacked(attack: &str) -> SessionOutcome {
     let fixture = proctor_e2e::fixture().display().to_string();
     let program = format!(
         "if [ -e seen ]; then (sleep 0.5; {attack}) & fi; touch seen; \
          exec '{fixture}' --mode ignores-stdin-close --mode ignores-sigterm"
     );
     let servers = json!({"fixture": {"command": "sh", "args": ["-c", program]}});
-    let suite = Suite::on(RULES, &servers);
+    let suite = SuiteFixture::on(RULES, &servers);
     let assertions = json!({"toolsUsed": [{"server": "fixture", "tool": "sleep"}]});
     suite.eval(&json!({}), &json!({"assertions": assertions}));
     suite.task("attack", &json!({}));
@@ -34,7 +34,7 @@ fn fails(attack: &str, told: &str) {
     let seen = attacked(attack);
     assert_eq!(seen.code, Some(1), "{}\n{}", seen.stdout, seen.stderr);
     let ended = seen.events.iter().find_map(|event| match &event.event {
-        What::TrialEnded(ended) => Some(ended),
+        EventKind::TrialEnded(ended) => Some(ended),
         _ => None,
     });
     let ended = ended.unwrap();

@@ -4,12 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use proctor_core::event::{Surface, What};
-use proctor_core::index::{self, Scrutiny};
+use proctor_core::event::{EventKind, Surface};
+use proctor_core::index::{self, IndexScrutiny};
 use proctor_core::overview::{Answer, Overview};
 use proctor_core::record::RunReader;
 use proctor_e2e::session::Session;
-use proctor_e2e::suite::Suite;
+use proctor_e2e::suite::SuiteFixture;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -23,8 +23,8 @@ const RULES: &str = r"
   - reply: {text: done}
 ";
 
-fn suite(tasks: &[(&str, Value)]) -> Suite {
-    let suite = Suite::new(RULES, &[]);
+fn suite(tasks: &[(&str, Value)]) -> SuiteFixture {
+    let suite = SuiteFixture::new(RULES, &[]);
     let assertions = json!({"toolsUsed": [{"server": "fixture", "tool": "echo"}]});
     suite.eval(&json!({}), &json!({"assertions": assertions}));
     for (task, spec) in tasks {
@@ -133,7 +133,7 @@ fn a_run_leaves_an_index_and_an_overview_that_fit() {
     assert_eq!(fs::read_to_string(&path).unwrap(), kept);
     assert_eq!((made.gate, made.trials.passed), (Answer::Missed, 1));
     let before = fs::read_to_string(seen.record.join("index.jsonl")).unwrap();
-    let entries = index::load(&run, Scrutiny::Digest).unwrap();
+    let entries = index::load(&run, IndexScrutiny::Digest).unwrap();
     let after = fs::read_to_string(seen.record.join("index.jsonl")).unwrap();
     assert_eq!((entries.len(), after), (2, before));
     assert!(index::under_way(&run).is_empty());
@@ -159,7 +159,7 @@ fn all_that_a_server_offers_is_kept_once() {
     let run = RunReader::open(&seen.record).unwrap();
     let events: Vec<_> = run.events().unwrap().map(Result::unwrap).collect();
     let servers = events.iter().filter_map(|event| match &event.event {
-        What::ServerSeen(seen) => Some(seen),
+        EventKind::ServerSeen(seen) => Some(seen),
         _ => None,
     });
     let bodies: Vec<_> = servers.map(|seen| seen.surface.clone().unwrap()).collect();

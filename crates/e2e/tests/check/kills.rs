@@ -9,7 +9,7 @@ use proctor_core::event::Outcome;
 use proctor_core::gate::Gate;
 use proctor_core::record::RunReader;
 use proctor_core::summary::Summary;
-use proctor_e2e::suite::Suite;
+use proctor_e2e::suite::SuiteFixture;
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -23,8 +23,8 @@ const RULES: &str = r"
   - reply: {text: '{result}', delay: 5ms}
 ";
 
-fn suite() -> Suite {
-    let suite = Suite::new(RULES, &[]);
+fn suite() -> SuiteFixture {
+    let suite = SuiteFixture::new(RULES, &[]);
     let assertions = json!({"toolsUsed": [{"server": "fixture", "tool": "echo"}]});
     suite.eval(&json!({}), &json!({"assertions": assertions}));
     for task in ["a", "b", "fails", "outage"] {

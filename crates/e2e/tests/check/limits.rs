@@ -4,13 +4,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use proctor_e2e::suite::Suite;
+use proctor_e2e::suite::SuiteFixture;
 use serde_json::json;
 
-fn suite() -> Suite {
+fn suite() -> SuiteFixture {
     let rules = "  - when: {results: 0}\n    reply: {calls: [{tool: echo, arguments: {text: hi}}]}\n  \
                  - reply: {text: done}\n";
-    let suite = Suite::new(rules, &[]);
+    let suite = SuiteFixture::new(rules, &[]);
     let assertions = json!({"toolsUsed": [{"server": "fixture", "tool": "echo"}]});
     suite.eval(&json!({}), &json!({"assertions": assertions}));
     suite.task("quick", &json!({}));

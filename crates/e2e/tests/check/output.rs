@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use proctor_core::event::RunEnded;
 use proctor_core::record::RunReader;
 use proctor_core::summary::Summary;
-use proctor_e2e::suite::Suite;
+use proctor_e2e::suite::SuiteFixture;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -19,8 +19,8 @@ const RULES: &str = r"
   - reply: {text: done}
 ";
 
-fn suite(tasks: &[&str]) -> Suite {
-    let suite = Suite::new(RULES, &[]);
+fn suite(tasks: &[&str]) -> SuiteFixture {
+    let suite = SuiteFixture::new(RULES, &[]);
     let assertions = json!({"toolsUsed": [{"server": "fixture", "tool": "echo"}]});
     suite.eval(&json!({}), &json!({"assertions": assertions}));
     for task in tasks {
@@ -30,7 +30,7 @@ fn suite(tasks: &[&str]) -> Suite {
 }
 
 /// `proctor check`, with its record in `run` beside the suite.
-fn start(suite: &Suite, words: &[&str], stdout: Stdio, stderr: Stdio) -> Child {
+fn start(suite: &SuiteFixture, words: &[&str], stdout: Stdio, stderr: Stdio) -> Child {
     let mut command = Command::new(proctor_e2e::proctor());
     command
         .arg("check")
@@ -75,7 +75,7 @@ fn full() -> Stdio {
 }
 
 /// How the run ended, by its record.
-fn ended(suite: &Suite) -> Option<RunEnded> {
+fn ended(suite: &SuiteFixture) -> Option<RunEnded> {
     let run = RunReader::open(&suite.path("run")).unwrap();
     Summary::of_run(&run).unwrap().ended
 }
@@ -152,7 +152,7 @@ fn blocked() -> (std::io::PipeReader, Stdio) {
     (reader, writer.into())
 }
 
-fn wait_for_the_end(suite: &Suite) {
+fn wait_for_the_end(suite: &SuiteFixture) {
     let deadline = Instant::now() + Duration::from_mins(1);
     let record = suite.path("run/run.jsonl");
     while !fs::read_to_string(&record).is_ok_and(|text| text.contains("\"exit\":")) {
@@ -205,7 +205,7 @@ fn a_run_can_be_interrupted_while_nobody_reads_its_messages() {
     assert_eq!(ended(&suite).unwrap().reason.unwrap(), "interrupted");
 }
 
-fn quiet(suite: &Suite, words: &[&str]) -> Option<i32> {
+fn quiet(suite: &SuiteFixture, words: &[&str]) -> Option<i32> {
     code(start(suite, words, Stdio::null(), Stdio::null()))
 }
 
@@ -433,7 +433,7 @@ fn a_task_passed_only_if_its_judge_was_asked() {
 
 #[test]
 fn junit_of_a_run_whose_server_does_not_come_up_is_an_error() {
-    let suite = Suite::on(RULES, &json!({"gone": {"command": "false"}}));
+    let suite = SuiteFixture::on(RULES, &json!({"gone": {"command": "false"}}));
     suite.eval(&json!({}), &json!({"assertions": {"minToolCalls": 1}}));
     suite.task("good", &json!({}));
     assert_eq!(quiet(&suite, &["--junit", "out.xml"]), Some(3));

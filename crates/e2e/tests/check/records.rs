@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use proctor_e2e::suite::Suite;
+use proctor_e2e::suite::SuiteFixture;
 use serde_json::{Value, json};
 
 const RULES: &str = r"
@@ -11,15 +11,15 @@ const RULES: &str = r"
   - reply: {text: done}
 ";
 
-fn suite(server: &[&str]) -> Suite {
-    let suite = Suite::new(RULES, server);
+fn suite(server: &[&str]) -> SuiteFixture {
+    let suite = SuiteFixture::new(RULES, server);
     let assertions = json!({"toolsUsed": [{"server": "fixture", "tool": "echo"}]});
     suite.eval(&json!({}), &json!({"assertions": assertions}));
     suite.task("good", &json!({}));
     suite
 }
 
-fn said(suite: &Suite, words: &[&str]) -> (Option<i32>, String) {
+fn said(suite: &SuiteFixture, words: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(proctor_e2e::proctor());
     let done = command.args(words).current_dir(suite.folder()).output();
     let done = done.unwrap();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use proctor_e2e::suite::Suite;
+use proctor_e2e::suite::SuiteFixture;
 use serde_json::{Value, json};
 
 /// Calls `echo` in one task, fails another; a judge looks at both.
@@ -18,8 +18,8 @@ rules:
   - reply: {calls: [{tool: verdict, arguments: {reason: it says so, evidence: [all done], verdict: pass}}]}
 ";
 
-fn suite() -> Suite {
-    let suite = Suite::new(RULES, &[]);
+fn suite() -> SuiteFixture {
+    let suite = SuiteFixture::new(RULES, &[]);
     suite.write("judge.yaml", JUDGE);
     let judge = json!({"ref": {"type": "builtin.llm-agent", "model": "scripted:judge.yaml"}});
     let assertions = json!({"toolsUsed": [{"server": "fixture", "tool": "echo"}]});
@@ -56,7 +56,7 @@ fn verdicts(stdout: &str) -> Vec<Value> {
     results.iter().map(one).collect()
 }
 
-fn replayed(run: &Path, words: &[&str]) -> proctor_e2e::session::Seen {
+fn replayed(run: &Path, words: &[&str]) -> proctor_e2e::session::SessionOutcome {
     let run = run.display().to_string();
     let mut all = vec!["check", "--replay", &run, "-o", "json"];
     all.extend(words);

@@ -1,8 +1,8 @@
 //! Trials on a server that closes its event streams before the answer.
 
-use proctor_core::event::{Outcome, What};
+use proctor_core::event::{EventKind, Outcome};
 use proctor_e2e::Fixture;
-use proctor_e2e::suite::Suite;
+use proctor_e2e::suite::SuiteFixture;
 use serde_json::json;
 
 const RULES: &str = r"
@@ -16,7 +16,7 @@ fn outcome(modes: &[&str]) -> Outcome {
     let modes = modes.iter().flat_map(|mode| ["--mode", mode]);
     let args: Vec<&str> = ["--era", "handshake"].into_iter().chain(modes).collect();
     let server = Fixture::http(&args);
-    let suite = Suite::on(
+    let suite = SuiteFixture::on(
         RULES,
         &json!({"fixture": {"type": "http", "url": server.url()}}),
     );
@@ -27,7 +27,7 @@ fn outcome(modes: &[&str]) -> Outcome {
     let words = ["--strict", "--call-timeout", "5s"];
     let seen = suite.check(&words).run();
     match seen.events.last().map(|event| &event.event) {
-        Some(What::TrialEnded(ended)) => ended.outcome,
+        Some(EventKind::TrialEnded(ended)) => ended.outcome,
         other => panic!("the trial has no end but {other:?}\n{}", seen.stderr),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use proctor_e2e::session::{Seen, Session};
+use proctor_e2e::session::{Session, SessionOutcome};
 use serde_json::{Value, json};
 
 /// The examples, each with how many trials it has.
@@ -15,7 +15,7 @@ const EXAMPLES: [(&str, usize); 5] = [
 ];
 
 /// Runs an example with one of the scripts in `seeds`.
-fn check(example: &str, script: &str) -> (Seen, Value) {
+fn check(example: &str, script: &str) -> (SessionOutcome, Value) {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let eval = here.join(format!("../../examples/kubernetes/{example}.yaml"));
     let script = here.join(format!("tests/check/seeds/{script}.yaml"));

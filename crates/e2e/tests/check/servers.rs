@@ -1,8 +1,8 @@
 //! What becomes of a trial whose server misbehaves.
 
-use proctor_core::event::{Blame, Outcome, TrialEnded, What};
-use proctor_e2e::session::Seen;
-use proctor_e2e::suite::Suite;
+use proctor_core::event::{Blame, EventKind, Outcome, TrialEnded};
+use proctor_e2e::session::SessionOutcome;
+use proctor_e2e::suite::SuiteFixture;
 use serde_json::{Value, json};
 
 /// Calls what the task is named after, then `echo`, then is done.
@@ -18,8 +18,13 @@ const RULES: &str = r"
   - reply: {text: done}
 ";
 
-fn run(task: &str, server: &[&str], config: &Value, words: &[&str]) -> (Seen, TrialEnded) {
-    let suite = Suite::new(RULES, server);
+fn run(
+    task: &str,
+    server: &[&str],
+    config: &Value,
+    words: &[&str],
+) -> (SessionOutcome, TrialEnded) {
+    let suite = SuiteFixture::new(RULES, server);
     suite.eval(config, &json!({"assertions": {"minToolCalls": 1}}));
     suite.task(task, &json!({}));
     let seen = suite.check(words).run();
@@ -27,9 +32,9 @@ fn run(task: &str, server: &[&str], config: &Value, words: &[&str]) -> (Seen, Tr
     (seen, ended)
 }
 
-fn ended(seen: &Seen) -> TrialEnded {
+fn ended(seen: &SessionOutcome) -> TrialEnded {
     match seen.events.last().map(|event| &event.event) {
-        Some(What::TrialEnded(ended)) => ended.clone(),
+        Some(EventKind::TrialEnded(ended)) => ended.clone(),
         other => panic!("the trial has no end but {other:?}\n{}", seen.stderr),
     }
 }
@@ -45,7 +50,7 @@ fn a_server_that_dies_in_a_call_fails_the_trial_and_is_to_blame() {
 
 #[test]
 fn a_server_that_dies_after_its_last_answer_fails_the_trial_too() {
-    let suite = Suite::new(
+    let suite = SuiteFixture::new(
         "  - {when: {results: 0}, reply: {calls: [{tool: echo, arguments: {text: hi}}]}}\n  - reply: {text: done, delay: 300ms}\n",
         &["--mode", "exit-between-calls"],
     );
@@ -79,7 +84,7 @@ fn a_model_that_refuses_or_is_cut_off_has_not_answered() {
             "was cut off: I was about to",
         ),
     ] {
-        let suite = Suite::new(&format!("  - reply: {reply}\n"), &[]);
+        let suite = SuiteFixture::new(&format!("  - reply: {reply}\n"), &[]);
         suite.eval(&json!({}), &json!({"assertions": {"maxToolCalls": 5}}));
         suite.task("any", &json!({}));
         let seen = suite.check(&[]).run();
@@ -92,7 +97,7 @@ fn a_model_that_refuses_or_is_cut_off_has_not_answered() {
 
 #[test]
 fn a_verify_script_that_crashes_says_nothing() {
-    let suite = Suite::new(RULES, &[]);
+    let suite = SuiteFixture::new(RULES, &[]);
     suite.task(
         "echo",
         &json!({"verify": [{"script": {"inline": "kill -SEGV $$"}}]}),
@@ -138,7 +143,7 @@ fn a_tool_that_is_not_there_is_told_to_the_model_and_work_goes_on() {
     let (seen, ended) = run("nothing", &[], &json!({}), &[]);
     assert_eq!(ended.outcome, Outcome::Passed, "{ended:?}");
     let told = seen.events.iter().any(|event| match &event.event {
-        What::ModelAsked(asked) => format!("{:?}", asked.request).contains("there is no tool"),
+        EventKind::ModelAsked(asked) => format!("{:?}", asked.request).contains("there is no tool"),
         _ => false,
     });
     assert!(told);
@@ -146,7 +151,7 @@ fn a_tool_that_is_not_there_is_told_to_the_model_and_work_goes_on() {
 
 #[test]
 fn a_shared_server_serves_all_trials_and_each_record_has_its_own_calls() {
-    let suite = Suite::new(RULES, &[]);
+    let suite = SuiteFixture::new(RULES, &[]);
     suite.eval(
         &json!({"isolation": "run"}),
         &json!({"assertions": {"calls": {"mode": "exact", "list": [
@@ -161,7 +166,7 @@ fn a_shared_server_serves_all_trials_and_each_record_has_its_own_calls() {
 
 #[test]
 fn a_program_that_is_not_there_is_told_with_the_name_of_its_server() {
-    let suite = Suite::on(RULES, &json!({"gone": {"command": "no-such-program"}}));
+    let suite = SuiteFixture::on(RULES, &json!({"gone": {"command": "no-such-program"}}));
     suite.eval(&json!({}), &json!({"assertions": {"minToolCalls": 1}}));
     suite.task("echo", &json!({}));
     let seen = suite.check(&[]).run();
@@ -180,7 +185,7 @@ fn if_one_server_does_not_come_up_the_others_are_ended_in_peace() {
         "fixture": {"command": fixture},
         "shy": {"command": "sh", "args": ["-c", shy]},
     });
-    let suite = Suite::on(RULES, &servers);
+    let suite = SuiteFixture::on(RULES, &servers);
     suite.eval(&json!({}), &json!({"assertions": {"minToolCalls": 1}}));
     suite.task("echo", &json!({}));
     let seen = suite.check(&[]).run();
@@ -196,7 +201,7 @@ fn if_one_server_does_not_come_up_the_others_are_ended_in_peace() {
         "{reason}"
     );
     let closed = seen.events.iter().filter_map(|event| match &event.event {
-        What::ConnectionClosed(closed) => Some(closed.reason.as_str()),
+        EventKind::ConnectionClosed(closed) => Some(closed.reason.as_str()),
         _ => None,
     });
     let mut closed: Vec<&str> = closed.collect();
@@ -206,7 +211,7 @@ fn if_one_server_does_not_come_up_the_others_are_ended_in_peace() {
 
 #[test]
 fn a_script_that_takes_too_long_is_told_by_its_phase() {
-    let suite = Suite::new(RULES, &[]);
+    let suite = SuiteFixture::new(RULES, &[]);
     let limits = json!({"defaultTaskLimits": {"timeout": "300ms"}});
     suite.eval(&limits, &json!({"assertions": {"minToolCalls": 1}}));
     suite.task(
@@ -222,7 +227,7 @@ fn a_script_that_takes_too_long_is_told_by_its_phase() {
 
 #[test]
 fn an_agent_is_not_to_blame_for_a_server_that_does_not_answer() {
-    let suite = Suite::new(RULES, &["--mode", "never-answer=tools/call"]);
+    let suite = SuiteFixture::new(RULES, &["--mode", "never-answer=tools/call"]);
     let wanted = json!([{"server": "fixture", "tool": "echo", "isError": false}]);
     suite.eval(&json!({}), &json!({"assertions": {"toolsUsed": wanted}}));
     suite.task("echo", &json!({}));
@@ -240,7 +245,7 @@ fn an_agent_is_not_to_blame_for_a_server_that_does_not_answer() {
 
 #[test]
 fn a_setup_step_that_the_server_did_not_answer_is_the_servers_fault() {
-    let suite = Suite::new(RULES, &["--mode", "never-answer=tools/call"]);
+    let suite = SuiteFixture::new(RULES, &["--mode", "never-answer=tools/call"]);
     suite.eval(&json!({}), &json!({"assertions": {"minToolCalls": 1}}));
     let requires = json!([{"mcpServer": "fixture"}]);
     let setup = json!([{"fixture.echo": {"args": {"text": "hi"}}}]);
@@ -255,7 +260,7 @@ fn a_setup_step_that_the_server_did_not_answer_is_the_servers_fault() {
 
 #[test]
 fn a_name_that_no_server_lists_is_told_once() {
-    let suite = Suite::new(RULES, &[]);
+    let suite = SuiteFixture::new(RULES, &[]);
     let named = |tool: &str| json!([{"server": "fixture", "tool": tool}]);
     let assertions = json!({
         "toolsNotUsed": named("ecko"),

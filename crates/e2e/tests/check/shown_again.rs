@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use proctor_e2e::suite::Suite;
+use proctor_e2e::suite::SuiteFixture;
 use serde_json::json;
 
 const RULES: &str = r"
@@ -13,7 +13,7 @@ const RULES: &str = r"
 ";
 
 /// Runs the suite, shows its record again, and compares stdout, `--out` and `--junit`.
-fn assert_shown_again(suite: &Suite, format: &str, exit: i32) {
+fn assert_shown_again(suite: &SuiteFixture, format: &str, exit: i32) {
     let run = |words: &[&str], kind: &str| {
         let output = Command::new(proctor_e2e::proctor())
             .args(words)
@@ -40,8 +40,8 @@ fn assert_shown_again(suite: &Suite, format: &str, exit: i32) {
     }
 }
 
-fn suite(tasks: &[&str]) -> Suite {
-    let suite = Suite::new(RULES, &[]);
+fn suite(tasks: &[&str]) -> SuiteFixture {
+    let suite = SuiteFixture::new(RULES, &[]);
     let assertions = json!({"toolsUsed": [{"server": "fixture", "tool": "echo"}]});
     suite.eval(&json!({}), &json!({"assertions": assertions}));
     for task in tasks {

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use proctor_core::event::{Outcome, What};
-use proctor_e2e::session::{Seen, Session};
-use proctor_e2e::suite::Suite;
+use proctor_core::event::{EventKind, Outcome};
+use proctor_e2e::session::{Session, SessionOutcome};
+use proctor_e2e::suite::SuiteFixture;
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -20,17 +20,19 @@ const RULES: &str = r"
   - reply: {text: done, usage: {input: 90, output: 10}}
 ";
 
-fn suite(task: &str, spec: &serde_json::Value) -> Suite {
-    let suite = Suite::new(RULES, &[]);
+fn suite(task: &str, spec: &serde_json::Value) -> SuiteFixture {
+    let suite = SuiteFixture::new(RULES, &[]);
     let assertions = json!({"toolsUsed": [{"server": "fixture", "tool": "echo"}]});
     suite.eval(&json!({}), &json!({"assertions": assertions}));
     suite.task(task, spec);
     suite
 }
 
-fn ends(seen: &Seen) -> Vec<(Outcome, String)> {
+fn ends(seen: &SessionOutcome) -> Vec<(Outcome, String)> {
     let ends = seen.events.iter().filter_map(|event| match &event.event {
-        What::TrialEnded(ended) => Some((ended.outcome, ended.reason.clone().unwrap_or_default())),
+        EventKind::TrialEnded(ended) => {
+            Some((ended.outcome, ended.reason.clone().unwrap_or_default()))
+        }
         _ => None,
     });
     ends.collect()
@@ -128,7 +130,7 @@ fn an_interrupted_run_can_be_gone_on_with() {
     assert!(!nothing.stdout.contains("--resume"), "{}", nothing.stdout);
 }
 
-fn resumed(record: &std::path::Path, words: &[&str]) -> Seen {
+fn resumed(record: &std::path::Path, words: &[&str]) -> SessionOutcome {
     let mut all = vec!["check"];
     all.extend(words);
     proctor_e2e::session::Session::new(&all)
@@ -309,7 +311,7 @@ fn a_run_is_not_gone_on_with_on_another_server() {
     // What the config says stays; what it starts does not.
     let program = format!("exec '{fixture}' $(cat mode)");
     let servers = json!({"fixture": {"command": "sh", "args": ["-c", program]}});
-    let suite = Suite::on(RULES, &servers);
+    let suite = SuiteFixture::on(RULES, &servers);
     let assertions = json!({"toolsUsed": [{"server": "fixture", "tool": "echo"}]});
     suite.eval(&json!({}), &json!({"assertions": assertions}));
     suite.task("quick", &json!({}));

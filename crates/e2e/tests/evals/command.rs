@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use proctor_e2e::session::{Seen, Session};
-use proctor_e2e::suite::Suite;
+use proctor_e2e::session::{Session, SessionOutcome};
+use proctor_e2e::suite::SuiteFixture;
 use proctor_e2e::{fixture, log_lines};
 use serde_json::{Value, json};
 
@@ -19,13 +19,13 @@ const JUDGE: &str = "  - when: {mustCall: verdict, user: 'the sum is 3'}
 
 /// A folder with a server that ships evals, and scripts for a model and a judge.
 struct Shop {
-    suite: Suite,
+    suite: SuiteFixture,
     modes: Vec<String>,
 }
 
 impl Shop {
     fn new(evals: &Value, modes: &[&str]) -> Self {
-        let suite = Suite::on(MODEL, &json!({}));
+        let suite = SuiteFixture::on(MODEL, &json!({}));
         suite.write("judge.yaml", &format!("kind: Script\nrules:\n{JUDGE}"));
         suite.write("evals.json", &evals.to_string());
         Self {
@@ -48,7 +48,7 @@ impl Shop {
         args
     }
 
-    fn run(&self, words: &[&str]) -> Seen {
+    fn run(&self, words: &[&str]) -> SessionOutcome {
         let mut all = vec!["evals", "run"];
         all.extend(words);
         let args = self.server();
@@ -59,7 +59,7 @@ impl Shop {
     }
 
     /// With everything that any eval needs.
-    fn run_all(&self, words: &[&str]) -> Seen {
+    fn run_all(&self, words: &[&str]) -> SessionOutcome {
         let model = format!("scripted:{}", self.suite.path("model.yaml").display());
         let judge = format!("scripted:{}", self.suite.path("judge.yaml").display());
         let mut all = vec!["--model", &model, "--judge", &judge];
@@ -117,7 +117,7 @@ fn passing() -> Value {
     invocation("picks-add")
 }
 
-fn expect(seen: &Seen, code: i32, says: &str) {
+fn expect(seen: &SessionOutcome, code: i32, says: &str) {
     let all = format!("{}\n{}", seen.stdout, seen.stderr);
     assert_eq!(seen.code, Some(code), "{all}");
     assert!(all.contains(says), "`{says}` is not in:\n{all}");

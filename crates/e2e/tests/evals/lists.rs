@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use mcp_evals::{Level, Listed};
-use proctor_wire::client::{Caps, Era};
+use mcp_evals::{Level, ListedEval};
+use proctor_wire::client::{Era, ListLimits};
 use proctor_wire::evals;
 use serde_json::{Value, json};
 
@@ -29,16 +29,16 @@ fn five() -> Value {
     ])
 }
 
-fn ids(listed: &[Listed]) -> Vec<&str> {
+fn ids(listed: &[ListedEval]) -> Vec<&str> {
     listed.iter().map(|item| item.id().unwrap_or("?")).collect()
 }
 
-async fn listed(stage: &Stage) -> Vec<Listed> {
-    stage.list(None, &Caps::default()).await.unwrap()
+async fn listed(stage: &Stage) -> Vec<ListedEval> {
+    stage.list(None, &ListLimits::default()).await.unwrap()
 }
 
 /// Why a list could not be had, within a second.
-async fn refused(words: &[&str], caps: &Caps) -> String {
+async fn refused(words: &[&str], caps: &ListLimits) -> String {
     let stage = Stage::plain(&five(), words);
     let refused = stage.list(None, caps).await.unwrap_err();
     refused.to_string()
@@ -50,7 +50,7 @@ async fn e4_e5_e9_all_pages_come_on_every_transport_as_they_were_written() {
         let stage = Stage::new(&five(), wire, era, &["--mode", "evals-page=2"]);
         let all = listed(&stage).await;
         assert_eq!(ids(&all), ["a", "b", "?", "c", "d"], "{wire:?} {era:?}");
-        let raw: Value = all.iter().map(Listed::to_value).collect();
+        let raw: Value = all.iter().map(ListedEval::to_value).collect();
         assert!(proctor_core::json::equal(&raw, &five()), "{raw}");
         let methods = stage.methods(SHIP);
         let asked = methods.iter().filter(|method| *method == "evals/list");
@@ -70,7 +70,7 @@ async fn e4_an_empty_cursor_is_a_cursor() {
 
 #[tokio::test]
 async fn e5_e33_lists_without_an_end_name_the_cap() {
-    let caps = Caps::default();
+    let caps = ListLimits::default();
     let told = refused(&["--mode", "evals-million"], &caps).await;
     assert!(
         told.contains("`evals/list` gave more than 100000 items"),
@@ -92,17 +92,17 @@ async fn e5_e33_lists_without_an_end_name_the_cap() {
         "evals-endless-cursor",
     ];
     let time = Duration::from_millis(100);
-    let told = refused(&slow, &Caps { time, ..caps }).await;
+    let told = refused(&slow, &ListLimits { time, ..caps }).await;
     assert!(told.contains("of waiting"), "{told}");
 }
 
 #[tokio::test]
 async fn e5_a_list_as_long_as_the_cap_is_whole() {
     let stage = Stage::plain(&five(), &["--mode", "evals-page=1"]);
-    let caps = |pages, items| Caps {
+    let caps = |pages, items| ListLimits {
         pages,
         items,
-        ..Caps::default()
+        ..ListLimits::default()
     };
     assert_eq!(stage.list(None, &caps(5, 5)).await.unwrap().len(), 5);
     assert!(stage.list(None, &caps(4, 5)).await.is_err());
@@ -116,7 +116,11 @@ async fn e5_a_list_as_long_as_the_cap_is_whole() {
 
 #[tokio::test]
 async fn e33_a_rubric_of_a_hundred_megabytes_is_no_list() {
-    let told = refused(&["--mode", "evals-big-rubric=100000000"], &Caps::default()).await;
+    let told = refused(
+        &["--mode", "evals-big-rubric=100000000"],
+        &ListLimits::default(),
+    )
+    .await;
     assert!(told.contains("larger than"), "{told}");
 }
 
@@ -124,10 +128,12 @@ async fn e33_a_rubric_of_a_hundred_megabytes_is_no_list() {
 async fn e6_the_level_is_sent_and_filtered_again() {
     for words in [&[][..], &["--mode", "evals-ignore-level"]] {
         let stage = Stage::plain(&five(), words);
-        let some = stage.list(Some(Level::Execution), &Caps::default()).await;
+        let some = stage
+            .list(Some(Level::Execution), &ListLimits::default())
+            .await;
         let some = some.unwrap();
         // What has no level is there if the server sent it: it is to be told of.
-        let known: Vec<&Listed> = some.iter().filter(|i| i.eval().is_some()).collect();
+        let known: Vec<&ListedEval> = some.iter().filter(|i| i.eval().is_some()).collect();
         assert!(known.iter().all(|item| item.id() != Some("b")), "{some:?}");
         assert!(known.iter().any(|item| item.id() == Some("a")), "{some:?}");
         let received = stage.received(SHIP);
@@ -179,7 +185,7 @@ async fn e7_a_change_is_seen_by_listing_again_told_or_not() {
         let stage = Stage::plain(&five(), &words);
         let client = stage.connect().await;
         assert_eq!(evals::tells_of_changes(client.identity()), told);
-        let caps = Caps::default();
+        let caps = ListLimits::default();
         let first = evals::list(&client, None, &caps).await.unwrap();
         let second = evals::list(&client, None, &caps).await.unwrap();
         assert_eq!((first.len(), second.len()), (5, 6));

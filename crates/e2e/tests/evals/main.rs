@@ -23,7 +23,7 @@ mod stage;
 
 use std::collections::BTreeSet;
 
-use mcp_evals::{EXTENSION, Level, ListResult, Listed, matching, validate_with_tools};
+use mcp_evals::{EXTENSION, Level, ListResult, ListedEval, matching, validate_with_tools};
 use mcp_evals::{Expected, Input};
 use serde_json::{Value, json};
 
@@ -95,7 +95,7 @@ fn handshake_era(server: &mut Server) {
 
     let items = all_pages(server);
     let file: Value = serde_json::from_str(FILE).unwrap();
-    let listed: Value = items.iter().map(Listed::to_value).collect();
+    let listed: Value = items.iter().map(ListedEval::to_value).collect();
     assert!(matching::equal(&listed, &file["evals"]), "{listed}");
     for level in Level::ALL {
         let page = server.ask(
@@ -104,7 +104,7 @@ fn handshake_era(server: &mut Server) {
         );
         let wanted: Vec<&str> = items
             .iter()
-            .filter_map(Listed::eval)
+            .filter_map(ListedEval::eval)
             .filter(|eval| eval.level() == Some(level))
             .map(|eval| eval.id.as_str())
             .collect();
@@ -127,7 +127,7 @@ fn handshake_era(server: &mut Server) {
 }
 
 /// Lists without params first, then follows the cursors.
-fn all_pages(server: &mut Server) -> Vec<Listed> {
+fn all_pages(server: &mut Server) -> Vec<ListedEval> {
     server.send(&json!({"jsonrpc": "2.0", "id": 7, "method": "evals/list"}));
     let mut answer = server.next();
     let mut items = Vec::new();
@@ -144,9 +144,9 @@ fn all_pages(server: &mut Server) -> Vec<Listed> {
     }
 }
 
-fn assert_executions_pass(server: &mut Server, items: &[Listed]) {
+fn assert_executions_pass(server: &mut Server, items: &[ListedEval]) {
     let mut graded = 0;
-    for eval in items.iter().filter_map(Listed::eval) {
+    for eval in items.iter().filter_map(ListedEval::eval) {
         if let (Input::Execution(input), Expected::ExactMatch(expected)) =
             (&eval.input, &eval.expected)
         {

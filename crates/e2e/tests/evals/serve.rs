@@ -15,7 +15,7 @@ use proctor_e2e::{Fixture, fixture, log_lines, proctor};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use self::spoken::Spoken;
+use self::spoken::SpokenSession;
 use crate::servers::installed;
 use crate::shipping::{calls, content, eval};
 
@@ -185,7 +185,7 @@ fn e35_a_server_with_evals_of_its_own_ships_ours() {
         "--era",
         "handshake",
     ]);
-    let mut spoken = Spoken::start(&shelf.serving(&fixture));
+    let mut spoken = SpokenSession::start(&shelf.serving(&fixture));
     let capabilities = spoken.initialize()["result"]["capabilities"].clone();
     assert_eq!(capabilities["evals"]["listChanged"], true, "{capabilities}");
     let listed = spoken.ask("evals/list", &json!({}));
@@ -233,7 +233,7 @@ fn e35_warnings_do_not_keep_evals_from_being_served() {
     let mut secret = one("warned");
     secret["input"]["arguments"]["password"] = json!("hunter2!");
     let shelf = Shelf::new(&[secret]);
-    let mut spoken = Spoken::start(&shelf.serving(&fixture_with(&["--era", "handshake"])));
+    let mut spoken = SpokenSession::start(&shelf.serving(&fixture_with(&["--era", "handshake"])));
     spoken.initialize();
     assert_eq!(
         crate::ids(&spoken.ask("evals/list", &json!({}))),
@@ -256,13 +256,13 @@ fn e35_without_a_server_it_says_what_is_missing() {
 }
 
 /// Serves evals in front of a fixture that listens, and gives the address.
-pub struct Listening {
-    spoken: Spoken,
+pub struct ListeningServer {
+    spoken: SpokenSession,
     pub url: String,
     _fixture: Option<Fixture>,
 }
 
-impl Listening {
+impl ListeningServer {
     pub fn before(shelf: &Shelf, fixture: Fixture, words: &[&str]) -> Self {
         let url = fixture.url().to_owned();
         Self {
@@ -276,7 +276,7 @@ impl Listening {
         command.pop();
         command.extend(["--url", url].map(str::to_owned));
         command.extend(words.iter().map(ToString::to_string));
-        let mut spoken = Spoken::start(&command);
+        let mut spoken = SpokenSession::start(&command);
         let url = text(&spoken.line()).trim().to_owned();
         assert!(url.starts_with("http://127.0.0.1:"), "{url}");
         Self {
@@ -291,7 +291,7 @@ impl Listening {
         self.spoken.wait_for(text);
     }
 
-    pub fn finish(self) -> spoken::Seen {
+    pub fn finish(self) -> spoken::ServeOutcome {
         self.spoken.terminate()
     }
 }

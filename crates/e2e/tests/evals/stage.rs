@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use mcp_evals::{Level, Listed, Status, validate};
+use mcp_evals::{EvalStatus, Level, ListedEval, validate};
 use proctor_core::event::{Actor, RECORD_VERSION, RunStarted};
 use proctor_core::price::Prices;
 use proctor_core::record::RunWriter;
@@ -19,20 +19,20 @@ use proctor_core::redact::Redactor;
 use proctor_core::suite::agent::ModelRef;
 use proctor_core::suite::server::{AllowedTools, Transport};
 use proctor_core::suite::{
-    Agent, Case, Isolation, Judge, JudgeModel, Limits, Server, ShippedEval, Suite,
+    Agent, Case, Isolation, JudgeConfig, JudgeModel, Limits, Server, ShippedEval, Suite,
 };
 use proctor_e2e::{Fixture, log_lines};
-use proctor_models::{Budget, Meter, Model, Scripted};
+use proctor_models::{Budget, Meter, Model, ScriptedModel};
 use proctor_run::context::{RunContext, Worker};
-use proctor_run::runner::{self, RunnerOptions, TrialSpec, Width};
-use proctor_wire::client::{Caps, Client, Era, ListError, Timeouts};
+use proctor_run::runner::{self, Parallelism, RunnerOptions, TrialSpec};
+use proctor_wire::client::{Client, Era, ListError, ListLimits, Timeouts};
 use proctor_wire::evals;
 use proctor_wire::recorder::Recorder;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::mpsc::unbounded_channel;
 
-use self::ran::{End, Ran, Record};
+use self::ran::{EvalEnd, EvalRun, Record};
 
 /// How the fixture is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,7 +184,11 @@ impl Stage {
     }
 
     /// Its list.
-    pub async fn list(&self, level: Option<Level>, caps: &Caps) -> Result<Vec<Listed>, ListError> {
+    pub async fn list(
+        &self,
+        level: Option<Level>,
+        caps: &ListLimits,
+    ) -> Result<Vec<ListedEval>, ListError> {
         let client = self.connect().await;
         let listed = evals::list(&client, level, caps).await;
         client.close().await;
@@ -194,7 +198,7 @@ impl Stage {
     fn model_of(&self, name: &str, rules: &str) -> Arc<Model> {
         let path = self.path(name);
         fs::write(&path, format!("kind: Script\nrules:\n{rules}")).unwrap();
-        let model = Scripted::open(&path);
+        let model = ScriptedModel::open(&path);
         Arc::new(Model::Scripted(
             model.unwrap_or_else(|wrong| panic!("{wrong:?}")),
         ))
@@ -206,7 +210,7 @@ impl Stage {
             name: "stage".to_owned(),
             path: self.path("eval.yaml"),
             servers: self.servers.clone(),
-            judge: Some(Judge {
+            judge: Some(JudgeConfig {
                 model: JudgeModel::Agent(Box::new(agent.clone())),
                 votes: 1,
             }),
@@ -241,10 +245,12 @@ impl Stage {
     }
 
     /// Lists, validates, and runs.
-    pub async fn run(&self) -> Ran {
+    pub async fn run(&self) -> EvalRun {
         let client = self.connect().await;
         assert!(!evals::declared(client.identity()).is_empty());
-        let listed = evals::list(&client, None, &Caps::default()).await.unwrap();
+        let listed = evals::list(&client, None, &ListLimits::default())
+            .await
+            .unwrap();
         let era = client.identity().era;
         client.close().await;
         let report = validate(&listed);
@@ -256,9 +262,11 @@ impl Stage {
             };
             let id = item.id().map_or_else(|| format!("#{at}"), str::to_owned);
             match (report.status(at), item.eval()) {
-                (Status::Skipped, _) => drop(ends.insert(id, End::Skipped(told()))),
-                (Status::Invalid, _) | (_, None) => drop(ends.insert(id, End::Invalid(told()))),
-                (Status::Valid, Some(eval)) => cases.push(self.case(eval)),
+                (EvalStatus::Skipped, _) => drop(ends.insert(id, EvalEnd::Skipped(told()))),
+                (EvalStatus::Invalid, _) | (_, None) => {
+                    drop(ends.insert(id, EvalEnd::Invalid(told())))
+                }
+                (EvalStatus::Valid, Some(eval)) => cases.push(self.case(eval)),
             }
         }
         let mut context = self.context(cases);
@@ -266,9 +274,9 @@ impl Stage {
         let records = self.run_cases(context).await;
         for (id, record) in &records {
             let ended = record.folded.ended.clone().expect("the trial has an end");
-            ends.insert(id.clone(), End::Ran(ended));
+            ends.insert(id.clone(), EvalEnd::Ran(ended));
         }
-        Ran { ends, records }
+        EvalRun { ends, records }
     }
 
     fn case(&self, eval: &mcp_evals::Eval) -> Case {
@@ -312,7 +320,7 @@ impl Stage {
         let (progress, _told) = unbounded_channel();
         let (_interrupt, interrupts) = unbounded_channel();
         let options = RunnerOptions {
-            width: Width::Any(2),
+            width: Parallelism::Any(2),
             fail_fast: false,
             detailed: false,
         };

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 
 use proctor_core::event::FindingKind;
-use proctor_e2e::session::{Seen, Session};
+use proctor_e2e::session::{Session, SessionOutcome};
 
 use crate::{CALL, check, could_not_tell, ok, on_http, on_stdio};
 
@@ -20,7 +20,7 @@ const LIBRARY: [&str; 6] = [
 
 /// The last line of what is said, which names the address, what was asked, and the reason.
 #[track_caller]
-fn says(seen: &Seen, expected: &[&str]) {
+fn says(seen: &SessionOutcome, expected: &[&str]) {
     assert_eq!(seen.code, Some(3), "{}", seen.stderr);
     for part in expected {
         assert!(seen.stderr.contains(part), "no {part:?}: {}", seen.stderr);
@@ -30,7 +30,7 @@ fn says(seen: &Seen, expected: &[&str]) {
     }
 }
 
-fn call_at(url: &str) -> Seen {
+fn call_at(url: &str) -> SessionOutcome {
     Session::new(&CALL).at(url).run()
 }
 

@@ -3,15 +3,17 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use proctor_core::event::{Direction, FindingKind, Http, What};
+use proctor_core::event::{Direction, EventKind, FindingKind, HttpHead};
 use proctor_e2e::Fixture;
 use proctor_e2e::session::Session;
 
-use crate::{CALL, Expected, check, could_not_tell, ok, ok_but, on_http, patiently_on_http};
+use crate::{
+    CALL, SessionExpectation, check, could_not_tell, ok, ok_but, on_http, patiently_on_http,
+};
 
 #[test]
 fn every_fault_ends_as_it_should() {
-    let rows: &[(&[&str], Expected)] = &[
+    let rows: &[(&[&str], SessionExpectation)] = &[
         (&[], ok()),
         (&["--era", "stateless"], ok()),
         (&["--era", "both"], ok()),
@@ -65,7 +67,7 @@ fn every_fault_ends_as_it_should() {
         ),
         (
             &["--mode", "invalid-json"],
-            Expected {
+            SessionExpectation {
                 code: 3,
                 says: "without an answer",
                 finds: Some(FindingKind::Malformed),
@@ -105,7 +107,7 @@ fn every_fault_ends_as_it_should() {
 #[test]
 fn a_result_that_is_too_large_is_not_taken_in() {
     let args = ["--mode", "big-result=104857600"];
-    let expected = Expected {
+    let expected = SessionExpectation {
         code: 3,
         says: "larger than is taken in",
         finds: Some(FindingKind::TooLarge),
@@ -182,11 +184,11 @@ fn the_record_of_the_older_transport_has_the_endpoint_and_every_response() {
     server.kill().unwrap();
     server.wait().unwrap();
     assert_eq!(seen.code, Some(0), "{}", seen.stderr);
-    let heads: Vec<&Http> = seen
+    let heads: Vec<&HttpHead> = seen
         .events
         .iter()
         .filter_map(|event| match &event.event {
-            What::Http(head) => Some(head),
+            EventKind::Http(head) => Some(head),
             _ => None,
         })
         .collect();

@@ -3,18 +3,18 @@
 use proctor_core::event::FindingKind;
 use proctor_e2e::client::{options, stdio_server};
 use proctor_e2e::fixture;
-use proctor_e2e::session::{Seen, Session};
-use proctor_wire::client::{Caps, Client};
+use proctor_e2e::session::{Session, SessionOutcome};
+use proctor_wire::client::{Client, ListLimits};
 use proctor_wire::recorder::Recorder;
 
-fn tools(mode: &str) -> Seen {
+fn tools(mode: &str) -> SessionOutcome {
     let call = ["tools", "-o", "json"];
     Session::new(&call)
         .on(fixture().display().to_string(), &["--mode", mode])
         .run()
 }
 
-fn names(seen: &Seen) -> Vec<String> {
+fn names(seen: &SessionOutcome) -> Vec<String> {
     let offer: serde_json::Value = serde_json::from_str(&seen.stdout).expect("the offer is JSON");
     let tools = offer["tools"].as_array().expect("tools are a list");
     tools
@@ -72,7 +72,7 @@ async fn tools_that_change_are_recorded_with_the_difference() {
     let server = stdio_server(&["--mode", "tools-change"]);
     let options = options(Recorder::nothing());
     let client = Client::connect(&server, &options).await.unwrap();
-    client.list_tools(&Caps::default()).await.unwrap();
+    client.list_tools(&ListLimits::default()).await.unwrap();
     assert_eq!(client.findings(), []);
     let arguments = serde_json::Map::from_iter([("text".to_owned(), "hi".into())]);
     client.call_tool("echo", arguments).await.unwrap();
@@ -80,7 +80,7 @@ async fn tools_that_change_are_recorded_with_the_difference() {
     while client.list_changes() == 0 && std::time::Instant::now() < deadline {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    client.list_tools(&Caps::default()).await.unwrap();
+    client.list_tools(&ListLimits::default()).await.unwrap();
     let (kind, difference, _) = client.findings().remove(0);
     assert_eq!(kind, FindingKind::ToolsChanged);
     assert_eq!(difference, "added `late`; removed `fail`");

@@ -11,7 +11,7 @@ mod resumed;
 mod stdio;
 
 use proctor_core::event::FindingKind;
-use proctor_e2e::session::{Seen, Session};
+use proctor_e2e::session::{Session, SessionOutcome};
 use proctor_e2e::{Fixture, fixture};
 
 /// One call of `echo`, with little patience.
@@ -31,19 +31,19 @@ const CALL: [&str; 10] = [
 /// The most memory that Proctor may take, whatever a server sends.
 const MEMORY_KIB: u64 = 150 * 1024;
 
-fn on_stdio(args: &[&str]) -> Seen {
+fn on_stdio(args: &[&str]) -> SessionOutcome {
     Session::new(&CALL)
         .on(fixture().display().to_string(), args)
         .run()
 }
 
-fn patiently_on_stdio(args: &[&str]) -> Seen {
+fn patiently_on_stdio(args: &[&str]) -> SessionOutcome {
     Session::new(&patient_call())
         .on(fixture().display().to_string(), args)
         .run()
 }
 
-fn patiently_on_http(args: &[&str]) -> Seen {
+fn patiently_on_http(args: &[&str]) -> SessionOutcome {
     let server = Fixture::http(args);
     Session::new(&patient_call()).at(server.url()).run()
 }
@@ -61,44 +61,44 @@ fn patient_call() -> Vec<&'static str> {
         .collect()
 }
 
-fn on_http(args: &[&str]) -> Seen {
+fn on_http(args: &[&str]) -> SessionOutcome {
     let server = Fixture::http(args);
     Session::new(&CALL).at(server.url()).run()
 }
 
 /// What is expected of a session.
-struct Expected {
+struct SessionExpectation {
     code: i32,
     says: &'static str,
     finds: Option<FindingKind>,
 }
 
-const fn ok() -> Expected {
-    Expected {
+const fn ok() -> SessionExpectation {
+    SessionExpectation {
         code: 0,
         says: "hi",
         finds: None,
     }
 }
 
-const fn ok_but(finds: FindingKind) -> Expected {
-    Expected {
+const fn ok_but(finds: FindingKind) -> SessionExpectation {
+    SessionExpectation {
         code: 0,
         says: "",
         finds: Some(finds),
     }
 }
 
-const fn could_not_tell(says: &'static str) -> Expected {
-    Expected {
+const fn could_not_tell(says: &'static str) -> SessionExpectation {
+    SessionExpectation {
         code: 3,
         says,
         finds: None,
     }
 }
 
-const fn no_answer(finds: FindingKind) -> Expected {
-    Expected {
+const fn no_answer(finds: FindingKind) -> SessionExpectation {
+    SessionExpectation {
         code: 3,
         says: "no answer within",
         finds: Some(finds),
@@ -106,8 +106,8 @@ const fn no_answer(finds: FindingKind) -> Expected {
 }
 
 #[track_caller]
-fn check(args: &[&str], seen: &Seen, expected: &Expected) {
-    let Expected { code, says, finds } = expected;
+fn check(args: &[&str], seen: &SessionOutcome, expected: &SessionExpectation) {
+    let SessionExpectation { code, says, finds } = expected;
     assert_eq!(seen.code, Some(*code), "{args:?}: {seen:#?}");
     let said = seen.stdout.contains(says) || seen.stderr.contains(says);
     assert!(

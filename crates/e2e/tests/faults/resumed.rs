@@ -2,9 +2,9 @@
 
 use proctor_core::event::Direction;
 use proctor_e2e::Fixture;
-use proctor_e2e::session::{Seen, Session};
+use proctor_e2e::session::{Session, SessionOutcome};
 
-use crate::{CALL, Expected, check, could_not_tell, ok, on_http};
+use crate::{CALL, SessionExpectation, check, could_not_tell, ok, on_http};
 
 fn handshake(modes: &[&str]) -> Vec<String> {
     let mut args = vec!["--era".to_owned(), "handshake".to_owned()];
@@ -14,7 +14,7 @@ fn handshake(modes: &[&str]) -> Vec<String> {
     args
 }
 
-fn called(modes: &[&str], expected: &Expected) -> Seen {
+fn called(modes: &[&str], expected: &SessionExpectation) -> SessionOutcome {
     let args = handshake(modes);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let seen = on_http(&args);
@@ -23,7 +23,7 @@ fn called(modes: &[&str], expected: &Expected) -> Seen {
 }
 
 /// How many messages from the server have this in them.
-fn heard(seen: &Seen, text: &str) -> usize {
+fn heard(seen: &SessionOutcome, text: &str) -> usize {
     let messages = seen.messages(Direction::ToClient).into_iter();
     messages
         .filter(|message| String::from_utf8_lossy(message).contains(text))

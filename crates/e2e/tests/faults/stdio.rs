@@ -5,12 +5,13 @@ use proctor_e2e::fixture;
 use proctor_e2e::session::Session;
 
 use crate::{
-    CALL, Expected, check, could_not_tell, no_answer, ok, ok_but, on_stdio, patiently_on_stdio,
+    CALL, SessionExpectation, check, could_not_tell, no_answer, ok, ok_but, on_stdio,
+    patiently_on_stdio,
 };
 
 #[test]
 fn every_fault_ends_as_it_should() {
-    let rows: &[(&[&str], Expected)] = &[
+    let rows: &[(&[&str], SessionExpectation)] = &[
         (&[], ok()),
         (&["--era", "stateless"], ok()),
         (&["--era", "both"], ok()),
@@ -64,7 +65,7 @@ fn every_fault_ends_as_it_should() {
         (&["--mode", "split-write"], ok()),
         (
             &["--mode", "torn-line"],
-            Expected {
+            SessionExpectation {
                 code: 3,
                 says: "exited with code 3",
                 finds: Some(FindingKind::Noise),
@@ -78,14 +79,14 @@ fn every_fault_ends_as_it_should() {
 
 #[test]
 fn every_wrong_message_is_noted_and_survived() {
-    let rows: &[(&[&str], Expected)] = &[
+    let rows: &[(&[&str], SessionExpectation)] = &[
         (
             &["--mode", "invalid-json"],
             no_answer(FindingKind::Malformed),
         ),
         (
             &["--mode", "wrong-shape"],
-            Expected {
+            SessionExpectation {
                 code: 3,
                 says: "is not an object as it should be",
                 finds: Some(FindingKind::Protocol),
@@ -117,7 +118,7 @@ fn every_wrong_message_is_noted_and_survived() {
         (&["--mode", "lone-surrogate"], ok_but_text()),
         (
             &["--mode", "nul"],
-            Expected {
+            SessionExpectation {
                 code: 0,
                 says: "a\\u{0}b",
                 finds: None,
@@ -128,7 +129,7 @@ fn every_wrong_message_is_noted_and_survived() {
         (&["--mode", "asks-client=elicitation"], ok()),
         (
             &["--mode", "asks-client=sampling", "--era", "handshake"],
-            Expected {
+            SessionExpectation {
                 code: 0,
                 says: "",
                 finds: None,
@@ -144,8 +145,8 @@ fn every_wrong_message_is_noted_and_survived() {
     }
 }
 
-const fn ok_but_text() -> Expected {
-    Expected {
+const fn ok_but_text() -> SessionExpectation {
+    SessionExpectation {
         code: 0,
         says: "ud800",
         finds: None,
@@ -236,7 +237,7 @@ fn memory_stays_bounded_whatever_comes() {
     check(
         &["many-blocks"],
         &run(&patient, "many-blocks=1000000"),
-        &Expected {
+        &SessionExpectation {
             code: 0,
             says: "x",
             finds: None,
@@ -245,7 +246,7 @@ fn memory_stays_bounded_whatever_comes() {
     check(
         &["deep-nesting"],
         &run(&patient, "deep-nesting=100000"),
-        &Expected {
+        &SessionExpectation {
             code: 0,
             says: "deep",
             finds: None,

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use proctor_core::model::{Arguments, Stop};
+use proctor_core::model::{Arguments, StopReason};
 use proctor_e2e::model::says::{
     anthropic_blocks, anthropic_error, gemini_error, gemini_parts, openai_calls, openai_error,
     openai_message, responses_items,
 };
-use proctor_e2e::model::{Answer, FixtureModel};
+use proctor_e2e::model::{FixtureModel, FixtureReply};
 use proctor_models::{AskError, Budget, ModelError};
 use proctor_wire::recorder::Recorder;
 use serde_json::json;
@@ -29,7 +29,7 @@ fn kind(error: &ModelError) -> &'static str {
 }
 
 /// What passes if it is asked again.
-fn passing() -> Vec<(Answer, &'static str)> {
+fn passing() -> Vec<(FixtureReply, &'static str)> {
     let limited = || openai_error(429, "rate_limit_exceeded", "slow down");
     vec![
         (limited(), "rate-limited"),
@@ -43,36 +43,36 @@ fn passing() -> Vec<(Answer, &'static str)> {
         (limited().with("retry-after", "-5"), "rate-limited"),
         (limited().with("retry-after", "tomorrow"), "rate-limited"),
         (openai_error(500, "server_error", "oops"), "unavailable"),
-        (Answer::text(503, "<html>busy</html>"), "unavailable"),
+        (FixtureReply::text(503, "<html>busy</html>"), "unavailable"),
         (
             anthropic_error(529, "overloaded_error", "Overloaded"),
             "unavailable",
         ),
-        (Answer::Reset, "unavailable"),
+        (FixtureReply::Reset, "unavailable"),
         (
-            Answer::Cut(b"{\"choices\":[],\"content\":[]}".to_vec()),
+            FixtureReply::Cut(b"{\"choices\":[],\"content\":[]}".to_vec()),
             "unavailable",
         ),
         (
-            Answer::Stalls(b"{\"choices\":[],\"content\":[]}".to_vec()),
+            FixtureReply::Stalls(b"{\"choices\":[],\"content\":[]}".to_vec()),
             "timed-out",
         ),
-        (Answer::Never, "timed-out"),
-        (Answer::text(200, "{\"choices\":["), "malformed"),
-        (Answer::text(200, "<html>sign in</html>"), "malformed"),
-        (Answer::text(200, ""), "malformed"),
-        (Answer::text(200, "[]"), "malformed"),
-        (Answer::text(200, "{\"choices\":[]}"), "malformed"),
-        (Answer::text(200, "\u{0}\u{1}"), "malformed"),
+        (FixtureReply::Never, "timed-out"),
+        (FixtureReply::text(200, "{\"choices\":["), "malformed"),
+        (FixtureReply::text(200, "<html>sign in</html>"), "malformed"),
+        (FixtureReply::text(200, ""), "malformed"),
+        (FixtureReply::text(200, "[]"), "malformed"),
+        (FixtureReply::text(200, "{\"choices\":[]}"), "malformed"),
+        (FixtureReply::text(200, "\u{0}\u{1}"), "malformed"),
         (
-            Answer::json(200, &json!({"error": {"code": 429, "message": "x"}})),
+            FixtureReply::json(200, &json!({"error": {"code": 429, "message": "x"}})),
             "rate-limited",
         ),
         (
-            Answer::json(200, &json!({"error": {"message": "upstream"}})),
+            FixtureReply::json(200, &json!({"error": {"message": "upstream"}})),
             "unavailable",
         ),
-        (Answer::Huge(40 << 20), "malformed"),
+        (FixtureReply::Huge(40 << 20), "malformed"),
         (
             gemini_error(
                 429,
@@ -90,7 +90,7 @@ fn passing() -> Vec<(Answer, &'static str)> {
 }
 
 /// What would be no better a second time.
-fn lasting() -> Vec<(Answer, &'static str)> {
+fn lasting() -> Vec<(FixtureReply, &'static str)> {
     vec![
         (
             openai_error(401, "invalid_api_key", "Incorrect API key provided"),
@@ -126,7 +126,7 @@ fn lasting() -> Vec<(Answer, &'static str)> {
             "rejected",
         ),
         (
-            Answer::text(307, "").with("location", "http://elsewhere.example/v1"),
+            FixtureReply::text(307, "").with("location", "http://elsewhere.example/v1"),
             "rejected",
         ),
         (
@@ -164,7 +164,7 @@ async fn every_fault_has_its_reason() {
 async fn what_passes_is_asked_again() {
     for (answer, _) in passing() {
         // The fixture keeps no question that it resets.
-        let asked = 2 - usize::from(matches!(answer, Answer::Reset));
+        let asked = 2 - usize::from(matches!(answer, FixtureReply::Reset));
         let answers = vec![answer.clone(), Provider::OpenAi.says("hi")];
         let (reply, waited, questions) = ask_patiently(Provider::OpenAi, answers).await;
         assert_eq!(reply.unwrap().reply.turn.text, "hi", "{answer:?}");
@@ -252,7 +252,7 @@ async fn a_models_mistakes_are_replies() {
         ("c", "add", "[1]"),
     ]);
     let reply = ask(Provider::OpenAi, malformed).await.unwrap();
-    assert_eq!(reply.stop, Stop::Calls);
+    assert_eq!(reply.stop, StopReason::Calls);
     let calls = &reply.turn.calls;
     assert!(
         matches!(&calls[0].arguments, Arguments::Malformed { text, reason } if text == "{\"a\": 1" && reason.contains("not JSON"))
@@ -298,7 +298,7 @@ async fn a_provider_that_asks_for_patience_in_its_body_is_given_it() {
 async fn a_response_that_failed_is_an_error() {
     let error = json!({"code": "server_error", "message": "oops"});
     let body = json!({"status": "failed", "error": error, "output": []});
-    let error = ask(Provider::Responses, Answer::json(200, &body))
+    let error = ask(Provider::Responses, FixtureReply::json(200, &body))
         .await
         .unwrap_err();
     assert_eq!(kind(&error), "unavailable");
@@ -312,7 +312,7 @@ async fn a_refusal_is_a_reply() {
         .unwrap();
     assert_eq!(
         (reply.stop, reply.turn.text.as_str()),
-        (Stop::Refusal, "I can't.")
+        (StopReason::Refusal, "I can't.")
     );
     let filtered = json!({"role": "assistant", "content": ""});
     let reply = ask(
@@ -321,11 +321,11 @@ async fn a_refusal_is_a_reply() {
     )
     .await
     .unwrap();
-    assert_eq!(reply.stop, Stop::Refusal);
+    assert_eq!(reply.stop, StopReason::Refusal);
     let reply = ask(Provider::Anthropic, anthropic_blocks(&json!([]), "refusal"))
         .await
         .unwrap();
-    assert_eq!(reply.stop, Stop::Refusal);
+    assert_eq!(reply.stop, StopReason::Refusal);
     let refused = json!([{"type": "message", "role": "assistant", "content": [
         {"type": "refusal", "refusal": "I can't."},
     ]}]);
@@ -334,13 +334,16 @@ async fn a_refusal_is_a_reply() {
         .unwrap();
     assert_eq!(
         (reply.stop, reply.turn.text.as_str()),
-        (Stop::Refusal, "I can't.")
+        (StopReason::Refusal, "I can't.")
     );
     let blocked = json!({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 7}});
-    let reply = ask(Provider::Gemini, Answer::json(200, &blocked))
+    let reply = ask(Provider::Gemini, FixtureReply::json(200, &blocked))
         .await
         .unwrap();
-    assert_eq!((reply.stop, reply.usage.input), (Stop::Refusal, Some(7)));
+    assert_eq!(
+        (reply.stop, reply.usage.input),
+        (StopReason::Refusal, Some(7))
+    );
 }
 
 #[tokio::test]

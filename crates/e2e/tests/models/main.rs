@@ -22,25 +22,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proctor_core::event::Purpose;
-use proctor_core::model::{Message, Reply, Request};
+use proctor_core::model::{ModelMessage, ModelRequest, Reply};
 use proctor_core::price::Prices;
 use proctor_core::suite::agent::ModelRef;
-use proctor_e2e::model::{Answer, FixtureModel};
+use proctor_e2e::model::{FixtureModel, FixtureReply};
 use proctor_models::{
-    AskError, Asked, Asker, Budget, Meter, Model, ModelError, Patience, Settings, Timeouts, Waiting,
+    AskError, Budget, Meter, Model, ModelClient, ModelError, ModelTimeouts, PricedReply,
+    RetryPolicy, RetryWait, Settings,
 };
 use proctor_wire::recorder::Recorder;
 
 const KEY: &str = "sk-canary-0123456789abcdef";
 
 /// For models that answer, however busy the machine is.
-const SLOW: Timeouts = timeouts(Duration::from_secs(20));
+const SLOW: ModelTimeouts = timeouts(Duration::from_secs(20));
 
 /// For models that don't.
-const QUICK: Timeouts = timeouts(Duration::from_millis(700));
+const QUICK: ModelTimeouts = timeouts(Duration::from_millis(700));
 
-const fn timeouts(each: Duration) -> Timeouts {
-    Timeouts {
+const fn timeouts(each: Duration) -> ModelTimeouts {
+    ModelTimeouts {
         connect: Duration::from_secs(20),
         first_byte: each,
         idle: each,
@@ -48,8 +49,9 @@ const fn timeouts(each: Duration) -> Timeouts {
     }
 }
 
-fn needed<'a>(answers: impl IntoIterator<Item = &'a Answer>) -> Timeouts {
-    let stalls = |answer: &Answer| matches!(answer, Answer::Never | Answer::Stalls(_));
+fn needed<'a>(answers: impl IntoIterator<Item = &'a FixtureReply>) -> ModelTimeouts {
+    let stalls =
+        |answer: &FixtureReply| matches!(answer, FixtureReply::Never | FixtureReply::Stalls(_));
     if answers.into_iter().any(stalls) {
         QUICK
     } else {
@@ -85,7 +87,7 @@ impl Provider {
         }
     }
 
-    fn named(self, fixture: &FixtureModel, id: &str, timeouts: Timeouts) -> Model {
+    fn named(self, fixture: &FixtureModel, id: &str, timeouts: ModelTimeouts) -> Model {
         let url = match self {
             Self::OpenAi | Self::Responses => format!("{}/v1", fixture.url()),
             Self::Anthropic | Self::Gemini => fixture.url().to_owned(),
@@ -117,7 +119,7 @@ impl Provider {
         }
     }
 
-    fn says(self, text: &str) -> Answer {
+    fn says(self, text: &str) -> FixtureReply {
         match self {
             Self::OpenAi => proctor_e2e::model::says::openai(text),
             Self::Responses => proctor_e2e::model::says::responses(text),
@@ -127,35 +129,35 @@ impl Provider {
     }
 }
 
-fn hello() -> Request {
-    Request {
-        messages: vec![Message::User("hello".to_owned())],
-        ..Request::default()
+fn hello() -> ModelRequest {
+    ModelRequest {
+        messages: vec![ModelMessage::User("hello".to_owned())],
+        ..ModelRequest::default()
     }
 }
 
 /// Asks once.
-async fn ask(provider: Provider, answer: Answer) -> Result<Reply, ModelError> {
+async fn ask(provider: Provider, answer: FixtureReply) -> Result<Reply, ModelError> {
     let timeouts = needed([&answer]);
     let fixture = FixtureModel::start([answer]);
     let model = provider.named(&fixture, provider.id(), timeouts);
     model.ask(&hello()).await
 }
 
-const PATIENT: Patience = Patience {
+const PATIENT: RetryPolicy = RetryPolicy {
     attempts: 3,
     first_wait: Duration::from_millis(2),
     longest_wait: Duration::from_millis(10),
     longest_asked: Duration::from_secs(1),
 };
 
-fn asker(model: Model, recorder: Recorder, budget: Budget) -> Asker {
-    Asker {
+fn asker(model: Model, recorder: Recorder, budget: Budget) -> ModelClient {
+    ModelClient {
         model: Arc::new(model),
         purpose: Purpose::Agent,
         meter: Arc::new(Meter::new(Prices::default(), budget).with_patience(PATIENT)),
         recorder,
-        waiting: Waiting::default(),
+        waiting: RetryWait::default(),
         replay: None,
     }
 }
@@ -163,8 +165,8 @@ fn asker(model: Model, recorder: Recorder, budget: Budget) -> Asker {
 /// Asks with patience; gives how long was waited, and how often was asked.
 async fn ask_patiently(
     provider: Provider,
-    answers: Vec<Answer>,
-) -> (Result<Asked, AskError>, Duration, usize) {
+    answers: Vec<FixtureReply>,
+) -> (Result<PricedReply, AskError>, Duration, usize) {
     let timeouts = needed(&answers);
     let fixture = FixtureModel::start(answers);
     let model = provider.named(&fixture, provider.id(), timeouts);

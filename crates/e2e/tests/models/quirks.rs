@@ -1,18 +1,23 @@
 //! What a model turns out not to take is left out, and remembered.
 
-use proctor_core::model::{Request, Tool};
+use proctor_core::model::{ModelRequest, Tool};
 use proctor_e2e::model::says::{anthropic_error, openai_error};
-use proctor_e2e::model::{Answer, FixtureModel};
+use proctor_e2e::model::{FixtureModel, FixtureReply};
 use serde_json::{Value, json};
 
 use super::{Provider, SLOW, hello};
 
 /// Asks twice; gives the bodies of all questions.
-async fn bodies(provider: Provider, request: &Request, refusal: Answer) -> Vec<Value> {
+async fn bodies(provider: Provider, request: &ModelRequest, refusal: FixtureReply) -> Vec<Value> {
     bodies_of(provider, provider.id(), request, refusal).await
 }
 
-async fn bodies_of(provider: Provider, id: &str, request: &Request, refusal: Answer) -> Vec<Value> {
+async fn bodies_of(
+    provider: Provider,
+    id: &str,
+    request: &ModelRequest,
+    refusal: FixtureReply,
+) -> Vec<Value> {
     let fixture = FixtureModel::start([refusal, provider.says("a"), provider.says("b")]);
     let model = provider.named(&fixture, id, SLOW);
     assert_eq!(model.ask(request).await.unwrap().turn.text, "a");
@@ -22,7 +27,7 @@ async fn bodies_of(provider: Provider, id: &str, request: &Request, refusal: Ans
 
 #[tokio::test]
 async fn a_temperature_that_is_refused_is_left_out() {
-    let request = Request {
+    let request = ModelRequest {
         temperature: Some(0.0),
         ..hello()
     };
@@ -63,7 +68,7 @@ async fn thoughts_that_can_not_be_had_are_not_asked_for() {
 
 #[tokio::test]
 async fn the_limit_of_a_reply_has_two_names() {
-    let request = Request {
+    let request = ModelRequest {
         max_tokens: Some(77),
         ..hello()
     };
@@ -94,7 +99,7 @@ async fn a_limit_that_the_model_states_is_kept() {
 
 #[tokio::test]
 async fn a_model_that_can_not_be_forced_is_told() {
-    let request = Request {
+    let request = ModelRequest {
         tools: vec![Tool {
             name: "verdict".to_owned(),
             description: None,
@@ -133,7 +138,7 @@ async fn a_refusal_that_stays_is_given_up() {
         )
     };
     let fixture = FixtureModel::start((0..20).map(|_| refusal()));
-    let request = Request {
+    let request = ModelRequest {
         temperature: Some(1.0),
         max_tokens: Some(9),
         ..hello()

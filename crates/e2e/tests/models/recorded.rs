@@ -4,14 +4,14 @@ use std::path::Path;
 use std::time::Instant;
 
 use proctor_core::event::{
-    Body, Event, Outcome, Purpose, RECORD_VERSION, RunStarted, TrialEnded, TrialStarted, What,
+    Body, Event, EventKind, Outcome, Purpose, RECORD_VERSION, RunStarted, TrialEnded, TrialStarted,
 };
-use proctor_core::model::{Message, Request, Tool, ToolResult, Turn};
+use proctor_core::model::{ModelMessage, ModelRequest, Tool, ToolResult, Turn};
 use proctor_core::record::{RunReader, RunWriter};
 use proctor_core::redact::Redactor;
 use proctor_e2e::model::says::{openai_calls, openai_error};
-use proctor_e2e::model::{Answer, FixtureModel};
-use proctor_models::{AskError, Asker, Budget};
+use proctor_e2e::model::{FixtureModel, FixtureReply};
+use proctor_models::{AskError, Budget, ModelClient};
 use proctor_wire::recorder::Recorder;
 use serde_json::json;
 
@@ -64,29 +64,31 @@ fn tool(name: &str) -> Tool {
 }
 
 /// A question, a failure, a call, an answer; then a judge.
-async fn conversation(asker: &Asker) -> Vec<Request> {
-    let mut request = Request {
+async fn conversation(asker: &ModelClient) -> Vec<ModelRequest> {
+    let mut request = ModelRequest {
         tools: vec![tool("add")],
         ..hello()
     };
     let mut requests = vec![request.clone()];
     let turn = asker.ask(&request).await.unwrap().reply.turn;
     let id = turn.calls[0].id.clone();
-    request.messages.push(Message::Assistant(turn));
-    request.messages.push(Message::Results(vec![ToolResult {
-        id,
-        name: "add".to_owned(),
-        text: "3".to_owned(),
-        is_error: false,
-        media: Vec::new(),
-    }]));
+    request.messages.push(ModelMessage::Assistant(turn));
+    request
+        .messages
+        .push(ModelMessage::Results(vec![ToolResult {
+            id,
+            name: "add".to_owned(),
+            text: "3".to_owned(),
+            is_error: false,
+            media: Vec::new(),
+        }]));
     requests.push(request.clone());
     asker.ask(&request).await.unwrap();
-    let judge = Asker {
+    let judge = ModelClient {
         purpose: Purpose::Judge,
         ..asker.clone()
     };
-    let verdict = Request {
+    let verdict = ModelRequest {
         tools: vec![tool("verdict")],
         ..hello()
     };
@@ -113,26 +115,26 @@ async fn a_conversation_can_be_read_back_from_its_record() {
     );
     let requests = conversation(&asker).await;
     let (reader, events) = end(&asker.recorder, &path);
-    let mut read: Vec<Request> = Vec::new();
+    let mut read: Vec<ModelRequest> = Vec::new();
     let (mut tools, mut seen) = (Vec::new(), Vec::new());
     for event in &events {
         match &event.event {
-            What::ToolsOffered { tools: body } => {
+            EventKind::ToolsOffered { tools: body } => {
                 assert!(matches!(body, Body::Blob { .. }));
                 let bytes = reader.body_bytes(body).unwrap().unwrap();
                 tools = serde_json::from_slice::<Vec<Tool>>(&bytes).unwrap();
                 seen.push("tools".to_owned());
             }
-            What::ModelAsked(one) => {
+            EventKind::ModelAsked(one) => {
                 let bytes = reader.body_bytes(&one.request).unwrap().unwrap();
-                let mut request: Request = serde_json::from_slice(&bytes).unwrap();
+                let mut request: ModelRequest = serde_json::from_slice(&bytes).unwrap();
                 let known = usize::try_from(one.known).unwrap();
                 let mut messages = match known {
                     0 => Vec::new(),
                     _ => read.last().unwrap().messages[..known].to_vec(),
                 };
                 messages.append(&mut request.messages);
-                read.push(Request {
+                read.push(ModelRequest {
                     messages,
                     tools: tools.clone(),
                     ..request
@@ -140,11 +142,11 @@ async fn a_conversation_can_be_read_back_from_its_record() {
                 assert_eq!(one.model, "openai:gpt-5");
                 seen.push(format!("asked {} {:?} {}", one.ask, one.purpose, one.known));
             }
-            What::ModelFailed(one) => {
+            EventKind::ModelFailed(one) => {
                 assert!(one.again_in.is_some_and(|wait| wait > 0) && one.reason.contains("oops"));
                 seen.push(format!("failed {} {}", one.ask, one.attempt));
             }
-            What::ModelReplied(one) => {
+            EventKind::ModelReplied(one) => {
                 let bytes = reader.body_bytes(&one.turn).unwrap().unwrap();
                 let turn: Turn = serde_json::from_slice(&bytes).unwrap();
                 let raw = reader
@@ -203,7 +205,7 @@ async fn the_last_failure_says_that_nobody_asks_again() {
     let failed: Vec<_> = events
         .iter()
         .filter_map(|event| match &event.event {
-            What::ModelFailed(failed) => Some((failed.attempt, failed.again_in.is_some())),
+            EventKind::ModelFailed(failed) => Some((failed.attempt, failed.again_in.is_some())),
             _ => None,
         })
         .collect();
@@ -250,7 +252,10 @@ async fn a_spent_budget_ends_the_questions() {
 #[tokio::test]
 async fn a_reply_without_usage_is_not_taken_for_free() {
     let body = json!({"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]});
-    let fixture = FixtureModel::start([Answer::json(200, &body), Answer::json(200, &body)]);
+    let fixture = FixtureModel::start([
+        FixtureReply::json(200, &body),
+        FixtureReply::json(200, &body),
+    ]);
     let budget = Budget {
         usd: Some(1.0),
         tokens: None,

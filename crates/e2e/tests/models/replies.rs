@@ -1,6 +1,6 @@
 //! What is understood of what providers say.
 
-use proctor_core::model::{Arguments, Message, Stop, ToolResult, Usage};
+use proctor_core::model::{Arguments, ModelMessage, StopReason, ToolResult, Usage};
 use proctor_e2e::model::FixtureModel;
 use proctor_e2e::model::says::{
     anthropic_blocks, gemini_parts, openai_calls, openai_message, responses_items,
@@ -14,7 +14,7 @@ async fn a_text_comes_with_its_usage_and_its_bytes() {
     for provider in ALL {
         let reply = ask(provider, provider.says("hi")).await.unwrap();
         assert_eq!(reply.turn.text, "hi");
-        assert_eq!(reply.stop, Stop::Done);
+        assert_eq!(reply.stop, StopReason::Done);
         let is_anthropic = provider == Provider::Anthropic;
         let expected = Usage {
             input: Some(10),
@@ -31,12 +31,12 @@ async fn a_text_comes_with_its_usage_and_its_bytes() {
 
 #[tokio::test]
 async fn why_a_model_stopped_is_kept() {
-    let other = |word: &str| Stop::Other(word.to_owned());
+    let other = |word: &str| StopReason::Other(word.to_owned());
     let message = json!({"role": "assistant", "content": "x"});
     for (word, stop) in [
-        ("stop", Stop::Done),
-        ("length", Stop::Length),
-        ("content_filter", Stop::Refusal),
+        ("stop", StopReason::Done),
+        ("length", StopReason::Length),
+        ("content_filter", StopReason::Refusal),
         ("eos", other("eos")),
     ] {
         let reply = ask(Provider::OpenAi, openai_message(&message, word))
@@ -46,11 +46,11 @@ async fn why_a_model_stopped_is_kept() {
     }
     let content = json!([{"type": "text", "text": "x"}]);
     for (word, stop) in [
-        ("end_turn", Stop::Done),
-        ("stop_sequence", Stop::Done),
-        ("max_tokens", Stop::Length),
-        ("model_context_window_exceeded", Stop::Length),
-        ("refusal", Stop::Refusal),
+        ("end_turn", StopReason::Done),
+        ("stop_sequence", StopReason::Done),
+        ("max_tokens", StopReason::Length),
+        ("model_context_window_exceeded", StopReason::Length),
+        ("refusal", StopReason::Refusal),
         ("pause_turn", other("pause_turn")),
     ] {
         let reply = ask(Provider::Anthropic, anthropic_blocks(&content, word))
@@ -60,10 +60,10 @@ async fn why_a_model_stopped_is_kept() {
     }
     let parts = json!([{"text": "x"}]);
     for (word, stop) in [
-        ("STOP", Stop::Done),
-        ("MAX_TOKENS", Stop::Length),
-        ("SAFETY", Stop::Refusal),
-        ("PROHIBITED_CONTENT", Stop::Refusal),
+        ("STOP", StopReason::Done),
+        ("MAX_TOKENS", StopReason::Length),
+        ("SAFETY", StopReason::Refusal),
+        ("PROHIBITED_CONTENT", StopReason::Refusal),
         ("NO_IMAGE", other("NO_IMAGE")),
     ] {
         let reply = ask(Provider::Gemini, gemini_parts(&parts, word)).await;
@@ -73,8 +73,8 @@ async fn why_a_model_stopped_is_kept() {
         {"type": "output_text", "text": "x", "annotations": []},
     ]}]);
     for (word, stop) in [
-        ("completed", Stop::Done),
-        ("incomplete", Stop::Length),
+        ("completed", StopReason::Done),
+        ("incomplete", StopReason::Length),
         ("cancelled", other("cancelled")),
     ] {
         let reply = ask(Provider::Responses, responses_items(&items, word)).await;
@@ -126,7 +126,7 @@ async fn parallel_calls_have_ids_of_their_own_and_exact_arguments() {
             .map(|call| call.id.as_str())
             .collect();
         assert_eq!(ids, ["a", "a_1", "call_1", "call_2"]);
-        assert_eq!(reply.stop, Stop::Calls);
+        assert_eq!(reply.stop, StopReason::Calls);
     }
     let Arguments::Object(arguments) = &openai.turn.calls[0].arguments else {
         panic!("{openai:?}");
@@ -143,7 +143,7 @@ async fn an_id_that_an_earlier_turn_used_is_not_used_again() {
     let model = Provider::OpenAi.model(&fixture);
     let mut request = hello();
     let first = model.ask(&request).await.unwrap().turn;
-    request.messages.push(Message::Assistant(first));
+    request.messages.push(ModelMessage::Assistant(first));
     let second = model.ask(&request).await.unwrap().turn;
     assert_eq!(second.calls[0].id, "call_0_1");
 }
@@ -156,7 +156,7 @@ async fn calls_count_even_where_the_server_says_that_it_is_done() {
     let reply = ask(Provider::OpenAi, openai_message(&message, "stop"))
         .await
         .unwrap();
-    assert_eq!(reply.stop, Stop::Calls);
+    assert_eq!(reply.stop, StopReason::Calls);
     assert!(matches!(&reply.turn.calls[0].arguments, Arguments::Object(a) if a.len() == 1));
 }
 
@@ -180,14 +180,16 @@ async fn thinking_is_kept_apart_and_handed_back_as_it_was() {
         let thoughts: Vec<&str> = turn.thinking.iter().map(|t| t.text.as_str()).collect();
         assert_eq!(thoughts, ["hm", ""]);
         let id = turn.calls[0].id.clone();
-        request.messages.push(Message::Assistant(turn));
-        request.messages.push(Message::Results(vec![ToolResult {
-            id,
-            name: "add".to_owned(),
-            text: String::new(),
-            is_error: true,
-            media: Vec::new(),
-        }]));
+        request.messages.push(ModelMessage::Assistant(turn));
+        request
+            .messages
+            .push(ModelMessage::Results(vec![ToolResult {
+                id,
+                name: "add".to_owned(),
+                text: String::new(),
+                is_error: true,
+                media: Vec::new(),
+            }]));
         model.ask(&request).await.unwrap();
         let sent = &fixture.questions()[1].body["messages"];
         assert_eq!(sent[1]["content"].to_string(), content.to_string());
@@ -239,7 +241,7 @@ async fn reasoning_items_go_back_where_they_stood() {
         let mut request = hello();
         let turn = model.ask(&request).await.unwrap().turn;
         assert_eq!(turn.thinking[0].text, "hm");
-        request.messages.push(Message::Assistant(turn));
+        request.messages.push(ModelMessage::Assistant(turn));
         model.ask(&request).await.unwrap();
         let sent = &fixture.questions()[1].body;
         let after: Vec<_> = sent["input"].as_array().unwrap()[1..].to_vec();
@@ -272,8 +274,8 @@ async fn signatures_and_ids_of_gemini_go_back_where_they_stood() {
         media: Vec::new(),
     };
     let results = vec![result(0), result(1)];
-    request.messages.push(Message::Assistant(turn));
-    request.messages.push(Message::Results(results));
+    request.messages.push(ModelMessage::Assistant(turn));
+    request.messages.push(ModelMessage::Results(results));
     model.ask(&request).await.unwrap();
     let sent = &fixture.questions()[1].body["contents"];
     assert_eq!(sent[1]["role"], "model");
@@ -297,7 +299,7 @@ async fn reasoning_of_compatible_servers_goes_back_too() {
         (turn.text.as_str(), turn.thinking[0].text.as_str()),
         ("so", "hm")
     );
-    request.messages.push(Message::Assistant(turn));
+    request.messages.push(ModelMessage::Assistant(turn));
     model.ask(&request).await.unwrap();
     let sent = &fixture.questions()[1].body["messages"][1];
     assert_eq!(sent["reasoning_content"], "hm");
@@ -310,8 +312,8 @@ async fn the_key_is_sent_and_in_nothing_that_comes_back() {
         let fixture = FixtureModel::start([
             provider.says(&echo),
             proctor_e2e::model::says::openai_error(401, "x", &echo),
-            proctor_e2e::model::Answer::text(200, &echo),
-            proctor_e2e::model::Answer::text(500, &echo),
+            proctor_e2e::model::FixtureReply::text(200, &echo),
+            proctor_e2e::model::FixtureReply::text(500, &echo),
         ]);
         let model = provider.model(&fixture);
         let reply = model.ask(&hello()).await.unwrap();

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use proctor_core::json::equal;
-use proctor_core::model::{Arguments, Message, Request, Tool, ToolCall, ToolResult, Turn};
+use proctor_core::model::{
+    Arguments, ModelMessage, ModelRequest, Tool, ToolCall, ToolResult, Turn,
+};
 use proctor_e2e::model::FixtureModel;
 use proctor_e2e::model::says::anthropic_blocks;
 use serde_json::{Map, Value, json};
@@ -37,14 +39,14 @@ pub fn tool_lists() -> Vec<(String, Vec<Tool>)> {
 }
 
 /// What is sent for a request.
-pub async fn sent(provider: Provider, request: &Request) -> Value {
+pub async fn sent(provider: Provider, request: &ModelRequest) -> Value {
     let fixture = FixtureModel::start([provider.says("ok")]);
     provider.model(&fixture).ask(request).await.unwrap();
     fixture.questions().remove(0).body
 }
 
 /// A conversation in which everything happens.
-pub fn eventful() -> Request {
+pub fn eventful() -> ModelRequest {
     let call = |id: &str, name: &str, arguments| ToolCall {
         id: id.to_owned(),
         name: name.to_owned(),
@@ -62,11 +64,11 @@ pub fn eventful() -> Request {
         text: "{\"a\":".to_owned(),
         reason: "cut".to_owned(),
     };
-    Request {
+    ModelRequest {
         system: Some("Be brief.".to_owned()),
         messages: vec![
-            Message::User("add".to_owned()),
-            Message::Assistant(Turn {
+            ModelMessage::User("add".to_owned()),
+            ModelMessage::Assistant(Turn {
                 text: "I try.".to_owned(),
                 thinking: Vec::new(),
                 calls: vec![
@@ -74,14 +76,14 @@ pub fn eventful() -> Request {
                     call("c2", "no such/tool!", malformed),
                 ],
             }),
-            Message::Results(vec![result("c1", false), result("c2", true)]),
-            Message::Assistant(Turn {
+            ModelMessage::Results(vec![result("c1", false), result("c2", true)]),
+            ModelMessage::Assistant(Turn {
                 calls: vec![call("c3", "", Arguments::Object(object))],
                 ..Turn::default()
             }),
-            Message::Results(vec![result("c3", true)]),
-            Message::Assistant(Turn::default()),
-            Message::User("and?".to_owned()),
+            ModelMessage::Results(vec![result("c3", true)]),
+            ModelMessage::Assistant(Turn::default()),
+            ModelMessage::User("and?".to_owned()),
         ],
         tools: vec![Tool {
             name: "add".to_owned(),
@@ -144,7 +146,7 @@ fn check_subset(schema: &Value, place: &str) {
 async fn every_tool_of_real_servers_is_sent_as_providers_take_it() {
     for provider in ALL {
         for (list, tools) in tool_lists() {
-            let request = Request {
+            let request = ModelRequest {
                 tools: tools.clone(),
                 ..hello()
             };
@@ -315,7 +317,7 @@ async fn an_argument_with_a_name_that_is_not_taken_comes_back_under_its_own() {
     let blocks =
         json!([{"type": "tool_use", "id": "a", "name": "add", "input": {"argument_1": 1}}]);
     let fixture = FixtureModel::start([anthropic_blocks(&blocks, "tool_use")]);
-    let request = Request {
+    let request = ModelRequest {
         tools: vec![Tool {
             name: "add".to_owned(),
             description: None,

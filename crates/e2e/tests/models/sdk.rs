@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use proctor_core::model::Request;
+use proctor_core::model::ModelRequest;
 use proctor_e2e::model::FixtureModel;
 use proctor_e2e::model::says::{anthropic_blocks, anthropic_error, openai_calls, openai_error};
 use serde_json::{Value, json};
@@ -108,7 +108,7 @@ async fn the_vendors_types_accept_what_is_sent() {
     requests.extend(
         tool_lists()
             .into_iter()
-            .map(|(_, tools)| Request { tools, ..hello() }),
+            .map(|(_, tools)| ModelRequest { tools, ..hello() }),
     );
     let mut module = IMPORTS.to_owned();
     for (which, provider) in super::ALL.into_iter().enumerate() {

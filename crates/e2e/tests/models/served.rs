@@ -6,11 +6,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use proctor_core::model::{Message, Reply, Request, Stop, Tool, ToolResult};
+use proctor_core::model::{ModelMessage, ModelRequest, Reply, StopReason, Tool, ToolResult};
 use proctor_core::problem::Problems;
 use proctor_core::script::Script;
 use proctor_core::suite::load_script;
-use proctor_models::serve::{ModelServer, Said, Served};
+use proctor_models::serve::{ModelServer, ServedReply, ServedRequest};
 use proctor_models::{Model, ModelError, Settings};
 use serde_json::{Value, json};
 
@@ -46,13 +46,13 @@ fn script(text: &str) -> Script {
 }
 
 /// `proctor model serve`, as a user runs it.
-pub struct Running {
+pub struct RunningModelServer {
     child: Child,
     pub address: String,
     _folder: tempfile::TempDir,
 }
 
-impl Running {
+impl RunningModelServer {
     pub fn start(script: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("model.yaml"), script).unwrap();
@@ -92,7 +92,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningModelServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -222,7 +222,7 @@ for (const converse of [chat, responses, messages, gemini]) {
 
 #[test]
 fn one_script_is_the_same_transcript_in_every_vendors_package() {
-    let serving = Running::start(SCRIPT);
+    let serving = RunningModelServer::start(SCRIPT);
     let folder = folder(&[("clients.mjs", CLIENTS.to_owned())]);
     let env = [("MODEL", serving.address.as_str())];
     let (passed, said) = run(folder.path(), Path::new("node"), &["clients.mjs"], &env);
@@ -291,12 +291,12 @@ fn a_port_that_is_taken_is_said() {
 }
 
 /// What was told of questions.
-type Told = Arc<Mutex<Vec<Served>>>;
+type LoggedQuestions = Arc<Mutex<Vec<ServedRequest>>>;
 
-async fn serve(text: &str) -> (ModelServer, Told) {
-    let told = Told::default();
+async fn serve(text: &str) -> (ModelServer, LoggedQuestions) {
+    let told = LoggedQuestions::default();
     let watched = told.clone();
-    let watch = move |served: &Served| watched.lock().unwrap().push(served.clone());
+    let watch = move |served: &ServedRequest| watched.lock().unwrap().push(served.clone());
     let server = ModelServer::watched(script(text), 0, watch).await.unwrap();
     (server, told)
 }
@@ -317,28 +317,28 @@ fn model(provider: Provider, server: &ModelServer, quick: bool) -> Model {
     Model::open(&reference, &settings).unwrap()
 }
 
-fn with_tools(prompt: &str, names: &[&str]) -> Request {
+fn with_tools(prompt: &str, names: &[&str]) -> ModelRequest {
     let tool = |name: &&str| Tool {
         name: (*name).to_owned(),
         description: None,
         schema: json!({"type": "object"}),
     };
-    Request {
-        messages: vec![Message::User(prompt.to_owned())],
+    ModelRequest {
+        messages: vec![ModelMessage::User(prompt.to_owned())],
         tools: names.iter().map(tool).collect(),
-        ..Request::default()
+        ..ModelRequest::default()
     }
 }
 
 /// A whole conversation; every call gives its own name.
-async fn converse(model: &Model, mut request: Request) -> Vec<Reply> {
+async fn converse(model: &Model, mut request: ModelRequest) -> Vec<Reply> {
     let mut replies = Vec::new();
     while replies.len() < 5 {
         let mut reply = model.ask(&request).await.unwrap();
         reply.raw = None;
         request
             .messages
-            .push(Message::Assistant(reply.turn.clone()));
+            .push(ModelMessage::Assistant(reply.turn.clone()));
         for thought in &mut reply.turn.thinking {
             thought.raw = None;
         }
@@ -348,7 +348,7 @@ async fn converse(model: &Model, mut request: Request) -> Vec<Reply> {
             .retain(|thought| !thought.text.is_empty());
         let results: Vec<_> = reply.turn.calls.iter().map(given).collect();
         let is_last = results.is_empty();
-        request.messages.push(Message::Results(results));
+        request.messages.push(ModelMessage::Results(results));
         replies.push(reply);
         if is_last {
             break;
@@ -371,7 +371,10 @@ fn given(call: &proctor_core::model::ToolCall) -> ToolResult {
 async fn our_own_adapters_get_what_the_script_says() {
     let (server, _) = serve(SCRIPT).await;
     let request = with_tools("add 1 and 2", &["calc__add", "calc__get-sum"]);
-    let scripted = Model::Scripted(proctor_models::Scripted::new("m", Arc::new(script(SCRIPT))));
+    let scripted = Model::Scripted(proctor_models::ScriptedModel::new(
+        "m",
+        Arc::new(script(SCRIPT)),
+    ));
     let mut expected = converse(&scripted, request.clone()).await;
     for reply in &mut expected {
         // What is not known here is said to be none there.
@@ -441,7 +444,8 @@ async fn every_fault_is_what_it_stands_for_in_every_format() {
         }
         let told = told.lock().unwrap();
         assert!(
-            told.iter().all(|one| matches!(one.said, Said::Fault(_))),
+            told.iter()
+                .all(|one| matches!(one.said, ServedReply::Fault(_))),
             "{told:?}"
         );
         assert_eq!(told.len(), ALL.len(), "{fault}");
@@ -457,13 +461,13 @@ async fn a_refusal_and_a_cut_reply_are_what_they_are() {
         let refused = model.ask(&with_tools("bad", &["x"])).await.unwrap();
         assert_eq!(
             (refused.stop, &*refused.turn.text),
-            (Stop::Refusal, "I can't."),
+            (StopReason::Refusal, "I can't."),
             "{provider:?}"
         );
         let cut = model.ask(&with_tools("go", &["x"])).await.unwrap();
         assert_eq!(
             (cut.stop, &*cut.turn.text),
-            (Stop::Length, "The answer is"),
+            (StopReason::Length, "The answer is"),
             "{provider:?}"
         );
     }
@@ -491,7 +495,7 @@ async fn what_the_script_does_not_know_is_a_clear_error() {
         told.lock()
             .unwrap()
             .iter()
-            .all(|one| matches!(one.said, Said::Nothing(_)))
+            .all(|one| matches!(one.said, ServedReply::Nothing(_)))
     );
 }
 
@@ -524,16 +528,16 @@ async fn side_calls_get_a_harmless_answer_and_leave_the_rest_alone() {
         // A guess of what is asked next, after the answer.
         request
             .messages
-            .push(Message::Assistant(replies[0].turn.clone()));
+            .push(ModelMessage::Assistant(replies[0].turn.clone()));
+        request.messages.push(ModelMessage::Results(vec![given(
+            &replies[0].turn.calls[0],
+        )]));
         request
             .messages
-            .push(Message::Results(vec![given(&replies[0].turn.calls[0])]));
-        request
-            .messages
-            .push(Message::Assistant(replies[1].turn.clone()));
-        request
-            .messages
-            .push(Message::User("[SUGGESTION MODE: what next?]".to_owned()));
+            .push(ModelMessage::Assistant(replies[1].turn.clone()));
+        request.messages.push(ModelMessage::User(
+            "[SUGGESTION MODE: what next?]".to_owned(),
+        ));
         let guess = model.ask(&request).await.unwrap();
         assert_eq!((&*guess.turn.text, guess.turn.calls.len()), ("scripted", 0));
     }
@@ -608,7 +612,7 @@ async fn what_agents_ask_besides_is_answered() {
     let refused = told.lock().unwrap();
     let refused = refused
         .iter()
-        .filter(|one| matches!(one.said, Said::Nothing(_)));
+        .filter(|one| matches!(one.said, ServedReply::Nothing(_)));
     assert_eq!(refused.count(), 4);
 }
 

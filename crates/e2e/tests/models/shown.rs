@@ -1,6 +1,8 @@
 //! Pictures and sounds: sent where the provider takes them, and said to be missing where it does not.
 
-use proctor_core::model::{Arguments, Media, Message, Request, ToolCall, ToolResult, Turn};
+use proctor_core::model::{
+    Arguments, Media, ModelMessage, ModelRequest, ToolCall, ToolResult, Turn,
+};
 use proctor_e2e::model::FixtureModel;
 use serde_json::{Value, json};
 
@@ -15,11 +17,11 @@ fn media(mime_type: &str) -> Media {
 }
 
 /// A user shows a picture, and a tool gives a picture and a sound.
-pub fn request() -> Request {
+pub fn request() -> ModelRequest {
     let mut request = hello();
     request.messages.extend([
-        Message::Media(media("image/png")),
-        Message::Assistant(Turn {
+        ModelMessage::Media(media("image/png")),
+        ModelMessage::Assistant(Turn {
             calls: vec![ToolCall {
                 id: "c".to_owned(),
                 name: "look".to_owned(),
@@ -27,7 +29,7 @@ pub fn request() -> Request {
             }],
             ..Turn::default()
         }),
-        Message::Results(vec![ToolResult {
+        ModelMessage::Results(vec![ToolResult {
             id: "c".to_owned(),
             name: "look".to_owned(),
             text: "here".to_owned(),
@@ -78,7 +80,9 @@ async fn a_picture_is_sent_in_every_providers_words() {
 async fn a_sound_is_sent_where_it_is_taken_and_an_error_where_not() {
     for provider in ALL {
         let mut request = hello();
-        request.messages.push(Message::Media(media("audio/wav")));
+        request
+            .messages
+            .push(ModelMessage::Media(media("audio/wav")));
         let fixture = FixtureModel::start([provider.says("hi")]);
         let asked = provider.model(&fixture).ask(&request).await;
         match provider {

@@ -4,12 +4,12 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use proctor_core::event::What;
-use proctor_e2e::suite::Suite;
+use proctor_core::event::EventKind;
+use proctor_e2e::suite::SuiteFixture;
 use serde_json::json;
 
 use super::sdk::{folder, run};
-use super::served::{CLIENTS, Running, SCRIPT};
+use super::served::{CLIENTS, RunningModelServer, SCRIPT};
 
 const KEY: &str = "sk-canary-0123456789abcdef";
 
@@ -28,12 +28,12 @@ fn every_vendors_package_hears_the_same_through_the_tap() {
     ]);
     let program = packages.path().join("claude");
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let serving = Running::start(SCRIPT);
+    let serving = RunningModelServer::start(SCRIPT);
     let env = [("MODEL", serving.address.as_str())];
     let (passed, direct) = run(packages.path(), Path::new("node"), &["clients.mjs"], &env);
     assert!(passed, "{direct}");
 
-    let suite = Suite::new("  - reply: {text: nobody asks this}\n", &[]);
+    let suite = SuiteFixture::new("  - reply: {text: nobody asks this}\n", &[]);
     let agent = json!({"type": "builtin.claude-code", "modelTap": true});
     suite.eval(
         &json!({"agent": agent}),
@@ -53,7 +53,7 @@ fn every_vendors_package_hears_the_same_through_the_tap() {
 
     // All of it was seen, and counted as the model counts it: both times are in its sum.
     let usages = seen.events.iter().filter_map(|event| match &event.event {
-        What::ModelReplied(replied) => Some(replied.usage),
+        EventKind::ModelReplied(replied) => Some(replied.usage),
         _ => None,
     });
     let usages: Vec<_> = usages.collect();

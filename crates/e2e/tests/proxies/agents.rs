@@ -5,13 +5,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use proctor_core::json;
-use proctor_core::transcript::{Answer, Call, Payload, Request};
+use proctor_core::transcript::{Call, CallOutcome, CallRequest, Payload};
 use proctor_e2e::proctor;
 use proctor_wire::proxy::Admission;
 use serde_json::{Value, json};
 
 use super::packages::{finish, program};
-use super::ways::{Door, Listening, Way, object};
+use super::ways::{Door, ListeningServer, ProxyRoute, object};
 
 /// How long an agent may take; it takes two seconds.
 const BOUND: Duration = Duration::from_mins(1);
@@ -134,7 +134,7 @@ fn goose(door: &Door) -> Vec<String> {
 }
 
 /// A model that calls the tool, whatever an agent calls that, and then tells what came of it.
-fn model(folder: &Path) -> Listening {
+fn model(folder: &Path) -> ListeningServer {
     let call = json!({"tool": "echo", "arguments": arguments()});
     let rules = json!([
         {"when": {"results": 0, "tool": "echo"}, "reply": {"calls": [call]}},
@@ -145,11 +145,11 @@ fn model(folder: &Path) -> Listening {
     std::fs::write(&file, script).expect("a file can be written");
     let words = [proctor(), "model".into(), "serve".into(), file];
     let words = words.map(|word| word.display().to_string());
-    Listening::start(&words, folder)
+    ListeningServer::start(&words, folder)
 }
 
 /// Lets an agent do its task by a way, and looks for the call in the record.
-fn works(agent: Agent, way: Way, server: &Door) {
+fn works(agent: Agent, way: ProxyRoute, server: &Door) {
     let home = tempfile::tempdir().expect("a folder can be made");
     let model = model(home.path());
     let opened = way.open(server);
@@ -177,7 +177,7 @@ fn works(agent: Agent, way: Way, server: &Door) {
     let calls = kept.calls();
     let tools: Vec<&&Call> = calls
         .iter()
-        .filter(|c| matches!(c.request, Request::Tool { .. }))
+        .filter(|c| matches!(c.request, CallRequest::Tool { .. }))
         .collect();
     let [call] = tools[..] else {
         panic!("{place}: {calls:#?}");
@@ -186,7 +186,7 @@ fn works(agent: Agent, way: Way, server: &Door) {
 }
 
 fn check(call: &Call, place: &str) {
-    let Request::Tool {
+    let CallRequest::Tool {
         name,
         arguments: Payload::Value(given),
     } = &call.request
@@ -195,44 +195,44 @@ fn check(call: &Call, place: &str) {
     };
     assert_eq!(name, "echo", "{place}");
     assert!(json::equal(given, &arguments()), "{place}: {given}");
-    let Answer::Result(Payload::Value(result)) = &call.answer else {
+    let CallOutcome::Result(Payload::Value(result)) = &call.answer else {
         panic!("{place}: {call:?}");
     };
     assert_eq!(result["content"][0]["text"], "Echo: hello, 世界", "{place}");
 }
 
-fn on_stdio(agent: Agent, way: Way) {
+fn on_stdio(agent: Agent, way: ProxyRoute) {
     let file = program("node/node_modules/.bin/mcp-server-everything");
     works(agent, way, &Door::Command(vec![file, "stdio".to_owned()]));
 }
 
-fn on_http(agent: Agent, way: Way) {
-    let server = Listening::everything("streamableHttp");
+fn on_http(agent: Agent, way: ProxyRoute) {
+    let server = ListeningServer::everything("streamableHttp");
     works(agent, way, &Door::http(&server.url));
 }
 
 #[test]
 fn claude_code_on_stdio() {
-    on_stdio(Agent::ClaudeCode, Way::Relay);
-    on_stdio(Agent::ClaudeCode, Way::Record);
+    on_stdio(Agent::ClaudeCode, ProxyRoute::Relay);
+    on_stdio(Agent::ClaudeCode, ProxyRoute::Record);
 }
 
 #[test]
 fn claude_code_on_http() {
-    on_http(Agent::ClaudeCode, Way::Reverse(Admission::Header));
-    on_http(Agent::ClaudeCode, Way::RecordUrl);
+    on_http(Agent::ClaudeCode, ProxyRoute::Reverse(Admission::Header));
+    on_http(Agent::ClaudeCode, ProxyRoute::RecordUrl);
 }
 
 #[test]
 fn goose_on_stdio() {
-    on_stdio(Agent::Goose, Way::Relay);
-    on_stdio(Agent::Goose, Way::Record);
+    on_stdio(Agent::Goose, ProxyRoute::Relay);
+    on_stdio(Agent::Goose, ProxyRoute::Record);
     // A server on stdio, and the agent on HTTP.
-    on_stdio(Agent::Goose, Way::RecordHttp);
+    on_stdio(Agent::Goose, ProxyRoute::RecordHttp);
 }
 
 #[test]
 fn goose_on_http() {
-    on_http(Agent::Goose, Way::Reverse(Admission::Path));
-    on_http(Agent::Goose, Way::RecordUrl);
+    on_http(Agent::Goose, ProxyRoute::Reverse(Admission::Path));
+    on_http(Agent::Goose, ProxyRoute::RecordUrl);
 }

@@ -9,7 +9,7 @@ use proctor_wire::proxy::Admission;
 use serde_json::Value;
 
 use super::packages::{cached, finish, folder};
-use super::ways::{Door, Listening, Way};
+use super::ways::{Door, ListeningServer, ProxyRoute};
 
 /// How long the suite may take; it takes two seconds.
 const BOUND: Duration = Duration::from_mins(1);
@@ -65,7 +65,7 @@ fn read(folder: &Path) -> Results {
     entries.filter_map(scenario).collect()
 }
 
-fn through(way: Way, server: &Door) -> Results {
+fn through(way: ProxyRoute, server: &Door) -> Results {
     let opened = way.open(server);
     let Door::Http { url, .. } = &opened.door else {
         panic!("the suite speaks HTTP, not to {:?}", opened.door);
@@ -88,19 +88,19 @@ fn the_suite_gives_the_same_results_through_every_proxy() {
     let own = folder(&["conformance/server.mjs"]);
     let file = own.path().join("server.mjs").display().to_string();
     let words = ["node".to_owned(), file, "--http".to_owned()];
-    let server = Listening::start(&words, own.path());
+    let server = ListeningServer::start(&words, own.path());
     let http = Door::http(&server.url);
     let [node, file, _] = words;
     let stdio = Door::Command(vec![node, file, "--stdio".to_owned()]);
 
-    let direct = through(Way::Direct, &http);
+    let direct = through(ProxyRoute::Direct, &http);
     for (scenario, checks) in &direct {
         assert!(is_a_pass(checks), "{scenario}: {checks:#?}");
     }
     for (way, door, excepted) in [
-        (Way::Reverse(Admission::Path), &http, &[][..]),
-        (Way::Serve, &http, &[]),
-        (Way::Bridge(Admission::Path), &stdio, BRIDGE),
+        (ProxyRoute::Reverse(Admission::Path), &http, &[][..]),
+        (ProxyRoute::Serve, &http, &[]),
+        (ProxyRoute::Bridge(Admission::Path), &stdio, BRIDGE),
     ] {
         let proxied = through(way, door);
         for (scenario, checks) in &direct {

@@ -12,10 +12,10 @@ use proctor_wire::edit::Editor;
 use proctor_wire::proxy::Admission;
 
 use self::editors::{NEW, OLD, Overlay};
-use super::hosted::{Hosted, Kind};
-use super::transparency::client::{Step, Talk, play};
+use super::hosted::{HostedServer, Kind};
+use super::transparency::client::{ClientTrace, Step, play};
 use super::transparency::{HANDSHAKE, STATELESS, sorted};
-use super::ways::{Door, Kept};
+use super::ways::{Door, RecordedMessages};
 
 /// How a fixture is reached.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,10 +46,10 @@ fn served(spoken: Spoken, words: &[&str]) -> (Door, Option<Fixture>) {
 
 /// What everybody saw.
 struct Seen {
-    talk: Talk,
+    talk: ClientTrace,
     /// What came to the server, and what it sent.
     server: [Vec<String>; 2],
-    kept: Option<Kept>,
+    kept: Option<RecordedMessages>,
 }
 
 /// Plays a script, direct or through a proxy with an editor.
@@ -64,8 +64,8 @@ fn played(
     let logged = ["--log", log.to_str().expect("a path is text")];
     let words: Vec<&str> = words.iter().chain(&logged).copied().collect();
     let (server, _listening) = served(spoken, &words);
-    let hosted =
-        through.map(|(kind, editor)| Hosted::editing(kind, &server, folder.path(), Some(editor)));
+    let hosted = through
+        .map(|(kind, editor)| HostedServer::editing(kind, &server, folder.path(), Some(editor)));
     let door = match &hosted {
         Some(hosted) => hosted.door(&server),
         None => server.clone(),
@@ -73,7 +73,7 @@ fn played(
     let talk = play(&door, script, folder.path(), wanted);
     let kept = hosted.map(|hosted| {
         hosted.close();
-        Kept::read(folder.path())
+        RecordedMessages::read(folder.path())
     });
     Seen {
         talk,

@@ -1,6 +1,6 @@
 //! A proxy inside the test's process, as a trial has it, with a record of its own.
 //!
-//! Its main type is [`Hosted`].
+//! Its main type is [`HostedServer`].
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +23,7 @@ use tokio::runtime::Runtime;
 use super::ways::Door;
 
 /// A proxy that goes on until it is closed.
-pub struct Hosted {
+pub struct HostedServer {
     runtime: Runtime,
     proxy: Proxy,
     run: RunWriter,
@@ -47,7 +47,7 @@ pub enum Kind {
     Bridge(Admission),
 }
 
-impl Hosted {
+impl HostedServer {
     /// Starts a proxy before a server. Its record will be in `folder`.
     pub fn start(kind: Kind, server: &Door, folder: &Path) -> Self {
         Self::editing(kind, server, folder, None)

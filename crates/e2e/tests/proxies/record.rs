@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use proctor_core::event::{Body, Direction, FindingKind, Outcome, What};
+use proctor_core::event::{Body, Direction, EventKind, FindingKind, Outcome};
 use proctor_core::record::RunReader;
 use proctor_e2e::session::{MARK, peak_kib, survivors};
 use proctor_e2e::{fixture, proctor};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::relay::stage::Recorded;
-use crate::stdio::{BOUND, Ends, Talk, ended, full};
+use crate::relay::stage::RecordedRun;
+use crate::stdio::{BOUND, StdioKind, StdioProgram, ended, full};
 
 const PING: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}\n";
 const CALL: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"echo\",\"arguments\":{\"text\":\"hi\"}}}\n";
@@ -26,12 +26,12 @@ const CALL: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"
 const MEMORY_KIB: u64 = 150 * 1024;
 
 /// A folder for recordings, and a mark on what is started.
-struct Place {
+struct RecordingFolder {
     folder: tempfile::TempDir,
     mark: String,
 }
 
-impl Place {
+impl RecordingFolder {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let mark = format!("{}-{}", std::process::id(), folder.path().display());
@@ -77,12 +77,12 @@ impl Place {
     }
 
     /// The one recording. Nothing of its session is left.
-    fn recorded(&self) -> Recorded {
+    fn recorded(&self) -> RecordedRun {
         self.nothing_is_left();
         let [run] = &self.runs()[..] else {
             panic!("there is one recording")
         };
-        Recorded::read(run)
+        RecordedRun::read(run)
     }
 
     fn nothing_is_left(&self) {
@@ -91,16 +91,16 @@ impl Place {
     }
 }
 
-fn outcome(recorded: &Recorded) -> Option<Outcome> {
+fn outcome(recorded: &RecordedRun) -> Option<Outcome> {
     match recorded.events.last().map(|event| &event.event) {
-        Some(What::TrialEnded(ended)) => Some(ended.outcome),
+        Some(EventKind::TrialEnded(ended)) => Some(ended.outcome),
         _ => None,
     }
 }
 
 /// A session in which the server has answered once.
-fn talk(command: Command) -> Talk {
-    let mut talk = Talk::start(command, Ends::Pipes);
+fn talk(command: Command) -> StdioProgram {
+    let mut talk = StdioProgram::start(command, StdioKind::Pipes);
     talk.say(PING);
     assert!(talk.hears("\"id\":\"p\" }\n"));
     talk
@@ -108,7 +108,7 @@ fn talk(command: Command) -> Talk {
 
 #[test]
 fn a_session_is_kept_and_told_of() {
-    let place = Place::new();
+    let place = RecordingFolder::new();
     let mut talk = talk(place.fixture(&["--mode", "stderr=from the server"]));
     talk.close();
     let said = talk.end();
@@ -137,8 +137,8 @@ fn a_session_is_kept_and_told_of() {
 #[test]
 fn a_recording_ends_as_its_server_does() {
     let check = |server: &[&str], code: i32, expected: Outcome| {
-        let place = Place::new();
-        let mut talk = Talk::start(place.record(server), Ends::Pipes);
+        let place = RecordingFolder::new();
+        let mut talk = StdioProgram::start(place.record(server), StdioKind::Pipes);
         talk.close();
         assert_eq!(talk.end().code, Some(code), "{server:?}");
         assert_eq!(outcome(&place.recorded()), Some(expected), "{server:?}");
@@ -155,11 +155,11 @@ fn a_recording_ends_as_its_server_does() {
 
 #[test]
 fn the_server_gets_the_whole_environment_and_the_folder() {
-    let place = Place::new();
+    let place = RecordingFolder::new();
     let mut command = place.record(&["sh", "-c", "echo \"$ODD_ONE $OPENAI_API_KEY\"; pwd"]);
     command.env("ODD_ONE", "is here");
     command.env("OPENAI_API_KEY", "sk-not-for-the-record");
-    let mut talk = Talk::start(command, Ends::Pipes);
+    let mut talk = StdioProgram::start(command, StdioKind::Pipes);
     talk.close();
     let said = talk.end();
     let folder = place.folder.path().display();
@@ -171,9 +171,9 @@ fn the_server_gets_the_whole_environment_and_the_folder() {
 
 #[test]
 fn sessions_that_start_together_do_not_collide() {
-    let place = Place::new();
-    let mut talks: Vec<Talk> = (0..6)
-        .map(|_| Talk::start(place.record(&["cat"]), Ends::Pipes))
+    let place = RecordingFolder::new();
+    let mut talks: Vec<StdioProgram> = (0..6)
+        .map(|_| StdioProgram::start(place.record(&["cat"]), StdioKind::Pipes))
         .collect();
     for talk in &mut talks {
         talk.say(PING);
@@ -185,7 +185,7 @@ fn sessions_that_start_together_do_not_collide() {
     place.nothing_is_left();
     assert_eq!(place.runs().len(), 6);
     for run in place.runs() {
-        let recorded = Recorded::read(&run);
+        let recorded = RecordedRun::read(&run);
         assert_eq!(recorded.messages(Direction::ToServer).len(), 1);
         assert_eq!(outcome(&recorded), Some(Outcome::Passed));
     }
@@ -194,7 +194,7 @@ fn sessions_that_start_together_do_not_collide() {
 #[test]
 fn signals_end_the_server_and_the_record() {
     for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
-        let place = Place::new();
+        let place = RecordingFolder::new();
         let talk = talk(place.fixture(&["--mode", "ignores-stdin-close"]));
         talk.signal(signal);
         let said = talk.end();
@@ -208,7 +208,7 @@ fn signals_end_the_server_and_the_record() {
 
 #[test]
 fn what_was_recorded_before_a_kill_can_be_read() {
-    let place = Place::new();
+    let place = RecordingFolder::new();
     let talk = talk(place.fixture(&["--mode", "ignores-sigterm", "--mode", "ignores-stdin-close"]));
     talk.signal(Signal::KILL);
     assert_eq!(talk.end().signal, Some(9));
@@ -220,7 +220,7 @@ fn what_was_recorded_before_a_kill_can_be_read() {
 
 #[test]
 fn a_client_that_goes_takes_the_server_with_it() {
-    let place = Place::new();
+    let place = RecordingFolder::new();
     let modes = ["--mode", "flood-progress", "--mode", "ignores-stdin-close"];
     let mut child = piped(&mut place.fixture(&modes));
     let mut stdin = child.stdin.take().unwrap();
@@ -240,8 +240,8 @@ fn a_client_that_goes_takes_the_server_with_it() {
 
 #[test]
 fn a_session_goes_on_without_a_record() {
-    let check = |place: &Place, command: Command, says: &str| {
-        let mut talk = Talk::start(command, Ends::Pipes);
+    let check = |place: &RecordingFolder, command: Command, says: &str| {
+        let mut talk = StdioProgram::start(command, StdioKind::Pipes);
         // More than a record may take that is limited.
         for _ in 0..200 {
             talk.say(PING);
@@ -253,14 +253,14 @@ fn a_session_goes_on_without_a_record() {
         assert!(said.stderr.contains(says), "{} lacks {says}", said.stderr);
         place.nothing_is_left();
     };
-    let place = Place::new();
+    let place = RecordingFolder::new();
     fs::write(place.out(), "a file where a folder should be").unwrap();
     check(
         &place,
         place.record(&["cat"]),
         "error: the session is not recorded",
     );
-    let place = Place::new();
+    let place = RecordingFolder::new();
     let limit = ["sh", "-c", "ulimit -f 8; exec \"$@\"", "sh"];
     check(
         &place,
@@ -276,13 +276,13 @@ fn a_session_goes_on_without_a_record() {
 
 #[test]
 fn noise_is_found_where_a_server_makes_it() {
-    let place = Place::new();
+    let place = RecordingFolder::new();
     let mut talk = talk(place.fixture(&["--mode", "banner", "--mode", "torn-line"]));
     talk.say(CALL);
     talk.end();
     let recorded = place.recorded();
     let noise = recorded.events.iter().filter(
-        |event| matches!(&event.event, What::Finding(finding) if finding.kind == FindingKind::Noise),
+        |event| matches!(&event.event, EventKind::Finding(finding) if finding.kind == FindingKind::Noise),
     );
     assert_eq!(noise.count(), 2, "{:#?}", recorded.events);
 }
@@ -317,7 +317,7 @@ fn endless(child: &mut Child, bytes: u64) -> (u64, u64) {
 
 #[test]
 fn a_gigabyte_without_a_line_feed_passes_in_little_memory() {
-    let place = Place::new();
+    let place = RecordingFolder::new();
     let bytes = 1 << 30;
     let mut child = piped(&mut place.record(&["cat"]));
     let (passed, peak) = endless(&mut child, bytes);
@@ -329,7 +329,7 @@ fn a_gigabyte_without_a_line_feed_passes_in_little_memory() {
         .events
         .iter()
         .filter_map(|event| match &event.event {
-            What::Frame(frame) => match &frame.body {
+            EventKind::Frame(frame) => match &frame.body {
                 Body::Cut { bytes, sha256 } => Some((frame.direction, *bytes, sha256.as_str())),
                 _ => None,
             },
@@ -349,7 +349,7 @@ fn a_gigabyte_without_a_line_feed_passes_in_little_memory() {
 
 #[test]
 fn lines_as_long_as_are_kept_pass_in_little_memory() {
-    let place = Place::new();
+    let place = RecordingFolder::new();
     // The longest that is kept, with a secret in it, which makes copies; and back again.
     let mut line = vec![b'x'; (32 << 20) - 1];
     let secret = b"sk-proj-0123456789abcdefghijklmnop";
@@ -387,7 +387,7 @@ fn a_help_text_has_a_configuration_to_copy() {
 
 #[test]
 fn a_client_that_does_not_read_stderr_can_still_end_a_session() {
-    let place = Place::new();
+    let place = RecordingFolder::new();
     let mut command = place.record(&["sh", "-c", "head -c 1000000 /dev/zero >&2; sleep 100"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut session = command.stderr(Stdio::piped()).spawn().unwrap();
@@ -399,7 +399,7 @@ fn a_client_that_does_not_read_stderr_can_still_end_a_session() {
 
 #[test]
 fn a_flood_of_short_lines_does_not_keep_a_session_from_ending() {
-    let place = Place::new();
+    let place = RecordingFolder::new();
     let mut command = place.record(&["yes", ""]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut session = command.stderr(Stdio::null()).spawn().unwrap();

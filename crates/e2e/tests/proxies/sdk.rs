@@ -7,23 +7,23 @@
 use std::process::Command;
 use std::time::Duration;
 
-use proctor_core::transcript::{Answer, Call, Request};
+use proctor_core::transcript::{Call, CallOutcome, CallRequest};
 use proctor_e2e::{Fixture, fixture};
 use proctor_wire::proxy::Admission;
 use serde_json::{Value, json};
 
 use super::packages::{cached, finish, folder, program};
-use super::ways::{Door, Kept, Listening, Way};
+use super::ways::{Door, ListeningServer, ProxyRoute, RecordedMessages};
 
 /// How long a session may take.
 const BOUND: Duration = Duration::from_mins(1);
 
-const PROXIES: [Way; 5] = [
-    Way::Relay,
-    Way::Reverse(Admission::Header),
-    Way::Bridge(Admission::Header),
-    Way::Record,
-    Way::Serve,
+const PROXIES: [ProxyRoute; 5] = [
+    ProxyRoute::Relay,
+    ProxyRoute::Reverse(Admission::Header),
+    ProxyRoute::Bridge(Admission::Header),
+    ProxyRoute::Record,
+    ProxyRoute::Serve,
 ];
 
 /// A client, and the era that it asks for first.
@@ -121,15 +121,15 @@ fn without_splice(lines: &[String]) -> Vec<String> {
 /// What was asked for, in a word.
 fn word(call: &Call) -> &str {
     match &call.request {
-        Request::Tool { name, .. } | Request::Prompt { name, .. } => name,
-        Request::Resource { uri } => uri,
+        CallRequest::Tool { name, .. } | CallRequest::Prompt { name, .. } => name,
+        CallRequest::Resource { uri } => uri,
     }
 }
 
 impl Play {
     /// Direct, and through every proxy that there is for the server, at once.
     fn on(&self, client: Client, repository: &str) {
-        let direct = self.through(Way::Direct, client, repository);
+        let direct = self.through(ProxyRoute::Direct, client, repository);
         assert!(direct.len() > 8, "{direct:#?}");
         std::thread::scope(|scope| {
             for way in PROXIES.into_iter().filter(|way| way.leads_to(&self.server)) {
@@ -137,7 +137,7 @@ impl Play {
                 scope.spawn(move || {
                     let mut told = self.through(way, client, repository);
                     let mut expected = direct.clone();
-                    if way == Way::Serve {
+                    if way == ProxyRoute::Serve {
                         told = without_splice(&told);
                         expected = expected.iter().map(|line| reprinted(line)).collect();
                     }
@@ -152,7 +152,7 @@ impl Play {
         });
     }
 
-    fn through(&self, way: Way, client: Client, repository: &str) -> Vec<String> {
+    fn through(&self, way: ProxyRoute, client: Client, repository: &str) -> Vec<String> {
         let opened = way.open(&self.server);
         let told = client.play(self.session, repository, &opened.door, opened.folder());
         if let Some(kept) = opened.close() {
@@ -162,12 +162,12 @@ impl Play {
     }
 
     /// A client that looks for the era with another process has two records: one of them has the calls.
-    fn check(&self, kept: &Kept, place: &str) {
+    fn check(&self, kept: &RecordedMessages, place: &str) {
         let calls = kept.calls();
         let words: Vec<&str> = calls.iter().map(|call| word(call)).collect();
         assert_eq!(words, self.calls, "{place}");
         for (at, call) in calls.iter().enumerate() {
-            let is_answered = !matches!(call.answer, Answer::None);
+            let is_answered = !matches!(call.answer, CallOutcome::None);
             let is_given_up = self.cancelled == Some(at);
             assert!(is_answered || is_given_up, "{place}: {call:?}");
         }
@@ -180,8 +180,8 @@ impl Play {
 
 /// Whether a line tells what HTTP is, and not what stands between: an unknown method of the stateless era is a
 /// 404 there, and this client tells that, with the server's answer in it.
-fn is_http_own(client: Client, way: Way, told: &str) -> bool {
-    matches!((client, way), (Client::TypeScript2, Way::Bridge(_)))
+fn is_http_own(client: Client, way: ProxyRoute, told: &str) -> bool {
+    matches!((client, way), (Client::TypeScript2, ProxyRoute::Bridge(_)))
         && told.contains(r#""step":"unknown method""#)
         && told.contains(r#"\"code\":-32601"#)
 }
@@ -221,12 +221,12 @@ fn everything_on_stdio(client: Client) {
 }
 
 fn everything_on_http(client: Client) {
-    let server = Listening::everything("streamableHttp");
+    let server = ListeningServer::everything("streamableHttp");
     everything(Door::http(&server.url)).on(client, "");
 }
 
 fn everything_on_the_older_http(client: Client) {
-    let server = Listening::everything("sse");
+    let server = ListeningServer::everything("sse");
     everything(Door::sse(&server.url)).on(client, "");
 }
 

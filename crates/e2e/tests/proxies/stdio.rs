@@ -1,6 +1,6 @@
 //! A client on a program's standard streams, which are whatever the test wants them to be.
 //!
-//! Its main type is [`Talk`].
+//! Its main type is [`StdioProgram`].
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -19,7 +19,7 @@ pub const BOUND: Duration = Duration::from_mins(1);
 
 /// What a program's stdin and stdout are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ends {
+pub enum StdioKind {
     /// Pipes, as most clients give.
     Pipes,
     /// Socket pairs, as Node gives.
@@ -27,7 +27,7 @@ pub enum Ends {
 }
 
 /// A program that is talked to.
-pub struct Talk {
+pub struct StdioProgram {
     pub child: Child,
     input: Option<Box<dyn Write + Send>>,
     output: Receiver<Vec<u8>>,
@@ -37,31 +37,31 @@ pub struct Talk {
 
 /// What came of it.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct ProgramOutput {
     pub stdout: Vec<u8>,
     pub stderr: String,
     pub code: Option<i32>,
     pub signal: Option<i32>,
 }
 
-impl Talk {
-    pub fn start(mut command: Command, ends: Ends) -> Self {
+impl StdioProgram {
+    pub fn start(mut command: Command, ends: StdioKind) -> Self {
         let (stdin, input): (Stdio, Box<dyn Write + Send>) = match ends {
-            Ends::Pipes => {
+            StdioKind::Pipes => {
                 let (reader, writer) = std::io::pipe().expect("a pipe");
                 (reader.into(), Box::new(writer))
             }
-            Ends::Sockets => {
+            StdioKind::Sockets => {
                 let (theirs, ours) = UnixStream::pair().expect("sockets");
                 (OwnedFd::from(theirs).into(), Box::new(ours))
             }
         };
         let (stdout, output): (Stdio, Box<dyn Read + Send>) = match ends {
-            Ends::Pipes => {
+            StdioKind::Pipes => {
                 let (reader, writer) = std::io::pipe().expect("a pipe");
                 (writer.into(), Box::new(reader))
             }
-            Ends::Sockets => {
+            StdioKind::Sockets => {
                 let (theirs, ours) = UnixStream::pair().expect("sockets");
                 (OwnedFd::from(theirs).into(), Box::new(ours))
             }
@@ -122,7 +122,7 @@ impl Talk {
     }
 
     /// Waits for the end of the program, and of all that it said.
-    pub fn end(mut self) -> Said {
+    pub fn end(mut self) -> ProgramOutput {
         let deadline = Instant::now() + BOUND;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -136,7 +136,7 @@ impl Talk {
         // Held until here: whoever wants to see it close closes it.
         self.input = None;
         let stderr = self.errors.join().expect("stderr is read");
-        Said {
+        ProgramOutput {
             stdout: self.read,
             stderr: String::from_utf8_lossy(&stderr).into_owned(),
             code: status.code(),
@@ -168,7 +168,7 @@ pub fn full(pipe: impl AsFd) {
 }
 
 /// Runs a program on files.
-pub fn on_files(mut command: Command, input: &[u8]) -> Said {
+pub fn on_files(mut command: Command, input: &[u8]) -> ProgramOutput {
     let folder = tempfile::tempdir().expect("a folder");
     let (from, to) = (folder.path().join("in"), folder.path().join("out"));
     std::fs::write(&from, input).expect("a file");
@@ -181,7 +181,7 @@ pub fn on_files(mut command: Command, input: &[u8]) -> Said {
     let errors = std::thread::spawn(move || all(stderr));
     let status = ended(&mut child);
     let stderr = errors.join().expect("stderr is read");
-    Said {
+    ProgramOutput {
         stdout: std::fs::read(&to).expect("the file is there"),
         stderr: String::from_utf8_lossy(&stderr).into_owned(),
         code: status.code(),

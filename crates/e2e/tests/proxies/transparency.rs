@@ -15,8 +15,8 @@ use proctor_e2e::{Fixture, fixture, log_lines};
 use proctor_wire::proxy::Admission;
 use serde_json::{Value, json};
 
-use self::client::{Step, Talk, play};
-use super::ways::{Door, Way};
+use self::client::{ClientTrace, Step, play};
+use super::ways::{Door, ProxyRoute};
 
 /// A session of the handshake era.
 pub const HANDSHAKE: &[Step] = &[
@@ -97,8 +97,8 @@ fn next_round(answer: &Value) -> String {
 }
 
 /// What both sides saw: the client's own account, and the server's.
-struct Seen {
-    talk: Talk,
+struct TraceOfBothSides {
+    talk: ClientTrace,
     /// What came to the server, and what it sent.
     server: [Vec<String>; 2],
 }
@@ -117,7 +117,7 @@ fn arguments(log: &Path) -> Vec<String> {
     all
 }
 
-fn through(way: Way, script: &[Step], is_http: bool, wanted: usize) -> Seen {
+fn through(way: ProxyRoute, script: &[Step], is_http: bool, wanted: usize) -> TraceOfBothSides {
     let own = tempfile::tempdir().expect("a folder can be made");
     let log = own.path().join("log");
     let words = arguments(&log);
@@ -154,7 +154,7 @@ fn through(way: Way, script: &[Step], is_http: bool, wanted: usize) -> Seen {
             .map(str::to_owned)
             .collect()
     };
-    Seen {
+    TraceOfBothSides {
         talk,
         server: [said("in"), said("out")],
     }
@@ -167,8 +167,8 @@ pub fn sorted(texts: &[String]) -> Vec<String> {
 }
 
 /// Plays a script direct and through proxies, and compares.
-fn same(script: &[Step], is_http: bool, ways: &[Way]) {
-    let direct = through(Way::Direct, script, is_http, 0);
+fn same(script: &[Step], is_http: bool, ways: &[ProxyRoute]) {
+    let direct = through(ProxyRoute::Direct, script, is_http, 0);
     assert_eq!(
         sorted(&direct.talk.sent),
         sorted(&direct.server[0]),
@@ -181,7 +181,7 @@ fn same(script: &[Step], is_http: bool, ways: &[Way]) {
     );
     for way in ways {
         let mut proxied = through(*way, script, is_http, direct.talk.came.len());
-        if *way == Way::Serve {
+        if *way == ProxyRoute::Serve {
             let first = &mut proxied.talk.came[0];
             let declared = declare(
                 direct.talk.came[0].as_bytes(),
@@ -213,21 +213,21 @@ fn same(script: &[Step], is_http: bool, ways: &[Way]) {
 
 #[test]
 fn bytes_stay_as_they_are_on_stdio() {
-    let ways = [Way::Relay, Way::Record, Way::Serve];
+    let ways = [ProxyRoute::Relay, ProxyRoute::Record, ProxyRoute::Serve];
     same(HANDSHAKE, false, &ways);
     same(STATELESS, false, &ways);
 }
 
 #[test]
 fn bytes_stay_as_they_are_on_http() {
-    let ways = [Way::Reverse(Admission::Path), Way::Serve];
+    let ways = [ProxyRoute::Reverse(Admission::Path), ProxyRoute::Serve];
     same(HANDSHAKE, true, &ways);
     same(STATELESS, true, &ways);
 }
 
 #[test]
 fn bytes_stay_as_they_are_from_http_to_stdio() {
-    let ways = [Way::Bridge(Admission::Header)];
+    let ways = [ProxyRoute::Bridge(Admission::Header)];
     same(HANDSHAKE, false, &ways);
     same(STATELESS, false, &ways);
 }

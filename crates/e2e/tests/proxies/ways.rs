@@ -1,6 +1,6 @@
 //! The ways from a client to a server: none between them, or one of the proxies, started as users do.
 //!
-//! Its main types are [`Door`], what a client is told, and [`Way`].
+//! Its main types are [`Door`], what a client is told, and [`ProxyRoute`].
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use proctor_core::event::{Actor, Direction, What};
-use proctor_core::fold::{FoldOptions, Folded, fold_trial};
+use proctor_core::event::{Actor, Direction, EventKind};
+use proctor_core::fold::{FoldOptions, FoldedTrial, fold_trial};
 use proctor_core::record::{RunReader, TrialFile};
 use proctor_core::transcript::Call;
 use proctor_e2e::proctor;
@@ -18,7 +18,7 @@ use proctor_wire::proxy::Admission;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use super::hosted::{Hosted, Kind};
+use super::hosted::{HostedServer, Kind};
 use super::packages::{program, wait};
 
 /// How long a proxy may take to end.
@@ -43,7 +43,7 @@ pub enum Door {
 
 /// A way through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum ProxyRoute {
     /// Nothing is between them.
     Direct,
     /// The relay of a trial.
@@ -63,27 +63,27 @@ pub enum Way {
 }
 
 /// A way that is open.
-pub struct Opened {
+pub struct OpenRoute {
     /// What the client is told.
     pub door: Door,
-    way: Way,
-    behind: Behind,
+    way: ProxyRoute,
+    behind: UpstreamServer,
     folder: tempfile::TempDir,
 }
 
 /// What stands there.
-enum Behind {
+enum UpstreamServer {
     Nothing,
     /// A program that the client starts.
     Command(Vec<String>),
     /// A program that listens.
-    Running(Listening),
+    Running(ListeningServer),
     /// A proxy in this process.
-    Hosted(Box<Hosted>),
+    Hosted(Box<HostedServer>),
 }
 
 /// A program that listens, and has said where. It is killed when it is dropped.
-pub struct Listening {
+pub struct ListeningServer {
     child: Child,
     /// Where it listens.
     pub url: String,
@@ -128,7 +128,7 @@ pub fn object(headers: &[(String, String)]) -> Value {
     Value::Object(pairs.collect())
 }
 
-impl Way {
+impl ProxyRoute {
     /// Whether there is such a way to this door.
     pub fn leads_to(self, door: &Door) -> bool {
         match self {
@@ -141,11 +141,13 @@ impl Way {
     }
 
     /// Opens the way to a server.
-    pub fn open(self, server: &Door) -> Opened {
+    pub fn open(self, server: &Door) -> OpenRoute {
         let folder = tempfile::tempdir().expect("a folder can be made");
-        let host = |kind| Behind::Hosted(Box::new(Hosted::start(kind, server, folder.path())));
+        let host = |kind| {
+            UpstreamServer::Hosted(Box::new(HostedServer::start(kind, server, folder.path())))
+        };
         let behind = match self {
-            Self::Direct => Behind::Nothing,
+            Self::Direct => UpstreamServer::Nothing,
             Self::Relay => host(Kind::Relay),
             Self::Reverse(admission) => host(Kind::Reverse(admission)),
             Self::Bridge(admission) => host(Kind::Bridge(admission)),
@@ -159,15 +161,15 @@ impl Way {
             }
         };
         let door = match &behind {
-            Behind::Nothing => server.clone(),
-            Behind::Command(words) => Door::Command(words.clone()),
-            Behind::Hosted(hosted) => hosted.door(server),
-            Behind::Running(running) if matches!(server, Door::Sse { .. }) => {
+            UpstreamServer::Nothing => server.clone(),
+            UpstreamServer::Command(words) => Door::Command(words.clone()),
+            UpstreamServer::Hosted(hosted) => hosted.door(server),
+            UpstreamServer::Running(running) if matches!(server, Door::Sse { .. }) => {
                 Door::sse(&running.url)
             }
-            Behind::Running(running) => Door::http(&running.url),
+            UpstreamServer::Running(running) => Door::http(&running.url),
         };
-        Opened {
+        OpenRoute {
             door,
             way: self,
             behind,
@@ -176,7 +178,7 @@ impl Way {
     }
 
     /// `proctor` with these words, before a server.
-    fn program(self, words: &[&str], server: &Door, folder: &Path) -> Behind {
+    fn program(self, words: &[&str], server: &Door, folder: &Path) -> UpstreamServer {
         let mut all = vec![proctor().display().to_string()];
         all.extend(words.iter().map(ToString::to_string));
         match server {
@@ -191,45 +193,45 @@ impl Way {
         let is_started = matches!(server, Door::Command(_)) && self != Self::RecordHttp;
         if is_started {
             // By the client.
-            Behind::Command(all)
+            UpstreamServer::Command(all)
         } else {
-            Behind::Running(Listening::start(&all, folder))
+            UpstreamServer::Running(ListeningServer::start(&all, folder))
         }
     }
 }
 
-impl Opened {
+impl OpenRoute {
     /// Where clients are to be started: records are made below.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
     /// Closes the way, and gives what was recorded on it, if anything is.
-    pub fn close(self) -> Option<Kept> {
+    pub fn close(self) -> Option<RecordedMessages> {
         match self.behind {
-            Behind::Nothing | Behind::Command(_) => {}
-            Behind::Running(running) => running.stop(),
-            Behind::Hosted(hosted) => hosted.close(),
+            UpstreamServer::Nothing | UpstreamServer::Command(_) => {}
+            UpstreamServer::Running(running) => running.stop(),
+            UpstreamServer::Hosted(hosted) => hosted.close(),
         }
         match self.way {
-            Way::Direct | Way::Serve => None,
-            _ => Some(Kept::read(self.folder.path())),
+            ProxyRoute::Direct | ProxyRoute::Serve => None,
+            _ => Some(RecordedMessages::read(self.folder.path())),
         }
     }
 }
 
 /// What the records below a folder hold.
 #[derive(Default)]
-pub struct Kept {
+pub struct RecordedMessages {
     /// The trials, oldest first.
-    pub trials: Vec<Folded>,
+    pub trials: Vec<FoldedTrial>,
     /// What went to servers.
     pub to_server: Vec<String>,
     /// What went to clients.
     pub to_client: Vec<String>,
 }
 
-impl Kept {
+impl RecordedMessages {
     /// All records below a folder.
     pub fn read(folder: &Path) -> Self {
         let runs = folder.join(".proctor/runs");
@@ -257,7 +259,7 @@ impl Kept {
         let folded = fold_trial(run, trial, &options).expect("a trial can be folded");
         self.trials.push(folded);
         for event in run.trial(trial).expect("a trial can be read") {
-            let What::Frame(frame) = event.expect("an event parses").event else {
+            let EventKind::Frame(frame) = event.expect("an event parses").event else {
                 continue;
             };
             let body = run.body_bytes(&frame.body).expect("a body can be read");
@@ -277,7 +279,7 @@ impl Kept {
     }
 }
 
-impl Listening {
+impl ListeningServer {
     /// Starts a program that prints its URL.
     pub fn start(words: &[String], folder: &Path) -> Self {
         let stderr = folder.join("stderr");
@@ -344,7 +346,7 @@ impl Listening {
     }
 }
 
-impl Drop for Listening {
+impl Drop for ListeningServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD};
-use proctor_e2e::session::{Seen, Session};
-use proctor_e2e::suite::Suite;
+use proctor_e2e::session::{Session, SessionOutcome};
+use proctor_e2e::suite::SuiteFixture;
 use proctor_e2e::{Fixture, fixture};
 
 const NAME: &str = "CANARY_API_KEY";
@@ -105,7 +105,7 @@ impl Canary {
     }
 
     /// Looks at everything that the run left and printed, and at what is shown of it later.
-    fn check(&self, seen: &Seen) {
+    fn check(&self, seen: &SessionOutcome) {
         self.look("stdout", seen.stdout.as_bytes());
         self.look("stderr", seen.stderr.as_bytes());
         let files = files(&seen.record);
@@ -402,7 +402,7 @@ fn a_secret_whose_characters_are_escaped_is_hidden_also_where_json_is_decoded() 
         let server = serde_json::json!({"w": {
             "command": "python3", "args": ["-c", WRITER, all.join(" - ")],
         }});
-        let suite = Suite::on(rules, &server);
+        let suite = SuiteFixture::on(rules, &server);
         suite.task("show-it", &serde_json::json!({}));
         let out = suite.path("out.json").display().to_string();
         let checks =
@@ -426,7 +426,7 @@ fn a_secret_that_becomes_known_in_a_trial_is_hidden_from_then_on() {
   - reply: {text: 'it said {result}'}
 ";
     let server = Fixture::http(&[]);
-    let suite = Suite::new(rules, &[]);
+    let suite = SuiteFixture::new(rules, &[]);
     let [token, key] = ["token", "key"].map(|name| suite.path(name));
     let keep = |value: &str, path: &Path| format!("printf '%s' \"{value}\" > '{}'", path.display());
     let show = "printf '%s\\n' \"$SESSION_TOKEN\"; printf '%s\\n' \"$SESSION_TOKEN\" >&2";
@@ -471,7 +471,7 @@ fn a_secret_that_becomes_known_in_a_trial_is_hidden_from_then_on() {
 fn a_secret_that_a_step_is_given_is_hidden() {
     let rules = "  - reply: {text: done}\n";
     for canary in canaries() {
-        let suite = Suite::new(rules, &[]);
+        let suite = SuiteFixture::new(rules, &[]);
         let script = "printf '%s\\n' \"$STEP_TOKEN\"; printf '%s\\n' \"$STEP_TOKEN\" >&2; exit 1";
         let step =
             serde_json::json!({"script": {"inline": script, "env": {"STEP_TOKEN": canary.secret}}});

@@ -5,10 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use proctor_core::event::What;
+use proctor_core::event::EventKind;
 use proctor_core::record::RunReader;
 use proctor_e2e::fixture;
-use proctor_e2e::session::{Seen, Session};
+use proctor_e2e::session::{Session, SessionOutcome};
 use rustix::process::Signal;
 
 const UNPRIVILEGED: &[&str] = &[
@@ -23,7 +23,7 @@ fn call(tool: &str, arguments: &str) -> Session {
 }
 
 /// The session failed for want of a record, and the record does not say otherwise.
-fn check_failed(seen: &Seen, codes: &[i32], message: &str) {
+fn check_failed(seen: &SessionOutcome, codes: &[i32], message: &str) {
     let code = seen.code.expect("it ends by itself");
     assert!(codes.contains(&code), "exit code {code}: {}", seen.stderr);
     assert!(seen.stderr.contains("error: "), "{}", seen.stderr);
@@ -39,7 +39,7 @@ fn check_honest(record: &Path) {
     };
     for trial in run.trials().unwrap() {
         let last = run.trial(&trial).unwrap().last().unwrap().unwrap();
-        let has_end = matches!(last.event, What::TrialEnded(_));
+        let has_end = matches!(last.event, EventKind::TrialEnded(_));
         assert!(has_end || !trial.ended, "{}", trial.path.display());
     }
 }
@@ -50,7 +50,7 @@ fn is_whole(record: &Path) -> bool {
         return false;
     };
     let last = run.events().unwrap().last().unwrap().unwrap();
-    matches!(last.event, What::RunEnded(_))
+    matches!(last.event, EventKind::RunEnded(_))
 }
 
 #[test]

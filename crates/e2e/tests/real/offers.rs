@@ -1,11 +1,11 @@
 //! Real servers are listed and called, and the record is what an independent tee saw.
 
-use proctor_core::event::{Outcome, What, Wire};
-use proctor_e2e::session::{Seen, Session};
+use proctor_core::event::{EventKind, Outcome, WireKind};
+use proctor_e2e::session::{Session, SessionOutcome};
 use serde_json::Value;
 
-use crate::servers::{self, EVERYTHING, Listening, Real};
-use crate::wire::Teed;
+use crate::servers::{self, EVERYTHING, ListeningServer, Real};
+use crate::wire::TeedStream;
 
 #[test]
 fn everything_is_listed_and_called() {
@@ -39,12 +39,12 @@ fn time_is_listed_and_called() {
 
 #[test]
 fn everything_is_reached_over_streamable_http() {
-    reached("streamableHttp", Wire::Http);
+    reached("streamableHttp", WireKind::Http);
 }
 
 #[test]
 fn everything_is_reached_over_the_older_transport() {
-    reached("sse", Wire::Sse);
+    reached("sse", WireKind::Sse);
 }
 
 fn check(real: &Real) {
@@ -55,7 +55,7 @@ fn check(real: &Real) {
             }
             None => Session::new(words),
         };
-        let teed = Teed::run(session, &real.command);
+        let teed = TeedStream::run(session, &real.command);
         teed.check_record();
         well(&teed.seen);
         teed.seen
@@ -69,14 +69,14 @@ fn check(real: &Real) {
     assert!(called.stdout.contains(real.answer), "{}", called.stdout);
 }
 
-fn reached(transport: &str, wire: Wire) {
-    let server = Listening::everything(transport);
+fn reached(transport: &str, wire: WireKind) {
+    let server = ListeningServer::everything(transport);
     let at = |words: &[&str]| {
         let seen = Session::new(words).at(&server.url).run();
         well(&seen);
         // An address is first tried as the newer transport.
         let mut opened = seen.events.iter().filter_map(|event| match &event.event {
-            What::ConnectionOpened(opened) => Some(opened.transport),
+            EventKind::ConnectionOpened(opened) => Some(opened.transport),
             _ => None,
         });
         assert_eq!(opened.next_back(), Some(wire));
@@ -92,7 +92,7 @@ fn reached(transport: &str, wire: Wire) {
     assert_eq!(called.stdout, "Echo: over HTTP\n");
 }
 
-fn well(seen: &Seen) {
+fn well(seen: &SessionOutcome) {
     assert_eq!(seen.code, Some(0), "{}", seen.stderr);
     assert_eq!(seen.outcome(), Some(Outcome::Passed));
 }

@@ -6,11 +6,11 @@
 use std::path::Path;
 use std::process::Command;
 
-use proctor_core::event::{Direction, What};
-use proctor_e2e::session::{Seen, Session};
+use proctor_core::event::{Direction, EventKind};
+use proctor_e2e::session::{Session, SessionOutcome};
 use serde_json::Value;
 
-use crate::servers::{Listening, free_port, installed};
+use crate::servers::{ListeningServer, free_port, installed};
 
 /// The SDK of a server.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ const ALL: [Sdk; 7] = [
 
 /// A server, and the folder that it runs in.
 struct Small {
-    server: Listening,
+    server: ListeningServer,
     _folder: tempfile::TempDir,
 }
 
@@ -60,13 +60,13 @@ impl Small {
         };
         command.args([mode, &port.to_string()]);
         Self {
-            server: Listening::start(&mut command, port, "mcp"),
+            server: ListeningServer::start(&mut command, port, "mcp"),
             _folder: folder,
         }
     }
 
     /// A command on the server, which must end well and find no fault.
-    fn run(&self, words: &[&str]) -> Seen {
+    fn run(&self, words: &[&str]) -> SessionOutcome {
         let words = [words, &["--strict"]].concat();
         let seen = Session::new(&words).at(&self.server.url).run();
         assert_eq!(seen.code, Some(0), "{words:?}: {}", seen.stderr);
@@ -113,7 +113,7 @@ fn is_resumed(sdk: Sdk) -> bool {
         seen.stdout
     );
     let heads = seen.events.iter().filter_map(|event| match &event.event {
-        What::Http(head) => Some(format!("{head:?}")),
+        EventKind::Http(head) => Some(format!("{head:?}")),
         _ => None,
     });
     heads.into_iter().any(|head| head.contains("last-event-id"))

@@ -16,7 +16,7 @@ pub struct Real {
 }
 
 /// `server-everything` as it listens; it is killed when it is dropped.
-pub struct Listening {
+pub struct ListeningServer {
     child: Child,
     pub url: String,
 }
@@ -158,7 +158,7 @@ pub fn time() -> Real {
     }
 }
 
-impl Listening {
+impl ListeningServer {
     /// Over `streamableHttp` or `sse`.
     pub fn everything(transport: &str) -> Self {
         let port = free_port();
@@ -193,7 +193,7 @@ impl Listening {
     }
 }
 
-impl Drop for Listening {
+impl Drop for ListeningServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use proctor_core::event::Outcome;
-use proctor_e2e::session::{Running, Session};
+use proctor_e2e::session::{RunningSession, Session};
 use proctor_e2e::{Fixture, fixture};
 use rustix::process::Signal;
 
@@ -21,7 +21,7 @@ const STUBBORN: &[&str] = &[
 ];
 
 /// A session in the middle of a call that takes ten minutes.
-fn calling(arguments: &[&str]) -> Running {
+fn calling(arguments: &[&str]) -> RunningSession {
     let running = asleep().on(fixture().to_str().unwrap(), arguments).start();
     running.wait_for("tools/call");
     running
@@ -32,7 +32,7 @@ fn asleep() -> Session {
 }
 
 /// Stops it, and checks that it ends soon, as it should.
-fn stop(running: Running, signals: &[Signal]) {
+fn stop(running: RunningSession, signals: &[Signal]) {
     let started = Instant::now();
     for signal in signals {
         running.signal(*signal);

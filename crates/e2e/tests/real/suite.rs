@@ -6,17 +6,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use proctor_core::event::{Actor, Direction, Event, FindingKind, What};
-use proctor_e2e::session::{Seen, Session};
+use proctor_core::event::{Actor, Direction, Event, EventKind, FindingKind};
+use proctor_e2e::session::{Session, SessionOutcome};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::servers;
 
 /// A trial, and what must come of it: outcome, blame, and a part of the reason.
-type Expected = (&'static str, &'static str, &'static str, &'static str);
+type ExpectedTrial = (&'static str, &'static str, &'static str, &'static str);
 
-const PASSING: &[Expected] = &[
+const PASSING: &[ExpectedTrial] = &[
     ("add-numbers", "passed", "", ""),
     ("tell-the-weather", "passed", "", ""),
     ("compare-cities", "passed", "", ""),
@@ -48,7 +48,7 @@ const PASSING: &[Expected] = &[
     ("keep-a-diary", "passed", "", ""),
 ];
 
-const NOT_PASSING: &[Expected] = &[
+const NOT_PASSING: &[ExpectedTrial] = &[
     (
         "guess",
         "failed",
@@ -158,7 +158,7 @@ fn installed(server: &str) -> Value {
 }
 
 /// Checks that the trials came to what they should, in the order of the plan.
-fn as_meant(seen: &Seen, expected: &[Expected]) -> Value {
+fn as_meant(seen: &SessionOutcome, expected: &[ExpectedTrial]) -> Value {
     let document: Value = serde_json::from_str(&seen.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}\n{}", seen.stdout, seen.stderr));
     let results = document["results"].as_array().unwrap();
@@ -180,15 +180,15 @@ fn as_meant(seen: &Seen, expected: &[Expected]) -> Value {
 }
 
 /// Checks that every trial that came as far had all servers for itself, and counts the connections.
-fn own_servers(seen: &Seen, names: &[&str]) -> usize {
+fn own_servers(seen: &SessionOutcome, names: &[&str]) -> usize {
     let mut connections = 0;
     let trials = seen
         .events
-        .split(|event| matches!(event.event, What::TrialEnded(_)));
+        .split(|event| matches!(event.event, EventKind::TrialEnded(_)));
     for trial in trials {
         let opened = |actor: Actor| -> Vec<&str> {
             let opened = trial.iter().filter_map(|event| match &event.event {
-                What::ConnectionOpened(opened) if opened.actor == actor => Some(opened),
+                EventKind::ConnectionOpened(opened) if opened.actor == actor => Some(opened),
                 _ => None,
             });
             opened.map(|opened| opened.server.as_str()).collect()
@@ -204,7 +204,7 @@ fn own_servers(seen: &Seen, names: &[&str]) -> usize {
 }
 
 fn closed(trial: &[Event]) -> usize {
-    let closed = |event: &&Event| matches!(event.event, What::ConnectionClosed(_));
+    let closed = |event: &&Event| matches!(event.event, EventKind::ConnectionClosed(_));
     trial.iter().filter(closed).count()
 }
 
@@ -239,8 +239,8 @@ const REPLAYED: &str = "^(add-numbers|mend-a-mistake|fetch-a-picture|read-the-fo
 #[test]
 fn the_example_replays_without_its_models() {
     let example = Example::new();
-    let is_replayed = |(name, ..): &&Expected| REPLAYED.contains(name);
-    let expected: Vec<Expected> = PASSING.iter().filter(is_replayed).copied().collect();
+    let is_replayed = |(name, ..): &&ExpectedTrial| REPLAYED.contains(name);
+    let expected: Vec<ExpectedTrial> = PASSING.iter().filter(is_replayed).copied().collect();
     let words = ["--run", REPLAYED, "--parallel", "4"];
     let first = example.check("eval.yaml", ALL, &words).run();
     let then = as_meant(&first, &expected);
@@ -254,8 +254,8 @@ fn the_example_replays_without_its_models() {
     let now = as_meant(&again, &expected);
     assert_eq!(done(&then), done(&now));
     assert_eq!(example.litter(), Vec::<String>::new());
-    let asked = |event: &&Event| matches!(event.event, What::ModelAsked(_));
-    let heard = |event: &&Event| matches!(event.event, What::Replayed { .. });
+    let asked = |event: &&Event| matches!(event.event, EventKind::ModelAsked(_));
+    let heard = |event: &&Event| matches!(event.event, EventKind::Replayed { .. });
     let count = |of: fn(&&Event) -> bool| again.events.iter().filter(of).count();
     assert_eq!(count(asked), count(heard));
     assert!(count(heard) > expected.len());

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use proctor_core::event::{Direction, What};
-use proctor_e2e::session::{Seen, Session};
+use proctor_core::event::{Direction, EventKind};
+use proctor_e2e::session::{Session, SessionOutcome};
 use proctor_e2e::{Fixture, fixture, log_lines, tee};
 use serde_json::value::RawValue;
 
 /// A session on a server behind a tee.
-pub struct Teed {
-    pub seen: Seen,
+pub struct TeedStream {
+    pub seen: SessionOutcome,
     file: PathBuf,
     _folder: tempfile::TempDir,
 }
 
-impl Teed {
+impl TeedStream {
     pub fn run(session: Session, server: &[String]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("session");
@@ -73,7 +73,7 @@ fn every_byte_of_a_fixture_is_recorded() {
         server.extend(modes.iter().map(ToString::to_string));
         let arguments = r#"{"a": 12345678901234567890, "b":  1e-7}"#;
         let session = Session::new(&["call", "add", "--args", arguments, "--timeout", "1s"]);
-        let teed = Teed::run(session, &server);
+        let teed = TeedStream::run(session, &server);
         assert!(teed.seen.has_ended(), "{name}: {}", teed.seen.stderr);
         teed.check_record();
     }
@@ -122,7 +122,7 @@ fn witnessed(modes: &[&str], start: impl Fn(&[&str]) -> Fixture) {
     let heads = log.iter().filter_map(|line| line["head"].as_str());
     let witnessed = methods(heads);
     let heads = seen.events.iter().filter_map(|event| match &event.event {
-        What::Http(http) if http.direction == Direction::ToServer => Some(http.line.as_str()),
+        EventKind::Http(http) if http.direction == Direction::ToServer => Some(http.line.as_str()),
         _ => None,
     });
     assert_eq!(methods(heads), witnessed, "{modes:?}");

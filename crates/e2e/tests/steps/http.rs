@@ -5,8 +5,8 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use proctor_core::event::{Blame, Phase};
-use proctor_core::suite::step::{Action, Content, Http, HttpBody, PatternTemplate};
+use proctor_core::event::{Blame, StepPhase};
+use proctor_core::suite::step::{Action, ContentCheck, HttpBody, HttpStep, PatternTemplate};
 use serde_json::json;
 
 use crate::stage::{Stage, cannot_tell, equals, fails, passes, text, value};
@@ -80,8 +80,8 @@ fn answer(mut stream: TcpStream, seen: &Sender<String>, elsewhere: &str) {
     let _ = stream.write_all(body.as_bytes());
 }
 
-fn get(server: &Server, path: &str) -> Http {
-    Http {
+fn get(server: &Server, path: &str) -> HttpStep {
+    HttpStep {
         url: text(&format!("{}{path}", server.origin)),
         method: "GET".to_owned(),
         headers: [].into(),
@@ -92,12 +92,12 @@ fn get(server: &Server, path: &str) -> Http {
     }
 }
 
-fn action(http: Http) -> Action {
+fn action(http: HttpStep) -> Action {
     Action::Http(Box::new(http))
 }
 
-fn matching(pattern: &str) -> Content {
-    Content {
+fn matching(pattern: &str) -> ContentCheck {
+    ContentCheck {
         pattern: Some(PatternTemplate(text(pattern))),
         fields: Vec::new(),
     }
@@ -110,7 +110,7 @@ async fn the_response_is_what_is_expected_or_not() {
     // Around the agent's work, without an expectation any response will do.
     passes(&stage.setup(action(get(&server, "/nothing"))).await);
     let check = |path: &str, status, content| {
-        action(Http {
+        action(HttpStep {
             status,
             content,
             ..get(&server, path)
@@ -158,7 +158,7 @@ async fn a_verification_that_names_no_status_wants_success() {
     let server = Server::start("Location: http://127.0.0.1:1/");
     let mut stage = Stage::new();
     passes(&stage.verify(action(get(&server, "/note"))).await);
-    let none = Http {
+    let none = HttpStep {
         content: Some(matching("no such")),
         ..get(&server, "/nothing")
     };
@@ -173,7 +173,7 @@ async fn a_verification_that_names_no_status_wants_success() {
         Blame::Agent,
         "the status should be 2xx, and is 302 Found",
     );
-    let wanted = Http {
+    let wanted = HttpStep {
         status: Some(404),
         ..get(&server, "/nothing")
     };
@@ -187,7 +187,7 @@ async fn a_request_is_filled_in_and_gives_outputs() {
     let mut stage = Stage::new();
     passes(
         &stage
-            .run(Phase::Setup, "made", action(get(&server, "/note")))
+            .run(StepPhase::Setup, "made", action(get(&server, "/note")))
             .await,
     );
     server.request();
@@ -199,7 +199,7 @@ async fn a_request_is_filled_in_and_gives_outputs() {
         stage.fill("{steps.made.body}"),
         r#"{"id": 7, "tags": ["a"]}"#
     );
-    let http = Http {
+    let http = HttpStep {
         method: "POST".to_owned(),
         headers: [("X-Id".to_owned(), text("{random.id}"))].into(),
         body: Some(HttpBody::Json(value(
@@ -224,7 +224,7 @@ async fn a_request_is_filled_in_and_gives_outputs() {
             || request.ends_with(r#"{"n":1.5,"was":"200"}"#),
         "{request}"
     );
-    let raw = Http {
+    let raw = HttpStep {
         method: "PUT".to_owned(),
         body: Some(HttpBody::Raw(text("{agent.prompt}"))),
         ..get(&server, "/text")
@@ -242,7 +242,7 @@ async fn redirects_stay_within_an_origin() {
     let server = Server::start(&format!("Location: {}/note", other.origin));
     let mut stage = Stage::new();
     let check = |path: &str| {
-        action(Http {
+        action(HttpStep {
             headers: [("Authorization".to_owned(), text("Bearer b"))].into(),
             status: Some(200),
             ..get(&server, path)
@@ -268,14 +268,14 @@ async fn redirects_stay_within_an_origin() {
 async fn what_is_too_large_slow_or_absent_is_said() {
     let server = Server::start("X: y");
     let mut stage = Stage::new();
-    let big = Http {
+    let big = HttpStep {
         content: Some(matching("y")),
         ..get(&server, "/big")
     };
     let big = stage.verify(action(big)).await;
     cannot_tell(&big, Blame::Suite, "larger than the 8 MiB");
     passes(&stage.verify(action(get(&server, "/big"))).await);
-    let slow = Http {
+    let slow = HttpStep {
         timeout: Some(Duration::from_millis(200)),
         ..get(&server, "/slow")
     };
@@ -285,7 +285,7 @@ async fn what_is_too_large_slow_or_absent_is_said() {
         "within 200ms",
     );
     let port = stage.fill("{random.port}");
-    let nobody = Http {
+    let nobody = HttpStep {
         url: text(&format!("http://127.0.0.1:{port}/x")),
         ..get(&server, "")
     };
@@ -295,7 +295,7 @@ async fn what_is_too_large_slow_or_absent_is_said() {
         Blame::Agent,
         &format!("no response from http://127.0.0.1:{port}: "),
     );
-    let no_url = Http {
+    let no_url = HttpStep {
         url: text("{agent.prompt}"),
         ..get(&server, "")
     };

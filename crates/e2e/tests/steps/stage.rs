@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use proctor_core::event::{
-    Blame, Phase, RECORD_VERSION, RunStarted, StepEnded, TrialStarted, What,
+    Blame, EventKind, RECORD_VERSION, RunStarted, StepEnded, StepPhase, TrialStarted,
 };
 use proctor_core::record::{RunReader, RunWriter};
 use proctor_core::redact::Redactor;
-use proctor_core::suite::step::{Action, Content, Field, Script, ScriptSource, Step};
+use proctor_core::suite::step::{Action, ContentCheck, Field, ScriptSource, ScriptStep, Step};
 use proctor_core::suite::template::{Template, TemplateValue};
 use proctor_core::suite::{Extension, Server};
 use proctor_core::verdict::Verdict;
@@ -32,7 +32,7 @@ static STAGES: AtomicU32 = AtomicU32::new(0);
 /// A trial.
 pub struct Stage {
     pub steps: Steps,
-    pub left: Left,
+    pub left: Leftovers,
     folder: TempDir,
     _run: RunWriter,
 }
@@ -83,7 +83,7 @@ impl Stage {
         });
         Self {
             steps,
-            left: Left(mark),
+            left: Leftovers(mark),
             folder,
             _run: run,
         }
@@ -95,14 +95,14 @@ impl Stage {
     }
 
     pub async fn setup(&mut self, action: Action) -> StepResult {
-        self.run(Phase::Setup, "setup_0", action).await
+        self.run(StepPhase::Setup, "setup_0", action).await
     }
 
     pub async fn verify(&mut self, action: Action) -> StepResult {
-        self.run(Phase::Grade, "verify_0", action).await
+        self.run(StepPhase::Grade, "verify_0", action).await
     }
 
-    pub async fn run(&mut self, phase: Phase, id: &str, action: Action) -> StepResult {
+    pub async fn run(&mut self, phase: StepPhase, id: &str, action: Action) -> StepResult {
         self.steps.run(phase, &step(id, action)).await
     }
 
@@ -112,7 +112,7 @@ impl Stage {
     }
 
     pub fn inline(&self, script: &str) -> Action {
-        Action::Script(Script {
+        Action::Script(ScriptStep {
             source: ScriptSource::Inline(script.to_owned()),
             folder: self.folder(),
             env: BTreeMap::new(),
@@ -122,7 +122,7 @@ impl Stage {
     }
 
     /// All that was recorded.
-    pub fn events(&self) -> Vec<What> {
+    pub fn events(&self) -> Vec<EventKind> {
         let run = RunReader::open(&self.folder.path().join("record")).expect("a record");
         let trials = run.trials().expect("trials");
         let events = run.trial(&trials[0]).expect("a trial");
@@ -132,7 +132,7 @@ impl Stage {
     /// How the steps ended, as it was recorded.
     pub fn ends(&self) -> Vec<StepEnded> {
         let ends = self.events().into_iter().filter_map(|event| match event {
-            What::StepEnded(ended) => Some(ended),
+            EventKind::StepEnded(ended) => Some(ended),
             _ => None,
         });
         ends.collect()
@@ -168,9 +168,9 @@ fn record(folder: &Path) -> (RunWriter, Recorder) {
 }
 
 /// What has been started and is still there.
-pub struct Left(String);
+pub struct Leftovers(String);
 
-impl Left {
+impl Leftovers {
     pub fn count(&self) -> usize {
         let mark = format!("{MARK}={}", self.0);
         let processes = fs::read_dir("/proc").expect("/proc").flatten();
@@ -230,8 +230,8 @@ pub fn value(value: &Value) -> TemplateValue {
 }
 
 /// One field that equals a value.
-pub fn equals(path: &str, wanted: &Value) -> Content {
-    Content {
+pub fn equals(path: &str, wanted: &Value) -> ContentCheck {
+    ContentCheck {
         pattern: None,
         fields: vec![Field {
             path: path.split('.').map(str::to_owned).collect(),

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use proctor_core::event::{Actor, Blame, Phase, What};
-use proctor_core::suite::step::{Action, Content, PatternTemplate, ToolStep};
+use proctor_core::event::{Actor, Blame, EventKind, StepPhase};
+use proctor_core::suite::step::{Action, ContentCheck, PatternTemplate, ToolStep};
 use proctor_e2e::client::stdio_server;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -24,8 +24,8 @@ fn stage(args: &[&str]) -> Stage {
     Stage::with(vec![stdio_server(args)], Vec::new())
 }
 
-fn matching(pattern: &str) -> Content {
-    Content {
+fn matching(pattern: &str) -> ContentCheck {
+    ContentCheck {
         pattern: Some(PatternTemplate(text(pattern))),
         fields: Vec::new(),
     }
@@ -41,7 +41,7 @@ async fn the_result_is_what_is_expected_or_not() {
             ..call("echo", &args)
         })
     };
-    passes(&stage.run(Phase::Setup, "said", expects(None)).await);
+    passes(&stage.run(StepPhase::Setup, "said", expects(None)).await);
     let said = r#"{"count": 3, "by": "count the notes"}"#;
     assert_eq!(stage.fill("{steps.said.text}"), said);
     assert_eq!(stage.fill("{steps.fixture.echo.isError}"), "false");
@@ -92,7 +92,7 @@ async fn the_result_is_what_is_expected_or_not() {
         .events()
         .into_iter()
         .filter_map(|event| match event {
-            What::ConnectionOpened(opened) => Some(opened.actor),
+            EventKind::ConnectionOpened(opened) => Some(opened.actor),
             _ => None,
         })
         .collect();
@@ -162,7 +162,7 @@ async fn a_dropped_call_leaves_the_connection_as_it_was() {
     assert!(dropped.is_err());
     assert_eq!(stage.ends().len(), 1);
     let echo = Action::CallTool(call("echo", &json!({"text": "hi"})));
-    passes(&stage.run(Phase::Cleanup, "cleanup_0", echo).await);
+    passes(&stage.run(StepPhase::Cleanup, "cleanup_0", echo).await);
     stage.close().await;
 }
 
@@ -176,7 +176,7 @@ async fn a_late_answer_to_our_probe_is_not_held_against_the_server() {
     let mut stage = Stage::connecting(vec![slow], Vec::new(), impatient);
     let echo = Action::CallTool(call("echo", &json!({"text": "hi"})));
     passes(&stage.setup(echo).await);
-    let found = |event: &What| matches!(event, What::Finding(_));
+    let found = |event: &EventKind| matches!(event, EventKind::Finding(_));
     assert!(!stage.events().iter().any(found), "{:?}", stage.events());
     stage.close().await;
 }

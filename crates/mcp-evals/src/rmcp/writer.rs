@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::io::{AsyncWrite, Stdin, Stdout};
 
 use crate::capability::{CAPABILITY, Capability};
-use crate::fields::Fault;
+use crate::fields::ShapeFault;
 use crate::splice;
 
 /// Standard input and output, for servers with evals.
@@ -116,6 +116,6 @@ fn capability_in(line: &[u8]) -> Option<Capability> {
         .get_mut("experimental")?
         .get_mut(CAPABILITY)?
         .take();
-    let mut faults: Vec<Fault> = Vec::new();
+    let mut faults: Vec<ShapeFault> = Vec::new();
     Capability::read(declared, "", &mut faults)
 }

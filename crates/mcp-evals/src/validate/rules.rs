@@ -4,33 +4,33 @@ use crate::eval::{Eval, GradingType};
 use crate::expected::{ExactMatch, Expected};
 use crate::input::Input;
 use crate::keys::deciding_unknown;
-use crate::list::{Broken, Listed};
+use crate::list::{ListedEval, MalformedEval};
 use crate::message::Content;
 
-use super::{About, Rule, Severity};
+use super::{EvalFindings, FindingRule, Severity};
 
-pub(super) fn check(item: &Listed, about: &mut About<'_>) {
+pub(super) fn check(item: &ListedEval, about: &mut EvalFindings<'_>) {
     match item {
-        Listed::Broken(broken) => check_shape(broken, about),
-        Listed::Eval(eval) => check_eval(eval, about),
+        ListedEval::Broken(broken) => check_shape(broken, about),
+        ListedEval::Eval(eval) => check_eval(eval, about),
     }
 }
 
-fn check_shape(broken: &Broken, about: &mut About<'_>) {
+fn check_shape(broken: &MalformedEval, about: &mut EvalFindings<'_>) {
     if let Some(unknown) = broken.unknown_type() {
         skip("", &unknown, about);
         return;
     }
     for fault in &broken.faults {
-        about.error(&fault.path, Rule::Shape, fault.text.as_str());
+        about.error(&fault.path, FindingRule::Shape, fault.text.as_str());
     }
 }
 
-fn check_eval(eval: &Eval, about: &mut About<'_>) {
+fn check_eval(eval: &Eval, about: &mut EvalFindings<'_>) {
     if eval.id.is_empty() {
         about.warn(
             "/id",
-            Rule::EmptyId,
+            FindingRule::EmptyId,
             "is empty, so nobody can name this eval",
         );
     }
@@ -44,7 +44,7 @@ fn check_eval(eval: &Eval, about: &mut About<'_>) {
     for path in deciding_unknown(eval) {
         let key = path.rsplit('/').next().unwrap_or_default();
         let text = format!("the key `{key}` is not known, and may change what is tested");
-        about.add(&path, Severity::Skip, Rule::UnknownKey, text);
+        about.add(&path, Severity::Skip, FindingRule::UnknownKey, text);
     }
     check_messages(&eval.input, about);
     if eval.expected.kind() != eval.grading_type.as_str() {
@@ -53,37 +53,37 @@ fn check_eval(eval: &Eval, about: &mut About<'_>) {
             eval.expected.kind(),
             eval.grading_type.as_str()
         );
-        about.error("/expected/type", Rule::TypeMismatch, text);
+        about.error("/expected/type", FindingRule::TypeMismatch, text);
     }
     match &eval.expected {
         Expected::ExactMatch(expected) => check_exact(&eval.input, expected, about),
         Expected::LlmJudge(expected) if expected.rubric.trim().is_empty() => {
             let text = "is empty, so a judge has nothing to go by";
-            about.error("/expected/rubric", Rule::CannotFail, text);
+            about.error("/expected/rubric", FindingRule::CannotFail, text);
         }
         Expected::LlmJudge(_) | Expected::Other(_) => {}
     }
 }
 
-fn skip(path: &str, unknown: &str, about: &mut About<'_>) {
+fn skip(path: &str, unknown: &str, about: &mut EvalFindings<'_>) {
     let text = format!("{unknown} is not known");
-    about.add(path, Severity::Skip, Rule::UnknownType, text);
+    about.add(path, Severity::Skip, FindingRule::UnknownType, text);
 }
 
-fn check_messages(input: &Input, about: &mut About<'_>) {
+fn check_messages(input: &Input, about: &mut EvalFindings<'_>) {
     if let Input::Scenario(scenario) = input
         && let Some(written) = &scenario.max_turns
         && scenario.turn_limit().is_none()
     {
         let text = format!("must be a whole number of at least 1, but is `{written}`");
-        about.error("/input/maxTurns", Rule::MaxTurns, text);
+        about.error("/input/maxTurns", FindingRule::MaxTurns, text);
     }
     if matches!(input, Input::Execution(_)) {
         return;
     }
     if input.messages().is_empty() {
         let text = "is empty, so there is nothing to start from";
-        about.error("/input/messages", Rule::NoMessages, text);
+        about.error("/input/messages", FindingRule::NoMessages, text);
     }
     let blocks = input.messages().iter().flat_map(|m| m.content.blocks());
     for block in blocks {
@@ -94,23 +94,23 @@ fn check_messages(input: &Input, about: &mut About<'_>) {
             }
             Content::Text(block) if block.text.trim_start().starts_with("TODO") => {
                 let text = "still says TODO: write what a user would say";
-                about.warn("/input/messages", Rule::Unfinished, text);
+                about.warn("/input/messages", FindingRule::Unfinished, text);
             }
             _ => {}
         }
     }
 }
 
-fn check_exact(input: &Input, expected: &ExactMatch, about: &mut About<'_>) {
-    let useless = |about: &mut About<'_>, key: &str, level: &str| {
+fn check_exact(input: &Input, expected: &ExactMatch, about: &mut EvalFindings<'_>) {
+    let useless = |about: &mut EvalFindings<'_>, key: &str, level: &str| {
         let text = format!("means nothing in an {level} eval");
-        about.warn(&format!("/expected/{key}"), Rule::NoEffect, text);
+        about.warn(&format!("/expected/{key}"), FindingRule::NoEffect, text);
     };
     match input {
         Input::Invocation(_) => {
             if expected.tool_name.is_none() && expected.arguments.is_none() {
                 let text = "names neither `toolName` nor `arguments`, so every call would do";
-                about.error("/expected", Rule::CannotFail, text);
+                about.error("/expected", FindingRule::CannotFail, text);
             }
             if expected.content.is_some() {
                 useless(about, "content", "invocation");
@@ -119,7 +119,7 @@ fn check_exact(input: &Input, expected: &ExactMatch, about: &mut About<'_>) {
         Input::Execution(_) => {
             if expected.content.is_none() {
                 let text = "has no `content`, so every result would do";
-                about.error("/expected", Rule::CannotFail, text);
+                about.error("/expected", FindingRule::CannotFail, text);
             }
             if expected.tool_name.is_some() {
                 useless(about, "toolName", "execution");
@@ -130,7 +130,7 @@ fn check_exact(input: &Input, expected: &ExactMatch, about: &mut About<'_>) {
         }
         Input::Scenario(_) => {
             let text = "a scenario can't be graded by `exact-match`: no two runs are the same";
-            about.error("/expected/type", Rule::ScenarioExactMatch, text);
+            about.error("/expected/type", FindingRule::ScenarioExactMatch, text);
         }
         Input::Other(_) => {}
     }

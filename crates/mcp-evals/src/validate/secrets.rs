@@ -9,7 +9,7 @@ use crate::expected::Expected;
 use crate::fields::below;
 use crate::input::Input;
 
-use super::{About, Rule};
+use super::{EvalFindings, FindingRule};
 
 /// How tokens begin, and how many characters of `A-Z a-z 0-9 _ -` follow at least.
 const TOKENS: [(&str, usize, &str); 20] = [
@@ -51,7 +51,7 @@ const KEYS: [&str; 12] = [
     "credentials",
 ];
 
-pub(super) fn check(eval: &Eval, about: &mut About<'_>) {
+pub(super) fn check(eval: &Eval, about: &mut EvalFindings<'_>) {
     if let Input::Execution(input) = &eval.input {
         check_members(&input.arguments, "/input/arguments", about);
     }
@@ -69,20 +69,20 @@ pub(super) fn check(eval: &Eval, about: &mut About<'_>) {
     }
 }
 
-fn check_members(members: &Map<String, Value>, path: &str, about: &mut About<'_>) {
+fn check_members(members: &Map<String, Value>, path: &str, about: &mut EvalFindings<'_>) {
     for (key, value) in members {
         let path = below(path, key);
         match value {
             Value::String(text) if holds_secrets(key) && !is_placeholder(text) => {
                 let text = format!("`{key}` looks like a secret: use made-up data");
-                about.warn(&path, Rule::Secret, text);
+                about.warn(&path, FindingRule::Secret, text);
             }
             _ => check_value(value, &path, about),
         }
     }
 }
 
-fn check_value(value: &Value, path: &str, about: &mut About<'_>) {
+fn check_value(value: &Value, path: &str, about: &mut EvalFindings<'_>) {
     match value {
         Value::String(text) => check_text(text, path, about),
         Value::Array(elements) => {
@@ -95,10 +95,10 @@ fn check_value(value: &Value, path: &str, about: &mut About<'_>) {
     }
 }
 
-fn check_text(text: &str, path: &str, about: &mut About<'_>) {
+fn check_text(text: &str, path: &str, about: &mut EvalFindings<'_>) {
     if let Some(kind) = token_in(text) {
         let text = format!("looks like it holds {kind}: use made-up data");
-        about.warn(path, Rule::Secret, text);
+        about.warn(path, FindingRule::Secret, text);
     }
 }
 

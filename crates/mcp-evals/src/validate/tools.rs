@@ -10,7 +10,7 @@ use crate::eval::Eval;
 use crate::expected::Expected;
 use crate::input::Input;
 
-use super::{About, Rule};
+use super::{EvalFindings, FindingRule};
 
 pub(super) fn by_name(tools: &[Value]) -> HashMap<&str, &Value> {
     tools
@@ -19,7 +19,7 @@ pub(super) fn by_name(tools: &[Value]) -> HashMap<&str, &Value> {
         .collect()
 }
 
-pub(super) fn check(eval: &Eval, tools: &HashMap<&str, &Value>, about: &mut About<'_>) {
+pub(super) fn check(eval: &Eval, tools: &HashMap<&str, &Value>, about: &mut EvalFindings<'_>) {
     match (&eval.input, &eval.expected) {
         (Input::Execution(input), _) => {
             let path = "/input/toolName";
@@ -40,22 +40,22 @@ pub(super) fn check(eval: &Eval, tools: &HashMap<&str, &Value>, about: &mut Abou
     }
 }
 
-fn missing(path: &str, name: &str, about: &mut About<'_>) {
+fn missing(path: &str, name: &str, about: &mut EvalFindings<'_>) {
     let text = format!("the server has no tool `{name}`");
-    about.warn(path, Rule::UnknownTool, text);
+    about.warn(path, FindingRule::UnknownTool, text);
 }
 
-fn check_annotations(path: &str, name: &str, tool: &Value, about: &mut About<'_>) {
+fn check_annotations(path: &str, name: &str, tool: &Value, about: &mut EvalFindings<'_>) {
     let hint = |key: &str| tool.get("annotations")?.get(key)?.as_bool();
     match (hint("readOnlyHint"), hint("destructiveHint")) {
         (Some(true), _) | (_, Some(false)) => {}
         (_, Some(true)) => {
             let text = format!("`{name}` is marked destructive: say in `description` what it does");
-            about.warn(path, Rule::DestructiveTool, text);
+            about.warn(path, FindingRule::DestructiveTool, text);
         }
         (_, None) => {
             let text = format!("`{name}` is not marked as safe, so it may be destructive");
-            about.warn(path, Rule::UnannotatedTool, text);
+            about.warn(path, FindingRule::UnannotatedTool, text);
         }
     }
 }

@@ -1,14 +1,14 @@
 //! Names of arguments that a provider does not take.
 //!
-//! Its main type is [`Renamed`]: what a model is told instead is mapped back in what it says.
+//! Its main type is [`RenamedArguments`]: what a model is told instead is mapped back in what it says.
 
 use serde_json::{Map, Value};
 
 /// Arguments whose names a provider does not take, and the names that it is told instead.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Renamed(Vec<(String, String)>);
+pub(crate) struct RenamedArguments(Vec<(String, String)>);
 
-impl Renamed {
+impl RenamedArguments {
     /// Renames the arguments of a fitted schema where that is needed.
     pub(crate) fn in_schema(schema: &mut Value) -> Self {
         let names = schema["properties"].as_object();

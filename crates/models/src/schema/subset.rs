@@ -4,7 +4,7 @@
 use proctor_core::model::Tool;
 use serde_json::{Map, Value, json};
 
-use super::{Fitted, described, fit};
+use super::{ProviderToolSchema, described, fit};
 
 /// What Gemini documents that it takes.
 const TAKEN: [&str; 22] = [
@@ -36,7 +36,7 @@ const TAKEN: [&str; 22] = [
 const SILENT: [&str; 2] = ["$schema", "$comment"];
 
 /// Makes a tool fit that provider.
-pub(crate) fn fit_subset(tool: &Tool) -> Fitted {
+pub(crate) fn fit_subset(tool: &Tool) -> ProviderToolSchema {
     let mut fitted = fit(tool);
     if let Value::Object(schema) = &mut fitted.schema {
         let taken = reduce(schema);

@@ -92,7 +92,7 @@ fn names_of_arguments_are_made_legal_and_mapped_back() {
     let mut schema = json!({"type": "object", "required": ["a b", "ok"], "properties": {
         "a b": {"type": "string", "description": "Text."}, "ok": {}, "é": true, "argument_1": {},
     }});
-    let renamed = Renamed::in_schema(&mut schema);
+    let renamed = RenamedArguments::in_schema(&mut schema);
     let expected = json!({"type": "object", "required": ["argument_2", "ok"], "properties": {
         "argument_2": {"type": "string", "description": "The argument `a b`. Text."},
         "ok": {}, "argument_3": true, "argument_1": {},
@@ -103,7 +103,10 @@ fn names_of_arguments_are_made_legal_and_mapped_back() {
     let expected = json!({"a b": 1, "ok": 2, "é": 3, "argument_1": 4, "other": 5});
     assert!(json::equal(&Value::Object(back), &expected));
     let mut legal = json!({"type": "object", "properties": {"a.b-c_1": {}}});
-    assert_eq!(Renamed::in_schema(&mut legal), Renamed::default());
+    assert_eq!(
+        RenamedArguments::in_schema(&mut legal),
+        RenamedArguments::default()
+    );
 }
 
 /// Schemas as nobody should write them.
@@ -168,7 +171,7 @@ fn what_is_no_schema_for_further_items_stays_what_it_is() {
     check(given, &odd, None);
 }
 
-fn subset(schema: Value) -> Fitted {
+fn subset(schema: Value) -> ProviderToolSchema {
     fit_subset(&Tool {
         name: "t".to_owned(),
         description: Some("does it".to_owned()),

@@ -7,52 +7,52 @@ use proctor_core::model::Usage;
 use proctor_core::script::input_tokens;
 use serde_json::{Value, json};
 
-use super::{MODEL, Said, Served};
-use crate::wire::{self, ErrorKind, Format, error_body};
-use proctor_wire::web::{Response, whole};
+use super::{MODEL, ServedReply, ServedRequest};
+use crate::wire::{self, ErrorKind, WireFormat, error_body};
+use proctor_wire::web::{OutgoingResponse, whole};
 
 /// What goes back, if anything ever does, and what is told of it.
-pub(super) type Answered = (Option<Response>, Served);
+pub(super) type LoggedResponse = (Option<OutgoingResponse>, ServedRequest);
 
 /// What is told of a question of which nothing is known yet.
-pub(super) fn served(format: Format) -> Served {
-    Served {
+pub(super) fn served(format: WireFormat) -> ServedRequest {
+    ServedRequest {
         format: Some(format),
         path: String::new(),
         results: 0,
         is_side_call: false,
-        said: Said::About("nothing"),
+        said: ServedReply::About("nothing"),
         usage: Usage::default(),
         exchange: None,
     }
 }
 
 /// Says that a request makes no sense.
-pub(super) fn refuse(served: Served, why: String) -> Answered {
+pub(super) fn refuse(served: ServedRequest, why: String) -> LoggedResponse {
     refuse_as(served, ErrorKind::Invalid, why)
 }
 
 /// Says that nobody knows the path.
-pub(super) fn unknown(format: Format, why: String) -> Answered {
+pub(super) fn unknown(format: WireFormat, why: String) -> LoggedResponse {
     refuse_as(served(format), ErrorKind::NotFound, why)
 }
 
-fn refuse_as(mut served: Served, kind: ErrorKind, why: String) -> Answered {
-    let format = served.format.unwrap_or(Format::Chat);
+fn refuse_as(mut served: ServedRequest, kind: ErrorKind, why: String) -> LoggedResponse {
+    let format = served.format.unwrap_or(WireFormat::Chat);
     let response = refusal(format, kind, &why);
-    served.said = Said::Nothing(why);
+    served.said = ServedReply::Nothing(why);
     (Some(response), served)
 }
 
 /// A refusal in the provider's shape.
-pub(crate) fn refusal(format: Format, kind: ErrorKind, why: &str) -> Response {
+pub(crate) fn refusal(format: WireFormat, kind: ErrorKind, why: &str) -> OutgoingResponse {
     let status = StatusCode::from_u16(kind.status()).unwrap_or(StatusCode::BAD_REQUEST);
     let body = error_body(format, kind, why).to_string();
     whole(status, "application/json", body)
 }
 
 /// How many tokens a question would take.
-pub(super) fn count(format: Format, body: &Value) -> Answered {
+pub(super) fn count(format: WireFormat, body: &Value) -> LoggedResponse {
     // Gemini may wrap the question.
     let body = body.get("generateContentRequest").unwrap_or(body);
     let question = match wire::question(format, body) {
@@ -61,17 +61,17 @@ pub(super) fn count(format: Format, body: &Value) -> Answered {
     };
     let tokens = input_tokens(&question.request);
     let body = match format {
-        Format::Gemini => json!({"totalTokens": tokens}),
+        WireFormat::Gemini => json!({"totalTokens": tokens}),
         _ => json!({"input_tokens": tokens}),
     };
     about("token count", format, &body)
 }
 
 /// The one model there is.
-pub(super) fn models(format: Format) -> Answered {
+pub(super) fn models(format: WireFormat) -> LoggedResponse {
     let one = described(format, MODEL);
     let body = match format {
-        Format::Gemini => json!({"models": [one]}),
+        WireFormat::Gemini => json!({"models": [one]}),
         // Codex looks for a list of its own.
         _ => json!({
             "object": "list",
@@ -86,33 +86,33 @@ pub(super) fn models(format: Format) -> Answered {
 }
 
 /// Any model is there.
-pub(super) fn model(format: Format, id: &str) -> Answered {
+pub(super) fn model(format: WireFormat, id: &str) -> LoggedResponse {
     about("model", format, &described(format, id))
 }
 
 /// Somebody is there.
-pub(super) fn greet(script: &Path) -> Answered {
+pub(super) fn greet(script: &Path) -> LoggedResponse {
     let text = format!("proctor model serve: {}\n", script.display());
-    let served = Served {
+    let served = ServedRequest {
         format: None,
-        said: Said::About("greeting"),
-        ..served(Format::Chat)
+        said: ServedReply::About("greeting"),
+        ..served(WireFormat::Chat)
     };
     (Some(whole(StatusCode::OK, "text/plain", text)), served)
 }
 
-fn about(what: &'static str, format: Format, body: &Value) -> Answered {
-    let served = Served {
-        said: Said::About(what),
+fn about(what: &'static str, format: WireFormat, body: &Value) -> LoggedResponse {
+    let served = ServedRequest {
+        said: ServedReply::About(what),
         ..served(format)
     };
     let response = whole(StatusCode::OK, "application/json", body.to_string());
     (Some(response), served)
 }
 
-fn described(format: Format, id: &str) -> Value {
+fn described(format: WireFormat, id: &str) -> Value {
     match format {
-        Format::Gemini => json!({
+        WireFormat::Gemini => json!({
             "name": format!("models/{id}"),
             "displayName": id,
             "inputTokenLimit": 1_000_000,

@@ -1,6 +1,6 @@
 //! From a question to what goes back over the wire.
 //!
-//! Its main type is [`Answering`].
+//! Its main type is [`ReplyBuilder`].
 
 use std::convert::Infallible;
 
@@ -8,32 +8,32 @@ use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http_body_util::{BodyExt, Full};
 use jiff::Timestamp;
-use proctor_core::model::{Message, Reply, Stop, Turn, Usage};
-use proctor_core::script::{Fault, Names, Script, input_tokens};
+use proctor_core::model::{ModelMessage, Reply, StopReason, Turn, Usage};
+use proctor_core::script::{ProviderFault, Script, ToolNaming, input_tokens};
 use serde_json::Value;
 
-use super::about::{Answered, refuse, served};
+use super::about::{LoggedResponse, refuse, served};
 use super::fault::{fail, fault_text};
 use super::heard::heard;
-use super::route::{Ask, Streamed};
+use super::route::{CompletionRoute, StreamFraming};
 use super::sample::sample;
-use super::{Exchange, MODEL, Said, Served};
-use crate::wire::{self, Envelope, Question, is_side_call};
-use proctor_wire::web::{Response, whole};
+use super::{MODEL, ModelExchange, ServedReply, ServedRequest};
+use crate::wire::{self, Envelope, ParsedModelRequest, is_side_call};
+use proctor_wire::web::{OutgoingResponse, whole};
 
 /// What a side call gets that has nothing to do with the script.
 const HARMLESS: &str = "scripted";
 
 /// One answer in the making.
-pub(super) struct Answering<'a> {
+pub(super) struct ReplyBuilder<'a> {
     pub(super) script: &'a Script,
     /// A name for the reply.
     pub(super) id: String,
 }
 
-impl Answering<'_> {
+impl ReplyBuilder<'_> {
     /// Lets the script answer.
-    pub(super) async fn ask(&self, ask: &Ask, body: &Value) -> Answered {
+    pub(super) async fn ask(&self, ask: &CompletionRoute, body: &Value) -> LoggedResponse {
         let mut question = match wire::question(ask.format, body) {
             Ok(question) => question,
             Err(why) => return refuse(served(ask.format), why.to_string()),
@@ -42,12 +42,12 @@ impl Answering<'_> {
         if let Some(model) = &ask.model {
             question.model.clone_from(model);
         }
-        let mut told = Served {
+        let mut told = ServedRequest {
             results: results(&question),
             is_side_call: is_side_call(&question.request),
             ..served(ask.format)
         };
-        let mut exchange = Box::new(Exchange {
+        let mut exchange = Box::new(ModelExchange {
             request: question.request.clone(),
             reply: None,
         });
@@ -60,25 +60,25 @@ impl Answering<'_> {
                 told.usage = reply.usage;
                 Some(self.render(ask, &question, &reply))
             }
-            Err(Failed::Fault(fault)) => {
-                told.said = Said::Fault(fault_text(&fault));
+            Err(ReplyFailure::Fault(fault)) => {
+                told.said = ServedReply::Fault(fault_text(&fault));
                 fail(ask.format, fault)
             }
-            Err(Failed::Script(why)) => return refuse(told, why),
+            Err(ReplyFailure::Script(why)) => return refuse(told, why),
         };
         (answer, told)
     }
 
     /// What the script says, or something harmless where it was not asked.
-    async fn reply(&self, question: &Question) -> Result<Reply, Failed> {
+    async fn reply(&self, question: &ParsedModelRequest) -> Result<Reply, ReplyFailure> {
         let request = heard(&question.request);
         let is_side_call = is_side_call(&request);
-        let scripted = match self.script.reply_among(&request, Names::OfAgent) {
+        let scripted = match self.script.reply_among(&request, ToolNaming::OfAgent) {
             Ok(scripted) => scripted,
             Err(_) if is_side_call => return Ok(harmless(question)),
             Err(error) => {
                 let path = self.script.path().display();
-                return Err(Failed::Script(format!(
+                return Err(ReplyFailure::Script(format!(
                     "the script has no answer: {path}: {error}"
                 )));
             }
@@ -86,7 +86,7 @@ impl Answering<'_> {
         if !scripted.delay.is_zero() {
             tokio::time::sleep(scripted.delay).await;
         }
-        let reply = scripted.answer.map_err(Failed::Fault)?;
+        let reply = scripted.answer.map_err(ReplyFailure::Fault)?;
         // A title has no tools, and can't be a call; nor can what has to be JSON be any text.
         let is_json = || serde_json::from_str::<Value>(&reply.turn.text).is_ok();
         let fits = reply.turn.calls.is_empty() && (question.wants_json.is_none() || is_json());
@@ -97,7 +97,12 @@ impl Answering<'_> {
         })
     }
 
-    fn render(&self, ask: &Ask, question: &Question, reply: &Reply) -> Response {
+    fn render(
+        &self,
+        ask: &CompletionRoute,
+        question: &ParsedModelRequest,
+        reply: &Reply,
+    ) -> OutgoingResponse {
         let envelope = Envelope {
             id: &self.id,
             model: if question.model.is_empty() {
@@ -113,7 +118,7 @@ impl Answering<'_> {
             return whole(StatusCode::OK, "application/json", body);
         }
         let events = wire::render_stream(ask.format, reply, &envelope);
-        if ask.stream == Some(Streamed::List) {
+        if ask.stream == Some(StreamFraming::List) {
             let data = |event: &String| event.trim().trim_start_matches("data: ").to_owned();
             let list: Vec<String> = events.iter().map(data).collect();
             let list = format!("[{}]", list.join(",\r\n"));
@@ -124,29 +129,29 @@ impl Answering<'_> {
 }
 
 /// Why there is no reply.
-enum Failed {
-    Fault(Fault),
+enum ReplyFailure {
+    Fault(ProviderFault),
     Script(String),
 }
 
-fn results(question: &Question) -> usize {
-    let count = |message: &Message| match message {
-        Message::Results(results) => results.len(),
+fn results(question: &ParsedModelRequest) -> usize {
+    let count = |message: &ModelMessage| match message {
+        ModelMessage::Results(results) => results.len(),
         _ => 0,
     };
     question.request.messages.iter().map(count).sum()
 }
 
-fn said(reply: &Reply) -> Said {
+fn said(reply: &Reply) -> ServedReply {
     if reply.turn.calls.is_empty() {
-        return Said::Text(reply.turn.text.clone());
+        return ServedReply::Text(reply.turn.text.clone());
     }
     let names = reply.turn.calls.iter().map(|call| call.name.clone());
-    Said::Calls(names.collect())
+    ServedReply::Calls(names.collect())
 }
 
 /// A reply that does no harm.
-fn harmless(question: &Question) -> Reply {
+fn harmless(question: &ParsedModelRequest) -> Reply {
     let text = match &question.wants_json {
         Some(schema) => sample(schema).to_string(),
         None => HARMLESS.to_owned(),
@@ -161,13 +166,13 @@ fn harmless(question: &Question) -> Reply {
             text,
             ..Turn::default()
         },
-        stop: Stop::Done,
+        stop: StopReason::Done,
         raw: None,
     }
 }
 
 /// Events, one after the other.
-fn stream(events: &[String]) -> Response {
+fn stream(events: &[String]) -> OutgoingResponse {
     let text: String = events.concat();
     let body = Full::new(text.into()).map_err(|never: Infallible| match never {});
     let mut response = http::Response::new(body.boxed_unsync());

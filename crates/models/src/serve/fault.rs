@@ -4,43 +4,43 @@ use std::time::Duration;
 
 use http::StatusCode;
 use http::header::{HeaderValue, RETRY_AFTER};
-use proctor_core::script::Fault;
+use proctor_core::script::ProviderFault;
 use serde_json::Value;
 
 use super::about::refusal;
-use crate::wire::{ErrorKind, Format};
-use proctor_wire::web::{Response, whole};
+use crate::wire::{ErrorKind, WireFormat};
+use proctor_wire::web::{OutgoingResponse, whole};
 
 /// A fault in words.
-pub(super) fn fault_text(fault: &Fault) -> String {
+pub(super) fn fault_text(fault: &ProviderFault) -> String {
     let (word, detail) = match fault {
-        Fault::RateLimited { detail, .. } => ("rate limit", detail.as_str()),
-        Fault::Unavailable { detail, .. } => ("unavailable", detail.as_str()),
-        Fault::TimedOut => ("no reply", "the client waits in vain"),
-        Fault::Key { detail } => ("wrong key", detail.as_str()),
-        Fault::ContextOverflow { detail } => ("too long", detail.as_str()),
-        Fault::Rejected { detail } => ("rejected", detail.as_str()),
-        Fault::Malformed { detail } => ("malformed", detail.as_str()),
+        ProviderFault::RateLimited { detail, .. } => ("rate limit", detail.as_str()),
+        ProviderFault::Unavailable { detail, .. } => ("unavailable", detail.as_str()),
+        ProviderFault::TimedOut => ("no reply", "the client waits in vain"),
+        ProviderFault::Key { detail } => ("wrong key", detail.as_str()),
+        ProviderFault::ContextOverflow { detail } => ("too long", detail.as_str()),
+        ProviderFault::Rejected { detail } => ("rejected", detail.as_str()),
+        ProviderFault::Malformed { detail } => ("malformed", detail.as_str()),
     };
     format!("{word}: {detail}")
 }
 
 /// A provider's fault; nothing where it never answers.
-pub(super) fn fail(format: Format, fault: Fault) -> Option<Response> {
+pub(super) fn fail(format: WireFormat, fault: ProviderFault) -> Option<OutgoingResponse> {
     let (kind, detail, wait) = match fault {
-        Fault::RateLimited {
+        ProviderFault::RateLimited {
             retry_after,
             detail,
         } => (ErrorKind::RateLimited, detail, retry_after),
-        Fault::Unavailable {
+        ProviderFault::Unavailable {
             retry_after,
             detail,
         } => (ErrorKind::Unavailable, detail, retry_after),
-        Fault::Key { detail } => (ErrorKind::Key, detail, None),
-        Fault::ContextOverflow { detail } => (ErrorKind::TooLong, detail, None),
-        Fault::Rejected { detail } => (ErrorKind::Invalid, detail, None),
-        Fault::TimedOut => return None,
-        Fault::Malformed { detail } => {
+        ProviderFault::Key { detail } => (ErrorKind::Key, detail, None),
+        ProviderFault::ContextOverflow { detail } => (ErrorKind::TooLong, detail, None),
+        ProviderFault::Rejected { detail } => (ErrorKind::Invalid, detail, None),
+        ProviderFault::TimedOut => return None,
+        ProviderFault::Malformed { detail } => {
             let body = format!("{{\"malformed\": {}", Value::String(detail));
             return Some(whole(StatusCode::OK, "application/json", body));
         }

@@ -1,7 +1,7 @@
 //! What a script hears of a question: what the user and the tools said, without what agents put
 //! around it. One script then does for all of them.
 
-use proctor_core::model::{Message, Request};
+use proctor_core::model::{ModelMessage, ModelRequest};
 
 use crate::wire::says_error;
 
@@ -19,22 +19,23 @@ const PUT_IN: [&str; 8] = [
 
 /// The question without what agents put in by themselves. Texts beside the user's that are nothing but
 /// an element are theirs too, whatever it is called.
-pub(super) fn heard(request: &Request) -> Request {
+pub(super) fn heard(request: &ModelRequest) -> ModelRequest {
     let mut heard = request.clone();
     for message in &mut heard.messages {
         match message {
-            Message::User(text) => *text = stripped(text).to_owned(),
-            Message::Results(results) => {
+            ModelMessage::User(text) => *text = stripped(text).to_owned(),
+            ModelMessage::Results(results) => {
                 for result in results {
                     result.text = unwrapped(&result.text).to_owned();
                     result.is_error |= says_error(&result.text);
                 }
             }
-            Message::Media(_) | Message::Assistant(_) => {}
+            ModelMessage::Media(_) | ModelMessage::Assistant(_) => {}
         }
     }
-    let is_said = |message: &Message| !matches!(message, Message::User(text) if is_element(text));
-    let is_user = |message: &&Message| matches!(message, Message::User(_));
+    let is_said =
+        |message: &ModelMessage| !matches!(message, ModelMessage::User(text) if is_element(text));
+    let is_user = |message: &&ModelMessage| matches!(message, ModelMessage::User(_));
     if heard.messages.iter().filter(is_user).any(is_said) {
         heard.messages.retain(is_said);
     }
@@ -110,13 +111,13 @@ mod tests {
     use super::*;
 
     fn said(texts: &[&str]) -> Vec<String> {
-        let user = |text: &&str| Message::User((*text).to_owned());
-        let request = Request {
+        let user = |text: &&str| ModelMessage::User((*text).to_owned());
+        let request = ModelRequest {
             messages: texts.iter().map(user).collect(),
-            ..Request::default()
+            ..ModelRequest::default()
         };
         let text = |message| match message {
-            Message::User(text) => text,
+            ModelMessage::User(text) => text,
             other => panic!("{other:?}"),
         };
         heard(&request).messages.into_iter().map(text).collect()

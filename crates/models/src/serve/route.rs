@@ -3,54 +3,54 @@
 
 use http::{Method, Uri};
 
-use super::Format;
+use super::WireFormat;
 
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Route {
+pub(crate) enum ApiRoute {
     /// A reply of the model.
-    Ask(Ask),
+    Ask(CompletionRoute),
     /// How many tokens a question would take.
-    Count(Format),
+    Count(WireFormat),
     /// Which models there are.
-    Models(Format),
+    Models(WireFormat),
     /// What is known of one.
-    Model(Format, String),
+    Model(WireFormat, String),
     /// Whether anybody is there.
     Greeting,
     /// Something else, in somebody's words.
-    Unknown(Format),
+    Unknown(WireFormat),
 }
 
 /// A question, as far as the path tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Ask {
-    pub(crate) format: Format,
+pub(crate) struct CompletionRoute {
+    pub(crate) format: WireFormat,
     /// The model, where the path names it.
     pub(crate) model: Option<String>,
     /// Whether the path asks for a stream.
-    pub(crate) stream: Option<Streamed>,
+    pub(crate) stream: Option<StreamFraming>,
 }
 
 /// How a stream is written, where the path says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Streamed {
+pub(crate) enum StreamFraming {
     /// As server-sent events.
     Events,
     /// As one list.
     List,
 }
 
-impl Route {
+impl ApiRoute {
     /// In whose words it is asked.
-    pub(crate) fn format(&self) -> Format {
+    pub(crate) fn format(&self) -> WireFormat {
         match self {
             Self::Ask(ask) => ask.format,
             Self::Count(format)
             | Self::Models(format)
             | Self::Model(format, _)
             | Self::Unknown(format) => *format,
-            Self::Greeting => Format::Chat,
+            Self::Greeting => WireFormat::Chat,
         }
     }
 
@@ -61,13 +61,13 @@ impl Route {
             .iter()
             .any(|step| ["v1beta", "v1alpha", "v1beta1"].contains(step));
         let guess = match &steps[..] {
-            [.., "messages" | "count_tokens"] => Format::Messages,
-            _ if is_gemini => Format::Gemini,
-            [.., "responses"] => Format::Responses,
-            _ => Format::Chat,
+            [.., "messages" | "count_tokens"] => WireFormat::Messages,
+            _ if is_gemini => WireFormat::Gemini,
+            [.., "responses"] => WireFormat::Responses,
+            _ => WireFormat::Chat,
         };
         let asks = |format| {
-            Self::Ask(Ask {
+            Self::Ask(CompletionRoute {
                 format,
                 model: None,
                 stream: None,
@@ -77,10 +77,10 @@ impl Route {
             (&Method::HEAD, _) | (&Method::GET, []) => Self::Greeting,
             (&Method::GET, [.., "models"]) => Self::Models(guess),
             (&Method::GET, [.., "models", id]) => Self::Model(guess, (*id).to_owned()),
-            (&Method::POST, [.., "chat", "completions"]) => asks(Format::Chat),
-            (&Method::POST, [.., "responses"]) => asks(Format::Responses),
-            (&Method::POST, [.., "messages"]) => asks(Format::Messages),
-            (&Method::POST, [.., "messages", "count_tokens"]) => Self::Count(Format::Messages),
+            (&Method::POST, [.., "chat", "completions"]) => asks(WireFormat::Chat),
+            (&Method::POST, [.., "responses"]) => asks(WireFormat::Responses),
+            (&Method::POST, [.., "messages"]) => asks(WireFormat::Messages),
+            (&Method::POST, [.., "messages", "count_tokens"]) => Self::Count(WireFormat::Messages),
             (&Method::POST, [.., "models", verb]) => gemini(verb, uri.query().unwrap_or_default()),
             _ => Self::Unknown(guess),
         }
@@ -88,11 +88,11 @@ impl Route {
 }
 
 /// `MODEL:VERB`.
-fn gemini(verb: &str, query: &str) -> Route {
+fn gemini(verb: &str, query: &str) -> ApiRoute {
     let (model, verb) = verb.rsplit_once(':').unwrap_or((verb, ""));
     let ask = |stream| {
-        Route::Ask(Ask {
-            format: Format::Gemini,
+        ApiRoute::Ask(CompletionRoute {
+            format: WireFormat::Gemini,
             model: Some(model.to_owned()),
             stream,
         })
@@ -100,11 +100,11 @@ fn gemini(verb: &str, query: &str) -> Route {
     match verb {
         "generateContent" => ask(None),
         "streamGenerateContent" if query.split('&').any(|pair| pair == "alt=sse") => {
-            ask(Some(Streamed::Events))
+            ask(Some(StreamFraming::Events))
         }
-        "streamGenerateContent" => ask(Some(Streamed::List)),
-        "countTokens" => Route::Count(Format::Gemini),
-        _ => Route::Unknown(Format::Gemini),
+        "streamGenerateContent" => ask(Some(StreamFraming::List)),
+        "countTokens" => ApiRoute::Count(WireFormat::Gemini),
+        _ => ApiRoute::Unknown(WireFormat::Gemini),
     }
 }
 
@@ -115,64 +115,70 @@ mod tests {
     #[test]
     fn only_the_end_of_a_path_counts() {
         let ask = |format, model: Option<&str>, stream| {
-            Route::Ask(Ask {
+            ApiRoute::Ask(CompletionRoute {
                 format,
                 model: model.map(str::to_owned),
                 stream,
             })
         };
         for (line, expected) in [
-            ("POST /v1/chat/completions", ask(Format::Chat, None, None)),
-            ("POST /chat/completions", ask(Format::Chat, None, None)),
+            (
+                "POST /v1/chat/completions",
+                ask(WireFormat::Chat, None, None),
+            ),
+            ("POST /chat/completions", ask(WireFormat::Chat, None, None)),
             (
                 "POST /openai/v1/chat/completions/",
-                ask(Format::Chat, None, None),
+                ask(WireFormat::Chat, None, None),
             ),
-            ("POST /v1/responses", ask(Format::Responses, None, None)),
-            ("POST /responses", ask(Format::Responses, None, None)),
+            ("POST /v1/responses", ask(WireFormat::Responses, None, None)),
+            ("POST /responses", ask(WireFormat::Responses, None, None)),
             (
                 "POST /v1/messages?beta=true",
-                ask(Format::Messages, None, None),
+                ask(WireFormat::Messages, None, None),
             ),
-            ("POST /messages", ask(Format::Messages, None, None)),
+            ("POST /messages", ask(WireFormat::Messages, None, None)),
             (
                 "POST /v1/messages/count_tokens",
-                Route::Count(Format::Messages),
+                ApiRoute::Count(WireFormat::Messages),
             ),
             (
                 "POST /v1beta/models/gemini-2.5-pro:generateContent",
-                ask(Format::Gemini, Some("gemini-2.5-pro"), None),
+                ask(WireFormat::Gemini, Some("gemini-2.5-pro"), None),
             ),
             (
                 "POST /v1beta/models/m:streamGenerateContent?alt=sse",
-                ask(Format::Gemini, Some("m"), Some(Streamed::Events)),
+                ask(WireFormat::Gemini, Some("m"), Some(StreamFraming::Events)),
             ),
             (
                 "POST /v1beta/models/m:streamGenerateContent?key=k",
-                ask(Format::Gemini, Some("m"), Some(Streamed::List)),
+                ask(WireFormat::Gemini, Some("m"), Some(StreamFraming::List)),
             ),
             (
                 "POST /v1beta/models/m:countTokens",
-                Route::Count(Format::Gemini),
+                ApiRoute::Count(WireFormat::Gemini),
             ),
             (
                 "POST /v1beta/models/m:embedContent",
-                Route::Unknown(Format::Gemini),
+                ApiRoute::Unknown(WireFormat::Gemini),
             ),
-            ("GET /v1/models", Route::Models(Format::Chat)),
-            ("GET /v1beta/models", Route::Models(Format::Gemini)),
+            ("GET /v1/models", ApiRoute::Models(WireFormat::Chat)),
+            ("GET /v1beta/models", ApiRoute::Models(WireFormat::Gemini)),
             (
                 "GET /v1/models/m",
-                Route::Model(Format::Chat, "m".to_owned()),
+                ApiRoute::Model(WireFormat::Chat, "m".to_owned()),
             ),
-            ("HEAD /", Route::Greeting),
-            ("HEAD /api/hello", Route::Greeting),
-            ("GET /", Route::Greeting),
-            ("GET /v1/chat/completions", Route::Unknown(Format::Chat)),
-            ("POST /v1/embeddings", Route::Unknown(Format::Chat)),
+            ("HEAD /", ApiRoute::Greeting),
+            ("HEAD /api/hello", ApiRoute::Greeting),
+            ("GET /", ApiRoute::Greeting),
+            (
+                "GET /v1/chat/completions",
+                ApiRoute::Unknown(WireFormat::Chat),
+            ),
+            ("POST /v1/embeddings", ApiRoute::Unknown(WireFormat::Chat)),
         ] {
             let (method, uri) = line.split_once(' ').unwrap();
-            let route = Route::of(&method.parse().unwrap(), &uri.parse().unwrap());
+            let route = ApiRoute::of(&method.parse().unwrap(), &uri.parse().unwrap());
             assert_eq!(route, expected, "{line}");
         }
     }

@@ -1,6 +1,6 @@
 //! What the tap counts, and when it has a reason to end the trial.
 //!
-//! Its main type is [`Standing`].
+//! Its main type is [`TapLimits`].
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use proctor_core::provider::Provider;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::super::{Meter, ModelError, Waiting};
+use super::super::{Meter, ModelError, RetryWait};
 use crate::LoopLimits;
 
 /// How long a provider that can't be reached, or is not well, is waited for.
@@ -46,24 +46,24 @@ impl fmt::Display for TapEnd {
 }
 
 /// What a trial has taken, and may.
-pub(super) struct Standing {
+pub(super) struct TapLimits {
     limits: LoopLimits,
     meter: Arc<Meter>,
     /// The time that a provider asks for is no working time.
-    waiting: Waiting,
-    taken: Arc<Mutex<Taken>>,
+    waiting: RetryWait,
+    taken: Arc<Mutex<TapUsage>>,
     end: Arc<watch::Sender<Option<TapEnd>>>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct TapUsage {
     turns: u32,
     tokens: u64,
     cost_usd: f64,
     /// How many replies came, whatever they were for.
     replies: u32,
     /// Since nothing but failures came.
-    failing: Option<Failing>,
+    failing: Option<FailureStreak>,
     /// How many malformed replies came in a row to questions of the task.
     malformed: u32,
     /// Why the last question of the task has no reply, if it has none.
@@ -72,7 +72,7 @@ struct Taken {
 
 /// A row of failures.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Failing {
+struct FailureStreak {
     /// Since when, without the time that the provider asked for.
     since: Instant,
     /// Until when it wants to be left alone.
@@ -83,7 +83,7 @@ struct Failing {
     patience: Duration,
 }
 
-impl Failing {
+impl FailureStreak {
     fn new(now: Instant) -> Self {
         Self {
             since: now,
@@ -105,8 +105,8 @@ impl Failing {
     }
 }
 
-impl Standing {
-    pub(super) fn new(limits: LoopLimits, meter: Arc<Meter>, waiting: Waiting) -> Self {
+impl TapLimits {
+    pub(super) fn new(limits: LoopLimits, meter: Arc<Meter>, waiting: RetryWait) -> Self {
         Self {
             limits,
             meter,
@@ -240,17 +240,17 @@ impl Standing {
     }
 
     /// Leaves the provider alone as long as it asks, and tells the trial's clock.
-    fn put_off(&self, wait: Duration, longest: Duration, patience: Duration) -> Failing {
+    fn put_off(&self, wait: Duration, longest: Duration, patience: Duration) -> FailureStreak {
         let now = Instant::now();
         let mut taken = self.lock();
-        let failing = taken.failing.get_or_insert_with(|| Failing::new(now));
+        let failing = taken.failing.get_or_insert_with(|| FailureStreak::new(now));
         failing.patience = failing.patience.max(patience);
         self.waiting.add(failing.put_off(now, wait, longest));
         *failing
     }
 
     /// Ends the trial when failures have lasted, unless something came meanwhile.
-    fn give_up(&self, failing: Failing, why: TapEnd) {
+    fn give_up(&self, failing: FailureStreak, why: TapEnd) {
         let (taken, end) = (Arc::downgrade(&self.taken), Arc::downgrade(&self.end));
         tokio::spawn(async move {
             tokio::time::sleep_until(failing.since + failing.patience).await;
@@ -289,7 +289,7 @@ impl Standing {
         self.is_over().unwrap_or(why)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, TapUsage> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -324,7 +324,7 @@ mod tests {
     fn those_who_are_put_off_together_wait_together() {
         let now = Instant::now();
         let longest = 120 * SECOND;
-        let mut failing = Failing::new(now);
+        let mut failing = FailureStreak::new(now);
         assert_eq!(failing.put_off(now, 10 * SECOND, longest), 10 * SECOND);
         assert_eq!(
             failing.put_off(now + SECOND, 10 * SECOND, longest),
@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn no_row_of_failures_is_waited_for_without_end() {
         let mut now = Instant::now();
-        let mut failing = Failing::new(now);
+        let mut failing = FailureStreak::new(now);
         let mut waited = Duration::ZERO;
         for _ in 0..1000 {
             waited += failing.put_off(now, SECOND, 120 * SECOND);

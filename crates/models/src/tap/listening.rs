@@ -1,6 +1,6 @@
 //! A reply on its way to an agent: what it says is understood and kept when it has passed.
 //!
-//! Its main type is [`Listening`].
+//! Its main type is [`TappedBody`].
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -12,36 +12,36 @@ use proctor_core::record::MAX_FRAME;
 use serde_json::Value;
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::Pending;
-use crate::wire::{self, Gathered, Unread};
+use super::PendingModelRequest;
+use crate::wire::{self, FormatError, StreamedReply};
 use proctor_wire::proxy::causes;
-use proctor_wire::transport::frames::Bounded;
-use proctor_wire::web::Broken;
+use proctor_wire::transport::frames::BodyCollector;
+use proctor_wire::web::ConnectionAbort;
 use proctor_wire::worker;
 
 /// A body that passes byte for byte.
-pub(super) struct Listening {
+pub(super) struct TappedBody {
     inner: Incoming,
     /// Nothing, once it has ended.
-    heard: Option<Heard>,
+    heard: Option<TappedReply>,
     /// Ends what has become silent.
     silence: Pin<Box<Sleep>>,
 }
 
-struct Heard {
-    asked: Pending,
-    raw: Bounded,
+struct TappedReply {
+    asked: PendingModelRequest,
+    raw: BodyCollector,
     /// What a stream has come to, if it is one.
-    gathered: Option<Gathered>,
+    gathered: Option<StreamedReply>,
 }
 
-impl Listening {
-    pub(super) fn new(inner: Incoming, asked: Pending, is_stream: bool) -> Self {
-        let gathered = is_stream.then(|| Gathered::new(asked.format));
+impl TappedBody {
+    pub(super) fn new(inner: Incoming, asked: PendingModelRequest, is_stream: bool) -> Self {
+        let gathered = is_stream.then(|| StreamedReply::new(asked.format));
         let silence = Box::pin(sleep(asked.inside.silence));
-        let heard = Heard {
+        let heard = TappedReply {
             asked,
-            raw: Bounded::new(MAX_FRAME),
+            raw: BodyCollector::new(MAX_FRAME),
             gathered,
         };
         let mut listening = Self {
@@ -63,7 +63,10 @@ impl Listening {
     }
 
     /// Waits for more, but not for ever.
-    fn wait(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    fn wait(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, ConnectionAbort>>> {
         if self.silence.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }
@@ -71,11 +74,11 @@ impl Listening {
             Some(heard) => heard.asked.fell_silent(),
             None => "it fell silent".to_owned(),
         };
-        Poll::Ready(Some(Err(Broken(why))))
+        Poll::Ready(Some(Err(ConnectionAbort(why))))
     }
 }
 
-impl Heard {
+impl TappedReply {
     fn take(&mut self, part: &[u8]) {
         self.raw.take(part);
         if let Some(gathered) = &mut self.gathered {
@@ -95,7 +98,11 @@ impl Heard {
         worker::on_body(size, || Self::understand(&asked, raw.as_deref(), gathered));
     }
 
-    fn understand(asked: &Pending, raw: Option<&[u8]>, gathered: Option<Gathered>) {
+    fn understand(
+        asked: &PendingModelRequest,
+        raw: Option<&[u8]>,
+        gathered: Option<StreamedReply>,
+    ) {
         let body = match gathered {
             Some(gathered) => Ok(gathered.end()),
             None => serde_json::from_slice::<Value>(raw.unwrap_or_default()),
@@ -106,20 +113,20 @@ impl Heard {
         };
         match wire::reply(asked.format, &body, &asked.request) {
             Ok(reply) => asked.replied(&reply, raw),
-            Err(Unread::Error(error)) => asked.refused(&error),
+            Err(FormatError::Error(error)) => asked.refused(&error),
             Err(why) => asked.broke(why.to_string()),
         }
     }
 }
 
-impl Body for Listening {
+impl Body for TappedBody {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = ConnectionAbort;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, ConnectionAbort>>> {
         let this = self.get_mut();
         let Poll::Ready(frame) = Pin::new(&mut this.inner).poll_frame(cx) else {
             return this.wait(cx);
@@ -142,7 +149,7 @@ impl Body for Listening {
                 if let Some(heard) = this.heard.take() {
                     heard.asked.broke(format!("it broke off: {why}"));
                 }
-                Poll::Ready(Some(Err(Broken(why))))
+                Poll::Ready(Some(Err(ConnectionAbort(why))))
             }
             None => {
                 this.end();
@@ -160,7 +167,7 @@ impl Body for Listening {
     }
 }
 
-impl Drop for Listening {
+impl Drop for TappedBody {
     fn drop(&mut self) {
         // An agent that has heard enough, or died: what came is what it was told.
         self.end();

@@ -1,6 +1,6 @@
 //! Where the real model is.
 //!
-//! Its main type is [`Provider`].
+//! Its main type is [`TapProvider`].
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,16 +8,16 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use proctor_core::redact::Redactor;
 
-use super::super::serve::Route;
-use super::super::wire::Format;
-use crate::OpenError;
+use super::super::serve::ApiRoute;
+use super::super::wire::WireFormat;
+use crate::ModelOpenError;
 use crate::open::{self, Settings};
 use proctor_wire::proxy::Upstream;
 pub use proctor_wire::transport::http::AddressError;
 
 /// An API that is asked in one format.
-pub struct Provider {
-    format: Format,
+pub struct TapProvider {
+    format: WireFormat,
     /// Up to where the paths of all formats differ: `https://api.openai.com/v1`, without a version for
     /// Anthropic and Gemini.
     base: String,
@@ -27,16 +27,20 @@ pub struct Provider {
     redactor: Redactor,
 }
 
-impl Provider {
+impl TapProvider {
     /// The API that an agent of this format would ask, with the user's key; or what is missing.
-    pub fn open(format: Format, model: &str, settings: &Settings<'_>) -> Result<Self, OpenError> {
+    pub fn open(
+        format: WireFormat,
+        model: &str,
+        settings: &Settings<'_>,
+    ) -> Result<Self, ModelOpenError> {
         let (base, key) = open::address_and_key(format, model, settings)?;
         let header = |value: String| match format {
-            Format::Chat | Format::Responses => {
+            WireFormat::Chat | WireFormat::Responses => {
                 ("authorization".to_owned(), format!("Bearer {value}"))
             }
-            Format::Messages => ("x-api-key".to_owned(), value),
-            Format::Gemini => ("x-goog-api-key".to_owned(), value),
+            WireFormat::Messages => ("x-api-key".to_owned(), value),
+            WireFormat::Gemini => ("x-goog-api-key".to_owned(), value),
         };
         let secret = key.clone().map(|key| ("key".to_owned(), key));
         Ok(Self {
@@ -48,7 +52,7 @@ impl Provider {
     }
 
     /// A model server of our own, which speaks every format and needs no key.
-    pub fn own(address: std::net::SocketAddr, format: Format) -> Self {
+    pub fn own(address: std::net::SocketAddr, format: WireFormat) -> Self {
         Self {
             format,
             base: format!("http://{address}"),
@@ -70,22 +74,22 @@ impl Provider {
     }
 
     /// The path there of what an agent asks for here; `None` if nothing is there.
-    pub(super) fn path(&self, route: &Route, query: Option<&str>) -> Option<String> {
+    pub(super) fn path(&self, route: &ApiRoute, query: Option<&str>) -> Option<String> {
         let base = self
             .base
             .splitn(4, '/')
             .nth(3)
             .map_or(String::new(), |p| format!("/{p}"));
         let version = match self.format {
-            Format::Chat | Format::Responses => "",
-            Format::Messages => "/v1",
-            Format::Gemini => "/v1beta",
+            WireFormat::Chat | WireFormat::Responses => "",
+            WireFormat::Messages => "/v1",
+            WireFormat::Gemini => "/v1beta",
         };
-        let verb = |ask: &super::Ask| match ask.format {
-            Format::Chat => "/chat/completions".to_owned(),
-            Format::Responses => "/responses".to_owned(),
-            Format::Messages => "/messages".to_owned(),
-            Format::Gemini => {
+        let verb = |ask: &super::CompletionRoute| match ask.format {
+            WireFormat::Chat => "/chat/completions".to_owned(),
+            WireFormat::Responses => "/responses".to_owned(),
+            WireFormat::Messages => "/messages".to_owned(),
+            WireFormat::Gemini => {
                 let model = ask.model.as_deref().unwrap_or_default();
                 let verb = if ask.stream.is_some() {
                     "streamGenerateContent"
@@ -96,11 +100,11 @@ impl Provider {
             }
         };
         let rest = match route {
-            Route::Ask(ask) => verb(ask),
-            Route::Count(Format::Messages) => "/messages/count_tokens".to_owned(),
-            Route::Models(_) => "/models".to_owned(),
-            Route::Model(_, id) => format!("/models/{id}"),
-            Route::Count(_) | Route::Greeting | Route::Unknown(_) => return None,
+            ApiRoute::Ask(ask) => verb(ask),
+            ApiRoute::Count(WireFormat::Messages) => "/messages/count_tokens".to_owned(),
+            ApiRoute::Models(_) => "/models".to_owned(),
+            ApiRoute::Model(_, id) => format!("/models/{id}"),
+            ApiRoute::Count(_) | ApiRoute::Greeting | ApiRoute::Unknown(_) => return None,
         };
         let kept: Vec<&str> = query
             .into_iter()
@@ -117,12 +121,12 @@ impl Provider {
 }
 
 /// The address without the version that the format's paths start with.
-fn without_version(base: &str, format: Format) -> String {
+fn without_version(base: &str, format: WireFormat) -> String {
     let base = base.trim_end_matches('/');
     let versions: &[&str] = match format {
-        Format::Chat | Format::Responses => &[],
-        Format::Messages => &["/v1"],
-        Format::Gemini => &["/v1beta", "/v1alpha", "/v1"],
+        WireFormat::Chat | WireFormat::Responses => &[],
+        WireFormat::Messages => &["/v1"],
+        WireFormat::Gemini => &["/v1beta", "/v1alpha", "/v1"],
     };
     let shorter = versions
         .iter()
@@ -137,7 +141,7 @@ mod tests {
     #[test]
     fn paths_are_those_of_the_provider() {
         let check = |format, base: &str, line: &str, expected: Option<&str>| {
-            let provider = Provider {
+            let provider = TapProvider {
                 format,
                 base: without_version(base, format),
                 headers: BTreeMap::new(),
@@ -145,56 +149,61 @@ mod tests {
             };
             let (method, uri) = line.split_once(' ').unwrap();
             let uri: http::Uri = uri.parse().unwrap();
-            let route = Route::of(&method.parse().unwrap(), &uri);
+            let route = ApiRoute::of(&method.parse().unwrap(), &uri);
             let path = provider.path(&route, uri.query());
             assert_eq!(path.as_deref(), expected, "{base} {line}");
         };
         let openai = "https://api.openai.com/v1";
         check(
-            Format::Chat,
+            WireFormat::Chat,
             openai,
             "POST /v1/chat/completions",
             Some("/v1/chat/completions"),
         );
         check(
-            Format::Chat,
+            WireFormat::Chat,
             openai,
             "POST /chat/completions",
             Some("/v1/chat/completions"),
         );
         check(
-            Format::Chat,
+            WireFormat::Chat,
             "http://h:1/a/b/",
             "POST /v1/chat/completions?x=1&key=k",
             Some("/a/b/chat/completions?x=1"),
         );
         check(
-            Format::Responses,
+            WireFormat::Responses,
             openai,
             "POST /responses",
             Some("/v1/responses"),
         );
-        check(Format::Chat, openai, "GET /v1/models", Some("/v1/models"));
+        check(
+            WireFormat::Chat,
+            openai,
+            "GET /v1/models",
+            Some("/v1/models"),
+        );
         for base in ["https://api.anthropic.com", "https://api.anthropic.com/v1"] {
             check(
-                Format::Messages,
+                WireFormat::Messages,
                 base,
                 "POST /v1/messages?beta=true",
                 Some("/v1/messages?beta=true"),
             );
             check(
-                Format::Messages,
+                WireFormat::Messages,
                 base,
                 "POST /v1/messages/count_tokens",
                 Some("/v1/messages/count_tokens"),
             );
         }
         check(
-            Format::Gemini,
+            WireFormat::Gemini,
             "https://generativelanguage.googleapis.com",
             "POST /v1beta/models/m:streamGenerateContent?alt=sse&key=k",
             Some("/v1beta/models/m:streamGenerateContent?alt=sse"),
         );
-        check(Format::Chat, openai, "GET /", None);
+        check(WireFormat::Chat, openai, "GET /", None);
     }
 }

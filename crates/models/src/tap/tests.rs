@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use proctor_core::event::{Outcome, RECORD_VERSION, RunStarted, TrialEnded, TrialStarted};
-use proctor_core::fold::{FoldOptions, Folded};
+use proctor_core::fold::{FoldOptions, FoldedTrial};
 use proctor_core::problem::Problems;
 use proctor_core::record::RunWriter;
 use proctor_core::redact::Redactor;
@@ -43,19 +43,19 @@ struct Stage {
     recorder: Recorder,
     model: ModelServer,
     tap: ModelTap,
-    waiting: Waiting,
+    waiting: RetryWait,
 }
 
 impl Stage {
     async fn new(limits: LoopLimits, replay: Option<Replay>) -> Self {
-        Self::with(limits, replay, Timeouts::default(), None).await
+        Self::with(limits, replay, ModelTimeouts::default(), None).await
     }
 
     /// The provider is elsewhere, or the scripted model.
     async fn with(
         limits: LoopLimits,
         replay: Option<Replay>,
-        timeouts: Timeouts,
+        timeouts: ModelTimeouts,
         address: Option<std::net::SocketAddr>,
     ) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
@@ -83,10 +83,11 @@ impl Stage {
         let trial = run.trial(0, "case:agent:1", trial).expect("a trial");
         let recorder = Recorder::new(trial, Instant::now());
         let is_replayed = replay.is_some();
-        let waiting = Waiting::default();
+        let waiting = RetryWait::default();
         let tap = ModelTap::start(TapOptions {
-            provider: (!is_replayed)
-                .then(|| Provider::own(address.unwrap_or(model.address()), Format::Messages)),
+            provider: (!is_replayed).then(|| {
+                TapProvider::own(address.unwrap_or(model.address()), WireFormat::Messages)
+            }),
             name: "scripted:model.yaml".to_owned(),
             limits,
             meter: Arc::new(Meter::new(
@@ -129,7 +130,7 @@ impl Stage {
             .await
     }
 
-    fn folded(&self) -> Folded {
+    fn folded(&self) -> FoldedTrial {
         let folded = self.recorder.fold(&FoldOptions::default());
         folded.expect("a record").expect("it is kept")
     }
@@ -384,7 +385,7 @@ async fn time_that_a_provider_asks_for_is_no_working_time() {
     assert_eq!(stage.tap.ended().await, TapEnd::Dead(why.to_owned()));
 }
 
-const BRIEF: Timeouts = Timeouts {
+const BRIEF: ModelTimeouts = ModelTimeouts {
     connect: Duration::from_secs(10),
     first_byte: Duration::from_millis(100),
     idle: Duration::from_secs(10),
@@ -462,7 +463,7 @@ async fn a_provider_that_answers_with_pages_only_is_given_up() {
     let stage = Stage::with(
         LoopLimits::default(),
         None,
-        Timeouts::default(),
+        ModelTimeouts::default(),
         Some(address),
     )
     .await;
@@ -480,20 +481,20 @@ async fn a_provider_that_answers_with_pages_only_is_given_up() {
 
 #[tokio::test]
 async fn malformed_replies_between_good_ones_end_nothing() {
-    let standing = Standing::new(
+    let standing = TapLimits::new(
         LoopLimits::default(),
         Arc::new(Meter::new(
             proctor_core::price::Prices::default(),
             Budget::default(),
         )),
-        Waiting::default(),
+        RetryWait::default(),
     );
     let malformed = ModelError::Malformed {
         detail: "not JSON".to_owned(),
     };
     let reply = proctor_core::model::Reply {
         turn: proctor_core::model::Turn::default(),
-        stop: proctor_core::model::Stop::Done,
+        stop: proctor_core::model::StopReason::Done,
         usage: proctor_core::model::Usage::default(),
         raw: None,
     };

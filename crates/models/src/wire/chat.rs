@@ -3,13 +3,13 @@
 mod reply;
 mod stream;
 
-use proctor_core::model::{Media, Request, Thinking, Tool, ToolCall, ToolResult};
+use proctor_core::model::{Media, ModelRequest, Thinking, Tool, ToolCall, ToolResult};
 use serde_json::{Map, Value, json};
 
 pub(super) use self::reply::{render, reply};
-pub(super) use self::stream::{Gather, events};
-use super::conversation::{Building, media_of_url, parts, says_error, text_of};
-use super::{Question, Unread};
+pub(super) use self::stream::{StreamAssembler, events};
+use super::conversation::{ConversationBuilder, media_of_url, parts, says_error, text_of};
+use super::{FormatError, ParsedModelRequest};
 use crate::turns::{arguments_of, arguments_of_text};
 
 /// In which a server says what the model thought, and wants it back.
@@ -17,19 +17,19 @@ pub(in super::super) const THINKING: [&str; 3] =
     ["reasoning_details", "reasoning_content", "reasoning"];
 
 /// Understands a request.
-pub(super) fn question(body: &Value) -> Result<Question, Unread> {
+pub(super) fn question(body: &Value) -> Result<ParsedModelRequest, FormatError> {
     let messages = body["messages"]
         .as_array()
-        .ok_or_else(|| Unread::odd("`messages` is not a list"))?;
-    let mut building = Building::default();
+        .ok_or_else(|| FormatError::odd("`messages` is not a list"))?;
+    let mut building = ConversationBuilder::default();
     for message in messages {
         hear(message, &mut building)?;
     }
     let function = |choice: &Value| choice["function"]["name"].as_str().map(str::to_owned);
     let limit = ["max_completion_tokens", "max_tokens"];
-    Ok(Question {
+    Ok(ParsedModelRequest {
         model: body["model"].as_str().unwrap_or_default().to_owned(),
-        request: Request {
+        request: ModelRequest {
             system: building.system_text(),
             messages: building.messages,
             tools: body["tools"]
@@ -66,7 +66,7 @@ fn tool(tool: &Value) -> Option<Tool> {
     })
 }
 
-fn hear(message: &Value, building: &mut Building) -> Result<(), Unread> {
+fn hear(message: &Value, building: &mut ConversationBuilder) -> Result<(), FormatError> {
     match message["role"].as_str().unwrap_or_default() {
         "system" | "developer" => building.system(&text_of(&message["content"])),
         "user" => {
@@ -104,7 +104,11 @@ fn hear(message: &Value, building: &mut Building) -> Result<(), Unread> {
                     .collect(),
             });
         }
-        other => return Err(Unread::odd(format!("a message has the role `{other}`"))),
+        other => {
+            return Err(FormatError::odd(format!(
+                "a message has the role `{other}`"
+            )));
+        }
     }
     Ok(())
 }

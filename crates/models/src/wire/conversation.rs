@@ -1,19 +1,19 @@
 //! A conversation, put together from a format's messages.
 //!
-//! Its main type is [`Building`]. What a model says at once is one turn, however many messages or
+//! Its main type is [`ConversationBuilder`]. What a model says at once is one turn, however many messages or
 //! items it takes in a format; so is what came of its calls.
 
-use proctor_core::model::{Media, Message, ToolCall, ToolResult, Turn};
+use proctor_core::model::{Media, ModelMessage, ToolCall, ToolResult, Turn};
 use serde_json::Value;
 
 /// A conversation of which more is to come.
 #[derive(Default)]
-pub(super) struct Building {
-    pub(super) messages: Vec<Message>,
+pub(super) struct ConversationBuilder {
+    pub(super) messages: Vec<ModelMessage>,
     system: Vec<String>,
 }
 
-impl Building {
+impl ConversationBuilder {
     pub(super) fn system(&mut self, text: &str) {
         if !text.is_empty() {
             self.system.push(text.to_owned());
@@ -21,20 +21,20 @@ impl Building {
     }
 
     pub(super) fn user(&mut self, text: &str) {
-        self.messages.push(Message::User(text.to_owned()));
+        self.messages.push(ModelMessage::User(text.to_owned()));
     }
 
     pub(super) fn media(&mut self, media: Media) {
-        self.messages.push(Message::Media(media));
+        self.messages.push(ModelMessage::Media(media));
     }
 
     /// The turn that the model is at.
     pub(super) fn turn(&mut self) -> &mut Turn {
-        if !matches!(self.messages.last(), Some(Message::Assistant(_))) {
-            self.messages.push(Message::Assistant(Turn::default()));
+        if !matches!(self.messages.last(), Some(ModelMessage::Assistant(_))) {
+            self.messages.push(ModelMessage::Assistant(Turn::default()));
         }
         match self.messages.last_mut() {
-            Some(Message::Assistant(turn)) => turn,
+            Some(ModelMessage::Assistant(turn)) => turn,
             _ => unreachable!("it was pushed just now"),
         }
     }
@@ -46,8 +46,8 @@ impl Building {
             result.name = name.map_or_else(String::new, |call| call.name.clone());
         }
         match self.messages.last_mut() {
-            Some(Message::Results(results)) => results.push(result),
-            _ => self.messages.push(Message::Results(vec![result])),
+            Some(ModelMessage::Results(results)) => results.push(result),
+            _ => self.messages.push(ModelMessage::Results(vec![result])),
         }
     }
 
@@ -58,7 +58,7 @@ impl Building {
             .iter()
             .rev()
             .filter_map(|message| match message {
-                Message::Assistant(turn) => Some(turn.calls.iter().rev()),
+                ModelMessage::Assistant(turn) => Some(turn.calls.iter().rev()),
                 _ => None,
             });
         turns.flatten()

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Format;
+use super::WireFormat;
 
 /// What a refusal is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,9 +35,9 @@ impl ErrorKind {
 }
 
 /// The body of a refusal.
-pub fn error_body(format: Format, kind: ErrorKind, message: &str) -> Value {
+pub fn error_body(format: WireFormat, kind: ErrorKind, message: &str) -> Value {
     match format {
-        Format::Chat | Format::Responses => {
+        WireFormat::Chat | WireFormat::Responses => {
             let (word, code) = match kind {
                 ErrorKind::Invalid => ("invalid_request_error", Value::Null),
                 ErrorKind::Key => ("invalid_request_error", "invalid_api_key".into()),
@@ -48,7 +48,7 @@ pub fn error_body(format: Format, kind: ErrorKind, message: &str) -> Value {
             };
             json!({"error": {"message": message, "type": word, "param": null, "code": code}})
         }
-        Format::Messages => {
+        WireFormat::Messages => {
             let (word, message) = match kind {
                 ErrorKind::Invalid => ("invalid_request_error", message.to_owned()),
                 ErrorKind::TooLong => (
@@ -62,7 +62,7 @@ pub fn error_body(format: Format, kind: ErrorKind, message: &str) -> Value {
             };
             json!({"type": "error", "error": {"type": word, "message": message}})
         }
-        Format::Gemini => {
+        WireFormat::Gemini => {
             let (word, message) = match kind {
                 ErrorKind::Invalid => ("INVALID_ARGUMENT", message.to_owned()),
                 ErrorKind::TooLong => (

@@ -1,37 +1,41 @@
 //! One reply out of a stream, whatever its pieces are.
 //!
-//! Its main type is [`Gathered`].
+//! Its main type is [`StreamedReply`].
 
 use serde_json::{Value, json};
 
-use super::{Format, chat, gemini, messages, responses};
+use super::{WireFormat, chat, gemini, messages, responses};
 use proctor_wire::transport::MAX_MESSAGE;
 use proctor_wire::transport::sse::Events;
 use proctor_wire::worker;
 
 /// A reply that comes in pieces.
-pub struct Gathered {
+pub struct StreamedReply {
     events: Events,
-    gather: Gather,
+    gather: StreamAssembler,
 }
 
-enum Gather {
-    Chat(chat::Gather),
-    Responses(responses::Gather),
-    Messages(messages::Gather),
-    Gemini(gemini::Gather),
+enum StreamAssembler {
+    Chat(chat::StreamAssembler),
+    Responses(responses::StreamAssembler),
+    Messages(messages::StreamAssembler),
+    Gemini(gemini::StreamAssembler),
 }
 
-impl Gathered {
+impl StreamedReply {
     /// A reply of which nothing has come yet.
-    pub fn new(format: Format) -> Self {
+    pub fn new(format: WireFormat) -> Self {
         Self {
             events: Events::new(MAX_MESSAGE),
             gather: match format {
-                Format::Chat => Gather::Chat(chat::Gather::default()),
-                Format::Responses => Gather::Responses(responses::Gather::default()),
-                Format::Messages => Gather::Messages(messages::Gather::default()),
-                Format::Gemini => Gather::Gemini(gemini::Gather::default()),
+                WireFormat::Chat => StreamAssembler::Chat(chat::StreamAssembler::default()),
+                WireFormat::Responses => {
+                    StreamAssembler::Responses(responses::StreamAssembler::default())
+                }
+                WireFormat::Messages => {
+                    StreamAssembler::Messages(messages::StreamAssembler::default())
+                }
+                WireFormat::Gemini => StreamAssembler::Gemini(gemini::StreamAssembler::default()),
             },
         }
     }
@@ -52,10 +56,10 @@ impl Gathered {
 
     fn event(&mut self, event: &Value) {
         match &mut self.gather {
-            Gather::Chat(gather) => gather.take(event),
-            Gather::Responses(gather) => gather.take(event),
-            Gather::Messages(gather) => gather.take(event),
-            Gather::Gemini(gather) => gather.take(event),
+            StreamAssembler::Chat(gather) => gather.take(event),
+            StreamAssembler::Responses(gather) => gather.take(event),
+            StreamAssembler::Messages(gather) => gather.take(event),
+            StreamAssembler::Gemini(gather) => gather.take(event),
         }
     }
 
@@ -64,10 +68,10 @@ impl Gathered {
         // A last event may lack the empty line that ends it.
         self.take(b"\n\n");
         match self.gather {
-            Gather::Chat(gather) => gather.end(),
-            Gather::Responses(gather) => gather.end(),
-            Gather::Messages(gather) => gather.end(),
-            Gather::Gemini(gather) => gather.end(),
+            StreamAssembler::Chat(gather) => gather.end(),
+            StreamAssembler::Responses(gather) => gather.end(),
+            StreamAssembler::Messages(gather) => gather.end(),
+            StreamAssembler::Gemini(gather) => gather.end(),
         }
     }
 }

@@ -5,29 +5,29 @@
 mod reply;
 mod stream;
 
-use proctor_core::model::{Media, Request, Thinking, Tool, ToolCall, ToolResult};
+use proctor_core::model::{Media, ModelRequest, Thinking, Tool, ToolCall, ToolResult};
 use serde_json::{Value, json};
 
 pub(super) use self::reply::{render, reply};
-pub(super) use self::stream::{Gather, events};
-use super::conversation::{Building, text_of};
-use super::{Question, Unread};
+pub(super) use self::stream::{StreamAssembler, events};
+use super::conversation::{ConversationBuilder, text_of};
+use super::{FormatError, ParsedModelRequest};
 use crate::turns::arguments_of;
 
 /// Understands a request. The model and whether it is a stream stand in the path.
-pub(super) fn question(body: &Value) -> Result<Question, Unread> {
+pub(super) fn question(body: &Value) -> Result<ParsedModelRequest, FormatError> {
     let contents = match &body["contents"] {
         Value::Array(contents) => contents.clone(),
         one @ Value::Object(_) => vec![one.clone()],
-        _ => return Err(Unread::odd("`contents` is not a list")),
+        _ => return Err(FormatError::odd("`contents` is not a list")),
     };
-    let mut building = Building::default();
+    let mut building = ConversationBuilder::default();
     building.system(&text_of(&body["systemInstruction"]["parts"]));
-    let mut hearing = Hearing::default();
+    let mut hearing = CallTracker::default();
     for content in &contents {
         let role = content["role"].as_str().unwrap_or("user");
         if !["user", "model", "function"].contains(&role) {
-            return Err(Unread::odd(format!("a content has the role `{role}`")));
+            return Err(FormatError::odd(format!("a content has the role `{role}`")));
         }
         for part in content["parts"].as_array().into_iter().flatten() {
             hearing.hear(part, role == "model", &mut building);
@@ -41,8 +41,8 @@ pub(super) fn question(body: &Value) -> Result<Question, Unread> {
             .into_iter()
             .flatten()
     });
-    Ok(Question {
-        request: Request {
+    Ok(ParsedModelRequest {
+        request: ModelRequest {
             system: building.system_text(),
             messages: building.messages,
             tools: declared.filter_map(tool).collect(),
@@ -52,7 +52,7 @@ pub(super) fn question(body: &Value) -> Result<Question, Unread> {
         },
         wants_usage: true,
         wants_json: wants_json(config),
-        ..Question::default()
+        ..ParsedModelRequest::default()
     })
 }
 
@@ -83,14 +83,14 @@ fn tool(tool: &Value) -> Option<Tool> {
 
 /// What is known of the calls so far.
 #[derive(Default)]
-struct Hearing {
+struct CallTracker {
     calls: usize,
     /// Calls without a result: id and tool.
     open: Vec<(String, String)>,
 }
 
-impl Hearing {
-    fn hear(&mut self, part: &Value, is_model: bool, building: &mut Building) {
+impl CallTracker {
+    fn hear(&mut self, part: &Value, is_model: bool, building: &mut ConversationBuilder) {
         if let Some(call) = part.get("functionCall") {
             self.calls += 1;
             let mut call = read_call(call);

@@ -3,21 +3,21 @@
 mod reply;
 mod stream;
 
-use proctor_core::model::{Media, Request, Thinking, Tool, ToolCall, ToolResult};
+use proctor_core::model::{Media, ModelRequest, Thinking, Tool, ToolCall, ToolResult};
 use serde_json::Value;
 
 pub(super) use self::reply::{render, reply};
-pub(super) use self::stream::{Gather, events};
-use super::conversation::{Building, parts, text_of};
-use super::{Question, Unread};
+pub(super) use self::stream::{StreamAssembler, events};
+use super::conversation::{ConversationBuilder, parts, text_of};
+use super::{FormatError, ParsedModelRequest};
 use crate::turns::{arguments_of, arguments_of_text};
 
 /// Understands a request.
-pub(super) fn question(body: &Value) -> Result<Question, Unread> {
+pub(super) fn question(body: &Value) -> Result<ParsedModelRequest, FormatError> {
     let messages = body["messages"]
         .as_array()
-        .ok_or_else(|| Unread::odd("`messages` is not a list"))?;
-    let mut building = Building::default();
+        .ok_or_else(|| FormatError::odd("`messages` is not a list"))?;
+    let mut building = ConversationBuilder::default();
     building.system(&text_of(&body["system"]));
     for message in messages {
         let is_user = match message["role"].as_str().unwrap_or_default() {
@@ -27,7 +27,11 @@ pub(super) fn question(body: &Value) -> Result<Question, Unread> {
                 building.system(&text_of(&message["content"]));
                 continue;
             }
-            other => return Err(Unread::odd(format!("a message has the role `{other}`"))),
+            other => {
+                return Err(FormatError::odd(format!(
+                    "a message has the role `{other}`"
+                )));
+            }
         };
         for block in parts(&message["content"]) {
             hear(&block, is_user, &mut building);
@@ -35,9 +39,9 @@ pub(super) fn question(body: &Value) -> Result<Question, Unread> {
     }
     let choice = &body["tool_choice"];
     let schema = ["/output_config/format/schema", "/output_format/schema"];
-    Ok(Question {
+    Ok(ParsedModelRequest {
         model: body["model"].as_str().unwrap_or_default().to_owned(),
-        request: Request {
+        request: ModelRequest {
             system: building.system_text(),
             messages: building.messages,
             tools: body["tools"]
@@ -66,7 +70,7 @@ fn tool(tool: &Value) -> Option<Tool> {
     })
 }
 
-fn hear(block: &Value, is_user: bool, building: &mut Building) {
+fn hear(block: &Value, is_user: bool, building: &mut ConversationBuilder) {
     let text = || block["text"].as_str().unwrap_or_default();
     match block["type"].as_str().unwrap_or_default() {
         "text" if is_user => building.user(text()),

@@ -5,23 +5,23 @@
 mod reply;
 mod stream;
 
-use proctor_core::model::{Arguments, Media, Request, Thinking, Tool, ToolCall, ToolResult};
+use proctor_core::model::{Arguments, Media, ModelRequest, Thinking, Tool, ToolCall, ToolResult};
 use serde_json::Value;
 
 pub(super) use self::reply::{render, reply};
-pub(super) use self::stream::{Gather, events};
-use super::conversation::{Building, media_of_url, parts, says_error, text_of};
-use super::{Namespaced, Question, Unread};
+pub(super) use self::stream::{StreamAssembler, events};
+use super::conversation::{ConversationBuilder, media_of_url, parts, says_error, text_of};
+use super::{FormatError, NamespacedTool, ParsedModelRequest};
 use crate::turns::arguments_of_text;
 
 /// Understands a request.
-pub(super) fn question(body: &Value) -> Result<Question, Unread> {
+pub(super) fn question(body: &Value) -> Result<ParsedModelRequest, FormatError> {
     if body["previous_response_id"].is_string() {
         let why =
             "`previous_response_id` refers to a conversation that is not kept; send all of it";
-        return Err(Unread::odd(why));
+        return Err(FormatError::odd(why));
     }
-    let mut building = Building::default();
+    let mut building = ConversationBuilder::default();
     building.system(body["instructions"].as_str().unwrap_or_default());
     let (mut tools, mut namespaces) = (Vec::new(), Vec::new());
     let mut hear_tools = |of: &Value| {
@@ -41,12 +41,12 @@ pub(super) fn question(body: &Value) -> Result<Question, Unread> {
                 }
             }
         }
-        _ => return Err(Unread::odd("`input` is neither a text nor a list")),
+        _ => return Err(FormatError::odd("`input` is neither a text nor a list")),
     }
     let format = &body["text"]["format"];
-    Ok(Question {
+    Ok(ParsedModelRequest {
         model: body["model"].as_str().unwrap_or_default().to_owned(),
-        request: Request {
+        request: ModelRequest {
             system: building.system_text(),
             messages: building.messages,
             tools,
@@ -61,7 +61,7 @@ pub(super) fn question(body: &Value) -> Result<Question, Unread> {
     })
 }
 
-fn hear_tool(tool: &Value, tools: &mut Vec<Tool>, namespaces: &mut Vec<Namespaced>) {
+fn hear_tool(tool: &Value, tools: &mut Vec<Tool>, namespaces: &mut Vec<NamespacedTool>) {
     let name = tool["name"].as_str();
     match (tool["type"].as_str().unwrap_or_default(), name) {
         ("function" | "custom", Some(name)) => tools.push(function(tool, name)),
@@ -72,7 +72,7 @@ fn hear_tool(tool: &Value, tools: &mut Vec<Tool>, namespaces: &mut Vec<Namespace
                 };
                 let joined = join(namespace, name);
                 tools.push(function(inner, &joined));
-                namespaces.push(Namespaced {
+                namespaces.push(NamespacedTool {
                     joined,
                     namespace: namespace.to_owned(),
                     name: name.to_owned(),
@@ -96,7 +96,7 @@ fn join(namespace: &str, name: &str) -> String {
     format!("{}__{name}", namespace.trim_end_matches('_'))
 }
 
-fn hear(item: &Value, building: &mut Building) -> Result<(), Unread> {
+fn hear(item: &Value, building: &mut ConversationBuilder) -> Result<(), FormatError> {
     match item["type"].as_str().unwrap_or("message") {
         "message" => return hear_message(item, building),
         "function_call" | "custom_tool_call" => {
@@ -120,7 +120,7 @@ fn hear(item: &Value, building: &mut Building) -> Result<(), Unread> {
         }
         "item_reference" => {
             let why = "an `item_reference` refers to what is not kept; send the item";
-            return Err(Unread::odd(why));
+            return Err(FormatError::odd(why));
         }
         // What tools of the provider's own did.
         _ => {}
@@ -128,7 +128,7 @@ fn hear(item: &Value, building: &mut Building) -> Result<(), Unread> {
     Ok(())
 }
 
-fn hear_message(item: &Value, building: &mut Building) -> Result<(), Unread> {
+fn hear_message(item: &Value, building: &mut ConversationBuilder) -> Result<(), FormatError> {
     let content = &item["content"];
     match item["role"].as_str().unwrap_or_default() {
         "system" | "developer" => building.system(&text_of(content)),
@@ -145,7 +145,11 @@ fn hear_message(item: &Value, building: &mut Building) -> Result<(), Unread> {
             let said = said(content);
             building.turn().text.push_str(&said);
         }
-        other => return Err(Unread::odd(format!("a message has the role `{other}`"))),
+        other => {
+            return Err(FormatError::odd(format!(
+                "a message has the role `{other}`"
+            )));
+        }
     }
     Ok(())
 }

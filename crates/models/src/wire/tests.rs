@@ -2,7 +2,8 @@
 //! that comes over the wire makes a parser panic.
 
 use proctor_core::model::{
-    Arguments, Media, Message, Reply, Request, Stop, Thinking, ToolCall, Turn, Usage,
+    Arguments, Media, ModelMessage, ModelRequest, Reply, StopReason, Thinking, ToolCall, Turn,
+    Usage,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -10,11 +11,11 @@ use serde_json::{Value, json};
 use super::*;
 use crate::turns::arguments_of_text;
 
-const ALL: [Format; 4] = [
-    Format::Chat,
-    Format::Responses,
-    Format::Messages,
-    Format::Gemini,
+const ALL: [WireFormat; 4] = [
+    WireFormat::Chat,
+    WireFormat::Responses,
+    WireFormat::Messages,
+    WireFormat::Gemini,
 ];
 
 fn arguments() -> impl Strategy<Value = Arguments> {
@@ -63,17 +64,17 @@ fn turn() -> impl Strategy<Value = Turn> {
 
 fn replies() -> impl Strategy<Value = Reply> {
     let stop = prop_oneof![
-        Just(Stop::Done),
-        Just(Stop::Length),
-        Just(Stop::Refusal),
-        Just(Stop::Other("something_new".to_owned())),
+        Just(StopReason::Done),
+        Just(StopReason::Length),
+        Just(StopReason::Refusal),
+        Just(StopReason::Other("something_new".to_owned())),
     ];
     let numbers = (0..9_000_u64, 0..9_000_u64, 0..100_u64, 0..100_u64);
     (turn(), stop, numbers).prop_map(|(turn, stop, (input, output, cached, reasoning))| {
         let has_calls = !turn.calls.is_empty();
         Reply {
             stop: match stop {
-                Stop::Done | Stop::Refusal if has_calls => Stop::Calls,
+                StopReason::Done | StopReason::Refusal if has_calls => StopReason::Calls,
                 stop => stop,
             },
             turn,
@@ -103,14 +104,14 @@ fn plain(mut reply: Reply) -> Reply {
     reply
 }
 
-fn question_of() -> Question {
-    Question {
+fn question_of() -> ParsedModelRequest {
+    ParsedModelRequest {
         wants_usage: true,
-        ..Question::default()
+        ..ParsedModelRequest::default()
     }
 }
 
-fn envelope(question: &Question) -> Envelope<'_> {
+fn envelope(question: &ParsedModelRequest) -> Envelope<'_> {
     Envelope {
         id: "7",
         model: "m",
@@ -127,17 +128,17 @@ fn has_malformed(reply: &Reply) -> bool {
 proptest! {
     #[test]
     fn a_reply_survives_every_format(original in replies(), each in 1..50_usize) {
-        let asked = Request::default();
+        let asked = ModelRequest::default();
         let question = question_of();
         for format in ALL {
-            if format == Format::Gemini && has_malformed(&original) {
+            if format == WireFormat::Gemini && has_malformed(&original) {
                 continue;
             }
             let whole = render(format, &original, &envelope(&question));
             let read = reply(format, &whole, &asked);
             prop_assert_eq!(read.map(plain), Ok(plain(original.clone())), "{:?}: {}", format, whole);
             let stream = render_stream(format, &original, &envelope(&question)).concat();
-            let mut gathered = Gathered::new(format);
+            let mut gathered = StreamedReply::new(format);
             for chunk in stream.as_bytes().chunks(each) {
                 gathered.take(chunk);
             }
@@ -151,9 +152,9 @@ proptest! {
         let question = question_of();
         for format in ALL {
             let stream = render_stream(format, &original, &envelope(&question)).concat();
-            let mut gathered = Gathered::new(format);
+            let mut gathered = StreamedReply::new(format);
             gathered.take(&stream.as_bytes()[..stream.len() * share / 100]);
-            let _ = reply(format, &gathered.end(), &Request::default());
+            let _ = reply(format, &gathered.end(), &ModelRequest::default());
         }
     }
 
@@ -161,12 +162,12 @@ proptest! {
     fn nothing_that_is_sent_makes_a_parser_panic(noise in noise()) {
         for format in ALL {
             let _ = question(format, &noise);
-            let _ = reply(format, &noise, &Request::default());
-            let mut gathered = Gathered::new(format);
+            let _ = reply(format, &noise, &ModelRequest::default());
+            let mut gathered = StreamedReply::new(format);
             for value in noise.as_array().unwrap_or(&vec![noise.clone()]) {
                 gathered.take(format!("data: {value}\n\n").as_bytes());
             }
-            let _ = reply(format, &gathered.end(), &Request::default());
+            let _ = reply(format, &gathered.end(), &ModelRequest::default());
         }
     }
 }
@@ -241,7 +242,7 @@ fn a_tool_in_a_namespace_is_called_by_both_names() {
         {"type": "function", "name": "shell", "parameters": {}},
         {"type": "web_search"},
     ]});
-    let question = question(Format::Responses, &body).unwrap();
+    let question = question(WireFormat::Responses, &body).unwrap();
     let names: Vec<&str> = question
         .request
         .tools
@@ -258,14 +259,14 @@ fn a_tool_in_a_namespace_is_called_by_both_names() {
             }],
             ..Turn::default()
         },
-        stop: Stop::Calls,
+        stop: StopReason::Calls,
         usage: Usage::default(),
         raw: None,
     };
-    let body = render(Format::Responses, &said, &envelope(&question));
+    let body = render(WireFormat::Responses, &said, &envelope(&question));
     assert_eq!(body["output"][0]["name"], "get_sum");
     assert_eq!(body["output"][0]["namespace"], "mcp__ev");
-    let read = reply(Format::Responses, &body, &question.request).unwrap();
+    let read = reply(WireFormat::Responses, &body, &question.request).unwrap();
     assert_eq!(read.turn.calls[0].name, "mcp__ev__get_sum");
 }
 
@@ -284,7 +285,7 @@ fn tools_that_stand_in_the_input_are_tools() {
         {"type": "custom_tool_call", "call_id": "c", "name": "exec", "input": "tools.echo()"},
         {"type": "custom_tool_call_output", "call_id": "c", "output": "hello"},
     ]});
-    let question = question(Format::Responses, &body).unwrap();
+    let question = question(WireFormat::Responses, &body).unwrap();
     let tools = question.request.tools.iter();
     let names: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["functions__exec", "functions__wait", "apply"]);
@@ -293,8 +294,8 @@ fn tools_that_stand_in_the_input_are_tools() {
     let body = json!({"status": "completed", "output": [
         {"type": "custom_tool_call", "call_id": "d", "name": "exec", "input": "text(1)"},
     ]});
-    let read = reply(Format::Responses, &body, &question.request).unwrap();
-    assert_eq!(read.stop, Stop::Calls);
+    let read = reply(WireFormat::Responses, &body, &question.request).unwrap();
+    assert_eq!(read.stop, StopReason::Calls);
     let expected = arguments_of_text(r#"{"input": "text(1)"}"#);
     assert_eq!(read.turn.calls[0].arguments, expected);
 }
@@ -310,13 +311,13 @@ fn a_call_that_gemini_can_not_make_is_a_reply_that_makes_no_sense() {
             }],
             ..Turn::default()
         },
-        stop: Stop::Calls,
+        stop: StopReason::Calls,
         usage: Usage::default(),
         raw: None,
     };
-    let question = Question::default();
-    let body = render(Format::Gemini, &said, &envelope(&question));
-    let error = reply(Format::Gemini, &body, &Request::default()).unwrap_err();
+    let question = ParsedModelRequest::default();
+    let body = render(WireFormat::Gemini, &said, &envelope(&question));
+    let error = reply(WireFormat::Gemini, &body, &ModelRequest::default()).unwrap_err();
     assert!(
         error.to_string().contains("MALFORMED_FUNCTION_CALL"),
         "{error}"
@@ -324,7 +325,7 @@ fn a_call_that_gemini_can_not_make_is_a_reply_that_makes_no_sense() {
 }
 
 /// The same conversation in all formats: two calls at once, a picture, and a text afterwards.
-fn conversations() -> [(Format, Value); 4] {
+fn conversations() -> [(WireFormat, Value); 4] {
     let chat = json!({"model": "m", "messages": [
         {"role": "system", "content": "be brief"},
         {"role": "user", "content": [
@@ -386,10 +387,10 @@ fn conversations() -> [(Format, Value); 4] {
         ]},
     ]});
     [
-        (Format::Chat, chat),
-        (Format::Responses, responses),
-        (Format::Messages, messages),
-        (Format::Gemini, gemini),
+        (WireFormat::Chat, chat),
+        (WireFormat::Responses, responses),
+        (WireFormat::Messages, messages),
+        (WireFormat::Gemini, gemini),
     ]
 }
 
@@ -398,7 +399,7 @@ fn a_conversation_is_the_same_in_every_format() {
     let told = conversations().map(|(format, body)| question(format, &body).unwrap().request);
     for request in &told {
         assert_eq!(request.system.as_deref(), Some("be brief"));
-        let Message::Results(results) = &request.messages[3] else {
+        let ModelMessage::Results(results) = &request.messages[3] else {
             panic!("{request:?}");
         };
         let told: Vec<_> = results
@@ -413,13 +414,13 @@ fn a_conversation_is_the_same_in_every_format() {
             mime_type: "image/png".to_owned(),
             data: "AAAA".to_owned(),
         };
-        assert_eq!(request.messages[1], Message::Media(media));
-        assert_eq!(request.messages[4], Message::User("and?".to_owned()));
+        assert_eq!(request.messages[1], ModelMessage::Media(media));
+        assert_eq!(request.messages[4], ModelMessage::User("and?".to_owned()));
         assert_eq!(request.messages, told_as_chat().messages);
     }
 }
 
-fn told_as_chat() -> Request {
+fn told_as_chat() -> ModelRequest {
     let (format, body) = &conversations()[0];
     question(*format, body).expect("it is understood").request
 }
@@ -432,7 +433,7 @@ fn what_refers_to_a_conversation_elsewhere_is_not_understood() {
         json!({"model": "m"}),
         json!({"model": "m", "input": [{"role": "stranger", "content": "hi"}]}),
     ] {
-        assert!(question(Format::Responses, &body).is_err(), "{body}");
+        assert!(question(WireFormat::Responses, &body).is_err(), "{body}");
     }
 }
 
@@ -445,7 +446,7 @@ fn agents_ask_some_questions_for_themselves() {
         ("[SUGGESTION MODE: what next?]", json!([tool]), true),
     ] {
         let body = json!({"messages": [{"role": "user", "content": said}], "tools": tools});
-        let request = question(Format::Messages, &body).unwrap().request;
+        let request = question(WireFormat::Messages, &body).unwrap().request;
         assert_eq!(is_side_call(&request), expected, "{said}");
     }
 }
@@ -457,11 +458,16 @@ fn a_stream_without_its_end_does_not_tell_how_much_was_said() {
     let end = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"},
         "usage": {"output_tokens": 40}});
     for (events, output) in [(vec![&start], None), (vec![&start, &end], Some(40))] {
-        let mut gathered = Gathered::new(Format::Messages);
+        let mut gathered = StreamedReply::new(WireFormat::Messages);
         for event in events {
             gathered.take(format!("data: {event}\n\n").as_bytes());
         }
-        let read = reply(Format::Messages, &gathered.end(), &Request::default()).unwrap();
+        let read = reply(
+            WireFormat::Messages,
+            &gathered.end(),
+            &ModelRequest::default(),
+        )
+        .unwrap();
         assert_eq!((read.usage.input, read.usage.output), (Some(7), output));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proctor_core::json;
-use proctor_core::transcript::{Answer, Call, Payload, Request};
+use proctor_core::transcript::{Call, CallOutcome, CallRequest, Payload};
 use serde_json::Value;
 
 /// Which tools were called how often, in the order of their first calls.
@@ -29,8 +29,8 @@ pub(super) fn made(calls: &[Call]) -> String {
 
 fn target(call: &Call) -> String {
     let what = match &call.request {
-        Request::Tool { name, .. } | Request::Prompt { name, .. } => name,
-        Request::Resource { uri } => uri,
+        CallRequest::Tool { name, .. } | CallRequest::Prompt { name, .. } => name,
+        CallRequest::Resource { uri } => uri,
     };
     format!("{}.{what}", call.server)
 }
@@ -38,9 +38,9 @@ fn target(call: &Call) -> String {
 /// A call in one line: `#12 tools/call fs.read_file {"path":"/a"} → error -32602: no`.
 pub(super) fn describe(call: &Call) -> String {
     let (method, arguments) = match &call.request {
-        Request::Tool { arguments, .. } => ("tools/call", Some(arguments)),
-        Request::Resource { .. } => ("resources/read", None),
-        Request::Prompt { arguments, .. } => ("prompts/get", Some(arguments)),
+        CallRequest::Tool { arguments, .. } => ("tools/call", Some(arguments)),
+        CallRequest::Resource { .. } => ("resources/read", None),
+        CallRequest::Prompt { arguments, .. } => ("prompts/get", Some(arguments)),
     };
     let arguments = arguments.and_then(|arguments| match arguments.read() {
         Ok(value) => value.map(json::brief),
@@ -56,12 +56,12 @@ pub(super) fn describe(call: &Call) -> String {
 }
 
 /// What came back for a call, in words.
-pub(crate) fn answer(answer: &Answer) -> String {
+pub(crate) fn answer(answer: &CallOutcome) -> String {
     match answer {
-        Answer::Error { code, message } => format!("error {code}: {message}"),
-        Answer::None => "no answer".to_owned(),
-        Answer::Result(Payload::Absent) => "nothing".to_owned(),
-        Answer::Result(payload) => match payload.read() {
+        CallOutcome::Error { code, message } => format!("error {code}: {message}"),
+        CallOutcome::None => "no answer".to_owned(),
+        CallOutcome::Result(Payload::Absent) => "nothing".to_owned(),
+        CallOutcome::Result(payload) => match payload.read() {
             Ok(Some(value)) => json::spelled(&result_text(value)).into_owned(),
             Ok(None) => "nothing".to_owned(),
             Err(unread) => format!("(the result {unread})"),
@@ -92,7 +92,7 @@ mod tests {
 
     use super::*;
 
-    fn call(seq: u64, request: Request, answer: Answer) -> Call {
+    fn call(seq: u64, request: CallRequest, answer: CallOutcome) -> Call {
         Call {
             seq,
             server: "fs".to_owned(),
@@ -102,9 +102,9 @@ mod tests {
         }
     }
 
-    fn tool(arguments: Payload) -> Request {
+    fn tool(arguments: Payload) -> CallRequest {
         let name = "read".to_owned();
-        Request::Tool { name, arguments }
+        CallRequest::Tool { name, arguments }
     }
 
     #[test]
@@ -112,7 +112,7 @@ mod tests {
         let check = |request, answer, shown: &str| {
             assert_eq!(describe(&call(7, request, answer)), shown);
         };
-        let result = |value| Answer::Result(Payload::Value(value));
+        let result = |value| CallOutcome::Result(Payload::Value(value));
         let path = || tool(Payload::Value(json!({ "path": "/a" })));
         check(
             path(),
@@ -131,20 +131,20 @@ mod tests {
         );
         check(
             tool(Payload::Cut { bytes: 9 }),
-            Answer::Result(Payload::Cut { bytes: 8 }),
+            CallOutcome::Result(Payload::Cut { bytes: 8 }),
             "#7 tools/call fs.read (arguments (9 bytes) had to be cut from the record) → (the result (8 bytes) had to be cut from the record)",
         );
         let uri = "file:///a".to_owned();
         check(
-            Request::Resource { uri },
-            Answer::None,
+            CallRequest::Resource { uri },
+            CallOutcome::None,
             "#7 resources/read fs.file:///a → no answer",
         );
         let (name, arguments) = ("greet".to_owned(), Payload::Absent);
         let message = "no".to_owned();
         check(
-            Request::Prompt { name, arguments },
-            Answer::Error {
+            CallRequest::Prompt { name, arguments },
+            CallOutcome::Error {
                 code: -32602,
                 message,
             },
@@ -154,9 +154,9 @@ mod tests {
 
     #[test]
     fn what_was_called_is_counted_in_order() {
-        let read = |seq| call(seq, tool(Payload::Absent), Answer::None);
+        let read = |seq| call(seq, tool(Payload::Absent), CallOutcome::None);
         let uri = "b".to_owned();
-        let first = call(1, Request::Resource { uri }, Answer::None);
+        let first = call(1, CallRequest::Resource { uri }, CallOutcome::None);
         assert_eq!(made(&[]), "the agent made no call");
         assert_eq!(
             made(&[first, read(2), read(3)]),

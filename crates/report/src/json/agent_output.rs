@@ -1,12 +1,16 @@
 //! What the agent did and said, as mcpchecker writes it. The calls are those that the tap saw, not
 //! those that an agent says it made.
 
-use proctor_core::fold::Folded;
-use proctor_core::transcript::{Answer, Call, Payload, Request};
+use proctor_core::fold::FoldedTrial;
+use proctor_core::transcript::{Call, CallOutcome, CallRequest, Payload};
 use serde_json::{Value, json};
 
 /// The object of the result file. `why` says what kept the agent from answering.
-pub(super) fn value(folded: Option<&Folded>, tokens: Option<Value>, why: Option<String>) -> Value {
+pub(super) fn value(
+    folded: Option<&FoldedTrial>,
+    tokens: Option<Value>,
+    why: Option<String>,
+) -> Value {
     let calls = folded.map_or(&[][..], |folded| &folded.transcript.calls);
     let answer = folded.and_then(|folded| folded.work.answer.as_ref());
     let mut steps = Vec::new();
@@ -38,17 +42,21 @@ pub(super) fn value(folded: Option<&Folded>, tokens: Option<Value>, why: Option<
 
 fn tool_call(call: &Call) -> Value {
     let (title, kind, arguments) = match &call.request {
-        Request::Tool { name, arguments } => (name, "other", Some(arguments)),
-        Request::Prompt { name, arguments } => (name, "fetch", Some(arguments)),
-        Request::Resource { uri } => (uri, "read", None),
+        CallRequest::Tool { name, arguments } => (name, "other", Some(arguments)),
+        CallRequest::Prompt { name, arguments } => (name, "fetch", Some(arguments)),
+        CallRequest::Resource { uri } => (uri, "read", None),
     };
     let is_error = |value: &Value| value.get("isError") == Some(&Value::Bool(true));
     let (status, output) = match &call.answer {
-        Answer::Result(Payload::Value(result)) if is_error(result) => ("failed", result.clone()),
-        Answer::Result(Payload::Value(result)) => ("completed", result.clone()),
-        Answer::Result(_) => ("completed", Value::Null),
-        Answer::Error { code, message } => ("failed", json!({ "code": code, "message": message })),
-        Answer::None => ("failed", Value::Null),
+        CallOutcome::Result(Payload::Value(result)) if is_error(result) => {
+            ("failed", result.clone())
+        }
+        CallOutcome::Result(Payload::Value(result)) => ("completed", result.clone()),
+        CallOutcome::Result(_) => ("completed", Value::Null),
+        CallOutcome::Error { code, message } => {
+            ("failed", json!({ "code": code, "message": message }))
+        }
+        CallOutcome::None => ("failed", Value::Null),
     };
     let input = match arguments {
         Some(Payload::Value(arguments)) => arguments.clone(),

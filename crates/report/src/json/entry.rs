@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use proctor_core::decision;
-use proctor_core::event::{Blame, CheckId, Graded, Outcome, Phase, PlannedCase};
-use proctor_core::fold::{Folded, StepDone, Work};
+use proctor_core::event::{Blame, CheckEvaluated, CheckId, Outcome, PlannedCase, StepPhase};
+use proctor_core::fold::{FoldedTrial, StepDone, TrialWork};
 use proctor_core::model::Usage;
 use proctor_core::summary::{AgentTrials, CaseSummary, TrialResult, TrialSummary};
-use proctor_core::transcript::Request;
+use proctor_core::transcript::CallRequest;
 use proctor_core::verdict::Verdict;
 use serde_json::{Map, Value, json};
 
@@ -19,7 +19,7 @@ use crate::evidence;
 use crate::words;
 
 /// What an entry tells of its run.
-pub(super) struct Run<'a> {
+pub(super) struct RunEntry<'a> {
     /// The wall clock at its start.
     pub(super) started: &'a str,
     /// The folder that relative paths start from, if it is known.
@@ -32,13 +32,13 @@ pub(super) fn value(
     case: &CaseSummary,
     agent: &AgentTrials,
     trial: &TrialSummary,
-    folded: Option<&Folded>,
-    run: &Run<'_>,
+    folded: Option<&FoldedTrial>,
+    run: &RunEntry<'_>,
 ) -> Value {
     let planned = &case.case;
-    let none = Work::default();
+    let none = TrialWork::default();
     let work = folded.map_or(&none, |folded| &folded.work);
-    let parts = Parts::of(trial.outcome(), planned.verify_steps, work);
+    let parts = EntryParts::of(trial.outcome(), planned.verify_steps, work);
     let mut out = json!({
         "taskName": planned.name,
         "taskPath": task_path(planned, run.folder),
@@ -81,9 +81,12 @@ pub(super) fn value(
         add("tokenEstimate", tokens.clone());
     }
     let grades = planned.verify_steps.map(|count| count as usize);
-    add("setupOutput", phase_output(work, Phase::Setup, None));
-    add("verifyOutput", phase_output(work, Phase::Grade, grades));
-    add("cleanupOutput", phase_output(work, Phase::Cleanup, None));
+    add("setupOutput", phase_output(work, StepPhase::Setup, None));
+    add("verifyOutput", phase_output(work, StepPhase::Grade, grades));
+    add(
+        "cleanupOutput",
+        phase_output(work, StepPhase::Cleanup, None),
+    );
     // Without a task, nobody has to answer.
     let is_silent = work.answer.is_none() && trial.outcome() != Some(Outcome::Passed);
     let why = is_silent.then(|| reason(trial));
@@ -109,17 +112,18 @@ fn task_path(case: &PlannedCase, folder: Option<&str>) -> String {
 }
 
 /// What mcpchecker tells apart: the task with its verify steps, and the assertions.
-struct Parts {
+struct EntryParts {
     task_passed: bool,
     assertions_passed: bool,
     assertions: Map<String, Value>,
 }
 
-impl Parts {
-    fn of(outcome: Option<Outcome>, planned: Option<u32>, work: &Work) -> Self {
-        let is_step = |check: &&Graded| step_id(check).is_some();
-        let (steps, rest): (Vec<&Graded>, Vec<&Graded>) = work.checks.iter().partition(is_step);
-        let passed = |check: &&Graded| check.verdict == Verdict::Pass;
+impl EntryParts {
+    fn of(outcome: Option<Outcome>, planned: Option<u32>, work: &TrialWork) -> Self {
+        let is_step = |check: &&CheckEvaluated| step_id(check).is_some();
+        let (steps, rest): (Vec<&CheckEvaluated>, Vec<&CheckEvaluated>) =
+            work.checks.iter().partition(is_step);
+        let passed = |check: &&CheckEvaluated| check.verdict == Verdict::Pass;
         let assertions_passed = !work.checks.is_empty() && rest.iter().all(passed);
         let task_passed = match outcome {
             Some(Outcome::Passed) => true,
@@ -146,11 +150,11 @@ impl Parts {
     }
 }
 
-fn step_id(check: &Graded) -> Option<&str> {
+fn step_id(check: &CheckEvaluated) -> Option<&str> {
     check.id.as_ref().and_then(CheckId::step)
 }
 
-fn assertion(check: &Graded) -> Value {
+fn assertion(check: &CheckEvaluated) -> Value {
     let mut out = json!({ "passed": check.verdict == Verdict::Pass });
     if let Some(why) = why(&check.verdict) {
         out["reason"] = Value::from(why);
@@ -179,7 +183,7 @@ fn reason(trial: &TrialSummary) -> String {
 }
 
 /// What the judge said, and why it could not say anything.
-fn judged(work: &Work) -> Vec<(&'static str, String)> {
+fn judged(work: &TrialWork) -> Vec<(&'static str, String)> {
     let (mut said, mut failed) = (Vec::new(), Vec::new());
     for check in &work.checks {
         if !matches!(check.id, Some(CheckId::Judge(_))) {
@@ -219,7 +223,7 @@ fn token_usage(usage: &Usage) -> Option<Value> {
 
 /// What the steps of a phase came to. A phase that was not run did not succeed, nor one in which fewer
 /// steps were run than were planned.
-fn phase_output(work: &Work, phase: Phase, planned: Option<usize>) -> Value {
+fn phase_output(work: &TrialWork, phase: StepPhase, planned: Option<usize>) -> Value {
     let steps: Vec<&StepDone> = work
         .steps
         .iter()
@@ -227,8 +231,8 @@ fn phase_output(work: &Work, phase: Phase, planned: Option<usize>) -> Value {
         .collect();
     let was_run = match phase {
         // It starts only if it has steps.
-        Phase::Cleanup => work.ended.is_some(),
-        Phase::Setup | Phase::Serve | Phase::Drive | Phase::Grade => {
+        StepPhase::Cleanup => work.ended.is_some(),
+        StepPhase::Setup | StepPhase::Serve | StepPhase::Drive | StepPhase::Grade => {
             work.phases.iter().any(|span| span.phase == phase)
         }
     };
@@ -259,7 +263,7 @@ fn ours(
     case: &CaseSummary,
     agent: &AgentTrials,
     trial: &TrialSummary,
-    folded: Option<&Folded>,
+    folded: Option<&FoldedTrial>,
 ) -> Value {
     let mut out = json!({
         "case": case.case.id,
@@ -278,7 +282,7 @@ fn ours(
     out
 }
 
-fn ended(result: &TrialResult, folded: &Folded) -> Vec<(&'static str, Value)> {
+fn ended(result: &TrialResult, folded: &FoldedTrial) -> Vec<(&'static str, Value)> {
     let work = &folded.work;
     let mut phases: BTreeMap<&str, Duration> = BTreeMap::new();
     for span in &work.phases {
@@ -304,11 +308,11 @@ fn ended(result: &TrialResult, folded: &Folded) -> Vec<(&'static str, Value)> {
 }
 
 /// The calls that ended in an error, or without an answer.
-fn calls_in_error(folded: &Folded) -> Value {
+fn calls_in_error(folded: &FoldedTrial) -> Value {
     let calls = decision::calls_in_error(&folded.transcript).map(|call| {
         let name = match &call.request {
-            Request::Tool { name, .. } | Request::Prompt { name, .. } => name,
-            Request::Resource { uri } => uri,
+            CallRequest::Tool { name, .. } | CallRequest::Prompt { name, .. } => name,
+            CallRequest::Resource { uri } => uri,
         };
         let error = evidence::answer(&call.answer);
         json!({ "seq": call.seq, "server": call.server, "name": name, "error": error })
@@ -316,7 +320,7 @@ fn calls_in_error(folded: &Folded) -> Value {
     calls.collect()
 }
 
-fn check(check: &Graded) -> Value {
+fn check(check: &CheckEvaluated) -> Value {
     let verdict = match &check.verdict {
         Verdict::Pass => "pass",
         Verdict::Fail { .. } => "fail",

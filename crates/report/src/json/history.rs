@@ -1,8 +1,8 @@
 //! The calls of a trial, as mcpchecker writes them.
 
 use jiff::{SignedDuration, Timestamp};
-use proctor_core::fold::Folded;
-use proctor_core::transcript::{Answer, Call, Payload, Request};
+use proctor_core::fold::FoldedTrial;
+use proctor_core::transcript::{Call, CallOutcome, CallRequest, Payload};
 use serde_json::{Value, json};
 
 use super::tokens;
@@ -13,13 +13,13 @@ pub(super) fn empty() -> Value {
 }
 
 /// The calls by kind, each in order.
-pub(super) fn value(folded: &Folded, run_started: &str) -> Value {
+pub(super) fn value(folded: &FoldedTrial, run_started: &str) -> Value {
     let mut out = empty();
     for (call, at) in folded.transcript.calls.iter().zip(&folded.made_at) {
         let kind = match &call.request {
-            Request::Tool { .. } => "ToolCalls",
-            Request::Resource { .. } => "ResourceReads",
-            Request::Prompt { .. } => "PromptGets",
+            CallRequest::Tool { .. } => "ToolCalls",
+            CallRequest::Resource { .. } => "ResourceReads",
+            CallRequest::Prompt { .. } => "PromptGets",
         };
         if let Some(list) = out[kind].as_array_mut() {
             list.push(one(call, &timestamp(run_started, *at)));
@@ -30,7 +30,7 @@ pub(super) fn value(folded: &Folded, run_started: &str) -> Value {
 
 fn one(call: &Call, timestamp: &str) -> Value {
     let (name, value, params) = match &call.request {
-        Request::Tool { name, arguments } | Request::Prompt { name, arguments } => {
+        CallRequest::Tool { name, arguments } | CallRequest::Prompt { name, arguments } => {
             let mut params = json!({ "name": name });
             match arguments {
                 Payload::Value(arguments) => params["arguments"] = arguments.clone(),
@@ -41,12 +41,12 @@ fn one(call: &Call, timestamp: &str) -> Value {
             }
             ("name", name, params)
         }
-        Request::Resource { uri } => ("uri", uri, json!({ "uri": uri })),
+        CallRequest::Resource { uri } => ("uri", uri, json!({ "uri": uri })),
     };
     let mut out = json!({
         "serverName": call.server,
         "timestamp": timestamp,
-        "success": matches!(call.answer, Answer::Result(_)),
+        "success": matches!(call.answer, CallOutcome::Result(_)),
         name: value,
         // Headers can carry credentials, so nothing of a request but its parameters is told.
         "request": { "Session": null, "Params": params, "Extra": null },
@@ -57,15 +57,15 @@ fn one(call: &Call, timestamp: &str) -> Value {
         },
     });
     match &call.answer {
-        Answer::Result(Payload::Value(result)) => out["result"] = result.clone(),
-        Answer::Result(Payload::Absent) => {}
-        Answer::Result(payload) => {
+        CallOutcome::Result(Payload::Value(result)) => out["result"] = result.clone(),
+        CallOutcome::Result(Payload::Absent) => {}
+        CallOutcome::Result(payload) => {
             if let Err(unread) = payload.read() {
                 out["proctor"]["unread"] = Value::from(format!("the result {unread}"));
             }
         }
-        Answer::Error { code, message } => out["error"] = json!(format!("{code}: {message}")),
-        Answer::None => out["error"] = json!("no answer"),
+        CallOutcome::Error { code, message } => out["error"] = json!(format!("{code}: {message}")),
+        CallOutcome::None => out["error"] = json!("no answer"),
     }
     out
 }

@@ -1,8 +1,8 @@
 //! How many tokens the parts of a trial take, estimated: four bytes to a token. What a model took in
 //! and gave is its provider's own count, where that is known.
 
-use proctor_core::fold::{Folded, Text};
-use proctor_core::transcript::{Answer, Call, Payload, Request};
+use proctor_core::fold::{ClippedText, FoldedTrial};
+use proctor_core::transcript::{Call, CallOutcome, CallRequest, Payload};
 use serde_json::{Value, json};
 
 /// How many bytes of a text are taken for one token.
@@ -24,7 +24,7 @@ pub(super) struct Tokens {
 
 impl Tokens {
     /// Those of a trial, in which the tools of all servers take so many.
-    pub(super) fn of(folded: &Folded, schemas: u64) -> Self {
+    pub(super) fn of(folded: &FoldedTrial, schemas: u64) -> Self {
         let work = &folded.work;
         let mut tokens = Self {
             prompt: work.prompt.as_ref().map_or(0, of_text),
@@ -36,9 +36,9 @@ impl Tokens {
         for call in &folded.transcript.calls {
             let (input, output) = both(call);
             let sums = match call.request {
-                Request::Tool { .. } => &mut tokens.tools,
-                Request::Prompt { .. } => &mut tokens.prompts,
-                Request::Resource { .. } => &mut tokens.resources,
+                CallRequest::Tool { .. } => &mut tokens.tools,
+                CallRequest::Prompt { .. } => &mut tokens.prompts,
+                CallRequest::Resource { .. } => &mut tokens.resources,
             };
             sums.0 = sums.0.saturating_add(input);
             sums.1 = sums.1.saturating_add(output);
@@ -100,27 +100,29 @@ pub(super) fn of_value(value: &Value) -> u64 {
 
 fn both(call: &Call) -> (u64, u64) {
     let input = match &call.request {
-        Request::Tool { arguments, .. } | Request::Prompt { arguments, .. } => {
+        CallRequest::Tool { arguments, .. } | CallRequest::Prompt { arguments, .. } => {
             of_payload(arguments)
         }
-        Request::Resource { uri } => of_bytes(uri.len() as u64),
+        CallRequest::Resource { uri } => of_bytes(uri.len() as u64),
     };
     let output = match &call.answer {
-        Answer::Result(payload) => of_payload(payload),
-        Answer::Error { message, .. } => of_bytes(message.len() as u64),
-        Answer::None => 0,
+        CallOutcome::Result(payload) => of_payload(payload),
+        CallOutcome::Error { message, .. } => of_bytes(message.len() as u64),
+        CallOutcome::None => 0,
     };
     (input, output)
 }
 
 fn is_readable(call: &Call) -> bool {
     let arguments = match &call.request {
-        Request::Tool { arguments, .. } | Request::Prompt { arguments, .. } => arguments.read(),
-        Request::Resource { .. } => Ok(None),
+        CallRequest::Tool { arguments, .. } | CallRequest::Prompt { arguments, .. } => {
+            arguments.read()
+        }
+        CallRequest::Resource { .. } => Ok(None),
     };
     let result = match &call.answer {
-        Answer::Result(payload) => payload.read(),
-        Answer::Error { .. } | Answer::None => Ok(None),
+        CallOutcome::Result(payload) => payload.read(),
+        CallOutcome::Error { .. } | CallOutcome::None => Ok(None),
     };
     arguments.is_ok() && result.is_ok()
 }
@@ -133,7 +135,7 @@ fn of_payload(payload: &Payload) -> u64 {
     }
 }
 
-fn of_text(text: &Text) -> u64 {
+fn of_text(text: &ClippedText) -> u64 {
     let kept = (text.head.len() + text.tail.len()) as u64;
     of_bytes(kept.saturating_add(text.left_out))
 }

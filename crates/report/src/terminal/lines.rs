@@ -5,7 +5,7 @@
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr;
 
-use super::{LABEL, Look};
+use super::{LABEL, TerminalStyle};
 
 /// How many lines a text from outside may take.
 const WRAPPED: usize = 6;
@@ -21,7 +21,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    pub(super) fn new(look: Look) -> Self {
+    pub(super) fn new(look: TerminalStyle) -> Self {
         Self {
             out: String::new(),
             width: look.width.max(40),
@@ -213,7 +213,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_line_is_too_wide(text in "(\\PC| |e\u{301}|☺\u{fe0f}){0,300}", room in 40usize..90, indent in 0usize..8) {
-            let mut page = Page::new(Look { width: room, colour: false });
+            let mut page = Page::new(TerminalStyle { width: room, colour: false });
             page.wrapped(indent, &text);
             page.cut(indent, &text, None);
             page.labelled("FAIL", Style::new(), &text, "1.2s");

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use proctor_core::event::{
-    Actor, Blame, Body, ConnectionClosed, ConnectionId, ConnectionOpened, Direction, Finding,
-    FindingKind, Graded, ModelAsked, ModelReplied, Outcome, Phase, PlannedAgent, PlannedCase,
-    PlannedLimits, Purpose, RECORD_VERSION, RunEnded, RunPlanned, RunStarted, ServerSeen,
-    StepEnded, TrialEnded, TrialStarted, What, Wire,
+    Actor, Blame, Body, CheckEvaluated, ConnectionClosed, ConnectionId, ConnectionOpened,
+    Direction, EventKind, Finding, FindingKind, ModelAsked, ModelReplied, Outcome, PlannedAgent,
+    PlannedCase, PlannedLimits, Purpose, RECORD_VERSION, RunEnded, RunPlanned, RunStarted,
+    ServerSeen, StepEnded, StepPhase, TrialEnded, TrialStarted, WireKind,
 };
 use proctor_core::gate::Gate;
-use proctor_core::model::{Stop, Usage};
+use proctor_core::model::{StopReason, Usage};
 use proctor_core::record::{RecordError, RunReader, RunWriter, TrialWriter};
 use proctor_core::redact::Redactor;
 use proctor_core::summary::Summary;
@@ -152,8 +152,8 @@ fn write(folder: &Path, more: u32) -> Result<(), RecordError> {
     run.end(9_000_000, RunEnded { exit: 1, reason })
 }
 
-fn planned(cases: Vec<PlannedCase>, agents: &[&str]) -> What {
-    What::RunPlanned(RunPlanned {
+fn planned(cases: Vec<PlannedCase>, agents: &[&str]) -> EventKind {
+    EventKind::RunPlanned(RunPlanned {
         suite: "/suites/sample.yaml".to_owned(),
         mcp_config: None,
         cases,
@@ -177,8 +177,8 @@ fn planned(cases: Vec<PlannedCase>, agents: &[&str]) -> What {
     })
 }
 
-fn seen() -> What {
-    What::ServerSeen(ServerSeen {
+fn seen() -> EventKind {
+    EventKind::ServerSeen(ServerSeen {
         server: "fs".to_owned(),
         name: Some("filesystem".to_owned()),
         version: Some("1.2.0".to_owned()),
@@ -198,10 +198,10 @@ fn read_a_file(run: &RunWriter) -> Result<(), RecordError> {
     passing.end(1_500_000, ended(Outcome::Passed, None, None))?;
     let mut trial = trial(run, "read a file", 2, 1)?;
     let add = &mut |what| trial.append(1_100_000, what);
-    add(What::PhaseStarted {
-        phase: Phase::Drive,
+    add(EventKind::PhaseStarted {
+        phase: StepPhase::Drive,
     })?;
-    add(What::Prompted {
+    add(EventKind::Prompted {
         text: text("Read /etc/motd."),
     })?;
     add(opened())?;
@@ -210,18 +210,18 @@ fn read_a_file(run: &RunWriter) -> Result<(), RecordError> {
     call(&mut trial, 1, "read_file", r#"{"path":"/etc/motd"}"#, true)?;
     call(&mut trial, 2, "list", "{}", false)?;
     let add = &mut |what| trial.append(1_200_000, what);
-    add(What::AgentAnswered {
+    add(EventKind::AgentAnswered {
         text: text("\nI could not read it.\nSorry."),
     })?;
-    add(What::PhaseStarted {
-        phase: Phase::Grade,
+    add(EventKind::PhaseStarted {
+        phase: StepPhase::Grade,
     })?;
     let reason = "expected at least 1 call of `fs.read_file` that succeeds, and there were 0";
     add(graded("toolsUsed", Verdict::fail(reason), vec![7], &[]))?;
     let output =
         "checking\n\nfirst\nsecond\nthird\nfourth\nfifth\nexpected `hello`, found nothing\n";
     add(step(
-        Phase::Grade,
+        StepPhase::Grade,
         "verify_0",
         "script",
         Verdict::fail("exit code 1"),
@@ -234,7 +234,7 @@ fn read_a_file(run: &RunWriter) -> Result<(), RecordError> {
         &[],
     ))?;
     add(step(
-        Phase::Grade,
+        StepPhase::Grade,
         "verify_1",
         "llmJudge",
         Verdict::fail("it has no greeting"),
@@ -287,11 +287,11 @@ fn hostile(run: &RunWriter) -> Result<(), RecordError> {
     let arguments = serde_json::json!({ "text": HOSTILE }).to_string();
     call(&mut trial, 1, HOSTILE, &arguments, true)?;
     let add = &mut |what| trial.append(1_100_000, what);
-    add(What::AgentAnswered {
+    add(EventKind::AgentAnswered {
         text: text(HOSTILE),
     })?;
     add(step(
-        Phase::Grade,
+        StepPhase::Grade,
         "verify_0",
         "script",
         Verdict::fail(HOSTILE),
@@ -324,7 +324,7 @@ fn rest(run: &RunWriter) -> Result<(), RecordError> {
     let output = "sh: kubectl: not found\n";
     setup.append(
         1_100_000,
-        step(Phase::Setup, "setup_0", "script", failed, output),
+        step(StepPhase::Setup, "setup_0", "script", failed, output),
     )?;
     let end = ended(
         Outcome::Errored,
@@ -338,7 +338,7 @@ fn rest(run: &RunWriter) -> Result<(), RecordError> {
     undecided.append(
         1_100_000,
         step(
-            Phase::Grade,
+            StepPhase::Grade,
             "verify_0",
             "llmJudge",
             Verdict::unknown(why),
@@ -361,13 +361,13 @@ fn rest(run: &RunWriter) -> Result<(), RecordError> {
     dies.append(1_100_000, opened())?;
     call(&mut dies, 1, "crash", "{}", false)?;
     let add = &mut |what| dies.append(1_150_000, what);
-    add(What::Finding(Finding {
+    add(EventKind::Finding(Finding {
         conn: ConnectionId(1),
         kind: FindingKind::Noise,
         detail: "Listening…".to_owned(),
         count: 2,
     }))?;
-    add(What::ConnectionClosed(ConnectionClosed {
+    add(EventKind::ConnectionClosed(ConnectionClosed {
         conn: ConnectionId(1),
         reason: "exited with code 134".to_owned(),
         stderr: Some("thread main panicked\nindex out of bounds\n".to_owned()),
@@ -420,18 +420,18 @@ fn text(text: &str) -> Body {
     Body::Text(text.to_owned())
 }
 
-fn opened() -> What {
-    What::ConnectionOpened(ConnectionOpened {
+fn opened() -> EventKind {
+    EventKind::ConnectionOpened(ConnectionOpened {
         conn: ConnectionId(1),
         server: "fs".to_owned(),
         actor: Actor::Loop,
-        transport: Wire::Stdio,
+        transport: WireKind::Stdio,
         target: "fs-server".to_owned(),
     })
 }
 
-fn asked(ask: u64, purpose: Purpose) -> What {
-    What::ModelAsked(ModelAsked {
+fn asked(ask: u64, purpose: Purpose) -> EventKind {
+    EventKind::ModelAsked(ModelAsked {
         ask,
         purpose,
         model: "scripted:answers.yaml".to_owned(),
@@ -441,12 +441,12 @@ fn asked(ask: u64, purpose: Purpose) -> What {
     })
 }
 
-fn replied(ask: u64, input: Option<u64>, cost_usd: Option<f64>) -> What {
-    What::ModelReplied(ModelReplied {
+fn replied(ask: u64, input: Option<u64>, cost_usd: Option<f64>) -> EventKind {
+    EventKind::ModelReplied(ModelReplied {
         ask,
         turn: text("{}"),
         raw: None,
-        stop: Stop::Done,
+        stop: StopReason::Done,
         usage: Usage {
             input,
             output: input.map(|input| input / 10),
@@ -456,8 +456,8 @@ fn replied(ask: u64, input: Option<u64>, cost_usd: Option<f64>) -> What {
     })
 }
 
-fn step(phase: Phase, id: &str, kind: &str, verdict: Verdict, output: &str) -> What {
-    What::StepEnded(StepEnded {
+fn step(phase: StepPhase, id: &str, kind: &str, verdict: Verdict, output: &str) -> EventKind {
+    EventKind::StepEnded(StepEnded {
         phase,
         id: id.to_owned(),
         kind: kind.to_owned(),
@@ -468,8 +468,8 @@ fn step(phase: Phase, id: &str, kind: &str, verdict: Verdict, output: &str) -> W
     })
 }
 
-fn graded(check: &str, verdict: Verdict, evidence: Vec<u64>, notes: &[&str]) -> What {
-    What::Graded(Graded {
+fn graded(check: &str, verdict: Verdict, evidence: Vec<u64>, notes: &[&str]) -> EventKind {
+    EventKind::Graded(CheckEvaluated {
         check: check.to_owned(),
         id: None,
         details: vec!["fs.read_file".to_owned()],

@@ -1,12 +1,12 @@
 //! What people see at the end of a run.
 
 use proctor_report::Report;
-use proctor_report::terminal::{Look, render};
+use proctor_report::terminal::{TerminalStyle, render};
 
 use crate::sample::Sample;
 
 fn shown(sample: &Sample, width: usize, colour: bool) -> String {
-    let text = render(&sample.report(), Look { width, colour }).expect("a text");
+    let text = render(&sample.report(), TerminalStyle { width, colour }).expect("a text");
     for line in text.lines() {
         let plain = unstyled(line);
         let columns = unicode_width::UnicodeWidthStr::width(plain.as_str());
@@ -72,7 +72,7 @@ fn an_exit_code_that_is_not_the_gates_is_explained() {
         note: Some("interrupted"),
         ..sample.report()
     };
-    let look = Look {
+    let look = TerminalStyle {
         width: 80,
         colour: false,
     };
@@ -99,7 +99,7 @@ fn a_brief_report_reads_no_trial_again_and_still_says_why() {
         brief: true,
         ..sample.report()
     };
-    let look = Look {
+    let look = TerminalStyle {
         width: 80,
         colour: false,
     };

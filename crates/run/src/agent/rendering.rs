@@ -18,7 +18,7 @@ const MOST_MEDIA: usize = 10;
 /// sense hides no other.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Parts<'a> {
+struct ResultParts<'a> {
     #[serde(default, borrow)]
     content: Option<&'a RawValue>,
     #[serde(default, borrow)]
@@ -29,7 +29,7 @@ struct Parts<'a> {
 pub(super) fn tool_result(raw: &RawValue) -> String {
     // A list would be taken for the fields of an object.
     let is_object = raw.get().starts_with('{');
-    let parts = serde_json::from_str::<Parts<'_>>(raw.get());
+    let parts = serde_json::from_str::<ResultParts<'_>>(raw.get());
     let Some(parts) = parts.ok().filter(|_| is_object) else {
         return cut(raw.get().to_owned());
     };

@@ -18,14 +18,14 @@ use self::helpers::Helper;
 use super::names::assign;
 use super::rendering;
 use crate::together::together;
-use proctor_wire::client::{CallError, Caps, Client, ListError};
+use proctor_wire::client::{CallError, Client, ListError, ListLimits};
 use proctor_wire::worker;
 
 /// The server's name of the helper tools, should one of them need a prefix.
 const OWN: &str = "proctor";
 
 /// A server that the agent can use.
-pub struct Connected {
+pub struct ConnectedServer {
     /// Its name in the suite.
     pub name: String,
     /// The connection.
@@ -36,14 +36,14 @@ pub struct Connected {
 
 /// Everything that an agent can call.
 pub struct Toolbox {
-    servers: Vec<Connected>,
+    servers: Vec<ConnectedServer>,
     tools: Vec<Tool>,
-    routes: HashMap<String, Route>,
+    routes: HashMap<String, ToolRoute>,
 }
 
 /// What a name stands for.
 #[derive(Debug, Clone)]
-enum Route {
+enum ToolRoute {
     Tool { server: usize, tool: String },
     Helper(Helper),
 }
@@ -51,7 +51,7 @@ enum Route {
 /// A server that can't be used any more.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the server `{server}` failed while the agent worked: {reason}")]
-pub struct Lost {
+pub struct ServerLoss {
     /// The server.
     pub server: String,
     /// Why.
@@ -60,7 +60,7 @@ pub struct Lost {
 
 /// A call, for whoever watches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Called {
+pub struct ToolCallNotice {
     /// The server.
     pub server: String,
     /// The tool, resource or prompt.
@@ -69,7 +69,7 @@ pub struct Called {
 
 impl Toolbox {
     /// Servers, and nothing that a model could call.
-    pub fn bare(servers: Vec<Connected>) -> Self {
+    pub fn bare(servers: Vec<ConnectedServer>) -> Self {
         Self {
             servers,
             tools: Vec::new(),
@@ -78,13 +78,16 @@ impl Toolbox {
     }
 
     /// Asks all servers what they offer. With `helpers`, there are tools for resources and prompts.
-    pub async fn open(servers: Vec<Connected>, helpers: bool) -> Result<Self, (String, ListError)> {
+    pub async fn open(
+        servers: Vec<ConnectedServer>,
+        helpers: bool,
+    ) -> Result<Self, (String, ListError)> {
         let mut found: Vec<(usize, Value)> = Vec::new();
         for (at, server) in servers.iter().enumerate() {
             if !offers(&server.client, "tools") {
                 continue;
             }
-            let listed = server.client.list_tools(&Caps::default()).await;
+            let listed = server.client.list_tools(&ListLimits::default()).await;
             let listed = listed.map_err(|error| (server.name.clone(), error))?;
             for raw in &listed.items {
                 let tool: Value = serde_json::from_str(raw.get()).unwrap_or_default();
@@ -99,7 +102,7 @@ impl Toolbox {
         Ok(Self::of(servers, found, helpers))
     }
 
-    fn of(servers: Vec<Connected>, found: Vec<(usize, Value)>, helpers: bool) -> Self {
+    fn of(servers: Vec<ConnectedServer>, found: Vec<(usize, Value)>, helpers: bool) -> Self {
         let any = |what: &str| helpers && servers.iter().any(|server| offers(&server.client, what));
         let mut helpers = Vec::new();
         if any("resources") {
@@ -119,11 +122,11 @@ impl Toolbox {
         for ((server, found), name) in found.into_iter().zip(names.by_ref()) {
             let tool = name_of(&found).to_owned();
             tools.push(offered(&name, found));
-            routes.insert(name, Route::Tool { server, tool });
+            routes.insert(name, ToolRoute::Tool { server, tool });
         }
         for (helper, name) in helpers.into_iter().zip(names) {
             tools.push(helper.tool(&name, &servers));
-            routes.insert(name, Route::Helper(helper));
+            routes.insert(name, ToolRoute::Helper(helper));
         }
         Self {
             servers,
@@ -138,7 +141,7 @@ impl Toolbox {
     }
 
     /// The servers.
-    pub fn servers(&self) -> &[Connected] {
+    pub fn servers(&self) -> &[ConnectedServer] {
         &self.servers
     }
 
@@ -159,29 +162,31 @@ impl Toolbox {
     /// The name that models are told of a server's tool.
     pub fn name_of(&self, server: &str, tool: &str) -> Option<&str> {
         let found = self.routes.iter().find(|(_, route)| match route {
-            Route::Tool {
+            ToolRoute::Tool {
                 server: at,
                 tool: own,
             } => own == tool && self.servers[*at].name == server,
-            Route::Helper(_) => false,
+            ToolRoute::Helper(_) => false,
         });
         found.map(|(name, _)| name.as_str())
     }
 
     /// What a call is about, if it is one of anything.
-    pub fn called(&self, call: &ToolCall) -> Option<Called> {
+    pub fn called(&self, call: &ToolCall) -> Option<ToolCallNotice> {
         let (server, name) = match self.routes.get(&call.name)? {
-            Route::Tool { server, tool } => (self.servers[*server].name.as_str(), tool.as_str()),
-            Route::Helper(helper) => ("", helper.name()),
+            ToolRoute::Tool { server, tool } => {
+                (self.servers[*server].name.as_str(), tool.as_str())
+            }
+            ToolRoute::Helper(helper) => ("", helper.name()),
         };
-        Some(Called {
+        Some(ToolCallNotice {
             server: server.to_owned(),
             name: name.to_owned(),
         })
     }
 
     /// Makes a call. What is wrong with it is told to the model.
-    pub async fn call(&self, call: &ToolCall) -> Result<ToolResult, Lost> {
+    pub async fn call(&self, call: &ToolCall) -> Result<ToolResult, ServerLoss> {
         let mut shown = Vec::new();
         let outcome = match (self.routes.get(&call.name), &call.arguments) {
             (None, _) => Err(self.unknown(&call.name)),
@@ -189,10 +194,10 @@ impl Toolbox {
                 "the arguments of `{}` are not a JSON object: {reason}",
                 call.name
             )),
-            (Some(Route::Tool { server, tool }), Arguments::Object(arguments)) => {
+            (Some(ToolRoute::Tool { server, tool }), Arguments::Object(arguments)) => {
                 self.call_tool(*server, tool, arguments, &mut shown).await?
             }
-            (Some(Route::Helper(helper)), Arguments::Object(arguments)) => {
+            (Some(ToolRoute::Helper(helper)), Arguments::Object(arguments)) => {
                 self.help(*helper, arguments).await?
             }
         };
@@ -213,7 +218,7 @@ impl Toolbox {
         tool: &str,
         arguments: &Map<String, Value>,
         shown: &mut Vec<Media>,
-    ) -> Result<Result<String, String>, Lost> {
+    ) -> Result<Result<String, String>, ServerLoss> {
         let connected = &self.servers[server];
         if let AllowedTools::Only(allowed) = &connected.allowed
             && !allowed.iter().any(|name| name == tool)
@@ -273,14 +278,14 @@ fn offered(name: &str, mut tool: Value) -> Tool {
 
 /// What the model is told of a call. A server that is gone or broken has nothing more to say.
 fn told(
-    connected: &Connected,
+    connected: &ConnectedServer,
     called: Result<Result<String, String>, CallError>,
-) -> Result<Result<String, String>, Lost> {
+) -> Result<Result<String, String>, ServerLoss> {
     match called {
         Ok(told) => Ok(told),
         // A server that does not answer and sends what makes no sense has broken the protocol.
         Err(error @ CallError::TimedOut { .. }) => match nonsense(&connected.client) {
-            Some(detail) => Err(Lost {
+            Some(detail) => Err(ServerLoss {
                 server: connected.name.clone(),
                 reason: format!("{error}, and it broke the protocol: {detail}"),
             }),
@@ -290,7 +295,7 @@ fn told(
             Ok(Err(error.to_string()))
         }
         Err(error @ (CallError::Gone { .. } | CallError::Broken(_) | CallError::Nonsense(_))) => {
-            Err(Lost {
+            Err(ServerLoss {
                 server: connected.name.clone(),
                 reason: error.to_string(),
             })

@@ -7,7 +7,7 @@ use proctor_core::event::{AgentConfig, RunConfig, ServerConfig, TimeoutConfig};
 use proctor_core::plan::PlanOptions;
 use proctor_core::suite::agent::AgentKind;
 use proctor_core::suite::server::{Transport, command_line};
-use proctor_core::suite::{Agent, Judge, JudgeModel, Server, Suite};
+use proctor_core::suite::{Agent, JudgeConfig, JudgeModel, Server, Suite};
 
 /// How a run of a suite is configured, in which so many trials run at once.
 pub(super) fn config(suite: &Suite, options: &PlanOptions, workers: u32) -> RunConfig {
@@ -60,7 +60,7 @@ fn agent(agent: &Agent) -> AgentConfig {
     }
 }
 
-fn judge(judge: &Judge) -> AgentConfig {
+fn judge(judge: &JudgeConfig) -> AgentConfig {
     match &judge.model {
         JudgeModel::Agent(model) => agent(model),
         JudgeModel::Environment { .. } => AgentConfig {

@@ -16,8 +16,8 @@ use proctor_core::suite::server::Transport;
 use serde_json::{Map, Value};
 
 use super::error::EngineError;
-use super::host::{Answer, Host, Notice};
-use super::offers::{Offer, Planned};
+use super::host::{ConsentAnswer, Host, HostNotice};
+use super::offers::{EvalPlan, ServerOffer};
 
 const HOW_TO_SEE: &str = "`proctor evals list -o json` shows them";
 
@@ -26,7 +26,7 @@ const CALL: usize = 4_000;
 
 /// What is asked for, and how.
 pub struct ConsentOptions<'a> {
-    pub purpose: Purpose,
+    pub purpose: ConsentPurpose,
     /// The user says yes beforehand.
     pub yes: bool,
     /// Where consent is kept.
@@ -44,7 +44,7 @@ pub struct ConsentOptions<'a> {
 
 /// What the calls are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum ConsentPurpose {
     /// To run evals.
     Run,
     /// To write evals.
@@ -53,16 +53,16 @@ pub enum Purpose {
 
 /// What was agreed to.
 #[derive(Debug)]
-pub struct Granted {
+pub struct ConsentGrant {
     servers: Vec<(String, Fingerprint)>,
     redactor: Redactor,
 }
 
 /// How servers are not what was agreed to.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Difference(Vec<(String, fingerprint::Difference)>);
+pub struct ConsentDifference(Vec<(String, fingerprint::FingerprintDifference)>);
 
-impl std::fmt::Display for Difference {
+impl std::fmt::Display for ConsentDifference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (at, (server, difference)) in self.0.iter().enumerate() {
             let start = if at == 0 { "" } else { "\n" };
@@ -75,11 +75,11 @@ impl std::fmt::Display for Difference {
     }
 }
 
-impl std::error::Error for Difference {}
+impl std::error::Error for ConsentDifference {}
 
-impl Granted {
+impl ConsentGrant {
     /// Whether servers, listed again, are what was agreed to.
-    pub fn still_holds(&self, offers: &[Offer]) -> Result<(), Difference> {
+    pub fn still_holds(&self, offers: &[ServerOffer]) -> Result<(), ConsentDifference> {
         let mut differences = Vec::new();
         for offer in offers {
             let now = print_of(offer, &self.redactor);
@@ -100,16 +100,16 @@ impl Granted {
         if differences.is_empty() {
             Ok(())
         } else {
-            Err(Difference(differences))
+            Err(ConsentDifference(differences))
         }
     }
 }
 
 /// What the consent file says about what is planned.
 #[derive(Default)]
-struct Kept {
+struct StoredConsent {
     consents: Consents,
-    differences: Vec<(String, fingerprint::Difference)>,
+    differences: Vec<(String, fingerprint::FingerprintDifference)>,
     /// Whether every server has an entry that fits.
     is_all: bool,
 }
@@ -117,12 +117,12 @@ struct Kept {
 /// Shows what would be called, and asks unless that was answered before. Dropping the future while it
 /// waits for an answer ends the waiting.
 pub async fn obtain(
-    planned: &[Planned<'_>],
+    planned: &[EvalPlan<'_>],
     options: &ConsentOptions<'_>,
     host: &dyn Host,
-) -> Result<Granted, EngineError> {
-    host.notice(Notice::Calls { planned, options });
-    let granted = Granted {
+) -> Result<ConsentGrant, EngineError> {
+    host.notice(HostNotice::Calls { planned, options });
+    let granted = ConsentGrant {
         servers: planned
             .iter()
             .map(|planned| {
@@ -134,14 +134,14 @@ pub async fn obtain(
     };
     let kept = kept(planned, options, host)?;
     if let (true, Some(path)) = (kept.is_all, options.file) {
-        host.notice(Notice::ConsentFound(path));
+        host.notice(HostNotice::ConsentFound(path));
         return Ok(granted);
     }
     let expired = !kept.differences.is_empty();
     if expired {
-        let difference = Difference(kept.differences.clone());
+        let difference = ConsentDifference(kept.differences.clone());
         let text = format!("Consent is gone: {difference}");
-        host.notice(Notice::Text(&options.redactor.text(&text)));
+        host.notice(HostNotice::Text(&options.redactor.text(&text)));
     }
     // What is to be kept is made before anything is agreed to: it may be too much.
     let text = match options.file {
@@ -155,35 +155,35 @@ pub async fn obtain(
         let purpose = options.purpose;
         let answer = host.ask(purpose).await;
         match answer.map_err(|error| EngineError::unusable("nobody answered", error))? {
-            Answer::Yes => {}
-            Answer::No => return Err(EngineError::Refused),
-            Answer::Nobody => return Err(EngineError::NoConsent { purpose, expired }),
+            ConsentAnswer::Yes => {}
+            ConsentAnswer::No => return Err(EngineError::Refused),
+            ConsentAnswer::Nobody => return Err(EngineError::NoConsent { purpose, expired }),
         }
     }
     if let (Some(path), Some(text)) = (options.file, text) {
         keep::write(path, &text).map_err(|error| {
             EngineError::unusable(format!("can't write `{}`", path.display()), error)
         })?;
-        host.notice(Notice::ConsentKept(path));
+        host.notice(HostNotice::ConsentKept(path));
     }
     Ok(granted)
 }
 
 /// Reads the consent file, if there is one.
 fn kept(
-    planned: &[Planned<'_>],
+    planned: &[EvalPlan<'_>],
     options: &ConsentOptions<'_>,
     host: &dyn Host,
-) -> Result<Kept, EngineError> {
+) -> Result<StoredConsent, EngineError> {
     let Some(path) = options.file else {
-        return Ok(Kept::default());
+        return Ok(StoredConsent::default());
     };
     let consents = keep::read(path, host)?;
-    let mut kept = Kept {
+    let mut kept = StoredConsent {
         is_all: true,
-        ..Kept::default()
+        ..StoredConsent::default()
     };
-    for Planned { offer, evals } in planned.iter().filter(|planned| !planned.evals.is_empty()) {
+    for EvalPlan { offer, evals } in planned.iter().filter(|planned| !planned.evals.is_empty()) {
         let Some(consent) = consents.servers.get(&offer.server.name) else {
             kept.is_all = false;
             continue;
@@ -202,8 +202,8 @@ fn kept(
 }
 
 /// The consents with what is agreed to now. What was agreed to before stays so if nothing has changed.
-fn with_new(mut consents: Consents, planned: &[Planned<'_>], redactor: &Redactor) -> Consents {
-    for Planned { offer, evals } in planned.iter().filter(|planned| !planned.evals.is_empty()) {
+fn with_new(mut consents: Consents, planned: &[EvalPlan<'_>], redactor: &Redactor) -> Consents {
+    for EvalPlan { offer, evals } in planned.iter().filter(|planned| !planned.evals.is_empty()) {
         let calls = evals.iter().filter_map(|eval| call(eval));
         let fingerprint = print_of(offer, redactor);
         let mut consent = Consent {
@@ -249,7 +249,7 @@ pub fn call(eval: &Eval) -> Option<(&str, &Map<String, Value>)> {
 }
 
 /// What a server is and offers. Nothing secret is in it.
-fn print_of(offer: &Offer, redactor: &Redactor) -> Fingerprint {
+fn print_of(offer: &ServerOffer, redactor: &Redactor) -> Fingerprint {
     Fingerprint::new(
         redactor.text(&offer.server.written).into_owned(),
         given(&offer.server.transport),

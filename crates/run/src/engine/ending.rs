@@ -6,14 +6,14 @@ use std::error::Error;
 use std::time::Duration;
 
 use proctor_core::event::RunEnded;
-use proctor_core::event::{NotRun, NotRunOutcome};
+use proctor_core::event::{NotRunOutcome, SkippedEval};
 use proctor_core::gate::Gate;
 use proctor_core::overview::Overview;
 use proctor_core::record::{RecordError, RunReader};
 use proctor_core::redact::Redactor;
 use proctor_core::summary::{Summary, TrialResult};
 
-use super::running::{Over, Run};
+use super::running::{RunCompletion, RunInProgress};
 use crate::runner::TrialOutcomes;
 
 /// What a run came to.
@@ -23,7 +23,7 @@ pub struct RunResult {
     pub summary: Summary,
     pub gate: Gate,
     /// What stopped the run, if it did not come to its own end.
-    pub stopped: Option<Stopped>,
+    pub stopped: Option<RunStopCause>,
     /// The exit code that the record names.
     pub exit: u8,
     /// Why that is not what the gate says, if it is not.
@@ -34,7 +34,7 @@ pub struct RunResult {
 
 /// What stopped a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stopped {
+pub enum RunStopCause {
     /// Somebody, from outside.
     Interrupted,
     /// A server that was not fit for it, before the first trial.
@@ -47,9 +47,9 @@ pub enum Stopped {
 const INCONCLUSIVE: u8 = 3;
 const INTERRUPTED: u8 = 130;
 
-impl Run {
+impl RunInProgress {
     /// Sums the run up, and writes its end.
-    pub fn end(self, over: Over) -> Result<RunResult, RecordError> {
+    pub fn end(self, over: RunCompletion) -> Result<RunResult, RecordError> {
         let Self {
             mut written,
             redactor,
@@ -108,15 +108,15 @@ impl Run {
 }
 
 /// The exit code, and why it is not what the gate says.
-fn exit_of(over: &Over, gate: &Gate) -> (u8, Option<String>) {
+fn exit_of(over: &RunCompletion, gate: &Gate) -> (u8, Option<String>) {
     match over {
-        Over::Finished(finished) if finished.interrupted => {
+        RunCompletion::Finished(finished) if finished.interrupted => {
             (INTERRUPTED, Some("interrupted".to_owned()))
         }
-        Over::Finished(finished) => (gate.exit(), finished.stopped.clone()),
-        Over::Interrupted => (INTERRUPTED, Some("interrupted".to_owned())),
-        Over::NotStarted(reason) => (INCONCLUSIVE, Some(reason.clone())),
-        Over::Broken(error) => (INCONCLUSIVE, Some(causes(error).join(": "))),
+        RunCompletion::Finished(finished) => (gate.exit(), finished.stopped.clone()),
+        RunCompletion::Interrupted => (INTERRUPTED, Some("interrupted".to_owned())),
+        RunCompletion::NotStarted(reason) => (INCONCLUSIVE, Some(reason.clone())),
+        RunCompletion::Broken(error) => (INCONCLUSIVE, Some(causes(error).join(": "))),
     }
 }
 
@@ -134,8 +134,12 @@ pub(super) fn outcomes(summary: &Summary, record: &RunReader) -> TrialOutcomes {
 
 /// Whether the record tells of a trial what this process has not seen: somebody changed it, and an agent
 /// may want to.
-fn changed(over: &Over, mut before: TrialOutcomes, told: &TrialOutcomes) -> Option<String> {
-    let Over::Finished(finished) = over else {
+fn changed(
+    over: &RunCompletion,
+    mut before: TrialOutcomes,
+    told: &TrialOutcomes,
+) -> Option<String> {
+    let RunCompletion::Finished(finished) = over else {
         return None;
     };
     before.extend(finished.ended.clone());
@@ -147,7 +151,10 @@ fn changed(over: &Over, mut before: TrialOutcomes, told: &TrialOutcomes) -> Opti
 }
 
 /// An eval that is invalid fails the run, whatever came of the others.
-fn with_invalid((exit, note): (u8, Option<String>), not_run: &[NotRun]) -> (u8, Option<String>) {
+fn with_invalid(
+    (exit, note): (u8, Option<String>),
+    not_run: &[SkippedEval],
+) -> (u8, Option<String>) {
     let mut all = not_run.iter();
     let is_invalid = all.any(|not_run| not_run.outcome == NotRunOutcome::Invalid);
     match exit {
@@ -156,15 +163,19 @@ fn with_invalid((exit, note): (u8, Option<String>), not_run: &[NotRun]) -> (u8, 
     }
 }
 
-fn stopped(over: Over, redactor: &Redactor) -> Option<Stopped> {
+fn stopped(over: RunCompletion, redactor: &Redactor) -> Option<RunStopCause> {
     match over {
-        Over::Finished(finished) => finished.interrupted.then_some(Stopped::Interrupted),
-        Over::Interrupted => Some(Stopped::Interrupted),
-        Over::NotStarted(reason) => Some(Stopped::NotStarted(redactor.text(&reason).into_owned())),
-        Over::Broken(error) => {
+        RunCompletion::Finished(finished) => {
+            finished.interrupted.then_some(RunStopCause::Interrupted)
+        }
+        RunCompletion::Interrupted => Some(RunStopCause::Interrupted),
+        RunCompletion::NotStarted(reason) => Some(RunStopCause::NotStarted(
+            redactor.text(&reason).into_owned(),
+        )),
+        RunCompletion::Broken(error) => {
             let causes = causes(&error).into_iter();
             let causes = causes.map(|cause| redactor.text(&cause).into_owned());
-            Some(Stopped::Broken(causes.collect()))
+            Some(RunStopCause::Broken(causes.collect()))
         }
     }
 }

@@ -7,7 +7,7 @@ use proctor_core::problem::Problems;
 use proctor_core::record::RecordError;
 use proctor_core::suite::Suite;
 
-use super::consent::{Difference, Purpose};
+use super::consent::{ConsentDifference, ConsentPurpose};
 
 /// Why a run did not start.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +43,7 @@ pub enum EngineError {
     /// Consent is needed, and the host can't ask anybody.
     #[error("this needs consent, and nobody can be asked")]
     NoConsent {
-        purpose: Purpose,
+        purpose: ConsentPurpose,
         /// Whether an earlier consent no longer holds.
         expired: bool,
     },
@@ -52,7 +52,7 @@ pub enum EngineError {
     Refused,
     /// The servers are no longer what consent was given to.
     #[error(transparent)]
-    Changed(Difference),
+    Changed(ConsentDifference),
     /// A server can't be reached, so nothing is known of it.
     #[error("{0}")]
     Unreachable(String),

@@ -5,34 +5,34 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use mcp_evals::{Level, Listed, validate, validate_with_tools};
+use mcp_evals::{Level, ListedEval, validate, validate_with_tools};
 use proctor_core::evals::file::EvalsFile;
 use proctor_core::event::{Actor, PlannedOptions, RunKind, RunPlanned};
-use proctor_core::event::{NotRun, NotRunOutcome};
+use proctor_core::event::{NotRunOutcome, SkippedEval};
 use proctor_core::hint::listed;
 use proctor_core::plan::PlanOptions;
 use proctor_core::problem::Problems;
 use proctor_core::redact::Redactor;
 use proctor_core::suite::{Agent, Case, Isolation, LimitFlags, Limits, Server, ShippedEval, Suite};
-use proctor_wire::client::{Caps, ConnectOptions};
+use proctor_wire::client::{ConnectOptions, ListLimits};
 use proctor_wire::recorder::Recorder;
 
 use super::Engine;
-use super::consent::{self, ConsentOptions, Purpose};
+use super::consent::{self, ConsentOptions, ConsentPurpose};
 use super::error::EngineError;
-use super::host::{Host, Notice};
-use super::offers::{Choice, Offer, Planned, gather};
+use super::host::{Host, HostNotice};
+use super::offers::{EvalPlan, EvalSelection, ServerOffer, gather};
 use super::opening::context;
 use super::options::EvalsOptions;
-use super::planning::{Named, plan};
-use super::prepare::{Prepared, stand_in};
+use super::planning::{SuiteLocation, plan};
+use super::prepare::{PreparedRun, stand_in};
 
 /// Finds the evals, asks for consent, plans them, and opens what they need.
 pub(super) async fn prepare(
     engine: &Engine,
     options: &EvalsOptions,
     host: &dyn Host,
-) -> Result<Prepared, EngineError> {
+) -> Result<PreparedRun, EngineError> {
     let asked = PlannedOptions {
         agents: Vec::new(),
         model_tap: false,
@@ -59,7 +59,7 @@ pub(super) async fn prepare(
         },
         ..PlanOptions::default()
     };
-    let named = Named {
+    let named = SuiteLocation {
         suite: "evals".to_owned(),
         mcp_config: None,
     };
@@ -68,7 +68,7 @@ pub(super) async fn prepare(
     };
     let mut context = context(engine, &options.run, &asked, suite, &trials, host)?;
     context.timeouts = options.timeouts;
-    Ok(Prepared {
+    Ok(PreparedRun {
         context,
         planned: RunPlanned {
             kind: RunKind::Evals,
@@ -82,7 +82,11 @@ pub(super) async fn prepare(
 }
 
 /// The evals of the user's own file.
-fn own_evals(path: &Path, servers: &[Server], host: &dyn Host) -> Result<Vec<Listed>, EngineError> {
+fn own_evals(
+    path: &Path,
+    servers: &[Server],
+    host: &dyn Host,
+) -> Result<Vec<ListedEval>, EngineError> {
     if servers.len() != 1 {
         return Err(EngineError::usage(format!(
             "`--evals` is for one server, and there are {}",
@@ -94,7 +98,7 @@ fn own_evals(path: &Path, servers: &[Server], host: &dyn Host) -> Result<Vec<Lis
     if let Some(file) = &file {
         file.tell_unknown_keys(&validate(&file.evals), &mut problems);
     }
-    host.notice(Notice::Problems(&problems));
+    host.notice(HostNotice::Problems(&problems));
     match file {
         Some(file) if !problems.has_errors() => Ok(file.evals),
         _ => Err(EngineError::InvalidFile {
@@ -125,25 +129,31 @@ fn bare_suite(servers: &[Server]) -> Suite {
 }
 
 /// How servers are looked at: once before consent is asked for, and again right before anything is called.
-pub(super) struct Sight<'a> {
+pub(super) struct ServerSurvey<'a> {
     pub(super) servers: &'a [Server],
     pub(super) level: Option<Level>,
     /// Evals of the user's own, instead of those that the server ships.
-    pub(super) own: Option<&'a [Listed]>,
+    pub(super) own: Option<&'a [ListedEval]>,
     pub(super) connect: &'a ConnectOptions,
     pub(super) redactor: &'a Redactor,
 }
 
-impl Sight<'_> {
+impl ServerSurvey<'_> {
     /// What the servers offer, with the user's own evals in place of theirs.
-    pub(super) async fn look(&self) -> Result<Vec<Offer>, EngineError> {
-        let offers = gather(self.servers, self.level, self.connect, &Caps::default()).await;
+    pub(super) async fn look(&self) -> Result<Vec<ServerOffer>, EngineError> {
+        let offers = gather(
+            self.servers,
+            self.level,
+            self.connect,
+            &ListLimits::default(),
+        )
+        .await;
         let mut offers = offers.map_err(|error| {
             let reason = self.redactor.text(&error.to_string()).into_owned();
             EngineError::Unreachable(reason)
         })?;
         for (offer, own) in offers.iter_mut().zip(self.own) {
-            let of_level = |item: &&Listed| {
+            let of_level = |item: &&ListedEval| {
                 self.level
                     .is_none_or(|level| item.eval().is_none_or(|eval| eval.level() == Some(level)))
             };
@@ -156,9 +166,9 @@ impl Sight<'_> {
 
 /// Asks for consent to what is planned, and makes sure that the servers still are what was agreed to.
 pub(super) async fn agree(
-    planned: &[Planned<'_>],
+    planned: &[EvalPlan<'_>],
     terms: &ConsentOptions<'_>,
-    sight: &Sight<'_>,
+    sight: &ServerSurvey<'_>,
     host: &dyn Host,
 ) -> Result<(), EngineError> {
     let granted = consent::obtain(planned, terms, host).await?;
@@ -170,9 +180,9 @@ pub(super) async fn agree(
 async fn find_and_ask(
     engine: &Engine,
     options: &EvalsOptions,
-    own: Option<&[Listed]>,
+    own: Option<&[ListedEval]>,
     host: &dyn Host,
-) -> Result<(Vec<Case>, Vec<NotRun>), EngineError> {
+) -> Result<(Vec<Case>, Vec<SkippedEval>), EngineError> {
     let redactor = engine.redactor(&options.servers);
     let connect = engine.connect_options(
         Actor::Preflight,
@@ -181,7 +191,7 @@ async fn find_and_ask(
         options.timeouts,
     );
     let choice = &options.choice;
-    let sight = Sight {
+    let sight = ServerSurvey {
         servers: &options.servers,
         level: choice.level,
         own,
@@ -189,7 +199,7 @@ async fn find_and_ask(
         redactor: &redactor,
     };
     let offers = sight.look().await?;
-    if own.is_none() && !offers.iter().any(Offer::ships_evals) {
+    if own.is_none() && !offers.iter().any(ServerOffer::ships_evals) {
         let names = listed(options.servers.iter().map(|server| server.name.as_str()));
         return Err(EngineError::usage(format!(
             "{names} ships no evals: nothing of the kind is declared; `--evals FILE` runs evals of \
@@ -197,16 +207,16 @@ async fn find_and_ask(
         )));
     }
     refuse_unknown_ids(&offers, choice)?;
-    let planned: Vec<Planned<'_>> = offers.iter().map(|offer| offer.plan(choice)).collect();
+    let planned: Vec<EvalPlan<'_>> = offers.iter().map(|offer| offer.plan(choice)).collect();
     let not_run = not_run(&offers, choice);
     if planned.iter().all(|planned| planned.evals.is_empty()) {
-        host.notice(Notice::NotRun(&not_run));
-        let is_invalid = |not_run: &NotRun| not_run.outcome == NotRunOutcome::Invalid;
+        host.notice(HostNotice::NotRun(&not_run));
+        let is_invalid = |not_run: &SkippedEval| not_run.outcome == NotRunOutcome::Invalid;
         let any_invalid = not_run.iter().any(is_invalid);
         return Err(EngineError::NoEvals { any_invalid });
     }
     let terms = ConsentOptions {
-        purpose: Purpose::Run,
+        purpose: ConsentPurpose::Run,
         yes: options.consent.yes,
         file: options.consent.file.as_deref(),
         model: options.model.as_deref(),
@@ -223,7 +233,7 @@ async fn find_and_ask(
 }
 
 /// The cases of what was agreed to.
-fn cases(planned: &Planned<'_>, options: &ConsentOptions<'_>) -> Vec<Case> {
+fn cases(planned: &EvalPlan<'_>, options: &ConsentOptions<'_>) -> Vec<Case> {
     let case = |eval: &&mcp_evals::Eval| {
         Case::of_eval(ShippedEval {
             server: planned.offer.server.name.clone(),
@@ -248,7 +258,7 @@ pub fn turns(eval: &mcp_evals::Eval, most: Option<u32>) -> u32 {
 }
 
 /// An id that no server has is a mistake, and nothing to be run by silence.
-fn refuse_unknown_ids(offers: &[Offer], choice: &Choice) -> Result<(), EngineError> {
+fn refuse_unknown_ids(offers: &[ServerOffer], choice: &EvalSelection) -> Result<(), EngineError> {
     let known = |id: &String| {
         let mut all = offers.iter().flat_map(|offer| &offer.evals);
         all.any(|item| item.id() == Some(id))
@@ -262,7 +272,7 @@ fn refuse_unknown_ids(offers: &[Offer], choice: &Choice) -> Result<(), EngineErr
 }
 
 /// What is listed, meant, and not run.
-pub(super) fn not_run(offers: &[Offer], choice: &Choice) -> Vec<NotRun> {
+pub(super) fn not_run(offers: &[ServerOffer], choice: &EvalSelection) -> Vec<SkippedEval> {
     let mut all = Vec::new();
     for offer in offers {
         let invalid = offer.invalid().map(|found| (NotRunOutcome::Invalid, found));
@@ -273,7 +283,7 @@ pub(super) fn not_run(offers: &[Offer], choice: &Choice) -> Vec<NotRun> {
                 || id.is_some_and(|id| choice.ids.iter().any(|meant| meant == id));
             if is_meant {
                 let reasons: Vec<String> = findings.iter().map(ToString::to_string).collect();
-                all.push(NotRun {
+                all.push(SkippedEval {
                     eval_id: id.map(str::to_owned),
                     server: offer.server.name.clone(),
                     outcome,
@@ -287,7 +297,7 @@ pub(super) fn not_run(offers: &[Offer], choice: &Choice) -> Vec<NotRun> {
 
 /// Evals that need a model or a judge that was not given are named before anything is started.
 fn refuse_what_lacks_a_model(
-    planned: &[Planned<'_>],
+    planned: &[EvalPlan<'_>],
     options: &ConsentOptions<'_>,
 ) -> Result<(), EngineError> {
     let mut lacking: BTreeMap<&str, Vec<String>> = BTreeMap::new();

@@ -5,23 +5,23 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use proctor_core::event::{
-    Outcome, Purpose, RECORD_VERSION, RunPlanned, RunStarted, ServerSeen, What,
+    EventKind, Outcome, Purpose, RECORD_VERSION, RunPlanned, RunStarted, ServerSeen,
 };
 use proctor_core::record::{self, RecordOptions, RunReader, RunWriter};
 use proctor_core::summary::Summary;
-use proctor_models::Account;
+use proctor_models::SpendingTotal;
 
 use super::ending;
 use super::error::EngineError;
 use super::options::RunOptions;
 use super::runs::{self, RUNS};
 use super::source_context;
-use super::{Engine, Prepared, Run};
+use super::{Engine, PreparedRun, RunInProgress};
 use crate::context::RunContext;
 use crate::runner::{TrialOutcomes, TrialSpec};
 
 /// What is written of a run, and what is left to be run.
-pub(super) struct Written {
+pub(super) struct OpenRun {
     pub(super) writer: RunWriter,
     /// When it started; for a run that is gone on with, when that would have been without the break.
     pub(super) started: Instant,
@@ -32,7 +32,7 @@ pub(super) struct Written {
     pub(super) ended: TrialOutcomes,
 }
 
-impl Written {
+impl OpenRun {
     /// Microseconds since the run started.
     pub(super) fn at(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX)
@@ -50,7 +50,7 @@ pub(super) fn plan_of(folder: &Path) -> Result<RunPlanned, EngineError> {
     }
     let run = RunReader::open(folder)?;
     for event in run.events()? {
-        if let What::RunPlanned(planned) = event?.event {
+        if let EventKind::RunPlanned(planned) = event?.event {
             return Ok(planned);
         }
     }
@@ -61,8 +61,8 @@ pub(super) fn plan_of(folder: &Path) -> Result<RunPlanned, EngineError> {
 }
 
 /// Opens the run's folder: a new one, or that of the run that is resumed.
-pub(super) fn open(engine: &Engine, prepared: Prepared) -> Result<Run, EngineError> {
-    let Prepared {
+pub(super) fn open(engine: &Engine, prepared: PreparedRun) -> Result<RunInProgress, EngineError> {
+    let PreparedRun {
         context,
         planned,
         trials,
@@ -74,7 +74,7 @@ pub(super) fn open(engine: &Engine, prepared: Prepared) -> Result<Run, EngineErr
         Some((folder, retry_errors)) => resume(&folder, &context, trials, retry_errors)?,
         None => create(engine, &options, &context, planned, trials)?,
     };
-    Ok(Run {
+    Ok(RunInProgress {
         redactor: context.redactor.clone(),
         context: Some(context),
         written,
@@ -89,7 +89,7 @@ fn create(
     context: &RunContext,
     planned: RunPlanned,
     trials: Vec<TrialSpec>,
-) -> Result<Written, EngineError> {
+) -> Result<OpenRun, EngineError> {
     let source = (!options.no_context)
         .then(|| source_context::read(Path::new("."), &engine.environment))
         .flatten();
@@ -109,9 +109,9 @@ fn create(
         runs::ignore();
         runs::create(Path::new(RUNS), redactor, &run_started)?
     };
-    writer.append(0, What::RunPlanned(planned))?;
+    writer.append(0, EventKind::RunPlanned(planned))?;
     writer.sync()?;
-    Ok(Written {
+    Ok(OpenRun {
         writer,
         started,
         trials,
@@ -125,7 +125,7 @@ fn resume(
     context: &RunContext,
     mut trials: Vec<TrialSpec>,
     retry_errors: bool,
-) -> Result<Written, EngineError> {
+) -> Result<OpenRun, EngineError> {
     let redactor = &context.redactor;
     let reader = RunReader::open(folder)?;
     if reader.is_newer() {
@@ -142,7 +142,7 @@ fn resume(
     for event in reader.events()? {
         let event = event?;
         last = last.max(event.at);
-        if let What::ServerSeen(server) = event.event {
+        if let EventKind::ServerSeen(server) = event.event {
             seen.push(server);
         }
     }
@@ -168,7 +168,7 @@ fn resume(
     let started = Instant::now()
         .checked_sub(Duration::from_micros(last))
         .ok_or_else(|| EngineError::usage("the run's times make no sense"))?;
-    Ok(Written {
+    Ok(OpenRun {
         writer,
         started,
         trials,
@@ -188,7 +188,7 @@ fn count_earlier(
         (Purpose::Agent, &summary.agent),
         (Purpose::Judge, &summary.judge),
     ] {
-        let account = Account {
+        let account = SpendingTotal {
             replies: u64::from(asked.turns),
             usage: asked.usage,
             cost_usd: asked.cost_usd.unwrap_or(0.0),

@@ -1,27 +1,27 @@
 //! Whoever uses the engine: hears what there is to say before a run, and is asked for consent.
 //!
-//! Main types: [`Host`], which a command line or a test implements, and [`Unattended`], which hears nothing
+//! Main types: [`Host`], which a command line or a test implements, and [`NonInteractiveHost`], which hears nothing
 //! and agrees to nothing.
 
 use std::io;
 use std::path::Path;
 use std::pin::Pin;
 
-use proctor_core::event::NotRun;
+use proctor_core::event::SkippedEval;
 use proctor_core::problem::Problems;
 
-use super::consent::{ConsentOptions, Purpose};
-use super::offers::Planned;
+use super::consent::{ConsentOptions, ConsentPurpose};
+use super::offers::EvalPlan;
 
 /// Something to be told before the first trial starts.
-pub enum Notice<'a> {
+pub enum HostNotice<'a> {
     /// What is wrong with files: errors and warnings, with their places.
     Problems(&'a Problems),
     /// A warning or a note, without secrets.
     Text(&'a str),
     /// What would be called, before consent is asked for.
     Calls {
-        planned: &'a [Planned<'a>],
+        planned: &'a [EvalPlan<'a>],
         options: &'a ConsentOptions<'a>,
     },
     /// Consent was found in this file, and still holds.
@@ -29,12 +29,12 @@ pub enum Notice<'a> {
     /// Consent was written to this file.
     ConsentKept(&'a Path),
     /// Evals that are listed and can't be run, where none is left that can.
-    NotRun(&'a [NotRun]),
+    NotRun(&'a [SkippedEval]),
 }
 
 /// The answer to a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum ConsentAnswer {
     Yes,
     No,
     /// Nobody is there to be asked.
@@ -42,25 +42,25 @@ pub enum Answer {
 }
 
 /// A future of a host.
-pub type Asking<'a> = Pin<Box<dyn Future<Output = io::Result<Answer>> + Send + 'a>>;
+pub type HostFuture<'a> = Pin<Box<dyn Future<Output = io::Result<ConsentAnswer>> + Send + 'a>>;
 
 /// Whoever uses the engine.
 pub trait Host: Send + Sync {
     /// Takes in what there is to tell. Nothing depends on whether anybody reads it.
-    fn notice(&self, notice: Notice<'_>);
+    fn notice(&self, notice: HostNotice<'_>);
 
     /// Asks whether what was shown may be called.
-    fn ask(&self, purpose: Purpose) -> Asking<'_>;
+    fn ask(&self, purpose: ConsentPurpose) -> HostFuture<'_>;
 }
 
 /// A host that hears nothing and agrees to nothing.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Unattended;
+pub struct NonInteractiveHost;
 
-impl Host for Unattended {
-    fn notice(&self, _: Notice<'_>) {}
+impl Host for NonInteractiveHost {
+    fn notice(&self, _: HostNotice<'_>) {}
 
-    fn ask(&self, _: Purpose) -> Asking<'_> {
-        Box::pin(std::future::ready(Ok(Answer::Nobody)))
+    fn ask(&self, _: ConsentPurpose) -> HostFuture<'_> {
+        Box::pin(std::future::ready(Ok(ConsentAnswer::Nobody)))
     }
 }

@@ -1,34 +1,35 @@
 //! What servers offer: their tools, and the evals that they ship.
 //!
-//! Its main type is [`Offer`]. A server that does not say that it ships evals is not asked for any.
+//! Its main type is [`ServerOffer`]. A server that does not say that it ships evals is not asked for any.
 
 use std::collections::HashMap;
 
 use mcp_evals::{
-    Eval, Finding, Input, Level, Listed, Report, Severity, Status, validate_with_tools,
+    Eval, EvalFinding, EvalStatus, Input, Level, ListedEval, Severity, ValidationReport,
+    validate_with_tools,
 };
 use proctor_core::suite::Server;
-use proctor_wire::client::{Caps, Client, ConnectOptions, ListError};
-use proctor_wire::evals::{self, Place, Shipped};
+use proctor_wire::client::{Client, ConnectOptions, ListError, ListLimits};
+use proctor_wire::evals::{self, CapabilityLocation, RawEval};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// What a server offers, and what is to be said about it.
 #[derive(Debug)]
-pub struct Offer {
+pub struct ServerOffer {
     pub server: Server,
     /// Where the server says that it ships evals; nowhere, if it ships none.
-    pub places: Vec<Place>,
+    pub places: Vec<CapabilityLocation>,
     /// All tools, as the server wrote them.
     pub tools: Vec<Value>,
     /// The level that was asked for.
     pub level: Option<Level>,
     /// The evals, of that level as far as it can be told.
-    pub evals: Vec<Listed>,
+    pub evals: Vec<ListedEval>,
     /// The same, as the server wrote them.
     pub raw: Vec<Box<RawValue>>,
     /// What is wrong with them.
-    pub report: Report,
+    pub report: ValidationReport,
     /// Whether the server says that it tells when its evals change.
     pub tells_of_changes: bool,
 }
@@ -50,7 +51,7 @@ pub enum GatherError {
 
 /// Which evals are meant, on a user's word.
 #[derive(Debug, Clone, Default)]
-pub struct Choice {
+pub struct EvalSelection {
     pub level: Option<Level>,
     /// Ids; all of them if there are none.
     pub ids: Vec<String>,
@@ -60,8 +61,8 @@ pub struct Choice {
 
 /// The evals of a server that are to be run.
 #[derive(Debug)]
-pub struct Planned<'a> {
-    pub offer: &'a Offer,
+pub struct EvalPlan<'a> {
+    pub offer: &'a ServerOffer,
     pub evals: Vec<&'a Eval>,
 }
 
@@ -70,8 +71,8 @@ pub async fn gather(
     servers: &[Server],
     level: Option<Level>,
     options: &ConnectOptions,
-    caps: &Caps,
-) -> Result<Vec<Offer>, GatherError> {
+    caps: &ListLimits,
+) -> Result<Vec<ServerOffer>, GatherError> {
     let mut offers = Vec::new();
     for server in servers {
         offers.push(look(server, level, options, caps).await?);
@@ -84,8 +85,8 @@ pub async fn look(
     server: &Server,
     level: Option<Level>,
     options: &ConnectOptions,
-    caps: &Caps,
-) -> Result<Offer, GatherError> {
+    caps: &ListLimits,
+) -> Result<ServerOffer, GatherError> {
     let client = Client::connect(server, options)
         .await
         .map_err(|error| GatherError::NotUp(error.naming(&server.name)))?;
@@ -99,8 +100,8 @@ pub async fn ask(
     server: &Server,
     level: Option<Level>,
     client: &Client,
-    caps: &Caps,
-) -> Result<Offer, GatherError> {
+    caps: &ListLimits,
+) -> Result<ServerOffer, GatherError> {
     let failed = |source| GatherError::NoList {
         server: server.name.clone(),
         source,
@@ -115,9 +116,9 @@ pub async fn ask(
     };
     let (raw, evals): (Vec<_>, Vec<_>) = shipped
         .into_iter()
-        .map(|Shipped { raw, item }| (raw, item))
+        .map(|RawEval { raw, item }| (raw, item))
         .unzip();
-    Ok(Offer {
+    Ok(ServerOffer {
         server: server.clone(),
         report: validate_with_tools(&evals, &tools),
         tells_of_changes: evals::tells_of_changes(client.identity()),
@@ -133,26 +134,26 @@ pub async fn ask(
 pub async fn offer_of_tools(
     server: &Server,
     client: &Client,
-    caps: &Caps,
-) -> Result<Offer, GatherError> {
+    caps: &ListLimits,
+) -> Result<ServerOffer, GatherError> {
     let listed = list_tools(client, caps).await;
     let tools = listed.map_err(|source| GatherError::NoList {
         server: server.name.clone(),
         source,
     })?;
-    Ok(Offer {
+    Ok(ServerOffer {
         server: server.clone(),
         places: Vec::new(),
         tools,
         level: None,
         evals: Vec::new(),
         raw: Vec::new(),
-        report: Report::default(),
+        report: ValidationReport::default(),
         tells_of_changes: false,
     })
 }
 
-async fn list_tools(client: &Client, caps: &Caps) -> Result<Vec<Value>, ListError> {
+async fn list_tools(client: &Client, caps: &ListLimits) -> Result<Vec<Value>, ListError> {
     if !client.identity().capabilities.contains_key("tools") {
         return Ok(Vec::new());
     }
@@ -163,12 +164,12 @@ async fn list_tools(client: &Client, caps: &Caps) -> Result<Vec<Value>, ListErro
     Ok(listed.items.iter().map(|raw| read(raw)).collect())
 }
 
-impl Offer {
+impl ServerOffer {
     /// What a server would offer that declares its evals at the top and lists these.
-    pub fn of(server: Server, tools: Vec<Value>, evals: Vec<Listed>) -> Self {
+    pub fn of(server: Server, tools: Vec<Value>, evals: Vec<ListedEval>) -> Self {
         Self {
             server,
-            places: vec![Place::Top],
+            places: vec![CapabilityLocation::Top],
             level: None,
             report: validate_with_tools(&evals, &tools),
             tools,
@@ -187,25 +188,25 @@ impl Offer {
     pub fn runnable(&self) -> impl Iterator<Item = &Eval> {
         let valid = self
             .statuses()
-            .filter(|(_, status)| *status == Status::Valid);
+            .filter(|(_, status)| *status == EvalStatus::Valid);
         valid.filter_map(|(index, _)| self.evals[index].eval())
     }
 
     /// The evals that must not be run, each by its place, with what is wrong.
-    pub fn invalid(&self) -> impl Iterator<Item = (usize, Vec<&Finding>)> {
-        self.with(Status::Invalid, Severity::Error)
+    pub fn invalid(&self) -> impl Iterator<Item = (usize, Vec<&EvalFinding>)> {
+        self.with(EvalStatus::Invalid, Severity::Error)
     }
 
     /// The evals of types that are not known, each by its place, with the notice.
-    pub fn skipped(&self) -> impl Iterator<Item = (usize, Vec<&Finding>)> {
-        self.with(Status::Skipped, Severity::Skip)
+    pub fn skipped(&self) -> impl Iterator<Item = (usize, Vec<&EvalFinding>)> {
+        self.with(EvalStatus::Skipped, Severity::Skip)
     }
 
     fn with(
         &self,
-        wanted: Status,
+        wanted: EvalStatus,
         severity: Severity,
-    ) -> impl Iterator<Item = (usize, Vec<&Finding>)> {
+    ) -> impl Iterator<Item = (usize, Vec<&EvalFinding>)> {
         let those = self.statuses().filter(move |(_, status)| *status == wanted);
         those.map(move |(index, _)| {
             let about = self.findings_of(index).iter();
@@ -215,25 +216,25 @@ impl Offer {
     }
 
     /// What is to be done with each eval.
-    pub fn statuses(&self) -> impl Iterator<Item = (usize, Status)> {
+    pub fn statuses(&self) -> impl Iterator<Item = (usize, EvalStatus)> {
         (0..self.evals.len()).map(|index| {
             let has = |severity| {
                 let mut about = self.findings_of(index).iter();
                 about.any(|finding| finding.severity == severity)
             };
             let status = if has(Severity::Skip) {
-                Status::Skipped
+                EvalStatus::Skipped
             } else if has(Severity::Error) {
-                Status::Invalid
+                EvalStatus::Invalid
             } else {
-                Status::Valid
+                EvalStatus::Valid
             };
             (index, status)
         })
     }
 
     /// The findings about one eval. They are in the order of the evals, which may be many.
-    fn findings_of(&self, index: usize) -> &[Finding] {
+    fn findings_of(&self, index: usize) -> &[EvalFinding] {
         let all = &self.report.findings;
         let start = all.partition_point(|finding| finding.index < index);
         let end = all.partition_point(|finding| finding.index <= index);
@@ -259,14 +260,14 @@ impl Offer {
     }
 
     /// What is meant by a choice, of what can be run.
-    pub fn plan(&self, choice: &Choice) -> Planned<'_> {
+    pub fn plan(&self, choice: &EvalSelection) -> EvalPlan<'_> {
         let effects = self.effects();
         let is_meant = |eval: &&Eval| {
             let is_level = choice.level.is_none_or(|level| eval.level() == Some(level));
             let is_named = choice.ids.is_empty() || choice.ids.contains(&eval.id);
             is_level && is_named && (!choice.only_read_only || only_reads(eval, &effects))
         };
-        Planned {
+        EvalPlan {
             offer: self,
             evals: self.runnable().filter(is_meant).collect(),
         }

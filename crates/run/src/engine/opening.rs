@@ -11,17 +11,17 @@ use proctor_core::redact::{Redactor, secrets_of};
 use proctor_core::replay::Cassette;
 use proctor_core::suite::agent::AgentKind;
 use proctor_core::suite::step::Action;
-use proctor_core::suite::{Agent, Environment, Judge, JudgeModel, Limits, Suite};
+use proctor_core::suite::{Agent, Environment, JudgeConfig, JudgeModel, Limits, Suite};
 use proctor_models::{Budget, Meter, Model, Settings};
 use proctor_wire::client::Timeouts;
 
 use super::Engine;
 use super::error::EngineError;
-use super::host::{Host, Notice};
+use super::host::{Host, HostNotice};
 use super::options::RunOptions;
 use super::planning::judge_name;
 use crate::context::{RunContext, Worker};
-use crate::external::{External, JudgeProgram, sent_key};
+use crate::external::{ExternalAgent, JudgeProgram, sent_key};
 use crate::runner::TrialSpec;
 use crate::secrets;
 
@@ -105,7 +105,7 @@ fn open_agents(
         if agent.kind == AgentKind::Nobody {
             return Ok(Worker::Nobody);
         }
-        if let Some(external) = External::open(agent, env, has_skills, is_replayed) {
+        if let Some(external) = ExternalAgent::open(agent, env, has_skills, is_replayed) {
             let external = external.map_err(|error| EngineError::Missing(error.into()))?;
             return Ok(Worker::External(Arc::new(external)));
         }
@@ -158,7 +158,7 @@ fn require_enforced_limits(
 }
 
 /// The first limit of a trial that an agent can overrun without anybody seeing it.
-fn unenforced(limits: &Limits, external: &External) -> Option<&'static str> {
+fn unenforced(limits: &Limits, external: &ExternalAgent) -> Option<&'static str> {
     if limits.max_cost_usd.is_some() {
         return Some("maxCostUsd");
     }
@@ -176,7 +176,7 @@ fn prices(options: &RunOptions, host: &dyn Host) -> Result<Prices, EngineError> 
     };
     let mut problems = Problems::default();
     let prices = Prices::load(file, &mut problems);
-    host.notice(Notice::Problems(&problems));
+    host.notice(HostNotice::Problems(&problems));
     prices.ok_or_else(|| EngineError::InvalidFile {
         file: file.clone(),
         problems: Box::new(problems),
@@ -220,14 +220,14 @@ fn open_judges(
 /// The judge, if it is a program of its own.
 fn open_judge_program(
     engine: &Engine,
-    judge: &Judge,
+    judge: &JudgeConfig,
     asked: &PlannedOptions,
 ) -> Result<Option<JudgeProgram>, EngineError> {
     let env = &engine.environment;
     let JudgeModel::Agent(agent) = &judge.model else {
         return Ok(None);
     };
-    let Some(external) = External::open(agent, env, false, false) else {
+    let Some(external) = ExternalAgent::open(agent, env, false, false) else {
         return Ok(None);
     };
     let external = external.map_err(|error| EngineError::unusable(JUDGE, error))?;
@@ -290,7 +290,7 @@ fn warn_of_sent_keys(suite: &Suite, env: &Environment, host: &dyn Host) {
                  names another variable",
                 agent.name
             );
-            host.notice(Notice::Text(&text));
+            host.notice(HostNotice::Text(&text));
         }
     }
 }
@@ -305,7 +305,7 @@ fn warn_of_own_judge(agents: &[Worker], judges: &[Arc<Model>], host: &dyn Host) 
             "warning: `{}` judges its own work; a judge of another kind is more impartial",
             model.name()
         );
-        host.notice(Notice::Text(&text));
+        host.notice(HostNotice::Text(&text));
     }
 }
 

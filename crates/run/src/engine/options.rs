@@ -11,7 +11,7 @@ use proctor_core::plan::PlanOptions;
 use proctor_core::suite::Server;
 use proctor_wire::client::Timeouts;
 
-use super::offers::Choice;
+use super::offers::EvalSelection;
 
 /// Which run is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub struct EvalsOptions {
     pub servers: Vec<Server>,
     /// A file of evals in place of those that the one server ships.
     pub own_evals: Option<PathBuf>,
-    pub choice: Choice,
+    pub choice: EvalSelection,
     pub model: Option<String>,
     pub judge: Option<String>,
     pub pass_env: Vec<String>,

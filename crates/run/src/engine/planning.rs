@@ -10,7 +10,7 @@ use proctor_core::event::{
 use proctor_core::plan::{Plan, PlanOptions};
 use proctor_core::suite::agent::AgentKind;
 use proctor_core::suite::{
-    Agent, Case, Isolation, Judge, JudgeModel, Limits, Suite, agent_settings, digest,
+    Agent, Case, Isolation, JudgeConfig, JudgeModel, Limits, Suite, agent_settings, digest,
     server_settings, surroundings,
 };
 
@@ -24,7 +24,7 @@ pub(super) fn plan(
     engine: &Engine,
     suite: &Suite,
     options: &PlanOptions,
-    named: Named,
+    named: SuiteLocation,
     asked: &PlannedOptions,
     as_often_as: Option<&RunPlanned>,
     workers: u32,
@@ -69,12 +69,12 @@ pub(super) fn plan(
 }
 
 /// Where a run's suite is, to be found again.
-pub(super) struct Named {
+pub(super) struct SuiteLocation {
     pub(super) suite: String,
     pub(super) mcp_config: Option<String>,
 }
 
-impl Named {
+impl SuiteLocation {
     pub(super) fn new(file: &Path, mcp_config: Option<&Path>) -> Result<Self, EngineError> {
         let absolute = |path: &Path| {
             let path = std::path::absolute(path)
@@ -248,7 +248,7 @@ fn planned_agent(agent: &Agent) -> PlannedAgent {
     }
 }
 
-pub(super) fn judge_name(judge: &Judge) -> String {
+pub(super) fn judge_name(judge: &JudgeConfig) -> String {
     match &judge.model {
         JudgeModel::Agent(agent) => agent
             .model_in_loop()

@@ -11,21 +11,22 @@ use proctor_core::provider::Provider;
 use proctor_core::suite::agent::{AgentKind, ModelRef};
 use proctor_core::suite::server::Transport;
 use proctor_core::suite::{
-    Agent, Case, Inputs, Isolation, Judge, JudgeModel, Server, Suite, load, load_agent, load_script,
+    Agent, Case, Inputs, Isolation, JudgeConfig, JudgeModel, Server, Suite, load, load_agent,
+    load_script,
 };
 
 use super::error::EngineError;
 use super::folder::plan_of;
-use super::host::{Host, Notice};
+use super::host::{Host, HostNotice};
 use super::opening::context;
 use super::options::{CheckOptions, RunOptions, RunSource};
-use super::planning::{Named, plan, plan_again};
+use super::planning::{SuiteLocation, plan, plan_again};
 use super::{Engine, shipped};
 use crate::context::RunContext;
 use crate::runner::TrialSpec;
 
 /// A run that is known whole, before anything of it is started.
-pub struct Prepared {
+pub struct PreparedRun {
     pub(super) context: RunContext,
     pub(super) planned: RunPlanned,
     /// Every trial of the plan, in order.
@@ -40,7 +41,7 @@ pub(super) async fn prepare(
     engine: &Engine,
     options: &CheckOptions,
     host: &dyn Host,
-) -> Result<Prepared, EngineError> {
+) -> Result<PreparedRun, EngineError> {
     let (resumed, replayed) = match &options.source {
         RunSource::File(_) => (None, None),
         RunSource::Resume {
@@ -79,7 +80,7 @@ pub(super) async fn prepare(
         plan_again(engine, &suite, earlier)?
     } else {
         let wanted = options.plan.clone().unwrap_or_default();
-        let named = Named::new(&file, mcp_config.as_deref())?;
+        let named = SuiteLocation::new(&file, mcp_config.as_deref())?;
         let workers = options.run.width.asked();
         let as_often_as = replayed.as_ref().filter(|_| wanted.runs.is_none());
         match plan(engine, &suite, &wanted, named, &asked, as_often_as, workers)? {
@@ -91,7 +92,7 @@ pub(super) async fn prepare(
     let timeouts = &mut context.timeouts;
     timeouts.request = options.call_timeout;
     timeouts.total = timeouts.total.max(options.call_timeout);
-    Ok(Prepared {
+    Ok(PreparedRun {
         context,
         planned: RunPlanned {
             not_run,
@@ -193,7 +194,7 @@ fn load_suite(
     if asked.strict {
         problems.promote(Code::UnknownKey);
     }
-    host.notice(Notice::Problems(&problems));
+    host.notice(HostNotice::Problems(&problems));
     match loaded {
         Some(suite) if !problems.has_errors() => {
             Ok((suite, problems.iter().map(PlannedWarning::from).collect()))
@@ -233,7 +234,7 @@ pub(super) fn stand_in(
         let agent = load_agent(text, asked.model.as_deref(), &mut problems);
         agents.extend(agent);
     }
-    host.notice(Notice::Problems(&problems));
+    host.notice(HostNotice::Problems(&problems));
     if problems.has_errors() {
         return Err(EngineError::InvalidFile {
             file: suite.path.clone(),
@@ -255,7 +256,7 @@ pub(super) fn stand_in(
         agent.model_tap = true;
     }
     if let Some(Some(agent)) = judge {
-        suite.judge = Some(Judge {
+        suite.judge = Some(JudgeConfig {
             model: JudgeModel::Agent(Box::new(agent)),
             votes: suite.judge.as_ref().map_or(1, |judge| judge.votes),
         });

@@ -1,6 +1,6 @@
 //! The run folder of one session, for commands that run no suite.
 //!
-//! Its main type is [`Kept`].
+//! Its main type is [`SessionRecording`].
 
 use std::path::Path;
 use std::time::Instant;
@@ -16,12 +16,12 @@ use proctor_wire::recorder::Recorder;
 use super::{Engine, runs};
 
 /// A run of one trial, which is a session.
-pub struct Kept {
+pub struct SessionRecording {
     run: RunWriter,
     pub recorder: Recorder,
 }
 
-impl Kept {
+impl SessionRecording {
     /// Starts a recording in a folder of its own. Others may start one in the same second.
     pub fn start(
         engine: &Engine,

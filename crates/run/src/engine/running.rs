@@ -1,31 +1,31 @@
 //! A run that is going on: servers are looked at, then trials are run.
 //!
-//! Main types: [`Run`], and [`Over`], how it came to an end.
+//! Main types: [`RunInProgress`], and [`RunCompletion`], how it came to an end.
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use proctor_core::event::{Actor, What};
+use proctor_core::event::{Actor, EventKind};
 use proctor_core::redact::Redactor;
 use proctor_core::suite::Isolation;
 use proctor_wire::recorder::Recorder;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::folder::Written;
-use super::host::{Host, Notice};
+use super::folder::OpenRun;
+use super::host::{Host, HostNotice};
 use super::options::RunOptions;
-use super::servers::{self, Looked};
+use super::servers::{self, PreflightReport};
 use super::width;
 use crate::context::RunContext;
-use crate::preflight::{self, PreflightError, Seen};
+use crate::preflight::{self, PreflightError, ServerProbe};
 use crate::progress::Progress;
-use crate::runner::{self, Finished, RunError, RunnerOptions, TrialSpec};
+use crate::runner::{self, RunError, RunnerOptions, RunnerResult, TrialSpec};
 
 /// A run whose folder is open.
-pub struct Run {
+pub struct RunInProgress {
     pub(super) context: Option<RunContext>,
-    pub(super) written: Written,
+    pub(super) written: OpenRun,
     pub(super) options: RunOptions,
     pub(super) redactor: Redactor,
     pub(super) is_resumed: bool,
@@ -33,9 +33,9 @@ pub struct Run {
 
 /// How a run was over.
 #[derive(Debug)]
-pub enum Over {
+pub enum RunCompletion {
     /// It ran, to its end or until it was stopped.
-    Finished(Finished),
+    Finished(RunnerResult),
     /// It was stopped before its first trial.
     Interrupted,
     /// A server was not fit for it.
@@ -44,7 +44,7 @@ pub enum Over {
     Broken(RunError),
 }
 
-impl Run {
+impl RunInProgress {
     /// Its folder.
     pub fn folder(&self) -> &Path {
         self.written.writer.folder()
@@ -99,21 +99,21 @@ impl Run {
         detailed: bool,
         interrupts: &mut UnboundedReceiver<()>,
         host: &dyn Host,
-    ) -> Over {
+    ) -> RunCompletion {
         let Some(mut context) = self.context.take() else {
-            return Over::Interrupted;
+            return RunCompletion::Interrupted;
         };
         if self.written.trials.is_empty() {
-            return Over::Finished(Finished::default());
+            return RunCompletion::Finished(RunnerResult::default());
         }
         let servers = context.suite.servers.len();
         let (width, notes) = width::settle(self.options.width, &self.written.trials, servers);
         for note in notes {
-            host.notice(Notice::Text(&note));
+            host.notice(HostNotice::Text(&note));
         }
         let looked = tokio::select! {
             looked = look_at_servers(&mut context) => looked,
-            Some(()) = interrupts.recv() => return Over::Interrupted,
+            Some(()) = interrupts.recv() => return RunCompletion::Interrupted,
         };
         if let Err(over) = self.take_in(looked, &context, host) {
             return over;
@@ -146,23 +146,23 @@ impl Run {
     /// Writes what the servers said of themselves, unless the run can't go on with them.
     fn take_in(
         &mut self,
-        looked: Result<Vec<Looked>, PreflightError>,
+        looked: Result<Vec<PreflightReport>, PreflightError>,
         context: &RunContext,
         host: &dyn Host,
-    ) -> Result<(), Over> {
-        let looked = looked.map_err(|error| Over::NotStarted(error.to_string()))?;
-        for Looked { seen, .. } in &looked {
+    ) -> Result<(), RunCompletion> {
+        let looked = looked.map_err(|error| RunCompletion::NotStarted(error.to_string()))?;
+        for PreflightReport { seen, .. } in &looked {
             if let Some(reason) = servers::change(&self.written.seen, seen, &self.redactor) {
-                return Err(Over::NotStarted(reason));
+                return Err(RunCompletion::NotStarted(reason));
             }
         }
         for text in servers::unknown_names(&context.suite, &self.written.trials, &looked) {
-            host.notice(Notice::Text(&self.redactor.text(&text)));
+            host.notice(HostNotice::Text(&self.redactor.text(&text)));
         }
-        for Looked { seen, .. } in looked {
+        for PreflightReport { seen, .. } in looked {
             let at = self.written.at();
-            let written = self.written.writer.append(at, What::ServerSeen(seen));
-            written.map_err(|error| Over::Broken(error.into()))?;
+            let written = self.written.writer.append(at, EventKind::ServerSeen(seen));
+            written.map_err(|error| RunCompletion::Broken(error.into()))?;
         }
         Ok(())
     }
@@ -173,7 +173,7 @@ impl Run {
         context: &Arc<RunContext>,
         progress: UnboundedSender<Progress>,
         interrupts: &mut UnboundedReceiver<()>,
-    ) -> Over {
+    ) -> RunCompletion {
         let (interrupt, heard) = unbounded_channel();
         let running = runner::run(
             context.clone(),
@@ -195,20 +195,20 @@ impl Run {
             }
         };
         match finished {
-            Ok(finished) => Over::Finished(finished),
-            Err(error) => Over::Broken(error),
+            Ok(finished) => RunCompletion::Finished(finished),
+            Err(error) => RunCompletion::Broken(error),
         }
     }
 }
 
 /// Starts every server once, and keeps those that all trials share.
-async fn look_at_servers(context: &mut RunContext) -> Result<Vec<Looked>, PreflightError> {
+async fn look_at_servers(context: &mut RunContext) -> Result<Vec<PreflightReport>, PreflightError> {
     let mut all = Vec::new();
     for server in context.suite.servers.clone() {
         let recorder = Recorder::nothing().redacting(&context.redactor);
         let options = context.connect_options(Actor::Preflight, recorder);
         let found = preflight::look(&server, &options).await?;
-        let Seen {
+        let ServerProbe {
             seen,
             offered,
             era,
@@ -222,7 +222,7 @@ async fn look_at_servers(context: &mut RunContext) -> Result<Vec<Looked>, Prefli
         } else {
             client.close().await;
         }
-        all.push(Looked { seen, offered });
+        all.push(PreflightReport { seen, offered });
     }
     Ok(all)
 }

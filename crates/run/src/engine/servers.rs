@@ -10,13 +10,13 @@ use proctor_core::redact::Redactor;
 use proctor_core::suite::step::Action;
 use proctor_core::suite::{Case, Suite};
 
-use crate::preflight::Offered;
+use crate::preflight::ServerListing;
 use crate::runner::TrialSpec;
 
 /// What a server said before the first trial.
-pub(super) struct Looked {
+pub(super) struct PreflightReport {
     pub(super) seen: ServerSeen,
-    pub(super) offered: Offered,
+    pub(super) offered: ServerListing,
 }
 
 /// Why a run can't go on with a server: it is not the one that the run started with.
@@ -46,7 +46,11 @@ pub(super) fn change(
 }
 
 /// A warning for each name in the checks and steps of the cases at hand that its server does not list.
-pub(super) fn unknown_names(suite: &Suite, trials: &[TrialSpec], looked: &[Looked]) -> Vec<String> {
+pub(super) fn unknown_names(
+    suite: &Suite,
+    trials: &[TrialSpec],
+    looked: &[PreflightReport],
+) -> Vec<String> {
     let cases: BTreeSet<usize> = trials.iter().map(|spec| spec.case).collect();
     let mut warnings = Vec::new();
     let mut told = BTreeSet::new();

@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proctor_core::event::Actor;
-use proctor_core::event::NotRun;
+use proctor_core::event::SkippedEval;
 use proctor_core::hint::listed;
-use proctor_core::suite::{Case, Server, Shipped, ShippedEval, Suite};
+use proctor_core::suite::{Case, Server, ShippedEval, ShippedEvalSet, Suite};
 use proctor_wire::client::{ConnectOptions, Timeouts};
 use proctor_wire::recorder::Recorder;
 
 use super::Engine;
-use super::consent::{ConsentOptions, Purpose};
+use super::consent::{ConsentOptions, ConsentPurpose};
 use super::error::EngineError;
-use super::evals::{Sight, agree, not_run, turns};
+use super::evals::{ServerSurvey, agree, not_run, turns};
 use super::host::Host;
-use super::offers::{Choice, Offer, Planned};
+use super::offers::{EvalPlan, EvalSelection, ServerOffer};
 use super::options::CheckOptions;
 use super::planning::judge_name;
 
@@ -26,7 +26,7 @@ pub(super) async fn fill(
     options: &CheckOptions,
     suite: &mut Suite,
     host: &dyn Host,
-) -> Result<Vec<NotRun>, EngineError> {
+) -> Result<Vec<SkippedEval>, EngineError> {
     if suite.shipped.is_empty() {
         return Ok(Vec::new());
     }
@@ -41,7 +41,7 @@ async fn find_and_ask(
     options: &CheckOptions,
     suite: &Suite,
     host: &dyn Host,
-) -> Result<(Vec<Case>, Vec<NotRun>), EngineError> {
+) -> Result<(Vec<Case>, Vec<SkippedEval>), EngineError> {
     let named: BTreeSet<&str> = suite.shipped.iter().map(|s| s.server.as_str()).collect();
     let servers: Vec<Server> = suite
         .servers
@@ -56,7 +56,7 @@ async fn find_and_ask(
         &options.pass_env,
         Timeouts::default(),
     );
-    let sight = Sight {
+    let sight = ServerSurvey {
         servers: &servers,
         level: None,
         own: None,
@@ -70,15 +70,15 @@ async fn find_and_ask(
             offer.server.name
         )));
     }
-    let planned: Vec<Planned<'_>> = offers.iter().map(|offer| meant(offer, suite)).collect();
+    let planned: Vec<EvalPlan<'_>> = offers.iter().map(|offer| meant(offer, suite)).collect();
     if planned.iter().all(|planned| planned.evals.is_empty()) {
-        return Ok((Vec::new(), not_run(&offers, &Choice::default())));
+        return Ok((Vec::new(), not_run(&offers, &EvalSelection::default())));
     }
     refuse_without_judge(&planned, suite)?;
     let model = suite.agents.first().map(|agent| agent.name.clone());
     let judge = suite.judge.as_ref().map(judge_name);
     let terms = ConsentOptions {
-        purpose: Purpose::Run,
+        purpose: ConsentPurpose::Run,
         yes: options.consent.yes,
         file: options.consent.file.as_deref(),
         model: model.as_deref(),
@@ -107,30 +107,30 @@ async fn find_and_ask(
             None => all.push(case),
         }
     }
-    Ok((all, not_run(&offers, &Choice::default())))
+    Ok((all, not_run(&offers, &EvalSelection::default())))
 }
 
 /// The evals of a server that any task set means.
-fn meant<'a>(offer: &'a Offer, suite: &Suite) -> Planned<'a> {
+fn meant<'a>(offer: &'a ServerOffer, suite: &Suite) -> EvalPlan<'a> {
     let is_meant = |eval: &mcp_evals::Eval| {
         let mut sets = suite.shipped.iter();
         sets.any(|set| set.server == offer.server.name && fits(set, eval))
     };
-    Planned {
+    EvalPlan {
         offer,
         evals: offer.runnable().filter(|eval| is_meant(eval)).collect(),
     }
 }
 
-fn fits(set: &Shipped, eval: &mcp_evals::Eval) -> bool {
+fn fits(set: &ShippedEvalSet, eval: &mcp_evals::Eval) -> bool {
     set.level
         .is_none_or(|level| eval.level().is_some_and(|own| own.as_str() == level.word()))
 }
 
 /// The cases of a task set.
-fn cases(set: &Shipped, offers: &[Offer], max_turns: Option<u32>) -> Vec<Case> {
+fn cases(set: &ShippedEvalSet, offers: &[ServerOffer], max_turns: Option<u32>) -> Vec<Case> {
     let offer = offers.iter().find(|offer| offer.server.name == set.server);
-    let evals = offer.into_iter().flat_map(Offer::runnable);
+    let evals = offer.into_iter().flat_map(ServerOffer::runnable);
     evals
         .filter(|eval| fits(set, eval))
         .map(|eval| Case {
@@ -145,7 +145,7 @@ fn cases(set: &Shipped, offers: &[Offer], max_turns: Option<u32>) -> Vec<Case> {
         .collect()
 }
 
-fn refuse_without_judge(planned: &[Planned<'_>], suite: &Suite) -> Result<(), EngineError> {
+fn refuse_without_judge(planned: &[EvalPlan<'_>], suite: &Suite) -> Result<(), EngineError> {
     if suite.judge.is_some() {
         return Ok(());
     }

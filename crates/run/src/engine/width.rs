@@ -6,7 +6,7 @@ use proctor_contain::os::raise_file_limit;
 use proctor_core::hint::counted;
 
 use super::options::WidthOption;
-use crate::runner::{TrialSpec, Width};
+use crate::runner::{Parallelism, TrialSpec};
 
 /// How many files Proctor itself may have open, in all that is not a trial.
 const OWN_FILES: u64 = 64;
@@ -24,7 +24,11 @@ const ENOUGH_FILES: u64 = 65_536;
 const MOST: u64 = 1000;
 
 /// How many trials run at once, and what is to be said about that.
-pub fn settle(option: WidthOption, trials: &[TrialSpec], servers: usize) -> (Width, Vec<String>) {
+pub fn settle(
+    option: WidthOption,
+    trials: &[TrialSpec],
+    servers: usize,
+) -> (Parallelism, Vec<String>) {
     let files = raise_file_limit(ENOUGH_FILES);
     let (flag, asked) = match option {
         WidthOption::Jobs(jobs) => ("--jobs", jobs),
@@ -53,9 +57,9 @@ pub fn settle(option: WidthOption, trials: &[TrialSpec], servers: usize) -> (Wid
         ));
     }
     let width = if is_jobs {
-        Width::Any(width)
+        Parallelism::Any(width)
     } else {
-        Width::Willing(width)
+        Parallelism::Willing(width)
     };
     (width, said)
 }

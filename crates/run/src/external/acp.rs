@@ -1,7 +1,7 @@
 //! Agents that speak the Agent Client Protocol, version 1: JSON-RPC on their stdin and stdout, a
 //! message a line.
 //!
-//! Main types: [`Acp`], which prepares a [`Plan`], and [`Client`](client::Client), which says what is sent for what was
+//! Main types: [`Acp`], which prepares a [`LaunchPlan`], and [`Client`](client::Client), which says what is sent for what was
 //! received. Both are functions of what they are given; [`work`] is what runs them. What the known
 //! agents differ in is data: see [`Preset`].
 
@@ -21,8 +21,8 @@ pub(crate) use self::greet::greet;
 pub(crate) use self::preset::{CLAUDE, CODEX, GEMINI, GOOSE, OPENCODE, Preset};
 pub(crate) use self::work::work;
 use super::cli::aliases;
-use super::{Access, Acp, Assignment, Launch, Unfit, Way, environment_note};
-use proctor_models::Format;
+use super::{Acp, Assignment, AssignmentError, Launch, ModelAccess, ServerRoute, environment_note};
+use proctor_models::WireFormat;
 
 /// What an agent's words mean, where the protocol leaves that open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,19 +43,19 @@ enum Dialect {
 
 /// What is started for an assignment, and what is said then.
 #[derive(Debug, Clone)]
-struct Plan {
+struct LaunchPlan {
     launch: Launch,
-    opening: Opening,
+    opening: AcpSessionRequest,
 }
 
 /// What an agent is told at first.
 #[derive(Debug, Clone, Default)]
-struct Opening {
+struct AcpSessionRequest {
     /// Its working folder.
     folder: String,
     /// The servers that it is told of, by their names there. Those that are in its configuration
     /// already are not among them.
-    servers: Vec<(String, Way)>,
+    servers: Vec<(String, ServerRoute)>,
     /// What the protocol does not know, but the agent does.
     meta: Option<Value>,
     /// The mode that its session is put into.
@@ -93,7 +93,7 @@ impl Acp<'_> {
     }
 
     /// What it can speak to its model, best first. None: it can't be told where its model is.
-    pub(crate) fn formats(self) -> &'static [Format] {
+    pub(crate) fn formats(self) -> &'static [WireFormat] {
         self.preset().map_or(&[], |preset| preset.formats)
     }
 
@@ -103,25 +103,25 @@ impl Acp<'_> {
     }
 
     /// Whether it can be given an assignment.
-    pub(crate) fn fits(self, assignment: &Assignment) -> Result<(), Unfit> {
+    pub(crate) fn fits(self, assignment: &Assignment) -> Result<(), AssignmentError> {
         self.prepare(assignment).map(drop)
     }
 
-    fn prepare(self, assignment: &Assignment) -> Result<Plan, Unfit> {
+    fn prepare(self, assignment: &Assignment) -> Result<LaunchPlan, AssignmentError> {
         let (program, args) = match self {
             Self::Preset(preset) => (preset.agent.command(), Vec::new()),
             Self::Program { cmd, args } => (cmd, args.to_vec()),
         };
         let names = aliases(&assignment.servers).into_iter();
         let ways = assignment.servers.iter().map(|server| server.way.clone());
-        let mut plan = Plan {
+        let mut plan = LaunchPlan {
             launch: Launch {
                 program: program.to_owned(),
                 args,
                 env: assignment.environment.clone(),
                 ..Launch::default()
             },
-            opening: Opening {
+            opening: AcpSessionRequest {
                 folder: assignment.folder.to_string_lossy().into_owned(),
                 servers: names.zip(ways).collect(),
                 prompt: assignment.prompt.clone(),
@@ -129,7 +129,7 @@ impl Acp<'_> {
                     Self::Preset(_) => String::new(),
                     Self::Program { .. } => environment_note(&assignment.environment),
                 },
-                ..Opening::default()
+                ..AcpSessionRequest::default()
             },
         };
         if let Some(preset) = self.preset() {
@@ -139,7 +139,7 @@ impl Acp<'_> {
     }
 }
 
-impl Plan {
+impl LaunchPlan {
     fn args(&mut self, args: &[&str]) {
         let args = args.iter().map(|arg| (*arg).to_owned());
         self.launch.args.extend(args);
@@ -150,7 +150,7 @@ impl Plan {
     }
 }
 
-impl Opening {
+impl AcpSessionRequest {
     /// The parameters of `session/new`.
     fn session(&self) -> Value {
         let servers: Vec<Value> = self.servers.iter().map(offer).collect();
@@ -165,7 +165,7 @@ impl Opening {
 }
 
 /// A server, as the protocol writes it.
-fn offer((name, way): &(String, Way)) -> Value {
+fn offer((name, way): &(String, ServerRoute)) -> Value {
     let pairs = |headers: &[(String, String)]| -> Vec<Value> {
         let headers = headers.iter();
         headers
@@ -173,13 +173,13 @@ fn offer((name, way): &(String, Way)) -> Value {
             .collect()
     };
     match way {
-        Way::Stdio { program, args } => {
+        ServerRoute::Stdio { program, args } => {
             json!({"name": name, "command": program, "args": args, "env": []})
         }
-        Way::Http { url, headers } => {
+        ServerRoute::Http { url, headers } => {
             json!({"type": "http", "name": name, "url": url, "headers": pairs(headers)})
         }
-        Way::Sse { url, headers } => {
+        ServerRoute::Sse { url, headers } => {
             json!({"type": "sse", "name": name, "url": url, "headers": pairs(headers)})
         }
     }

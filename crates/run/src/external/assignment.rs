@@ -1,6 +1,6 @@
 //! What an external agent is given, what is started for it, and what it tells.
 //!
-//! Main types: [`Assignment`], [`Launch`] and [`Told`].
+//! Main types: [`Assignment`], [`Launch`] and [`AgentReport`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use proctor_core::model::Usage;
 use proctor_core::provider::Provider;
 use proctor_core::suite::server::AllowedTools;
 
-use proctor_models::Format;
+use proctor_models::WireFormat;
 
 /// A task, and all that an agent needs for it.
 #[derive(Debug, Clone)]
@@ -17,9 +17,9 @@ pub(crate) struct Assignment {
     /// What it is asked to do. Data: nothing in it is ever executed.
     pub(crate) prompt: String,
     /// The servers that it may use.
-    pub(crate) servers: Vec<Offered>,
+    pub(crate) servers: Vec<AgentServer>,
     /// How it reaches its model.
-    pub(crate) access: Access,
+    pub(crate) access: ModelAccess,
     /// Its working folder, which is empty but for skills.
     pub(crate) folder: PathBuf,
     /// Where its skills are, in the working folder, if it has any.
@@ -34,11 +34,11 @@ pub(crate) struct Assignment {
 
 /// A server, as the agent is told of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Offered {
+pub(crate) struct AgentServer {
     /// Its name in the suite.
     pub(crate) name: String,
     /// How to reach it: through the tap.
-    pub(crate) way: Way,
+    pub(crate) way: ServerRoute,
     /// The tools that the agent may use. Everything else is denied.
     pub(crate) allowed: AllowedTools,
     /// The tools that the server listed before the run, to tell which one a permission is asked for.
@@ -47,7 +47,7 @@ pub(crate) struct Offered {
 
 /// How an agent reaches a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum ServerRoute {
     /// By starting a program: the relay.
     Stdio {
         /// The program.
@@ -73,18 +73,18 @@ pub(crate) enum Way {
 
 /// How an agent reaches its model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Access {
+pub(crate) struct ModelAccess {
     /// The model, by its provider's name for it; the agent's own choice, if absent.
     pub(crate) model: Option<String>,
     /// Whose model it is, in the suite's words for providers, if the suite says so.
     pub(crate) provider: Option<Provider>,
     /// Where it is, if not where the agent would look.
-    pub(crate) endpoint: Option<Endpoint>,
+    pub(crate) endpoint: Option<ModelUrl>,
 }
 
 /// A place where models are asked.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Endpoint {
+pub(crate) struct ModelUrl {
     /// The scheme, host and port, and what stands before the format's own path; no slash at the end. As
     /// in the vendors' variables, `/v1` belongs to it for OpenAI's formats (`…/v1` + `/responses`), and
     /// to the path for the others (`…` + `/v1/messages`).
@@ -92,10 +92,10 @@ pub(crate) struct Endpoint {
     /// The key that the agent sends. With the model tap it opens nothing but the tap.
     pub(crate) key: String,
     /// What is spoken there.
-    pub(crate) format: Format,
+    pub(crate) format: WireFormat,
 }
 
-impl std::fmt::Debug for Endpoint {
+impl std::fmt::Debug for ModelUrl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { base, format, .. } = self;
         write!(f, "Endpoint({base}, {format:?})")
@@ -119,7 +119,7 @@ pub(crate) struct Launch {
 
 /// What an agent said of its work when it was done.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Told {
+pub(crate) struct AgentReport {
     /// Its final answer.
     pub(crate) answer: Option<String>,
     /// The tokens that it took, all of them; `None` if it does not tell, or only of a part.

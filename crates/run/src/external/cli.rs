@@ -1,6 +1,6 @@
 //! Agents with a command line of their vendor's.
 //!
-//! Main types: [`Cli`], which prepares a [`Launch`], and [`Reader`], which understands what the program
+//! Main types: [`Cli`], which prepares a [`Launch`], and [`CopilotReader`], which understands what the program
 //! writes. Both are functions of what they are given: [`program`](super::program) does the rest.
 
 mod claude_code;
@@ -12,9 +12,9 @@ use proctor_core::decision::last_words;
 use proctor_core::event::{AgentClaimed, Body};
 use serde_json::Value;
 
-use super::{Assignment, Launch, Offered, Told};
-use proctor_contain::process::Ended;
-use proctor_models::Format;
+use super::{AgentReport, AgentServer, Assignment, Launch};
+use proctor_contain::process::ProcessExit;
+use proctor_models::WireFormat;
 use proctor_wire::worker;
 
 /// An agent with a command line of its own.
@@ -30,7 +30,7 @@ pub(crate) enum Cli {
 
 /// Why an agent can't be given an assignment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unfit {
+pub(crate) enum AssignmentError {
     /// It does not speak the older HTTP.
     #[error(
         "{agent} can't use the server `{server}`: it does not speak HTTP with server-sent events"
@@ -103,11 +103,11 @@ impl Cli {
     }
 
     /// What it can speak to its model, best first.
-    pub(crate) fn formats(self) -> &'static [Format] {
+    pub(crate) fn formats(self) -> &'static [WireFormat] {
         match self {
-            Self::ClaudeCode => &[Format::Messages],
-            Self::Codex => &[Format::Responses],
-            Self::Copilot => &[Format::Chat],
+            Self::ClaudeCode => &[WireFormat::Messages],
+            Self::Codex => &[WireFormat::Responses],
+            Self::Copilot => &[WireFormat::Chat],
         }
     }
 
@@ -121,7 +121,7 @@ impl Cli {
     }
 
     /// What is started for an assignment.
-    pub(crate) fn prepare(self, assignment: &Assignment) -> Result<Launch, Unfit> {
+    pub(crate) fn prepare(self, assignment: &Assignment) -> Result<Launch, AssignmentError> {
         let mut assignment = assignment.clone();
         if assignment.access.endpoint.is_some() {
             // Whoever says where the model is, says with which key: no other goes there.
@@ -138,29 +138,29 @@ impl Cli {
     }
 
     /// What understands the program's output.
-    pub(crate) fn reader(self, assignment: &Assignment) -> Reader {
+    pub(crate) fn reader(self, assignment: &Assignment) -> OutputReader {
         match self {
-            Self::ClaudeCode => Reader::ClaudeCode(claude_code::Reader::default()),
-            Self::Codex => Reader::Codex(codex::Reader::default()),
-            Self::Copilot => Reader::Copilot(copilot::Reader::new(assignment)),
+            Self::ClaudeCode => OutputReader::ClaudeCode(claude_code::ClaudeCodeReader::default()),
+            Self::Codex => OutputReader::Codex(codex::CodexReader::default()),
+            Self::Copilot => OutputReader::Copilot(copilot::CopilotReader::new(assignment)),
         }
     }
 }
 
 /// Understands the lines that a program writes, and says in the end what they came to.
 #[derive(Debug)]
-pub(crate) enum Reader {
+pub(crate) enum OutputReader {
     /// Claude Code's.
-    ClaudeCode(claude_code::Reader),
+    ClaudeCode(claude_code::ClaudeCodeReader),
     /// Codex's.
-    Codex(codex::Reader),
+    Codex(codex::CodexReader),
     /// Copilot's.
-    Copilot(copilot::Reader),
+    Copilot(copilot::CopilotReader),
     /// That of any command: what it writes is its answer.
-    Plain(super::commands::Reader),
+    Plain(super::commands::CommandReader),
 }
 
-impl Reader {
+impl OutputReader {
     /// Takes a line, and gives the calls that it tells of.
     pub(crate) fn line(&mut self, line: &[u8]) -> Vec<AgentClaimed> {
         if let Self::Plain(reader) = self {
@@ -189,7 +189,7 @@ impl Reader {
     }
 
     /// Says what it all came to. A program that ended badly has done nothing.
-    pub(crate) fn end(self, ended: Ended, stderr: &str) -> Told {
+    pub(crate) fn end(self, ended: ProcessExit, stderr: &str) -> AgentReport {
         let mut note = String::new();
         let told = match self {
             Self::ClaudeCode(reader) => reader.end(),
@@ -204,9 +204,11 @@ impl Reader {
         let mut told = told.unwrap_or_default();
         if told.error.is_none() && !told.out_of_turns {
             told.error = match ended {
-                Ended::Exited(0) if is_said => None,
-                Ended::Exited(0) => Some("it ended without saying what came of it".to_owned()),
-                Ended::Exited(_) | Ended::Signalled(_) | Ended::Unknown => {
+                ProcessExit::Exited(0) if is_said => None,
+                ProcessExit::Exited(0) => {
+                    Some("it ended without saying what came of it".to_owned())
+                }
+                ProcessExit::Exited(_) | ProcessExit::Signalled(_) | ProcessExit::Unknown => {
                     Some(format!("it {ended}{note}{}", last_words(stderr)))
                 }
             };
@@ -220,7 +222,7 @@ const LONGEST_ALIAS: usize = 32;
 
 /// Names that every agent takes, one for each server. Most put two underscores between a server and its
 /// tool, and look for the first two: a name has none in a row, and none at its ends.
-pub(super) fn aliases(servers: &[Offered]) -> Vec<String> {
+pub(super) fn aliases(servers: &[AgentServer]) -> Vec<String> {
     let mut taken: Vec<String> = Vec::new();
     for server in servers {
         let plain = plain(&server.name);

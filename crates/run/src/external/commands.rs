@@ -7,13 +7,15 @@
 mod shell;
 
 use proctor_core::suite::agent::Commands;
-use proctor_core::suite::go_template::{FieldValue, GoTemplate, Origin, Piece, TemplateUse};
+use proctor_core::suite::go_template::{
+    FieldValue, GoTemplate, RenderedPiece, TemplateUse, TextOrigin,
+};
 use proctor_core::suite::server::AllowedTools;
 use serde_json::{Map, Value, json};
 
 use self::shell::Value as Slot;
-use super::cli::Unfit;
-use super::{Assignment, Launch, Offered, Told, Way};
+use super::cli::AssignmentError;
+use super::{AgentReport, AgentServer, Assignment, Launch, ServerRoute};
 
 /// The longest text that a system hands over in one variable or argument: 32 pages.
 const LONGEST: usize = 128 << 10;
@@ -31,21 +33,24 @@ pub(crate) fn wants_url(commands: &Commands) -> bool {
 }
 
 /// What is started for an assignment.
-pub(crate) fn prepare(commands: &Commands, assignment: &Assignment) -> Result<Launch, Unfit> {
+pub(crate) fn prepare(
+    commands: &Commands,
+    assignment: &Assignment,
+) -> Result<Launch, AssignmentError> {
     let prompt = &assignment.prompt;
     if prompt.contains('\0') {
-        return Err(Unfit::Nul("the prompt"));
+        return Err(AssignmentError::Nul("the prompt"));
     }
     let servers = servers(commands, assignment)?;
     let tools = tools(commands, assignment)?;
     let pieces =
         template(&commands.run_prompt, TemplateUse::RunPrompt)?.render(&mut |field| match field {
-            "Prompt" => FieldValue::Text(vec![Piece::new(prompt, Origin::Prompt)]),
+            "Prompt" => FieldValue::Text(vec![RenderedPiece::new(prompt, TextOrigin::Prompt)]),
             "McpServerFileArgs" => FieldValue::Text(servers.clone()),
             "AllowedToolArgs" => FieldValue::Text(tools.clone()),
             _ => FieldValue::Truth(commands.skip_permissions),
         });
-    let mut command = Command::default();
+    let mut command = CommandLine::default();
     command.prompt(prompt);
     for piece in pieces {
         command.piece(piece);
@@ -58,12 +63,12 @@ pub(crate) fn prepare(commands: &Commands, assignment: &Assignment) -> Result<La
             continue;
         }
         if value.contains('\0') {
-            return Err(Unfit::Nul("the name of a server or a tool"));
+            return Err(AssignmentError::Nul("the name of a server or a tool"));
         }
         let limit = LONGEST - name.len() - "=\0".len();
         if value.len() > limit {
             let bytes = value.len();
-            return Err(Unfit::TooLong { bytes, limit });
+            return Err(AssignmentError::TooLong { bytes, limit });
         }
         env.insert(name, value);
     }
@@ -77,10 +82,10 @@ pub(crate) fn prepare(commands: &Commands, assignment: &Assignment) -> Result<La
 }
 
 /// A template of an agent file. The loader has refused those with mistakes.
-fn template(text: &str, usage: TemplateUse) -> Result<GoTemplate, Unfit> {
+fn template(text: &str, usage: TemplateUse) -> Result<GoTemplate, AssignmentError> {
     GoTemplate::parse(text, usage).map_err(|faults| {
         let first = faults.into_iter().next();
-        Unfit::Template(first.map_or_else(String::new, |fault| {
+        AssignmentError::Template(first.map_or_else(String::new, |fault| {
             format!("has a mistake: {}", fault.message)
         }))
     })
@@ -88,29 +93,29 @@ fn template(text: &str, usage: TemplateUse) -> Result<GoTemplate, Unfit> {
 
 /// A command that is being put together.
 #[derive(Default)]
-struct Command {
+struct CommandLine {
     slots: Vec<Slot>,
     variables: Vec<(String, String)>,
 }
 
-impl Command {
+impl CommandLine {
     /// Hands the prompt over, under a name that commands may count on.
     fn prompt(&mut self, prompt: &str) {
         self.variables.push((PROMPT.to_owned(), prompt.to_owned()));
     }
 
     /// Adds a part: the author's text as it is, everything else by reference.
-    fn piece(&mut self, piece: Piece) {
-        let is_prompt = piece.origin == Origin::Prompt;
+    fn piece(&mut self, piece: RenderedPiece) {
+        let is_prompt = piece.origin == TextOrigin::Prompt;
         let slot = match (piece.origin, piece.quoted) {
-            (Origin::Author, _) => Slot::Text(piece.text),
+            (TextOrigin::Author, _) => Slot::Text(piece.text),
             (_, true) => Slot::Quoted {
                 quoted: self.variable(piece.written()),
                 plain: self.variable(piece.text),
                 is_prompt,
             },
-            (Origin::Prompt, false) => Slot::Prompt(self.variable(piece.text)),
-            (Origin::Value, false) => Slot::Variable(self.variable(piece.text)),
+            (TextOrigin::Prompt, false) => Slot::Prompt(self.variable(piece.text)),
+            (TextOrigin::Value, false) => Slot::Variable(self.variable(piece.text)),
         };
         self.slots.push(slot);
     }
@@ -127,7 +132,10 @@ impl Command {
 }
 
 /// What names the servers on the command line.
-fn servers(commands: &Commands, assignment: &Assignment) -> Result<Vec<Piece>, Unfit> {
+fn servers(
+    commands: &Commands,
+    assignment: &Assignment,
+) -> Result<Vec<RenderedPiece>, AssignmentError> {
     let Some(written) = &commands.mcp_server else {
         return Ok(Vec::new());
     };
@@ -135,22 +143,25 @@ fn servers(commands: &Commands, assignment: &Assignment) -> Result<Vec<Piece>, U
     let mut pieces = Vec::new();
     for (at, server) in assignment.servers.iter().enumerate() {
         if at > 0 {
-            pieces.push(Piece::new(" ", Origin::Author));
+            pieces.push(RenderedPiece::new(" ", TextOrigin::Author));
         }
         pieces.extend(template.render(&mut |field| {
             let value = match (field, &server.way) {
                 ("File", _) => file(assignment, at),
-                (_, Way::Http { url, .. } | Way::Sse { url, .. }) => url.clone(),
-                (_, Way::Stdio { .. }) => return FieldValue::Text(Vec::new()),
+                (_, ServerRoute::Http { url, .. } | ServerRoute::Sse { url, .. }) => url.clone(),
+                (_, ServerRoute::Stdio { .. }) => return FieldValue::Text(Vec::new()),
             };
-            FieldValue::Text(vec![Piece::new(value, Origin::Value)])
+            FieldValue::Text(vec![RenderedPiece::new(value, TextOrigin::Value)])
         }));
     }
     Ok(pieces)
 }
 
 /// What names the allowed tools on the command line.
-fn tools(commands: &Commands, assignment: &Assignment) -> Result<Vec<Piece>, Unfit> {
+fn tools(
+    commands: &Commands,
+    assignment: &Assignment,
+) -> Result<Vec<RenderedPiece>, AssignmentError> {
     let Some(written) = &commands.allowed_tools else {
         return Ok(Vec::new());
     };
@@ -165,11 +176,11 @@ fn tools(commands: &Commands, assignment: &Assignment) -> Result<Vec<Piece>, Unf
     let mut pieces = Vec::new();
     for (at, (server, tool)) in tools.enumerate() {
         if at > 0 {
-            pieces.push(Piece::new(&commands.separator, Origin::Author));
+            pieces.push(RenderedPiece::new(&commands.separator, TextOrigin::Author));
         }
         pieces.extend(template.render(&mut |field| {
             let value = if field == "ServerName" { server } else { tool };
-            FieldValue::Text(vec![Piece::new(value, Origin::Value)])
+            FieldValue::Text(vec![RenderedPiece::new(value, TextOrigin::Value)])
         }));
     }
     Ok(pieces)
@@ -184,7 +195,7 @@ fn file(assignment: &Assignment, at: usize) -> String {
 /// A file for each server, with that server alone.
 fn files(assignment: &Assignment) -> Vec<(std::path::PathBuf, String)> {
     let servers = assignment.servers.iter().enumerate();
-    let one = |(at, server): (usize, &Offered)| {
+    let one = |(at, server): (usize, &AgentServer)| {
         let mut servers = Map::new();
         servers.insert(server.name.clone(), config(&server.way));
         let config = json!({"mcpServers": servers}).to_string();
@@ -193,30 +204,34 @@ fn files(assignment: &Assignment) -> Vec<(std::path::PathBuf, String)> {
     servers.map(one).collect()
 }
 
-fn config(way: &Way) -> Value {
+fn config(way: &ServerRoute) -> Value {
     let map = |headers: &[(String, String)]| -> Map<String, Value> {
         let pairs = headers.iter();
         pairs.map(|(k, v)| (k.clone(), v.as_str().into())).collect()
     };
     match way {
-        Way::Stdio { program, args } => {
+        ServerRoute::Stdio { program, args } => {
             json!({"type": "stdio", "command": program, "args": args, "env": {}})
         }
-        Way::Http { url, headers } => json!({"type": "http", "url": url, "headers": map(headers)}),
-        Way::Sse { url, headers } => json!({"type": "sse", "url": url, "headers": map(headers)}),
+        ServerRoute::Http { url, headers } => {
+            json!({"type": "http", "url": url, "headers": map(headers)})
+        }
+        ServerRoute::Sse { url, headers } => {
+            json!({"type": "sse", "url": url, "headers": map(headers)})
+        }
     }
 }
 
 /// Takes what a command writes for its answer.
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
+pub(crate) struct CommandReader {
     lines: std::collections::VecDeque<String>,
     bytes: usize,
     /// What is said beside an error that the command ends with.
     pub(super) note: String,
 }
 
-impl Reader {
+impl CommandReader {
     /// One that says this beside an error.
     pub(super) fn noting(note: String) -> Self {
         Self {
@@ -235,12 +250,12 @@ impl Reader {
         }
     }
 
-    pub(super) fn end(self) -> Told {
+    pub(super) fn end(self) -> AgentReport {
         let lines: Vec<String> = self.lines.into();
         let answer = lines.join("\n").trim().to_owned();
-        Told {
+        AgentReport {
             answer: Some(answer).filter(|answer| !answer.is_empty()),
-            ..Told::default()
+            ..AgentReport::default()
         }
     }
 }

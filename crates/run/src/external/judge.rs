@@ -10,12 +10,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use proctor_core::event::Purpose;
-use proctor_core::model::{Message, Reply, Request, Stop, Turn, Usage};
+use proctor_core::model::{ModelMessage, ModelRequest, Reply, StopReason, Turn, Usage};
 use proctor_core::price::Prices;
 use proctor_core::suite::Environment;
 use rustix::process::Pid;
 
-use super::{Assignment, External, Line, LineOptions, Post, Stage, Told};
+use super::{AgentFolders, AgentReport, Assignment, ExternalAgent, LineOptions, ModelLine, Post};
 use proctor_contain::process;
 use proctor_models::LoopLimits;
 use proctor_models::{Budget, Meter, ModelError, PromptedProgram};
@@ -29,7 +29,7 @@ const LAST_WORDS: Duration = Duration::from_secs(8);
 
 /// An external agent as a judge.
 pub struct JudgeProgram {
-    external: External,
+    external: ExternalAgent,
     name: String,
     environment: Environment,
     pass: Vec<String>,
@@ -50,7 +50,7 @@ impl PromptedProgram for JudgeProgram {
 
     fn ask<'a>(
         &'a self,
-        request: &'a Request,
+        request: &'a ModelRequest,
         recorder: &'a Recorder,
     ) -> Pin<Box<dyn Future<Output = Result<Reply, ModelError>> + Send + 'a>> {
         Box::pin(self.answer(request, recorder))
@@ -61,7 +61,7 @@ impl JudgeProgram {
     /// Lets an agent judge. `environment` is the user's, of which it gets what the agent would get, and
     /// `pass` names what agents from files get besides; `guard` is the `proctor` binary.
     pub fn new(
-        external: External,
+        external: ExternalAgent,
         environment: Environment,
         pass: Vec<String>,
         guard: PathBuf,
@@ -75,7 +75,11 @@ impl JudgeProgram {
         }
     }
 
-    async fn answer(&self, request: &Request, recorder: &Recorder) -> Result<Reply, ModelError> {
+    async fn answer(
+        &self,
+        request: &ModelRequest,
+        recorder: &Recorder,
+    ) -> Result<Reply, ModelError> {
         let meter = Arc::new(Meter::new(Prices::default(), Budget::default()));
         let options = LineOptions {
             environment: &self.environment,
@@ -84,15 +88,15 @@ impl JudgeProgram {
             // The question itself is in the record already.
             recorder: Recorder::nothing(),
             replay: None,
-            waiting: proctor_models::Waiting::default(),
+            waiting: proctor_models::RetryWait::default(),
         };
-        let line = match Line::open(&self.external, options).await {
+        let line = match ModelLine::open(&self.external, options).await {
             Ok(line) => line,
             Err(error) => return Ok(no_verdict(&error.to_string(), Usage::default())),
         };
         let worked = tokio::time::timeout(PATIENCE, self.session(request, line.as_ref(), recorder));
         let worked = Box::pin(worked).await;
-        if let Some(detail) = line.as_ref().and_then(Line::trouble) {
+        if let Some(detail) = line.as_ref().and_then(ModelLine::trouble) {
             return Err(ModelError::Script { detail });
         }
         let seen = line.is_some().then(|| meter.spent().total().usage);
@@ -113,11 +117,11 @@ impl JudgeProgram {
     /// One session of the program, and what is left of it put away.
     async fn session(
         &self,
-        request: &Request,
-        line: Option<&Line>,
+        request: &ModelRequest,
+        line: Option<&ModelLine>,
         recorder: &Recorder,
-    ) -> Result<Told, String> {
-        let stage = Stage::new().map_err(|error| error.to_string())?;
+    ) -> Result<AgentReport, String> {
+        let stage = AgentFolders::new().map_err(|error| error.to_string())?;
         let guard = OnceLock::new();
         let line_ended = async {
             match line {
@@ -142,12 +146,12 @@ impl JudgeProgram {
 
     async fn work(
         &self,
-        request: &Request,
-        line: Option<&Line>,
+        request: &ModelRequest,
+        line: Option<&ModelLine>,
         recorder: &Recorder,
-        stage: &Stage,
+        stage: &AgentFolders,
         guard: &OnceLock<Pid>,
-    ) -> Result<Told, String> {
+    ) -> Result<AgentReport, String> {
         let external = &self.external;
         let adapter = external.adapter().ok_or("there is no program")?;
         let access = match line {
@@ -191,14 +195,14 @@ impl JudgeProgram {
 
 /// A question to a model, as a program is asked it: one that must call a tool writes out what it would
 /// call it with.
-fn prompt(request: &Request) -> String {
+fn prompt(request: &ModelRequest) -> String {
     let mut text = String::new();
     if let Some(system) = &request.system {
         text.push_str(system);
         text.push_str("\n\n");
     }
     for message in &request.messages {
-        if let Message::User(said) = message {
+        if let ModelMessage::User(said) = message {
             text.push_str(said);
             text.push_str("\n\n");
         }
@@ -215,15 +219,15 @@ fn prompt(request: &Request) -> String {
 }
 
 /// What a program said, as a model's reply.
-fn reply(told: Told, usage: Usage) -> Reply {
+fn reply(told: AgentReport, usage: Usage) -> Reply {
     let trouble = match &told {
-        Told {
+        AgentReport {
             error: Some(error), ..
         } => Some(format!("it ended with an error: {error}")),
-        Told {
+        AgentReport {
             out_of_turns: true, ..
         } => Some("it ran out of turns".to_owned()),
-        Told { denied, .. } if !denied.is_empty() => {
+        AgentReport { denied, .. } if !denied.is_empty() => {
             let tools = proctor_core::hint::listed(denied.iter().map(String::as_str));
             Some(format!("it wanted to use {tools}, which a judge may not"))
         }
@@ -237,7 +241,7 @@ fn reply(told: Told, usage: Usage) -> Reply {
                 text,
                 ..Turn::default()
             },
-            stop: Stop::Done,
+            stop: StopReason::Done,
             usage,
             raw: None,
         },
@@ -248,7 +252,7 @@ fn reply(told: Told, usage: Usage) -> Reply {
 fn no_verdict(why: &str, usage: Usage) -> Reply {
     Reply {
         turn: Turn::default(),
-        stop: Stop::Other(why.to_owned()),
+        stop: StopReason::Other(why.to_owned()),
         usage,
         raw: None,
     }
@@ -260,15 +264,15 @@ mod tests {
 
     #[test]
     fn a_program_is_asked_for_the_object_that_a_model_would_call_the_tool_with() {
-        let request = Request {
+        let request = ModelRequest {
             system: Some("Be strict.".to_owned()),
-            messages: vec![Message::User("Is it so?".to_owned())],
+            messages: vec![ModelMessage::User("Is it so?".to_owned())],
             tools: vec![proctor_core::model::Tool {
                 name: "verdict".to_owned(),
                 description: None,
                 schema: serde_json::json!({"required": ["reason"]}),
             }],
-            ..Request::default()
+            ..ModelRequest::default()
         };
         let prompt = prompt(&request);
         let (rules, rest) = prompt.split_once("Is it so?").unwrap();
@@ -280,30 +284,30 @@ mod tests {
     #[test]
     fn what_goes_wrong_is_no_verdict() {
         let pass = || Some("{\"verdict\": \"pass\"}".to_owned());
-        let check = |told: Told, why: Option<&str>| {
+        let check = |told: AgentReport, why: Option<&str>| {
             let reply = reply(told, Usage::default());
             match (&reply.stop, why) {
-                (Stop::Done, None) => assert_eq!(Some(reply.turn.text), pass()),
-                (Stop::Other(said), Some(why)) => {
+                (StopReason::Done, None) => assert_eq!(Some(reply.turn.text), pass()),
+                (StopReason::Other(said), Some(why)) => {
                     assert!(said.contains(why), "{said}");
                     assert_eq!(reply.turn, Turn::default());
                 }
                 other => panic!("{other:?}"),
             }
         };
-        let told = || Told {
+        let told = || AgentReport {
             answer: pass(),
-            ..Told::default()
+            ..AgentReport::default()
         };
         check(told(), None);
-        check(Told::default(), Some("it said nothing"));
+        check(AgentReport::default(), Some("it said nothing"));
         let error = Some("no credit".to_owned());
-        check(Told { error, ..told() }, Some("no credit"));
+        check(AgentReport { error, ..told() }, Some("no credit"));
         let denied = vec!["Bash".to_owned()];
-        check(Told { denied, ..told() }, Some("`Bash`"));
+        check(AgentReport { denied, ..told() }, Some("`Bash`"));
         let out_of_turns = true;
         check(
-            Told {
+            AgentReport {
                 out_of_turns,
                 ..told()
             },

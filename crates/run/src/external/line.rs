@@ -1,6 +1,6 @@
 //! An external agent's line to its model, for one assignment: through the model tap.
 //!
-//! Its main type is [`Line`]. What the agent asks is in the record, and so is what it took; its key
+//! Its main type is [`ModelLine`]. What the agent asks is in the record, and so is what it took; its key
 //! opens the tap and nothing else.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,22 +8,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use proctor_core::event::Blame;
 use proctor_core::suite::Environment;
 
-use super::{Access, Endpoint, External, Told};
+use super::{AgentReport, ExternalAgent, ModelAccess, ModelUrl};
 use proctor_models::LoopLimits;
-use proctor_models::serve::{ModelServer, Said, Served};
-pub use proctor_models::tap::{ModelTap, Provider, TapEnd, TapOptions};
-use proctor_models::{Format, Meter, ModelError, Replay, Settings, Timeouts, Waiting};
+use proctor_models::serve::{ModelServer, ServedReply, ServedRequest};
+pub use proctor_models::tap::{ModelTap, TapEnd, TapOptions, TapProvider};
+use proctor_models::{Meter, ModelError, ModelTimeouts, Replay, RetryWait, Settings, WireFormat};
 use proctor_wire::recorder::Recorder;
 
 /// What a script that stands in for a model is called there.
 const SCRIPTED: &str = "scripted-1";
 
 /// A line that is open until this is dropped.
-pub(crate) struct Line {
+pub(crate) struct ModelLine {
     tap: ModelTap,
-    format: Format,
+    format: WireFormat,
     /// The script at its other end, if it is one.
-    script: Option<(ModelServer, Trouble)>,
+    script: Option<(ModelServer, ScriptGap)>,
 }
 
 /// What a line is opened with.
@@ -39,7 +39,7 @@ pub(crate) struct LineOptions<'a> {
     /// What is heard again instead of asking.
     pub(crate) replay: Option<Replay>,
     /// The time that is spent waiting for the provider.
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: RetryWait,
 }
 
 /// Why there is no line.
@@ -54,12 +54,12 @@ pub(crate) enum LineError {
 }
 
 /// The first thing that was asked and a script has no answer to.
-type Trouble = Arc<Mutex<Option<String>>>;
+type ScriptGap = Arc<Mutex<Option<String>>>;
 
-impl Line {
+impl ModelLine {
     /// Opens a line; `None` if the agent has a way of its own to its model.
     pub(crate) async fn open(
-        external: &External,
+        external: &ExternalAgent,
         options: LineOptions<'_>,
     ) -> Result<Option<Self>, LineError> {
         let is_replayed = options.replay.is_some();
@@ -75,11 +75,11 @@ impl Line {
         let provider = match external.scripted().and_then(|model| model.script.as_ref()) {
             _ if is_replayed => None,
             Some(rules) => {
-                let trouble = Trouble::default();
+                let trouble = ScriptGap::default();
                 let noted = trouble.clone();
-                let watch = move |served: &Served| note(served, &noted);
+                let watch = move |served: &ServedRequest| note(served, &noted);
                 let server = ModelServer::watched(rules.as_ref().clone(), 0, watch).await?;
-                let provider = Provider::own(server.address(), format);
+                let provider = TapProvider::own(server.address(), format);
                 script = Some((server, trouble));
                 Some(provider)
             }
@@ -93,7 +93,7 @@ impl Line {
             name: external.model_name(),
             limits: options.limits,
             meter: options.meter,
-            timeouts: Timeouts::default(),
+            timeouts: ModelTimeouts::default(),
             waiting: options.waiting,
             recorder: options.recorder,
             replay: options.replay,
@@ -107,23 +107,23 @@ impl Line {
     }
 
     /// How the agent reaches its model over it.
-    pub(crate) fn access(&self, external: &External) -> Access {
+    pub(crate) fn access(&self, external: &ExternalAgent) -> ModelAccess {
         let endpoint = self.endpoint();
         let mut access = external.named_model();
         if external.scripted().is_some() {
-            access.model = (endpoint.format != Format::Messages).then(|| SCRIPTED.to_owned());
+            access.model = (endpoint.format != WireFormat::Messages).then(|| SCRIPTED.to_owned());
         }
         access.endpoint = Some(endpoint);
         access
     }
 
     /// Where the agent finds it, and with which key.
-    fn endpoint(&self) -> Endpoint {
+    fn endpoint(&self) -> ModelUrl {
         let base = self.tap.base();
-        Endpoint {
+        ModelUrl {
             base: match self.format {
-                Format::Chat | Format::Responses => format!("{base}/v1"),
-                Format::Messages | Format::Gemini => base,
+                WireFormat::Chat | WireFormat::Responses => format!("{base}/v1"),
+                WireFormat::Messages | WireFormat::Gemini => base,
             },
             key: self.tap.key().to_owned(),
             format: self.format,
@@ -136,7 +136,7 @@ impl Line {
     }
 
     /// Adds what the provider said to what the agent makes of it.
-    pub(crate) fn explain(&self, told: &mut Told) {
+    pub(crate) fn explain(&self, told: &mut AgentReport) {
         // What the agent asked wrongly is told by itself.
         if let (Some(error), Some((Blame::Infra, lost))) = (&mut told.error, self.unanswered()) {
             error.push_str(&format!("; {lost}"));
@@ -169,8 +169,8 @@ impl Line {
     }
 }
 
-fn note(served: &Served, trouble: &Trouble) {
-    if let (Said::Nothing(why), false) = (&served.said, served.is_side_call) {
+fn note(served: &ServedRequest, trouble: &ScriptGap) {
+    if let (ServedReply::Nothing(why), false) = (&served.said, served.is_side_call) {
         let mut noted = trouble.lock().unwrap_or_else(PoisonError::into_inner);
         noted.get_or_insert_with(|| why.clone());
     }

@@ -1,7 +1,7 @@
 //! From an agent of a suite to one that can be given work, or to what is missing, before anything is
 //! started.
 //!
-//! Its main type is [`External`].
+//! Its main type is [`ExternalAgent`].
 
 use std::path::Path;
 
@@ -10,19 +10,19 @@ use proctor_core::suite::Environment;
 use proctor_core::suite::agent::{Agent, AgentKind, ModelRef};
 use tokio::sync::OnceCell;
 
-use super::version::Version;
-use super::{Access, Adapter, Assignment, Endpoint};
+use super::version::ProgramVersion;
+use super::{Adapter, Assignment, ModelAccess, ModelUrl};
 use proctor_contain::environment::agent_environment;
 use proctor_contain::program::{self, ProgramError};
-use proctor_models::tap::Provider;
-use proctor_models::{Format, OpenError, Settings, format_of, key_variable, provider_of};
+use proctor_models::tap::TapProvider;
+use proctor_models::{ModelOpenError, Settings, WireFormat, format_of, key_variable, provider_of};
 
 /// An agent that is a program of its own, and is there.
 #[derive(Debug)]
-pub struct External {
+pub struct ExternalAgent {
     agent: Agent,
     /// Asked for once.
-    pub(super) version: OnceCell<Version>,
+    pub(super) version: OnceCell<ProgramVersion>,
 }
 
 /// Why an agent can't be given work.
@@ -88,7 +88,7 @@ pub enum ExternalError {
     },
 }
 
-impl External {
+impl ExternalAgent {
     /// Opens an agent; `None` if it is no program of its own. Nothing is started, but everything that can
     /// be known to be missing is said. One whose model is `heard` again needs no key.
     pub fn open(
@@ -158,7 +158,7 @@ impl External {
     }
 
     /// Whether what it is told of its model is enough for it.
-    fn fits(&self, access: Access, env: &Environment) -> Result<(), ExternalError> {
+    fn fits(&self, access: ModelAccess, env: &Environment) -> Result<(), ExternalError> {
         let nowhere = Path::new("/");
         let assignment = Assignment {
             prompt: String::new(),
@@ -193,7 +193,7 @@ impl External {
     }
 
     /// In whose words it asks a model that it is told of; `None` if it can't be told.
-    pub(crate) fn format(&self) -> Option<Format> {
+    pub(crate) fn format(&self) -> Option<WireFormat> {
         let formats = self.adapter()?.formats();
         let provider = self.model().and_then(|model| model.provider);
         let own = provider
@@ -203,7 +203,7 @@ impl External {
     }
 
     /// The API that its model is behind, as its file and the environment say.
-    pub(crate) fn provider(&self, settings: &Settings<'_>) -> Result<Provider, OpenError> {
+    pub(crate) fn provider(&self, settings: &Settings<'_>) -> Result<TapProvider, ModelOpenError> {
         let mut settings = *settings;
         if let AgentKind::Builtin {
             base_url,
@@ -214,8 +214,8 @@ impl External {
             settings.base_url = base_url.as_deref().or(settings.base_url);
             settings.api_key_variable = api_key_variable.as_deref().or(settings.api_key_variable);
         }
-        let format = self.format().unwrap_or(Format::Chat);
-        Provider::open(format, &self.model_name(), &settings)
+        let format = self.format().unwrap_or(WireFormat::Chat);
+        TapProvider::open(format, &self.model_name(), &settings)
     }
 
     /// Its model, as records and prices call it: `provider:` alone, if the agent chooses it itself.
@@ -223,7 +223,7 @@ impl External {
         if let Some(model) = self.scripted() {
             return model.to_string();
         }
-        let provider = provider_of(self.format().unwrap_or(Format::Chat));
+        let provider = provider_of(self.format().unwrap_or(WireFormat::Chat));
         let id = self.model().map_or("", |model| model.id.as_str());
         format!("{provider}:{id}")
     }
@@ -237,8 +237,8 @@ impl External {
     }
 
     /// The model that it is told to use, wherever that is.
-    pub(crate) fn named_model(&self) -> Access {
-        Access {
+    pub(crate) fn named_model(&self) -> ModelAccess {
+        ModelAccess {
             model: self.model().map(|model| model.id.clone()),
             provider: self.model().and_then(|model| model.provider),
             endpoint: None,
@@ -352,9 +352,9 @@ impl External {
 
     /// How it reaches its model, unless a script stands in for that: what its file says, or what the
     /// user's environment does.
-    pub(crate) fn access(&self, env: &Environment) -> Result<Access, ExternalError> {
+    pub(crate) fn access(&self, env: &Environment) -> Result<ModelAccess, ExternalError> {
         let Some(adapter) = self.adapter() else {
-            return Ok(Access::default());
+            return Ok(ModelAccess::default());
         };
         let set = |name: &str| {
             let value = env.get(name).map(|value| value.trim());
@@ -398,7 +398,7 @@ impl External {
             .filter(|own| formats.contains(own));
         let format = own.as_ref().or(formats.first());
         if let (true, Some(format)) = (is_told, format) {
-            access.endpoint = Some(Endpoint {
+            access.endpoint = Some(ModelUrl {
                 base: based(
                     url.as_deref().unwrap_or(provider_of(*format).base_url()),
                     *format,
@@ -428,8 +428,8 @@ pub fn sent_key<'a>(agent: &'a Agent, env: &Environment) -> Option<(&'a str, Str
         base_url: Some(url),
         ..Settings::of(env)
     };
-    let sent = |format: Format| key_variable(format, "", &settings).ok().flatten();
-    let external = Adapter::of(agent).map(|_| External::unchecked(agent));
+    let sent = |format: WireFormat| key_variable(format, "", &settings).ok().flatten();
+    let external = Adapter::of(agent).map(|_| ExternalAgent::unchecked(agent));
     let variable = match external {
         Some(external) if external.scripted().is_some() => None,
         Some(external) if external.agent.model_tap => sent(external.format()?),
@@ -442,12 +442,12 @@ pub fn sent_key<'a>(agent: &'a Agent, env: &Environment) -> Option<(&'a str, Str
     Some((url, variable?))
 }
 
-/// An address as an [`Endpoint`] has it.
-fn based(url: &str, format: Format) -> String {
+/// An address as an [`ModelUrl`] has it.
+fn based(url: &str, format: WireFormat) -> String {
     let url = url.trim_end_matches('/');
     let url = match format {
-        Format::Messages => url.strip_suffix("/v1").unwrap_or(url),
-        Format::Chat | Format::Responses | Format::Gemini => url,
+        WireFormat::Messages => url.strip_suffix("/v1").unwrap_or(url),
+        WireFormat::Chat | WireFormat::Responses | WireFormat::Gemini => url,
     };
     url.to_owned()
 }

@@ -1,7 +1,7 @@
 //! Starts an agent's program, and keeps what it writes.
 //!
-//! Main types: [`Post`], which is where an agent works, [`Started`], and [`Written`], its stdout. The
-//! program and all that it starts end when the [`Started`] is dropped.
+//! Main types: [`Post`], which is where an agent works, [`RunningAgent`], and [`AgentOutput`], its stdout. The
+//! program and all that it starts end when the [`RunningAgent`] is dropped.
 
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt;
@@ -10,17 +10,17 @@ use std::pin::pin;
 use std::time::Duration;
 
 use data_encoding::BASE64;
-use proctor_core::event::{AgentClaimed, AgentEnded, AgentStarted, Body, Purpose, What};
+use proctor_core::event::{AgentClaimed, AgentEnded, AgentStarted, Body, EventKind, Purpose};
 use rustix::process::Pid;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, ChildStdout};
 
-use super::cli::Reader;
-use super::{Launch, Told};
-use crate::agent::Called;
-use proctor_contain::process::{Ended, GRACE, Process, Spawn, SpawnError};
+use super::cli::OutputReader;
+use super::{AgentReport, Launch};
+use crate::agent::ToolCallNotice;
+use proctor_contain::process::{GRACE, Process, ProcessExit, Spawn, SpawnError};
 use proctor_wire::recorder::Recorder;
-use proctor_wire::transport::frames::{Line, Lines};
+use proctor_wire::transport::frames::{LineReader, StreamLine};
 
 /// The longest line that an agent may write to be understood.
 const LONGEST_LINE: usize = 32 << 20;
@@ -53,12 +53,12 @@ pub(crate) struct Post<'a> {
     /// The agent's tool that loads skills, if it is known.
     pub(crate) skill_tool: Option<&'a str>,
     /// Is told of the calls that the agent tells of.
-    pub(crate) watch: &'a (dyn Fn(Called) + Send + Sync),
+    pub(crate) watch: &'a (dyn Fn(ToolCallNotice) + Send + Sync),
 }
 
 /// Why an agent's program is not running.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum StartError {
+pub(crate) enum AgentStartError {
     /// A file that it needs can't be written.
     #[error("`{}` could not be written: {source}", path.display())]
     File {
@@ -78,7 +78,7 @@ pub(crate) enum StartError {
     NoPipes,
 }
 
-impl From<SpawnError> for StartError {
+impl From<SpawnError> for AgentStartError {
     fn from(error: SpawnError) -> Self {
         match error {
             SpawnError::Guard { reason, .. }
@@ -92,27 +92,27 @@ impl From<SpawnError> for StartError {
 }
 
 /// An agent's program that runs. Dropping it ends the program and all that it started.
-pub(crate) struct Started {
+pub(crate) struct RunningAgent {
     /// What the program reads.
     pub(crate) stdin: ChildStdin,
     /// What it writes.
-    pub(crate) stdout: Written,
+    pub(crate) stdout: AgentOutput,
     /// The program itself.
     pub(crate) process: Process,
 }
 
-impl Started {
+impl RunningAgent {
     /// Writes the files of a launch and starts its program. What `launch.stdin` holds is for the caller
     /// to write.
-    pub(crate) fn start(launch: &Launch, post: &Post<'_>) -> Result<Self, StartError> {
+    pub(crate) fn start(launch: &Launch, post: &Post<'_>) -> Result<Self, AgentStartError> {
         for (path, text) in &launch.files {
-            write(path, text).map_err(|source| StartError::File {
+            write(path, text).map_err(|source| AgentStartError::File {
                 path: path.clone(),
                 source,
             })?;
         }
         let command = std::iter::once(&launch.program).chain(&launch.args);
-        post.recorder.record(What::AgentStarted(AgentStarted {
+        post.recorder.record(EventKind::AgentStarted(AgentStarted {
             command: command.cloned().collect(),
             version: post.version.map(str::to_owned),
             skill_tool: post.skill_tool.map(str::to_owned),
@@ -133,10 +133,10 @@ impl Started {
         match (process.stdin.take(), process.stdout.take()) {
             (Some(stdin), Some(stdout)) => Ok(Self {
                 stdin,
-                stdout: Written::new(stdout, post.recorder),
+                stdout: AgentOutput::new(stdout, post.recorder),
                 process,
             }),
-            _ => Err(StartError::NoPipes),
+            _ => Err(AgentStartError::NoPipes),
         }
     }
 }
@@ -144,18 +144,18 @@ impl Started {
 impl Post<'_> {
     /// Writes what the agent says of a call.
     pub(crate) fn claimed(&self, claim: AgentClaimed) {
-        (self.watch)(Called {
+        (self.watch)(ToolCallNotice {
             server: String::new(),
             name: claim.tool.clone(),
         });
-        self.recorder.record(What::AgentClaimed(claim));
+        self.recorder.record(EventKind::AgentClaimed(claim));
     }
 
     /// Writes how the agent ended.
-    pub(crate) fn ended(&self, ended: Ended, told: &Told, stderr: &str) {
+    pub(crate) fn ended(&self, ended: ProcessExit, told: &AgentReport, stderr: &str) {
         let from = stderr.ceil_char_boundary(stderr.len().saturating_sub(STDERR));
         let stderr = Some(&stderr[from..]).filter(|text| !text.trim().is_empty());
-        self.recorder.record(What::AgentEnded(AgentEnded {
+        self.recorder.record(EventKind::AgentEnded(AgentEnded {
             how: ended.to_string(),
             usage: told
                 .usage
@@ -167,17 +167,17 @@ impl Post<'_> {
 }
 
 /// What an agent writes to its stdout, line by line. Every line is in the record before it is read.
-pub(crate) struct Written {
-    lines: Lines<ChildStdout>,
+pub(crate) struct AgentOutput {
+    lines: LineReader<ChildStdout>,
     recorder: Recorder,
     /// How much more is kept.
     room: usize,
 }
 
-impl Written {
+impl AgentOutput {
     fn new(stdout: ChildStdout, recorder: &Recorder) -> Self {
         Self {
-            lines: Lines::new(stdout, LONGEST_LINE),
+            lines: LineReader::new(stdout, LONGEST_LINE),
             recorder: recorder.clone(),
             room: KEPT,
         }
@@ -188,11 +188,11 @@ impl Written {
         loop {
             self.recorder.room().await;
             match self.lines.next().await {
-                Ok(Some(Line::Whole(line) | Line::Torn(line))) => {
+                Ok(Some(StreamLine::Whole(line) | StreamLine::Torn(line))) => {
                     self.keep(&line);
                     return Some(line);
                 }
-                Ok(Some(Line::Oversized(cut))) => self.record(Body::Cut {
+                Ok(Some(StreamLine::Oversized(cut))) => self.record(Body::Cut {
                     bytes: cut.bytes,
                     sha256: cut.sha256,
                 }),
@@ -203,7 +203,7 @@ impl Written {
 
     fn keep(&mut self, line: &[u8]) {
         if line.len() > LONGEST_KEPT.min(self.room) {
-            let mut passed = proctor_wire::transport::frames::Passed::default();
+            let mut passed = proctor_wire::transport::frames::DiscardedBytes::default();
             passed.take(line);
             let cut = passed.end();
             return self.record(Body::Cut {
@@ -219,7 +219,7 @@ impl Written {
     }
 
     fn record(&self, line: Body) {
-        self.recorder.record(What::AgentWrote { line });
+        self.recorder.record(EventKind::AgentWrote { line });
     }
 }
 
@@ -244,14 +244,14 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Runs a program to its end. Whoever drops this ends it.
 pub(crate) async fn run(
     launch: &Launch,
-    mut reader: Reader,
+    mut reader: OutputReader,
     post: &Post<'_>,
-) -> Result<Told, StartError> {
-    let Started {
+) -> Result<AgentReport, AgentStartError> {
+    let RunningAgent {
         mut stdin,
         mut stdout,
         mut process,
-    } = Started::start(launch, post)?;
+    } = RunningAgent::start(launch, post)?;
     let feeding = async {
         if let Some(text) = &launch.stdin {
             // A program that does not read it has ended, or will say so.
@@ -280,7 +280,7 @@ pub(crate) async fn run(
 }
 
 /// Reads until the end, or until there is no hope.
-async fn read(stdout: &mut Written, reader: &mut Reader, post: &Post<'_>) -> bool {
+async fn read(stdout: &mut AgentOutput, reader: &mut OutputReader, post: &Post<'_>) -> bool {
     while let Some(line) = stdout.next().await {
         for claim in reader.line(&line) {
             post.claimed(claim);

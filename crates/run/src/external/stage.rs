@@ -1,6 +1,6 @@
 //! Where an external agent works: an empty folder, and an empty home.
 //!
-//! Its main type is [`Stage`].
+//! Its main type is [`AgentFolders`].
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use proctor_contain::scratch::Scratch;
 
 /// A folder and a home, which are removed when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Stage {
+pub(crate) struct AgentFolders {
     root: Option<Scratch>,
     pub(crate) folder: PathBuf,
     pub(crate) home: PathBuf,
@@ -18,7 +18,7 @@ pub(crate) struct Stage {
     pub(crate) temporary: PathBuf,
 }
 
-impl Stage {
+impl AgentFolders {
     pub(crate) fn new() -> io::Result<Self> {
         let root = Scratch::new()?;
         let (folder, home) = (root.folder("work")?, root.folder("home")?);
@@ -86,7 +86,7 @@ mod tests {
         write("one/SKILL.md");
         write("one/deep/extra.md");
         write("many/two/SKILL.md");
-        let stage = Stage::new().unwrap();
+        let stage = AgentFolders::new().unwrap();
         let paths = [sources.path().join("one"), sources.path().join("many")];
         stage.mount(&paths, ".x/skills").unwrap();
         for (name, text) in [

@@ -13,9 +13,9 @@ use proctor_core::suite::agent::{Agent, AgentKind, ModelRef};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::{Adapter, External, Stage};
+use super::{Adapter, AgentFolders, ExternalAgent};
 use proctor_contain::program;
-use proctor_models::{Format, Model, OpenError, Settings, format_of, key_variable};
+use proctor_models::{Model, ModelOpenError, Settings, WireFormat, format_of, key_variable};
 
 /// How many programs are started at once.
 const AT_ONCE: usize = 4;
@@ -28,7 +28,7 @@ pub struct Survey {
     /// Its program; `None` for Proctor's own loop.
     pub program: Option<Program>,
     /// What lets it ask its model.
-    pub key: Key,
+    pub key: AgentKey,
     /// Whether it can be told where its model is: then `scripted:FILE` and the model tap work with it.
     pub can_be_told: bool,
     /// Why it can't be run as it is, if it can't.
@@ -39,7 +39,7 @@ pub struct Survey {
     pub is_silent: bool,
     /// What its program did wrong when it was started without work.
     pub broken: Option<String>,
-    external: Option<External>,
+    external: Option<ExternalAgent>,
 }
 
 /// The program of an agent.
@@ -57,7 +57,7 @@ pub struct Program {
 
 /// What lets an agent ask its model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Key {
+pub enum AgentKey {
     /// It needs none: its model is a script.
     NotNeeded,
     /// This variable, or this setting of its file, has a key or the address of a server of one's own.
@@ -124,11 +124,11 @@ pub fn survey(agent: &Agent, env: &Environment) -> Survey {
         version: None,
         install,
     };
-    let opened = External::open(agent, env, false, false);
+    let opened = ExternalAgent::open(agent, env, false, false);
     let (external, problem) = match opened {
         Some(Ok(external)) => (external, None),
-        Some(Err(error)) => (External::unchecked(agent), Some(error.to_string())),
-        None => (External::unchecked(agent), None),
+        Some(Err(error)) => (ExternalAgent::unchecked(agent), Some(error.to_string())),
+        None => (ExternalAgent::unchecked(agent), None),
     };
     Survey {
         name: agent.name.clone(),
@@ -160,10 +160,10 @@ fn survey_own(agent: &Agent, env: &Environment) -> Survey {
     Survey {
         name: agent.name.clone(),
         program: None,
-        key: format.map_or(Key::NotNeeded, |format| found(format, agent, env)),
+        key: format.map_or(AgentKey::NotNeeded, |format| found(format, agent, env)),
         can_be_told: true,
         problem: opened.err().map(|error| match error {
-            OpenError::MissingKey { .. } => "its models need a key".to_owned(),
+            ModelOpenError::MissingKey { .. } => "its models need a key".to_owned(),
             other => other.to_string(),
         }),
         is_checked: true,
@@ -174,12 +174,12 @@ fn survey_own(agent: &Agent, env: &Environment) -> Survey {
 }
 
 /// What lets a program ask its model.
-fn key(external: &External, env: &Environment) -> Key {
+fn key(external: &ExternalAgent, env: &Environment) -> AgentKey {
     if external.scripted().is_some() {
-        return Key::NotNeeded;
+        return AgentKey::NotNeeded;
     }
     let AgentKind::Builtin { base_url, .. } = &external.agent().kind else {
-        return Key::Own;
+        return AgentKey::Own;
     };
     if let (true, Some(format)) = (external.is_tapped(), external.format()) {
         return found(format, external.agent(), env);
@@ -187,18 +187,18 @@ fn key(external: &External, env: &Environment) -> Key {
     let is_set = |name: &&str| env.get(*name).is_some_and(|value| !value.trim().is_empty());
     let keys = external.key_variables();
     if let Some(name) = keys.iter().map(String::as_str).find(is_set) {
-        return Key::Found(name.to_owned());
+        return AgentKey::Found(name.to_owned());
     }
     let url = external.url_variables().find(is_set);
     match (base_url, url) {
-        (Some(_), _) => Key::Found("baseUrl".to_owned()),
-        (None, Some(name)) => Key::Found(name.to_owned()),
-        (None, None) => Key::Wanted(keys),
+        (Some(_), _) => AgentKey::Found("baseUrl".to_owned()),
+        (None, Some(name)) => AgentKey::Found(name.to_owned()),
+        (None, None) => AgentKey::Wanted(keys),
     }
 }
 
 /// What lets somebody ask a provider who speaks this.
-fn found(format: Format, agent: &Agent, env: &Environment) -> Key {
+fn found(format: WireFormat, agent: &Agent, env: &Environment) -> AgentKey {
     let mut settings = Settings::of(env);
     if let AgentKind::Builtin {
         base_url,
@@ -210,9 +210,9 @@ fn found(format: Format, agent: &Agent, env: &Environment) -> Key {
         settings.api_key_variable = api_key_variable.as_deref();
     }
     match key_variable(format, &agent.name, &settings) {
-        Ok(variable) => Key::Found(variable.unwrap_or_else(|| "its address".to_owned())),
-        Err(OpenError::MissingKey { variables, .. }) => Key::Wanted(variables),
-        Err(_) => Key::Own,
+        Ok(variable) => AgentKey::Found(variable.unwrap_or_else(|| "its address".to_owned())),
+        Err(ModelOpenError::MissingKey { variables, .. }) => AgentKey::Wanted(variables),
+        Err(_) => AgentKey::Own,
     }
 }
 
@@ -230,13 +230,13 @@ pub async fn check_programs(
     for (at, survey) in surveys.iter_mut().enumerate() {
         let is_there = |program: &Program| program.path.is_some();
         let is_there = survey.program.as_ref().is_some_and(is_there);
-        let Some(external) = survey.external.take().filter(External::can_be_checked) else {
+        let Some(external) = survey.external.take().filter(ExternalAgent::can_be_checked) else {
             continue;
         };
         if !is_there {
             continue;
         }
-        let stage = Stage::new()?;
+        let stage = AgentFolders::new()?;
         // Programs that Proctor knows need no key to tell their version.
         let is_known = external.adapter().is_some_and(|it| !it.is_from_file());
         let env = external.environment(env, pass, stage.homes(), is_known);
@@ -305,16 +305,16 @@ mod tests {
             ("GEMINI_API_KEY", " "),
         ]);
         let all = survey_known(&env);
-        let check = |name: &str, key: Key| assert_eq!(named(&all, name).key, key, "{name}");
-        let found = |name: &str| Key::Found(name.to_owned());
+        let check = |name: &str, key: AgentKey| assert_eq!(named(&all, name).key, key, "{name}");
+        let found = |name: &str| AgentKey::Found(name.to_owned());
         check("llm-agent (anthropic)", found("ANTHROPIC_API_KEY"));
         check("llm-agent (openai)", found("its address"));
-        check("llm-agent (scripted)", Key::NotNeeded);
+        check("llm-agent (scripted)", AgentKey::NotNeeded);
         check("claude-code", found("ANTHROPIC_API_KEY"));
         check("codex", found("OPENAI_BASE_URL"));
         check("goose", found("ANTHROPIC_API_KEY"));
         let wanted = ["GEMINI_API_KEY", "GOOGLE_API_KEY"].map(str::to_owned);
-        check("gemini", Key::Wanted(wanted.to_vec()));
+        check("gemini", AgentKey::Wanted(wanted.to_vec()));
         assert!(!format!("{all:?}").contains("sk-1"));
     }
 

@@ -11,8 +11,8 @@ use proctor_core::redact::Redactor;
 use proctor_core::suite::Environment;
 use tokio::io::AsyncReadExt;
 
-use super::{Acp, Adapter, External, acp};
-use proctor_contain::process::{Ended, GRACE, Spawn};
+use super::{Acp, Adapter, ExternalAgent, acp};
+use proctor_contain::process::{GRACE, ProcessExit, Spawn};
 
 /// How long an answer may take: nothing waits for one for long.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -22,9 +22,9 @@ const LONGEST: usize = 200;
 
 /// What a program says of its version: `None` if it can't be asked, or does not tell; or why it does not
 /// work.
-pub(super) type Version = Result<Option<String>, String>;
+pub(super) type ProgramVersion = Result<Option<String>, String>;
 
-impl External {
+impl ExternalAgent {
     /// The version that the agent gives itself, if it gives one.
     pub(crate) async fn version(
         &self,
@@ -78,7 +78,7 @@ impl External {
     }
 
     /// The command that prints it.
-    fn question(&self) -> Option<Question> {
+    fn question(&self) -> Option<VersionCommand> {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let (program, args, is_free) = match self.adapter()? {
             Adapter::Cli(cli) => (cli.program().to_owned(), words(&["--version"]), false),
@@ -88,7 +88,7 @@ impl External {
                 ("sh".to_owned(), words(&["-c", command]), true)
             }
         };
-        Some(Question {
+        Some(VersionCommand {
             program,
             args,
             is_free,
@@ -97,14 +97,14 @@ impl External {
 }
 
 /// A command that prints a version.
-struct Question {
+struct VersionCommand {
     program: String,
     args: Vec<String>,
     /// Whether any words will do: `getVersion` of an agent file may say `nightly`.
     is_free: bool,
 }
 
-impl Question {
+impl VersionCommand {
     /// As people would type it.
     fn shown(&self) -> String {
         match (&self.args[..], self.is_free) {
@@ -116,7 +116,7 @@ impl Question {
 
 /// Runs a program to its end, and finds the version in what it prints.
 async fn ask(
-    question: Question,
+    question: VersionCommand,
     env: &Environment,
     folder: &Path,
     guard: &Path,
@@ -135,14 +135,14 @@ async fn ask(
     let run = tokio::time::timeout(patience, run(spawn, &redactor)).await;
     let hung = |_| Err(format!("{shown} did not end within {}", brief(patience)));
     let (ended, printed, stderr) = run.unwrap_or_else(hung)?;
-    if ended != Ended::Exited(0) {
+    if ended != ProcessExit::Exited(0) {
         return Err(format!("{shown} {ended}{}", last_words(&stderr)));
     }
     found(&printed, question.is_free).map_err(|why| format!("{shown} {why}"))
 }
 
 /// How a program ended, the start of what it printed, and its stderr.
-async fn run(spawn: Spawn, redactor: &Redactor) -> Result<(Ended, Vec<u8>, String), String> {
+async fn run(spawn: Spawn, redactor: &Redactor) -> Result<(ProcessExit, Vec<u8>, String), String> {
     let mut process = spawn.start().map_err(|error| error.to_string())?;
     process.stdin = None;
     let stdout = process.stdout.take();

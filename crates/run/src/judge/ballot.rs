@@ -3,7 +3,7 @@
 //! Its main type is [`Ballot`]. Complaints name the rule that was broken and never repeat what the
 //! judge wrote: that may come from whoever wrote the exhibits.
 
-use proctor_core::model::{Arguments, Reply, Stop, Tool};
+use proctor_core::model::{Arguments, Reply, StopReason, Tool};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -15,12 +15,12 @@ pub(super) const TOOL: &str = "verdict";
 pub(super) struct Ballot {
     pub(super) reason: String,
     pub(super) quotes: Vec<String>,
-    pub(super) choice: Choice,
+    pub(super) choice: BallotVerdict,
 }
 
 /// How a judge decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Choice {
+pub(super) enum BallotVerdict {
     Pass,
     Fail,
     Unknown,
@@ -28,7 +28,7 @@ pub(super) enum Choice {
 
 /// What came of reading a reply.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Read {
+pub(super) enum ParsedBallot {
     /// A verdict.
     Ballot(Ballot),
     /// Not the form that was asked for: what to say when asking again.
@@ -70,14 +70,16 @@ pub(super) fn tool() -> Tool {
 }
 
 /// Reads a reply.
-pub(super) fn read(reply: &Reply) -> Read {
+pub(super) fn read(reply: &Reply) -> ParsedBallot {
     match &reply.stop {
-        Stop::Done | Stop::Calls => {}
-        Stop::Refusal => return Read::None("the judge declined".to_owned()),
-        Stop::Length => return Read::None("the judge's reply was cut off".to_owned()),
-        Stop::Other(why) => {
+        StopReason::Done | StopReason::Calls => {}
+        StopReason::Refusal => return ParsedBallot::None("the judge declined".to_owned()),
+        StopReason::Length => {
+            return ParsedBallot::None("the judge's reply was cut off".to_owned());
+        }
+        StopReason::Other(why) => {
             let why = super::exhibit::brief(why);
-            return Read::None(format!("the judge stopped for `{why}`"));
+            return ParsedBallot::None(format!("the judge stopped for `{why}`"));
         }
     }
     let found = match &reply.turn.calls[..] {
@@ -91,7 +93,7 @@ pub(super) fn read(reply: &Reply) -> Read {
         [_] => Err("a tool other than `verdict` was called"),
         _ => Err("more than one tool call was made"),
     };
-    found.map_or_else(Read::Malformed, Read::Ballot)
+    found.map_or_else(ParsedBallot::Malformed, ParsedBallot::Ballot)
 }
 
 /// A verdict that was written out instead: the JSON object alone.
@@ -100,7 +102,7 @@ fn from_text(text: &str) -> Result<Ballot, &'static str> {
     /// Says no to a key that is there twice, which a map does not.
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Once {
+    struct UniqueBallotKeys {
         #[serde(rename = "reason")]
         _reason: Value,
         #[serde(rename = "evidence")]
@@ -112,7 +114,7 @@ fn from_text(text: &str) -> Result<Ballot, &'static str> {
     if text.starts_with("```") {
         return Err("the JSON object stood in a code block, not alone");
     }
-    serde_json::from_str::<Once>(text).map_err(|_| WRONG)?;
+    serde_json::from_str::<UniqueBallotKeys>(text).map_err(|_| WRONG)?;
     let map: Map<String, Value> = serde_json::from_str(text).map_err(|_| WRONG)?;
     validate(&map)
 }
@@ -137,9 +139,9 @@ fn validate(map: &Map<String, Value>) -> Result<Ballot, &'static str> {
     });
     let quotes = quotes.collect::<Result<_, _>>()?;
     let choice = match map.get("verdict").and_then(Value::as_str) {
-        Some("pass") => Choice::Pass,
-        Some("fail") => Choice::Fail,
-        Some("unknown") => Choice::Unknown,
+        Some("pass") => BallotVerdict::Pass,
+        Some("fail") => BallotVerdict::Fail,
+        Some("unknown") => BallotVerdict::Unknown,
         _ => return Err("`verdict` must be `pass`, `fail` or `unknown`"),
     };
     Ok(Ballot {

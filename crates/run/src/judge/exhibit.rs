@@ -1,11 +1,11 @@
 //! What the judge is shown, made harmless: nothing hidden, nothing that looks like a boundary, nothing
 //! too long.
 //!
-//! Its main type is [`Item`].
+//! Its main type is [`ExhibitItem`].
 
 use proctor_core::json::spelled;
 use proctor_core::printable::{is_hidden, push_printable};
-use proctor_core::transcript::{Answer, Call, Payload, Request};
+use proctor_core::transcript::{Call, CallOutcome, CallRequest, Payload};
 use serde_json::Value;
 
 use super::boundary::Boundary;
@@ -19,7 +19,7 @@ const BRIEF_CHARS: usize = 600;
 
 /// One thing that is shown.
 #[derive(Debug)]
-pub(super) struct Item {
+pub(super) struct ExhibitItem {
     /// What it is; our words.
     pub(super) title: String,
     /// As it was written.
@@ -30,7 +30,7 @@ pub(super) struct Item {
     pub(super) seq: Option<u64>,
 }
 
-impl Item {
+impl ExhibitItem {
     fn new(title: &str, text: &str, proves: bool) -> Self {
         Self {
             title: title.to_owned(),
@@ -72,23 +72,25 @@ fn ends(text: &str) -> (&str, &str) {
 }
 
 /// The items of a question: the criterion's own first, then what it is about.
-pub(super) fn items(criterion: &Criterion, exhibits: &Exhibits<'_>) -> Vec<Item> {
+pub(super) fn items(criterion: &Criterion, exhibits: &Exhibits<'_>) -> Vec<ExhibitItem> {
     let own = match criterion {
-        Criterion::Contains(text) | Criterion::Exact(text) => Item::new("reference", text, false),
-        Criterion::Rubric(text) => Item::new("criterion", text, false),
+        Criterion::Contains(text) | Criterion::Exact(text) => {
+            ExhibitItem::new("reference", text, false)
+        }
+        Criterion::Rubric(text) => ExhibitItem::new("criterion", text, false),
     };
-    let mut items = vec![own, Item::new("prompt", exhibits.prompt, false)];
+    let mut items = vec![own, ExhibitItem::new("prompt", exhibits.prompt, false)];
     if let (Criterion::Rubric(_), Some(transcript)) = (criterion, exhibits.transcript) {
         for (number, call) in transcript.calls.iter().enumerate() {
-            let about = |what: &str, text: &str| Item {
+            let about = |what: &str, text: &str| ExhibitItem {
                 seq: Some(call.seq),
-                ..Item::new(&format!("call {} {what}", number + 1), text, true)
+                ..ExhibitItem::new(&format!("call {} {what}", number + 1), text, true)
             };
             items.push(about("request", &request(call)));
             items.push(about("result", &answer(&call.answer)));
         }
     }
-    items.push(Item::new("answer", exhibits.answer, true));
+    items.push(ExhibitItem::new("answer", exhibits.answer, true));
     items
 }
 
@@ -126,9 +128,9 @@ pub(super) fn unread(criterion: &Criterion, exhibits: &Exhibits<'_>) -> usize {
 
 fn request(call: &Call) -> String {
     let (what, name, arguments) = match &call.request {
-        Request::Tool { name, arguments } => ("tool", name, Some(arguments)),
-        Request::Resource { uri } => ("resource", uri, None),
-        Request::Prompt { name, arguments } => ("prompt", name, Some(arguments)),
+        CallRequest::Tool { name, arguments } => ("tool", name, Some(arguments)),
+        CallRequest::Resource { uri } => ("resource", uri, None),
+        CallRequest::Prompt { name, arguments } => ("prompt", name, Some(arguments)),
     };
     let mut text = format!("server: {}\n{what}: {name}", call.server);
     if let Some(arguments) = arguments {
@@ -137,11 +139,11 @@ fn request(call: &Call) -> String {
     text
 }
 
-fn answer(answer: &Answer) -> String {
+fn answer(answer: &CallOutcome) -> String {
     match answer {
-        Answer::Result(result) => payload(result, result_text),
-        Answer::Error { code, message } => format!("error {code}: {message}"),
-        Answer::None => "(never answered)".to_owned(),
+        CallOutcome::Result(result) => payload(result, result_text),
+        CallOutcome::Error { code, message } => format!("error {code}: {message}"),
+        CallOutcome::None => "(never answered)".to_owned(),
     }
 }
 

@@ -1,11 +1,11 @@
 //! What the judge is asked: rules, exhibits in their blocks, one criterion.
 //!
-//! Its main type is [`Question`]. It also knows what the judge was shown, so that quotes can be
+//! Its main type is [`JudgeQuestion`]. It also knows what the judge was shown, so that quotes can be
 //! looked up.
 
-use proctor_core::model::{Message, Request};
+use proctor_core::model::{ModelMessage, ModelRequest};
 
-use super::ballot::{self, Ballot, Choice};
+use super::ballot::{self, Ballot, BallotVerdict};
 use super::boundary::Boundary;
 use super::{Criterion, Exhibits, exhibit};
 
@@ -13,17 +13,17 @@ use super::{Criterion, Exhibits, exhibit};
 const SHORTEST_QUOTE: usize = 12;
 
 /// One question to one judge.
-pub(super) struct Question {
+pub(super) struct JudgeQuestion {
     boundary: Boundary,
     asks: &'static str,
     complaint: Option<&'static str>,
     /// Messages that the record does not hold.
     unread: usize,
-    shown: Vec<Shown>,
+    shown: Vec<Exhibit>,
 }
 
 /// An exhibit as the judge sees it.
-struct Shown {
+struct Exhibit {
     title: String,
     text: String,
     /// Its parts, with every run of white space as one space: what quotes are looked up in.
@@ -35,7 +35,7 @@ struct Shown {
 
 /// Why a ballot does not count.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Unproven {
+pub(super) enum BallotRejection {
     /// It quotes what was not shown.
     Invented(String),
     /// It passes without a quote from what the agent did.
@@ -44,7 +44,7 @@ pub(super) enum Unproven {
     Short,
 }
 
-impl Shown {
+impl Exhibit {
     fn holds(&self, quote: &str) -> bool {
         self.flat.iter().any(|part| part.contains(quote))
     }
@@ -55,7 +55,7 @@ impl Shown {
     }
 }
 
-impl Question {
+impl JudgeQuestion {
     pub(super) fn new(
         criterion: &Criterion,
         exhibits: &Exhibits<'_>,
@@ -67,7 +67,7 @@ impl Question {
             .map(|item| {
                 let parts = item.shown(&boundary);
                 let remark = format!("{} bytes left out", item.left_out());
-                Shown {
+                Exhibit {
                     text: parts.join(&boundary.remark(&remark)),
                     flat: parts.iter().map(|part| flat(part)).collect(),
                     proves: item.proves,
@@ -87,7 +87,7 @@ impl Question {
     }
 
     /// As a model is asked it.
-    pub(super) fn request(&self) -> Request {
+    pub(super) fn request(&self) -> ModelRequest {
         let mut user = String::from("The exhibits:\n\n");
         for item in &self.shown {
             user.push_str(&self.boundary.block(&item.title, &item.text));
@@ -106,9 +106,9 @@ impl Question {
             ));
         }
         user.push_str("\n\nCall the tool `verdict` once.");
-        Request {
+        ModelRequest {
             system: Some(rules(&self.boundary)),
-            messages: vec![Message::User(user)],
+            messages: vec![ModelMessage::User(user)],
             tools: vec![ballot::tool()],
             must_call: Some(ballot::TOOL.to_owned()),
             max_tokens: None,
@@ -117,7 +117,7 @@ impl Question {
     }
 
     /// Looks the quotes up, and gives the calls that they are from.
-    pub(super) fn check(&self, ballot: &Ballot) -> Result<Vec<u64>, Unproven> {
+    pub(super) fn check(&self, ballot: &Ballot) -> Result<Vec<u64>, BallotRejection> {
         let mut evidence = Vec::new();
         let (mut proven, mut is_short) = (false, false);
         for quote in &ballot.quotes {
@@ -130,16 +130,16 @@ impl Question {
                 evidence.extend(item.seq.filter(|seq| !evidence.contains(seq)));
             }
             if !found {
-                return Err(Unproven::Invented(quote.clone()));
+                return Err(BallotRejection::Invented(quote.clone()));
             }
         }
         // Where there is nothing to quote, nobody could have talked the judge into anything either.
         let quotable = self.shown.iter().any(|item| item.proves && !item.blank);
-        if ballot.choice == Choice::Pass && quotable && !proven {
+        if ballot.choice == BallotVerdict::Pass && quotable && !proven {
             return Err(if is_short {
-                Unproven::Short
+                BallotRejection::Short
             } else {
-                Unproven::Missing
+                BallotRejection::Missing
             });
         }
         evidence.sort_unstable();

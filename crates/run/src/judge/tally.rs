@@ -5,12 +5,12 @@ use proctor_core::verdict::Verdict;
 use super::{Ruling, Vote};
 
 /// How many votes go which way.
-struct Split {
+struct VoteSplit {
     pass: usize,
     fail: usize,
 }
 
-impl Split {
+impl VoteSplit {
     fn of(votes: &[Vote]) -> Self {
         let count = |way: fn(&Verdict) -> bool| votes.iter().filter(|v| way(&v.verdict)).count();
         Self {
@@ -27,14 +27,14 @@ impl Split {
 
 /// Whether the votes decide, and those that are missing could not have changed that.
 pub(super) fn is_settled(votes: &[Vote], wanted: usize) -> bool {
-    let split = Split::of(votes);
+    let split = VoteSplit::of(votes);
     let missing = wanted - votes.len();
     split.has_quorum(wanted) && split.pass.abs_diff(split.fail) > missing
 }
 
 /// The ruling that votes come to.
 pub(super) fn ruling(votes: Vec<Vote>, wanted: usize) -> Ruling {
-    let split = Split::of(&votes);
+    let split = VoteSplit::of(&votes);
     let verdict = if !split.has_quorum(wanted) {
         Verdict::unknown(no_quorum(&votes, &split, wanted))
     } else if split.pass > split.fail {
@@ -65,7 +65,7 @@ pub(super) fn ruling(votes: Vec<Vote>, wanted: usize) -> Ruling {
 }
 
 /// Why too few votes are definite: the first that is not says it.
-fn no_quorum(votes: &[Vote], split: &Split, wanted: usize) -> String {
+fn no_quorum(votes: &[Vote], split: &VoteSplit, wanted: usize) -> String {
     let why = votes.iter().find_map(|vote| match &vote.verdict {
         Verdict::Unknown { reason } => Some(reason.as_str()),
         Verdict::Pass | Verdict::Fail { .. } => None,
@@ -79,7 +79,7 @@ fn no_quorum(votes: &[Vote], split: &Split, wanted: usize) -> String {
 }
 
 fn shown(votes: &[Vote], wanted: usize) -> String {
-    let split = Split::of(votes);
+    let split = VoteSplit::of(votes);
     let unknown = votes.len() - split.pass - split.fail;
     let mut text = format!(
         "{} pass, {} fail, {unknown} unknown",

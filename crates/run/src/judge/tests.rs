@@ -7,12 +7,12 @@ mod votes;
 
 use std::time::Duration;
 
-use proctor_core::model::{Arguments, Message, Reply, Stop, ToolCall, Turn, Usage};
-use proctor_core::transcript::{Answer, Call, Payload, Request, UnreadMessage};
+use proctor_core::model::{Arguments, ModelMessage, Reply, StopReason, ToolCall, Turn, Usage};
+use proctor_core::transcript::{Call, CallOutcome, CallRequest, Payload, UnreadMessage};
 use serde_json::{Value, json};
 
-use super::ballot::Choice;
-use super::question::Unproven;
+use super::ballot::BallotVerdict;
+use super::question::BallotRejection;
 use super::*;
 
 const TOKEN: &str = "00112233445566778899aabbccddeeff";
@@ -37,11 +37,11 @@ fn transcript(result: Value) -> Transcript {
         calls: vec![Call {
             seq: 7,
             server: "k8s".to_owned(),
-            request: Request::Tool {
+            request: CallRequest::Tool {
                 name: "get".to_owned(),
                 arguments: Payload::Value(json!({"name": "web"})),
             },
-            answer: Answer::Result(Payload::Value(result)),
+            answer: CallOutcome::Result(Payload::Value(result)),
             duration: Some(Duration::from_millis(1)),
         }],
         ..Transcript::default()
@@ -50,9 +50,9 @@ fn transcript(result: Value) -> Transcript {
 
 /// What the judge is told.
 fn asked(criterion: &Criterion, exhibits: &Exhibits<'_>) -> String {
-    let request = Question::new(criterion, exhibits, boundary(), None).request();
+    let request = JudgeQuestion::new(criterion, exhibits, boundary(), None).request();
     match &request.messages[..] {
-        [Message::User(text)] => text.clone(),
+        [ModelMessage::User(text)] => text.clone(),
         other => panic!("one message, not {other:?}"),
     }
 }
@@ -61,7 +61,7 @@ fn reference() -> Criterion {
     Criterion::Contains("3 replicas".to_owned())
 }
 
-fn ballot(choice: Choice, quotes: &[&str]) -> Ballot {
+fn ballot(choice: BallotVerdict, quotes: &[&str]) -> Ballot {
     Ballot {
         reason: "so".to_owned(),
         quotes: quotes.iter().map(|q| (*q).to_owned()).collect(),

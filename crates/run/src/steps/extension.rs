@@ -1,6 +1,6 @@
 //! Extensions: programs that add types of steps. JSON-RPC, one message a line, on stdin and stdout.
 //!
-//! Its main type is [`Running`]. Reading and writing have tasks of their own, so that a step that is
+//! Its main type is [`RunningExtension`]. Reading and writing have tasks of their own, so that a step that is
 //! dropped leaves no half message behind, and the next one finds the extension as it was.
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use proctor_core::duration;
-use proctor_core::event::{Blame, Phase};
+use proctor_core::event::{Blame, StepPhase};
 use proctor_core::hint::nearest_hint;
 use proctor_core::redact::Redactor;
 use proctor_core::suite::{Extension, Package};
@@ -17,10 +17,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use self::wire::{Wire, WireError};
+use self::wire::{ExtensionStreams, ExtensionWireError};
 use super::environment::check_variable;
 use super::script::{not_started, with_end};
-use super::{Done, STEP_TIMEOUT, Steps};
+use super::{ActionOutcome, STEP_TIMEOUT, Steps};
 use proctor_contain::process::{GRACE, Process, Spawn};
 use proctor_wire::worker;
 
@@ -34,9 +34,9 @@ const INITIALIZE: Duration = Duration::from_secs(30);
 const GOODBYE: Duration = Duration::from_secs(2);
 
 /// An extension that has said what it can do.
-pub(super) struct Running {
+pub(super) struct RunningExtension {
     process: Process,
-    wire: Wire,
+    wire: ExtensionStreams,
     operations: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ struct Manifest {
 
 /// What came of an operation.
 #[derive(Deserialize)]
-struct Executed {
+struct OperationResult {
     success: bool,
     #[serde(default)]
     message: Option<String>,
@@ -90,8 +90,8 @@ impl Steps {
         alias: &str,
         operation: &str,
         args: Value,
-        phase: Phase,
-    ) -> Done {
+        phase: StepPhase,
+    ) -> ActionOutcome {
         if let Err(done) = self.start_extension(alias).await {
             return done;
         }
@@ -106,23 +106,23 @@ impl Steps {
         let said = running.wire.take_log(&self.options.redactor);
         let stderr = running.process.stderr();
         let redactor = self.options.redactor.clone();
-        let failed = |error: WireError| {
+        let failed = |error: ExtensionWireError| {
             let reason = format!("the extension `{alias}` gave no result: {error}");
             let written = [&*said, &stderr.text(&redactor)].concat();
             let reason = with_end(&reason, &redactor.text(&written));
-            Done::unknown(&reason, Blame::Suite).shows(written)
+            ActionOutcome::unknown(&reason, Blame::Suite).shows(written)
         };
         match answer {
-            Ok(result) => match worker::parse::<Executed>(result.get().as_bytes()) {
+            Ok(result) => match worker::parse::<OperationResult>(result.get().as_bytes()) {
                 Ok(executed) => executed.judge(&said),
-                Err(error) => failed(WireError::Nonsense(error.to_string())),
+                Err(error) => failed(ExtensionWireError::Nonsense(error.to_string())),
             },
             Err(error) => {
-                if matches!(error, WireError::Gone)
+                if matches!(error, ExtensionWireError::Gone)
                     && let Some(running) = self.extensions.remove(alias)
                 {
                     let how = running.process.stop(GOODBYE).await;
-                    return failed(WireError::Ended(how));
+                    return failed(ExtensionWireError::Ended(how));
                 }
                 failed(error)
             }
@@ -130,9 +130,9 @@ impl Steps {
     }
 
     /// What an extension is told of an operation.
-    fn execution(&self, operation: &str, args: &Value, phase: Phase) -> Value {
+    fn execution(&self, operation: &str, args: &Value, phase: StepPhase) -> Value {
         let output = self.values.agent_output.as_ref();
-        let agent = output.filter(|_| phase == Phase::Grade).map(|output| {
+        let agent = output.filter(|_| phase == StepPhase::Grade).map(|output| {
             let prompt = &self.values.agent_prompt;
             json!({"prompt": prompt, "output": output})
         });
@@ -148,7 +148,7 @@ impl Steps {
         json!({"operation": operation, "args": args, "context": context})
     }
 
-    async fn start_extension(&mut self, alias: &str) -> Result<(), Done> {
+    async fn start_extension(&mut self, alias: &str) -> Result<(), ActionOutcome> {
         if self.extensions.contains_key(alias) {
             return Ok(());
         }
@@ -157,7 +157,8 @@ impl Steps {
         let extension = extension.ok_or_else(unknown)?;
         let mut env = self.values.env.clone();
         for (name, value) in &extension.env {
-            check_variable(name, value).map_err(|error| Done::unknown(&error, Blame::Suite))?;
+            check_variable(name, value)
+                .map_err(|error| ActionOutcome::unknown(&error, Blame::Suite))?;
             env.insert(name.clone(), value.clone());
         }
         let program =
@@ -171,14 +172,15 @@ impl Steps {
             grace: GRACE,
         };
         let process = spawn.start().map_err(|error| not_started(&error))?;
-        let running = Running::introduce(process, extension, &self.options.redactor).await?;
+        let running =
+            RunningExtension::introduce(process, extension, &self.options.redactor).await?;
         self.extensions.insert(alias.to_owned(), running);
         Ok(())
     }
 }
 
-fn suite(error: &ExtensionError) -> Done {
-    Done::unknown(&error, Blame::Suite)
+fn suite(error: &ExtensionError) -> ActionOutcome {
+    ActionOutcome::unknown(&error, Blame::Suite)
 }
 
 /// The program of an extension. One that is released is not fetched, only found.
@@ -208,22 +210,25 @@ fn program(extension: &Extension, cache: Option<&Path>) -> Result<PathBuf, Exten
     })
 }
 
-impl Running {
+impl RunningExtension {
     async fn introduce(
         mut process: Process,
         extension: &Extension,
         redactor: &Redactor,
-    ) -> Result<Self, Done> {
+    ) -> Result<Self, ActionOutcome> {
         let streams = (process.stdin.take(), process.stdout.take());
         let (Some(stdin), Some(stdout)) = streams else {
-            return Err(Done::unknown(&"the extension has no streams", Blame::Infra));
+            return Err(ActionOutcome::unknown(
+                &"the extension has no streams",
+                Blame::Infra,
+            ));
         };
-        let mut wire = Wire::start(stdin, stdout);
+        let mut wire = ExtensionStreams::start(stdin, stdout);
         let params = json!({"protocolVersion": PROTOCOL, "config": extension.config});
         let answer = wire.request("initialize", &params, INITIALIZE).await;
         let answer = answer.and_then(|result| {
             let manifest = serde_json::from_str::<Manifest>(result.get());
-            manifest.map_err(|error| WireError::Nonsense(error.to_string()))
+            manifest.map_err(|error| ExtensionWireError::Nonsense(error.to_string()))
         });
         match answer {
             Ok(manifest) => Ok(Self {
@@ -234,9 +239,9 @@ impl Running {
             Err(error) => {
                 let stderr = process.stderr();
                 let how = process.stop(GOODBYE).await;
-                let is_gone = matches!(error, WireError::Gone);
+                let is_gone = matches!(error, ExtensionWireError::Gone);
                 let error = if is_gone {
-                    WireError::Ended(how)
+                    ExtensionWireError::Ended(how)
                 } else {
                     error
                 };
@@ -274,8 +279,8 @@ impl Running {
     }
 }
 
-impl Executed {
-    fn judge(self, said: &str) -> Done {
+impl OperationResult {
+    fn judge(self, said: &str) -> ActionOutcome {
         let message = self.message.unwrap_or_default();
         let error = self.error.unwrap_or_default();
         let verdict = match (self.success, &*error, &*message) {
@@ -291,9 +296,9 @@ impl Executed {
         });
         let parts = [&*message, &error, said];
         let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        Done {
+        ActionOutcome {
             outputs: outputs.collect(),
-            ..Done::new(verdict).shows(parts.join("\n"))
+            ..ActionOutcome::new(verdict).shows(parts.join("\n"))
         }
     }
 }

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use proctor_core::duration;
-use proctor_core::event::{Blame, Phase};
-use proctor_core::suite::step::content::{Expected, Found};
+use proctor_core::event::{Blame, StepPhase};
+use proctor_core::suite::step::content::{ContentExpectation, ObservedContent};
 use proctor_core::suite::step::values::FillError;
-use proctor_core::suite::step::{Http, HttpBody};
+use proctor_core::suite::step::{HttpBody, HttpStep};
 use proctor_core::verdict::Verdict;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Client, Method, Request, StatusCode, Url};
 use tokio::time::timeout;
 
-use super::{Done, STEP_TIMEOUT, Steps};
+use super::{ActionOutcome, STEP_TIMEOUT, Steps};
 use crate::secrets;
 use proctor_wire::network::{page_text, reason};
 use proctor_wire::transport::http::{AddressError, parse_headers, parse_url};
@@ -39,13 +39,13 @@ enum RequestError {
 
 /// The status that a response must have.
 #[derive(Debug, Clone, Copy)]
-enum Status {
+enum ExpectedStatus {
     Exactly(u16),
     /// Any that means success.
     Success,
 }
 
-impl Status {
+impl ExpectedStatus {
     fn holds(self, found: StatusCode) -> bool {
         match self {
             Self::Exactly(status) => found.as_u16() == status,
@@ -54,7 +54,7 @@ impl Status {
     }
 }
 
-impl fmt::Display for Status {
+impl fmt::Display for ExpectedStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exactly(status) => status.fmt(f),
@@ -64,7 +64,7 @@ impl fmt::Display for Status {
 }
 
 /// A response, as far as it was taken in.
-struct Response {
+struct StepResponse {
     status: StatusCode,
     headers: HeaderMap,
     body: Vec<u8>,
@@ -72,7 +72,11 @@ struct Response {
 }
 
 impl Steps {
-    pub(super) async fn make_request(&mut self, http: &Http, phase: Phase) -> Done {
+    pub(super) async fn make_request(
+        &mut self,
+        http: &HttpStep,
+        phase: StepPhase,
+    ) -> ActionOutcome {
         let prepared = self.apart(|values| {
             let request = self.request(http)?;
             let content = http.content.as_ref();
@@ -81,11 +85,11 @@ impl Steps {
         });
         let (request, expected) = match prepared {
             Ok(prepared) => prepared,
-            Err(error) => return Done::unknown(&error, Blame::Suite),
+            Err(error) => return ActionOutcome::unknown(&error, Blame::Suite),
         };
         let web = match self.web() {
             Ok(web) => web.clone(),
-            Err(error) => return Done::unknown(&reason(&error), Blame::Infra),
+            Err(error) => return ActionOutcome::unknown(&reason(&error), Blame::Infra),
         };
         let origin = request.url().origin().ascii_serialization();
         let limit = http.timeout.unwrap_or(STEP_TIMEOUT);
@@ -93,18 +97,18 @@ impl Steps {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => {
                 let reason = format!("no response from {origin}: {}", reason(&error));
-                return Done::new(Verdict::fail(reason));
+                return ActionOutcome::new(Verdict::fail(reason));
             }
             Err(_) => {
                 let limit = duration::render(limit);
                 let reason = format!("no whole response from {origin} within {limit}");
-                return Done::new(Verdict::fail(reason));
+                return ActionOutcome::new(Verdict::fail(reason));
             }
         };
         let status = match (http.status, phase) {
-            (Some(status), _) => Some(Status::Exactly(status)),
+            (Some(status), _) => Some(ExpectedStatus::Exactly(status)),
             // An error page proves nothing, whatever is in it.
-            (None, Phase::Grade) => Some(Status::Success),
+            (None, StepPhase::Grade) => Some(ExpectedStatus::Success),
             (None, _) => None,
         };
         worker::on_body(response.body.len(), || {
@@ -112,7 +116,7 @@ impl Steps {
         })
     }
 
-    fn request(&self, http: &Http) -> Result<Request, RequestError> {
+    fn request(&self, http: &HttpStep) -> Result<Request, RequestError> {
         let address = self.values.fill(&http.url)?;
         let method = Method::from_bytes(http.method.as_bytes())
             .map_err(|_| RequestError::Method(http.method.clone()))?;
@@ -154,10 +158,10 @@ impl Steps {
 
     fn judge_response(
         &self,
-        status: Option<Status>,
-        expected: Option<&Expected>,
-        response: &Response,
-    ) -> Done {
+        status: Option<ExpectedStatus>,
+        expected: Option<&ContentExpectation>,
+        response: &StepResponse,
+    ) -> ActionOutcome {
         let text = String::from_utf8_lossy(&response.body);
         let mut failures = Vec::new();
         if let Some(wanted) = status
@@ -168,7 +172,7 @@ impl Steps {
         let mut verdict = None;
         if let Some(expected) = expected {
             let document = serde_json::from_slice(&response.body).ok();
-            let found = Found {
+            let found = ObservedContent {
                 name: "the body",
                 text: &text,
                 documents: document.as_slice(),
@@ -187,14 +191,14 @@ impl Steps {
             (true, Some(unknown)) => (unknown, Some(Blame::Suite)),
             (true, None) => (Verdict::Pass, None),
         };
-        Done {
+        ActionOutcome {
             blame,
             outputs: outputs(response, &text),
-            ..Done::new(verdict).shows(text.into_owned())
+            ..ActionOutcome::new(verdict).shows(text.into_owned())
         }
     }
 
-    fn wrong_status(&self, wanted: Status, response: &Response) -> String {
+    fn wrong_status(&self, wanted: ExpectedStatus, response: &StepResponse) -> String {
         let status = response.status;
         let said = match response.headers.get(LOCATION) {
             Some(to) if status.is_redirection() => {
@@ -224,7 +228,7 @@ fn follow(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     attempt.follow()
 }
 
-async fn exchange(web: &Client, request: Request) -> Result<Response, reqwest::Error> {
+async fn exchange(web: &Client, request: Request) -> Result<StepResponse, reqwest::Error> {
     let mut response = web.execute(request).await?;
     let mut body = Vec::new();
     let mut is_cut = false;
@@ -236,7 +240,7 @@ async fn exchange(web: &Client, request: Request) -> Result<Response, reqwest::E
             break;
         }
     }
-    Ok(Response {
+    Ok(StepResponse {
         status: response.status(),
         headers: std::mem::take(response.headers_mut()),
         body,
@@ -244,7 +248,7 @@ async fn exchange(web: &Client, request: Request) -> Result<Response, reqwest::E
     })
 }
 
-fn outputs(response: &Response, text: &str) -> BTreeMap<String, String> {
+fn outputs(response: &StepResponse, text: &str) -> BTreeMap<String, String> {
     let headers = response.headers.iter().map(|(name, value)| {
         let value = String::from_utf8_lossy(value.as_bytes());
         (format!("header-{name}"), value.into_owned())

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use proctor_core::event::{Body, Phase, StepEnded, What};
+use proctor_core::event::{Body, EventKind, StepEnded, StepPhase};
 use proctor_core::redact::Redactor;
 use proctor_core::suite::step::Step;
 use proctor_core::verdict::Verdict;
 
-use super::Done;
+use super::ActionOutcome;
 use proctor_contain::tail::Tail;
 use proctor_wire::recorder::Recorder;
 
@@ -16,10 +16,10 @@ use proctor_wire::recorder::Recorder;
 const OUTPUT: usize = 1000;
 
 /// What is written when the step ends, in whatever way.
-pub(super) struct Note {
+pub(super) struct StepEndRecorder {
     recorder: Recorder,
     redactor: Redactor,
-    phase: Phase,
+    phase: StepPhase,
     id: String,
     kind: String,
     started: Instant,
@@ -28,8 +28,13 @@ pub(super) struct Note {
     is_over: bool,
 }
 
-impl Note {
-    pub(super) fn start(recorder: Recorder, redactor: Redactor, phase: Phase, step: &Step) -> Self {
+impl StepEndRecorder {
+    pub(super) fn start(
+        recorder: Recorder,
+        redactor: Redactor,
+        phase: StepPhase,
+        step: &Step,
+    ) -> Self {
         Self {
             recorder,
             redactor,
@@ -43,7 +48,7 @@ impl Note {
     }
 
     /// Writes what came of the step, and gives how long it took.
-    pub(super) fn end(mut self, done: &Done) -> Duration {
+    pub(super) fn end(mut self, done: &ActionOutcome) -> Duration {
         self.is_over = true;
         let outputs = done.outputs.iter();
         let shown = outputs.map(|(name, value)| {
@@ -63,7 +68,7 @@ impl Note {
         outputs: BTreeMap<String, String>,
     ) -> Duration {
         let duration = self.started.elapsed();
-        self.recorder.record(What::StepEnded(StepEnded {
+        self.recorder.record(EventKind::StepEnded(StepEnded {
             phase: self.phase,
             id: self.id.clone(),
             kind: self.kind.clone(),
@@ -76,7 +81,7 @@ impl Note {
     }
 }
 
-impl Drop for Note {
+impl Drop for StepEndRecorder {
     fn drop(&mut self) {
         if !self.is_over {
             let output = self.written.as_ref();

@@ -11,14 +11,14 @@ use proctor_core::duration;
 use proctor_core::event::Blame;
 use proctor_core::redact::{Redactor, secrets_of};
 use proctor_core::suite::step::values::FillError;
-use proctor_core::suite::step::{Script, ScriptSource};
+use proctor_core::suite::step::{ScriptSource, ScriptStep};
 use proctor_core::verdict::Verdict;
 use tokio::time::timeout;
 
 use super::environment::{VariableError, check_variable};
-use super::note::Note;
-use super::{Done, Steps};
-use proctor_contain::process::{Ended, GRACE, Lingering, Spawn, SpawnError};
+use super::note::StepEndRecorder;
+use super::{ActionOutcome, Steps};
+use proctor_contain::process::{GRACE, LingeringProcess, ProcessExit, Spawn, SpawnError};
 use proctor_contain::scratch::Scratch;
 use proctor_contain::tail::Tail;
 use proctor_wire::worker;
@@ -32,7 +32,7 @@ const SHOWN_CHARS: usize = 2000;
 
 /// Why a script can't be run as it is written.
 #[derive(Debug, thiserror::Error)]
-enum ScriptError {
+enum ScriptStepError {
     #[error(transparent)]
     Fill(#[from] FillError),
     #[error(transparent)]
@@ -44,11 +44,17 @@ enum ScriptError {
 }
 
 impl Steps {
-    pub(super) async fn run_script(&mut self, script: &Script, note: &mut Note) -> Done {
+    pub(super) async fn run_script(
+        &mut self,
+        script: &ScriptStep,
+        note: &mut StepEndRecorder,
+    ) -> ActionOutcome {
         let spawn = match self.prepare(script) {
             Ok(spawn) => spawn,
-            Err(error @ ScriptError::Write(_)) => return Done::unknown(&error, Blame::Infra),
-            Err(error) => return Done::unknown(&error, Blame::Suite),
+            Err(error @ ScriptStepError::Write(_)) => {
+                return ActionOutcome::unknown(&error, Blame::Infra);
+            }
+            Err(error) => return ActionOutcome::unknown(&error, Blame::Suite),
         };
         let process = match spawn.start_lingering() {
             Ok(process) => process,
@@ -56,7 +62,7 @@ impl Steps {
         };
         note.written = Some(process.merged().clone());
         // What it left running goes on until the trial is over; it itself ends with this step.
-        let mut running = Watched::new(&mut self.lingering, process);
+        let mut running = WatchedScript::new(&mut self.lingering, process);
         let process = running.process();
         let Ok(ended) = timeout(script.timeout, process.ended()).await else {
             let merged = process.merged().clone();
@@ -67,7 +73,7 @@ impl Steps {
             let text = merged.text_and_gap(&self.options.redactor);
             let shown = self.options.redactor.text(&text);
             // It was ended, so what it would have said is not known.
-            return Done::unknown(&with_end(&reason, &shown), Blame::Suite).shows(text);
+            return ActionOutcome::unknown(&with_end(&reason, &shown), Blame::Suite).shows(text);
         };
         process.last_words().await;
         let redactor = &self.options.redactor;
@@ -78,16 +84,18 @@ impl Steps {
         });
         let reason = || with_end(&format!("the script {ended}"), &shown);
         let done = match ended {
-            Ended::Exited(0) => Done::new(Verdict::Pass),
-            Ended::Exited(_) => Done::new(Verdict::fail(reason())),
+            ProcessExit::Exited(0) => ActionOutcome::new(Verdict::Pass),
+            ProcessExit::Exited(_) => ActionOutcome::new(Verdict::fail(reason())),
             // A script that crashed has said nothing.
-            Ended::Signalled(_) | Ended::Unknown => Done::unknown(&reason(), Blame::Suite),
+            ProcessExit::Signalled(_) | ProcessExit::Unknown => {
+                ActionOutcome::unknown(&reason(), Blame::Suite)
+            }
         };
         running.is_over = true;
-        Done { outputs, ..done }.shows(text)
+        ActionOutcome { outputs, ..done }.shows(text)
     }
 
-    fn prepare(&mut self, script: &Script) -> Result<Spawn, ScriptError> {
+    fn prepare(&mut self, script: &ScriptStep) -> Result<Spawn, ScriptStepError> {
         let mut given = BTreeMap::new();
         for (name, template) in &script.env {
             let value = self.fill(template)?;
@@ -99,14 +107,14 @@ impl Steps {
         env.append(&mut given);
         let path = match &script.source {
             ScriptSource::File(path) => std::path::absolute(path),
-            ScriptSource::Inline(text) => Ok(self.write(text).map_err(ScriptError::Write)?),
+            ScriptSource::Inline(text) => Ok(self.write(text).map_err(ScriptStepError::Write)?),
         };
         let read = |path: io::Result<PathBuf>| {
             let path = path?;
             let start = start_of(&path)?;
             Ok((path, start))
         };
-        let (path, start) = read(path).map_err(|source| ScriptError::Read {
+        let (path, start) = read(path).map_err(|source| ScriptStepError::Read {
             path: match &script.source {
                 ScriptSource::File(path) => path.clone(),
                 ScriptSource::Inline(_) => script.folder.clone(),
@@ -147,14 +155,14 @@ impl Steps {
 
 /// A script that is asked to end if nobody waits for it any more. It stays among those that may have
 /// left something, so that the next step and the end of the trial can wait until it is gone.
-struct Watched<'a> {
-    all: &'a mut Vec<Lingering>,
+struct WatchedScript<'a> {
+    all: &'a mut Vec<LingeringProcess>,
     at: usize,
     is_over: bool,
 }
 
-impl<'a> Watched<'a> {
-    fn new(all: &'a mut Vec<Lingering>, process: Lingering) -> Self {
+impl<'a> WatchedScript<'a> {
+    fn new(all: &'a mut Vec<LingeringProcess>, process: LingeringProcess) -> Self {
         all.push(process);
         Self {
             at: all.len() - 1,
@@ -163,12 +171,12 @@ impl<'a> Watched<'a> {
         }
     }
 
-    fn process(&mut self) -> &mut Lingering {
+    fn process(&mut self) -> &mut LingeringProcess {
         &mut self.all[self.at]
     }
 }
 
-impl Drop for Watched<'_> {
+impl Drop for WatchedScript<'_> {
     fn drop(&mut self) {
         if !self.is_over {
             self.process().end();
@@ -214,16 +222,20 @@ fn command(path: &Path, start: &[u8], shell: &str) -> (OsString, Vec<OsString>) 
     (OsString::from_vec(interpreter.to_vec()), args)
 }
 
-fn outputs(process: &Lingering, ended: Ended, redactor: &Redactor) -> BTreeMap<String, String> {
+fn outputs(
+    process: &LingeringProcess,
+    ended: ProcessExit,
+    redactor: &Redactor,
+) -> BTreeMap<String, String> {
     let text = |tail: &Tail| {
         let text = tail.text(redactor);
         text.trim_end_matches(['\n', '\r']).to_owned()
     };
     // As shells count.
     let code = match ended {
-        Ended::Exited(code) => code.to_string(),
-        Ended::Signalled(signal) => (128 + signal).to_string(),
-        Ended::Unknown => String::new(),
+        ProcessExit::Exited(code) => code.to_string(),
+        ProcessExit::Signalled(signal) => (128 + signal).to_string(),
+        ProcessExit::Unknown => String::new(),
     };
     [
         ("stdout", text(process.stdout())),
@@ -236,10 +248,12 @@ fn outputs(process: &Lingering, ended: Ended, redactor: &Redactor) -> BTreeMap<S
 }
 
 /// A program that could not be started is the suite's, unless the guard could not.
-pub(super) fn not_started(error: &SpawnError) -> Done {
+pub(super) fn not_started(error: &SpawnError) -> ActionOutcome {
     match error {
-        SpawnError::Guard { .. } => Done::unknown(&error, Blame::Infra),
-        SpawnError::NoFolder(_) | SpawnError::Program(_) => Done::unknown(&error, Blame::Suite),
+        SpawnError::Guard { .. } => ActionOutcome::unknown(&error, Blame::Infra),
+        SpawnError::NoFolder(_) | SpawnError::Program(_) => {
+            ActionOutcome::unknown(&error, Blame::Suite)
+        }
     }
 }
 

@@ -6,23 +6,23 @@ use proctor_core::event::Blame;
 use proctor_core::hint::nearest;
 use proctor_core::json;
 use proctor_core::suite::step::ToolStep;
-use proctor_core::suite::step::content::{Expected, Found};
-use proctor_core::suite::step::values::{FillError, Values};
+use proctor_core::suite::step::content::{ContentExpectation, ObservedContent};
+use proctor_core::suite::step::values::{FillError, TemplateValues};
 use proctor_core::verdict::Verdict;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::{Done, Steps};
+use super::{ActionOutcome, Steps};
 use proctor_contain::process::SpawnError;
-use proctor_wire::client::{CallError, CallResult, Caps, Client, ConnectError};
+use proctor_wire::client::{CallError, CallResult, Client, ConnectError, ListLimits};
 use proctor_wire::worker;
 
 /// How much of what a tool said is shown.
 const SHOWN: usize = 500;
 
 /// The parts of a result that steps look at. What makes no sense is as good as absent.
-struct Parts {
+struct StepResultParts {
     /// The text blocks, line by line.
     text: String,
     /// The blocks, as JSON.
@@ -33,10 +33,10 @@ struct Parts {
 }
 
 impl Steps {
-    pub(super) async fn call_tool(&mut self, call: &ToolStep) -> Done {
+    pub(super) async fn call_tool(&mut self, call: &ToolStep) -> ActionOutcome {
         let (arguments, expected) = match self.apart(|values| arguments(call, values)) {
             Ok(prepared) => prepared,
-            Err(error) => return Done::unknown(&error, Blame::Suite),
+            Err(error) => return ActionOutcome::unknown(&error, Blame::Suite),
         };
         let client = match self.client(&call.server).await {
             Ok(client) => client,
@@ -49,7 +49,7 @@ impl Steps {
         };
         // Whatever is expected of it: a tool that does not exist proves nothing.
         if is_error && let Some(why) = missing(client, call).await {
-            return Done::unknown(&why, Blame::Suite);
+            return ActionOutcome::unknown(&why, Blame::Suite);
         }
         match called {
             Ok(result) => worker::on_body(result.raw.get().len(), || {
@@ -59,10 +59,10 @@ impl Steps {
                 let said = self.options.redactor.head(error.message.as_bytes(), SHOWN);
                 let said = format!("error {}: {said}", error.code);
                 if call.is_error == Some(true) && expected.is_none() {
-                    return Done::new(Verdict::Pass).shows(said);
+                    return ActionOutcome::new(Verdict::Pass).shows(said);
                 }
                 let reason = format!("the server answered `{}` with {said}", call.tool);
-                Done {
+                ActionOutcome {
                     blame: match error.code {
                         // No such method, or parameters that are none: the step is wrong.
                         -32601 | -32602 => Some(Blame::Suite),
@@ -70,7 +70,7 @@ impl Steps {
                         _ => None,
                     },
                     is_unclear: true,
-                    ..Done::new(Verdict::fail(reason)).shows(said)
+                    ..ActionOutcome::new(Verdict::fail(reason)).shows(said)
                 }
             }
             Err(error) => {
@@ -80,34 +80,34 @@ impl Steps {
                     client.close().await;
                 }
                 let reason = format!("`{}` could not be called: {error}", call.tool);
-                Done::unknown(&reason, Blame::Server)
+                ActionOutcome::unknown(&reason, Blame::Server)
             }
         }
     }
 
     /// The connection to a server, which is made on first use.
-    async fn client(&mut self, name: &str) -> Result<&Client, Done> {
+    async fn client(&mut self, name: &str) -> Result<&Client, ActionOutcome> {
         if !self.clients.contains_key(name) {
             let server = self.options.servers.iter().find(|s| s.name == name);
             let Some(server) = server else {
                 let reason = format!("the suite has no server `{name}`");
-                return Err(Done::unknown(&reason, Blame::Suite));
+                return Err(ActionOutcome::unknown(&reason, Blame::Suite));
             };
             let client = Client::connect(server, &self.options.connect).await;
             let client = client.map_err(|error| not_connected(&error))?;
             self.clients.insert(name.to_owned(), client);
         }
-        let missing = || Done::unknown(&"the connection is gone", Blame::Server);
+        let missing = || ActionOutcome::unknown(&"the connection is gone", Blame::Server);
         self.clients.get(name).ok_or_else(missing)
     }
 
     fn judge_result(
         &self,
         call: &ToolStep,
-        expected: Option<&Expected>,
+        expected: Option<&ContentExpectation>,
         result: &CallResult,
-    ) -> Done {
-        let parts = Parts::read(&result.raw);
+    ) -> ActionOutcome {
+        let parts = StepResultParts::read(&result.raw);
         let mut failures = Vec::new();
         let tool = &call.tool;
         match (call.is_error == Some(true), result.is_error) {
@@ -120,13 +120,13 @@ impl Steps {
         }
         if let (Some(why), Some(_)) = (&parts.unreadable, expected) {
             let reason = format!("the result could not be read as JSON: {why}");
-            return Done::unknown(&reason, Blame::Server);
+            return ActionOutcome::unknown(&reason, Blame::Server);
         }
         if let Some(expected) = expected {
             let in_text = serde_json::from_str(&parts.text).ok();
             let documents = [&parts.structured, &in_text, &parts.content];
             let documents: Vec<Value> = documents.into_iter().flatten().cloned().collect();
-            let found = expected.failures(Found {
+            let found = expected.failures(ObservedContent {
                 name: "the result",
                 text: &parts.text,
                 documents: &documents,
@@ -143,11 +143,11 @@ impl Steps {
             [] => Verdict::Pass,
             failures => Verdict::fail(failures.join("; ")),
         };
-        Done {
+        ActionOutcome {
             outputs: parts.outputs(result.is_error),
             // A tool that fails does not tell why.
             is_unclear: result.is_error && call.is_error != Some(true),
-            ..Done::new(verdict).shows(parts.text)
+            ..ActionOutcome::new(verdict).shows(parts.text)
         }
     }
 }
@@ -155,8 +155,8 @@ impl Steps {
 /// What a tool is called with, and what is expected of its result.
 fn arguments(
     call: &ToolStep,
-    values: &Values,
-) -> Result<(Map<String, Value>, Option<Expected>), FillError> {
+    values: &TemplateValues,
+) -> Result<(Map<String, Value>, Option<ContentExpectation>), FillError> {
     // The loader takes nothing but an object.
     let arguments = values.fill_value(&call.args)?;
     let arguments = arguments.as_object().cloned().unwrap_or_default();
@@ -167,11 +167,11 @@ fn arguments(
 
 /// Why a call could only fail: the server has no such tool, by its own list.
 async fn missing(client: &Client, call: &ToolStep) -> Option<String> {
-    let listed = client.list_tools(&Caps::default()).await.ok()?;
+    let listed = client.list_tools(&ListLimits::default()).await.ok()?;
     let names: Vec<String> = listed
         .items
         .iter()
-        .filter_map(|raw| serde_json::from_str::<Named>(raw.get()).ok())
+        .filter_map(|raw| serde_json::from_str::<ToolListEntry>(raw.get()).ok())
         .map(|tool| tool.name)
         .collect();
     let ToolStep { server, tool, .. } = call;
@@ -184,16 +184,18 @@ async fn missing(client: &Client, call: &ToolStep) -> Option<String> {
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct ToolListEntry {
     name: String,
 }
 
 /// A server that does not come up is to blame, unless it could not be started at all.
-fn not_connected(error: &ConnectError) -> Done {
+fn not_connected(error: &ConnectError) -> ActionOutcome {
     match error {
         ConnectError::Spawn(error @ SpawnError::Guard { .. }) => super::script::not_started(error),
-        ConnectError::Spawn(_) | ConnectError::Address(_) => Done::unknown(&error, Blame::Suite),
-        ConnectError::NotUp { .. } => Done::unknown(&error, Blame::Server),
+        ConnectError::Spawn(_) | ConnectError::Address(_) => {
+            ActionOutcome::unknown(&error, Blame::Suite)
+        }
+        ConnectError::NotUp { .. } => ActionOutcome::unknown(&error, Blame::Server),
     }
 }
 
@@ -206,7 +208,7 @@ struct RawParts<'a> {
     structured_content: Option<&'a RawValue>,
 }
 
-impl Parts {
+impl StepResultParts {
     fn read(raw: &RawValue) -> Self {
         let mut unreadable = None;
         let mut note = |error: serde_json::Error| {

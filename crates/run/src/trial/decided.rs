@@ -2,9 +2,9 @@
 //!
 //! The decision itself is in [`proctor_core::decision`]; here it is asked, for every kind of agent.
 
-use proctor_core::decision::{self, Failure};
+use proctor_core::decision::{self, TrialFailure};
 use proctor_core::event::{Actor, Blame, TrialEnded};
-use proctor_core::fold::{Fold, FoldOptions, Folded};
+use proctor_core::fold::{Fold, FoldOptions, FoldedTrial};
 
 use super::Trial;
 use super::ending::errored;
@@ -12,7 +12,7 @@ use crate::agent::Toolbox;
 
 impl Trial {
     /// What was written so far, as checks and verdicts read it.
-    pub(super) async fn folded(&self) -> Result<Folded, TrialEnded> {
+    pub(super) async fn folded(&self) -> Result<FoldedTrial, TrialEnded> {
         let options = FoldOptions {
             actors: vec![Actor::Agent, Actor::Loop],
             ..FoldOptions::default()
@@ -32,12 +32,12 @@ impl Trial {
     }
 
     /// What a server did against the protocol, if that matters.
-    pub(super) fn breach(&self, folded: &Folded) -> Option<Failure> {
+    pub(super) fn breach(&self, folded: &FoldedTrial) -> Option<TrialFailure> {
         self.context.strict.then(|| decision::breach(folded))?
     }
 
     /// The same for what stands in the record of a connection that trials share.
-    pub(super) fn shared_breach(&self, toolbox: &Toolbox) -> Option<Failure> {
+    pub(super) fn shared_breach(&self, toolbox: &Toolbox) -> Option<TrialFailure> {
         if !self.context.strict {
             return None;
         }
@@ -46,7 +46,7 @@ impl Trial {
             self.context.shared.get(name)?;
             let findings = connected.client.connection_findings();
             let (_, detail, _) = findings.into_iter().next()?;
-            Some(Failure {
+            Some(TrialFailure {
                 outcome: proctor_core::event::Outcome::Failed,
                 blame: Some(Blame::Server),
                 reason: format!("the server `{name}` breaks the protocol: {detail}"),
@@ -56,7 +56,7 @@ impl Trial {
 }
 
 /// The end of a trial that a server failed.
-pub(super) fn ended(failure: Failure) -> TrialEnded {
+pub(super) fn ended(failure: TrialFailure) -> TrialEnded {
     TrialEnded {
         outcome: failure.outcome,
         reason: Some(failure.reason),

@@ -1,7 +1,7 @@
 //! A trial whose agent is a program of its own: the servers stand behind the tap, and what the agent
 //! says of its work is beside what the tap has seen.
 //!
-//! Main type: [`Room`], which holds what has to be put away afterwards.
+//! Main type: [`AgentWorkspace`], which holds what has to be put away afterwards.
 
 mod facts;
 mod taps;
@@ -11,21 +11,21 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use proctor_core::decision::{blame_for_failure, server_failure};
-use proctor_core::event::{Actor, Blame, Body, Outcome, Phase, Purpose, TrialEnded, What};
+use proctor_core::event::{Actor, Blame, Body, EventKind, Outcome, Purpose, StepPhase, TrialEnded};
 use proctor_core::replay::Drift;
 use proctor_core::suite::Isolation;
 use proctor_core::suite::server::{AllowedTools, Transport};
 use rustix::process::Pid;
 
-use self::facts::Facts;
+use self::facts::ServerContacts;
 use self::taps::Taps;
-use self::verdict::{Reach, Work, verdict};
+use self::verdict::{AgentEvidence, Reach, verdict};
 use super::Trial;
 use super::ending::{cancelled, errored, timed_out};
 pub use crate::agent::LoopLimits;
 use crate::external::{
-    Access, Adapter, Assignment, External, Line, LineError, LineOptions, Offered, Post, Stage,
-    Told, WorkError,
+    Adapter, AgentFolders, AgentReport, AgentServer, Assignment, ExternalAgent, LineError,
+    LineOptions, ModelAccess, ModelLine, Post, WorkError,
 };
 use proctor_contain::process;
 use proctor_models::Replay;
@@ -37,16 +37,16 @@ const LAST_WORDS: Duration = Duration::from_secs(8);
 
 /// What an external agent works in and with. Whatever ends the trial, this is put away in order.
 #[derive(Default)]
-pub(super) struct Room {
+pub(super) struct AgentWorkspace {
     taps: Option<Taps>,
-    stage: Option<Stage>,
+    stage: Option<AgentFolders>,
     /// What the agent lives under.
     guard: OnceLock<Pid>,
     /// The permissions that the agent was refused.
     refused: Vec<String>,
 }
 
-impl Room {
+impl AgentWorkspace {
     /// Ends every session with a server.
     async fn close(&mut self) {
         if let Some(taps) = self.taps.take() {
@@ -82,17 +82,21 @@ impl Trial {
     /// Lets an external agent do the task, and gives its answer as it was recorded.
     pub(super) async fn examine(
         &self,
-        external: &External,
-        room: &mut Room,
+        external: &ExternalAgent,
+        room: &mut AgentWorkspace,
         prompt: &str,
     ) -> Result<String, TrialEnded> {
-        self.phase(Phase::Serve);
+        self.phase(StepPhase::Serve);
         self.offer(external, room).await?;
         self.drive_external(external, room, prompt).await
     }
 
     /// Puts the servers behind the tap.
-    async fn offer(&self, external: &External, room: &mut Room) -> Result<(), TrialEnded> {
+    async fn offer(
+        &self,
+        external: &ExternalAgent,
+        room: &mut AgentWorkspace,
+    ) -> Result<(), TrialEnded> {
         let context = &self.context;
         let servers = &context.suite.servers;
         let is_stdio = |transport: &Transport| matches!(transport, Transport::Stdio { .. });
@@ -121,16 +125,16 @@ impl Trial {
 
     async fn drive_external(
         &self,
-        external: &External,
-        room: &mut Room,
+        external: &ExternalAgent,
+        room: &mut AgentWorkspace,
         prompt: &str,
     ) -> Result<String, TrialEnded> {
-        self.phase(Phase::Drive);
+        self.phase(StepPhase::Drive);
         self.context
             .meter
             .check()
             .map_err(|error| cancelled(error.to_string()))?;
-        self.recorder.record(What::Prompted {
+        self.recorder.record(EventKind::Prompted {
             text: Body::Text(prompt.to_owned()),
         });
         let line = self.line(external).await?;
@@ -147,20 +151,20 @@ impl Trial {
             line.explain(&mut told);
         }
         self.charge(external, &told, line.is_some());
-        let trouble = line.as_ref().and_then(Line::trouble);
-        let lost = line.as_ref().and_then(Line::unanswered);
+        let trouble = line.as_ref().and_then(ModelLine::trouble);
+        let lost = line.as_ref().and_then(ModelLine::unanswered);
         self.look_at(external, &told, trouble.as_deref(), lost)
             .await?;
         room.refused = std::mem::take(&mut told.refused);
         let answer = told.answer.unwrap_or_default();
-        self.recorder.record(What::AgentAnswered {
+        self.recorder.record(EventKind::AgentAnswered {
             text: Body::Text(answer.clone()),
         });
         Ok(self.redacted_text(&answer))
     }
 
     /// What the agent says it took counts, unless what it asked was seen.
-    fn charge(&self, external: &External, told: &Told, is_seen: bool) {
+    fn charge(&self, external: &ExternalAgent, told: &AgentReport, is_seen: bool) {
         if let (Some(usage), false) = (&told.usage, is_seen) {
             let name = &external.agent().name;
             let usage = usage.believable().unwrap_or_default();
@@ -171,16 +175,16 @@ impl Trial {
     /// Why the work can't be graded, if it can't.
     async fn look_at(
         &self,
-        external: &External,
-        told: &Told,
+        external: &ExternalAgent,
+        told: &AgentReport,
         trouble: Option<&str>,
         lost: Option<(Blame, String)>,
     ) -> Result<(), TrialEnded> {
         let (recorder, replay) = (self.recorder.clone(), self.replay.clone());
         let reading = tokio::task::spawn_blocking(move || {
             let facts = match recorder.written()? {
-                Some((events, blobs)) => Facts::of(events, &blobs)?,
-                None => Facts::default(),
+                Some((events, blobs)) => ServerContacts::of(events, &blobs)?,
+                None => ServerContacts::default(),
             };
             let drift = match &replay {
                 Some(replay) => replay.drift(&recorder)?,
@@ -199,7 +203,7 @@ impl Trial {
             return Err(errored(Blame::Infra, reason));
         }
         let folded = self.folded().await?;
-        let work = Work {
+        let work = AgentEvidence {
             told,
             facts: &facts,
             failure: server_failure(&folded.conduct),
@@ -229,11 +233,11 @@ impl Trial {
 
     async fn work_external(
         &self,
-        external: &External,
-        room: &mut Room,
-        line: Option<&Line>,
+        external: &ExternalAgent,
+        room: &mut AgentWorkspace,
+        line: Option<&ModelLine>,
         prompt: &str,
-    ) -> Result<Result<Told, WorkError>, TrialEnded> {
+    ) -> Result<Result<AgentReport, WorkError>, TrialEnded> {
         let context = &self.context;
         let infra = |error: &dyn std::fmt::Display| errored(Blame::Infra, error.to_string());
         let (Some(adapter), Some(taps)) = (external.adapter(), &room.taps) else {
@@ -242,7 +246,7 @@ impl Trial {
         let guard = &room.guard;
         let stage = room
             .stage
-            .insert(Stage::new().map_err(|error| infra(&error))?);
+            .insert(AgentFolders::new().map_err(|error| infra(&error))?);
         let sources = &context.suite.skills;
         let skills = match external.skill_folder() {
             Ok(at) if !sources.is_empty() => {
@@ -284,7 +288,7 @@ impl Trial {
     }
 
     /// The servers, as this agent has to be told of them.
-    fn servers_of(&self, adapter: Adapter<'_>, offered: &[Offered]) -> Vec<Offered> {
+    fn servers_of(&self, adapter: Adapter<'_>, offered: &[AgentServer]) -> Vec<AgentServer> {
         let mut servers = offered.to_vec();
         for server in &mut servers {
             let tools = self.context.tools.get(&server.name);
@@ -297,7 +301,11 @@ impl Trial {
     }
 
     /// How the agent reaches its model: through the tap, or as the user does.
-    fn access(&self, external: &External, line: Option<&Line>) -> Result<Access, TrialEnded> {
+    fn access(
+        &self,
+        external: &ExternalAgent,
+        line: Option<&ModelLine>,
+    ) -> Result<ModelAccess, TrialEnded> {
         let Some(line) = line else {
             let access = external.access(&self.context.environment);
             return access.map_err(|error| errored(Blame::Suite, error.to_string()));
@@ -306,7 +314,7 @@ impl Trial {
     }
 
     /// The agent's line to its model, if that is ours.
-    async fn line(&self, external: &External) -> Result<Option<Line>, TrialEnded> {
+    async fn line(&self, external: &ExternalAgent) -> Result<Option<ModelLine>, TrialEnded> {
         let limits = &self.limits;
         let options = LineOptions {
             environment: &self.context.environment,
@@ -320,7 +328,7 @@ impl Trial {
             replay: self.replay.clone(),
             waiting: self.waiting.clone(),
         };
-        let opened = Line::open(external, options).await;
+        let opened = ModelLine::open(external, options).await;
         opened.map_err(|error| match error {
             LineError::Unfit(reason) => errored(Blame::Suite, reason),
             LineError::System(error) => errored(Blame::Infra, error.to_string()),
@@ -329,7 +337,7 @@ impl Trial {
 }
 
 /// How a trial ends whose line to a model has.
-async fn line_ended(line: Option<&Line>) -> TrialEnded {
+async fn line_ended(line: Option<&ModelLine>) -> TrialEnded {
     let Some(line) = line else {
         return std::future::pending().await;
     };

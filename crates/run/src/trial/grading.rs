@@ -2,9 +2,9 @@
 
 use proctor_core::decision::blame_for_failure;
 use proctor_core::event::{
-    Blame, Body, CheckId, Graded, Phase, Purpose, StepEnded, TrialEnded, What,
+    Blame, Body, CheckEvaluated, CheckId, EventKind, Purpose, StepEnded, StepPhase, TrialEnded,
 };
-use proctor_core::fold::Folded;
+use proctor_core::fold::FoldedTrial;
 use proctor_core::printable::is_hidden;
 use proctor_core::suite::Step;
 use proctor_core::suite::step::{Action, Judgement};
@@ -20,13 +20,13 @@ use proctor_models::AskError;
 
 /// What the checks of a trial came to, so far.
 #[derive(Debug, Default)]
-pub(super) struct Grades {
+pub(super) struct CheckTally {
     passed: usize,
     failed: Vec<(Option<Blame>, String)>,
     unknown: Vec<(Option<Blame>, String)>,
 }
 
-impl Grades {
+impl CheckTally {
     /// Takes in a verdict. `blame` is whose fault it is that it is no pass, if that is proven.
     pub(super) fn add(&mut self, check: &str, verdict: &Verdict, blame: Option<Blame>) {
         match verdict {
@@ -86,8 +86,8 @@ impl Trial {
         ended
     }
 
-    async fn grade_by(&self, steps: &mut Steps, answer: &str, folded: &Folded) -> TrialEnded {
-        let mut grades = Grades::default();
+    async fn grade_by(&self, steps: &mut Steps, answer: &str, folded: &FoldedTrial) -> TrialEnded {
+        let mut grades = CheckTally::default();
         self.check(folded, &mut grades);
         if says_nothing(answer) && did_nothing(&folded.transcript) {
             return failed(Blame::Agent, SILENT);
@@ -103,7 +103,7 @@ impl Trial {
     }
 
     /// Evaluates the case's own checks.
-    pub(super) fn check(&self, folded: &Folded, grades: &mut Grades) {
+    pub(super) fn check(&self, folded: &FoldedTrial, grades: &mut CheckTally) {
         for check in &self.case().checks {
             let (result, blame) = self.on_record(|| {
                 let result = check.evaluate(&folded.transcript);
@@ -114,7 +114,7 @@ impl Trial {
                 (result, blame)
             });
             grades.add(check.name(), &result.verdict, blame);
-            self.recorder.record(What::Graded(Graded {
+            self.recorder.record(EventKind::Graded(CheckEvaluated {
                 check: check.name().to_owned(),
                 id: Some(CheckId::Assertion(check.name().to_owned())),
                 details: check.details(),
@@ -138,10 +138,10 @@ impl Trial {
     }
 
     /// Runs the verify steps that need no judge. One that fails ends them, unless it says otherwise.
-    async fn verify(&self, steps: &mut Steps, folded: &Folded, grades: &mut Grades) {
+    async fn verify(&self, steps: &mut Steps, folded: &FoldedTrial, grades: &mut CheckTally) {
         let others = |step: &&Step| !matches!(step.action, Action::Judge(_));
         for step in self.case().verify.iter().filter(others) {
-            let result = steps.run(Phase::Grade, step).await;
+            let result = steps.run(StepPhase::Grade, step).await;
             // A step that looks at the work fails because of it.
             let blame = match result.blame {
                 Some(Blame::Agent) => blame_for_failure(folded),
@@ -160,8 +160,8 @@ impl Trial {
         &self,
         steps: &mut Steps,
         answer: &str,
-        folded: &Folded,
-        grades: &mut Grades,
+        folded: &FoldedTrial,
+        grades: &mut CheckTally,
     ) -> Result<(), TrialEnded> {
         let transcript = &folded.transcript;
         for step in &self.case().verify {
@@ -175,8 +175,8 @@ impl Trial {
                 Verdict::Pass | Verdict::Fail { .. } => blame_for_failure(folded),
             };
             grades.add(&step.id, &ruling.verdict, blame);
-            self.recorder.record(What::StepEnded(StepEnded {
-                phase: Phase::Grade,
+            self.recorder.record(EventKind::StepEnded(StepEnded {
+                phase: StepPhase::Grade,
                 id: step.id.clone(),
                 kind: step.kind.clone(),
                 verdict: ruling.verdict.clone(),
@@ -229,7 +229,7 @@ impl Trial {
     }
 
     fn graded(&self, step: &Step, verdict: Verdict, evidence: Vec<u64>, notes: Vec<String>) {
-        self.recorder.record(What::Graded(Graded {
+        self.recorder.record(EventKind::Graded(CheckEvaluated {
             check: step.id.clone(),
             id: Some(match &step.action {
                 Action::Judge(_) => CheckId::Judge(step.id.clone()),

@@ -6,28 +6,30 @@
 use mcp_evals::matching::{self, match_content, match_invocation};
 use mcp_evals::{ExactMatch, Expected, Input};
 use proctor_core::decision::{blame_for_failure, server_failure};
-use proctor_core::event::{Blame, Body, CheckId, Graded, Phase, Purpose, TrialEnded, What};
-use proctor_core::fold::Folded;
+use proctor_core::event::{
+    Blame, Body, CheckEvaluated, CheckId, EventKind, Purpose, StepPhase, TrialEnded,
+};
+use proctor_core::fold::FoldedTrial;
 use proctor_core::hint::listed;
-use proctor_core::model::{Arguments, Message, Request, ToolCall, Turn};
+use proctor_core::model::{Arguments, ModelMessage, ModelRequest, ToolCall, Turn};
 use proctor_core::suite::ShippedEval;
-use proctor_core::transcript::{Answer, Transcript};
+use proctor_core::transcript::{CallOutcome, Transcript};
 use proctor_core::verdict::Verdict;
 use serde_json::{Map, Value};
 
 use super::ending::{cancelled, errored, failed, timed_out};
-use super::grading::{Grades, SILENT, says_nothing};
+use super::grading::{CheckTally, SILENT, says_nothing};
 use super::{Trial, close, decided, unanswered};
-pub use crate::agent::{Driven, LoopLimits, Task, Toolbox, drive};
+pub use crate::agent::{AgentOutcome, LoopLimits, Task, Toolbox, drive};
 use crate::context::Worker;
 use crate::judge::{Criterion, Exhibits};
-use proctor_models::{AskError, Asker};
-use proctor_wire::client::{CallError, Caps, Era};
+use proctor_models::{AskError, ModelClient};
+use proctor_wire::client::{CallError, Era, ListLimits};
 
 mod conversation;
 
 /// What was done, as far as the transcript of calls does not tell.
-struct Done {
+struct EvalWork {
     /// What the model was asked.
     prompt: String,
     /// What it answered, calls included.
@@ -49,12 +51,12 @@ impl Trial {
         shipped: &ShippedEval,
         toolbox: &mut Option<Toolbox>,
     ) -> TrialEnded {
-        self.phase(Phase::Serve);
+        self.phase(StepPhase::Serve);
         match self.serve_one(shipped).await {
             Ok(opened) => *toolbox = Some(opened),
             Err((blame, reason)) => return errored(blame, reason),
         }
-        self.phase(Phase::Drive);
+        self.phase(StepPhase::Drive);
         let Some(tools) = toolbox.as_ref() else {
             return errored(Blame::Infra, "there is no server");
         };
@@ -86,7 +88,7 @@ impl Trial {
         if let Some(failure) = shared_breach.or_else(|| self.breach(&folded)) {
             return decided::ended(failure);
         }
-        self.phase(Phase::Grade);
+        self.phase(StepPhase::Grade);
         let ended = self.grade_shipped(shipped, &done, &folded).await;
         self.on_record(|| drop(folded));
         ended
@@ -117,21 +119,21 @@ impl Trial {
         tools: &Toolbox,
         tool: &str,
         arguments: Map<String, Value>,
-    ) -> Result<Done, TrialEnded> {
+    ) -> Result<EvalWork, TrialEnded> {
         let Some(connected) = tools.servers().first() else {
             return Err(errored(Blame::Infra, "there is no server"));
         };
         let client = &connected.client;
         // What the stateless era repeats in headers stands in the list.
         if client.identity().era == Era::Stateless {
-            let _ = client.list_tools(&Caps::default()).await;
+            let _ = client.list_tools(&ListLimits::default()).await;
         }
-        self.watch.called(crate::agent::Called {
+        self.watch.called(crate::agent::ToolCallNotice {
             server: shipped.server.clone(),
             name: tool.to_owned(),
         });
         match client.call_tool(tool, arguments).await {
-            Ok(_) => Ok(Done {
+            Ok(_) => Ok(EvalWork {
                 prompt: String::new(),
                 answer: String::new(),
                 calls: Vec::new(),
@@ -146,7 +148,7 @@ impl Trial {
         }
     }
 
-    fn agent_asker(&self) -> Result<Asker, TrialEnded> {
+    fn agent_asker(&self) -> Result<ModelClient, TrialEnded> {
         match &self.context.agents[self.agent] {
             Worker::Model(model) => Ok(self.asker(model, Purpose::Agent)),
             Worker::Nobody => Err(errored(Blame::Suite, "no model was given")),
@@ -167,17 +169,17 @@ impl Trial {
         shipped: &ShippedEval,
         tools: &Toolbox,
         messages: &[mcp_evals::Message],
-    ) -> Result<Done, TrialEnded> {
+    ) -> Result<EvalWork, TrialEnded> {
         let asker = self.agent_asker()?;
         let messages = conversation::read(messages, &shipped.server, tools)
             .map_err(|reason| errored(Blame::Suite, reason))?;
         let prompt = conversation::text(&messages);
         self.prompted(&prompt);
-        let request = Request {
+        let request = ModelRequest {
             system: tools.instructions(),
             messages,
             tools: tools.tools().to_vec(),
-            ..Request::default()
+            ..ModelRequest::default()
         };
         let said = asker.ask(&request).await.map_err(|e| unanswered(&e))?;
         let turn = by_own_names(said.reply.turn, tools);
@@ -190,7 +192,7 @@ impl Trial {
                 Arguments::Malformed { .. } => broken.push(call.name),
             }
         }
-        Ok(Done {
+        Ok(EvalWork {
             prompt,
             is_silent: says_nothing(&answer),
             answer,
@@ -206,7 +208,7 @@ impl Trial {
         shipped: &ShippedEval,
         tools: &Toolbox,
         messages: &[mcp_evals::Message],
-    ) -> Result<Done, TrialEnded> {
+    ) -> Result<EvalWork, TrialEnded> {
         let asker = self.agent_asker()?;
         let messages = conversation::read(messages, &shipped.server, tools)
             .map_err(|reason| errored(Blame::Suite, reason))?;
@@ -226,22 +228,22 @@ impl Trial {
         })
         .await;
         let note = match driven {
-            Driven::Answered(_) => None,
+            AgentOutcome::Answered(_) => None,
             // That is for the judge to weigh, and no outcome by itself.
-            Driven::Turns(reason) | Driven::Stopped(reason) => Some(reason),
-            Driven::Limit(reason) => return Err(timed_out(reason)),
-            Driven::Lost(lost) => return Err(failed(Blame::Server, lost.to_string())),
-            Driven::Unanswered(error) => return Err(unanswered(&error)),
+            AgentOutcome::Turns(reason) | AgentOutcome::Stopped(reason) => Some(reason),
+            AgentOutcome::Limit(reason) => return Err(timed_out(reason)),
+            AgentOutcome::Lost(lost) => return Err(failed(Blame::Server, lost.to_string())),
+            AgentOutcome::Unanswered(error) => return Err(unanswered(&error)),
         };
         let said = &messages[before..];
-        let is_empty = |message: &Message| match message {
-            Message::Assistant(turn) => says_nothing(&conversation::turn_text(turn)),
-            Message::User(_) | Message::Media(_) | Message::Results(_) => true,
+        let is_empty = |message: &ModelMessage| match message {
+            ModelMessage::Assistant(turn) => says_nothing(&conversation::turn_text(turn)),
+            ModelMessage::User(_) | ModelMessage::Media(_) | ModelMessage::Results(_) => true,
         };
         let is_silent = said.iter().all(is_empty);
         let answer = conversation::text(said);
         self.answered(&answer);
-        Ok(Done {
+        Ok(EvalWork {
             prompt,
             answer,
             calls: Vec::new(),
@@ -253,19 +255,19 @@ impl Trial {
 
     fn prompted(&self, text: &str) {
         let text = Body::Text(text.to_owned());
-        self.recorder.record(What::Prompted { text });
+        self.recorder.record(EventKind::Prompted { text });
     }
 
     fn answered(&self, text: &str) {
         let text = Body::Text(text.to_owned());
-        self.recorder.record(What::AgentAnswered { text });
+        self.recorder.record(EventKind::AgentAnswered { text });
     }
 
     async fn grade_shipped(
         &self,
         shipped: &ShippedEval,
-        done: &Done,
-        folded: &Folded,
+        done: &EvalWork,
+        folded: &FoldedTrial,
     ) -> TrialEnded {
         let transcript = &folded.transcript;
         let outcome = match &shipped.eval.expected {
@@ -288,9 +290,9 @@ impl Trial {
             (Verdict::Pass | Verdict::Fail { .. }, _, Input::Execution(_)) => Some(Blame::Server),
             (Verdict::Pass | Verdict::Fail { .. }, ..) => blame_for_failure(folded),
         };
-        let mut grades = Grades::default();
+        let mut grades = CheckTally::default();
         grades.add(&main.check, &main.verdict, blame);
-        self.recorder.record(What::Graded(main));
+        self.recorder.record(EventKind::Graded(main));
         self.check(folded, &mut grades);
         grades.end()
     }
@@ -300,9 +302,9 @@ impl Trial {
         &self,
         shipped: &ShippedEval,
         expected: &ExactMatch,
-        done: &Done,
+        done: &EvalWork,
         transcript: &Transcript,
-    ) -> Graded {
+    ) -> CheckEvaluated {
         let expected = ExactMatch {
             tool_name: expected.tool_name.clone(),
             arguments: expected.arguments.as_ref().map(|all| self.redacted(all)),
@@ -315,14 +317,14 @@ impl Trial {
         let call = transcript.calls.first();
         let verdict = if matches!(shipped.eval.input, Input::Execution(_)) {
             match call.map(|call| &call.answer) {
-                Some(Answer::Result(payload)) => match payload.read() {
+                Some(CallOutcome::Result(payload)) => match payload.read() {
                     Ok(result) => match result.and_then(|result| result.get("content")) {
                         Some(content) => matched(match_content(&expected, content)),
                         None => Verdict::fail("the result has no `content`"),
                     },
                     Err(unread) => Verdict::unknown(format!("the result {unread}")),
                 },
-                Some(Answer::Error { .. } | Answer::None) | None => {
+                Some(CallOutcome::Error { .. } | CallOutcome::None) | None => {
                     Verdict::unknown("the record holds no result")
                 }
             }
@@ -334,7 +336,7 @@ impl Trial {
                 .collect();
             let calls: Vec<_> = redacted
                 .iter()
-                .map(|(name, arguments)| matching::Call { name, arguments })
+                .map(|(name, arguments)| matching::ModelToolCall { name, arguments })
                 .collect();
             match matched(match_invocation(&expected, &calls)) {
                 Verdict::Fail { reason } if !done.broken.is_empty() => {
@@ -346,7 +348,7 @@ impl Trial {
                 }
             }
         };
-        Graded {
+        CheckEvaluated {
             check: "exact-match".to_owned(),
             id: Some(CheckId::Grading("exact-match".to_owned())),
             details: Vec::new(),
@@ -371,12 +373,12 @@ impl Trial {
     async fn judge_rubric(
         &self,
         rubric: &str,
-        done: &Done,
+        done: &EvalWork,
         transcript: &Transcript,
-    ) -> Result<Graded, TrialEnded> {
+    ) -> Result<CheckEvaluated, TrialEnded> {
         if done.is_silent {
             // What only forbids something holds of silence, and a judge might say so.
-            return Ok(Graded {
+            return Ok(CheckEvaluated {
                 check: "llm-as-judge".to_owned(),
                 id: Some(CheckId::Grading("llm-as-judge".to_owned())),
                 details: Vec::new(),
@@ -398,7 +400,7 @@ impl Trial {
         };
         let criterion = Criterion::Rubric(redact(rubric));
         match self.panel().rule(&criterion, &exhibits).await {
-            Ok(ruling) => Ok(Graded {
+            Ok(ruling) => Ok(CheckEvaluated {
                 check: "llm-as-judge".to_owned(),
                 id: Some(CheckId::Grading("llm-as-judge".to_owned())),
                 details: Vec::new(),

@@ -1,8 +1,8 @@
 //! What a trial was about when its time was over.
 
 use proctor_core::event::{Actor, Blame, TrialEnded};
-use proctor_core::fold::{FoldOptions, Folded};
-use proctor_core::transcript::{Answer, Call, Request};
+use proctor_core::fold::{FoldOptions, FoldedTrial};
+use proctor_core::transcript::{Call, CallOutcome, CallRequest};
 
 use super::Trial;
 use super::ending::{errored, timed_out};
@@ -31,12 +31,14 @@ impl Trial {
     }
 }
 
-fn told(folded: &Folded) -> String {
+fn told(folded: &FoldedTrial) -> String {
     let Some(phase) = folded.work.phases.last().map(|span| span.phase) else {
         return String::new();
     };
     let calls = folded.transcript.calls.iter();
-    let waiting: Vec<&Call> = calls.filter(|call| call.answer == Answer::None).collect();
+    let waiting: Vec<&Call> = calls
+        .filter(|call| call.answer == CallOutcome::None)
+        .collect();
     match waiting.as_slice() {
         [] => format!(": it was in the {phase} phase"),
         [only] => format!(": {} had not answered, {phase} phase", name(only)),
@@ -49,9 +51,9 @@ fn told(folded: &Folded) -> String {
 
 fn name(call: &Call) -> String {
     match &call.request {
-        Request::Tool { name, .. } | Request::Prompt { name, .. } => {
+        CallRequest::Tool { name, .. } | CallRequest::Prompt { name, .. } => {
             format!("`{}.{name}`", call.server)
         }
-        Request::Resource { uri } => format!("`{uri}` of `{}`", call.server),
+        CallRequest::Resource { uri } => format!("`{uri}` of `{}`", call.server),
     }
 }

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::{CallError, Client, Era};
-use crate::answers::Answers;
+use crate::answers::ServerRequestReplies;
 use crate::worker;
 
 /// How often a server may ask back before it gives a result.
@@ -27,7 +27,7 @@ pub struct CallResult {
 /// is understood by itself: one that makes no sense hides no other.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Glance<'a> {
+struct ResultHeader<'a> {
     #[serde(default, borrow)]
     is_error: Option<&'a RawValue>,
     #[serde(default, borrow)]
@@ -40,7 +40,7 @@ struct Glance<'a> {
     request_state: Option<&'a RawValue>,
 }
 
-impl Glance<'_> {
+impl ResultHeader<'_> {
     fn is_error(&self) -> bool {
         self.is_error.is_some_and(|raw| raw.get() == "true")
     }
@@ -102,13 +102,13 @@ impl Client {
     }
 
     /// Looks at a result, and notes what no result should be.
-    fn glance<'a>(&self, method: &str, raw: &'a RawValue) -> Result<Glance<'a>, CallError> {
+    fn glance<'a>(&self, method: &str, raw: &'a RawValue) -> Result<ResultHeader<'a>, CallError> {
         let note = |problem: &str| {
             let detail = format!("the result of `{method}` {problem}");
             self.tap.finding(FindingKind::Protocol, detail.as_str());
             detail
         };
-        let glance: Glance<'_> = worker::parse(raw.get().as_bytes())
+        let glance: ResultHeader<'_> = worker::parse(raw.get().as_bytes())
             .map_err(|_| CallError::Nonsense(note("is not an object as it should be")))?;
         if method == "tools/call" && !glance.asks_back() && !glance.has_content() {
             note("has no list `content`");
@@ -118,7 +118,7 @@ impl Client {
 }
 
 /// What is answered to the questions in a result.
-fn responses(asks: &Glance<'_>, answers: &Answers) -> Result<Value, CallError> {
+fn responses(asks: &ResultHeader<'_>, answers: &ServerRequestReplies) -> Result<Value, CallError> {
     let mut responses = Map::new();
     let questions: Map<String, Value> = read(asks.input_requests).unwrap_or_default();
     for (key, question) in &questions {
@@ -138,7 +138,7 @@ mod tests {
 
     #[track_caller]
     fn check(result: &str, is_error: bool, asks_back: bool, has_content: bool) {
-        let glance: Glance<'_> = serde_json::from_str(result).unwrap();
+        let glance: ResultHeader<'_> = serde_json::from_str(result).unwrap();
         let found = (glance.is_error(), glance.asks_back(), glance.has_content());
         assert_eq!(found, (is_error, asks_back, has_content), "{result}");
     }
@@ -165,6 +165,6 @@ mod tests {
             "]".repeat(100_000)
         );
         check(&deep, true, false, false);
-        assert!(serde_json::from_str::<Glance<'_>>(r#""done""#).is_err());
+        assert!(serde_json::from_str::<ResultHeader<'_>>(r#""done""#).is_err());
     }
 }

@@ -11,9 +11,9 @@ use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
 use tokio::time::Instant;
 
-use self::line::{IntroductionError, Line};
+use self::line::{IntroductionError, UnprobedConnection};
 use super::{Client, Era, Timeouts};
-use crate::answers::Answers;
+use crate::answers::ServerRequestReplies;
 use crate::recorder::Recorder;
 use crate::transport::http::AddressError;
 use proctor_contain::process::SpawnError;
@@ -34,7 +34,7 @@ pub struct ConnectOptions {
     /// How long things may take.
     pub timeouts: Timeouts,
     /// What is answered to the server's own requests.
-    pub answers: Answers,
+    pub answers: ServerRequestReplies,
     /// The era, where it is known already.
     pub era: Option<Era>,
 }
@@ -109,7 +109,7 @@ impl Client {
                 (Era::Stateless, patience),
             ],
         };
-        let mut line = Line::open(server, options, deadline).await?;
+        let mut line = UnprobedConnection::open(server, options, deadline).await?;
         let mut reason = IntroductionError::Gone;
         let mut was_slow = false;
         for (at, (era, patience)) in order.iter().enumerate() {
@@ -120,7 +120,7 @@ impl Client {
             let is_taken = matches!(reason, IntroductionError::OtherVersion(_));
             if at == 2 || (at > 0 && (is_taken || line.is_spent())) {
                 line.close().await;
-                line = Line::open(server, options, deadline).await?;
+                line = UnprobedConnection::open(server, options, deadline).await?;
             }
             // All steps together have the time that a server has to come up.
             let left = deadline.saturating_duration_since(Instant::now());

@@ -10,9 +10,9 @@ use rustix::process::Signal;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{Identity, Timeouts};
-use crate::peer::{Ended, Peer};
-use crate::recorder::Tap;
+use super::{ServerIdentity, Timeouts};
+use crate::peer::{Peer, PeerClose};
+use crate::recorder::ConnectionTap;
 use crate::transport::Link;
 use proctor_contain::process::{self, Process};
 
@@ -25,7 +25,7 @@ pub(super) struct Connection {
     pub(super) link: Link,
     /// Held while the connection lasts, so that the process does.
     pub(super) process: Mutex<Option<Process>>,
-    pub(super) identity: Identity,
+    pub(super) identity: ServerIdentity,
     pub(super) timeouts: Timeouts,
 }
 
@@ -45,7 +45,7 @@ impl Connection {
     }
 
     /// Ends the connection in the record of one who shares it.
-    pub(super) async fn leave(&self, tap: &Arc<Tap>) {
+    pub(super) async fn leave(&self, tap: &Arc<ConnectionTap>) {
         self.link.settle(tap).await;
         let Some(ended) = self.peer.ended() else {
             let end = ConnectionEnd::by(EndedBy::Proctor);
@@ -76,7 +76,7 @@ pub(super) struct Owner(pub(super) Arc<Connection>);
 impl Drop for Owner {
     fn drop(&mut self) {
         let Self(connection) = self;
-        connection.peer.end(Ended::ByUs);
+        connection.peer.end(PeerClose::ByUs);
         connection.link.let_go();
         // Whoever holds the lock waits for the end of the process.
         if let Ok(mut process) = connection.process.try_lock() {
@@ -105,7 +105,7 @@ pub(super) async fn farewell(
 
 /// Ends a connection, and the process with it, and writes how.
 pub(super) async fn close(peer: &Peer, link: &Link, process: Option<Process>) {
-    peer.end(Ended::ByUs);
+    peer.end(PeerClose::ByUs);
     let by = peer
         .ended()
         .map_or(EndedBy::Proctor, |ended| ended_by(&ended));
@@ -137,16 +137,16 @@ pub(super) async fn close(peer: &Peer, link: &Link, process: Option<Process>) {
 }
 
 /// Who ended a connection.
-fn ended_by(ended: &Ended) -> EndedBy {
+fn ended_by(ended: &PeerClose) -> EndedBy {
     match ended {
-        Ended::ByUs => EndedBy::Proctor,
-        Ended::Closed | Ended::Stuck | Ended::Broken(_) => EndedBy::Server,
+        PeerClose::ByUs => EndedBy::Proctor,
+        PeerClose::Closed | PeerClose::Stuck | PeerClose::Broken(_) => EndedBy::Server,
     }
 }
 
 /// Ends a process whose stdin is closed, and tells how, and by whom.
 pub(crate) async fn stop(mut process: Process, by: EndedBy) -> (String, ConnectionEnd) {
-    let facts = |how: process::Ended, signalled: bool| ConnectionEnd {
+    let facts = |how: process::ProcessExit, signalled: bool| ConnectionEnd {
         by,
         process: Some(how.into()),
         signalled,
@@ -159,18 +159,18 @@ pub(crate) async fn stop(mut process: Process, by: EndedBy) -> (String, Connecti
         format!("was ended by Proctor: it did not end within {waited} after its stdin was closed");
     let ended = process.stop(Duration::ZERO).await;
     let reason = match ended {
-        process::Ended::Signalled(signal) if signal == Signal::TERM.as_raw() => why,
+        process::ProcessExit::Signalled(signal) if signal == Signal::TERM.as_raw() => why,
         ended => format!("{why} (it {ended})"),
     };
     (reason, facts(ended, true))
 }
 
 /// Why the connection ended, in words.
-fn ending(ended: Option<Ended>) -> String {
+fn ending(ended: Option<PeerClose>) -> String {
     match ended {
-        Some(Ended::Stuck) => "the server does not read what it is sent".to_owned(),
-        Some(Ended::Broken(why)) => format!("the connection broke: {why}"),
-        Some(Ended::ByUs) => "the connection was closed".to_owned(),
-        Some(Ended::Closed) | None => "the server closed the connection".to_owned(),
+        Some(PeerClose::Stuck) => "the server does not read what it is sent".to_owned(),
+        Some(PeerClose::Broken(why)) => format!("the connection broke: {why}"),
+        Some(PeerClose::ByUs) => "the connection was closed".to_owned(),
+        Some(PeerClose::Closed) | None => "the server closed the connection".to_owned(),
     }
 }

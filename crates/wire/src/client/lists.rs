@@ -14,7 +14,7 @@ use super::{CallError, Client, meta};
 
 /// How much of a list is read.
 #[derive(Debug, Clone, Copy)]
-pub struct Caps {
+pub struct ListLimits {
     /// Pages.
     pub pages: usize,
     /// Items.
@@ -25,7 +25,7 @@ pub struct Caps {
     pub time: Duration,
 }
 
-impl Default for Caps {
+impl Default for ListLimits {
     fn default() -> Self {
         Self {
             pages: 1_000,
@@ -38,7 +38,7 @@ impl Default for Caps {
 
 /// A whole list.
 #[derive(Debug, Clone, Default)]
-pub struct Listed {
+pub struct FullList {
     /// The items, untouched.
     pub items: Vec<Box<RawValue>>,
     /// How many pages they came in.
@@ -94,7 +94,7 @@ pub(super) struct KnownTool {
     pub(super) header_arguments: Vec<meta::HeaderArgument>,
 }
 
-fn tools(listed: &Listed) -> Tools {
+fn tools(listed: &FullList) -> Tools {
     let known = listed.items.iter().filter_map(|raw| {
         let tool: Value = serde_json::from_str(raw.get()).ok()?;
         let name = tool.get("name")?.as_str()?.to_owned();
@@ -139,7 +139,7 @@ fn difference(old: &Tools, new: &Tools) -> Option<String> {
 
 impl Client {
     /// All tools. What has changed since they were last listed is noted.
-    pub async fn list_tools(&self, caps: &Caps) -> Result<Listed, ListError> {
+    pub async fn list_tools(&self, caps: &ListLimits) -> Result<FullList, ListError> {
         let listed = self.list("tools/list", "tools", caps).await?;
         let tools = tools(&listed);
         let mut known = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
@@ -152,7 +152,12 @@ impl Client {
     }
 
     /// All pages of a list, whatever it lists.
-    pub async fn list(&self, method: &str, key: &str, caps: &Caps) -> Result<Listed, ListError> {
+    pub async fn list(
+        &self,
+        method: &str,
+        key: &str,
+        caps: &ListLimits,
+    ) -> Result<FullList, ListError> {
         self.list_with(method, key, &Map::new(), caps).await
     }
 
@@ -162,9 +167,9 @@ impl Client {
         method: &str,
         key: &str,
         params: &Map<String, Value>,
-        caps: &Caps,
-    ) -> Result<Listed, ListError> {
-        let mut listed = Listed::default();
+        caps: &ListLimits,
+    ) -> Result<FullList, ListError> {
+        let mut listed = FullList::default();
         let mut cursors = BTreeSet::new();
         let mut cursor: Option<String> = None;
         let mut bytes = 0;
@@ -258,7 +263,7 @@ mod tests {
         let raw = items
             .iter()
             .map(|item| RawValue::from_string((*item).to_owned()).unwrap());
-        tools(&Listed {
+        tools(&FullList {
             items: raw.collect(),
             pages: 1,
         })

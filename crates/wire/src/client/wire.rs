@@ -1,6 +1,6 @@
 //! One request, from its id to its answer, or to its cancellation.
 //!
-//! Its main type is [`Wire`]. Whoever stops to wait tells the server, however that comes about.
+//! Its main type is [`RequestWire`]. Whoever stops to wait tells the server, however that comes about.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::{Era, meta};
-use crate::peer::{Failure, Peer, Waiting};
-use crate::recorder::Tap;
+use crate::peer::{Peer, PendingAnswer, RequestFailure};
+use crate::recorder::ConnectionTap;
 use crate::rpc;
 use crate::transport::{Labels, Link};
 
@@ -21,17 +21,17 @@ use crate::transport::{Labels, Link};
 pub(super) const PROBE: &str = "server/discover";
 
 /// What is needed to make a request, before there is a client and after.
-pub(super) struct Wire<'a> {
+pub(super) struct RequestWire<'a> {
     pub(super) peer: &'a Arc<Peer>,
     pub(super) link: &'a Link,
     /// Where it all goes.
-    pub(super) tap: &'a Arc<Tap>,
+    pub(super) tap: &'a Arc<ConnectionTap>,
     pub(super) era: Era,
 }
 
 /// How long an answer is waited for.
 #[derive(Clone, Copy)]
-pub(super) struct Patience {
+pub(super) struct ResponseTimeout {
     /// Without a word of progress.
     pub(super) idle: Duration,
     /// In all.
@@ -40,18 +40,18 @@ pub(super) struct Patience {
 
 /// Why a request has no result.
 pub(super) enum WireError {
-    Failed(Failure),
+    Failed(RequestFailure),
     TimedOut(Duration),
     Gone,
 }
 
-impl Wire<'_> {
+impl RequestWire<'_> {
     pub(super) async fn request(
         &self,
         method: &str,
         mut params: Map<String, Value>,
         headers: Vec<(String, String)>,
-        patience: Patience,
+        patience: ResponseTimeout,
     ) -> Result<Box<RawValue>, WireError> {
         if self.peer.ended().is_some() {
             return Err(WireError::Gone);
@@ -68,14 +68,14 @@ impl Wire<'_> {
             method: Some(method.to_owned()),
             headers,
         };
-        let mut flight = Flight {
+        let mut flight = InFlightRequest {
             wire: self,
             id,
             exchange: None,
             // A request that opens a connection can't be cancelled.
             cancellable: !["initialize", PROBE].contains(&method),
             is_probe: method == PROBE,
-            ended: Ended::Left,
+            ended: RequestEnd::Left,
         };
         match self.link.send(self.peer, message, &labels).await {
             Ok(exchange) => flight.exchange = exchange,
@@ -83,21 +83,21 @@ impl Wire<'_> {
         }
         let outcome = wait(waiting, patience).await;
         flight.ended = match outcome {
-            Ok(_) | Err(WireError::Failed(_)) => Ended::Answered,
-            Err(WireError::TimedOut(_)) => Ended::TimedOut,
-            Err(WireError::Gone) => Ended::Left,
+            Ok(_) | Err(WireError::Failed(_)) => RequestEnd::Answered,
+            Err(WireError::TimedOut(_)) => RequestEnd::TimedOut,
+            Err(WireError::Gone) => RequestEnd::Left,
         };
-        flight.cancellable &= flight.ended == Ended::TimedOut;
+        flight.cancellable &= flight.ended == RequestEnd::TimedOut;
         outcome
     }
 }
 
 async fn wait(
-    mut waiting: Waiting,
-    Patience {
+    mut waiting: PendingAnswer,
+    ResponseTimeout {
         idle: patience,
         total,
-    }: Patience,
+    }: ResponseTimeout,
 ) -> Result<Box<RawValue>, WireError> {
     let started = Instant::now();
     let mut idle = started + patience;
@@ -124,20 +124,20 @@ async fn wait(
 }
 
 /// A request on its way. Whoever stops to wait, for whatever reason, tells the server.
-struct Flight<'a> {
-    wire: &'a Wire<'a>,
+struct InFlightRequest<'a> {
+    wire: &'a RequestWire<'a>,
     id: u64,
     exchange: Option<JoinHandle<()>>,
     cancellable: bool,
     /// Whether it only asks for the era. Servers that are slow to start answer it late, and that is
     /// our doing.
     is_probe: bool,
-    ended: Ended,
+    ended: RequestEnd,
 }
 
 /// Why nobody waits for an answer any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ended {
+enum RequestEnd {
     /// Whoever asked has gone.
     Left,
     /// The server took too long.
@@ -146,10 +146,10 @@ enum Ended {
     Answered,
 }
 
-impl Drop for Flight<'_> {
+impl Drop for InFlightRequest<'_> {
     fn drop(&mut self) {
         let Self { wire, id, .. } = *self;
-        let reason = if self.ended == Ended::TimedOut {
+        let reason = if self.ended == RequestEnd::TimedOut {
             if self.is_probe {
                 wire.peer.abandon_probe(id);
             }
@@ -161,7 +161,7 @@ impl Drop for Flight<'_> {
         };
         // Closing the exchange is how the stateless era cancels.
         if let Some(exchange) = self.exchange.take() {
-            let is_answered = self.ended == Ended::Answered;
+            let is_answered = self.ended == RequestEnd::Answered;
             wire.link.finish(wire.tap, exchange, is_answered);
         }
         let told = matches!(wire.link, Link::Http(_)) && wire.era == Era::Stateless;

@@ -1,6 +1,6 @@
 //! Server-sent events between a server and a client: bytes in, bytes out.
 //!
-//! Its main type is [`EventStream`]. What comes out is what went in, but for the messages that an edit does
+//! Its main type is [`EvalsEventStream`]. What comes out is what went in, but for the messages that an edit does
 //! not pass; where chunks end makes no difference.
 
 use std::ops::Range;
@@ -12,29 +12,29 @@ use super::output::Output;
 use super::{BOM, Passage};
 
 /// A stream of events on its way to a client.
-pub(crate) struct EventStream {
+pub(crate) struct EvalsEventStream {
     conversation: Arc<Conversation>,
     /// An event that is looked at once it is whole.
     held: Vec<u8>,
-    place: Place,
+    place: EventParseState,
     line_length: usize,
     /// A carriage return ended the last line, so that a line feed right after it is part of it.
     after_return: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum EventParseState {
     Between,
     Holding,
     Passing,
 }
 
-impl EventStream {
+impl EvalsEventStream {
     pub(crate) fn new(conversation: &Arc<Conversation>) -> Self {
         Self {
             conversation: conversation.clone(),
             held: Vec::new(),
-            place: Place::Between,
+            place: EventParseState::Between,
             line_length: 0,
             after_return: false,
         }
@@ -66,7 +66,7 @@ impl EventStream {
 
     /// Whether an event of ours may come now.
     pub(crate) fn is_between_events(&self) -> bool {
-        self.place != Place::Passing
+        self.place != EventParseState::Passing
     }
 
     /// What is left of an event that has no end.
@@ -78,11 +78,11 @@ impl EventStream {
         if part.is_empty() {
             return;
         }
-        if self.place == Place::Between {
+        if self.place == EventParseState::Between {
             self.place = if self.conversation.reads_server() {
-                Place::Holding
+                EventParseState::Holding
             } else {
-                Place::Passing
+                EventParseState::Passing
             };
         }
         self.line_length += part.len();
@@ -90,33 +90,33 @@ impl EventStream {
     }
 
     fn put(&mut self, bytes: &[u8], output: &mut Output) {
-        if self.place == Place::Holding {
+        if self.place == EventParseState::Holding {
             if self.held.len() + bytes.len() <= self.conversation.limit() {
                 return self.held.extend_from_slice(bytes);
             }
-            self.place = Place::Passing;
+            self.place = EventParseState::Passing;
             output.bytes.append(&mut self.held);
         }
         output.bytes.extend_from_slice(bytes);
-        if self.place == Place::Between {
+        if self.place == EventParseState::Between {
             output.gap();
         }
     }
 
     fn line_end(&mut self, output: &mut Output) {
         let is_blank = std::mem::take(&mut self.line_length) == 0;
-        if !is_blank || self.place == Place::Between {
+        if !is_blank || self.place == EventParseState::Between {
             return;
         }
         let event = std::mem::take(&mut self.held);
         self.put_event(&event, output);
         output.gap();
-        self.place = Place::Between;
+        self.place = EventParseState::Between;
     }
 
     /// Puts out what becomes of an event.
     fn put_event(&self, event: &[u8], output: &mut Output) {
-        let data = Data::of(event);
+        let data = EventData::of(event);
         let passage = if data.is_message {
             self.conversation.on_server_message(&data.text)
         } else {
@@ -135,7 +135,7 @@ impl EventStream {
 }
 
 /// The data of an event.
-struct Data {
+struct EventData {
     /// All of it.
     text: Vec<u8>,
     /// Where in the event each line of it is.
@@ -144,7 +144,7 @@ struct Data {
     is_message: bool,
 }
 
-impl Data {
+impl EventData {
     fn of(event: &[u8]) -> Self {
         let mut data = Self {
             text: Vec::new(),

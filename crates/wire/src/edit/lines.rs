@@ -12,13 +12,13 @@ use super::{Handling, Passage};
 /// What the client says.
 pub(crate) struct ClientLines {
     conversation: Arc<Conversation>,
-    held: Held,
+    held: PartialLine,
 }
 
 /// What the server says.
 pub(crate) struct ServerLines {
     conversation: Arc<Conversation>,
-    held: Held,
+    held: PartialLine,
 }
 
 /// What becomes of something that the client said.
@@ -34,7 +34,7 @@ impl ClientLines {
     pub(crate) fn new(conversation: &Arc<Conversation>) -> Self {
         Self {
             conversation: conversation.clone(),
-            held: Held::new(conversation.limit()),
+            held: PartialLine::new(conversation.limit()),
         }
     }
 
@@ -43,8 +43,8 @@ impl ClientLines {
         let mut output = ClientOutput::default();
         let conversation = &self.conversation;
         self.held.take(chunk, |part| match part {
-            Part::Passing(bytes) => output.on.bytes.extend_from_slice(bytes),
-            Part::Line(line) => match conversation.on_client_message(message_of(line)) {
+            LinePart::Passing(bytes) => output.on.bytes.extend_from_slice(bytes),
+            LinePart::Line(line) => match conversation.on_client_message(message_of(line)) {
                 Handling::Answer(answer) => output.answers.push(answer),
                 Handling::Forward(passage) => put(line, passage, &mut output.on),
             },
@@ -62,7 +62,7 @@ impl ServerLines {
     pub(crate) fn new(conversation: &Arc<Conversation>) -> Self {
         Self {
             conversation: conversation.clone(),
-            held: Held::new(conversation.limit()),
+            held: PartialLine::new(conversation.limit()),
         }
     }
 
@@ -74,13 +74,13 @@ impl ServerLines {
         }
         let conversation = &self.conversation;
         self.held.take(chunk, |part| {
-            let (Part::Line(bytes) | Part::Passing(bytes)) = part;
+            let (LinePart::Line(bytes) | LinePart::Passing(bytes)) = part;
             match part {
-                Part::Line(line) => {
+                LinePart::Line(line) => {
                     let passage = conversation.on_server_message(message_of(line));
                     put(line, passage, &mut output);
                 }
-                Part::Passing(bytes) => output.bytes.extend_from_slice(bytes),
+                LinePart::Passing(bytes) => output.bytes.extend_from_slice(bytes),
             }
             if bytes.ends_with(b"\n") {
                 output.gap();
@@ -135,7 +135,7 @@ pub(crate) fn one_line(mut message: Vec<u8>) -> Vec<u8> {
 }
 
 /// A line as far as it has come. Nobody can do anything with a part of it, so it is held back.
-struct Held {
+struct PartialLine {
     line: Vec<u8>,
     /// Lines up to this length are held.
     limit: usize,
@@ -144,14 +144,14 @@ struct Held {
 }
 
 #[derive(Clone, Copy)]
-enum Part<'a> {
+enum LinePart<'a> {
     /// A line with its end.
     Line(&'a [u8]),
     /// Bytes of a line that nobody looks at.
     Passing(&'a [u8]),
 }
 
-impl Held {
+impl PartialLine {
     fn new(limit: usize) -> Self {
         Self {
             line: Vec::new(),
@@ -161,27 +161,27 @@ impl Held {
     }
 
     /// Takes in a chunk, and hands on what can go on.
-    fn take(&mut self, chunk: &[u8], mut on: impl FnMut(Part<'_>)) {
+    fn take(&mut self, chunk: &[u8], mut on: impl FnMut(LinePart<'_>)) {
         let mut rest = chunk;
         while !rest.is_empty() {
             let end = memchr::memchr(b'\n', rest);
             let (part, after) = rest.split_at(end.map_or(rest.len(), |end| end + 1));
             rest = after;
             if !self.is_passing && self.line.len() + part.len() > self.limit {
-                on(Part::Passing(&std::mem::take(&mut self.line)));
+                on(LinePart::Passing(&std::mem::take(&mut self.line)));
                 self.is_passing = true;
             }
             if self.is_passing {
-                on(Part::Passing(part));
+                on(LinePart::Passing(part));
             } else if end.is_some() && self.line.is_empty() {
                 // Most lines come whole.
-                on(Part::Line(part));
+                on(LinePart::Line(part));
             } else {
                 self.line.extend_from_slice(part);
             }
             if end.is_some() {
                 if !self.line.is_empty() {
-                    on(Part::Line(&self.line));
+                    on(LinePart::Line(&self.line));
                     self.line.clear();
                     self.line.shrink_to(64 << 10);
                 }

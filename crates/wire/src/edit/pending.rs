@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use proctor_core::message::{Id, Kind, Message};
+use proctor_core::message::{Id, Message, MessageKind};
 
 /// How many requests may be unanswered; of more, the oldest are forgotten.
 const MOST: usize = 64;
@@ -37,7 +37,7 @@ impl<T> Pending<T> {
             return None;
         }
         let message = serde_json::from_slice::<Message<'_>>(message).ok()?;
-        let Kind::Answer { id } = message.kind() else {
+        let MessageKind::Answer { id } = message.kind() else {
             return None;
         };
         let at = self.0.iter().position(|(known, _)| *known == id)?;

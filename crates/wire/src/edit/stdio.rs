@@ -69,7 +69,7 @@ impl Lanes {
         let conversation = Conversation::begin(editor);
         let (say, ours) = channel(ANSWERS);
         let lines = ClientLines::new(&conversation);
-        let outward = Outward {
+        let outward = ClientWriter {
             lines: ServerLines::new(&conversation),
             conversation,
             ours,
@@ -136,7 +136,7 @@ async fn write(to: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> std::io::Res
 }
 
 /// The way to the client.
-struct Outward<W> {
+struct ClientWriter<W> {
     lines: ServerLines,
     conversation: Arc<Conversation>,
     /// Answers of ours.
@@ -145,21 +145,21 @@ struct Outward<W> {
     output: W,
 }
 
-enum Next {
+enum StdioEvent {
     Server(usize),
     Ours(Vec<u8>),
     Changed,
 }
 
-impl<W: AsyncWrite + Unpin> Outward<W> {
+impl<W: AsyncWrite + Unpin> ClientWriter<W> {
     /// Passes on what the server says, until it says no more or nobody reads it, and says what is ours
     /// between its lines.
     async fn pass(mut self, mut stdout: impl AsyncRead + Unpin) -> std::io::Result<()> {
         let mut chunk = vec![0; CHUNK];
         loop {
             match self.next(&mut stdout, &mut chunk).await? {
-                Next::Server(0) => break,
-                Next::Server(read) => {
+                StdioEvent::Server(0) => break,
+                StdioEvent::Server(read) => {
                     for part in self.lines.take(&chunk[..read]).parts() {
                         match part {
                             Part::Bytes(bytes) => write(&mut self.output, &bytes).await?,
@@ -169,8 +169,8 @@ impl<W: AsyncWrite + Unpin> Outward<W> {
                         }
                     }
                 }
-                Next::Ours(answer) => self.write_line(answer).await?,
-                Next::Changed => self.tell().await?,
+                StdioEvent::Ours(answer) => self.write_line(answer).await?,
+                StdioEvent::Changed => self.tell().await?,
             }
         }
         let may_say = self.lines.is_between_lines();
@@ -185,12 +185,12 @@ impl<W: AsyncWrite + Unpin> Outward<W> {
         &mut self,
         stdout: &mut (impl AsyncRead + Unpin),
         chunk: &mut [u8],
-    ) -> std::io::Result<Next> {
+    ) -> std::io::Result<StdioEvent> {
         let may_say = self.lines.is_between_lines();
         tokio::select! {
-            read = stdout.read(chunk) => read.map(Next::Server),
-            Some(answer) = self.ours.recv(), if may_say => Ok(Next::Ours(answer)),
-            true = changed(&mut self.changes), if may_say => Ok(Next::Changed),
+            read = stdout.read(chunk) => read.map(StdioEvent::Server),
+            Some(answer) = self.ours.recv(), if may_say => Ok(StdioEvent::Ours(answer)),
+            true = changed(&mut self.changes), if may_say => Ok(StdioEvent::Changed),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Evals in front of a server that ships none: `evals/list` is answered here, the capability is put into
 //! the answer to the handshake, and everything else passes as the bytes that it is.
 //!
-//! Its main type is [`Desk`], an [`Editor`](crate::edit::Editor). What is here edits, and records nothing.
+//! Its main type is [`EvalsResponder`], an [`Editor`](crate::edit::Editor). What is here edits, and records nothing.
 
 mod asked;
 mod http;
@@ -28,7 +28,7 @@ use tokio::sync::watch::Sender;
 
 /// Something that whoever serves evals should know.
 #[derive(Debug)]
-pub enum Notice {
+pub enum ServeNotice {
     /// The server has evals of its own, which nobody sees.
     OwnEvals,
     /// The capability could not be put into an answer, which went on as it was.
@@ -47,7 +47,7 @@ pub enum Notice {
 }
 
 /// Who is told. It must not take long.
-pub type Tell = Box<dyn Fn(&Notice) + Send + Sync>;
+pub type NoticeHandler = Box<dyn Fn(&ServeNotice) + Send + Sync>;
 
 /// Reads the evals of a file; without them, there is an error among the problems.
 pub fn load(path: &Path, problems: &mut Problems) -> Option<Suite> {
@@ -62,26 +62,26 @@ pub fn load(path: &Path, problems: &mut Problems) -> Option<Suite> {
 }
 
 /// Answers in the server's place.
-pub struct Desk {
+pub struct EvalsResponder {
     suite: RwLock<Arc<Suite>>,
     /// The server's name for itself, as results of the stateless era carry it.
     server_info: RwLock<Option<Value>>,
     /// Fires when other evals are served.
     changes: Sender<()>,
-    tell: Tell,
+    tell: NoticeHandler,
 }
 
 /// What becomes of the answer to a handshake.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Declared {
+struct HandshakeSplice {
     insertions: Vec<Insertion>,
     /// Whether it now says that the client is told of changes.
     tells: bool,
 }
 
-impl Desk {
+impl EvalsResponder {
     /// Serves these evals.
-    pub fn new(suite: Suite, tell: Tell) -> Self {
+    pub fn new(suite: Suite, tell: NoticeHandler) -> Self {
         Self {
             suite: RwLock::new(Arc::new(suite)),
             server_info: RwLock::new(None),
@@ -98,7 +98,7 @@ impl Desk {
         *held = Arc::new(suite);
         drop(held);
         if is_other {
-            (self.tell)(&Notice::Replaced { evals, problems });
+            (self.tell)(&ServeNotice::Replaced { evals, problems });
             self.changes.send_replace(());
         }
     }
@@ -136,13 +136,13 @@ impl Desk {
     }
 
     /// What is put into the answer to a handshake.
-    fn declare(&self, message: &[u8]) -> Declared {
+    fn declare(&self, message: &[u8]) -> HandshakeSplice {
         let Ok(answer) = serde_json::from_slice::<Value>(message) else {
-            return Declared::default();
+            return HandshakeSplice::default();
         };
         // An error declares nothing.
         let Some(result) = answer.get("result") else {
-            return Declared::default();
+            return HandshakeSplice::default();
         };
         if let Some(info) = result.get("_meta").and_then(|m| m.get(asked::SERVER_INFO)) {
             let held = self.server_info.write();
@@ -150,10 +150,10 @@ impl Desk {
         }
         let own = result["capabilities"].as_object().map(super::places);
         if own.is_some_and(|places| !places.is_empty()) {
-            (self.tell)(&Notice::OwnEvals);
+            (self.tell)(&ServeNotice::OwnEvals);
         }
         match splice::insertions(message, &Capability::with_list_changed()) {
-            Ok(insertions) => Declared {
+            Ok(insertions) => HandshakeSplice {
                 // What the server declares wins, also if that is that it tells nobody.
                 tells: result["capabilities"][CAPABILITY]
                     .get("listChanged")
@@ -161,8 +161,8 @@ impl Desk {
                 insertions,
             },
             Err(error) => {
-                (self.tell)(&Notice::Undeclared(error));
-                Declared::default()
+                (self.tell)(&ServeNotice::Undeclared(error));
+                HandshakeSplice::default()
             }
         }
     }

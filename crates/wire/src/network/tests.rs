@@ -1,10 +1,10 @@
-use proctor_core::event::{Actor, Wire};
+use proctor_core::event::{Actor, WireKind};
 
 use super::*;
 use crate::recorder::Recorder;
 
 fn body(text: &str) -> String {
-    let tap = Recorder::nothing().open("s", Actor::Person, Wire::Http, "x");
+    let tap = Recorder::nothing().open("s", Actor::Person, WireKind::Http, "x");
     shown_body(text.as_bytes(), &tap)
 }
 

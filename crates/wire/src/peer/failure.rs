@@ -5,11 +5,11 @@ use serde_json::value::RawValue;
 use crate::rpc::RpcError;
 
 /// What a request came to.
-pub(crate) type Outcome = Result<Box<RawValue>, Failure>;
+pub(crate) type RequestOutcome = Result<Box<RawValue>, RequestFailure>;
 
 /// Why a request has no result.
 #[derive(Debug, Clone, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum RequestFailure {
     /// The server says why.
     #[error("{} (code {})", .0.message, .0.code)]
     Rpc(RpcError),

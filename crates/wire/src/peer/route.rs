@@ -9,17 +9,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use proctor_core::event::Direction;
-use proctor_core::message::{Kind, Message};
+use proctor_core::message::{Message, MessageKind};
 
 use super::{PROGRESS, Peer, progress_token};
-use crate::recorder::{Oversized, Tap};
+use crate::recorder::{ConnectionTap, OversizedMessage};
 use crate::worker;
 
 /// Where a message came from.
 #[derive(Clone, Copy)]
-pub(crate) struct Source<'a> {
+pub(crate) struct MessageSource<'a> {
     /// Where it belongs, unless it says otherwise.
-    pub(crate) tap: &'a Arc<Tap>,
+    pub(crate) tap: &'a Arc<ConnectionTap>,
     /// The exchange that it came in.
     pub(crate) exchange: Option<u64>,
     /// The request that it came in response to.
@@ -29,14 +29,14 @@ pub(crate) struct Source<'a> {
 /// Who a message that was not taken in may have been for.
 pub(super) struct CutRoute {
     /// All who may have waited for it, or the one that it came from.
-    pub(super) taps: Vec<Arc<Tap>>,
+    pub(super) taps: Vec<Arc<ConnectionTap>>,
     /// The request that it answered, if only one can be meant.
     pub(super) meant: Option<u64>,
 }
 
 impl Peer {
     /// Writes a message where it belongs, before it is understood.
-    pub(crate) fn record(&self, bytes: &[u8], from: &Source<'_>) {
+    pub(crate) fn record(&self, bytes: &[u8], from: &MessageSource<'_>) {
         // What nobody shares is not looked at twice.
         if !self.is_shared.load(Ordering::Acquire) {
             return from.tap.frame(from.exchange, Direction::ToClient, bytes);
@@ -47,7 +47,11 @@ impl Peer {
     }
 
     /// All to whom a message, or a part of a batch, belongs.
-    pub(super) fn taps_of(&self, bytes: &[u8], from: &Source<'_>) -> Vec<Arc<Tap>> {
+    pub(super) fn taps_of(
+        &self,
+        bytes: &[u8],
+        from: &MessageSource<'_>,
+    ) -> Vec<Arc<ConnectionTap>> {
         let mut taps = Vec::new();
         // What can't be read stays with its source.
         let _ = worker::each_message(bytes, &mut |message| {
@@ -60,11 +64,17 @@ impl Peer {
     }
 
     /// Where a message belongs, and what is found about it.
-    pub(super) fn tap_of(&self, message: &Message<'_>, from: &Source<'_>) -> Arc<Tap> {
+    pub(super) fn tap_of(
+        &self,
+        message: &Message<'_>,
+        from: &MessageSource<'_>,
+    ) -> Arc<ConnectionTap> {
         let state = self.lock();
         let request = match message.kind() {
-            Kind::Answer { id } => state.meant(&id, from.own),
-            Kind::Notification { method: PROGRESS } => message.params.and_then(progress_token),
+            MessageKind::Answer { id } => state.meant(&id, from.own),
+            MessageKind::Notification { method: PROGRESS } => {
+                message.params.and_then(progress_token)
+            }
             _ => None,
         };
         let tap = request.and_then(|id| state.tap(id));
@@ -72,7 +82,11 @@ impl Peer {
     }
 
     /// Who may have waited for a message of which only the start is known.
-    pub(super) fn route_of_cut(&self, cut: &Oversized, from: &Source<'_>) -> CutRoute {
+    pub(super) fn route_of_cut(
+        &self,
+        cut: &OversizedMessage,
+        from: &MessageSource<'_>,
+    ) -> CutRoute {
         let mut taps = Vec::new();
         let mut meant = None;
         let answers = memchr::memmem::find(&cut.head, b"\"method\"").is_none();
@@ -92,7 +106,7 @@ impl Peer {
     }
 }
 
-fn add(taps: &mut Vec<Arc<Tap>>, tap: &Arc<Tap>) {
+fn add(taps: &mut Vec<Arc<ConnectionTap>>, tap: &Arc<ConnectionTap>) {
     if !taps.iter().any(|known| Arc::ptr_eq(known, tap)) {
         taps.push(tap.clone());
     }

@@ -7,28 +7,28 @@ use proctor_core::message::Id;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use super::failure::Outcome;
-use crate::recorder::Tap;
+use super::failure::RequestOutcome;
+use crate::recorder::ConnectionTap;
 use crate::rpc::{REMEMBERED, Requests};
 
 #[derive(Default)]
-pub(super) struct State {
-    pub(super) requests: Requests<Pending>,
+pub(super) struct PeerState {
+    pub(super) requests: Requests<PendingResponse>,
     /// Whose the last requests are. They keep no record open.
-    owners: BTreeMap<u64, Weak<Tap>>,
+    owners: BTreeMap<u64, Weak<ConnectionTap>>,
     /// A question for the era that was given up, and has no answer yet.
     pub(super) late_probe: Option<u64>,
 }
 
-pub(super) struct Pending {
-    pub(super) to: oneshot::Sender<Outcome>,
+pub(super) struct PendingResponse {
+    pub(super) to: oneshot::Sender<RequestOutcome>,
     pub(super) progress: watch::Sender<Instant>,
     /// Where the answer belongs.
-    pub(super) tap: Arc<Tap>,
+    pub(super) tap: Arc<ConnectionTap>,
 }
 
-impl State {
-    pub(super) fn open(&mut self, pending: Pending) -> u64 {
+impl PeerState {
+    pub(super) fn open(&mut self, pending: PendingResponse) -> u64 {
         let tap = Arc::downgrade(&pending.tap);
         let id = self.requests.open(pending);
         self.owners.insert(id, tap);
@@ -45,7 +45,7 @@ impl State {
     }
 
     /// Where what concerns a request belongs, unless that is gone.
-    pub(super) fn tap(&self, id: u64) -> Option<Arc<Tap>> {
+    pub(super) fn tap(&self, id: u64) -> Option<Arc<ConnectionTap>> {
         let pending = self.requests.waiter(id);
         let pending = pending.map(|pending| pending.tap.clone());
         pending.or_else(|| self.owners.get(&id)?.upgrade())

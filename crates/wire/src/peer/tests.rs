@@ -1,22 +1,22 @@
 mod shared;
 
-use proctor_core::event::{Actor, Wire};
+use proctor_core::event::{Actor, WireKind};
 use tokio::sync::oneshot::error::TryRecvError;
 
 use super::*;
 use crate::recorder::Recorder;
 
 fn peer() -> Peer {
-    let tap = Recorder::nothing().open("s", Actor::Person, Wire::Stdio, "x");
-    Peer::new(tap, Answers::default())
+    let tap = Recorder::nothing().open("s", Actor::Person, WireKind::Stdio, "x");
+    Peer::new(tap, ServerRequestReplies::default())
 }
 
-fn expect(peer: &Peer) -> Waiting {
+fn expect(peer: &Peer) -> PendingAnswer {
     peer.expect(peer.tap())
 }
 
-fn unasked(peer: &Peer) -> Source<'_> {
-    Source {
+fn unasked(peer: &Peer) -> MessageSource<'_> {
+    MessageSource {
         tap: peer.tap(),
         exchange: None,
         own: None,
@@ -105,7 +105,10 @@ fn a_late_answer_to_the_probe_is_no_finding_and_answers_nobody_else() {
             &peer,
             r#"{"id":null,"error":{"code":-32601,"message":"x"}}"#,
         );
-        assert!(matches!(next.answer.try_recv(), Ok(Err(Failure::Rpc(_)))));
+        assert!(matches!(
+            next.answer.try_recv(),
+            Ok(Err(RequestFailure::Rpc(_)))
+        ));
     }
 }
 
@@ -197,13 +200,13 @@ fn progress_is_told_to_the_one_who_waits() {
 fn the_end_of_the_connection_ends_every_wait() {
     let peer = peer();
     let mut waiting = expect(&peer);
-    peer.end(Ended::Broken("first".to_owned()));
-    peer.end(Ended::Closed);
+    peer.end(PeerClose::Broken("first".to_owned()));
+    peer.end(PeerClose::Closed);
     assert!(matches!(
         waiting.answer.try_recv(),
         Err(TryRecvError::Closed)
     ));
-    assert_eq!(peer.ended(), Some(Ended::Broken("first".to_owned())));
+    assert_eq!(peer.ended(), Some(PeerClose::Broken("first".to_owned())));
 }
 
 #[test]
@@ -222,20 +225,20 @@ fn a_message_that_is_too_large_answers_the_only_one_who_waits() {
     peer.oversized(&oversized(99, "{\"result\""), &unasked(&peer));
     assert!(matches!(
         waiting.answer.try_recv(),
-        Ok(Err(Failure::TooLarge { bytes: 99 }))
+        Ok(Err(RequestFailure::TooLarge { bytes: 99 }))
     ));
     let (mut one, mut two) = (expect(&peer), expect(&peer));
     peer.oversized(&oversized(100, "{\"result\""), &unasked(&peer));
     assert!(matches!(one.answer.try_recv(), Err(TryRecvError::Empty)));
     assert!(matches!(two.answer.try_recv(), Err(TryRecvError::Empty)));
-    let own = Source {
+    let own = MessageSource {
         own: Some(one.id),
         ..unasked(&peer)
     };
     peer.oversized(&oversized(101, "{\"result\""), &own);
     assert!(matches!(
         one.answer.try_recv(),
-        Ok(Err(Failure::TooLarge { bytes: 101 }))
+        Ok(Err(RequestFailure::TooLarge { bytes: 101 }))
     ));
     // A large notification answers nobody.
     peer.oversized(
@@ -245,8 +248,8 @@ fn a_message_that_is_too_large_answers_the_only_one_who_waits() {
     assert!(matches!(two.answer.try_recv(), Err(TryRecvError::Empty)));
 }
 
-fn oversized(bytes: u64, head: &str) -> Oversized {
-    Oversized {
+fn oversized(bytes: u64, head: &str) -> OversizedMessage {
+    OversizedMessage {
         bytes,
         sha256: String::new(),
         head: head.as_bytes().to_vec(),
@@ -265,7 +268,7 @@ fn a_null_result_is_a_result_and_a_nameless_error_is_for_the_only_one() {
         r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}"#,
     );
     assert!(
-        matches!(waiting.answer.try_recv(), Ok(Err(Failure::Rpc(error))) if error.code == -32700)
+        matches!(waiting.answer.try_recv(), Ok(Err(RequestFailure::Rpc(error))) if error.code == -32700)
     );
     let mut waiting = expect(&peer);
     receive(&peer, r#"[5,{"jsonrpc":"2.0","id":3.0,"result":{}}]"#);

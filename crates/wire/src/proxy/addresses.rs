@@ -1,7 +1,7 @@
 //! The addresses that a server of the older HTTP announces, seen from both sides.
 //!
 //! Its main types are [`Addresses`], which knows how a client must say what the server calls
-//! something, and [`Announced`], which knows what was announced, and by whom.
+//! something, and [`AnnouncedEndpoint`], which knows what was announced, and by whom.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -74,15 +74,15 @@ pub(crate) fn path_of(server: &Url, written: &str) -> Option<String> {
 }
 
 /// What was announced, and on which stream: `T` is what is known of it.
-pub(crate) struct Announced<T>(Mutex<VecDeque<(String, Weak<T>)>>);
+pub(crate) struct AnnouncedEndpoint<T>(Mutex<VecDeque<(String, Weak<T>)>>);
 
-impl<T> Default for Announced<T> {
+impl<T> Default for AnnouncedEndpoint<T> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<T> Announced<T> {
+impl<T> AnnouncedEndpoint<T> {
     /// A stream named an address.
     pub(crate) fn add(&self, path: String, stream: &Arc<T>) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);

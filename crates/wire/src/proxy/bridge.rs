@@ -22,9 +22,9 @@ use proctor_core::suite::server::Transport;
 use self::hub::Hub;
 use super::door::{Admission, Door};
 use super::refusals::Refusals;
-use super::started::StartError;
+use super::started::ServerStartError;
 use super::{ProxyError, ProxyOptions};
-use crate::web::Request;
+use crate::web::IncomingRequest;
 
 /// The only path there is.
 const PATH: &str = "/mcp";
@@ -47,12 +47,12 @@ impl Bridge {
         admission: Admission,
     ) -> Result<Self, ProxyError> {
         if !matches!(server.transport, Transport::Stdio { .. }) {
-            return Err(StartError::NoCommand(server.name.clone()).into());
+            return Err(ServerStartError::NoCommand(server.name.clone()).into());
         }
         let refusals = Arc::new(Refusals::new(&options.recorder, options.actor, server));
         let hub = Arc::new(Hub::new(server, options, refusals.clone()));
         let serving = hub.clone();
-        let serve = move |request: Request| serve::serve(serving.clone(), request);
+        let serve = move |request: IncomingRequest| serve::serve(serving.clone(), request);
         let door = Door::open(port, admission, refusals, serve)
             .await
             .map_err(|error| ProxyError::Listen { port, error })?;

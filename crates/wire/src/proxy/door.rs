@@ -13,8 +13,8 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, StatusCode, Uri};
 
 use super::refusals::Refusals;
-use super::token::Token;
-use crate::web::{Broken, Request, Response, ServedAt, Web, whole};
+use super::token::AccessToken;
+use crate::web::{ConnectionAbort, IncomingRequest, ListenAddress, OutgoingResponse, Web, whole};
 
 /// The header that carries the token.
 pub(crate) const TOKEN_HEADER: &str = "proctor-token";
@@ -34,7 +34,7 @@ pub enum Admission {
 #[derive(Debug)]
 pub(crate) struct Door {
     web: Web,
-    token: Token,
+    token: AccessToken,
     admission: Admission,
 }
 
@@ -48,21 +48,21 @@ impl Door {
         serve: S,
     ) -> io::Result<Self>
     where
-        S: Fn(Request) -> F + Clone + Send + Sync + 'static,
-        F: Future<Output = Result<Response, Broken>> + Send + 'static,
+        S: Fn(IncomingRequest) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Result<OutgoingResponse, ConnectionAbort>> + Send + 'static,
     {
         let none = || io::Error::other("the system has no random numbers");
-        let token = Token::random().ok_or_else(none)?;
+        let token = AccessToken::random().ok_or_else(none)?;
         let expected = token.clone();
         // The port is known only once it listens, and every request names it.
         let (tell, told) = tokio::sync::watch::channel(None);
-        let web = Web::start(port, move |request: Request| {
+        let web = Web::start(port, move |request: IncomingRequest| {
             let (expected, refusals, serve) = (expected.clone(), refusals.clone(), serve.clone());
             let mut told = told.clone();
             async move {
                 let address = told.wait_for(Option::is_some).await.ok().and_then(|a| *a);
                 let Some(address) = address else {
-                    return Err(Broken("the door is closed".to_owned()));
+                    return Err(ConnectionAbort("the door is closed".to_owned()));
                 };
                 match admit(request, address, admission, &expected) {
                     Ok(request) => serve(request).await,
@@ -122,7 +122,7 @@ fn admit<B>(
     mut request: http::Request<B>,
     address: SocketAddr,
     admission: Admission,
-    token: &Token,
+    token: &AccessToken,
 ) -> Result<http::Request<B>, String> {
     if *request.method() == Method::CONNECT {
         return Err("it asks for a tunnel".to_owned());
@@ -192,9 +192,9 @@ fn is_loopback(host: &str) -> bool {
 }
 
 /// What a request gets that a page in a browser could have sent; `None` if it may pass.
-pub fn refuse_page<B>(request: &http::Request<B>) -> Option<Response> {
-    let refused = match request.extensions().get::<ServedAt>() {
-        Some(ServedAt(address)) => check_page(request, *address, is_loopback).err()?,
+pub fn refuse_page<B>(request: &http::Request<B>) -> Option<OutgoingResponse> {
+    let refused = match request.extensions().get::<ListenAddress>() {
+        Some(ListenAddress(address)) => check_page(request, *address, is_loopback).err()?,
         None => "the address that it asks for is not known".to_owned(),
     };
     let text = format!("refused by Proctor: {refused}\n");
@@ -202,7 +202,7 @@ pub fn refuse_page<B>(request: &http::Request<B>) -> Option<Response> {
 }
 
 /// What stands behind the token in a path.
-fn without_token(path: &str, token: &Token) -> Result<String, String> {
+fn without_token(path: &str, token: &AccessToken) -> Result<String, String> {
     let rest = path.strip_prefix('/').unwrap_or(path);
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (shown, rest) = rest.split_at(end);
@@ -217,7 +217,7 @@ fn without_token(path: &str, token: &Token) -> Result<String, String> {
 
 /// Takes the token out of the headers, and whatever else tells it: a client may name the page that
 /// it comes from.
-fn remove_token(headers: &mut HeaderMap, token: &Token) {
+fn remove_token(headers: &mut HeaderMap, token: &AccessToken) {
     headers.remove(TOKEN_HEADER);
     let finder = memchr::memmem::Finder::new(token.reveal());
     let tells = |value: &http::HeaderValue| finder.find(value.as_bytes()).is_some();

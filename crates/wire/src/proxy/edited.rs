@@ -16,7 +16,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use proctor_core::message::{Kind, Message};
+use proctor_core::message::{Message, MessageKind};
 use reqwest::Url;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -26,18 +26,18 @@ pub(crate) use self::head::is_stateless;
 use self::head::{EVENTS, answered, fits, is, session};
 use self::peeked::PeekedBody;
 use self::stream::{EditedStream, Listening};
-use super::addresses::Announced;
+use super::addresses::AnnouncedEndpoint;
 use super::upstream::{Upstream, UpstreamError, passed};
 use crate::edit::conversation::Conversation;
 use crate::edit::{BOM, Editor, Handling, Passage};
-use crate::web::{Body, Broken, Response, whole};
+use crate::web::{ConnectionAbort, OutgoingResponse, ResponseBody, whole};
 
 /// What edits all exchanges with a server.
 pub(super) struct EditStage {
     editor: Arc<dyn Editor>,
     server: Url,
     conversations: Arc<Conversations>,
-    announced: Arc<Announced<Stream>>,
+    announced: Arc<AnnouncedEndpoint<Stream>>,
     telling: Option<JoinHandle<()>>,
 }
 
@@ -86,8 +86,8 @@ impl EditStage {
     pub(super) async fn exchange(
         &self,
         upstream: &Upstream,
-        request: http::Request<Body>,
-    ) -> Result<Response, UpstreamError> {
+        request: http::Request<ResponseBody>,
+    ) -> Result<OutgoingResponse, UpstreamError> {
         match *request.method() {
             Method::POST => self.post(upstream, request).await,
             Method::GET => {
@@ -102,7 +102,7 @@ impl EditStage {
     async fn send(
         &self,
         upstream: &Upstream,
-        request: http::Request<Body>,
+        request: http::Request<ResponseBody>,
     ) -> Result<http::Response<Incoming>, UpstreamError> {
         let sent = upstream.exchange(request).await;
         sent.inspect_err(|error| self.editor.unreachable(&error.to_string()))
@@ -111,8 +111,8 @@ impl EditStage {
     async fn post(
         &self,
         upstream: &Upstream,
-        request: http::Request<Body>,
-    ) -> Result<Response, UpstreamError> {
+        request: http::Request<ResponseBody>,
+    ) -> Result<OutgoingResponse, UpstreamError> {
         let (mut head, body) = request.into_parts();
         let body = PeekedBody::take(body, self.editor.limit()).await?;
         let Some(text) = body.whole() else {
@@ -149,7 +149,7 @@ impl EditStage {
         session: Option<&str>,
     ) -> Post {
         let request = message.and_then(|message| match message.kind() {
-            Kind::Request { method, .. } => Some(method.to_owned()),
+            MessageKind::Request { method, .. } => Some(method.to_owned()),
             _ => None,
         });
         let is_new = match request.as_deref() {
@@ -175,7 +175,7 @@ impl EditStage {
         response: http::Response<Incoming>,
         post: &Post,
         asked: Option<String>,
-    ) -> Result<Response, UpstreamError> {
+    ) -> Result<OutgoingResponse, UpstreamError> {
         if !response.status().is_success() {
             return Ok(response.map(passed));
         }
@@ -207,7 +207,11 @@ impl EditStage {
     }
 
     /// A stream on which the client listens, if the response is one.
-    fn listen(&self, response: http::Response<Incoming>, session: Option<String>) -> Response {
+    fn listen(
+        &self,
+        response: http::Response<Incoming>,
+        session: Option<String>,
+    ) -> OutgoingResponse {
         let headers = response.headers();
         if !is(headers, EVENTS) || headers.contains_key(CONTENT_ENCODING) {
             return response.map(passed);
@@ -237,28 +241,28 @@ async fn answer_to(
     post: &Post,
     answer: Vec<u8>,
     headers: &HeaderMap,
-) -> Result<Response, UpstreamError> {
+) -> Result<OutgoingResponse, UpstreamError> {
     match &post.stream {
         None => Ok(answered(answer, headers)),
         Some(stream) if stream.say(answer).await => Ok(accepted()),
-        Some(_) => Err(Broken("nobody listens".to_owned()).into()),
+        Some(_) => Err(ConnectionAbort("nobody listens".to_owned()).into()),
     }
 }
 
 /// What a client gets whose message is dropped: nothing, where it waits for an answer.
-async fn unanswered(post: &Post) -> Result<Response, UpstreamError> {
+async fn unanswered(post: &Post) -> Result<OutgoingResponse, UpstreamError> {
     if post.is_answered_here() {
         return std::future::pending().await;
     }
     Ok(accepted())
 }
 
-fn accepted() -> Response {
+fn accepted() -> OutgoingResponse {
     whole(StatusCode::ACCEPTED, "text/plain", "Accepted")
 }
 
 /// Another body, whose length the headers tell if they told it before.
-fn replaced(headers: &mut HeaderMap, message: Vec<u8>) -> Body {
+fn replaced(headers: &mut HeaderMap, message: Vec<u8>) -> ResponseBody {
     if headers.contains_key(CONTENT_LENGTH) {
         headers.insert(CONTENT_LENGTH, message.len().into());
     }

@@ -5,21 +5,21 @@
 
 use std::mem;
 
-use crate::recorder::Oversized;
-use crate::transport::frames::Bounded;
+use crate::recorder::OversizedMessage;
+use crate::transport::frames::BodyCollector;
 
 /// What a line was.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Passing<'a> {
+pub(crate) enum FramedLine<'a> {
     /// All of it, without its line feed.
     Whole(&'a [u8]),
     /// More than is kept.
-    Oversized(Oversized),
+    Oversized(OversizedMessage),
 }
 
 /// Puts lines together.
 pub(crate) struct Framer {
-    line: Bounded,
+    line: BodyCollector,
     /// Whether a line has begun that has not ended.
     begun: bool,
     limit: usize,
@@ -29,19 +29,19 @@ impl Framer {
     /// Lines of at most `limit` bytes are kept.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
-            line: Bounded::new(limit),
+            line: BodyCollector::new(limit),
             begun: false,
             limit,
         }
     }
 
     /// Takes in a chunk, and hands out every line that ends in it.
-    pub(crate) fn feed(&mut self, mut chunk: &[u8], mut keep: impl FnMut(Passing<'_>)) {
+    pub(crate) fn feed(&mut self, mut chunk: &[u8], mut keep: impl FnMut(FramedLine<'_>)) {
         while let Some(end) = memchr::memchr(b'\n', chunk) {
             let (part, rest) = (&chunk[..end], &chunk[end + 1..]);
             chunk = rest;
             if !self.begun && part.len() <= self.limit {
-                keep(Passing::Whole(part));
+                keep(FramedLine::Whole(part));
                 continue;
             }
             self.line.take(part);
@@ -54,17 +54,17 @@ impl Framer {
     }
 
     /// Hands out the line that the end cut short, if there is one.
-    pub(crate) fn end(&mut self, mut keep: impl FnMut(Passing<'_>)) {
+    pub(crate) fn end(&mut self, mut keep: impl FnMut(FramedLine<'_>)) {
         if self.begun {
             self.hand_out(&mut keep);
         }
     }
 
-    fn hand_out(&mut self, keep: &mut impl FnMut(Passing<'_>)) {
+    fn hand_out(&mut self, keep: &mut impl FnMut(FramedLine<'_>)) {
         self.begun = false;
-        match mem::replace(&mut self.line, Bounded::new(self.limit)).end() {
-            Ok(line) => keep(Passing::Whole(&line)),
-            Err(cut) => keep(Passing::Oversized(cut)),
+        match mem::replace(&mut self.line, BodyCollector::new(self.limit)).end() {
+            Ok(line) => keep(FramedLine::Whole(&line)),
+            Err(cut) => keep(FramedLine::Oversized(cut)),
         }
     }
 }
@@ -79,10 +79,10 @@ mod tests {
     fn lines(chunks: &[Vec<u8>], limit: usize) -> Vec<Result<Vec<u8>, u64>> {
         let mut framer = Framer::new(limit);
         let mut found = Vec::new();
-        let mut keep = |passing: Passing<'_>| {
+        let mut keep = |passing: FramedLine<'_>| {
             found.push(match passing {
-                Passing::Whole(line) => Ok(line.to_vec()),
-                Passing::Oversized(cut) => Err(cut.bytes),
+                FramedLine::Whole(line) => Ok(line.to_vec()),
+                FramedLine::Oversized(cut) => Err(cut.bytes),
             });
         };
         for chunk in chunks {
@@ -112,7 +112,7 @@ mod tests {
         let mut framer = Framer::new(3);
         let mut hash = String::new();
         framer.feed(b"abcd\n", |passing| {
-            if let Passing::Oversized(cut) = passing {
+            if let FramedLine::Oversized(cut) = passing {
                 hash = cut.sha256;
             }
         });

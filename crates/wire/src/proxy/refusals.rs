@@ -4,11 +4,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use proctor_core::event::{Actor, Direction, FindingKind, Wire};
+use proctor_core::event::{Actor, Direction, FindingKind, WireKind};
 use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
 
-use crate::recorder::{Recorder, Tap};
+use crate::recorder::{ConnectionTap, Recorder};
 
 /// Keeps what was refused. It opens a connection in the record for the first one, so that the record
 /// of a session that nobody disturbed has none.
@@ -17,8 +17,8 @@ pub(crate) struct Refusals {
     actor: Actor,
     server: String,
     target: String,
-    wire: Wire,
-    tap: OnceLock<Arc<Tap>>,
+    wire: WireKind,
+    tap: OnceLock<Arc<ConnectionTap>>,
 }
 
 impl Refusals {
@@ -29,9 +29,9 @@ impl Refusals {
             server: server.name.clone(),
             target: server.written.clone(),
             wire: match server.transport {
-                Transport::Stdio { .. } => Wire::Stdio,
-                Transport::Http { .. } => Wire::Http,
-                Transport::Sse { .. } => Wire::Sse,
+                Transport::Stdio { .. } => WireKind::Stdio,
+                Transport::Http { .. } => WireKind::Http,
+                Transport::Sse { .. } => WireKind::Sse,
             },
             tap: OnceLock::new(),
         }
@@ -47,7 +47,7 @@ impl Refusals {
         self.tap().frame(None, Direction::ToServer, message);
     }
 
-    fn tap(&self) -> &Arc<Tap> {
+    fn tap(&self) -> &Arc<ConnectionTap> {
         self.tap.get_or_init(|| {
             self.recorder
                 .open(&self.server, self.actor, self.wire, &self.target)

@@ -24,12 +24,12 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
-use self::control::{Told, hand_over};
-pub use self::peer::Admit;
+use self::control::{RelayMessage, hand_over};
+pub use self::peer::AdmissionPolicy;
 use super::ProxyOptions;
 use super::refusals::Refusals;
-use super::session::{Client, Errors, Input, Leave, Output, Session};
-use super::started::Started;
+use super::session::{ClientInput, ClientStreams, Errors, Output, ProxySession, SessionEndReason};
+use super::started::ServerProcess;
 use super::streams::{input, output};
 use crate::relay::COMMAND;
 
@@ -44,7 +44,7 @@ const LONGEST: usize = 100;
 pub struct Relay {
     socket: PathBuf,
     guard: PathBuf,
-    admit: watch::Sender<Admit>,
+    admit: watch::Sender<AdmissionPolicy>,
     stop: watch::Sender<bool>,
     accepting: JoinHandle<()>,
     /// Removed when nobody listens any more.
@@ -52,11 +52,11 @@ pub struct Relay {
 }
 
 /// What all sessions share.
-struct Shared {
+struct RelayState {
     server: Server,
     options: ProxyOptions,
     refusals: Refusals,
-    admit: watch::Receiver<Admit>,
+    admit: watch::Receiver<AdmissionPolicy>,
     stop: watch::Receiver<bool>,
 }
 
@@ -67,9 +67,9 @@ impl Relay {
         let folder = own_folder()?;
         let socket = folder.path().join("s");
         let listener = UnixListener::bind(&socket)?;
-        let (admit, admitted) = watch::channel(Admit::Nobody);
+        let (admit, admitted) = watch::channel(AdmissionPolicy::Nobody);
         let (stop, stopped) = watch::channel(false);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(RelayState {
             server: server.clone(),
             options: options.clone(),
             refusals: Refusals::new(&options.recorder, options.actor, server),
@@ -94,11 +94,11 @@ impl Relay {
 
     /// From here on this process and those below it may start the server.
     pub fn admit(&self, pid: Pid) {
-        self.admit_all(Admit::Descendants(pid));
+        self.admit_all(AdmissionPolicy::Descendants(pid));
     }
 
     /// From here on these may start the server.
-    pub fn admit_all(&self, admit: Admit) {
+    pub fn admit_all(&self, admit: AdmissionPolicy) {
         self.admit.send_replace(admit);
     }
 
@@ -128,7 +128,7 @@ fn own_folder() -> io::Result<TempDir> {
     builder.permissions(mode).tempdir_in(Path::new("/tmp"))
 }
 
-async fn accept(listener: UnixListener, shared: Arc<Shared>) {
+async fn accept(listener: UnixListener, shared: Arc<RelayState>) {
     // Dropped with this task, and all sessions with it.
     let mut sessions = JoinSet::new();
     let mut stop = shared.stop.clone();
@@ -155,7 +155,7 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 }
 
 /// Everything about one who came.
-async fn attend(stream: UnixStream, shared: Arc<Shared>) {
+async fn attend(stream: UnixStream, shared: Arc<RelayState>) {
     let mut stop = shared.stop.clone();
     let admitted = tokio::select! {
         () = stopped(&mut stop) => return,
@@ -173,13 +173,13 @@ async fn attend(stream: UnixStream, shared: Arc<Shared>) {
 }
 
 /// What a client writes and reads.
-type Streams = (Input, Output);
+type Streams = (ClientInput, Output);
 
 /// The streams of one who may come in; nothing, if it went away; or why it may not.
-async fn admit(stream: &UnixStream, shared: &Shared) -> Result<Option<Streams>, String> {
+async fn admit(stream: &UnixStream, shared: &RelayState) -> Result<Option<Streams>, String> {
     let mut admit = shared.admit.clone();
     let Ok(admit) = admit
-        .wait_for(|admit| *admit != Admit::Nobody)
+        .wait_for(|admit| *admit != AdmissionPolicy::Nobody)
         .await
         .map(|admit| *admit)
     else {
@@ -203,18 +203,19 @@ async fn converse(
     (input, output): Streams,
     reader: OwnedReadHalf,
     writer: OwnedWriteHalf,
-    shared: &Shared,
+    shared: &RelayState,
 ) {
-    let (started, stderr) = match Started::start_with_stderr(&shared.server, &shared.options) {
+    let (started, stderr) = match ServerProcess::start_with_stderr(&shared.server, &shared.options)
+    {
         Ok(started) => started,
         Err(error) => return control::refuse(writer, &error.to_string()).await,
     };
-    let client = Client {
+    let client = ClientStreams {
         input,
         output,
         errors: Errors::Relay(writer),
     };
-    let session = Session::new(started, stderr, client);
+    let session = ProxySession::new(started, stderr, client);
     let (end, errors) = session.run(leave(reader, shared)).await;
     if let Some(Errors::Relay(writer)) = errors {
         control::tell(writer, end.how).await;
@@ -222,14 +223,14 @@ async fn converse(
 }
 
 /// Waits until the relay or the run has to leave.
-async fn leave(reader: OwnedReadHalf, shared: &Shared) -> Leave {
+async fn leave(reader: OwnedReadHalf, shared: &RelayState) -> SessionEndReason {
     let mut stop = shared.stop.clone();
     let told = tokio::select! {
-        () = stopped(&mut stop) => return Leave::Proctor,
+        () = stopped(&mut stop) => return SessionEndReason::Proctor,
         told = control::listen(reader) => told,
     };
-    if let Told::Nonsense(why) = told {
+    if let RelayMessage::Nonsense(why) = told {
         shared.refusals.refused(&why);
     }
-    Leave::Client
+    SessionEndReason::Client
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
 
-use self::inside::Inside;
+use self::inside::ReverseProxyState;
 use super::addresses::Addresses;
 use super::door::{Admission, Door};
 use super::refusals::Refusals;
@@ -28,7 +28,7 @@ use super::{ProxyError, ProxyOptions};
 /// A server on HTTP, offered on loopback until this is closed or dropped.
 pub struct ReverseProxy {
     door: Door,
-    inside: Arc<Inside>,
+    inside: Arc<ReverseProxyState>,
     url: String,
     headers: Vec<(String, String)>,
 }
@@ -49,7 +49,8 @@ impl ReverseProxy {
         };
         let upstream = Upstream::new(url, headers)?;
         let refusals = Refusals::new(&options.recorder, options.actor, server);
-        let inside = Inside::new(upstream, server, options, Arc::new(refusals), is_older);
+        let inside =
+            ReverseProxyState::new(upstream, server, options, Arc::new(refusals), is_older);
         let inside = Arc::new(inside);
         let serving = inside.clone();
         let serve = move |request| serving.clone().serve(request);

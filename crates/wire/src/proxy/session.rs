@@ -1,6 +1,6 @@
 //! One stdio session: a client's streams on one side, a fresh process of the server on the other.
 //!
-//! Its main type is [`Session`]. It has no time-outs and no queues: who does not read is waited for,
+//! Its main type is [`ProxySession`]. It has no time-outs and no queues: who does not read is waited for,
 //! as if nothing stood between. A record that can't be kept does not stop it.
 
 mod awaited;
@@ -20,13 +20,13 @@ use tokio::process::ChildStderr;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use self::awaited::Awaited;
+use self::awaited::PendingCallIds;
 pub(crate) use self::errors::Errors;
-use self::pump::{Dry, Pump};
+use self::pump::{Pump, PumpEnd};
 use super::ProxyOptions;
-use super::started::{StartError, Started};
-use crate::recorder::Tap;
-use proctor_contain::process::{Ended, Process};
+use super::started::{ServerProcess, ServerStartError};
+use crate::recorder::ConnectionTap;
+use proctor_contain::process::{Process, ProcessExit};
 
 /// How long a server may take to end by itself when its client is gone.
 const GOODBYE: Duration = Duration::from_millis(500);
@@ -38,20 +38,20 @@ const LAST_INPUT: Duration = Duration::from_millis(200);
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What a client or a server writes.
-pub(crate) type Input = Box<dyn AsyncRead + Send + Unpin>;
+pub(crate) type ClientInput = Box<dyn AsyncRead + Send + Unpin>;
 /// What a client or a server reads.
 pub(crate) type Output = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// A client's streams.
-pub struct Client {
-    pub(crate) input: Input,
+pub struct ClientStreams {
+    pub(crate) input: ClientInput,
     pub(crate) output: Output,
     pub(crate) errors: Errors,
 }
 
 /// Why a session is to end before its server does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Leave {
+pub enum SessionEndReason {
     /// The client is gone, or says that it goes.
     Client,
     /// Proctor goes.
@@ -75,7 +75,7 @@ pub enum Cause {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionEnd {
     /// How the server ended.
-    pub how: Ended,
+    pub how: ProcessExit,
     /// What ended it.
     pub cause: Cause,
     /// Whether Proctor sent it a signal before it ended.
@@ -117,40 +117,40 @@ impl SessionEnd {
 pub async fn serve(
     server: &Server,
     options: &ProxyOptions,
-    client: Client,
-    leave: impl Future<Output = Leave>,
-) -> Result<SessionEnd, StartError> {
-    let (started, stderr) = Started::start_with_stderr(server, options)?;
-    let session = Session::new(started, stderr, client);
+    client: ClientStreams,
+    leave: impl Future<Output = SessionEndReason>,
+) -> Result<SessionEnd, ServerStartError> {
+    let (started, stderr) = ServerProcess::start_with_stderr(server, options)?;
+    let session = ProxySession::new(started, stderr, client);
     Ok(session.run(leave).await.0)
 }
 
 /// A client and its server.
-pub(crate) struct Session {
-    tap: Arc<Tap>,
+pub(crate) struct ProxySession {
+    tap: Arc<ConnectionTap>,
     process: Process,
-    input: Pump<Input, Output>,
-    output: Pump<Input, Output>,
+    input: Pump<ClientInput, Output>,
+    output: Pump<ClientInput, Output>,
     /// What the client asked and the server has not answered.
-    awaited: Arc<Awaited>,
+    awaited: Arc<PendingCallIds>,
     errors: JoinHandle<Errors>,
 }
 
-impl Session {
+impl ProxySession {
     /// A server that was just started, for a client.
-    pub(crate) fn new(started: Started, stderr: ChildStderr, client: Client) -> Self {
-        let Started {
+    pub(crate) fn new(started: ServerProcess, stderr: ChildStderr, client: ClientStreams) -> Self {
+        let ServerProcess {
             tap,
             process,
             stdin,
             stdout,
         } = started;
-        let Client {
+        let ClientStreams {
             input,
             output,
             errors,
         } = client;
-        let awaited = Arc::new(Awaited::default());
+        let awaited = Arc::new(PendingCallIds::default());
         Self {
             input: Pump::new(input, stdin, &tap, Direction::ToServer).watched(&awaited),
             output: Pump::new(stdout, output, &tap, Direction::ToClient).watched(&awaited),
@@ -164,12 +164,12 @@ impl Session {
     /// Passes everything on until the end, and gives back where its errors went, if they all did.
     pub(crate) async fn run(
         mut self,
-        leave: impl Future<Output = Leave>,
+        leave: impl Future<Output = SessionEndReason>,
     ) -> (SessionEnd, Option<Errors>) {
         let (how, cause) = match self.pass_on(leave).await {
             Ok(ended) => ended,
-            Err(Leave::Client) => (self.stop().await, Cause::ClientLeft),
-            Err(Leave::Proctor) => (self.stop().await, Cause::Stopped),
+            Err(SessionEndReason::Client) => (self.stop().await, Cause::ClientLeft),
+            Err(SessionEndReason::Proctor) => (self.stop().await, Cause::Stopped),
         };
         let errors = timeout(LAST_WORDS, &mut self.errors).await;
         let end = SessionEnd {
@@ -188,8 +188,8 @@ impl Session {
     /// Until the server has ended by itself; or until somebody leaves.
     async fn pass_on(
         &mut self,
-        leave: impl Future<Output = Leave>,
-    ) -> Result<(Ended, Cause), Leave> {
+        leave: impl Future<Output = SessionEndReason>,
+    ) -> Result<(ProcessExit, Cause), SessionEndReason> {
         let Self {
             process,
             input,
@@ -201,15 +201,15 @@ impl Session {
         loop {
             tokio::select! {
                 dry = input.run(), if input.is_open() => match dry {
-                    Dry::Ended if output.is_open() => cause = Cause::Closed,
+                    PumpEnd::Ended if output.is_open() => cause = Cause::Closed,
                     // It closes because the server did.
-                    Dry::Ended => {}
+                    PumpEnd::Ended => {}
                     // The server reads no more, and its client is not left in the belief that it does.
-                    Dry::Unwanted => input.close(),
+                    PumpEnd::Unwanted => input.close(),
                 },
                 dry = output.run(), if output.is_open() => match dry {
-                    Dry::Ended => {}
-                    Dry::Unwanted => return Err(Leave::Client),
+                    PumpEnd::Ended => {}
+                    PumpEnd::Unwanted => return Err(SessionEndReason::Client),
                 },
                 how = process.wait(), if !output.is_open() => {
                     input.close();
@@ -221,7 +221,7 @@ impl Session {
     }
 
     /// Ends the server. Its last words are passed on, if there is somebody to hear them.
-    async fn stop(&mut self) -> Ended {
+    async fn stop(&mut self) -> ProcessExit {
         let Self {
             process,
             input,
@@ -240,7 +240,7 @@ impl Session {
         let how = {
             let mut stopping = pin!(process.stopped(patience));
             let mut words = pin!(async {
-                if output.run().await == Dry::Unwanted {
+                if output.run().await == PumpEnd::Unwanted {
                     output.last_words().await;
                 }
             });
@@ -258,7 +258,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for ProxySession {
     fn drop(&mut self) {
         self.errors.abort();
     }

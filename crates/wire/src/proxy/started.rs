@@ -1,36 +1,36 @@
 //! A process of a server, with its place in the record.
 //!
-//! Its main type is [`Started`].
+//! Its main type is [`ServerProcess`].
 
 use std::sync::Arc;
 
-use proctor_core::event::Wire;
+use proctor_core::event::WireKind;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
 use super::ProxyOptions;
-use super::session::{Input, Output};
+use super::session::{ClientInput, Output};
 use crate::edit::Editor;
 use crate::edit::stdio::EditedPipes;
-use crate::recorder::Tap;
+use crate::recorder::ConnectionTap;
 use proctor_contain::process::{Process, Spawn, SpawnError};
 
 /// A server that was just started for one client.
-pub(crate) struct Started {
+pub(crate) struct ServerProcess {
     /// Its connection in the record. Whoever has it closes it, with the reason.
-    pub(crate) tap: Arc<Tap>,
+    pub(crate) tap: Arc<ConnectionTap>,
     /// The process; dropping it ends it.
     pub(crate) process: Process,
     /// What it reads.
     pub(crate) stdin: Output,
     /// What it writes.
-    pub(crate) stdout: Input,
+    pub(crate) stdout: ClientInput,
 }
 
 /// Why there is no process.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum ServerStartError {
     /// It could not be started.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
@@ -42,9 +42,9 @@ pub enum StartError {
     NoPipes(String),
 }
 
-impl Started {
+impl ServerProcess {
     /// Starts a process of the server. A failure is in the record too.
-    pub(crate) fn start(server: &Server, options: &ProxyOptions) -> Result<Self, StartError> {
+    pub(crate) fn start(server: &Server, options: &ProxyOptions) -> Result<Self, ServerStartError> {
         let tap = open(server, options);
         let spawned = spawn(server, options).and_then(|spawn| Ok(spawn.start()?));
         Self::of(server, options, tap, spawned)
@@ -54,7 +54,7 @@ impl Started {
     pub(crate) fn start_with_stderr(
         server: &Server,
         options: &ProxyOptions,
-    ) -> Result<(Self, ChildStderr), StartError> {
+    ) -> Result<(Self, ChildStderr), ServerStartError> {
         let tap = open(server, options);
         let spawned = spawn(server, options).and_then(|spawn| Ok(spawn.start_with_stderr()?));
         let (process, stderr) = match spawned {
@@ -62,17 +62,17 @@ impl Started {
             Err(error) => (Err(error), None),
         };
         let started = Self::of(server, options, tap, process)?;
-        let stderr = stderr.ok_or_else(|| StartError::NoPipes(server.name.clone()))?;
+        let stderr = stderr.ok_or_else(|| ServerStartError::NoPipes(server.name.clone()))?;
         Ok((started, stderr))
     }
 
     fn of(
         server: &Server,
         options: &ProxyOptions,
-        tap: Arc<Tap>,
-        spawned: Result<Process, StartError>,
-    ) -> Result<Self, StartError> {
-        let no_pipes = || StartError::NoPipes(server.name.clone());
+        tap: Arc<ConnectionTap>,
+        spawned: Result<Process, ServerStartError>,
+    ) -> Result<Self, ServerStartError> {
+        let no_pipes = || ServerStartError::NoPipes(server.name.clone());
         let piped = spawned.and_then(|mut process| {
             let pipes = process.stdin.take().zip(process.stdout.take());
             let (stdin, stdout) = pipes.ok_or_else(no_pipes)?;
@@ -98,7 +98,7 @@ fn edited(
     editor: Option<&Arc<dyn Editor>>,
     stdin: ChildStdin,
     stdout: ChildStdout,
-) -> (Output, Input) {
+) -> (Output, ClientInput) {
     match editor {
         None => (Box::new(stdin), Box::new(stdout)),
         Some(editor) => {
@@ -108,14 +108,14 @@ fn edited(
     }
 }
 
-fn open(server: &Server, options: &ProxyOptions) -> Arc<Tap> {
+fn open(server: &Server, options: &ProxyOptions) -> Arc<ConnectionTap> {
     let ProxyOptions {
         recorder, actor, ..
     } = options;
-    recorder.open(&server.name, *actor, Wire::Stdio, &server.written)
+    recorder.open(&server.name, *actor, WireKind::Stdio, &server.written)
 }
 
-fn spawn(server: &Server, options: &ProxyOptions) -> Result<Spawn, StartError> {
+fn spawn(server: &Server, options: &ProxyOptions) -> Result<Spawn, ServerStartError> {
     let Transport::Stdio {
         command,
         args,
@@ -123,7 +123,7 @@ fn spawn(server: &Server, options: &ProxyOptions) -> Result<Spawn, StartError> {
         folder,
     } = &server.transport
     else {
-        return Err(StartError::NoCommand(server.name.clone()));
+        return Err(ServerStartError::NoCommand(server.name.clone()));
     };
     let spawn = Spawn::server(command, args, folder, &options.guard);
     Ok(spawn.with_environment(&options.inherited, env, &options.pass))

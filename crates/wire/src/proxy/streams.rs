@@ -15,11 +15,11 @@ use rustix::stdio::{dup2_stdin, dup2_stdout};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
-use super::session::{Client, Errors, Input, Output};
+use super::session::{ClientInput, ClientStreams, Errors, Output};
 use crate::streams::{copied_in, copied_out, kind};
 
 /// What a client writes. Must be called within a tokio runtime.
-pub(crate) fn input(descriptor: OwnedFd) -> io::Result<Input> {
+pub(crate) fn input(descriptor: OwnedFd) -> io::Result<ClientInput> {
     Ok(match kind(&descriptor) {
         Some(FileType::Socket) => Box::new(socket(descriptor)?),
         _ => Box::new(pipe::Receiver::from_owned_fd(reopen(
@@ -47,16 +47,16 @@ fn socket(descriptor: OwnedFd) -> io::Result<UnixStream> {
 }
 
 /// The streams of this process.
-pub struct Standard {
+pub struct ProcessStreams {
     /// What they are to a session.
-    pub client: Client,
+    pub client: ClientStreams,
     /// Ends when all that was written to the output has left.
     pub leaving: Option<JoinHandle<()>>,
 }
 
 /// Takes the standard streams of this process for a session. What is read from stdin, or written to
 /// stdout, by anybody else from here on is lost. Must be called within a tokio runtime.
-pub fn standard() -> io::Result<Standard> {
+pub fn standard() -> io::Result<ProcessStreams> {
     let null = File::options().read(true).write(true).open("/dev/null")?;
     let (stdin, stdout) = (io::stdin(), io::stdout());
     let from = copied_in(stdin.as_fd())?;
@@ -64,10 +64,10 @@ pub fn standard() -> io::Result<Standard> {
     // Held here, they would not seem closed when they are.
     dup2_stdin(&null)?;
     dup2_stdout(&null)?;
-    let client = Client {
+    let client = ClientStreams {
         input: input(from)?,
         output: output(to)?,
         errors: Errors::Own,
     };
-    Ok(Standard { client, leaving })
+    Ok(ProcessStreams { client, leaving })
 }

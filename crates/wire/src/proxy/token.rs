@@ -1,15 +1,15 @@
 //! What lets a client in.
 //!
-//! Its main type is [`Token`].
+//! Its main type is [`AccessToken`].
 
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 /// 256 bits that nobody can guess.
 #[derive(Clone)]
-pub struct Token(String);
+pub struct AccessToken(String);
 
-impl Token {
+impl AccessToken {
     /// A new one; `None` if the system has no random numbers.
     pub fn random() -> Option<Self> {
         let mut bytes = [0; 32];
@@ -29,7 +29,7 @@ impl Token {
     }
 }
 
-impl std::fmt::Debug for Token {
+impl std::fmt::Debug for AccessToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Token(…)")
     }
@@ -41,7 +41,10 @@ mod tests {
 
     #[test]
     fn a_token_is_itself_and_nothing_else() {
-        let (one, other) = (Token::random().unwrap(), Token::random().unwrap());
+        let (one, other) = (
+            AccessToken::random().unwrap(),
+            AccessToken::random().unwrap(),
+        );
         assert_eq!(one.reveal().len(), 64);
         assert!(one.is(one.reveal().as_bytes()));
         assert!(!one.is(other.reveal().as_bytes()));

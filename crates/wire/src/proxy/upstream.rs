@@ -25,10 +25,10 @@ use reqwest::Url;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::sync::Notify;
 
-use self::sending::{Sending, Told};
+use self::sending::{NotifyingBody, PendingSend};
 use crate::network::{reason, shown_address};
 use crate::transport::http::{AddressError, parse_headers, parse_url};
-use crate::web::{Body, Broken};
+use crate::web::{ConnectionAbort, ResponseBody};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a connection that nobody uses is kept. Common servers close theirs after five seconds,
@@ -53,7 +53,7 @@ pub struct Upstream {
     url: Url,
     host: HeaderValue,
     headers: HeaderMap,
-    client: Client<HttpsConnector<HttpConnector>, Body>,
+    client: Client<HttpsConnector<HttpConnector>, ResponseBody>,
     is_closing: Arc<AtomicBool>,
 }
 
@@ -68,8 +68,8 @@ pub enum UpstreamError {
     Broken(String),
 }
 
-impl From<Broken> for UpstreamError {
-    fn from(Broken(why): Broken) -> Self {
+impl From<ConnectionAbort> for UpstreamError {
+    fn from(ConnectionAbort(why): ConnectionAbort) -> Self {
         Self::Broken(why)
     }
 }
@@ -120,7 +120,7 @@ impl Upstream {
     /// Sends a request to a path of the server. What comes back can be passed on as it is.
     pub async fn send(
         &self,
-        mut request: http::Request<Body>,
+        mut request: http::Request<ResponseBody>,
         path_and_query: &str,
     ) -> Result<http::Response<Incoming>, UpstreamError> {
         self.prepare(&mut request, path_and_query)?;
@@ -160,15 +160,15 @@ impl Upstream {
     /// Sends a request that was prepared. It leaves also if nobody waits for its answer.
     pub(crate) async fn exchange(
         &self,
-        request: http::Request<Body>,
+        request: http::Request<ResponseBody>,
     ) -> Result<http::Response<Incoming>, UpstreamError> {
         let said = Arc::new(Notify::new());
         let request = request.map(|inner| {
             let said = said.clone();
-            Told { inner, said }.boxed_unsync()
+            NotifyingBody { inner, said }.boxed_unsync()
         });
         let answer = self.client.request(request);
-        let sent = Sending::new(answer, said, &self.is_closing).await;
+        let sent = PendingSend::new(answer, said, &self.is_closing).await;
         let mut response = sent.map_err(|error| {
             let (address, reason) = (shown_address(&self.url), reason(&error));
             UpstreamError::Broken(if error.is_connect() {
@@ -184,8 +184,9 @@ impl Upstream {
 }
 
 /// A body that is passed on as it comes.
-pub fn passed(body: Incoming) -> Body {
-    body.map_err(|error| Broken(causes(&error))).boxed_unsync()
+pub fn passed(body: Incoming) -> ResponseBody {
+    body.map_err(|error| ConnectionAbort(causes(&error)))
+        .boxed_unsync()
 }
 
 /// Why the network failed.
@@ -224,7 +225,9 @@ fn credentials(url: &Url) -> Option<HeaderValue> {
     Some(value)
 }
 
-fn client(is_secure: bool) -> Result<Client<HttpsConnector<HttpConnector>, Body>, AddressError> {
+fn client(
+    is_secure: bool,
+) -> Result<Client<HttpsConnector<HttpConnector>, ResponseBody>, AddressError> {
     let setup = |error: rustls::Error| AddressError::Setup(error.to_string());
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);

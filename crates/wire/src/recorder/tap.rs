@@ -1,6 +1,6 @@
 //! One connection of a record.
 //!
-//! Its main type is [`Tap`]. A connection that several trials share has a tap in the record of each,
+//! Its main type is [`ConnectionTap`]. A connection that several trials share has a tap in the record of each,
 //! beside its own: the home of them all. What comes too late for a trial's record goes home, so
 //! nothing that went over the wire is lost.
 
@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use proctor_core::event::{
     Actor, BLANK_LINE, Body, ConnectionClosed, ConnectionEnd, ConnectionId, ConnectionOpened,
-    Direction, Finding, FindingKind, Frame, Http, HttpFailure, What, Wire,
+    Direction, EventKind, Finding, FindingKind, Frame, HttpFailure, HttpHead, WireKind,
 };
 use proctor_core::record::{Bodies, MAX_INLINE, RecordError, TrialWriter};
 use proctor_core::redact::Redactor;
 
-use super::{Inner, Recorder};
+use super::{Recorder, RecorderState};
 use crate::worker;
 
 /// How many findings of one sort are written one by one; the rest are counted.
@@ -29,22 +29,22 @@ const DETAIL: usize = 2_000;
 
 /// A handle to one connection of a record. The connection ends in the record when nobody has it
 /// any more, at the latest.
-pub(crate) struct Tap {
+pub(crate) struct ConnectionTap {
     recorder: Recorder,
     opened: ConnectionOpened,
     /// The connection's own tap, if this one belongs to somebody who shares it.
-    home: Option<Arc<Tap>>,
+    home: Option<Arc<ConnectionTap>>,
     /// Changed only while the record is locked, so that nothing follows the end.
     closed: AtomicBool,
     findings: Mutex<Vec<(FindingKind, String, u64)>>,
 }
 
-impl Tap {
+impl ConnectionTap {
     pub(super) fn open(
         recorder: &Recorder,
         server: &str,
         actor: Actor,
-        transport: Wire,
+        transport: WireKind,
         target: &str,
         home: Option<Arc<Self>>,
     ) -> Arc<Self> {
@@ -57,7 +57,7 @@ impl Tap {
             transport,
             target: target.to_owned(),
         };
-        let event = What::ConnectionOpened(opened.clone());
+        let event = EventKind::ConnectionOpened(opened.clone());
         inner.write(|trial| trial.append(recorder.at(), event).map(drop));
         drop(inner);
         Arc::new(Self {
@@ -125,9 +125,14 @@ impl Tap {
     }
 
     /// Writes that a message was too large to be kept.
-    pub(crate) fn cut_frame(&self, exchange: Option<u64>, direction: Direction, cut: &Oversized) {
+    pub(crate) fn cut_frame(
+        &self,
+        exchange: Option<u64>,
+        direction: Direction,
+        cut: &OversizedMessage,
+    ) {
         self.record(|conn| {
-            What::Frame(Frame {
+            EventKind::Frame(Frame {
                 conn,
                 exchange,
                 direction,
@@ -156,7 +161,7 @@ impl Tap {
         }
         let headers = all;
         self.record(|conn| {
-            What::Http(Http {
+            EventKind::Http(HttpHead {
                 conn,
                 exchange,
                 direction,
@@ -170,7 +175,7 @@ impl Tap {
     /// Writes why an HTTP exchange ended early.
     pub(crate) fn http_failed(&self, exchange: u64, line: String, failure: HttpFailure) {
         self.record(|conn| {
-            What::Http(Http {
+            EventKind::Http(HttpHead {
                 conn,
                 exchange,
                 direction: Direction::ToClient,
@@ -193,7 +198,7 @@ impl Tap {
         exchange: u64,
         direction: Direction,
         what: &str,
-        said: &Result<Vec<u8>, Oversized>,
+        said: &Result<Vec<u8>, OversizedMessage>,
     ) {
         let line = self.aside_line(what, said);
         self.http(
@@ -205,7 +210,11 @@ impl Tap {
     }
 
     /// What something is, and the start of what it says.
-    pub(crate) fn aside_line(&self, what: &str, said: &Result<Vec<u8>, Oversized>) -> String {
+    pub(crate) fn aside_line(
+        &self,
+        what: &str,
+        said: &Result<Vec<u8>, OversizedMessage>,
+    ) -> String {
         let (bytes, length) = match said {
             Ok(bytes) => (bytes, bytes.len() as u64),
             Err(cut) => (&cut.head, cut.bytes),
@@ -275,7 +284,7 @@ impl Tap {
         let counted = counted.map(|(kind, detail, count)| {
             finding(conn, *kind, detail.clone(), count - WRITTEN_FINDINGS)
         });
-        let closed = What::ConnectionClosed(ConnectionClosed {
+        let closed = EventKind::ConnectionClosed(ConnectionClosed {
             conn,
             reason,
             stderr,
@@ -287,7 +296,7 @@ impl Tap {
         }
     }
 
-    fn record(&self, what: impl FnOnce(ConnectionId) -> What) {
+    fn record(&self, what: impl FnOnce(ConnectionId) -> EventKind) {
         self.write(|at, conn, trial| trial.append(at, what(conn)));
     }
 
@@ -307,7 +316,7 @@ impl Tap {
 
     /// Where things go that come too late for this record. A connection's own record is never
     /// closed to them.
-    fn home_of_the_late(&self, inner: &Inner) -> Option<&Arc<Self>> {
+    fn home_of_the_late(&self, inner: &RecorderState) -> Option<&Arc<Self>> {
         let is_late = inner.taken || self.closed.load(Ordering::Relaxed);
         self.home.as_ref().filter(|_| is_late)
     }
@@ -317,8 +326,8 @@ impl Tap {
     }
 }
 
-fn finding(conn: ConnectionId, kind: FindingKind, detail: String, count: u64) -> What {
-    What::Finding(Finding {
+fn finding(conn: ConnectionId, kind: FindingKind, detail: String, count: u64) -> EventKind {
+    EventKind::Finding(Finding {
         conn,
         kind,
         detail,
@@ -326,7 +335,7 @@ fn finding(conn: ConnectionId, kind: FindingKind, detail: String, count: u64) ->
     })
 }
 
-impl Drop for Tap {
+impl Drop for ConnectionTap {
     fn drop(&mut self) {
         // Whoever gave up on the connection had no time to say how it ended.
         self.close("was given up".to_owned(), None);
@@ -335,7 +344,7 @@ impl Drop for Tap {
 
 /// A message that was too large to be taken in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Oversized {
+pub struct OversizedMessage {
     /// Its length.
     pub bytes: u64,
     /// The SHA-256 of all of it.

@@ -10,7 +10,7 @@ pub(crate) const MAX_BODY: usize = 64 << 10;
 
 /// What a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum RelayMessageKind {
     /// From the relay: here are my input and output.
     HandOver,
     /// From the relay: I was told to end.
@@ -25,17 +25,17 @@ pub(crate) enum Kind {
     Refused,
 }
 
-const KINDS: [(u8, Kind); 6] = [
-    (b'H', Kind::HandOver),
-    (b'L', Kind::Leave),
-    (b'e', Kind::Errors),
-    (b'x', Kind::Exited),
-    (b's', Kind::Signalled),
-    (b'r', Kind::Refused),
+const KINDS: [(u8, RelayMessageKind); 6] = [
+    (b'H', RelayMessageKind::HandOver),
+    (b'L', RelayMessageKind::Leave),
+    (b'e', RelayMessageKind::Errors),
+    (b'x', RelayMessageKind::Exited),
+    (b's', RelayMessageKind::Signalled),
+    (b'r', RelayMessageKind::Refused),
 ];
 
 /// A message. A body that is too long is cut.
-pub(crate) fn render(kind: Kind, body: &[u8]) -> Vec<u8> {
+pub(crate) fn render(kind: RelayMessageKind, body: &[u8]) -> Vec<u8> {
     let body = &body[..body.len().min(MAX_BODY)];
     let byte = KINDS.iter().find(|(_, known)| *known == kind);
     let byte = byte.map_or(b'?', |(byte, _)| *byte);
@@ -48,7 +48,7 @@ pub(crate) fn render(kind: Kind, body: &[u8]) -> Vec<u8> {
 }
 
 /// The kind of a message and the length of its body; nothing, if it is no message.
-pub(crate) fn read_head(head: [u8; HEAD]) -> Option<(Kind, usize)> {
+pub(crate) fn read_head(head: [u8; HEAD]) -> Option<(RelayMessageKind, usize)> {
     let [byte, length @ ..] = head;
     let (_, kind) = KINDS.iter().find(|(known, _)| *known == byte)?;
     let length = usize::try_from(u32::from_le_bytes(length)).ok()?;
@@ -72,7 +72,7 @@ mod tests {
             assert_eq!(read_head(*head), Some((kind, 4)));
             assert_eq!(body, b"body");
         }
-        let long = render(Kind::Errors, &vec![0; MAX_BODY + 1]);
+        let long = render(RelayMessageKind::Errors, &vec![0; MAX_BODY + 1]);
         assert_eq!(long.len(), HEAD + MAX_BODY);
     }
 
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(read_head([b'e', 1, 0, 1, 0]), None);
         assert_eq!(
             read_head([b'e', 0, 0, 1, 0]),
-            Some((Kind::Errors, MAX_BODY))
+            Some((RelayMessageKind::Errors, MAX_BODY))
         );
         assert_eq!(read_head([b'e', 255, 255, 255, 255]), None);
         assert_eq!(number(b"123"), None);

@@ -1,7 +1,7 @@
 //! What a message is, and who takes it: the half of a JSON-RPC peer that every protocol shares.
 
 use proctor_core::event::FindingKind;
-use proctor_core::message::{Id, Kind, Message};
+use proctor_core::message::{Id, Message, MessageKind};
 use serde_json::value::RawValue;
 
 use crate::worker;
@@ -47,16 +47,18 @@ fn one(message: &Message<'_>, handler: &mut dyn MessageHandler) {
         finding(FindingKind::Protocol, detail.to_owned());
     }
     match (message.kind(), message.id) {
-        (Kind::Request { method, .. }, Some(id)) => handler.request(id, method, message.params),
-        (Kind::Notification { method }, _) => handler.notification(method, message.params),
-        (Kind::Answer { id }, _) => {
+        (MessageKind::Request { method, .. }, Some(id)) => {
+            handler.request(id, method, message.params)
+        }
+        (MessageKind::Notification { method }, _) => handler.notification(method, message.params),
+        (MessageKind::Answer { id }, _) => {
             if message.result.is_some() && message.error.is_some() {
                 let detail = format!("the answer with {id} has both a result and an error");
                 finding(FindingKind::ResultAndError, detail);
             }
             handler.answer(&id, message);
         }
-        (Kind::Request { .. } | Kind::Neither, _) => {
+        (MessageKind::Request { .. } | MessageKind::Neither, _) => {
             let detail = "a message that is neither request, notification nor answer";
             finding(FindingKind::Malformed, detail.to_owned());
         }

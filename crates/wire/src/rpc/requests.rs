@@ -11,7 +11,7 @@ pub(crate) const REMEMBERED: usize = 10_000;
 
 /// How a connection ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
+pub enum PeerClose {
     /// The other side closed it.
     Closed,
     /// The other side does not read.
@@ -24,7 +24,7 @@ pub enum Ended {
 
 /// Why a request does not wait any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Past {
+pub enum PastRequest {
     /// Its answer came.
     Answered,
     /// Its answer took too long, or can't come any more.
@@ -38,8 +38,8 @@ pub enum Past {
 pub struct Requests<T> {
     last: u64,
     waiting: BTreeMap<u64, T>,
-    past: BTreeMap<u64, Past>,
-    ended: Option<Ended>,
+    past: BTreeMap<u64, PastRequest>,
+    ended: Option<PeerClose>,
 }
 
 impl<T> Default for Requests<T> {
@@ -64,7 +64,7 @@ impl<T> Requests<T> {
     }
 
     /// Takes out a request that waits, and remembers what became of it.
-    pub fn close(&mut self, id: u64, how: Past) -> Option<T> {
+    pub fn close(&mut self, id: u64, how: PastRequest) -> Option<T> {
         let waiter = self.waiting.remove(&id)?;
         self.past.insert(id, how);
         while self.past.len() > REMEMBERED {
@@ -74,8 +74,8 @@ impl<T> Requests<T> {
     }
 
     /// Takes out the request that an answer is for, or says what became of it.
-    pub fn answered(&mut self, id: Option<u64>) -> Result<T, Option<Past>> {
-        let waiter = id.and_then(|id| self.close(id, Past::Answered));
+    pub fn answered(&mut self, id: Option<u64>) -> Result<T, Option<PastRequest>> {
+        let waiter = id.and_then(|id| self.close(id, PastRequest::Answered));
         waiter.ok_or_else(|| id.and_then(|id| self.past(id)))
     }
 
@@ -97,7 +97,7 @@ impl<T> Requests<T> {
     }
 
     /// What became of a request that does not wait any more.
-    pub fn past(&self, id: u64) -> Option<Past> {
+    pub fn past(&self, id: u64) -> Option<PastRequest> {
         self.past.get(&id).copied()
     }
 
@@ -111,15 +111,15 @@ impl<T> Requests<T> {
     }
 
     /// Notes the end of the connection, and drops all that waits. The first reason stays.
-    pub fn end(&mut self, how: Ended) {
+    pub fn end(&mut self, how: PeerClose) {
         self.ended.get_or_insert(how);
         while let Some((&id, _)) = self.waiting.first_key_value() {
-            self.close(id, Past::GivenUp);
+            self.close(id, PastRequest::GivenUp);
         }
     }
 
     /// How the connection ended, if it has.
-    pub fn ended(&self) -> Option<&Ended> {
+    pub fn ended(&self) -> Option<&PeerClose> {
         self.ended.as_ref()
     }
 }
@@ -132,11 +132,14 @@ mod tests {
     fn the_end_ends_every_wait_and_its_first_reason_stays() {
         let mut requests = Requests::default();
         assert_eq!((requests.open("a"), requests.open("b")), (1, 2));
-        requests.end(Ended::Broken("first".to_owned()));
-        requests.end(Ended::Closed);
-        assert_eq!(requests.ended(), Some(&Ended::Broken("first".to_owned())));
+        requests.end(PeerClose::Broken("first".to_owned()));
+        requests.end(PeerClose::Closed);
+        assert_eq!(
+            requests.ended(),
+            Some(&PeerClose::Broken("first".to_owned()))
+        );
         assert_eq!(requests.waiters().count(), 0);
-        assert_eq!(requests.answered(Some(1)), Err(Some(Past::GivenUp)));
+        assert_eq!(requests.answered(Some(1)), Err(Some(PastRequest::GivenUp)));
         assert_eq!(requests.open("c"), 3);
         assert_eq!(requests.answered(Some(3)), Err(None));
     }
@@ -150,7 +153,7 @@ mod tests {
         assert_eq!(requests.meant(&nameless), Some(one));
         let two = requests.open(());
         assert_eq!(requests.meant(&nameless), None);
-        assert_eq!(requests.close(one, Past::Unwanted), Some(()));
+        assert_eq!(requests.close(one, PastRequest::Unwanted), Some(()));
         assert_eq!(requests.meant(&nameless), Some(two));
         assert_eq!(requests.meant(&Id::Value("\"2\"".to_owned())), None);
     }
@@ -163,6 +166,6 @@ mod tests {
             assert_eq!(requests.answered(Some(id)), Ok(()));
         }
         assert_eq!(requests.answered(Some(1)), Err(None));
-        assert_eq!(requests.answered(Some(2)), Err(Some(Past::Answered)));
+        assert_eq!(requests.answered(Some(2)), Err(Some(PastRequest::Answered)));
     }
 }

@@ -1,32 +1,32 @@
 //! Lines out of bytes, in bounded memory.
 //!
-//! Its main type is [`Lines`]. A line that is too long is counted and hashed while it passes by, and
+//! Its main type is [`LineReader`]. A line that is too long is counted and hashed while it passes by, and
 //! the next one is read as if nothing had been.
 
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
-use crate::recorder::Oversized;
+use crate::recorder::OversizedMessage;
 
 /// What stands between two line breaks.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum StreamLine {
     /// A line, without its line feed. A carriage return is left in.
     Whole(Vec<u8>),
     /// A line that the end of the stream cut short.
     Torn(Vec<u8>),
     /// A line that was too long.
-    Oversized(Oversized),
+    Oversized(OversizedMessage),
 }
 
 /// Reads lines of bounded length.
-pub struct Lines<R> {
+pub struct LineReader<R> {
     reader: BufReader<R>,
     limit: usize,
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
+impl<R: AsyncRead + Unpin> LineReader<R> {
     /// Lines of at most `limit` bytes.
     pub fn new(reader: R, limit: usize) -> Self {
         Self {
@@ -36,16 +36,16 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 
     /// The next line, or nothing at the end.
-    pub async fn next(&mut self) -> std::io::Result<Option<Line>> {
+    pub async fn next(&mut self) -> std::io::Result<Option<StreamLine>> {
         let mut line = Vec::new();
-        let mut passed: Option<Passed> = None;
+        let mut passed: Option<DiscardedBytes> = None;
         loop {
             let available = self.reader.fill_buf().await?;
             if available.is_empty() {
                 return Ok(match (passed, line.is_empty()) {
-                    (Some(passed), _) => Some(Line::Oversized(passed.end())),
+                    (Some(passed), _) => Some(StreamLine::Oversized(passed.end())),
                     (None, true) => None,
-                    (None, false) => Some(Line::Torn(line)),
+                    (None, false) => Some(StreamLine::Torn(line)),
                 });
             }
             let end = memchr::memchr(b'\n', available);
@@ -53,7 +53,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             match &mut passed {
                 Some(passed) => passed.take(part),
                 None if line.len() + part.len() > self.limit => {
-                    let mut begun = Passed::default();
+                    let mut begun = DiscardedBytes::default();
                     begun.take(&line);
                     begun.take(part);
                     line = Vec::new();
@@ -65,8 +65,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             self.reader.consume(consumed);
             if end.is_some() {
                 return Ok(Some(match passed {
-                    Some(passed) => Line::Oversized(passed.end()),
-                    None => Line::Whole(line),
+                    Some(passed) => StreamLine::Oversized(passed.end()),
+                    None => StreamLine::Whole(line),
                 }));
             }
         }
@@ -75,7 +75,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 
 /// Bytes that were not kept.
 #[derive(Default)]
-pub struct Passed {
+pub struct DiscardedBytes {
     bytes: u64,
     hash: Sha256,
     head: Vec<u8>,
@@ -84,7 +84,7 @@ pub struct Passed {
 /// How much of the start of what passes by is kept.
 const HEAD: usize = 512;
 
-impl Passed {
+impl DiscardedBytes {
     pub fn take(&mut self, part: &[u8]) {
         self.bytes += part.len() as u64;
         let room = HEAD.saturating_sub(self.head.len());
@@ -92,9 +92,9 @@ impl Passed {
         self.hash.update(part);
     }
 
-    pub fn end(self) -> Oversized {
+    pub fn end(self) -> OversizedMessage {
         let digest = self.hash.finalize();
-        Oversized {
+        OversizedMessage {
             bytes: self.bytes,
             sha256: HEXLOWER.encode(&digest),
             head: self.head,
@@ -103,13 +103,13 @@ impl Passed {
 }
 
 /// Collects a body of bounded size, or what its hash would be.
-pub struct Bounded {
+pub struct BodyCollector {
     kept: Vec<u8>,
-    passed: Option<Passed>,
+    passed: Option<DiscardedBytes>,
     limit: usize,
 }
 
-impl Bounded {
+impl BodyCollector {
     pub fn new(limit: usize) -> Self {
         Self {
             kept: Vec::new(),
@@ -122,7 +122,7 @@ impl Bounded {
         match &mut self.passed {
             Some(passed) => passed.take(part),
             None if self.kept.len() + part.len() > self.limit => {
-                let mut begun = Passed::default();
+                let mut begun = DiscardedBytes::default();
                 begun.take(&self.kept);
                 begun.take(part);
                 self.kept = Vec::new();
@@ -137,7 +137,7 @@ impl Bounded {
         self.passed.is_some()
     }
 
-    pub fn end(self) -> Result<Vec<u8>, Oversized> {
+    pub fn end(self) -> Result<Vec<u8>, OversizedMessage> {
         match self.passed {
             Some(passed) => Err(passed.end()),
             None => Ok(self.kept),
@@ -149,8 +149,8 @@ impl Bounded {
 mod tests {
     use super::*;
 
-    async fn lines(text: &[u8], limit: usize) -> Vec<Line> {
-        let mut lines = Lines::new(text, limit);
+    async fn lines(text: &[u8], limit: usize) -> Vec<StreamLine> {
+        let mut lines = LineReader::new(text, limit);
         let mut found = Vec::new();
         while let Some(line) = lines.next().await.unwrap() {
             found.push(line);
@@ -158,8 +158,8 @@ mod tests {
         found
     }
 
-    fn whole(text: &str) -> Line {
-        Line::Whole(text.as_bytes().to_vec())
+    fn whole(text: &str) -> StreamLine {
+        StreamLine::Whole(text.as_bytes().to_vec())
     }
 
     #[tokio::test]
@@ -171,7 +171,7 @@ mod tests {
                 whole("a"),
                 whole("b\r"),
                 whole(""),
-                Line::Torn(b"c".to_vec())
+                StreamLine::Torn(b"c".to_vec())
             ]
         );
     }
@@ -180,15 +180,15 @@ mod tests {
     async fn a_line_that_is_too_long_does_not_touch_the_next() {
         let text = format!("{}\nok\n{}", "x".repeat(200_000), "y".repeat(11));
         let found = lines(text.as_bytes(), 10).await;
-        let Line::Oversized(first) = &found[0] else {
+        let StreamLine::Oversized(first) = &found[0] else {
             panic!("{found:?}")
         };
         assert_eq!(first.bytes, 200_000);
-        let mut passed = Passed::default();
+        let mut passed = DiscardedBytes::default();
         passed.take("x".repeat(200_000).as_bytes());
         assert_eq!(first.sha256, passed.end().sha256);
         assert_eq!(found[1], whole("ok"));
-        assert!(matches!(&found[2], Line::Oversized(cut) if cut.bytes == 11));
+        assert!(matches!(&found[2], StreamLine::Oversized(cut) if cut.bytes == 11));
         assert_eq!(lines(b"0123456789\n", 10).await, [whole("0123456789")]);
     }
 }

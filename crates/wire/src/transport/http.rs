@@ -16,11 +16,11 @@ use reqwest::{Client, Method, Request, Response, StatusCode, Url};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-use super::frames::Bounded;
-use super::{GOODBYE, Labels, Leaving, MAX_MESSAGE};
+use super::frames::BodyCollector;
+use super::{BackgroundSends, GOODBYE, Labels, MAX_MESSAGE};
 use crate::network;
-use crate::peer::{Failure, Peer, Source};
-use crate::recorder::Tap;
+use crate::peer::{MessageSource, Peer, RequestFailure};
+use crate::recorder::ConnectionTap;
 use crate::worker;
 
 use self::resume::Cursor;
@@ -44,13 +44,13 @@ pub(crate) struct HttpLink {
     exchanges: AtomicU64,
     /// Places for answers to the server's own requests that are on their way.
     answering: Arc<Semaphore>,
-    session: Mutex<Session>,
+    session: Mutex<HttpSession>,
     /// What was sent without waiting.
-    pub(super) leaving: Leaving,
+    pub(super) leaving: BackgroundSends,
 }
 
 #[derive(Default)]
-struct Session {
+struct HttpSession {
     /// What the response to `initialize` offered, which counts once the answer in it is a result.
     offered: Option<HeaderValue>,
     id: Option<HeaderValue>,
@@ -86,7 +86,7 @@ impl HttpLink {
             exchanges: AtomicU64::new(0),
             answering: Arc::new(Semaphore::new(ANSWERS)),
             session: Mutex::default(),
-            leaving: Leaving::default(),
+            leaving: BackgroundSends::default(),
         })
     }
 
@@ -121,7 +121,11 @@ impl HttpLink {
             };
             if let Some(id) = labels.id {
                 // Without effect on a request that has its answer.
-                peer.fail(id, done.err().unwrap_or(Failure::NoAnswer { what: None }));
+                peer.fail(
+                    id,
+                    done.err()
+                        .unwrap_or(RequestFailure::NoAnswer { what: None }),
+                );
             }
         })
     }
@@ -131,7 +135,7 @@ impl HttpLink {
         peer: &Arc<Peer>,
         message: Vec<u8>,
         labels: &Labels,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), RequestFailure> {
         let exchange = self.exchanges.fetch_add(1, Ordering::Relaxed) + 1;
         let mut request = self.request(Method::POST, BOTH, &labels.headers);
         request.headers_mut().insert(CONTENT_TYPE, JSON);
@@ -156,7 +160,7 @@ impl HttpLink {
         peer: &Arc<Peer>,
         labels: &Labels,
         exchange: u64,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), RequestFailure> {
         let tap = &labels.tap;
         let response = self.client.execute(request).await;
         let response = response.map_err(|error| self.broken(&error, labels))?;
@@ -171,22 +175,22 @@ impl HttpLink {
             self.lock().offered = id.filter(|_| response.status().is_success());
         }
         let what = described(&response);
-        let from = Source {
+        let from = MessageSource {
             tap,
             exchange: Some(exchange),
             own: labels.id,
         };
         self.take_response(peer, response, &from, labels).await?;
-        Err(Failure::NoAnswer { what: Some(what) })
+        Err(RequestFailure::NoAnswer { what: Some(what) })
     }
 
     async fn take_response(
         self: &Arc<Self>,
         peer: &Arc<Peer>,
         response: Response,
-        from: &Source<'_>,
+        from: &MessageSource<'_>,
         labels: &Labels,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), RequestFailure> {
         let status = response.status();
         if status.is_success() && is_stream(&response) {
             let cursor = Cursor::of_answer();
@@ -203,7 +207,7 @@ impl HttpLink {
                 from.tap.cut_frame(from.exchange, Direction::ToClient, &cut);
                 let detail = format!("a response of {} bytes", cut.bytes);
                 from.tap.finding(FindingKind::TooLarge, detail);
-                return Err(Failure::TooLarge { bytes: cut.bytes });
+                return Err(RequestFailure::TooLarge { bytes: cut.bytes });
             }
         };
         if !body.is_empty() {
@@ -219,7 +223,7 @@ impl HttpLink {
         Err(refusal(status, &body, from.tap))
     }
 
-    fn receive(self: &Arc<Self>, peer: &Arc<Peer>, message: &[u8], from: &Source<'_>) {
+    fn receive(self: &Arc<Self>, peer: &Arc<Peer>, message: &[u8], from: &MessageSource<'_>) {
         for answer in peer.receive(message, from) {
             // A server that asks faster than it takes answers is not waited for.
             let Ok(place) = self.answering.clone().try_acquire_owned() else {
@@ -260,7 +264,7 @@ impl HttpLink {
             );
             if status.is_success() && is_stream(&response) {
                 // Its end is no error: the server has nothing more to say unasked.
-                let from = Source {
+                let from = MessageSource {
                     tap,
                     exchange: Some(exchange),
                     own: None,
@@ -275,7 +279,7 @@ impl HttpLink {
     }
 
     /// Ends the session, as far as the server has one.
-    pub(crate) async fn close(&self, tap: &Tap) {
+    pub(crate) async fn close(&self, tap: &ConnectionTap) {
         self.stop_listening();
         // What was said before the end comes before it.
         self.leaving.settle(None).await;
@@ -343,12 +347,12 @@ impl HttpLink {
     }
 
     /// An error of the network, in the words of a request.
-    fn broken(&self, error: &reqwest::Error, labels: &Labels) -> Failure {
+    fn broken(&self, error: &reqwest::Error, labels: &Labels) -> RequestFailure {
         let method = labels.method.as_deref();
-        Failure::Broken(network::failed(error, &self.url, method, &labels.tap))
+        RequestFailure::Broken(network::failed(error, &self.url, method, &labels.tap))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Session> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HttpSession> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -371,9 +375,9 @@ impl<'a> OpenExchange<'a> {
         }
     }
 
-    fn end(&mut self, taken: &Result<(), Failure>) {
+    fn end(&mut self, taken: &Result<(), RequestFailure>) {
         self.is_over = true;
-        if let (Err(failure @ Failure::Broken(_)), Some(_)) = (taken, self.labels.id) {
+        if let (Err(failure @ RequestFailure::Broken(_)), Some(_)) = (taken, self.labels.id) {
             let tap = &self.labels.tap;
             tap.http_failed(self.exchange, failure.to_string(), HttpFailure::Broken);
         }
@@ -450,8 +454,8 @@ pub(super) fn is_stream(response: &Response) -> bool {
 
 async fn read_body(
     mut response: Response,
-) -> Result<Result<Vec<u8>, crate::recorder::Oversized>, reqwest::Error> {
-    let mut body = Bounded::new(MAX_MESSAGE);
+) -> Result<Result<Vec<u8>, crate::recorder::OversizedMessage>, reqwest::Error> {
+    let mut body = BodyCollector::new(MAX_MESSAGE);
     while let Some(chunk) = response.chunk().await? {
         body.take(&chunk);
     }
@@ -468,7 +472,7 @@ fn described(response: &Response) -> String {
 }
 
 /// What a response that is no success says.
-fn refusal(status: StatusCode, body: &[u8], tap: &Tap) -> Failure {
+fn refusal(status: StatusCode, body: &[u8], tap: &ConnectionTap) -> RequestFailure {
     let mut said: Option<crate::rpc::RpcError> = None;
     let _ = worker::each_message(body, &mut |message| {
         said = message
@@ -476,9 +480,9 @@ fn refusal(status: StatusCode, body: &[u8], tap: &Tap) -> Failure {
             .and_then(|raw| serde_json::from_str(raw.get()).ok());
     });
     if let Some(error) = said {
-        return Failure::Rpc(error);
+        return RequestFailure::Rpc(error);
     }
-    Failure::Http {
+    RequestFailure::Http {
         status: status.as_u16(),
         body: network::shown_body(body, tap),
     }

@@ -11,13 +11,13 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Method, Request, Response, Url};
 use tokio::task::JoinHandle;
 
-use super::frames::Bounded;
+use super::frames::BodyCollector;
 use super::http::{AddressError, client, is_stream, line, parse_headers, parse_url};
 use super::sse::Events;
-use super::{Labels, Leaving, MAX_MESSAGE};
+use super::{BackgroundSends, Labels, MAX_MESSAGE};
 use crate::network::{self, shown_address};
-use crate::peer::{Ended, Failure, Peer, Source};
-use crate::recorder::{Oversized, Tap};
+use crate::peer::{MessageSource, Peer, PeerClose, RequestFailure};
+use crate::recorder::{ConnectionTap, OversizedMessage};
 
 const POST_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long the body of a response to a POST may take, and how much of it is read: it says nothing that
@@ -35,12 +35,12 @@ pub(crate) struct LegacyLink {
     exchanges: AtomicU64,
     reading: JoinHandle<()>,
     /// What was sent without waiting.
-    pub(super) leaving: Leaving,
+    pub(super) leaving: BackgroundSends,
 }
 
 /// Why the stream could not be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum StreamOpenError {
     /// The address or a header is wrong.
     #[error(transparent)]
     Address(#[from] AddressError),
@@ -55,7 +55,7 @@ impl LegacyLink {
         url: &str,
         headers: impl IntoIterator<Item = (&'a String, &'a String)>,
         peer: &Arc<Peer>,
-    ) -> Result<Arc<Self>, OpenError> {
+    ) -> Result<Arc<Self>, StreamOpenError> {
         let client = client()?;
         let mut request = Request::new(Method::GET, parse_url(url)?);
         // A name and password in the address become a header, which every message carries.
@@ -72,7 +72,7 @@ impl LegacyLink {
         let response = client
             .execute(request)
             .await
-            .map_err(|error| OpenError::Refused(network::failed(&error, &url, None, tap)))?;
+            .map_err(|error| StreamOpenError::Refused(network::failed(&error, &url, None, tap)))?;
         let status = response.status();
         tap.http(
             1,
@@ -81,12 +81,12 @@ impl LegacyLink {
             response.headers(),
         );
         if !status.is_success() || !is_stream(&response) {
-            return Err(OpenError::Refused(format!(
+            return Err(StreamOpenError::Refused(format!(
                 "{} answered with {status} and without an event stream",
                 shown_address(&url)
             )));
         }
-        let mut stream = Stream {
+        let mut stream = LegacyStream {
             response,
             events: Events::new(MAX_MESSAGE),
             ready: Vec::new(),
@@ -100,7 +100,7 @@ impl LegacyLink {
             headers,
             exchanges: AtomicU64::new(1),
             reading,
-            leaving: Leaving::default(),
+            leaving: BackgroundSends::default(),
         });
         tokio::spawn(answer(Arc::downgrade(&link), peer.clone(), answers));
         Ok(link)
@@ -121,7 +121,7 @@ impl LegacyLink {
             let failure = match sent {
                 Ok(Ok(())) => return,
                 Ok(Err(failure)) => failure,
-                Err(_) => Failure::Broken("the server does not take messages".to_owned()),
+                Err(_) => RequestFailure::Broken("the server does not take messages".to_owned()),
             };
             if let Some(id) = labels.id {
                 peer.fail(id, failure);
@@ -129,7 +129,12 @@ impl LegacyLink {
         })
     }
 
-    async fn send(&self, labels: &Labels, message: Vec<u8>, exchange: u64) -> Result<(), Failure> {
+    async fn send(
+        &self,
+        labels: &Labels,
+        message: Vec<u8>,
+        exchange: u64,
+    ) -> Result<(), RequestFailure> {
         let tap = &labels.tap;
         let mut request = Request::new(Method::POST, self.endpoint.clone());
         request.headers_mut().extend(self.headers.clone());
@@ -146,7 +151,7 @@ impl LegacyLink {
         *request.body_mut() = Some(message.into());
         let response = self.client.execute(request).await.map_err(|error| {
             let method = labels.method.as_deref();
-            Failure::Broken(network::failed(&error, &self.endpoint, method, tap))
+            RequestFailure::Broken(network::failed(&error, &self.endpoint, method, tap))
         })?;
         let status = response.status();
         tap.http(
@@ -162,7 +167,7 @@ impl LegacyLink {
         if status.is_success() {
             return Ok(());
         }
-        Err(Failure::Http {
+        Err(RequestFailure::Http {
             status: status.as_u16(),
             body: body.map_or(String::new(), |body| tap.head(&body, SHOWN)),
         })
@@ -194,8 +199,8 @@ async fn answer(
 }
 
 /// As much of the body of a response as comes soon.
-async fn body(mut response: Response) -> Result<Vec<u8>, Oversized> {
-    let mut body = Bounded::new(MAX_BODY);
+async fn body(mut response: Response) -> Result<Vec<u8>, OversizedMessage> {
+    let mut body = BodyCollector::new(MAX_BODY);
     let mut length = 0;
     let reading = async {
         while let Ok(Some(chunk)) = response.chunk().await {
@@ -210,24 +215,24 @@ async fn body(mut response: Response) -> Result<Vec<u8>, Oversized> {
     body.end()
 }
 
-struct Stream {
+struct LegacyStream {
     response: Response,
     events: Events,
     /// What came in the same chunk as the endpoint.
     ready: Vec<super::sse::SseEvent>,
 }
 
-impl Stream {
-    async fn endpoint(&mut self, url: &Url, tap: &Tap) -> Result<Url, OpenError> {
+impl LegacyStream {
+    async fn endpoint(&mut self, url: &Url, tap: &ConnectionTap) -> Result<Url, StreamOpenError> {
         loop {
             let chunk = self
                 .response
                 .chunk()
                 .await
                 .map_err(|error| network::failed(&error, url, None, tap))
-                .map_err(OpenError::Refused)?;
+                .map_err(StreamOpenError::Refused)?;
             let Some(chunk) = chunk else {
-                return Err(OpenError::Refused(
+                return Err(StreamOpenError::Refused(
                     "the stream ended before it named an endpoint".to_owned(),
                 ));
             };
@@ -254,16 +259,18 @@ impl Stream {
             return match endpoint {
                 // Another server would get the headers of this one.
                 Some(endpoint) if endpoint.origin() == url.origin() => Ok(endpoint),
-                Some(endpoint) => Err(OpenError::Refused(format!(
+                Some(endpoint) => Err(StreamOpenError::Refused(format!(
                     "the endpoint `{endpoint}` is on another server"
                 ))),
-                None => Err(OpenError::Refused("the endpoint is no address".to_owned())),
+                None => Err(StreamOpenError::Refused(
+                    "the endpoint is no address".to_owned(),
+                )),
             };
         }
     }
 
     async fn read(mut self, peer: Arc<Peer>, answers: tokio::sync::mpsc::Sender<Vec<u8>>) {
-        let from = Source {
+        let from = MessageSource {
             tap: peer.tap(),
             exchange: None,
             own: None,
@@ -288,8 +295,8 @@ impl Stream {
             }
             match self.response.chunk().await {
                 Ok(Some(chunk)) => self.ready = self.events.take(&chunk),
-                Ok(None) => return peer.end(Ended::Closed),
-                Err(error) => return peer.end(Ended::Broken(network::reason(&error))),
+                Ok(None) => return peer.end(PeerClose::Closed),
+                Err(error) => return peer.end(PeerClose::Broken(network::reason(&error))),
             }
         }
     }

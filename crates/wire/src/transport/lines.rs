@@ -12,9 +12,9 @@ use serde::de::IgnoredAny;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
 
-use super::frames::{Line, Lines};
+use super::frames::{LineReader, StreamLine};
 use super::{GOODBYE, SendError};
-use crate::recorder::{Oversized, Recorder, Tap};
+use crate::recorder::{ConnectionTap, OversizedMessage, Recorder};
 use crate::rpc::{self, MessageHandler};
 use crate::worker;
 
@@ -35,7 +35,7 @@ pub trait LineHandler: MessageHandler {
     fn noise(&mut self, _noise: Noise<'_>) {}
 
     /// A line was too long to be read.
-    fn oversized(&mut self, _cut: &Oversized) {}
+    fn oversized(&mut self, _cut: &OversizedMessage) {}
 }
 
 /// What is in a line beside a message, or instead of one.
@@ -51,7 +51,7 @@ pub struct Noise<'a> {
 
 impl Noise<'_> {
     /// Notes it in a record.
-    pub(crate) fn note(self, tap: &Tap) {
+    pub(crate) fn note(self, tap: &ConnectionTap) {
         let detail = match self.line.trim_ascii() {
             b"" => self.what.to_owned(),
             line => format!("{}: {}", self.what, tap.head(line, SHOWN)),
@@ -66,20 +66,20 @@ pub async fn read(
     longest: usize,
     handler: &mut (dyn LineHandler + Send),
 ) {
-    let mut lines = Lines::new(stdout, longest);
+    let mut lines = LineReader::new(stdout, longest);
     // A line that can't be read is the end, like the end itself.
     while let Ok(Some(line)) = lines.next().await {
         if let Some(recorder) = handler.recorder() {
             recorder.room().await;
         }
         match line {
-            Line::Whole(line) => {
+            StreamLine::Whole(line) => {
                 handler.record(&line);
                 if let Some(message) = message_in(&line, &mut |noise| handler.noise(noise)) {
                     rpc::receive(message, handler);
                 }
             }
-            Line::Torn(line) => {
+            StreamLine::Torn(line) => {
                 handler.record(&line);
                 let noise = torn(&line);
                 handler.noise(noise);
@@ -87,7 +87,7 @@ pub async fn read(
                     rpc::receive(&line, handler);
                 }
             }
-            Line::Oversized(cut) => handler.oversized(&cut),
+            StreamLine::Oversized(cut) => handler.oversized(&cut),
         }
     }
 }
@@ -146,9 +146,9 @@ pub trait MessageOwner: Send + 'static {
 /// A message that nobody keeps.
 impl MessageOwner for () {}
 
-impl MessageOwner for Arc<Tap> {
+impl MessageOwner for Arc<ConnectionTap> {
     fn recorder(&self) -> Option<&Recorder> {
-        Some(Tap::recorder(self))
+        Some(ConnectionTap::recorder(self))
     }
 
     fn record(&self, message: &[u8]) {
@@ -159,12 +159,12 @@ impl MessageOwner for Arc<Tap> {
 /// The way to a program's stdin, which is open until this is closed or dropped.
 pub struct LineWriter<O> {
     /// Nothing once it is closed.
-    queue: Mutex<Option<mpsc::Sender<Outgoing<O>>>>,
+    queue: Mutex<Option<mpsc::Sender<QueuedWrite<O>>>>,
     patience: Option<Duration>,
 }
 
 /// What waits to be written.
-enum Outgoing<O> {
+enum QueuedWrite<O> {
     Message(O, Vec<u8>),
     /// Somebody waits until all before it is written.
     Mark(oneshot::Sender<()>),
@@ -199,7 +199,7 @@ impl<O: MessageOwner> LineWriter<O> {
     /// Sends a message as soon as there is room for it.
     pub async fn send(&self, owner: O, message: Vec<u8>) -> Result<(), SendError> {
         let queue = self.queue().ok_or(SendError::Closed)?;
-        let sending = queue.send(Outgoing::Message(owner, message));
+        let sending = queue.send(QueuedWrite::Message(owner, message));
         match within(self.patience, sending).await {
             Ok(sent) => sent.map_err(|_| SendError::Closed),
             Err(Stuck) => Err(SendError::Stuck),
@@ -208,7 +208,7 @@ impl<O: MessageOwner> LineWriter<O> {
 
     /// Sends a message if there is room for it now.
     pub fn send_soon(&self, owner: O, message: Vec<u8>) -> bool {
-        let outgoing = Outgoing::Message(owner, message);
+        let outgoing = QueuedWrite::Message(owner, message);
         self.queue()
             .is_some_and(|queue| queue.try_send(outgoing).is_ok())
     }
@@ -218,18 +218,18 @@ impl<O: MessageOwner> LineWriter<O> {
         let Some(queue) = self.queue() else { return };
         let (mark, reached) = oneshot::channel();
         let settling = async {
-            if queue.send(Outgoing::Mark(mark)).await.is_ok() {
+            if queue.send(QueuedWrite::Mark(mark)).await.is_ok() {
                 let _ = reached.await;
             }
         };
         let _ = tokio::time::timeout(GOODBYE, settling).await;
     }
 
-    fn queue(&self) -> Option<mpsc::Sender<Outgoing<O>>> {
+    fn queue(&self) -> Option<mpsc::Sender<QueuedWrite<O>>> {
         self.lock().clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<mpsc::Sender<Outgoing<O>>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<mpsc::Sender<QueuedWrite<O>>>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -240,13 +240,13 @@ struct Stuck;
 
 async fn write<O: MessageOwner>(
     mut stdin: impl AsyncWrite + Unpin,
-    mut waiting: mpsc::Receiver<Outgoing<O>>,
+    mut waiting: mpsc::Receiver<QueuedWrite<O>>,
     patience: Option<Duration>,
 ) -> Result<(), Stuck> {
     while let Some(outgoing) = waiting.recv().await {
         let (owner, mut message) = match outgoing {
-            Outgoing::Message(owner, message) => (owner, message),
-            Outgoing::Mark(reached) => {
+            QueuedWrite::Message(owner, message) => (owner, message),
+            QueuedWrite::Mark(reached) => {
                 let _ = reached.send(());
                 continue;
             }

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use super::frames::Bounded;
-use crate::recorder::Oversized;
+use super::frames::BodyCollector;
+use crate::recorder::OversizedMessage;
 
 /// One event of a stream.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct SseEvent {
     /// The id that it has itself.
     pub(crate) id: Option<Vec<u8>>,
     /// Its data, or what is known of it if it was too large.
-    pub data: Result<Vec<u8>, Oversized>,
+    pub data: Result<Vec<u8>, OversizedMessage>,
 }
 
 /// Turns chunks of a stream into events.
@@ -26,7 +26,7 @@ pub struct Events {
     in_data: bool,
     name: String,
     id: Option<Vec<u8>>,
-    data: Option<Bounded>,
+    data: Option<BodyCollector>,
     /// The id of the last whole event that has one, from which a stream can be resumed.
     last_id: Option<Vec<u8>>,
     retry: Option<Duration>,
@@ -104,9 +104,9 @@ impl Events {
     }
 
     /// What came after the last whole event.
-    pub(crate) fn end(self) -> Option<Result<Vec<u8>, Oversized>> {
+    pub(crate) fn end(self) -> Option<Result<Vec<u8>, OversizedMessage>> {
         let line = (!self.line.is_empty()).then_some(Ok(self.line));
-        self.data.map(Bounded::end).or(line)
+        self.data.map(BodyCollector::end).or(line)
     }
 
     /// Takes in a part of a line.
@@ -140,7 +140,7 @@ impl Events {
         self.line.clear();
         match &mut self.data {
             Some(data) => data.take(b"\n"),
-            None => self.data = Some(Bounded::new(self.limit)),
+            None => self.data = Some(BodyCollector::new(self.limit)),
         }
     }
 

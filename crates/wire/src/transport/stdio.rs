@@ -11,8 +11,8 @@ use tokio::task::JoinHandle;
 
 use super::MAX_MESSAGE;
 use super::lines::{self, LineHandler, LineWriter, Noise};
-use crate::peer::{Ended, Incoming, Peer, Source};
-use crate::recorder::{Oversized, Recorder, Tap};
+use crate::peer::{Incoming, MessageSource, Peer, PeerClose};
+use crate::recorder::{ConnectionTap, OversizedMessage, Recorder};
 
 /// How many messages may wait to be written.
 const QUEUE: usize = 64;
@@ -21,7 +21,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The way to a server and back.
 pub(crate) struct StdioLink {
-    pub(crate) writer: Arc<LineWriter<Arc<Tap>>>,
+    pub(crate) writer: Arc<LineWriter<Arc<ConnectionTap>>>,
     /// Nothing once the link is closed.
     reading: Mutex<Option<JoinHandle<()>>>,
 }
@@ -35,7 +35,7 @@ impl StdioLink {
         peer: &Arc<Peer>,
     ) -> Self {
         let unread = peer.clone();
-        let stuck = move || unread.end(Ended::Stuck);
+        let stuck = move || unread.end(PeerClose::Stuck);
         let writer = LineWriter::start(stdin, QUEUE, Some(WRITE_TIMEOUT), stuck);
         let writer = Arc::new(writer);
         let reading = tokio::spawn(read(stdout, peer.clone(), writer.clone()));
@@ -60,7 +60,11 @@ impl Drop for StdioLink {
     }
 }
 
-async fn read(stdout: impl AsyncRead + Unpin, peer: Arc<Peer>, writer: Arc<LineWriter<Arc<Tap>>>) {
+async fn read(
+    stdout: impl AsyncRead + Unpin,
+    peer: Arc<Peer>,
+    writer: Arc<LineWriter<Arc<ConnectionTap>>>,
+) {
     let tap = peer.tap();
     let mut answer = |answer| {
         // A server that asks faster than it reads is not waited for.
@@ -71,7 +75,7 @@ async fn read(stdout: impl AsyncRead + Unpin, peer: Arc<Peer>, writer: Arc<LineW
     };
     let mut incoming = Incoming {
         peer: &peer,
-        from: Source {
+        from: MessageSource {
             tap,
             exchange: None,
             own: None,
@@ -79,7 +83,7 @@ async fn read(stdout: impl AsyncRead + Unpin, peer: Arc<Peer>, writer: Arc<LineW
         answer: &mut answer,
     };
     lines::read(stdout, MAX_MESSAGE, &mut incoming).await;
-    peer.end(Ended::Closed);
+    peer.end(PeerClose::Closed);
 }
 
 impl LineHandler for Incoming<'_> {
@@ -95,7 +99,7 @@ impl LineHandler for Incoming<'_> {
         noise.note(self.from.tap);
     }
 
-    fn oversized(&mut self, cut: &Oversized) {
+    fn oversized(&mut self, cut: &OversizedMessage) {
         self.peer.oversized(cut, &self.from);
     }
 }

@@ -1,6 +1,6 @@
 //! A handler that begins, whatever becomes of its client.
 //!
-//! Its main type is [`Begun`].
+//! Its main type is [`HandlerTask`].
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,44 +11,44 @@ use tokio::runtime::Handle;
 /// The work of a handler. A client that sends a request and is gone at once may be missed before the
 /// work has begun: then it begins all the same, and is dropped at its first await, as it is if the
 /// client goes later.
-pub(super) struct Begun<F>(Work<F>)
+pub(super) struct HandlerTask<F>(HandlerState<F>)
 where
     F: Future + Send + 'static;
 
-enum Work<F> {
+enum HandlerState<F> {
     New(F),
     Going(Pin<Box<F>>),
     /// Only while it changes, and at the end.
     Gone,
 }
 
-impl<F: Future + Send + 'static> Begun<F> {
+impl<F: Future + Send + 'static> HandlerTask<F> {
     pub(super) fn new(work: F) -> Self {
-        Self(Work::New(work))
+        Self(HandlerState::New(work))
     }
 }
 
 // Work is moved only as long as it is new, and pinned in its box from then on.
-impl<F: Future + Send + 'static> Unpin for Begun<F> {}
+impl<F: Future + Send + 'static> Unpin for HandlerTask<F> {}
 
-impl<F: Future + Send + 'static> Future for Begun<F> {
+impl<F: Future + Send + 'static> Future for HandlerTask<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        self.0 = match std::mem::replace(&mut self.0, Work::Gone) {
-            Work::New(work) => Work::Going(Box::pin(work)),
+        self.0 = match std::mem::replace(&mut self.0, HandlerState::Gone) {
+            HandlerState::New(work) => HandlerState::Going(Box::pin(work)),
             work => work,
         };
         match &mut self.0 {
-            Work::Going(work) => work.as_mut().poll(context),
-            Work::New(_) | Work::Gone => Poll::Pending,
+            HandlerState::Going(work) => work.as_mut().poll(context),
+            HandlerState::New(_) | HandlerState::Gone => Poll::Pending,
         }
     }
 }
 
-impl<F: Future + Send + 'static> Drop for Begun<F> {
+impl<F: Future + Send + 'static> Drop for HandlerTask<F> {
     fn drop(&mut self) {
-        let Work::New(work) = std::mem::replace(&mut self.0, Work::Gone) else {
+        let HandlerState::New(work) = std::mem::replace(&mut self.0, HandlerState::Gone) else {
             return;
         };
         if let Ok(runtime) = Handle::try_current() {
@@ -77,7 +77,7 @@ mod tests {
         let count = Arc::new(AtomicU32::new(0));
         let work = || {
             let count = count.clone();
-            Begun::new(async move {
+            HandlerTask::new(async move {
                 count.fetch_add(1, Ordering::Relaxed);
                 std::future::pending::<()>().await;
                 count.fetch_add(100, Ordering::Relaxed);

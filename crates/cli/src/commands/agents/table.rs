@@ -5,7 +5,7 @@ use std::path::Path;
 use anstyle::{AnsiColor, Style};
 use proctor_core::hint::listed;
 use proctor_core::printable::printable;
-use proctor_run::external::{Key, Survey};
+use proctor_run::external::{AgentKey, Survey};
 use unicode_width::UnicodeWidthStr;
 
 use super::super::counted;
@@ -43,16 +43,16 @@ fn render_for(surveys: &[Survey], width: usize) -> String {
             }
         }
     }
-    let count = |wanted: State| surveys.iter().filter(|one| state(one) == wanted).count();
-    let ready = count(State::Ready);
+    let count = |wanted: AgentState| surveys.iter().filter(|one| state(one) == wanted).count();
+    let ready = count(AgentState::Ready);
     let all = counted(surveys.len(), "agent");
     let is = if ready == 1 { "is" } else { "are" };
-    let unchecked = match count(State::Unchecked) {
+    let unchecked = match count(AgentState::Unchecked) {
         0 => String::new(),
         unchecked => format!(", {unchecked} unchecked"),
     };
     out.push_str(&format!("\n{ready} of {all} {is} ready{unchecked}.\n"));
-    let silent = |survey: &&Survey| state(survey) == State::Unchecked && survey.is_silent;
+    let silent = |survey: &&Survey| state(survey) == AgentState::Unchecked && survey.is_silent;
     for survey in surveys.iter().filter(silent) {
         let name = printable(&survey.name).into_owned();
         out.push_str(&format!(
@@ -69,7 +69,10 @@ fn render_for(surveys: &[Survey], width: usize) -> String {
         let line = format!("`scripted:FILE` and `--model-tap` don't work with {names}.");
         out.push_str(&format!("{line}\n"));
     }
-    if surveys.iter().any(|survey| state(survey) == State::NoKey) {
+    if surveys
+        .iter()
+        .any(|survey| state(survey) == AgentState::NoKey)
+    {
         out.push_str("Without a key, an agent runs on a script: `--agent NAME=scripted:FILE`.\n");
     }
     out
@@ -77,7 +80,7 @@ fn render_for(surveys: &[Survey], width: usize) -> String {
 
 /// What there is of an agent, in a word.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum AgentState {
     Ready,
     /// Nothing is known to be missing, but its program was not started.
     Unchecked,
@@ -87,18 +90,18 @@ enum State {
     Unfit,
 }
 
-fn state(survey: &Survey) -> State {
+fn state(survey: &Survey) -> AgentState {
     match &survey.program {
-        _ if survey.is_usable() && survey.is_checked => State::Ready,
-        _ if survey.is_usable() => State::Unchecked,
-        Some(program) if program.path.is_none() => State::NoProgram,
-        _ if survey.broken.is_some() => State::Broken,
-        _ if matches!(survey.key, Key::Wanted(_)) => State::NoKey,
-        _ => State::Unfit,
+        _ if survey.is_usable() && survey.is_checked => AgentState::Ready,
+        _ if survey.is_usable() => AgentState::Unchecked,
+        Some(program) if program.path.is_none() => AgentState::NoProgram,
+        _ if survey.broken.is_some() => AgentState::Broken,
+        _ if matches!(survey.key, AgentKey::Wanted(_)) => AgentState::NoKey,
+        _ => AgentState::Unfit,
     }
 }
 
-impl State {
+impl AgentState {
     fn word(self) -> &'static str {
         match self {
             Self::Ready => "ready",
@@ -154,10 +157,10 @@ fn cells(survey: &Survey) -> [String; 6] {
         },
     };
     let key = match &survey.key {
-        Key::NotNeeded => "not needed",
-        Key::Found(variable) => variable,
-        Key::Wanted(_) => "none",
-        Key::Own => "its own",
+        AgentKey::NotNeeded => "not needed",
+        AgentKey::Found(variable) => variable,
+        AgentKey::Wanted(_) => "none",
+        AgentKey::Own => "its own",
     };
     let tap = if survey.can_be_told { "yes" } else { "no" };
     [
@@ -200,7 +203,7 @@ fn lacks(survey: &Survey) -> Vec<String> {
         });
     }
     lines.extend(survey.broken.clone());
-    if let Key::Wanted(variables) = &survey.key {
+    if let AgentKey::Wanted(variables) = &survey.key {
         lines.push(format!("set {}", variables.join(" or ")));
     }
     if lines.is_empty() {

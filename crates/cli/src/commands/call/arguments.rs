@@ -7,25 +7,25 @@ use anyhow::{Context, bail};
 use proctor_core::typed_arguments::{self, ArgumentError, TypedArguments};
 use serde_json::{Map, Value};
 
-use crate::args::{CallArgs, JsonArguments, Source, ToolArgument, json_object};
+use crate::args::{CallArgs, JsonArguments, TextSource, ToolArgument, json_object};
 
 /// The most that is read as arguments: no server is sent more.
 const MAX_BYTES: u64 = 32 << 20;
 
 /// The arguments of a call.
-pub(super) enum Arguments {
+pub(super) enum CallInput {
     /// All, as JSON.
     Json(Map<String, Value>),
     /// Names and texts, whose meaning depends on the tool's schema.
     Typed(Vec<(String, String)>),
 }
 
-impl Arguments {
+impl CallInput {
     /// Reads what the command line names.
     pub(super) fn read(args: &CallArgs) -> anyhow::Result<Self> {
         let mut typed = Vec::new();
         let mut whole = None;
-        let mut reader = Reader::default();
+        let mut reader = ArgumentReader::default();
         for argument in &args.arguments {
             match argument {
                 ToolArgument::Typed { name, value } => typed.push((name.clone(), value.clone())),
@@ -64,19 +64,19 @@ impl Arguments {
 
 /// Reads files, and stdin once.
 #[derive(Default)]
-struct Reader {
+struct ArgumentReader {
     has_read_stdin: bool,
 }
 
-impl Reader {
-    fn read(&mut self, from: &Source) -> anyhow::Result<String> {
+impl ArgumentReader {
+    fn read(&mut self, from: &TextSource) -> anyhow::Result<String> {
         match from {
-            Source::Stdin if self.has_read_stdin => bail!("stdin can be read once only"),
-            Source::Stdin => {
+            TextSource::Stdin if self.has_read_stdin => bail!("stdin can be read once only"),
+            TextSource::Stdin => {
                 self.has_read_stdin = true;
                 text(stdin().lock()).context("can't read arguments from stdin")
             }
-            Source::File(path) => {
+            TextSource::File(path) => {
                 let file = File::open(path).map_err(anyhow::Error::new).and_then(text);
                 file.with_context(|| {
                     let path = path.display();
@@ -86,10 +86,10 @@ impl Reader {
         }
     }
 
-    fn object(&mut self, from: &Source) -> anyhow::Result<Map<String, Value>> {
+    fn object(&mut self, from: &TextSource) -> anyhow::Result<Map<String, Value>> {
         let name = match from {
-            Source::Stdin => "stdin".to_owned(),
-            Source::File(path) => format!("`{}`", path.display()),
+            TextSource::Stdin => "stdin".to_owned(),
+            TextSource::File(path) => format!("`{}`", path.display()),
         };
         let text = self.read(from)?;
         json_object(&text).map_err(|error| anyhow::anyhow!("{name}: {error}"))

@@ -3,11 +3,11 @@
 use anyhow::Context;
 use proctor_core::redact::Redactor;
 use proctor_report::Report;
-use proctor_run::engine::{Over, Run, RunResult, Stopped};
+use proctor_run::engine::{RunCompletion, RunInProgress, RunResult, RunStopCause};
 
-use super::screen::Screen;
-use super::signals::{Signals, Stage};
-use crate::args::{Format, RunArgs};
+use super::screen::RunScreen;
+use super::signals::{RunSignals, RunStage};
+use crate::args::{OutputFormat, RunArgs};
 use crate::commands::shown;
 use crate::commands::target::Targets;
 use crate::exit::Exit;
@@ -17,26 +17,26 @@ use crate::output;
 const LARGE: u64 = 64 << 20;
 
 /// What is needed to end a run.
-pub(super) struct Ending<'a> {
+pub(super) struct RunFinisher<'a> {
     pub(super) flags: &'a RunArgs,
     pub(super) targets: Targets,
     pub(super) redactor: &'a Redactor,
-    pub(super) signals: Signals,
-    pub(super) screen: Screen,
+    pub(super) signals: RunSignals,
+    pub(super) screen: RunScreen,
 }
 
-impl Ending<'_> {
+impl RunFinisher<'_> {
     /// Ends the run, shows what it came to, and gives the exit code.
     ///
     /// The record comes first, then files, then what somebody may read: nobody has to, and whoever
     /// does not read can't change what came of the run.
-    pub(super) fn conclude(self, run: Run, over: Over) -> Exit {
+    pub(super) fn conclude(self, run: RunInProgress, over: RunCompletion) -> Exit {
         let result = run.end(over);
         let mut errors = match &result {
             Ok(result) => shown::write_files(&self.targets, &report(result)),
             Err(_) => Vec::new(),
         };
-        self.signals.come_to(Stage::Showing);
+        self.signals.come_to(RunStage::Showing);
         self.screen.finish();
         if let Ok(result) = &result
             && let Err(error) = show(self.flags, result)
@@ -47,7 +47,7 @@ impl Ending<'_> {
         }
         let mut is_known = false;
         if let Ok(result) = &result {
-            is_known = matches!(result.stopped, Some(Stopped::Broken(_)));
+            is_known = matches!(result.stopped, Some(RunStopCause::Broken(_)));
             tell(result.stopped.as_ref());
         }
         for error in &errors {
@@ -76,17 +76,19 @@ fn report(result: &RunResult) -> Report<'_> {
     Report {
         exit: result.exit,
         note: result.note.as_deref(),
-        brief: result.stopped == Some(Stopped::Interrupted) && result.record.bytes() > LARGE,
+        brief: result.stopped == Some(RunStopCause::Interrupted) && result.record.bytes() > LARGE,
         ..Report::new(&result.record, &result.summary, &result.gate)
     }
 }
 
 /// Says why there is less to be shown than was asked for.
-fn tell(stopped: Option<&Stopped>) {
+fn tell(stopped: Option<&RunStopCause>) {
     let text = match stopped {
-        None | Some(Stopped::Interrupted) => return,
-        Some(Stopped::NotStarted(reason)) => output::printable_lines(&format!("error: {reason}\n")),
-        Some(Stopped::Broken(causes)) => {
+        None | Some(RunStopCause::Interrupted) => return,
+        Some(RunStopCause::NotStarted(reason)) => {
+            output::printable_lines(&format!("error: {reason}\n"))
+        }
+        Some(RunStopCause::Broken(causes)) => {
             let mut lines = causes.iter();
             let mut text = format!("error: {}\n", lines.next().map_or("", String::as_str));
             for cause in lines {
@@ -102,8 +104,8 @@ fn tell(stopped: Option<&Stopped>) {
 /// Writes the report to stdout, unless the run did not start: then only why is told.
 fn show(flags: &RunArgs, result: &RunResult) -> anyhow::Result<()> {
     let format = flags.output.output;
-    let is_started = !matches!(result.stopped, Some(Stopped::NotStarted(_)));
-    if is_started || format == Format::Json {
+    let is_started = !matches!(result.stopped, Some(RunStopCause::NotStarted(_)));
+    if is_started || format == OutputFormat::Json {
         shown::show(&report(result), format)?;
     }
     Ok(())

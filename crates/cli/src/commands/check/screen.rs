@@ -1,6 +1,6 @@
 //! The thread that shows how a run goes on.
 //!
-//! Its main type is [`Screen`]. A terminal that is asleep, full or gone holds up nothing but this thread:
+//! Its main type is [`RunScreen`]. A terminal that is asleep, full or gone holds up nothing but this thread:
 //! what it can't take in time is left out, and it says how much that was.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -19,8 +19,8 @@ const TICK: Duration = Duration::from_millis(200);
 const WAITING: usize = 1024;
 
 /// Shows how a run goes on, as far as somebody looks.
-pub(super) struct Screen {
-    to: SyncSender<Told>,
+pub(super) struct RunScreen {
+    to: SyncSender<ScreenMessage>,
     /// The ends of trials that there was no room for.
     missed: Vec<Outcome>,
     thread: Option<JoinHandle<()>>,
@@ -28,12 +28,12 @@ pub(super) struct Screen {
 }
 
 /// Something to be shown, after trials whose ends were left out.
-struct Told {
+struct ScreenMessage {
     missed: Vec<Outcome>,
     progress: Option<Progress>,
 }
 
-impl Screen {
+impl RunScreen {
     pub(super) fn start(display: Display) -> Self {
         let (to, told) = sync_channel(WAITING);
         let detailed = display.is_detailed();
@@ -57,7 +57,7 @@ impl Screen {
 
     /// Takes in what happened, and never waits.
     pub(super) fn take(&mut self, progress: Progress) {
-        let told = Told {
+        let told = ScreenMessage {
             missed: std::mem::take(&mut self.missed),
             progress: Some(progress),
         };
@@ -74,7 +74,7 @@ impl Screen {
     /// Waits until everything is shown, and takes away the lines that move.
     pub(super) fn finish(self) {
         if !self.missed.is_empty() {
-            let last = Told {
+            let last = ScreenMessage {
                 missed: self.missed,
                 progress: None,
             };
@@ -88,7 +88,7 @@ impl Screen {
     }
 }
 
-fn show(mut display: Display, told: &Receiver<Told>) {
+fn show(mut display: Display, told: &Receiver<ScreenMessage>) {
     loop {
         let next = if display.moves() {
             told.recv_timeout(TICK)
@@ -96,7 +96,7 @@ fn show(mut display: Display, told: &Receiver<Told>) {
             told.recv().map_err(RecvTimeoutError::from)
         };
         match next {
-            Ok(Told { missed, progress }) => {
+            Ok(ScreenMessage { missed, progress }) => {
                 display.left_out(&missed);
                 if let Some(progress) = progress {
                     display.take(&progress);
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn ends_that_there_is_no_room_for_are_counted() {
         let (to, told) = sync_channel(1);
-        let mut screen = Screen {
+        let mut screen = RunScreen {
             to,
             missed: Vec::new(),
             thread: None,

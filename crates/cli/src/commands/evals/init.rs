@@ -11,33 +11,33 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use mcp_evals::{Eval, EvalFile, Expected, Input, Listed, Rule, validate_with_tools};
+use mcp_evals::{Eval, EvalFile, Expected, FindingRule, Input, ListedEval, validate_with_tools};
 use proctor_core::evals::file::EvalsFile;
 use proctor_core::printable::printable;
 use proctor_core::problem::{Problems, SourceText};
 use proctor_core::suite::Server;
-use proctor_wire::client::{Caps, Client, ConnectOptions};
+use proctor_wire::client::{Client, ConnectOptions, ListLimits};
 use serde_json::{Map, Value};
 
-use self::rounds::Answer;
+use self::rounds::ProbeOutcome;
 use super::servers::{Visit, visit};
 use crate::args::EvalsInitArgs;
-use crate::commands::attended::Attended;
+use crate::commands::attended::InteractiveHost;
 use crate::commands::counted;
-use crate::commands::session::Done;
+use crate::commands::session::CommandOutcome;
 use crate::exit::{Exit, ReportedExit};
 use crate::output;
-use proctor_run::engine::consent::{ConsentOptions, Purpose, obtain};
-use proctor_run::engine::offers::{Effect, GatherError, Offer, Planned, offer_of_tools};
+use proctor_run::engine::consent::{ConsentOptions, ConsentPurpose, obtain};
+use proctor_run::engine::offers::{Effect, EvalPlan, GatherError, ServerOffer, offer_of_tools};
 
 /// A call that is to become an eval.
-struct Trial {
+struct EvalDraft {
     tool: String,
     arguments: Map<String, Value>,
 }
 
 /// An execution eval to be, and what there is to say about those that are not.
-type Answered = Vec<(Trial, Answer)>;
+type DraftedEvals = Vec<(EvalDraft, ProbeOutcome)>;
 
 pub(super) fn run(args: &EvalsInitArgs) -> anyhow::Result<Exit> {
     if args.out.symlink_metadata().is_ok() {
@@ -52,7 +52,12 @@ pub(super) fn run(args: &EvalsInitArgs) -> anyhow::Result<Exit> {
         };
         let offer = match look(server, visit.options).await {
             Ok(offer) => offer,
-            Err(error) => return Ok(Done::because(Exit::Inconclusive, error.to_string())),
+            Err(error) => {
+                return Ok(CommandOutcome::because(
+                    Exit::Inconclusive,
+                    error.to_string(),
+                ));
+            }
         };
         if offer.tools.is_empty() {
             bail!("the server has no tools, so there is nothing to write evals for");
@@ -62,8 +67,8 @@ pub(super) fn run(args: &EvalsInitArgs) -> anyhow::Result<Exit> {
         let mut kept = Vec::new();
         for (trial, answer) in answered {
             match answer {
-                Answer::Steady(content) => kept.push((trial, content)),
-                Answer::Unfit(why) => {
+                ProbeOutcome::Steady(content) => kept.push((trial, content)),
+                ProbeOutcome::Unfit(why) => {
                     notes.push(format!("`{}` got no execution eval: {why}", trial.tool));
                 }
             }
@@ -83,17 +88,17 @@ pub(super) fn run(args: &EvalsInitArgs) -> anyhow::Result<Exit> {
 }
 
 /// The tools of a server.
-async fn look(server: &Server, options: &ConnectOptions) -> Result<Offer, GatherError> {
+async fn look(server: &Server, options: &ConnectOptions) -> Result<ServerOffer, GatherError> {
     let client = Client::connect(server, options)
         .await
         .map_err(|error| GatherError::NotUp(error.naming(&server.name)))?;
-    let offer = offer_of_tools(server, &client, &Caps::default()).await;
+    let offer = offer_of_tools(server, &client, &ListLimits::default()).await;
     client.close().await;
     offer
 }
 
 /// The calls to make, and why some are not made.
-fn trials(offer: &Offer) -> (Vec<Trial>, Vec<String>) {
+fn trials(offer: &ServerOffer) -> (Vec<EvalDraft>, Vec<String>) {
     let (mut trials, mut notes) = (Vec::new(), Vec::new());
     let effects = offer.effects();
     for name in file::names(offer) {
@@ -105,7 +110,7 @@ fn trials(offer: &Offer) -> (Vec<Trial>, Vec<String>) {
         }
         let schema = offer.tool(name).and_then(|tool| tool.get("inputSchema"));
         match arguments::make(schema.unwrap_or(&Value::Null)) {
-            Ok(arguments) => trials.push(Trial {
+            Ok(arguments) => trials.push(EvalDraft {
                 tool: name.to_owned(),
                 arguments,
             }),
@@ -119,9 +124,9 @@ fn trials(offer: &Offer) -> (Vec<Trial>, Vec<String>) {
 async fn agree_and_call(
     args: &EvalsInitArgs,
     visit: &Visit<'_>,
-    offer: &Offer,
-    trials: Vec<Trial>,
-) -> anyhow::Result<Answered> {
+    offer: &ServerOffer,
+    trials: Vec<EvalDraft>,
+) -> anyhow::Result<DraftedEvals> {
     if trials.is_empty() {
         return Ok(Vec::new());
     }
@@ -138,12 +143,12 @@ async fn agree_and_call(
             )
         })
         .collect();
-    let planned = Planned {
+    let planned = EvalPlan {
         offer,
         evals: shown.iter().collect(),
     };
     let options = ConsentOptions {
-        purpose: Purpose::Write,
+        purpose: ConsentPurpose::Write,
         yes: args.yes,
         file: None,
         model: None,
@@ -152,7 +157,7 @@ async fn agree_and_call(
         max_turns: None,
         redactor: visit.redactor,
     };
-    let host = Attended::new(visit.redactor.clone());
+    let host = InteractiveHost::new(visit.redactor.clone());
     let granted = match obtain(&[planned], &options, &host).await {
         Ok(granted) => granted,
         Err(error) => return Err(ReportedExit(host.refuse(error, None)?).into()),
@@ -169,7 +174,7 @@ async fn agree_and_call(
 }
 
 /// Reads the text as its users will, and gives what there is to warn of.
-fn checked(text: &str, offer: &Offer) -> anyhow::Result<(Vec<Listed>, Vec<String>)> {
+fn checked(text: &str, offer: &ServerOffer) -> anyhow::Result<(Vec<ListedEval>, Vec<String>)> {
     let mut problems = Problems::default();
     let source = SourceText::new("evals.yaml", text.to_owned());
     let file = EvalsFile::parse(source, &mut problems)
@@ -181,14 +186,14 @@ fn checked(text: &str, offer: &Offer) -> anyhow::Result<(Vec<Listed>, Vec<String
     let secrets = report
         .findings
         .iter()
-        .filter(|finding| finding.rule == Rule::Secret);
+        .filter(|finding| finding.rule == FindingRule::Secret);
     let warnings = secrets.map(|finding| format!("warning: {finding}"));
     let warnings = warnings.collect();
     Ok((file.evals, warnings))
 }
 
 /// The same as JSON, which has no room for comments.
-fn json_text(evals: Vec<Listed>) -> anyhow::Result<String> {
+fn json_text(evals: Vec<ListedEval>) -> anyhow::Result<String> {
     let extra = serde_json::Map::new();
     let file = EvalFile { evals, extra }.to_value();
     Ok(format!("{}\n", serde_json::to_string_pretty(&file)?))
@@ -202,10 +207,10 @@ fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
 fn tell(
     args: &EvalsInitArgs,
     executions: usize,
-    offer: &Offer,
+    offer: &ServerOffer,
     notes: &[String],
     visit: &Visit<'_>,
-) -> anyhow::Result<Done> {
+) -> anyhow::Result<CommandOutcome> {
     let mut said = String::new();
     for note in notes {
         said.push_str(&format!("{}\n", printable(&visit.redactor.text(note))));
@@ -219,5 +224,5 @@ fn tell(
         counted(executions, "execution eval"),
         counted(invocations, "invocation eval"),
     ))?;
-    Ok(Done::ok())
+    Ok(CommandOutcome::ok())
 }

@@ -1,15 +1,15 @@
 //! `proctor evals list`: the evals that servers ship. Runs nothing.
 
-use proctor_wire::client::Caps;
+use proctor_wire::client::ListLimits;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::servers::visit;
-use crate::args::{EvalsListArgs, Format};
-use crate::commands::session::Done;
+use crate::args::{EvalsListArgs, OutputFormat};
+use crate::commands::session::CommandOutcome;
 use crate::exit::Exit;
 use crate::output;
-use proctor_run::engine::offers::{Offer, look};
+use proctor_run::engine::offers::{ServerOffer, look};
 
 mod text;
 
@@ -19,46 +19,46 @@ pub(super) fn run(args: &EvalsListArgs) -> anyhow::Result<Exit> {
         let (mut offers, mut errors) = (Vec::new(), Vec::new());
         for server in visit.servers {
             // One server that is not there hides no other.
-            match look(server, level, visit.options, &Caps::default()).await {
+            match look(server, level, visit.options, &ListLimits::default()).await {
                 Ok(offer) => offers.push(offer),
                 Err(error) => errors.push(error.to_string()),
             }
         }
         let shown = match args.output.output {
-            Format::Json => {
+            OutputFormat::Json => {
                 let mut text = serde_json::to_string_pretty(&document(&offers, &errors))?;
                 text.push('\n');
                 visit.redactor.text(&text).into_owned()
             }
-            Format::Text => text::render(&offers, visit.redactor),
+            OutputFormat::Text => text::render(&offers, visit.redactor),
         };
         output::result(&shown)?;
         Ok(match &errors[..] {
-            [] => Done::ok(),
-            errors => Done::because(Exit::Inconclusive, errors.join("\nerror: ")),
+            [] => CommandOutcome::ok(),
+            errors => CommandOutcome::because(Exit::Inconclusive, errors.join("\nerror: ")),
         })
     })
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
-    servers: Vec<Shown<'a>>,
+struct ListOutput<'a> {
+    servers: Vec<ServerEvals<'a>>,
     errors: &'a [String],
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown<'a> {
+struct ServerEvals<'a> {
     server: &'a str,
     capability: Vec<String>,
     list_changed: bool,
     evals: &'a [Box<RawValue>],
-    findings: Vec<Found<'a>>,
+    findings: Vec<FindingEntry<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Found<'a> {
+struct FindingEntry<'a> {
     index: usize,
     eval_id: Option<&'a str>,
     severity: &'static str,
@@ -67,22 +67,22 @@ struct Found<'a> {
     message: &'a str,
 }
 
-fn document<'a>(offers: &'a [Offer], errors: &'a [String]) -> Document<'a> {
-    let servers = offers.iter().map(|offer| Shown {
+fn document<'a>(offers: &'a [ServerOffer], errors: &'a [String]) -> ListOutput<'a> {
+    let servers = offers.iter().map(|offer| ServerEvals {
         server: &offer.server.name,
         capability: offer.places.iter().map(ToString::to_string).collect(),
         list_changed: offer.tells_of_changes,
         evals: &offer.raw,
         findings: offer.report.findings.iter().map(found).collect(),
     });
-    Document {
+    ListOutput {
         servers: servers.collect(),
         errors,
     }
 }
 
-fn found(finding: &mcp_evals::Finding) -> Found<'_> {
-    Found {
+fn found(finding: &mcp_evals::EvalFinding) -> FindingEntry<'_> {
+    FindingEntry {
         index: finding.index,
         eval_id: finding.id.as_deref(),
         severity: match finding.severity {

@@ -1,11 +1,11 @@
 //! `proctor evals run`: runs the evals that servers ship, after somebody has agreed to it.
 
-use proctor_run::engine::offers::Choice;
+use proctor_run::engine::offers::EvalSelection;
 use proctor_run::engine::options::{ConsentTerms, EvalsOptions};
 
 use super::servers;
 use crate::args::EvalsRunArgs;
-use crate::commands::attended::Attended;
+use crate::commands::attended::InteractiveHost;
 use crate::commands::check::{run_options, run_prepared};
 use crate::commands::{engine, prepare_with};
 use crate::exit::Exit;
@@ -13,11 +13,11 @@ use crate::exit::Exit;
 pub(super) fn run(args: &EvalsRunArgs) -> anyhow::Result<Exit> {
     let servers = servers::servers(&args.servers)?;
     let engine = engine()?;
-    let host = Attended::new(engine.redactor(&servers));
+    let host = InteractiveHost::new(engine.redactor(&servers));
     let options = EvalsOptions {
         servers,
         own_evals: args.evals.clone(),
-        choice: Choice {
+        choice: EvalSelection {
             level: args.level.map(Into::into),
             ids: args.ids.clone(),
             only_read_only: args.only_read_only,

@@ -1,14 +1,14 @@
 //! Offers of servers, for tests.
 
-use mcp_evals::Listed;
+use mcp_evals::ListedEval;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::{AllowedTools, Transport};
-use proctor_run::engine::offers::Offer;
+use proctor_run::engine::offers::ServerOffer;
 use serde_json::{Value, json};
 
 /// An offer of a server on stdio.
-pub(super) fn offer(tools: &[Value], evals: &[Value]) -> Offer {
-    let listed = evals.iter().cloned().map(Listed::from).collect();
+pub(super) fn offer(tools: &[Value], evals: &[Value]) -> ServerOffer {
+    let listed = evals.iter().cloned().map(ListedEval::from).collect();
     let server = Server {
         name: "library".to_owned(),
         transport: Transport::Stdio {
@@ -20,7 +20,7 @@ pub(super) fn offer(tools: &[Value], evals: &[Value]) -> Offer {
         allowed: AllowedTools::All,
         written: "server".to_owned(),
     };
-    Offer::of(server, tools.to_vec(), listed)
+    ServerOffer::of(server, tools.to_vec(), listed)
 }
 
 /// An execution eval.

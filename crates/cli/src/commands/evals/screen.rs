@@ -13,9 +13,9 @@ use serde_json::{Map, Value};
 use unicode_width::UnicodeWidthChar;
 
 use proctor_core::hint::counted;
-use proctor_run::engine::consent::{ConsentOptions, Purpose, call, given};
+use proctor_run::engine::consent::{ConsentOptions, ConsentPurpose, call, given};
 use proctor_run::engine::evals::turns;
-use proctor_run::engine::offers::{Effect, Offer, Planned};
+use proctor_run::engine::offers::{Effect, EvalPlan, ServerOffer};
 
 const WIDTH: usize = 80;
 
@@ -28,12 +28,15 @@ const SHOWN: usize = 500;
 const HOW_TO_SEE: &str = "`proctor evals list -o json` shows them";
 
 /// The screen.
-pub(in crate::commands) fn render(planned: &[Planned<'_>], options: &ConsentOptions<'_>) -> String {
-    let mut screen = Screen {
+pub(in crate::commands) fn render(
+    planned: &[EvalPlan<'_>],
+    options: &ConsentOptions<'_>,
+) -> String {
+    let mut screen = ConsentScreen {
         out: String::new(),
         redactor: options.redactor,
     };
-    let planned: Vec<&Planned<'_>> = planned.iter().filter(|p| !p.evals.is_empty()).collect();
+    let planned: Vec<&EvalPlan<'_>> = planned.iter().filter(|p| !p.evals.is_empty()).collect();
     for planned in &planned {
         screen.server(planned, options);
     }
@@ -64,20 +67,20 @@ fn shortened(text: &str) -> String {
 }
 
 /// The id of an eval, and what it calls a tool with.
-type Call<'a> = (&'a Eval, &'a Map<String, Value>);
+type ShownCall<'a> = (&'a Eval, &'a Map<String, Value>);
 
-struct Screen<'a> {
+struct ConsentScreen<'a> {
     out: String,
     redactor: &'a Redactor,
 }
 
-impl Screen<'_> {
-    fn server(&mut self, planned: &Planned<'_>, options: &ConsentOptions<'_>) {
-        let Planned { offer, evals } = planned;
+impl ConsentScreen<'_> {
+    fn server(&mut self, planned: &EvalPlan<'_>, options: &ConsentOptions<'_>) {
+        let EvalPlan { offer, evals } = planned;
         let name = self.shown(&offer.server.name);
         let heading = match options.purpose {
-            Purpose::Run => format!("`{name}`: {} to run", counted(evals.len(), "eval")),
-            Purpose::Write => format!(
+            ConsentPurpose::Run => format!("`{name}`: {} to run", counted(evals.len(), "eval")),
+            ConsentPurpose::Write => format!(
                 "`{name}`: {} to make, twice each",
                 counted(evals.len(), "call")
             ),
@@ -101,7 +104,7 @@ impl Screen<'_> {
         }
     }
 
-    fn target(&mut self, offer: &Offer) {
+    fn target(&mut self, offer: &ServerOffer) {
         let given = given(&offer.server.transport);
         match &offer.server.transport {
             Transport::Stdio {
@@ -128,8 +131,8 @@ impl Screen<'_> {
     }
 
     /// The calls of execution evals, the most dangerous tools first.
-    fn calls(&mut self, offer: &Offer, evals: &[&Eval]) {
-        let mut tools: BTreeMap<(Effect, &str), Vec<Call<'_>>> = BTreeMap::new();
+    fn calls(&mut self, offer: &ServerOffer, evals: &[&Eval]) {
+        let mut tools: BTreeMap<(Effect, &str), Vec<ShownCall<'_>>> = BTreeMap::new();
         let effects = offer.effects();
         for eval in evals {
             if let Some((tool, arguments)) = call(eval) {
@@ -163,7 +166,7 @@ impl Screen<'_> {
         self.rest(total, "call");
     }
 
-    fn tool(&mut self, offer: &Offer, name: &str, effect: Effect) {
+    fn tool(&mut self, offer: &ServerOffer, name: &str, effect: Effect) {
         let tool = offer.tool(name);
         let shown = self.shown(name);
         let says = match (tool, effect) {
@@ -181,7 +184,7 @@ impl Screen<'_> {
     }
 
     /// The tools within reach of a model that works by itself.
-    fn scenarios(&mut self, offer: &Offer, evals: &[&Eval], max_turns: Option<u32>) {
+    fn scenarios(&mut self, offer: &ServerOffer, evals: &[&Eval], max_turns: Option<u32>) {
         let mut scenarios = Vec::new();
         for eval in evals {
             if let Input::Scenario(input) = &eval.input {
@@ -328,13 +331,13 @@ mod tests {
 
     use super::super::samples::{asking, execution, offer};
     use super::*;
-    use proctor_run::engine::offers::Choice;
+    use proctor_run::engine::offers::EvalSelection;
 
     fn screen(tools: &[Value], evals: &[Value]) -> String {
         let offer = offer(tools, evals);
         let redactor = Redactor::default();
         let options = ConsentOptions {
-            purpose: Purpose::Run,
+            purpose: ConsentPurpose::Run,
             yes: false,
             file: None,
             model: Some("openai:gpt-5"),
@@ -343,7 +346,7 @@ mod tests {
             max_turns: None,
             redactor: &redactor,
         };
-        render(&[offer.plan(&Choice::default())], &options)
+        render(&[offer.plan(&EvalSelection::default())], &options)
     }
 
     #[test]

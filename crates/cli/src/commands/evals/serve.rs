@@ -4,18 +4,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use proctor_contain::process::{Ended, GRACE, Spawn};
+use proctor_contain::process::{GRACE, ProcessExit, Spawn};
 use proctor_core::printable::printable;
 use proctor_core::problem::Problems;
-use proctor_wire::evals::serve::{Desk, Notice, http, load, stamp, stdio, watch};
+use proctor_wire::evals::serve::{EvalsResponder, ServeNotice, http, load, stamp, stdio, watch};
 use proctor_wire::proxy::{Admission, ProxyError};
 use serde_json::json;
 use tokio::sync::Mutex;
 
-use crate::args::{EvalsServeArgs, Format};
+use crate::args::{EvalsServeArgs, OutputFormat};
 use crate::commands::engine;
 use crate::commands::session::at_url;
-use crate::commands::stops::Stops;
+use crate::commands::stops::StopSignals;
 use crate::commands::{counted, drawn, environment, tally};
 use crate::exit::Exit;
 use crate::output;
@@ -32,10 +32,10 @@ pub(super) fn run(args: &EvalsServeArgs) -> anyhow::Result<Exit> {
         output::message(&format!("{}: {}\n", shown(&path), tally(&problems)))?;
         return Ok(Exit::Usage);
     };
-    let desk = Arc::new(Desk::new(suite, Box::new(teller(&path))));
+    let desk = Arc::new(EvalsResponder::new(suite, Box::new(teller(&path))));
     let runtime = threads::one_worker()?;
     let done = runtime.block_on(async {
-        let stops = Mutex::new(Stops::listen().context("can't listen for signals")?);
+        let stops = Mutex::new(StopSignals::listen().context("can't listen for signals")?);
         tokio::spawn(watch(path, read, desk.clone()));
         let mut stop = async || stops.lock().await.next().await;
         if let Some(url) = &args.url {
@@ -57,7 +57,7 @@ pub(super) fn run(args: &EvalsServeArgs) -> anyhow::Result<Exit> {
 async fn at(
     url: &str,
     args: &EvalsServeArgs,
-    desk: &Arc<Desk>,
+    desk: &Arc<EvalsResponder>,
     stop: &mut impl AsyncFnMut(),
 ) -> anyhow::Result<Exit> {
     let admission = if args.no_token {
@@ -80,8 +80,8 @@ async fn at(
         }
     };
     match args.output.output {
-        Format::Text => output::result(&format!("{}\n", open.url()))?,
-        Format::Json => output::json(&json!({"url": open.url()}))?,
+        OutputFormat::Text => output::result(&format!("{}\n", open.url()))?,
+        OutputFormat::Json => output::json(&json!({"url": open.url()}))?,
     }
     stop().await;
     open.close().await;
@@ -108,30 +108,30 @@ fn spawn(args: &EvalsServeArgs) -> anyhow::Result<Option<Spawn>> {
     }))
 }
 
-fn as_the_server(ended: Ended) -> Exit {
+fn as_the_server(ended: ProcessExit) -> Exit {
     let code = match ended {
-        Ended::Exited(code) => code,
-        Ended::Signalled(signal) => 128 + signal,
-        Ended::Unknown => return Exit::Inconclusive,
+        ProcessExit::Exited(code) => code,
+        ProcessExit::Signalled(signal) => 128 + signal,
+        ProcessExit::Unknown => return Exit::Inconclusive,
     };
     Exit::AsTheServer(u8::try_from(code & 0xff).unwrap_or(u8::MAX))
 }
 
 /// Says on stderr what whoever serves evals should know.
-fn teller(path: &Path) -> impl Fn(&Notice) + Send + Sync + use<> {
+fn teller(path: &Path) -> impl Fn(&ServeNotice) + Send + Sync + use<> {
     let path = shown(path);
     move |notice| {
         let text = match notice {
-            Notice::OwnEvals => {
+            ServeNotice::OwnEvals => {
                 format!("warning: the server ships evals of its own; `{path}` takes their place\n")
             }
-            Notice::Undeclared(error) => format!(
+            ServeNotice::Undeclared(error) => format!(
                 "warning: the server's answer to the handshake can't declare evals: {error}\n"
             ),
-            Notice::Unreachable(why) => {
+            ServeNotice::Unreachable(why) => {
                 format!("warning: the server does not answer: {}\n", printable(why))
             }
-            Notice::Replaced { evals, problems } => {
+            ServeNotice::Replaced { evals, problems } => {
                 let mut text = drawn(problems);
                 text.push_str(&format!(
                     "{path}: {} from now on\n",
@@ -139,7 +139,7 @@ fn teller(path: &Path) -> impl Fn(&Notice) + Send + Sync + use<> {
                 ));
                 text
             }
-            Notice::Kept(problems) => {
+            ServeNotice::Kept(problems) => {
                 let mut text = drawn(problems);
                 text.push_str(&format!(
                     "{path}: {}; the evals stay as they were\n",

@@ -11,8 +11,8 @@ use proctor_wire::recorder::Recorder;
 
 use crate::args::EvalServersArgs;
 use crate::commands::engine;
-use crate::commands::session::{Done, at_url, from_config, named, of_command};
-use crate::commands::stops::Stops;
+use crate::commands::session::{CommandOutcome, at_url, from_config, named, of_command};
+use crate::commands::stops::StopSignals;
 use crate::exit::Exit;
 use crate::output;
 use crate::threads;
@@ -54,7 +54,7 @@ pub(super) struct Visit<'a> {
 /// Runs a command that talks to servers and records nothing; Ctrl-C ends it.
 pub(super) fn visit<F>(args: &EvalServersArgs, run: F) -> anyhow::Result<Exit>
 where
-    F: AsyncFnOnce(Visit<'_>) -> anyhow::Result<Done>,
+    F: AsyncFnOnce(Visit<'_>) -> anyhow::Result<CommandOutcome>,
 {
     let servers = servers(args)?;
     let engine = engine()?;
@@ -67,7 +67,7 @@ where
     );
     let runtime = threads::one_worker()?;
     let done = runtime.block_on(async {
-        let mut stops = Stops::listen().context("can't listen for signals")?;
+        let mut stops = StopSignals::listen().context("can't listen for signals")?;
         let visit = Visit {
             servers: &servers,
             options: &options,
@@ -75,7 +75,7 @@ where
         };
         tokio::select! {
             done = run(visit) => done,
-            () = stops.next() => Ok(Done::because(Exit::Interrupted, "interrupted")),
+            () = stops.next() => Ok(CommandOutcome::because(Exit::Interrupted, "interrupted")),
         }
     });
     // Processes are ended by their guards, which a runtime that is going away still waits for.

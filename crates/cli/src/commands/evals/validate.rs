@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use mcp_evals::{Listed, Report, Status, validate, validate_with_tools};
+use mcp_evals::{EvalStatus, ListedEval, ValidationReport, validate, validate_with_tools};
 use proctor_core::evals::file::EvalsFile;
 use proctor_core::printable::printable;
 use proctor_core::problem::Problems;
-use proctor_wire::client::Caps;
+use proctor_wire::client::ListLimits;
 use serde_json::json;
 
 use super::servers::visit;
-use crate::args::{EvalsValidateArgs, Format};
-use crate::commands::session::Done;
+use crate::args::{EvalsValidateArgs, OutputFormat};
+use crate::commands::session::CommandOutcome;
 use crate::commands::{counted, drawn, tally};
 use crate::exit::Exit;
 use crate::output;
@@ -29,22 +29,28 @@ pub(super) fn run(args: &EvalsValidateArgs) -> anyhow::Result<Exit> {
         return show(args, Some((&file.evals, &report)), problems);
     }
     visit(&args.server, async |visit| {
-        let offers = match gather(visit.servers, None, visit.options, &Caps::default()).await {
+        let offers = match gather(visit.servers, None, visit.options, &ListLimits::default()).await
+        {
             Ok(offers) => offers,
-            Err(error) => return Ok(Done::because(Exit::Inconclusive, error.to_string())),
+            Err(error) => {
+                return Ok(CommandOutcome::because(
+                    Exit::Inconclusive,
+                    error.to_string(),
+                ));
+            }
         };
         let tools: Vec<_> = offers.into_iter().flat_map(|offer| offer.tools).collect();
         let report = validate_with_tools(&file.evals, &tools);
         file.tell_author(&report, &mut problems);
         file.check_arguments(&tools, &mut problems);
         let exit = show(args, Some((&file.evals, &report)), problems)?;
-        Ok(Done { exit, reason: None })
+        Ok(CommandOutcome { exit, reason: None })
     })
 }
 
 fn show(
     args: &EvalsValidateArgs,
-    read: Option<(&[Listed], &Report)>,
+    read: Option<(&[ListedEval], &ValidationReport)>,
     mut problems: Problems,
 ) -> anyhow::Result<Exit> {
     if args.strict {
@@ -52,14 +58,14 @@ fn show(
     }
     problems.sort();
     match args.output.output {
-        Format::Json => output::json(&json!({
+        OutputFormat::Json => output::json(&json!({
             "files": [args.file],
             "evals": read.map(|(evals, _)| evals.len()),
             "errors": problems.errors(),
             "warnings": problems.warnings(),
             "problems": problems.iter().collect::<Vec<_>>(),
         }))?,
-        Format::Text => {
+        OutputFormat::Text => {
             let mut text = drawn(&problems);
             if let Some((evals, report)) = read {
                 text.push_str(&describe(&args.file, evals, report));
@@ -75,9 +81,9 @@ fn show(
     })
 }
 
-fn describe(path: &Path, evals: &[Listed], report: &Report) -> String {
+fn describe(path: &Path, evals: &[ListedEval], report: &ValidationReport) -> String {
     let levels = ["invocation", "execution", "scenario"].map(|level| {
-        let is_it = |item: &&Listed| item.eval().is_some_and(|eval| eval.input.kind() == level);
+        let is_it = |item: &&ListedEval| item.eval().is_some_and(|eval| eval.input.kind() == level);
         (level, evals.iter().filter(is_it).count())
     });
     let parts: Vec<String> = levels
@@ -92,7 +98,7 @@ fn describe(path: &Path, evals: &[Listed], report: &Report) -> String {
     }
     let skipped = report.findings.iter().map(|finding| finding.index);
     let mut skipped: Vec<usize> = skipped
-        .filter(|index| report.status(*index) == Status::Skipped)
+        .filter(|index| report.status(*index) == EvalStatus::Skipped)
         .collect();
     skipped.dedup();
     if !skipped.is_empty() {

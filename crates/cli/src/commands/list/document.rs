@@ -1,7 +1,7 @@
 //! A plan as JSON. Values that came from the environment are not in it.
 
 use proctor_core::check::Check;
-use proctor_core::plan::{Plan, PlannedCase};
+use proctor_core::plan::{CasePlan, Plan};
 use proctor_core::problem::Problems;
 use proctor_core::suite::agent::AgentKind;
 use proctor_core::suite::server::Transport;
@@ -56,7 +56,7 @@ fn server(server: &Server) -> Value {
     json!({"name": server.name, "type": kind, "target": server.written})
 }
 
-fn case(planned: &PlannedCase<'_>) -> Value {
+fn case(planned: &CasePlan<'_>) -> Value {
     let case = planned.case;
     json!({
         "id": case.id,

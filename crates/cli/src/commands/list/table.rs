@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use comfy_table::{ContentArrangement, Table, presets};
 use proctor_core::duration;
-use proctor_core::plan::{Plan, PlannedCase};
+use proctor_core::plan::{CasePlan, Plan};
 use proctor_core::printable::printable;
 use proctor_core::suite::{Case, JudgeModel, Suite};
 
@@ -115,7 +115,7 @@ fn labels(case: &Case) -> String {
     pairs.join(" ")
 }
 
-fn runs(planned: &PlannedCase<'_>) -> String {
+fn runs(planned: &CasePlan<'_>) -> String {
     match planned.case.pass {
         Some(rule) => format!("{} (pass {}/{})", planned.runs, rule.passed, rule.of),
         None => planned.runs.to_string(),

@@ -2,7 +2,7 @@
 
 use proctor_core::decision::server_failure;
 use proctor_core::event::{Blame, EndedBy, Outcome, ProcessEnd, TrialEnded};
-use proctor_core::fold::{FoldOptions, Folded};
+use proctor_core::fold::{FoldOptions, FoldedTrial};
 use proctor_wire::recorder::Recorder;
 
 use crate::exit::Exit;
@@ -21,7 +21,7 @@ pub(super) fn of(recorder: &Recorder) -> (TrialEnded, u8) {
     }
 }
 
-fn of_folded(folded: &Folded) -> (TrialEnded, u8) {
+fn of_folded(folded: &FoldedTrial) -> (TrialEnded, u8) {
     let ends = folded.work.closed.iter().filter_map(|closed| closed.end);
     let own = |wanted: fn(EndedBy) -> bool| {
         let mut ends = ends.clone().filter(|end| wanted(end.by));

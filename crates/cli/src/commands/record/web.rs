@@ -7,23 +7,23 @@ use proctor_core::event::{Blame, Outcome, TrialEnded};
 use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
-use proctor_run::engine::recording::Kept;
+use proctor_run::engine::recording::SessionRecording;
 use proctor_wire::proxy::{Admission, Bridge, ProxyError, ProxyOptions, ReverseProxy};
 use serde_json::json;
 
 use super::{conclusion, say};
-use crate::args::{Format, RecordArgs};
-use crate::commands::stops::Stops;
+use crate::args::{OutputFormat, RecordArgs};
+use crate::commands::stops::StopSignals;
 use crate::exit::Exit;
 use crate::output;
 
 /// What stands at the address.
-enum Offer {
+enum WebEndpoint {
     Proxy(ReverseProxy),
     Bridge(Bridge),
 }
 
-impl Offer {
+impl WebEndpoint {
     async fn start(
         server: &Server,
         options: &ProxyOptions,
@@ -72,12 +72,12 @@ pub(super) async fn serve(
     server: &Server,
     options: &ProxyOptions,
     args: &RecordArgs,
-    mut stops: Stops,
-    kept: Kept,
+    mut stops: StopSignals,
+    kept: SessionRecording,
     redactor: &Redactor,
 ) -> anyhow::Result<ExitCode> {
     let folder = kept.folder().display().to_string();
-    let offer = match Offer::start(server, options, args).await {
+    let offer = match WebEndpoint::start(server, options, args).await {
         Ok(offer) => offer,
         Err(error) => {
             let ended = TrialEnded {
@@ -111,10 +111,10 @@ pub(super) async fn serve(
     Ok(exit)
 }
 
-fn print(offer: &Offer, folder: &str, args: &RecordArgs) -> anyhow::Result<()> {
+fn print(offer: &WebEndpoint, folder: &str, args: &RecordArgs) -> anyhow::Result<()> {
     match args.output.output {
-        Format::Text => output::result(&format!("{}\n", offer.url())),
-        Format::Json => {
+        OutputFormat::Text => output::result(&format!("{}\n", offer.url())),
+        OutputFormat::Json => {
             let headers: BTreeMap<_, _> = offer.headers().iter().cloned().collect();
             let document = json!({"url": offer.url(), "headers": headers, "run": folder});
             output::json(&document)
@@ -122,7 +122,7 @@ fn print(offer: &Offer, folder: &str, args: &RecordArgs) -> anyhow::Result<()> {
     }
 }
 
-fn end(kept: Kept, ended: TrialEnded, exit: u8, redactor: &Redactor) -> ExitCode {
+fn end(kept: SessionRecording, ended: TrialEnded, exit: u8, redactor: &Redactor) -> ExitCode {
     match kept.end(ended, exit) {
         Ok(()) => exit.into(),
         Err(error) => {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use unicode_width::UnicodeWidthStr;
 
-use super::Offer;
+use super::ServerOverview;
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -17,7 +17,7 @@ const DIM: Style = Style::new().dimmed();
 /// How many characters of JSON make a token, roughly.
 const CHARACTERS_A_TOKEN: usize = 4;
 
-pub(super) fn render(offer: &Offer) -> String {
+pub(super) fn render(offer: &ServerOverview) -> String {
     let mut out = String::new();
     // Writing to a string can't fail.
     let _ = write_all(offer, &mut out);
@@ -26,7 +26,7 @@ pub(super) fn render(offer: &Offer) -> String {
         .collect()
 }
 
-fn write_all(offer: &Offer, out: &mut String) -> std::fmt::Result {
+fn write_all(offer: &ServerOverview, out: &mut String) -> std::fmt::Result {
     write_identity(offer, out)?;
     let tokens: usize = offer.tools.iter().map(|tool| tokens(tool)).sum();
     write_section("Tools", &offer.tools, Some(tokens), out, write_tool)?;
@@ -57,7 +57,7 @@ fn write_all(offer: &Offer, out: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-fn write_identity(offer: &Offer, out: &mut String) -> std::fmt::Result {
+fn write_identity(offer: &ServerOverview, out: &mut String) -> std::fmt::Result {
     let identity = &offer.identity;
     let name = identity
         .name

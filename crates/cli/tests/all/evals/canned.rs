@@ -28,11 +28,11 @@ done
 "#;
 
 /// The server and its folder.
-pub struct Canned {
+pub struct CannedServer {
     folder: tempfile::TempDir,
 }
 
-impl Canned {
+impl CannedServer {
     /// A server with these capabilities, tools and evals.
     pub fn new(capabilities: &Value, tools: &Value, evals: &Value) -> Self {
         let folder = tempfile::tempdir().expect("a folder can be made");

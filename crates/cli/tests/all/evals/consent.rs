@@ -4,14 +4,14 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::canned::{Canned, execution, reader};
+use super::canned::{CannedServer, execution, reader};
 use super::{PROCTOR, on_a_terminal};
 
 const RUN: [&str; 4] = ["evals", "run", "--consent", "consent.yaml"];
 
-fn canned() -> Canned {
+fn canned() -> CannedServer {
     let tools = json!([reader("look")]);
-    let canned = Canned::shipping(&tools, &json!([execution("one", "look")]));
+    let canned = CannedServer::shipping(&tools, &json!([execution("one", "look")]));
     canned.answers("tools-call", &json!({"content": []}));
     canned
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::canned::{Canned, reader};
+use super::canned::{CannedServer, reader};
 use super::{PROCTOR, on_a_terminal};
 use crate::proctor::proctor;
 
@@ -14,9 +14,9 @@ fn text(text: &str) -> Value {
     json!({"content": [{"type": "text", "text": text}]})
 }
 
-fn canned() -> Canned {
+fn canned() -> CannedServer {
     let tools = json!([reader("look"), {"name": "drop", "inputSchema": {"type": "object"}}]);
-    let canned = Canned::new(&json!({"tools": {}}), &tools, &json!([]));
+    let canned = CannedServer::new(&json!({"tools": {}}), &tools, &json!([]));
     canned.answers("tools-call", &text("seen"));
     canned
 }
@@ -138,7 +138,7 @@ fn e38_a_tool_without_sensible_arguments_is_left_out_with_a_note() {
         "type": "object", "required": ["code"],
         "properties": {"code": {"type": "string", "pattern": "^[QX]{7}$"}},
     });
-    let canned = Canned::new(&json!({"tools": {}}), &json!([picky]), &json!([]));
+    let canned = CannedServer::new(&json!({"tools": {}}), &json!([picky]), &json!([]));
     // Nothing is called, so nothing needs to be agreed to.
     let output = canned.run(&["evals", "init"]);
     assert_eq!(output.code, Some(0), "{output}");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::PROCTOR;
-use super::canned::{Canned, execution};
+use super::canned::{CannedServer, execution};
 use crate::proctor::{proctor, write_files};
 
 #[test]
@@ -11,7 +11,7 @@ fn e2_e28_the_list_says_where_the_capability_was_found() {
     let output = proctor(["evals", "list", "--", PROCTOR, "__demo"]).output();
     insta::assert_snapshot!(output.to_string());
     let check = |capabilities: Value, expected: &str| {
-        let canned = Canned::new(&capabilities, &json!([]), &json!([execution("a", "t")]));
+        let canned = CannedServer::new(&capabilities, &json!([]), &json!([execution("a", "t")]));
         let output = canned.run(&["evals", "list"]);
         assert!(output.stdout.contains(expected), "{output}");
         assert_eq!(canned.asked("tools/call"), [Value::Null; 0]);
@@ -34,7 +34,7 @@ fn e3_a_server_without_the_capability_is_not_asked() {
         json!({"evals": true}),
         json!({"experimental": {}}),
     ] {
-        let canned = Canned::new(&capabilities, &json!([]), &json!([execution("a", "t")]));
+        let canned = CannedServer::new(&capabilities, &json!([]), &json!([execution("a", "t")]));
         let output = canned.run(&["evals", "list"]);
         assert_eq!(output.code, Some(0), "{output}");
         let note =
@@ -50,7 +50,7 @@ fn e3_a_server_without_the_capability_is_not_asked() {
 
 #[test]
 fn e5_a_list_past_a_cap_ends_with_an_error_that_names_the_cap() {
-    let canned = Canned::shipping(&json!([]), &json!(vec![json!({}); 100_001]));
+    let canned = CannedServer::shipping(&json!([]), &json!(vec![json!({}); 100_001]));
     let output = canned.run(&["evals", "list"]);
     assert_eq!(output.code, Some(3), "{}", output.stderr);
     assert!(
@@ -92,7 +92,7 @@ fn e6_a_level_is_asked_for_and_looked_at() {
     scenario["input"] = json!({"type": "scenario", "messages": [
         {"role": "user", "content": {"type": "text", "text": "Go."}},
     ]});
-    let canned = Canned::shipping(&json!([]), &json!([execution("a", "t"), scenario]));
+    let canned = CannedServer::shipping(&json!([]), &json!([execution("a", "t"), scenario]));
     let output = canned.run(&["evals", "list", "--level", "execution", "-o", "json"]);
     let document: Value = serde_json::from_str(&output.stdout).unwrap();
     let evals = document["servers"][0]["evals"].as_array().unwrap();
@@ -109,7 +109,7 @@ fn e6_a_level_is_asked_for_and_looked_at() {
 fn e8_e25_json_has_every_eval_as_the_server_wrote_it() {
     let mut eval = execution("a", "t");
     eval["later"] = json!({"x": [1.50, 12_345_678_901_234_567_890_u64]});
-    let canned = Canned::shipping(&json!([]), &json!([eval]));
+    let canned = CannedServer::shipping(&json!([]), &json!([eval]));
     let output = canned.run(&["evals", "list", "-o", "json"]);
     assert!(output.stdout.contains(&eval.to_string()), "{output}");
 }
@@ -132,7 +132,7 @@ fn e16_e17_what_can_not_be_run_is_listed_with_what_is_wrong() {
         5,
     ]);
     let tools = json!([{"name": "t", "annotations": {"destructiveHint": true}}]);
-    let output = Canned::shipping(&tools, &evals).run(&["evals", "list"]);
+    let output = CannedServer::shipping(&tools, &evals).run(&["evals", "list"]);
     insta::assert_snapshot!(output.to_string());
 }
 
@@ -142,7 +142,7 @@ fn e32_what_a_server_wrote_can_not_act_on_a_terminal_or_a_ci_log() {
     let mut eval = execution(hostile, hostile);
     eval["name"] = hostile.into();
     eval["gradingType"] = format!("{hostile}2").into();
-    let canned = Canned::shipping(&json!([]), &json!([eval, execution(hostile, hostile)]));
+    let canned = CannedServer::shipping(&json!([]), &json!([eval, execution(hostile, hostile)]));
     let output = canned
         .command(&["evals", "list"])
         .env("GITHUB_ACTIONS", "true")

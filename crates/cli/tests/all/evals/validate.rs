@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::canned::Canned;
+use super::canned::CannedServer;
 use crate::proctor::{Output, proctor, write_files};
 
 const BROKEN: &str = r"# Evals with mistakes.
@@ -141,7 +141,7 @@ fn e36_with_a_server_arguments_are_checked_against_the_schemas_of_its_tools() {
     });
     let annotations = json!({"readOnlyHint": true});
     let tools = json!([{"name": "add", "inputSchema": schema, "annotations": annotations}]);
-    let canned = Canned::new(&json!({"tools": {}}), &tools, &json!([]));
+    let canned = CannedServer::new(&json!({"tools": {}}), &tools, &json!([]));
     let execution = |id: &str, arguments: Value| {
         let mut eval = super::canned::execution(id, "add");
         eval["input"]["arguments"] = arguments;
@@ -182,7 +182,7 @@ fn e36_with_a_server_its_tools_are_looked_at_and_none_is_called() {
         {"name": "touch"},
         {"name": "look", "annotations": {"readOnlyHint": true}},
     ]);
-    let canned = Canned::new(&json!({"tools": {}}), &tools, &json!([]));
+    let canned = CannedServer::new(&json!({"tools": {}}), &tools, &json!([]));
     let evals = ["drop", "touch", "look", "gone"].map(|tool| super::canned::execution(tool, tool));
     write_files(
         canned.folder(),

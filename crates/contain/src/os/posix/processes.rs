@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, getpgid, kill_process_group};
 use sysinfo::{Process, ProcessRefreshKind, ProcessStatus, ProcessesToUpdate, System, UpdateKind};
 
 use super::COOKIE;
-use crate::os::descendants::{self, Cookie, Descendant, Identity};
+use crate::os::descendants::{self, Cookie, Descendant, ProcessIdentity};
 
 /// How many lists in a row must show nothing, and what lies between them.
 const LOOKS: u32 = 3;
@@ -18,10 +18,10 @@ const PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
 #[derive(Debug)]
 pub struct Lookout {
     own: Pid,
-    known: HashSet<Identity>,
+    known: HashSet<ProcessIdentity>,
     /// Those that were seen without the cookie, and how each is called.
     cleared: Vec<String>,
-    has_cleared: HashSet<Identity>,
+    has_cleared: HashSet<ProcessIdentity>,
 }
 
 impl Lookout {

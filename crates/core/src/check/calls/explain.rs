@@ -1,13 +1,13 @@
 //! Why the tool calls were not the expected ones: the best partial assignment, and what spoils it.
 
-use super::{Board, Certainty};
-use crate::check::fit::{Fit, fit};
+use super::{Certainty, FitMatrix};
+use crate::check::fit::{CallFit, fit};
 use crate::check::wording::{called, label, listed, numbers};
 use crate::check::{CallsMode, CheckResult};
 use crate::json::brief;
 
-pub(super) fn failure(board: &Board<'_>, mode: CallsMode) -> CheckResult {
-    let partial = Partial::best(board, mode);
+pub(super) fn failure(board: &FitMatrix<'_>, mode: CallsMode) -> CheckResult {
+    let partial = PartialAssignment::best(board, mode);
     let mut evidence = Vec::new();
     let mut missing = Vec::new();
     let mut found = Vec::new();
@@ -42,13 +42,13 @@ pub(super) fn failure(board: &Board<'_>, mode: CallsMode) -> CheckResult {
 }
 
 /// Which entry takes which calls, as far as that goes.
-struct Partial {
+struct PartialAssignment {
     taken_by: Vec<Vec<usize>>,
     owner_of: Vec<Option<usize>>,
 }
 
-impl Partial {
-    fn best(board: &Board<'_>, mode: CallsMode) -> Self {
+impl PartialAssignment {
+    fn best(board: &FitMatrix<'_>, mode: CallsMode) -> Self {
         let slots = board.slots(mode);
         let mut partial = Self {
             taken_by: vec![Vec::new(); board.entries.len()],
@@ -72,21 +72,21 @@ impl Partial {
     }
 
     /// What comes nearest to an entry that lacks a call; rather something that no entry has.
-    fn nearest(&self, board: &Board<'_>, entry: usize) -> (String, Option<u64>) {
+    fn nearest(&self, board: &FitMatrix<'_>, entry: usize) -> (String, Option<u64>) {
         let candidate = |call: usize| {
             let owner = self.owner_of[call];
             let seq = board.seq(call);
             let (distance, text) = match (fit(&board.entries[entry], board.calls[call]), owner) {
                 _ if owner == Some(entry) => return None,
-                (Fit::OtherTool, _) => return None,
-                (Fit::Yes | Fit::Maybe(_), Some(owner)) => {
+                (CallFit::OtherTool, _) => return None,
+                (CallFit::Yes | CallFit::Maybe(_), Some(owner)) => {
                     let owner = owner + 1;
                     (0, format!("call #{seq} fits, but is expected call {owner}"))
                 }
-                (Fit::Yes | Fit::Maybe(_), None) => {
+                (CallFit::Yes | CallFit::Maybe(_), None) => {
                     (0, format!("call #{seq} fits, but not in this place"))
                 }
-                (Fit::No(miss), _) => (
+                (CallFit::No(miss), _) => (
                     miss.distance,
                     format!("nearest is call #{seq}: {}", miss.reason),
                 ),
@@ -106,7 +106,7 @@ impl Partial {
     }
 }
 
-fn describe(board: &Board<'_>, call: usize) -> String {
+fn describe(board: &FitMatrix<'_>, call: usize) -> String {
     let tool = board.calls[call];
     let name = label(&tool.call.server, tool.name);
     let seq = tool.call.seq;

@@ -25,7 +25,7 @@ fn matcher(written: &Value) -> Matcher {
     Matcher::compile(written).unwrap()
 }
 
-fn answered(answer: Answer) -> Call {
+fn answered(answer: CallOutcome) -> Call {
     Call {
         answer,
         ..tool_call(1, "a", Payload::Absent)
@@ -33,11 +33,11 @@ fn answered(answer: Answer) -> Call {
 }
 
 fn result(value: Value) -> Call {
-    answered(Answer::Result(Payload::Value(value)))
+    answered(CallOutcome::Result(Payload::Value(value)))
 }
 
 fn refused() -> Call {
-    answered(Answer::Error {
+    answered(CallOutcome::Error {
         code: -32602,
         message: "bad path".to_owned(),
     })
@@ -93,17 +93,17 @@ fn a_result_is_read_as_a_whole() {
     );
     check_fit(
         asks(json!({"$exists": false})),
-        &answered(Answer::None),
+        &answered(CallOutcome::None),
         "no: was never answered",
     );
     check_fit(
         asks(wanted.clone()),
-        &answered(Answer::Result(CUT)),
+        &answered(CallOutcome::Result(CUT)),
         "maybe: its result (9 bytes) had to be cut from the record",
     );
     check_fit(
         asks(wanted),
-        &answered(Answer::Result(Payload::Absent)),
+        &answered(CallOutcome::Result(Payload::Absent)),
         "no: `result`: expected an object, found nothing",
     );
 }
@@ -133,7 +133,11 @@ fn an_error_is_of_the_tool_or_of_the_protocol() {
         "no: answered with error -32602: bad path",
     );
     for entry in [error, fine] as [fn() -> ToolMatcher; 2] {
-        check_fit(entry(), &answered(Answer::None), "no: was never answered");
+        check_fit(
+            entry(),
+            &answered(CallOutcome::None),
+            "no: was never answered",
+        );
         check_fit(
             entry(),
             &result(json!([])),
@@ -146,7 +150,7 @@ fn an_error_is_of_the_tool_or_of_the_protocol() {
         );
         check_fit(
             entry(),
-            &answered(Answer::Result(CUT)),
+            &answered(CallOutcome::Result(CUT)),
             "maybe: its result (9 bytes) had to be cut from the record",
         );
     }
@@ -161,7 +165,11 @@ fn a_duration_may_reach_its_limit() {
     let call = tool_call(1, "a", Payload::Absent);
     check_fit(asks(10), &call, "yes");
     check_fit(asks(9), &call, "no: took 10ms, more than 9ms");
-    check_fit(asks(10), &answered(Answer::None), "no: was never answered");
+    check_fit(
+        asks(10),
+        &answered(CallOutcome::None),
+        "no: was never answered",
+    );
     check_fit(asks(10), &refused(), "yes");
     check_fit(
         asks(10),

@@ -59,7 +59,7 @@ fn fails(check: &Check, calls: &[Call]) -> bool {
 }
 
 fn tools_only(calls: &[Call]) -> Vec<Call> {
-    let is_tool = |call: &&Call| matches!(call.request, Request::Tool { .. });
+    let is_tool = |call: &&Call| matches!(call.request, CallRequest::Tool { .. });
     calls.iter().filter(is_tool).cloned().collect()
 }
 
@@ -110,7 +110,7 @@ fn is_subsequence(names: &[&str], calls: &[Call]) -> bool {
         return true;
     };
     (0..calls.len()).any(|at| {
-        let called = matches!(&calls[at].request, Request::Tool { name, .. } if name == first);
+        let called = matches!(&calls[at].request, CallRequest::Tool { name, .. } if name == first);
         called && is_subsequence(rest, &calls[at + 1..])
     })
 }
@@ -118,11 +118,11 @@ fn is_subsequence(names: &[&str], calls: &[Call]) -> bool {
 fn same_tool(a: &Call, b: &Call) -> Option<bool> {
     match (&a.request, &b.request) {
         (
-            Request::Tool {
+            CallRequest::Tool {
                 name: a,
                 arguments: x,
             },
-            Request::Tool {
+            CallRequest::Tool {
                 name: b,
                 arguments: y,
             },

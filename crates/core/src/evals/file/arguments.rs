@@ -14,7 +14,7 @@ use crate::problem::{Code, Problem, Problems, Severity};
 const TOLD: usize = 10;
 
 /// Arguments that an eval names, and where they stand in it.
-struct Named<'a> {
+struct EvalArguments<'a> {
     tool: &'a str,
     arguments: &'a Map<String, Value>,
     path: &'static str,
@@ -51,15 +51,15 @@ impl EvalsFile {
     }
 }
 
-fn named_arguments<'a>(input: &'a Input, expected: &'a Expected) -> Option<Named<'a>> {
+fn named_arguments<'a>(input: &'a Input, expected: &'a Expected) -> Option<EvalArguments<'a>> {
     match (input, expected) {
-        (Input::Execution(input), _) => Some(Named {
+        (Input::Execution(input), _) => Some(EvalArguments {
             tool: &input.tool_name,
             arguments: &input.arguments,
             path: "/input/arguments",
             is_whole: true,
         }),
-        (Input::Invocation(_), Expected::ExactMatch(expected)) => Some(Named {
+        (Input::Invocation(_), Expected::ExactMatch(expected)) => Some(EvalArguments {
             tool: expected.tool_name.as_deref()?,
             arguments: expected.arguments.as_ref()?,
             path: "/expected/arguments",
@@ -70,7 +70,7 @@ fn named_arguments<'a>(input: &'a Input, expected: &'a Expected) -> Option<Named
 }
 
 /// Where arguments do not fit a schema, why, and what may have been meant.
-fn misfits(schema: &Value, named: &Named<'_>) -> Vec<(String, String, Option<String>)> {
+fn misfits(schema: &Value, named: &EvalArguments<'_>) -> Vec<(String, String, Option<String>)> {
     let mut schema = schema.clone();
     if let (false, Some(keywords)) = (named.is_whole, schema.as_object_mut()) {
         // What is not named is not looked at, so nothing is missing.

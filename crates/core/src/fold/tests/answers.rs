@@ -185,7 +185,7 @@ fn only_calls_of_those_who_count_are_calls() {
     let read = r#"{"id":1,"method":"resources/read","params":{"uri":"file:///a"}}"#;
     let prompt = r#"{"id":2,"method":"prompts/get","params":{"name":"greet"}}"#;
     let list = r#"{"id":3,"method":"tools/list"}"#;
-    let trial = Trial::stdio().open(2, Actor::Step, Wire::Stdio);
+    let trial = Trial::stdio().open(2, Actor::Step, WireKind::Stdio);
     let by_step = Body::Text(call("1", "setup"));
     let folded = trial
         .frame(2, None, Direction::ToServer, by_step.clone())
@@ -202,7 +202,7 @@ fn only_calls_of_those_who_count_are_calls() {
         actors: vec![Actor::Step],
         ..FoldOptions::default()
     };
-    let trial = Trial::stdio().open(2, Actor::Step, Wire::Stdio);
+    let trial = Trial::stdio().open(2, Actor::Step, WireKind::Stdio);
     let folded = trial
         .frame(2, None, Direction::ToServer, by_step)
         .sends(read)
@@ -246,17 +246,17 @@ fn what_can_be_read_in_two_ways_is_unreadable_and_half_pairs_are_kept() {
         .sends(r#"{"id":4,"method":"tools/call","params":{"name":"d","arguments":{"x":1,"x":2}}}"#)
         .folded();
     let answer = |call: usize| &folded.transcript.calls[call].answer;
-    let Answer::Result(Payload::Value(kept)) = answer(0) else {
+    let CallOutcome::Result(Payload::Value(kept)) = answer(0) else {
         panic!("{:?}", answer(0));
     };
     let written = crate::json::spelled(&kept.to_string()).into_owned();
     assert_eq!(written, r#"{"content":"\ud800"}"#);
     assert!(matches!(
         answer(1),
-        Answer::Result(Payload::Unreadable { reason }) if reason.contains("`isError` appears twice")
+        CallOutcome::Result(Payload::Unreadable { reason }) if reason.contains("`isError` appears twice")
     ));
-    assert!(matches!(answer(2), Answer::Error { code: 5, .. }));
-    let Request::Tool { name, arguments } = &folded.transcript.calls[3].request else {
+    assert!(matches!(answer(2), CallOutcome::Error { code: 5, .. }));
+    let CallRequest::Tool { name, arguments } = &folded.transcript.calls[3].request else {
         panic!("it is a tool");
     };
     assert_eq!(name, "d");
@@ -320,7 +320,7 @@ fn findings_are_told_once_and_counted_then() {
     };
     let folded = Trial::stdio()
         .gets("banner")
-        .event(What::Finding(recorded.clone()))
+        .event(EventKind::Finding(recorded.clone()))
         .folded();
     assert_eq!(folded.findings, [recorded]);
 }
@@ -330,7 +330,7 @@ proptest::proptest! {
     fn anything_folds_and_every_call_is_there(
         steps in proptest::collection::vec((0..9_u8, 0..4_u8, 0..4_u64), 0..60)
     ) {
-        let mut trial = Trial::http().open(2, Actor::Agent, Wire::Stdio);
+        let mut trial = Trial::http().open(2, Actor::Agent, WireKind::Stdio);
         let mut made = 0;
         for (what, id, exchange) in steps {
             let id = ["1", "\"1\"", "2", "null"][usize::from(id)];

@@ -1,11 +1,11 @@
 //! Calls without an answer, and servers that ended.
 
 use super::*;
-use crate::event::{ConnectionClosed, ConnectionEnd, EndedBy, Http, HttpFailure, ProcessEnd};
+use crate::event::{ConnectionClosed, ConnectionEnd, EndedBy, HttpFailure, HttpHead, ProcessEnd};
 
 impl Trial {
     fn closed(self, conn: u32, end: Option<ConnectionEnd>) -> Self {
-        self.event(What::ConnectionClosed(ConnectionClosed {
+        self.event(EventKind::ConnectionClosed(ConnectionClosed {
             conn: ConnectionId(conn),
             reason: "was closed".to_owned(),
             stderr: None,
@@ -28,7 +28,7 @@ impl Trial {
         line: &str,
         failure: Option<HttpFailure>,
     ) -> Self {
-        self.event(What::Http(Http {
+        self.event(EventKind::Http(HttpHead {
             conn: ConnectionId(1),
             exchange,
             direction,
@@ -53,7 +53,7 @@ fn end(
     })
 }
 
-fn causes(folded: &Folded) -> Vec<(NoAnswer, Option<Excuse>)> {
+fn causes(folded: &FoldedTrial) -> Vec<(NoAnswer, Option<Excuse>)> {
     let all = folded.conduct.unanswered.iter();
     all.map(|one| (one.cause.clone(), one.excuse)).collect()
 }
@@ -145,11 +145,11 @@ fn a_call_that_was_repeated_with_success_is_excused() {
         let trial = Trial::stdio().sends(&arguments(r#"{"x":1.0,"y":2}"#));
         let process = Some(ProcessEnd::Exited(3));
         let trial = trial.closed(1, end(EndedBy::Client, process, false));
-        trial.event(What::ConnectionOpened(ConnectionOpened {
+        trial.event(EventKind::ConnectionOpened(ConnectionOpened {
             conn: ConnectionId(2),
             server: "s1".to_owned(),
             actor: Actor::Agent,
-            transport: Wire::Stdio,
+            transport: WireKind::Stdio,
             target: String::new(),
         }))
     };
@@ -264,7 +264,7 @@ fn on_http_cancelling_a_call_that_has_failed_takes_nothing_back() {
 
 #[test]
 fn on_the_older_http_the_status_of_the_post_is_found() {
-    let trial = Trial { events: Vec::new() }.open(1, Actor::Agent, Wire::Sse);
+    let trial = Trial { events: Vec::new() }.open(1, Actor::Agent, WireKind::Sse);
     let trial = trial.head(4, Direction::ToServer, "POST /messages");
     let trial = trial
         .calls("1", "a")

@@ -14,7 +14,7 @@ use crate::transcript::CallKind;
 use crate::verdict::Verdict;
 
 /// What a client sends on stdio, line by line.
-fn sent(stream: &[u8]) -> Folded {
+fn sent(stream: &[u8]) -> FoldedTrial {
     let mut trial = Trial::stdio();
     for line in stream.split(|byte| *byte == b'\n') {
         let body = match std::str::from_utf8(line) {

@@ -33,7 +33,7 @@ fn the_rounds_of_a_call_are_one_call() {
         (call.seq, call.duration),
         (2, Some(Duration::from_micros(5)))
     );
-    let Request::Tool {
+    let CallRequest::Tool {
         arguments: Payload::Value(arguments),
         ..
     } = &call.request

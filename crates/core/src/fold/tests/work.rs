@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::*;
 use crate::event::{
-    AgentClaimed, AgentEnded, AgentStarted, CheckId, Claim, Graded, ModelAsked, ModelFailed,
-    ModelReplied, Phase, Purpose, StepEnded,
+    AgentClaimed, AgentEnded, AgentStarted, CheckEvaluated, CheckId, Claim, ModelAsked,
+    ModelFailed, ModelReplied, Purpose, StepEnded, StepPhase,
 };
-use crate::model::{Stop, Usage};
+use crate::model::{StopReason, Usage};
 use crate::verdict::Verdict;
 
 fn text(text: &str) -> Body {
@@ -19,12 +19,12 @@ impl Trial {
         Self { events: Vec::new() }
     }
 
-    fn phase(self, phase: Phase) -> Self {
-        self.event(What::PhaseStarted { phase })
+    fn phase(self, phase: StepPhase) -> Self {
+        self.event(EventKind::PhaseStarted { phase })
     }
 
     fn asks(self, ask: u64, purpose: Purpose) -> Self {
-        self.event(What::ModelAsked(ModelAsked {
+        self.event(EventKind::ModelAsked(ModelAsked {
             ask,
             purpose,
             model: "scripted:a.yaml".to_owned(),
@@ -35,11 +35,11 @@ impl Trial {
     }
 
     fn replied(self, ask: u64, input: Option<u64>, cost_usd: Option<f64>) -> Self {
-        self.event(What::ModelReplied(ModelReplied {
+        self.event(EventKind::ModelReplied(ModelReplied {
             ask,
             turn: text("{}"),
             raw: None,
-            stop: Stop::Done,
+            stop: StopReason::Done,
             usage: Usage {
                 input,
                 output: Some(1),
@@ -53,7 +53,7 @@ impl Trial {
 #[test]
 fn prompt_answer_steps_and_checks_are_kept_in_order() {
     let step = StepEnded {
-        phase: Phase::Grade,
+        phase: StepPhase::Grade,
         id: "verify_0".to_owned(),
         kind: "script".to_owned(),
         verdict: Verdict::fail("exit code 1"),
@@ -61,7 +61,7 @@ fn prompt_answer_steps_and_checks_are_kept_in_order() {
         outputs: [("path".to_owned(), "/a".to_owned())].into(),
         duration: 7,
     };
-    let graded = Graded {
+    let graded = CheckEvaluated {
         check: "toolsUsed".to_owned(),
         id: Some(CheckId::Assertion("toolsUsed".to_owned())),
         details: vec!["fs.read".to_owned()],
@@ -70,10 +70,10 @@ fn prompt_answer_steps_and_checks_are_kept_in_order() {
         notes: vec!["a note".to_owned()],
     };
     let folded = Trial::empty()
-        .event(What::Prompted { text: text("do") })
-        .event(What::AgentAnswered { text: text("done") })
-        .event(What::StepEnded(step.clone()))
-        .event(What::Graded(graded.clone()))
+        .event(EventKind::Prompted { text: text("do") })
+        .event(EventKind::AgentAnswered { text: text("done") })
+        .event(EventKind::StepEnded(step.clone()))
+        .event(EventKind::Graded(graded.clone()))
         .folded();
     let work = folded.work;
     assert_eq!(work.prompt.unwrap().to_string(), "do");
@@ -95,14 +95,14 @@ fn prompt_answer_steps_and_checks_are_kept_in_order() {
 #[test]
 fn a_phase_lasts_until_the_next_one_or_the_end() {
     let folded = Trial::empty()
-        .phase(Phase::Setup)
-        .phase(Phase::Drive)
-        .event(What::Prompted { text: text("do") })
-        .phase(Phase::Grade)
-        .event(What::AgentAnswered { text: text("") })
-        .event(What::AgentAnswered { text: text("") })
+        .phase(StepPhase::Setup)
+        .phase(StepPhase::Drive)
+        .event(EventKind::Prompted { text: text("do") })
+        .phase(StepPhase::Grade)
+        .event(EventKind::AgentAnswered { text: text("") })
+        .event(EventKind::AgentAnswered { text: text("") })
         .folded();
-    let spans: Vec<(Phase, u128)> = folded
+    let spans: Vec<(StepPhase, u128)> = folded
         .work
         .phases
         .iter()
@@ -110,7 +110,11 @@ fn a_phase_lasts_until_the_next_one_or_the_end() {
         .collect();
     assert_eq!(
         spans,
-        [(Phase::Setup, 1), (Phase::Drive, 2), (Phase::Grade, 2)]
+        [
+            (StepPhase::Setup, 1),
+            (StepPhase::Drive, 2),
+            (StepPhase::Grade, 2)
+        ]
     );
     assert_eq!(folded.work.duration, Duration::from_micros(5));
 }
@@ -118,7 +122,7 @@ fn a_phase_lasts_until_the_next_one_or_the_end() {
 #[test]
 fn what_models_took_is_counted_by_purpose() {
     let failed = |ask| {
-        What::ModelFailed(ModelFailed {
+        EventKind::ModelFailed(ModelFailed {
             ask,
             attempt: 1,
             reason: "429".to_owned(),
@@ -155,7 +159,7 @@ fn long_texts_are_bounded() {
         ..FoldOptions::default()
     };
     let long = "x".repeat(30_000);
-    let graded = Graded {
+    let graded = CheckEvaluated {
         check: "calls".to_owned(),
         id: None,
         details: vec![long.clone()],
@@ -164,9 +168,9 @@ fn long_texts_are_bounded() {
         notes: vec![long.clone()],
     };
     let work = Trial::empty()
-        .event(What::Prompted { text: text(&long) })
-        .event(What::Graded(graded))
-        .event(What::AgentAnswered {
+        .event(EventKind::Prompted { text: text(&long) })
+        .event(EventKind::Graded(graded))
+        .event(EventKind::AgentAnswered {
             text: Body::Cut {
                 bytes: 9,
                 sha256: String::new(),
@@ -186,7 +190,7 @@ fn long_texts_are_bounded() {
 }
 
 fn external(skill_tool: Option<&str>) -> Trial {
-    Trial::empty().event(What::AgentStarted(AgentStarted {
+    Trial::empty().event(EventKind::AgentStarted(AgentStarted {
         command: vec!["agent".to_owned()],
         version: None,
         skill_tool: skill_tool.map(str::to_owned),
@@ -195,7 +199,7 @@ fn external(skill_tool: Option<&str>) -> Trial {
 }
 
 fn claims(trial: Trial, tool: &str, arguments: &str) -> Trial {
-    trial.event(What::AgentClaimed(AgentClaimed {
+    trial.event(EventKind::AgentClaimed(AgentClaimed {
         tool: tool.to_owned(),
         arguments: Some(text(arguments)),
         status: Claim::Completed,
@@ -204,7 +208,7 @@ fn claims(trial: Trial, tool: &str, arguments: &str) -> Trial {
 }
 
 fn ends(trial: Trial, usage: Option<Usage>) -> Trial {
-    trial.event(What::AgentEnded(AgentEnded {
+    trial.event(EventKind::AgentEnded(AgentEnded {
         how: "exited with code 0".to_owned(),
         usage,
         turns: Some(2),
@@ -236,7 +240,7 @@ fn an_external_agent_is_believed_only_where_nothing_else_tells() {
 
 #[test]
 fn skills_are_what_the_skill_tool_was_called_with() {
-    let names = |folded: &Folded| -> Option<Vec<String>> {
+    let names = |folded: &FoldedTrial| -> Option<Vec<String>> {
         let loads = folded.transcript.skills.as_ref()?;
         Some(loads.iter().map(|load| load.name.clone()).collect())
     };
@@ -258,7 +262,7 @@ fn a_judge_that_is_a_program_is_not_the_agent() {
         output: Some(5),
         ..Usage::default()
     };
-    let judge = What::AgentStarted(AgentStarted {
+    let judge = EventKind::AgentStarted(AgentStarted {
         command: vec!["judge".to_owned()],
         version: None,
         skill_tool: Some("Skill".to_owned()),
@@ -278,7 +282,7 @@ fn a_judge_that_is_a_program_is_not_the_agent() {
 #[test]
 fn a_check_without_an_id_is_that_of_the_step_before_it() {
     let graded = |name: &str, id: Option<CheckId>| {
-        What::Graded(Graded {
+        EventKind::Graded(CheckEvaluated {
             check: name.to_owned(),
             id,
             details: Vec::new(),
@@ -288,8 +292,8 @@ fn a_check_without_an_id_is_that_of_the_step_before_it() {
         })
     };
     let step = |id: &str, kind: &str| {
-        What::StepEnded(StepEnded {
-            phase: Phase::Grade,
+        EventKind::StepEnded(StepEnded {
+            phase: StepPhase::Grade,
             id: id.to_owned(),
             kind: kind.to_owned(),
             verdict: Verdict::Pass,

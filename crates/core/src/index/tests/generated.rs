@@ -6,10 +6,11 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::event::{
-    Body, Finding, FindingKind, Graded, ModelAsked, ModelFailed, ModelReplied, Phase, PlannedAgent,
-    PlannedCase, PlannedLimits, PlannedOptions, Purpose, RunKind, RunPlanned,
+    Body, CheckEvaluated, Finding, FindingKind, ModelAsked, ModelFailed, ModelReplied,
+    PlannedAgent, PlannedCase, PlannedLimits, PlannedOptions, Purpose, RunKind, RunPlanned,
+    StepPhase,
 };
-use crate::model::{Stop, Usage};
+use crate::model::{StopReason, Usage};
 use crate::summary::Summary;
 
 use super::*;
@@ -17,19 +18,19 @@ use super::*;
 /// What a generated trial does next.
 #[derive(Debug, Clone)]
 enum Step {
-    Event(Box<What>),
+    Event(Box<EventKind>),
     Frame(Direction, String),
 }
 
 #[derive(Debug, Clone)]
-struct Generated {
+struct GeneratedRun {
     attempt: u32,
     steps: Vec<(u64, Step)>,
     /// Without an end it is left.
     ended: Option<Outcome>,
 }
 
-fn plan(cases: usize) -> What {
+fn plan(cases: usize) -> EventKind {
     let case = |number: usize| PlannedCase {
         id: format!("tasks/t{number}.yaml#t{number}"),
         name: format!("t{number}"),
@@ -44,7 +45,7 @@ fn plan(cases: usize) -> What {
         limits: PlannedLimits::default(),
         eval: None,
     };
-    What::RunPlanned(RunPlanned {
+    EventKind::RunPlanned(RunPlanned {
         suite: "/suite.yaml".to_owned(),
         mcp_config: None,
         cases: (0..cases).map(case).collect(),
@@ -69,8 +70,13 @@ fn body(text: &str) -> Body {
     Body::Text(text.to_owned())
 }
 
-fn events() -> impl Strategy<Value = What> {
-    let phase = prop::sample::select(vec![Phase::Setup, Phase::Serve, Phase::Drive, Phase::Grade]);
+fn events() -> impl Strategy<Value = EventKind> {
+    let phase = prop::sample::select(vec![
+        StepPhase::Setup,
+        StepPhase::Serve,
+        StepPhase::Drive,
+        StepPhase::Grade,
+    ]);
     let kind = prop::sample::select(vec![FindingKind::Noise, FindingKind::Dropped]);
     let purpose = prop::sample::select(vec![Purpose::Agent, Purpose::Side, Purpose::Judge]);
     let verdict = prop_oneof![
@@ -80,17 +86,17 @@ fn events() -> impl Strategy<Value = What> {
     ];
     let tokens = || prop::option::of(0..1_000_000_u64);
     prop_oneof![
-        phase.prop_map(|phase| What::PhaseStarted { phase }),
+        phase.prop_map(|phase| EventKind::PhaseStarted { phase }),
         (kind, 0..3_u32, "\\PC{0,300}", 0..5_u64).prop_map(|(kind, conn, detail, count)| {
             let conn = ConnectionId(conn);
-            What::Finding(Finding {
+            EventKind::Finding(Finding {
                 conn,
                 kind,
                 detail,
                 count,
             })
         }),
-        (1..6_u64, purpose).prop_map(|(ask, purpose)| What::ModelAsked(ModelAsked {
+        (1..6_u64, purpose).prop_map(|(ask, purpose)| EventKind::ModelAsked(ModelAsked {
             ask,
             purpose,
             model: format!("scripted:{}", ask % 2),
@@ -98,7 +104,7 @@ fn events() -> impl Strategy<Value = What> {
             request: body("{}"),
             digest: String::new(),
         })),
-        (1..6_u64).prop_map(|ask| What::ModelFailed(ModelFailed {
+        (1..6_u64).prop_map(|ask| EventKind::ModelFailed(ModelFailed {
             ask,
             attempt: 1,
             reason: "busy".to_owned(),
@@ -110,23 +116,23 @@ fn events() -> impl Strategy<Value = What> {
             tokens(),
             prop::option::of(0.0..10.0_f64)
         )
-            .prop_map(
-                |(ask, input, output, cost_usd)| What::ModelReplied(ModelReplied {
+            .prop_map(|(ask, input, output, cost_usd)| EventKind::ModelReplied(
+                ModelReplied {
                     ask,
                     turn: body("{}"),
                     raw: None,
-                    stop: Stop::Done,
+                    stop: StopReason::Done,
                     usage: Usage {
                         input,
                         output,
                         ..Usage::default()
                     },
                     cost_usd,
-                })
-            ),
-        (1..6_u64, any::<bool>()).prop_map(|(ask, drifted)| What::Replayed { ask, drifted }),
-        "\\PC{0,9}".prop_map(|text| What::ToolsOffered { tools: body(&text) }),
-        verdict.prop_map(|verdict| What::Graded(Graded {
+                }
+            )),
+        (1..6_u64, any::<bool>()).prop_map(|(ask, drifted)| EventKind::Replayed { ask, drifted }),
+        "\\PC{0,9}".prop_map(|text| EventKind::ToolsOffered { tools: body(&text) }),
+        verdict.prop_map(|verdict| EventKind::Graded(CheckEvaluated {
             check: "toolsUsed".to_owned(),
             id: None,
             details: Vec::new(),
@@ -158,7 +164,7 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn trials() -> impl Strategy<Value = Vec<Generated>> {
+fn trials() -> impl Strategy<Value = Vec<GeneratedRun>> {
     let outcome = prop::sample::select(vec![
         Outcome::Passed,
         Outcome::Failed,
@@ -171,7 +177,7 @@ fn trials() -> impl Strategy<Value = Vec<Generated>> {
         vec((0..50_u64, steps()), 0..20),
         prop::option::weighted(0.8, outcome),
     )
-        .prop_map(|(attempt, steps, ended)| Generated {
+        .prop_map(|(attempt, steps, ended)| GeneratedRun {
             attempt,
             steps,
             ended,
@@ -179,7 +185,7 @@ fn trials() -> impl Strategy<Value = Vec<Generated>> {
     vec(one, 0..5)
 }
 
-fn write(folder: &Path, trials: &[Generated]) {
+fn write(folder: &Path, trials: &[GeneratedRun]) {
     let mut run = create(folder, "2026-11-15T05:00:00Z");
     run.append(1, plan(trials.len())).unwrap();
     for (number, generated) in trials.iter().enumerate() {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::hint::nearest_hint;
-use crate::matcher::{MatcherError, Step};
+use crate::matcher::{MatcherError, PathStep};
 
 /// Keywords whose value is a schema, or a list of schemas.
 const SCHEMAS: &[&str] = &[
@@ -85,18 +85,18 @@ pub(super) fn unknown(schema: &Value) -> Option<MatcherError> {
     find(schema, &mut Vec::new())
 }
 
-fn find(schema: &Value, path: &mut Vec<Step>) -> Option<MatcherError> {
+fn find(schema: &Value, path: &mut Vec<PathStep>) -> Option<MatcherError> {
     let Value::Object(keywords) = schema else {
         return None;
     };
     keywords.iter().find_map(|(key, value)| {
         let name = key.as_str();
-        path.push(Step::Key(key.clone()));
+        path.push(PathStep::Key(key.clone()));
         let found = if SCHEMAS.contains(&name) {
             inside(value, path)
         } else if TABLES.contains(&name) {
             let mut entries = value.as_object().into_iter().flatten();
-            entries.find_map(|(key, schema)| below(Step::Key(key.clone()), schema, path))
+            entries.find_map(|(key, schema)| below(PathStep::Key(key.clone()), schema, path))
         } else if OTHERS.contains(&name) || name.starts_with("x-") {
             None
         } else {
@@ -108,22 +108,22 @@ fn find(schema: &Value, path: &mut Vec<Step>) -> Option<MatcherError> {
 }
 
 /// Looks at a schema, or at each of a list.
-fn inside(value: &Value, path: &mut Vec<Step>) -> Option<MatcherError> {
+fn inside(value: &Value, path: &mut Vec<PathStep>) -> Option<MatcherError> {
     let Value::Array(schemas) = value else {
         return find(value, path);
     };
     let mut schemas = schemas.iter().enumerate();
-    schemas.find_map(|(index, schema)| below(Step::Index(index), schema, path))
+    schemas.find_map(|(index, schema)| below(PathStep::Index(index), schema, path))
 }
 
-fn below(step: Step, schema: &Value, path: &mut Vec<Step>) -> Option<MatcherError> {
+fn below(step: PathStep, schema: &Value, path: &mut Vec<PathStep>) -> Option<MatcherError> {
     path.push(step);
     let found = find(schema, path);
     path.pop();
     found
 }
 
-fn refused(name: &str, path: &[Step]) -> MatcherError {
+fn refused(name: &str, path: &[PathStep]) -> MatcherError {
     let known = SCHEMAS.iter().chain(TABLES).chain(OTHERS).copied();
     MatcherError {
         path: path.to_vec(),

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::{Matcher, Step};
+use super::super::{Matcher, PathStep};
 use super::{check_absent, check_errors, check_match, check_mismatch, compile, parse};
 
 #[test]
@@ -289,7 +289,7 @@ fn a_schema_fetches_nothing() {
     ] {
         let errors = Matcher::compile(&json!({"$schema": {"$ref": reference}})).unwrap_err();
         assert_eq!(errors.len(), 1, "{errors:?}");
-        assert_eq!(errors[0].path, [Step::Key("$schema".to_owned())]);
+        assert_eq!(errors[0].path, [PathStep::Key("$schema".to_owned())]);
         assert_eq!(
             errors[0].hint.as_deref(),
             Some("references must stay inside the schema: nothing is fetched")

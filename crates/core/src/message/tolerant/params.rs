@@ -89,7 +89,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
-                while let Some((Key(key), value)) = map.next_entry()? {
+                while let Some((ParamKey(key), value)) = map.next_entry()? {
                     let matters = ["name", "uri", "arguments"];
                     if matters.iter().any(|name| same_key(&key, name)) {
                         members.push((key, value));
@@ -117,7 +117,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Keys<'a> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut keys = Vec::new();
-                while let Some((Key(key), IgnoredAny)) = map.next_entry()? {
+                while let Some((ParamKey(key), IgnoredAny)) = map.next_entry()? {
                     let is_usual = key.bytes().all(|byte| byte.is_ascii_lowercase());
                     if !is_usual && keys.len() < super::MAX_CALLS {
                         keys.push(key);
@@ -133,4 +133,4 @@ impl<'de: 'a, 'a> Deserialize<'de> for Keys<'a> {
 /// A key, borrowed where it has no escapes.
 #[derive(serde::Deserialize)]
 #[serde(transparent)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+struct ParamKey<'a>(#[serde(borrow)] Cow<'a, str>);

@@ -13,7 +13,7 @@ use crate::transcript::CallKind;
 
 mod lexer;
 
-use self::lexer::{Lexer, Token};
+use self::lexer::{JsonToken, MessageLexer};
 
 /// How deep values are nested at most.
 const MAX_DEPTH: usize = 100_000;
@@ -33,21 +33,21 @@ pub(super) struct Structure {
 /// An object where a message may stand.
 #[derive(Debug, Default)]
 pub(super) struct Candidate {
-    methods: Values,
-    names: Values,
-    uris: Values,
+    methods: KeyValues,
+    names: KeyValues,
+    uris: KeyValues,
     ids: Vec<String>,
 }
 
 /// The values of a key that may appear several times.
 #[derive(Debug, Default)]
-struct Values {
+struct KeyValues {
     texts: Vec<String>,
     /// Whether one of them can't be told.
     is_unclear: bool,
 }
 
-impl Values {
+impl KeyValues {
     fn add(&mut self, text: Option<String>) {
         match text {
             Some(text) if self.texts.contains(&text) => {}
@@ -93,7 +93,7 @@ impl Candidate {
 
 /// What a container is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum ContainerRole {
     /// A list in which messages may stand.
     Messages,
     Message,
@@ -102,17 +102,17 @@ enum Role {
 }
 
 /// A container that has not ended.
-struct Open {
-    role: Role,
+struct OpenContainer {
+    role: ContainerRole,
     is_object: bool,
     /// In an object: the key whose value comes next, and whether its colon was there.
-    key: Option<Key>,
+    key: Option<MessageKey>,
     has_colon: bool,
 }
 
 /// A key, as far as it matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Key {
+enum MessageKey {
     Method,
     Params,
     Id,
@@ -123,41 +123,41 @@ enum Key {
 
 /// The messages in a text; nothing if readers may disagree on where they start and end.
 pub(super) fn read(bytes: &[u8]) -> Option<Structure> {
-    let mut reader = Reader {
+    let mut reader = StructureReader {
         structure: Structure::default(),
         open: Vec::new(),
     };
-    let mut lexer = Lexer::new(std::str::from_utf8(bytes).ok()?);
+    let mut lexer = MessageLexer::new(std::str::from_utf8(bytes).ok()?);
     while let Some(token) = lexer.next()? {
         reader.take(&token)?;
     }
     reader.open.is_empty().then_some(reader.structure)
 }
 
-struct Reader {
+struct StructureReader {
     structure: Structure,
-    open: Vec<Open>,
+    open: Vec<OpenContainer>,
 }
 
-impl Reader {
-    fn take(&mut self, token: &Token<'_>) -> Option<()> {
+impl StructureReader {
+    fn take(&mut self, token: &JsonToken<'_>) -> Option<()> {
         match token {
-            Token::Open { is_object } => self.begin(*is_object),
-            Token::Close { is_object } => {
+            JsonToken::Open { is_object } => self.begin(*is_object),
+            JsonToken::Close { is_object } => {
                 let closed = self.open.pop()?;
                 (closed.is_object == *is_object && closed.key.is_none()).then_some(())
             }
-            Token::Colon => {
+            JsonToken::Colon => {
                 let open = self.open.last_mut()?;
                 (open.key.is_some() && !open.has_colon).then(|| open.has_colon = true)
             }
             // A value is missing before it.
-            Token::Comma => self
+            JsonToken::Comma => self
                 .open
                 .last()
                 .is_none_or(|o| o.key.is_none())
                 .then_some(()),
-            Token::Text(_) | Token::Word(_) => self.scalar(token),
+            JsonToken::Text(_) | JsonToken::Word(_) => self.scalar(token),
         }
     }
 
@@ -167,18 +167,20 @@ impl Reader {
         }
         let (role, key) = self.value_place()?;
         let role = match (role, key) {
-            (Role::Messages, _) if is_object => {
+            (ContainerRole::Messages, _) if is_object => {
                 self.structure.messages.push(Candidate::default());
-                Role::Message
+                ContainerRole::Message
             }
-            (Role::Messages, _) => Role::Messages,
-            (Role::Message, Some(Key::Params)) if is_object => Role::Params,
+            (ContainerRole::Messages, _) => ContainerRole::Messages,
+            (ContainerRole::Message, Some(MessageKey::Params)) if is_object => {
+                ContainerRole::Params
+            }
             (role, key) => {
                 self.unclear(role, key);
-                Role::Other
+                ContainerRole::Other
             }
         };
-        self.open.push(Open {
+        self.open.push(OpenContainer {
             role,
             is_object,
             key: None,
@@ -187,7 +189,7 @@ impl Reader {
         Some(())
     }
 
-    fn scalar(&mut self, token: &Token<'_>) -> Option<()> {
+    fn scalar(&mut self, token: &JsonToken<'_>) -> Option<()> {
         if let Some(open) = self.open.last_mut()
             && open.is_object
             && open.key.is_none()
@@ -197,40 +199,48 @@ impl Reader {
         }
         let (role, key) = self.value_place()?;
         if self.open.is_empty() {
-            self.structure.has_loose_text |= matches!(token, Token::Text(_));
+            self.structure.has_loose_text |= matches!(token, JsonToken::Text(_));
             return Some(());
         }
         let Some(candidate) = self.structure.messages.last_mut() else {
             return Some(());
         };
         let text = || match token {
-            Token::Text(text) => lexer::decode(text),
-            Token::Word(_)
-            | Token::Open { .. }
-            | Token::Close { .. }
-            | Token::Colon
-            | Token::Comma => None,
+            JsonToken::Text(text) => lexer::decode(text),
+            JsonToken::Word(_)
+            | JsonToken::Open { .. }
+            | JsonToken::Close { .. }
+            | JsonToken::Colon
+            | JsonToken::Comma => None,
         };
         let plain = || text().filter(|text| !text.chars().any(char::is_control));
         match (role, key) {
-            (Role::Message, Some(Key::Method)) => candidate.methods.add(text()),
-            (Role::Message, Some(Key::Id)) if candidate.ids.len() < MAX_VALUES => {
+            (ContainerRole::Message, Some(MessageKey::Method)) => candidate.methods.add(text()),
+            (ContainerRole::Message, Some(MessageKey::Id)) if candidate.ids.len() < MAX_VALUES => {
                 candidate.ids.push(token.written().to_owned());
             }
-            (Role::Message, Some(Key::Params)) => self.unclear(role, key),
-            (Role::Params, Some(Key::Name)) => candidate.names.add(plain()),
-            (Role::Params, Some(Key::Uri)) => candidate.uris.add(plain()),
-            (Role::Message, Some(Key::Id | Key::Name | Key::Uri | Key::Other) | None)
-            | (Role::Params, Some(Key::Method | Key::Params | Key::Id | Key::Other) | None)
-            | (Role::Messages | Role::Other, _) => {}
+            (ContainerRole::Message, Some(MessageKey::Params)) => self.unclear(role, key),
+            (ContainerRole::Params, Some(MessageKey::Name)) => candidate.names.add(plain()),
+            (ContainerRole::Params, Some(MessageKey::Uri)) => candidate.uris.add(plain()),
+            (
+                ContainerRole::Message,
+                Some(MessageKey::Id | MessageKey::Name | MessageKey::Uri | MessageKey::Other)
+                | None,
+            )
+            | (
+                ContainerRole::Params,
+                Some(MessageKey::Method | MessageKey::Params | MessageKey::Id | MessageKey::Other)
+                | None,
+            )
+            | (ContainerRole::Messages | ContainerRole::Other, _) => {}
         }
         Some(())
     }
 
     /// Where the next value stands; nothing where there can be none.
-    fn value_place(&mut self) -> Option<(Role, Option<Key>)> {
+    fn value_place(&mut self) -> Option<(ContainerRole, Option<MessageKey>)> {
         let Some(open) = self.open.last_mut() else {
-            return Some((Role::Messages, None));
+            return Some((ContainerRole::Messages, None));
         };
         if !open.is_object {
             return Some((open.role, None));
@@ -241,44 +251,56 @@ impl Reader {
     }
 
     /// A value is not what its key asks for.
-    fn unclear(&mut self, role: Role, key: Option<Key>) {
+    fn unclear(&mut self, role: ContainerRole, key: Option<MessageKey>) {
         let Some(candidate) = self.structure.messages.last_mut() else {
             return;
         };
         match (role, key) {
-            (Role::Message, Some(Key::Method)) => candidate.methods.is_unclear = true,
-            (Role::Message, Some(Key::Params)) => {
+            (ContainerRole::Message, Some(MessageKey::Method)) => {
+                candidate.methods.is_unclear = true
+            }
+            (ContainerRole::Message, Some(MessageKey::Params)) => {
                 candidate.names.is_unclear = true;
                 candidate.uris.is_unclear = true;
             }
-            (Role::Params, Some(Key::Name)) => candidate.names.is_unclear = true,
-            (Role::Params, Some(Key::Uri)) => candidate.uris.is_unclear = true,
-            (Role::Message, Some(Key::Id | Key::Name | Key::Uri | Key::Other) | None)
-            | (Role::Params, Some(Key::Method | Key::Params | Key::Id | Key::Other) | None)
-            | (Role::Messages | Role::Other, _) => {}
+            (ContainerRole::Params, Some(MessageKey::Name)) => candidate.names.is_unclear = true,
+            (ContainerRole::Params, Some(MessageKey::Uri)) => candidate.uris.is_unclear = true,
+            (
+                ContainerRole::Message,
+                Some(MessageKey::Id | MessageKey::Name | MessageKey::Uri | MessageKey::Other)
+                | None,
+            )
+            | (
+                ContainerRole::Params,
+                Some(MessageKey::Method | MessageKey::Params | MessageKey::Id | MessageKey::Other)
+                | None,
+            )
+            | (ContainerRole::Messages | ContainerRole::Other, _) => {}
         }
     }
 }
 
 /// Which key it is; nothing if that is not clear where it matters.
-fn key(role: Role, token: &Token<'_>) -> Option<Key> {
-    let known: &[(&str, Key)] = match role {
-        Role::Message => &[
-            ("method", Key::Method),
-            ("params", Key::Params),
-            ("id", Key::Id),
+fn key(role: ContainerRole, token: &JsonToken<'_>) -> Option<MessageKey> {
+    let known: &[(&str, MessageKey)] = match role {
+        ContainerRole::Message => &[
+            ("method", MessageKey::Method),
+            ("params", MessageKey::Params),
+            ("id", MessageKey::Id),
         ],
-        Role::Params => &[("name", Key::Name), ("uri", Key::Uri)],
-        Role::Messages | Role::Other => return Some(Key::Other),
+        ContainerRole::Params => &[("name", MessageKey::Name), ("uri", MessageKey::Uri)],
+        ContainerRole::Messages | ContainerRole::Other => return Some(MessageKey::Other),
     };
     let text = match token {
-        Token::Text(text) => lexer::decode(text)?,
-        Token::Word(_) | Token::Open { .. } | Token::Close { .. } | Token::Colon | Token::Comma => {
-            token.written().to_owned()
-        }
+        JsonToken::Text(text) => lexer::decode(text)?,
+        JsonToken::Word(_)
+        | JsonToken::Open { .. }
+        | JsonToken::Close { .. }
+        | JsonToken::Colon
+        | JsonToken::Comma => token.written().to_owned(),
     };
     let found = known.iter().find(|(name, _)| same_key(&text, name));
-    Some(found.map_or(Key::Other, |(_, key)| *key))
+    Some(found.map_or(MessageKey::Other, |(_, key)| *key))
 }
 
 /// Whether an implementation may take a key for another: Go ignores case, also beyond ASCII; where

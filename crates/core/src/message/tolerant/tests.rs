@@ -13,7 +13,7 @@ fn found(bytes: &[u8]) -> Vec<String> {
         };
         format!("{kind}:{}", call.name.as_deref().unwrap_or("?"))
     };
-    Reading::of(bytes).calls.iter().map(one).collect()
+    LenientReading::of(bytes).calls.iter().map(one).collect()
 }
 
 #[track_caller]
@@ -161,7 +161,7 @@ fn keys_that_some_servers_read_count() {
 
 #[test]
 fn the_ids_of_refused_requests_are_known() {
-    let ids = |text: &str| Reading::of(text.as_bytes()).ids;
+    let ids = |text: &str| LenientReading::of(text.as_bytes()).ids;
     let id = |written: &str| Id::Value(written.to_owned());
     let text = r#"{"id":7,"method":"tools/call","params":{"name":"a","x":NaN}}"#;
     assert_eq!(ids(text), [id("7")]);
@@ -174,7 +174,7 @@ fn the_ids_of_refused_requests_are_known() {
 #[test]
 fn a_flood_is_bounded() {
     let many = call(r#"{"name":"a","x":NaN}"#).repeat(500);
-    let calls = Reading::of(many.as_bytes()).calls;
+    let calls = LenientReading::of(many.as_bytes()).calls;
     assert_eq!(calls.len(), MAX_CALLS + 1);
     assert_eq!(calls[MAX_CALLS].kind, None);
     let deep = "[".repeat(1 << 20) + "tools/call";

@@ -30,7 +30,7 @@ fn a_part_torn_at_any_byte_reads_up_to_its_last_whole_line() {
             .iter()
             .rposition(|b| *b == b'\n')
             .map_or(0, |at| at + 1);
-        let torn = (last < length).then_some(Torn {
+        let torn = (last < length).then_some(TornLine {
             bytes: (length - last) as u64,
         });
         assert_eq!(reader.torn(), torn);
@@ -88,7 +88,7 @@ fn a_writer_that_is_dropped_leaves_no_ended_trial() {
     let folder = tempfile::tempdir().unwrap();
     let run = create(folder.path());
     let mut trial = run.trial(0, "x", trial_started(1)).unwrap();
-    trial.append(1, What::TrialEnded(passed())).unwrap();
+    trial.append(1, EventKind::TrialEnded(passed())).unwrap();
     drop(trial);
     drop(run);
     let run = RunReader::open(folder.path()).unwrap();

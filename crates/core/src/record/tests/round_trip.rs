@@ -26,16 +26,16 @@ fn a_run_reads_back_without_its_secrets() {
     assert_eq!(run.started(), &run_started());
     let events: Vec<Event> = run.events().unwrap().map(Result::unwrap).collect();
     assert_eq!(events.len(), 3);
-    assert_eq!(events[2].event, What::RunEnded(ended));
+    assert_eq!(events[2].event, EventKind::RunEnded(ended));
     let file = only_trial(&run);
     assert!(file.ended);
     assert_eq!((file.stem.as_str(), file.attempt), ("add", 1));
     let events = events_of(&run, &file);
-    assert_eq!(events[0].event, What::TrialStarted(trial_started(1)));
+    assert_eq!(events[0].event, EventKind::TrialStarted(trial_started(1)));
     assert_eq!(events[1].event, redactor().what(opened()));
     let text = "{\"p\":\"[redacted:DB_PASSWORD]\"}";
     assert_eq!(body(&events[2]), &Body::Text(text.to_owned()));
-    assert_eq!(events[3].event, What::TrialEnded(passed()));
+    assert_eq!(events[3].event, EventKind::TrialEnded(passed()));
     for entry in walkdir::WalkDir::new(folder.path()) {
         let entry = entry.unwrap();
         if entry.file_type().is_file() {
@@ -56,7 +56,7 @@ fn bodies_take_the_form_that_suits_them() {
     for bytes in cases {
         frame(&mut trial, 1, bytes).unwrap();
     }
-    let text = What::Frame(Frame {
+    let text = EventKind::Frame(Frame {
         conn: ConnectionId(1),
         exchange: Some(3),
         direction: Direction::ToClient,
@@ -67,7 +67,7 @@ fn bodies_take_the_form_that_suits_them() {
         bytes: 1 << 40,
         sha256: blobs::hash(b""),
     };
-    let known_as_cut = What::Frame(Frame {
+    let known_as_cut = EventKind::Frame(Frame {
         conn: ConnectionId(1),
         exchange: None,
         direction: Direction::ToClient,
@@ -107,7 +107,7 @@ fn bodies_take_the_form_that_suits_them() {
 
 fn body(event: &Event) -> &Body {
     match &event.event {
-        What::Frame(frame) => &frame.body,
+        EventKind::Frame(frame) => &frame.body,
         other => panic!("{other:?} is no frame"),
     }
 }
@@ -214,7 +214,7 @@ fn trials_that_write_at_once_keep_their_order() {
         assert!(trial.ended);
         let events = events_of(&run, &trial);
         let said = events.iter().filter_map(|event| match &event.event {
-            What::Frame(frame) => Some((event.at, frame.body.clone())),
+            EventKind::Frame(frame) => Some((event.at, frame.body.clone())),
             _ => None,
         });
         assert_eq!(events.len(), 2_002);

@@ -1,7 +1,7 @@
 //! The functions of templates: which there are, what they take, and what they give.
 
-use super::format::{self, FormatPart, Verb};
-use super::{Comparison, Expr, Function, Type};
+use super::format::{self, FormatPart, FormatVerb};
+use super::{Comparison, Expr, ExprType, Function};
 use crate::hint::nearest_hint;
 
 /// The functions that a template may call.
@@ -16,26 +16,29 @@ const UNSUPPORTED: [&str; 9] = [
 ];
 
 /// What is wrong with a call, and what may help.
-pub(super) type Wrong = (String, Option<String>);
+pub(super) type CallProblem = (String, Option<String>);
 
-fn wrong<T>(message: impl Into<String>) -> Result<T, Wrong> {
+fn wrong<T>(message: impl Into<String>) -> Result<T, CallProblem> {
     Err((message.into(), None))
 }
 
 /// A call of a function, and the type of what it gives.
-pub(super) fn call(name: &str, args: Vec<(Expr, Type)>) -> Result<(Expr, Type), Wrong> {
-    let kinds: Vec<Type> = args.iter().map(|(_, kind)| *kind).collect();
+pub(super) fn call(
+    name: &str,
+    args: Vec<(Expr, ExprType)>,
+) -> Result<(Expr, ExprType), CallProblem> {
+    let kinds: Vec<ExprType> = args.iter().map(|(_, kind)| *kind).collect();
     let count = args.len();
     let (function, kind) = match name {
         "printf" => return printf(args),
-        "print" => (Function::Print, Type::Text),
-        "println" => (Function::Println, Type::Text),
-        "html" => (Function::Html, Type::Text),
-        "js" => (Function::Js, Type::Text),
-        "urlquery" => (Function::Urlquery, Type::Text),
-        "len" if kinds == [Type::Text] => (Function::Len, Type::Number),
+        "print" => (Function::Print, ExprType::Text),
+        "println" => (Function::Println, ExprType::Text),
+        "html" => (Function::Html, ExprType::Text),
+        "js" => (Function::Js, ExprType::Text),
+        "urlquery" => (Function::Urlquery, ExprType::Text),
+        "len" if kinds == [ExprType::Text] => (Function::Len, ExprType::Number),
         "len" => return wrong("`len` takes one text"),
-        "not" if count == 1 => (Function::Not, Type::Truth),
+        "not" if count == 1 => (Function::Not, ExprType::Truth),
         "not" => return wrong("`not` takes one value"),
         "and" | "or" => {
             let Some(first) = kinds.first() else {
@@ -47,12 +50,12 @@ pub(super) fn call(name: &str, args: Vec<(Expr, Type)>) -> Result<(Expr, Type), 
             } else {
                 Function::Or
             };
-            (function, if same { *first } else { Type::Any })
+            (function, if same { *first } else { ExprType::Any })
         }
         _ => match comparison(name) {
             Some(comparison) => {
                 comparable(name, comparison, &kinds)?;
-                (Function::Compare(comparison), Type::Truth)
+                (Function::Compare(comparison), ExprType::Truth)
             }
             None => return Err(unknown(name)),
         },
@@ -61,7 +64,7 @@ pub(super) fn call(name: &str, args: Vec<(Expr, Type)>) -> Result<(Expr, Type), 
     Ok((Expr::Call(function, args), kind))
 }
 
-fn unknown(name: &str) -> Wrong {
+fn unknown(name: &str) -> CallProblem {
     if UNSUPPORTED.contains(&name) {
         let message = format!("`{name}` is not supported in the templates of agent files");
         let hint = "they have `if`, `else`, `with`, `end`, pipes and functions such as `printf`";
@@ -89,26 +92,26 @@ fn comparison(name: &str) -> Option<Comparison> {
 }
 
 /// What is compared must be of one type, and only `eq` takes more than two.
-fn comparable(name: &str, comparison: Comparison, kinds: &[Type]) -> Result<(), Wrong> {
+fn comparable(name: &str, comparison: Comparison, kinds: &[ExprType]) -> Result<(), CallProblem> {
     if kinds.len() < 2 || (kinds.len() > 2 && comparison != Comparison::Equal) {
         return wrong(format!("`{name}` takes two values"));
     }
     let (first, others) = (kinds[0], &kinds[1..]);
-    if first == Type::Any || others.iter().any(|kind| *kind != first) {
+    if first == ExprType::Any || others.iter().any(|kind| *kind != first) {
         let words: Vec<&str> = kinds.iter().map(|kind| kind.word()).collect();
         return wrong(format!(
             "`{name}` can't compare a {}",
             words.join(" with a ")
         ));
     }
-    let has_order = first != Type::Truth;
+    let has_order = first != ExprType::Truth;
     if !has_order && !matches!(comparison, Comparison::Equal | Comparison::Unequal) {
         return wrong(format!("`{name}` can't compare truth values"));
     }
     Ok(())
 }
 
-fn printf(mut args: Vec<(Expr, Type)>) -> Result<(Expr, Type), Wrong> {
+fn printf(mut args: Vec<(Expr, ExprType)>) -> Result<(Expr, ExprType), CallProblem> {
     if args.is_empty() {
         return wrong("`printf` takes a format");
     }
@@ -128,7 +131,7 @@ fn printf(mut args: Vec<(Expr, Type)>) -> Result<(Expr, Type), Wrong> {
         FormatPart::Verb(verb) => Some(*verb),
         FormatPart::Text(_) => None,
     });
-    let verbs: Vec<Verb> = verbs.collect();
+    let verbs: Vec<FormatVerb> = verbs.collect();
     if verbs.len() != values.len() {
         let (wanted, given) = (verbs.len(), values.len());
         return wrong(format!(
@@ -137,15 +140,15 @@ fn printf(mut args: Vec<(Expr, Type)>) -> Result<(Expr, Type), Wrong> {
     }
     for (verb, (_, kind)) in verbs.iter().zip(&values) {
         let fits = match verb {
-            Verb::Any => true,
-            Verb::Text | Verb::Quoted => *kind == Type::Text,
-            Verb::Number => *kind == Type::Number,
-            Verb::Truth => *kind == Type::Truth,
+            FormatVerb::Any => true,
+            FormatVerb::Text | FormatVerb::Quoted => *kind == ExprType::Text,
+            FormatVerb::Number => *kind == ExprType::Number,
+            FormatVerb::Truth => *kind == ExprType::Truth,
         };
         if !fits {
             return wrong(format!("`{}` does not take a {}", verb.word(), kind.word()));
         }
     }
     let values = values.into_iter().map(|(value, _)| value).collect();
-    Ok((Expr::Call(Function::Printf(parts), values), Type::Text))
+    Ok((Expr::Call(Function::Printf(parts), values), ExprType::Text))
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 /// A part of a format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verb {
+pub(super) enum FormatVerb {
     /// `%s`.
     Text,
     /// `%q`.
@@ -21,10 +21,10 @@ pub(super) enum Verb {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FormatPart {
     Text(String),
-    Verb(Verb),
+    Verb(FormatVerb),
 }
 
-impl Verb {
+impl FormatVerb {
     /// The verb as it is written.
     pub(super) fn word(self) -> &'static str {
         match self {
@@ -52,11 +52,11 @@ pub(super) fn parse(format: &str) -> Result<Vec<FormatPart>, String> {
                 text.push('%');
                 continue;
             }
-            Some('s') => Verb::Text,
-            Some('q') => Verb::Quoted,
-            Some('v') => Verb::Any,
-            Some('d') => Verb::Number,
-            Some('t') => Verb::Truth,
+            Some('s') => FormatVerb::Text,
+            Some('q') => FormatVerb::Quoted,
+            Some('v') => FormatVerb::Any,
+            Some('d') => FormatVerb::Number,
+            Some('t') => FormatVerb::Truth,
             Some(other) => return Err(format!("%{other}")),
             None => return Err("%".to_owned()),
         };

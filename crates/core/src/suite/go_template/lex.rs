@@ -5,21 +5,24 @@ use super::TemplateFault;
 
 /// A part of a template, in the order of the text.
 #[derive(Debug, PartialEq)]
-pub(super) enum Item {
+pub(super) enum TemplateItem {
     Text(String),
-    Action { at: usize, tokens: Vec<Located> },
+    Action {
+        at: usize,
+        tokens: Vec<LocatedToken>,
+    },
 }
 
 /// A token, and the bytes it stands in.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Located {
-    pub(super) token: Token,
+pub(super) struct LocatedToken {
+    pub(super) token: TemplateToken,
     pub(super) at: usize,
     pub(super) len: usize,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Token {
+pub(super) enum TemplateToken {
     /// `.Name`, or `$.Name`.
     Field {
         name: String,
@@ -36,13 +39,13 @@ pub(super) enum Token {
 }
 
 /// The parts of a template.
-pub(super) fn items(text: &str) -> Result<Vec<Item>, TemplateFault> {
+pub(super) fn items(text: &str) -> Result<Vec<TemplateItem>, TemplateFault> {
     let mut items = Vec::new();
     let mut at = 0;
     let mut trims = false;
     while let Some(found) = text[at..].find("{{") {
         let start = at + found;
-        let mut lexer = Lexer {
+        let mut lexer = TemplateLexer {
             text,
             action: start,
             at: start + 2,
@@ -59,11 +62,11 @@ pub(super) fn items(text: &str) -> Result<Vec<Item>, TemplateFault> {
             before
         };
         if !before.is_empty() {
-            items.push(Item::Text(before.to_owned()));
+            items.push(TemplateItem::Text(before.to_owned()));
         }
         let tokens = lexer.action(&mut trims)?;
         if let Some(tokens) = tokens {
-            items.push(Item::Action { at: start, tokens });
+            items.push(TemplateItem::Action { at: start, tokens });
         }
         at = lexer.at;
     }
@@ -74,7 +77,7 @@ pub(super) fn items(text: &str) -> Result<Vec<Item>, TemplateFault> {
         rest
     };
     if !rest.is_empty() {
-        items.push(Item::Text(rest.to_owned()));
+        items.push(TemplateItem::Text(rest.to_owned()));
     }
     Ok(items)
 }
@@ -84,13 +87,13 @@ fn blank(c: char) -> bool {
 }
 
 /// Reads one action.
-struct Lexer<'a> {
+struct TemplateLexer<'a> {
     text: &'a str,
     action: usize,
     at: usize,
 }
 
-impl<'a> Lexer<'a> {
+impl<'a> TemplateLexer<'a> {
     fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
@@ -120,7 +123,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The tokens of an action; `None` for a comment.
-    fn action(&mut self, trims: &mut bool) -> Result<Option<Vec<Located>>, TemplateFault> {
+    fn action(&mut self, trims: &mut bool) -> Result<Option<Vec<LocatedToken>>, TemplateFault> {
         let inside = self.rest().trim_start_matches(blank);
         if inside.starts_with("/*") {
             return self.comment(trims).map(|()| None);
@@ -138,7 +141,7 @@ impl<'a> Lexer<'a> {
             let at = self.at;
             let token = self.token()?;
             let len = self.at - at;
-            tokens.push(Located { token, at, len });
+            tokens.push(LocatedToken { token, at, len });
         }
     }
 
@@ -158,15 +161,15 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    fn token(&mut self) -> Result<Token, TemplateFault> {
+    fn token(&mut self) -> Result<TemplateToken, TemplateFault> {
         let rest = self.rest();
         let Some(first) = rest.chars().next() else {
             return Err(self.unclosed());
         };
         match first {
-            '|' => Ok(self.take(1, Token::Pipe)),
-            '(' => Ok(self.take(1, Token::Open)),
-            ')' => Ok(self.take(1, Token::Close)),
+            '|' => Ok(self.take(1, TemplateToken::Pipe)),
+            '(' => Ok(self.take(1, TemplateToken::Open)),
+            ')' => Ok(self.take(1, TemplateToken::Close)),
             '.' => self.field(rest, false),
             '$' if rest[1..].starts_with('.') => self.field(&rest[1..], true),
             '$' => {
@@ -175,7 +178,9 @@ impl<'a> Lexer<'a> {
             }
             '"' => self.quoted(rest),
             '`' => match rest[1..].split_once('`') {
-                Some((text, _)) => Ok(self.take(text.len() + 2, Token::Text(text.to_owned()))),
+                Some((text, _)) => {
+                    Ok(self.take(text.len() + 2, TemplateToken::Text(text.to_owned())))
+                }
                 None => Err(self.fault(self.at, 1, "the text in backticks is never closed")),
             },
             c if c.is_ascii_digit()
@@ -185,7 +190,7 @@ impl<'a> Lexer<'a> {
             }
             c if c.is_alphabetic() || c == '_' => {
                 let len = name_len(rest);
-                Ok(self.take(len, Token::Word(rest[..len].to_owned())))
+                Ok(self.take(len, TemplateToken::Word(rest[..len].to_owned())))
             }
             c => Err(self.fault(
                 self.at,
@@ -195,12 +200,12 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn take(&mut self, len: usize, token: Token) -> Token {
+    fn take(&mut self, len: usize, token: TemplateToken) -> TemplateToken {
         self.at += len;
         token
     }
 
-    fn field(&mut self, rest: &str, of_root: bool) -> Result<Token, TemplateFault> {
+    fn field(&mut self, rest: &str, of_root: bool) -> Result<TemplateToken, TemplateFault> {
         let len = name_len(&rest[1..]);
         let skipped = usize::from(of_root) + 1 + len;
         if rest[1 + len..].starts_with('.') {
@@ -209,13 +214,13 @@ impl<'a> Lexer<'a> {
         }
         let name = rest[1..=len].to_owned();
         let token = match (name.is_empty(), of_root) {
-            (true, false) => Token::Dot,
-            _ => Token::Field { name, of_root },
+            (true, false) => TemplateToken::Dot,
+            _ => TemplateToken::Field { name, of_root },
         };
         Ok(self.take(skipped, token))
     }
 
-    fn number(&mut self, rest: &str) -> Result<Token, TemplateFault> {
+    fn number(&mut self, rest: &str) -> Result<TemplateToken, TemplateFault> {
         let digits = rest[1..].find(|c: char| !c.is_ascii_alphanumeric() && c != '.');
         let len = digits.map_or(rest.len(), |len| len + 1);
         let written = &rest[..len];
@@ -223,16 +228,16 @@ impl<'a> Lexer<'a> {
             let message = format!("`{written}` is not a whole number");
             self.fault(self.at, len, message)
         })?;
-        Ok(self.take(len, Token::Number(number)))
+        Ok(self.take(len, TemplateToken::Number(number)))
     }
 
     /// A text in double quotes, with Go's escapes.
-    fn quoted(&mut self, rest: &str) -> Result<Token, TemplateFault> {
+    fn quoted(&mut self, rest: &str) -> Result<TemplateToken, TemplateFault> {
         let mut text = String::new();
         let mut chars = rest.char_indices().skip(1);
         while let Some((at, c)) = chars.next() {
             match c {
-                '"' => return Ok(self.take(at + 1, Token::Text(text))),
+                '"' => return Ok(self.take(at + 1, TemplateToken::Text(text))),
                 '\n' => break,
                 '\\' => {
                     let Some((c, len)) = escape(&rest[at + 1..]) else {

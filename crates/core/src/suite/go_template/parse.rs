@@ -1,8 +1,8 @@
 //! From tokens to a template whose types fit.
 
 use super::calls::call;
-use super::lex::{Item, Located, Token, items};
-use super::{Expr, Node, TemplateFault, Type};
+use super::lex::{LocatedToken, TemplateItem, TemplateToken, items};
+use super::{Expr, ExprType, TemplateFault, TemplateNode};
 use crate::hint::{listed, nearest_hint};
 
 /// How deep braces, parentheses and conditions may be nested.
@@ -11,8 +11,8 @@ const DEPTH: usize = 32;
 /// The nodes of a template, or all that is wrong with it.
 pub(super) fn template(
     text: &str,
-    fields: &'static [(&'static str, Type)],
-) -> Result<Vec<Node>, Vec<TemplateFault>> {
+    fields: &'static [(&'static str, ExprType)],
+) -> Result<Vec<TemplateNode>, Vec<TemplateFault>> {
     let mut parser = Parser {
         items: items(text).map_err(|fault| vec![fault])?.into_iter(),
         fields,
@@ -39,15 +39,15 @@ pub(super) fn template(
 }
 
 /// The tokens of an action that are left.
-struct Action {
+struct ActionTokens {
     at: usize,
-    tokens: std::iter::Peekable<std::vec::IntoIter<Located>>,
+    tokens: std::iter::Peekable<std::vec::IntoIter<LocatedToken>>,
     /// The token that was taken last.
     last: (usize, usize),
 }
 
-impl Action {
-    fn new(at: usize, tokens: Vec<Located>) -> Self {
+impl ActionTokens {
+    fn new(at: usize, tokens: Vec<LocatedToken>) -> Self {
         Self {
             at,
             tokens: tokens.into_iter().peekable(),
@@ -55,13 +55,13 @@ impl Action {
         }
     }
 
-    fn next(&mut self) -> Option<Token> {
+    fn next(&mut self) -> Option<TemplateToken> {
         let next = self.tokens.next()?;
         self.last = (next.at, next.len);
         Some(next.token)
     }
 
-    fn peek(&mut self) -> Option<&Token> {
+    fn peek(&mut self) -> Option<&TemplateToken> {
         self.tokens.peek().map(|located| &located.token)
     }
 
@@ -86,20 +86,20 @@ impl Action {
 }
 
 /// What ends a list of nodes: `{{ end }}`, or `{{ else … }}` with what stands behind it.
-struct End {
-    action: Action,
+struct BlockEnd {
+    action: ActionTokens,
     is_else: bool,
 }
 
-impl End {
+impl BlockEnd {
     fn word(&self) -> &'static str {
         if self.is_else { "else" } else { "end" }
     }
 }
 
 struct Parser {
-    items: std::vec::IntoIter<Item>,
-    fields: &'static [(&'static str, Type)],
+    items: std::vec::IntoIter<TemplateItem>,
+    fields: &'static [(&'static str, ExprType)],
     /// Faults after which parsing goes on.
     faults: Vec<TemplateFault>,
     depth: usize,
@@ -107,25 +107,28 @@ struct Parser {
 
 impl Parser {
     /// Nodes up to what ends them. `dot` is the type of the dot, where there is a `with`.
-    fn list(&mut self, dot: Option<Type>) -> Result<(Vec<Node>, Option<End>), TemplateFault> {
+    fn list(
+        &mut self,
+        dot: Option<ExprType>,
+    ) -> Result<(Vec<TemplateNode>, Option<BlockEnd>), TemplateFault> {
         let mut nodes = Vec::new();
         while let Some(item) = self.items.next() {
             let mut action = match item {
-                Item::Text(text) => {
-                    nodes.push(Node::Text(text));
+                TemplateItem::Text(text) => {
+                    nodes.push(TemplateNode::Text(text));
                     continue;
                 }
-                Item::Action { at, tokens } => Action::new(at, tokens),
+                TemplateItem::Action { at, tokens } => ActionTokens::new(at, tokens),
             };
             let word = match action.peek() {
-                Some(Token::Word(word)) => word.clone(),
+                Some(TemplateToken::Word(word)) => word.clone(),
                 _ => String::new(),
             };
             match word.as_str() {
                 "end" | "else" => {
                     action.next();
                     let is_else = word == "else";
-                    return Ok((nodes, Some(End { action, is_else })));
+                    return Ok((nodes, Some(BlockEnd { action, is_else })));
                 }
                 "if" | "with" => {
                     action.next();
@@ -134,7 +137,7 @@ impl Parser {
                 _ => {
                     let (expr, _) = self.pipeline(&mut action, dot)?;
                     action.finish()?;
-                    nodes.push(Node::Output(expr));
+                    nodes.push(TemplateNode::Output(expr));
                 }
             }
         }
@@ -144,10 +147,10 @@ impl Parser {
     /// `if` or `with`, from behind its word to its end.
     fn branch(
         &mut self,
-        mut action: Action,
+        mut action: ActionTokens,
         is_with: bool,
-        dot: Option<Type>,
-    ) -> Result<Node, TemplateFault> {
+        dot: Option<ExprType>,
+    ) -> Result<TemplateNode, TemplateFault> {
         self.enter(&action)?;
         let word = if is_with { "with" } else { "if" };
         let opened = action.fault(format!("`{word}` without an `end`"));
@@ -164,13 +167,13 @@ impl Parser {
         };
         self.depth -= 1;
         Ok(if is_with {
-            Node::With {
+            TemplateNode::With {
                 value,
                 then,
                 otherwise,
             }
         } else {
-            Node::If {
+            TemplateNode::If {
                 condition: value,
                 then,
                 otherwise,
@@ -181,12 +184,14 @@ impl Parser {
     /// What stands behind `else`, up to the `end` of the branch that was opened there.
     fn otherwise(
         &mut self,
-        mut action: Action,
+        mut action: ActionTokens,
         opened: &TemplateFault,
-        dot: Option<Type>,
-    ) -> Result<Vec<Node>, TemplateFault> {
+        dot: Option<ExprType>,
+    ) -> Result<Vec<TemplateNode>, TemplateFault> {
         let next = match action.peek() {
-            Some(Token::Word(word)) if word == "if" || word == "with" => Some(word == "with"),
+            Some(TemplateToken::Word(word)) if word == "if" || word == "with" => {
+                Some(word == "with")
+            }
             _ => None,
         };
         if let Some(is_with) = next {
@@ -204,7 +209,7 @@ impl Parser {
         Ok(nodes)
     }
 
-    fn enter(&mut self, action: &Action) -> Result<(), TemplateFault> {
+    fn enter(&mut self, action: &ActionTokens) -> Result<(), TemplateFault> {
         self.depth += 1;
         if self.depth > DEPTH {
             return Err(action.fault("the template is nested too deeply"));
@@ -215,13 +220,13 @@ impl Parser {
     /// Commands with pipes between them, up to the end of the action or of the parentheses.
     fn pipeline(
         &mut self,
-        action: &mut Action,
-        dot: Option<Type>,
-    ) -> Result<(Expr, Type), TemplateFault> {
+        action: &mut ActionTokens,
+        dot: Option<ExprType>,
+    ) -> Result<(Expr, ExprType), TemplateFault> {
         let mut piped = None;
         loop {
             let value = self.command(action, dot, piped.take())?;
-            if action.peek() != Some(&Token::Pipe) {
+            if action.peek() != Some(&TemplateToken::Pipe) {
                 return Ok(value);
             }
             action.next();
@@ -232,18 +237,21 @@ impl Parser {
     /// A value, or a function with its arguments, the piped one last.
     fn command(
         &mut self,
-        action: &mut Action,
-        dot: Option<Type>,
-        piped: Option<(Expr, Type)>,
-    ) -> Result<(Expr, Type), TemplateFault> {
-        if let Some(Token::Word(word)) = action.peek()
+        action: &mut ActionTokens,
+        dot: Option<ExprType>,
+        piped: Option<(Expr, ExprType)>,
+    ) -> Result<(Expr, ExprType), TemplateFault> {
+        if let Some(TemplateToken::Word(word)) = action.peek()
             && !["true", "false"].contains(&word.as_str())
         {
             let word = word.clone();
             action.next();
             let mut place = action.fault("");
             let mut args = Vec::new();
-            while !matches!(action.peek(), None | Some(Token::Pipe | Token::Close)) {
+            while !matches!(
+                action.peek(),
+                None | Some(TemplateToken::Pipe | TemplateToken::Close)
+            ) {
                 args.push(self.operand(action, dot)?);
             }
             args.extend(piped);
@@ -262,27 +270,27 @@ impl Parser {
 
     fn operand(
         &mut self,
-        action: &mut Action,
-        dot: Option<Type>,
-    ) -> Result<(Expr, Type), TemplateFault> {
+        action: &mut ActionTokens,
+        dot: Option<ExprType>,
+    ) -> Result<(Expr, ExprType), TemplateFault> {
         let Some(token) = action.next() else {
             return Err(action.fault("a value is missing"));
         };
         match token {
-            Token::Field { name, of_root } => Ok(self.field(name, of_root, action, dot)),
-            Token::Dot => {
+            TemplateToken::Field { name, of_root } => Ok(self.field(name, of_root, action, dot)),
+            TemplateToken::Dot => {
                 let kind = dot.ok_or_else(|| TemplateFault {
                     hint: Some(self.known()),
                     ..action.fault("`.` alone is not a value")
                 })?;
                 Ok((Expr::Dot, kind))
             }
-            Token::Text(text) => Ok((Expr::Text(text), Type::Text)),
-            Token::Number(number) => Ok((Expr::Number(number), Type::Number)),
-            Token::Word(word) if word == "true" || word == "false" => {
-                Ok((Expr::Truth(word == "true"), Type::Truth))
+            TemplateToken::Text(text) => Ok((Expr::Text(text), ExprType::Text)),
+            TemplateToken::Number(number) => Ok((Expr::Number(number), ExprType::Number)),
+            TemplateToken::Word(word) if word == "true" || word == "false" => {
+                Ok((Expr::Truth(word == "true"), ExprType::Truth))
             }
-            Token::Word(word) => {
+            TemplateToken::Word(word) => {
                 // A function without arguments, where a value is wanted.
                 let found = call(&word, Vec::new());
                 found.map_err(|(message, hint)| TemplateFault {
@@ -290,16 +298,16 @@ impl Parser {
                     ..action.fault(message)
                 })
             }
-            Token::Open => {
+            TemplateToken::Open => {
                 self.enter(action)?;
                 let value = self.pipeline(action, dot)?;
                 self.depth -= 1;
                 match action.next() {
-                    Some(Token::Close) => Ok(value),
+                    Some(TemplateToken::Close) => Ok(value),
                     _ => Err(action.fault("`(` is never closed")),
                 }
             }
-            Token::Pipe | Token::Close => Err(action.fault("a value is missing")),
+            TemplateToken::Pipe | TemplateToken::Close => Err(action.fault("a value is missing")),
         }
     }
 
@@ -308,9 +316,9 @@ impl Parser {
         &mut self,
         name: String,
         of_root: bool,
-        action: &Action,
-        dot: Option<Type>,
-    ) -> (Expr, Type) {
+        action: &ActionTokens,
+        dot: Option<ExprType>,
+    ) -> (Expr, ExprType) {
         if let (Some(kind), false) = (dot, of_root) {
             let message = format!(
                 "`.{name}` is asked of a {} here, inside `with`",
@@ -329,7 +337,7 @@ impl Parser {
         }
         (
             Expr::Field(name),
-            found.map_or(Type::Text, |(_, kind)| *kind),
+            found.map_or(ExprType::Text, |(_, kind)| *kind),
         )
     }
 

@@ -1,10 +1,13 @@
 //! What a template gives. Types were checked when it was parsed.
 
-use super::format::{self, FormatPart, Verb};
-use super::{Comparison, Expr, FieldValue, Function, Node, Origin, Piece};
+use super::format::{self, FormatPart, FormatVerb};
+use super::{Comparison, Expr, FieldValue, Function, RenderedPiece, TemplateNode, TextOrigin};
 
 /// The pieces that nodes give, if fields stand for this.
-pub(super) fn nodes(nodes: &[Node], field: &mut dyn FnMut(&str) -> FieldValue) -> Vec<Piece> {
+pub(super) fn nodes(
+    nodes: &[TemplateNode],
+    field: &mut dyn FnMut(&str) -> FieldValue,
+) -> Vec<RenderedPiece> {
     let mut renderer = Renderer {
         field,
         out: Vec::new(),
@@ -15,19 +18,21 @@ pub(super) fn nodes(nodes: &[Node], field: &mut dyn FnMut(&str) -> FieldValue) -
 
 struct Renderer<'a> {
     field: &'a mut dyn FnMut(&str) -> FieldValue,
-    out: Vec<Piece>,
+    out: Vec<RenderedPiece>,
 }
 
 impl Renderer<'_> {
-    fn nodes(&mut self, nodes: &[Node], dot: Option<&FieldValue>) {
+    fn nodes(&mut self, nodes: &[TemplateNode], dot: Option<&FieldValue>) {
         for node in nodes {
             match node {
-                Node::Text(text) => self.out.push(Piece::new(text, Origin::Author)),
-                Node::Output(expr) => {
+                TemplateNode::Text(text) => {
+                    self.out.push(RenderedPiece::new(text, TextOrigin::Author))
+                }
+                TemplateNode::Output(expr) => {
                     let value = self.value(expr, dot);
                     self.out.extend(pieces(value));
                 }
-                Node::If {
+                TemplateNode::If {
                     condition,
                     then,
                     otherwise,
@@ -35,7 +40,7 @@ impl Renderer<'_> {
                     let holds = is_true(&self.value(condition, dot));
                     self.nodes(if holds { then } else { otherwise }, dot);
                 }
-                Node::With {
+                TemplateNode::With {
                     value,
                     then,
                     otherwise,
@@ -55,7 +60,9 @@ impl Renderer<'_> {
         match expr {
             Expr::Field(name) => (self.field)(name),
             Expr::Dot => dot.cloned().unwrap_or(FieldValue::Truth(false)),
-            Expr::Text(text) => FieldValue::Text(vec![Piece::new(text, Origin::Author)]),
+            Expr::Text(text) => {
+                FieldValue::Text(vec![RenderedPiece::new(text, TextOrigin::Author)])
+            }
             Expr::Number(number) => FieldValue::Number(*number),
             Expr::Truth(truth) => FieldValue::Truth(*truth),
             Expr::Call(function, args) => {
@@ -97,13 +104,13 @@ fn first_or_last(args: Vec<FieldValue>, decides: impl Fn(&FieldValue) -> bool) -
     last
 }
 
-fn printf(parts: &[FormatPart], args: Vec<FieldValue>) -> Vec<Piece> {
+fn printf(parts: &[FormatPart], args: Vec<FieldValue>) -> Vec<RenderedPiece> {
     let mut args = args.into_iter();
     let mut out = Vec::new();
     for part in parts {
         match part {
-            FormatPart::Text(text) => out.push(Piece::new(text, Origin::Author)),
-            FormatPart::Verb(Verb::Quoted) => out.extend(args.next().map(|arg| quoted(&arg))),
+            FormatPart::Text(text) => out.push(RenderedPiece::new(text, TextOrigin::Author)),
+            FormatPart::Verb(FormatVerb::Quoted) => out.extend(args.next().map(|arg| quoted(&arg))),
             FormatPart::Verb(_) => out.extend(args.next().into_iter().flat_map(pieces)),
         }
     }
@@ -111,11 +118,11 @@ fn printf(parts: &[FormatPart], args: Vec<FieldValue>) -> Vec<Piece> {
 }
 
 /// A value in the quotes of `%q`. What the author wrote gets them at once, and stays text for a shell.
-fn quoted(value: &FieldValue) -> Piece {
+fn quoted(value: &FieldValue) -> RenderedPiece {
     let (text, origin) = (written(value), origin(value));
     match origin {
-        Origin::Author => Piece::new(format::go_quote(&text), origin),
-        Origin::Value | Origin::Prompt => Piece {
+        TextOrigin::Author => RenderedPiece::new(format::go_quote(&text), origin),
+        TextOrigin::Value | TextOrigin::Prompt => RenderedPiece {
             text,
             origin,
             quoted: true,
@@ -124,26 +131,26 @@ fn quoted(value: &FieldValue) -> Piece {
 }
 
 /// As Go's `print`: a blank between two values of which none is a text, or between all of a line.
-fn print(args: Vec<FieldValue>, is_line: bool) -> Vec<Piece> {
+fn print(args: Vec<FieldValue>, is_line: bool) -> Vec<RenderedPiece> {
     let mut out = Vec::new();
     let mut before: Option<bool> = None;
     for arg in args {
         let is_text = matches!(arg, FieldValue::Text(_));
         if before.is_some_and(|was_text| is_line || !(was_text || is_text)) {
-            out.push(Piece::new(" ", Origin::Author));
+            out.push(RenderedPiece::new(" ", TextOrigin::Author));
         }
         before = Some(is_text);
         out.extend(pieces(arg));
     }
     if is_line {
-        out.push(Piece::new("\n", Origin::Author));
+        out.push(RenderedPiece::new("\n", TextOrigin::Author));
     }
     out
 }
 
 fn escaped(args: Vec<FieldValue>, escape: fn(&str) -> String) -> FieldValue {
     let value = FieldValue::Text(print(args, false));
-    let piece = Piece::new(escape(&written(&value)), origin(&value));
+    let piece = RenderedPiece::new(escape(&written(&value)), origin(&value));
     FieldValue::Text(vec![piece])
 }
 
@@ -179,27 +186,27 @@ fn is_true(value: &FieldValue) -> bool {
     }
 }
 
-fn pieces(value: FieldValue) -> Vec<Piece> {
+fn pieces(value: FieldValue) -> Vec<RenderedPiece> {
     match value {
         FieldValue::Text(pieces) => pieces,
-        other => vec![Piece::new(written(&other), Origin::Author)],
+        other => vec![RenderedPiece::new(written(&other), TextOrigin::Author)],
     }
 }
 
 fn written(value: &FieldValue) -> String {
     match value {
-        FieldValue::Text(pieces) => pieces.iter().map(Piece::written).collect(),
+        FieldValue::Text(pieces) => pieces.iter().map(RenderedPiece::written).collect(),
         FieldValue::Number(number) => number.to_string(),
         FieldValue::Truth(truth) => truth.to_string(),
     }
 }
 
-fn origin(value: &FieldValue) -> Origin {
+fn origin(value: &FieldValue) -> TextOrigin {
     match value {
         FieldValue::Text(pieces) => {
             let origins = pieces.iter().map(|piece| piece.origin);
-            origins.max().unwrap_or(Origin::Author)
+            origins.max().unwrap_or(TextOrigin::Author)
         }
-        FieldValue::Number(_) | FieldValue::Truth(_) => Origin::Author,
+        FieldValue::Number(_) | FieldValue::Truth(_) => TextOrigin::Author,
     }
 }

@@ -1,16 +1,16 @@
-use super::Origin::{Author, Prompt, Value};
+use super::TextOrigin::{Author, Prompt, Value};
 use super::*;
 
-fn value(text: &str, origin: Origin) -> FieldValue {
-    FieldValue::Text(vec![Piece::new(text, origin)])
+fn value(text: &str, origin: TextOrigin) -> FieldValue {
+    FieldValue::Text(vec![RenderedPiece::new(text, origin)])
 }
 
 fn field(name: &str) -> FieldValue {
     match name {
-        "Prompt" => value("say \"hi\" & go", Origin::Prompt),
+        "Prompt" => value("say \"hi\" & go", TextOrigin::Prompt),
         "McpServerFileArgs" => FieldValue::Text(vec![
-            Piece::new("--mcp ", Origin::Author),
-            Piece::new("/a b", Origin::Value),
+            RenderedPiece::new("--mcp ", TextOrigin::Author),
+            RenderedPiece::new("/a b", TextOrigin::Value),
         ]),
         "AllowedToolArgs" => FieldValue::Text(Vec::new()),
         _ => FieldValue::Truth(true),
@@ -20,7 +20,7 @@ fn field(name: &str) -> FieldValue {
 fn written(text: &str) -> String {
     let template = GoTemplate::parse(text, TemplateUse::RunPrompt).unwrap();
     let pieces = template.render(&mut field);
-    pieces.iter().map(Piece::written).collect()
+    pieces.iter().map(RenderedPiece::written).collect()
 }
 
 #[test]
@@ -216,7 +216,7 @@ proptest::proptest! {
     fn what_is_quoted_can_be_read_again(text in "\\PC{0,20}|[\\x00-\\x7f]{0,20}") {
         let quoted = format::go_quote(&text);
         let template = GoTemplate::parse(&format!("{{{{ {quoted} }}}}"), TemplateUse::RunPrompt).unwrap();
-        let read: String = template.render(&mut field).iter().map(Piece::written).collect();
+        let read: String = template.render(&mut field).iter().map(RenderedPiece::written).collect();
         proptest::prop_assert_eq!(read, text);
     }
 }

@@ -1,9 +1,9 @@
 //! Assertions that can't hold together, such as a tool that must be called and must not be.
 
 use crate::check::{OrderKind, Times};
-use crate::decode::{Context, Given, NonEmpty};
+use crate::decode::{Context, NonEmpty, OptionalNonEmpty};
 use crate::pattern::Pattern;
-use crate::problem::{Code, Located, Problem, Span};
+use crate::problem::{Code, Problem, Span, WithSpan};
 use crate::suite::assertion_file::{
     AssertionsFile, OrderFile, PromptFile, ResourceFile, SkillFile, ToolFile,
 };
@@ -24,7 +24,7 @@ pub(in crate::suite) fn report_between(
     Sides::new(other, one, Some(task), cx).report();
 }
 
-fn entries<T>(list: &Given<NonEmpty<T>>) -> &[T] {
+fn entries<T>(list: &OptionalNonEmpty<NonEmpty<T>>) -> &[T] {
     list.as_ref().map_or(&[], |list| &list.0)
 }
 
@@ -155,7 +155,7 @@ impl<'a> Sides<'a> {
     }
 
     fn place(&self, place: &OrderFile) {
-        let used = Named {
+        let used = NamedTarget {
             server: &place.server.value,
             name: Some(&place.name),
             pattern: None,
@@ -188,8 +188,8 @@ impl<'a> Sides<'a> {
     /// Reports what must be used, where one of `forbidden` covers it.
     fn unless<'b>(
         &self,
-        used: &Named<'_>,
-        mut forbidden: impl Iterator<Item = Named<'b>>,
+        used: &NamedTarget<'_>,
+        mut forbidden: impl Iterator<Item = NamedTarget<'b>>,
         key: &str,
     ) {
         if forbidden.any(|not| not.covers(used)) {
@@ -210,7 +210,11 @@ fn least(tool: &ToolFile) -> u64 {
 }
 
 /// Whether what is forbidden asks for no more than what must be used.
-fn is_laxer<T>(not: &Given<T>, used: &Given<T>, holds: impl Fn(&T, &T) -> bool) -> bool {
+fn is_laxer<T>(
+    not: &OptionalNonEmpty<T>,
+    used: &OptionalNonEmpty<T>,
+    holds: impl Fn(&T, &T) -> bool,
+) -> bool {
     match (not.as_ref(), used.as_ref()) {
         (None, _) => true,
         (Some(not), Some(used)) => holds(not, used),
@@ -219,16 +223,16 @@ fn is_laxer<T>(not: &Given<T>, used: &Given<T>, holds: impl Fn(&T, &T) -> bool) 
 }
 
 /// What an entry names, and where it stands.
-struct Named<'a> {
+struct NamedTarget<'a> {
     server: &'a str,
     name: Option<&'a str>,
     pattern: Option<&'a Pattern>,
     span: Span,
 }
 
-impl Named<'_> {
+impl NamedTarget<'_> {
     /// Whether everything that another entry names is named here.
-    fn covers(&self, other: &Named<'_>) -> bool {
+    fn covers(&self, other: &NamedTarget<'_>) -> bool {
         if self.server != other.server {
             return false;
         }
@@ -243,7 +247,7 @@ impl Named<'_> {
 }
 
 impl ToolFile {
-    fn named(&self) -> Named<'_> {
+    fn named(&self) -> NamedTarget<'_> {
         named(
             &self.server,
             self.tool.as_deref(),
@@ -253,13 +257,13 @@ impl ToolFile {
 }
 
 impl ResourceFile {
-    fn named(&self) -> Named<'_> {
+    fn named(&self) -> NamedTarget<'_> {
         named(&self.server, self.uri.as_deref(), self.uri_pattern.as_ref())
     }
 }
 
 impl PromptFile {
-    fn named(&self) -> Named<'_> {
+    fn named(&self) -> NamedTarget<'_> {
         named(
             &self.server,
             self.prompt.as_deref(),
@@ -269,9 +273,9 @@ impl PromptFile {
 }
 
 impl SkillFile {
-    fn named(&self) -> Named<'_> {
+    fn named(&self) -> NamedTarget<'_> {
         let skill = self.skill.as_ref();
-        Named {
+        NamedTarget {
             server: "",
             name: skill.map(|skill| skill.value.as_str()),
             pattern: self.skill_pattern.as_ref().map(|pattern| &pattern.value),
@@ -285,11 +289,11 @@ impl SkillFile {
 }
 
 fn named<'a>(
-    server: &'a Located<String>,
+    server: &'a WithSpan<String>,
     name: Option<&'a str>,
     pattern: Option<&'a Pattern>,
-) -> Named<'a> {
-    Named {
+) -> NamedTarget<'a> {
+    NamedTarget {
         server: &server.value,
         name,
         pattern,

@@ -1,12 +1,12 @@
 //! Whether a text is what a step expects.
 //!
-//! Its main type is [`Expected`]: a [`Content`] whose templates are filled in. It looks at what was
+//! Its main type is [`ContentExpectation`]: a [`ContentCheck`] whose templates are filled in. It looks at what was
 //! found and says what is not as it should be; to find nothing wrong is its only way to pass.
 
 use serde_json::Value;
 
-use super::values::{FillError, Values};
-use super::{Content, Field, PatternTemplate};
+use super::values::{FillError, TemplateValues};
+use super::{ContentCheck, Field, PatternTemplate};
 use crate::excerpt::excerpt;
 use crate::json;
 use crate::pattern::Pattern;
@@ -16,7 +16,7 @@ use crate::suite::template::TemplateValue;
 
 /// What a text must be.
 #[derive(Debug)]
-pub struct Expected {
+pub struct ContentExpectation {
     pattern: Option<Pattern>,
     fields: Vec<ExpectedField>,
 }
@@ -25,7 +25,7 @@ pub struct Expected {
 #[derive(Debug)]
 struct ExpectedField {
     path: Vec<String>,
-    equals: Option<Wanted>,
+    equals: Option<ExpectedValue>,
     kind: Option<JsonType>,
     pattern: Option<Pattern>,
     exists: Option<bool>,
@@ -33,17 +33,17 @@ struct ExpectedField {
 
 /// What a value must equal.
 #[derive(Debug)]
-enum Wanted {
+enum ExpectedValue {
     Plain(Value),
     /// A string that templates were filled into: all it can be is text, whatever it was before.
     Filled(String),
-    Array(Vec<Wanted>),
-    Object(Vec<(String, Wanted)>),
+    Array(Vec<ExpectedValue>),
+    Object(Vec<(String, ExpectedValue)>),
 }
 
 /// What was found.
 #[derive(Debug, Clone, Copy)]
-pub struct Found<'a> {
+pub struct ObservedContent<'a> {
     /// What it is called: `the body`.
     pub name: &'a str,
     /// Its text.
@@ -54,7 +54,7 @@ pub struct Found<'a> {
     pub redactor: &'a Redactor,
 }
 
-impl Found<'_> {
+impl ObservedContent<'_> {
     /// Its text, for a message. To cut a secret first would leave a part of it.
     fn excerpt(&self) -> String {
         if self.text.trim().is_empty() {
@@ -81,9 +81,9 @@ impl Found<'_> {
     }
 }
 
-impl Content {
+impl ContentCheck {
     /// Fills the templates in.
-    pub fn expected(&self, values: &Values) -> Result<Expected, FillError> {
+    pub fn expected(&self, values: &TemplateValues) -> Result<ContentExpectation, FillError> {
         let pattern = |pattern: &PatternTemplate| values.fill_pattern(pattern);
         let field = |field: &Field| {
             Ok(ExpectedField {
@@ -91,23 +91,23 @@ impl Content {
                 equals: field
                     .equals
                     .as_ref()
-                    .map(|value| Wanted::fill(value, values))
+                    .map(|value| ExpectedValue::fill(value, values))
                     .transpose()?,
                 kind: field.kind,
                 pattern: field.pattern.as_ref().map(pattern).transpose()?,
                 exists: field.exists,
             })
         };
-        Ok(Expected {
+        Ok(ContentExpectation {
             pattern: self.pattern.as_ref().map(pattern).transpose()?,
             fields: self.fields.iter().map(field).collect::<Result<_, _>>()?,
         })
     }
 }
 
-impl Expected {
+impl ContentExpectation {
     /// Everything that is not as it should be.
-    pub fn failures(&self, found: Found<'_>) -> Vec<String> {
+    pub fn failures(&self, found: ObservedContent<'_>) -> Vec<String> {
         let mut failures = Vec::new();
         if let Some(pattern) = &self.pattern
             && !pattern.is_match(found.text)
@@ -135,7 +135,7 @@ impl Expected {
 }
 
 impl ExpectedField {
-    fn failures(&self, found: Found<'_>) -> Vec<String> {
+    fn failures(&self, found: ObservedContent<'_>) -> Vec<String> {
         let name = self.path.join(".");
         let documents = found.documents.iter();
         let mut values = documents.filter_map(|document| look_up(document, &self.path));
@@ -204,7 +204,7 @@ fn member<'a>(value: &'a Value, part: &str) -> Option<&'a Value> {
 }
 
 /// How far a path leads in the first document, and what there is instead.
-fn surroundings(found: Found<'_>, path: &[String]) -> String {
+fn surroundings(found: ObservedContent<'_>, path: &[String]) -> String {
     const NAMED: usize = 8;
     let Some(mut value) = found.documents.first() else {
         return String::new();
@@ -257,8 +257,8 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-impl Wanted {
-    fn fill(value: &TemplateValue, values: &Values) -> Result<Self, FillError> {
+impl ExpectedValue {
+    fn fill(value: &TemplateValue, values: &TemplateValues) -> Result<Self, FillError> {
         Ok(match value {
             TemplateValue::Plain(value) => Self::Plain(value.clone()),
             TemplateValue::String(template) => match template.as_literal() {

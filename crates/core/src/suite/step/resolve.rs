@@ -12,18 +12,19 @@ use std::time::Duration;
 
 use self::vacuous::is_only_the_answer;
 use super::{
-    Action, Content, Field, Http, HttpBody, Judgement, PatternTemplate, Script, ScriptSource, Step,
-    ToolStep,
+    Action, ContentCheck, Field, HttpBody, HttpStep, Judgement, PatternTemplate, ScriptSource,
+    ScriptStep, Step, ToolStep,
 };
-use crate::decode::{Context, Decode, Text};
-use crate::document::{Data, Node};
+use crate::decode::{Context, Decode, LooseText};
+use crate::document::{Node, NodeValue};
 use crate::hint::nearest_hint;
 use crate::pattern::Pattern;
-use crate::phase::Phase;
-use crate::problem::{Code, Located, Problem, Span};
-use crate::suite::files::{Origin, neighbour_hint};
+use crate::phase::StepPhase;
+use crate::problem::{Code, Problem, Span, WithSpan};
+use crate::suite::files::{FileOrigin, neighbour_hint};
 use crate::suite::step_file::{
-    ContentFile, FieldFile, HttpFile, JudgeStepFile, ScriptFile, ServerToolFile, StepBody, StepFile,
+    ContentFile, FieldFile, HttpFile, JudgeStepFile, ScriptStepFile, ServerToolFile, StepBody,
+    StepFile,
 };
 use crate::suite::template::{Reference, Template, TemplateValue};
 use crate::suite::variables::Environment;
@@ -33,7 +34,7 @@ const SCRIPT_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// What the aliases of a task stand for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Provider {
+pub enum AliasTarget {
     /// A server of the suite.
     Server(String),
     /// An extension of the suite.
@@ -45,17 +46,20 @@ pub struct StepScope<'a> {
     /// The file that the steps stand in.
     pub cx: &'a Context<'a>,
     /// Where that file came from.
-    pub origin: &'a Origin,
+    pub origin: &'a FileOrigin,
     /// The environment that templates see.
     pub env: &'a Environment,
     /// What the aliases stand for.
-    pub providers: &'a BTreeMap<String, Provider>,
+    pub providers: &'a BTreeMap<String, AliasTarget>,
     /// Whether the suite has a judge; unknown when a task is looked at by itself.
     pub has_judge: Option<bool>,
 }
 
 /// Resolves all steps of a case, phase by phase: later steps may refer to earlier ones.
-pub fn resolve_phases(phases: [(Phase, &[StepFile]); 3], scope: &StepScope<'_>) -> [Vec<Step>; 3] {
+pub fn resolve_phases(
+    phases: [(StepPhase, &[StepFile]); 3],
+    scope: &StepScope<'_>,
+) -> [Vec<Step>; 3] {
     let mut known = BTreeSet::new();
     let mut ids = BTreeSet::new();
     phases.map(|(phase, steps)| {
@@ -98,12 +102,12 @@ pub fn resolve_prompt(
 ) -> Option<Template> {
     let mut known = BTreeSet::new();
     for (index, file) in setup.iter().enumerate() {
-        known.insert(step_id(file, Phase::Setup, index));
+        known.insert(step_id(file, StepPhase::Setup, index));
         known.insert(file.kind.value.clone());
     }
     let prompt = OneStep {
         scope,
-        phase: Phase::Setup,
+        phase: StepPhase::Setup,
         known: &known,
     };
     let template = prompt.template(text, span)?;
@@ -114,7 +118,7 @@ pub fn resolve_prompt(
     Some(template)
 }
 
-fn step_id(file: &StepFile, phase: Phase, index: usize) -> String {
+fn step_id(file: &StepFile, phase: StepPhase, index: usize) -> String {
     match &file.id {
         Some(id) => id.value.clone(),
         None => format!("{}_{index}", phase.step_word()),
@@ -124,7 +128,7 @@ fn step_id(file: &StepFile, phase: Phase, index: usize) -> String {
 /// One step on its way to being resolved.
 struct OneStep<'a> {
     scope: &'a StepScope<'a>,
-    phase: Phase,
+    phase: StepPhase,
     /// The types and ids of the steps before it.
     known: &'a BTreeSet<String>,
 }
@@ -147,7 +151,7 @@ impl OneStep<'_> {
         self.scope.cx.report(span, problem);
     }
 
-    fn script(&self, file: &ScriptFile) -> Option<Script> {
+    fn script(&self, file: &ScriptStepFile) -> Option<ScriptStep> {
         let task_folder = self.scope.cx.source.folder().to_path_buf();
         let (source, folder) = match (&file.inline, &file.file) {
             (Some(text), _) => (self.inline(text)?, task_folder),
@@ -168,7 +172,7 @@ impl OneStep<'_> {
             .map_or(Span::default(), |c| c.span);
         let may_fail = file.continue_on_error.as_ref().is_some_and(|c| c.value);
         self.warn_of_vacuous(may_fail, span, message);
-        Some(Script {
+        Some(ScriptStep {
             source,
             folder,
             env: self.templates(&file.env),
@@ -177,7 +181,7 @@ impl OneStep<'_> {
         })
     }
 
-    fn inline(&self, text: &Located<Text>) -> Option<ScriptSource> {
+    fn inline(&self, text: &WithSpan<LooseText>) -> Option<ScriptSource> {
         if text.value.0.trim().is_empty() {
             self.report(
                 text.span,
@@ -190,12 +194,12 @@ impl OneStep<'_> {
 
     /// Warns of a verification that can't fail.
     fn warn_of_vacuous(&self, vacuous: bool, span: Span, message: &str) {
-        if vacuous && self.phase == Phase::Grade {
+        if vacuous && self.phase == StepPhase::Grade {
             self.report(span, Problem::warning(Code::Vacuous, message));
         }
     }
 
-    fn http(&self, file: &HttpFile) -> Option<Http> {
+    fn http(&self, file: &HttpFile) -> Option<HttpStep> {
         let status = file.expect.as_ref().and_then(|e| e.status.as_ref());
         let status = status.and_then(|status| {
             let code = u16::try_from(status.value).ok();
@@ -231,7 +235,7 @@ impl OneStep<'_> {
                 problem.hint("it starts with `http://` or `https://`"),
             );
         }
-        Some(Http {
+        Some(HttpStep {
             url: url?,
             method,
             headers,
@@ -245,7 +249,7 @@ impl OneStep<'_> {
         })
     }
 
-    fn method(&self, written: Option<&Located<String>>) -> String {
+    fn method(&self, written: Option<&WithSpan<String>>) -> String {
         const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
         let Some(written) = written else {
             return "GET".to_owned();
@@ -263,7 +267,7 @@ impl OneStep<'_> {
     }
 
     fn judge(&self, file: &JudgeStepFile, span: Span) -> Option<Judgement> {
-        if self.phase != Phase::Grade {
+        if self.phase != StepPhase::Grade {
             let message = "`llmJudge` can only verify";
             let problem = Problem::error(Code::Conflict, message);
             self.report(
@@ -279,7 +283,7 @@ impl OneStep<'_> {
         }
     }
 
-    fn criterion(&self, text: &Located<Text>) -> Option<Template> {
+    fn criterion(&self, text: &WithSpan<LooseText>) -> Option<Template> {
         if text.value.0.trim().is_empty() {
             let message = "the judge has nothing to look for";
             self.report(text.span, Problem::error(Code::Vacuous, message));
@@ -297,7 +301,7 @@ impl OneStep<'_> {
 
     fn aliased(&self, alias: &str, operation: &str, value: &Node, span: Span) -> Option<Action> {
         match self.scope.providers.get(alias) {
-            Some(Provider::Server(server)) => {
+            Some(AliasTarget::Server(server)) => {
                 let file = if value.is_null() {
                     None
                 } else {
@@ -306,7 +310,7 @@ impl OneStep<'_> {
                 };
                 let written = file.as_ref().and_then(|f| f.args.as_ref());
                 if let Some(args) = written
-                    && !matches!(args.value.data, Data::Mapping(_))
+                    && !matches!(args.value.data, NodeValue::Mapping(_))
                 {
                     self.scope.cx.wrong_type(&args.value, "a map of arguments");
                     return None;
@@ -324,7 +328,7 @@ impl OneStep<'_> {
                     content: content.map(|content| self.content(content)),
                 }))
             }
-            Some(Provider::Extension(extension)) => Some(Action::Extension {
+            Some(AliasTarget::Extension(extension)) => Some(Action::Extension {
                 extension: extension.clone(),
                 operation: operation.to_owned(),
                 args: self.value(value)?,
@@ -343,14 +347,14 @@ impl OneStep<'_> {
     fn tool_file(&self, value: &Node) -> Option<ServerToolFile> {
         let cx = self.scope.cx;
         let decode = || ServerToolFile::decode(value, cx);
-        if self.phase == Phase::Grade {
+        if self.phase == StepPhase::Grade {
             cx.deciding(decode)
         } else {
             decode()
         }
     }
 
-    fn content(&self, file: &ContentFile) -> Content {
+    fn content(&self, file: &ContentFile) -> ContentCheck {
         let pattern = self.pattern(file.pattern.as_ref());
         if let (Some(written), Some(PatternTemplate(template))) = (file.pattern.as_ref(), &pattern)
             && let Some(Ok(literal)) = template.as_literal().map(Pattern::compile)
@@ -364,7 +368,7 @@ impl OneStep<'_> {
             );
         }
         let fields = file.fields.as_ref().map_or(&[][..], |fields| &fields.0);
-        Content {
+        ContentCheck {
             pattern,
             fields: fields.iter().map(|field| self.field(field)).collect(),
         }
@@ -395,7 +399,7 @@ impl OneStep<'_> {
     }
 
     /// `a.b[0].c` and `a.b.0.c` are the same path.
-    fn field_path(&self, written: &Located<String>) -> Vec<String> {
+    fn field_path(&self, written: &WithSpan<String>) -> Vec<String> {
         let dotted = written.value.replace('[', ".").replace(']', "");
         let parts: Vec<String> = dotted.split('.').map(str::to_owned).collect();
         let skip = usize::from(written.value.starts_with('['));
@@ -413,8 +417,8 @@ impl OneStep<'_> {
 
 /// A file that a step or prompt names, which must be there.
 pub(crate) fn resolve_file(
-    written: &Located<String>,
-    origin: &Origin,
+    written: &WithSpan<String>,
+    origin: &FileOrigin,
     cx: &Context<'_>,
 ) -> Option<PathBuf> {
     let path = match origin.resolve(cx.source.folder(), &written.value) {

@@ -1,6 +1,6 @@
 //! What templates stand for in one trial.
 //!
-//! Its main type is [`Values`]. It only holds values: whoever runs the trial says what they are.
+//! Its main type is [`TemplateValues`]. It only holds values: whoever runs the trial says what they are.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use serde_json::Value;
 use super::PatternTemplate;
 use crate::hint::nearest_hint;
 use crate::pattern::{Pattern, PatternError};
-use crate::suite::template::{Part, Reference, Template, TemplateValue};
+use crate::suite::template::{Reference, Template, TemplatePart, TemplateValue};
 
 /// What templates stand for in one trial, as far as it has come.
 #[derive(Debug, Clone, Default)]
-pub struct Values {
+pub struct TemplateValues {
     /// What the agent is asked, once that is known: it may name what setup steps give.
     pub agent_prompt: Option<String>,
     /// The agent's final answer, once there is one.
@@ -92,7 +92,7 @@ fn known_part(known: &[String], hint: Option<&str>) -> String {
     }
 }
 
-impl Values {
+impl TemplateValues {
     /// Adds what a step gave, under its id and its type. The latest step of a name counts.
     pub fn add_outputs(&mut self, id: &str, kind: &str, outputs: BTreeMap<String, String>) {
         let outputs = Arc::new(outputs);
@@ -128,8 +128,8 @@ impl Values {
         let mut out = String::new();
         for part in &template.parts {
             match part {
-                Part::Text(text) => out.push_str(text),
-                Part::Reference(reference) => out.push_str(&write(self.value(reference)?)),
+                TemplatePart::Text(text) => out.push_str(text),
+                TemplatePart::Reference(reference) => out.push_str(&write(self.value(reference)?)),
             }
         }
         Ok(out)
@@ -177,14 +177,14 @@ mod tests {
 
     use super::*;
 
-    fn values() -> Values {
-        let mut values = Values {
+    fn values() -> TemplateValues {
+        let mut values = TemplateValues {
             agent_prompt: Some("count".to_owned()),
             agent_output: Some("a+b".to_owned()),
             random_id: "k3x9q0ab".to_owned(),
             random_port: Some(4711),
             env: [("HOME".to_owned(), "/home/u".to_owned())].into(),
-            ..Values::default()
+            ..TemplateValues::default()
         };
         let outputs = |text: &str| [("stdout".to_owned(), text.to_owned())].into();
         values.add_outputs("first", "script", outputs("1"));
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn what_is_not_known_is_said() {
         let check = |text: &str, expected: &str| {
-            let empty = Values {
+            let empty = TemplateValues {
                 agent_output: None,
                 random_port: None,
                 ..values()
@@ -255,7 +255,7 @@ mod tests {
         assert!(pattern.is_match("a+b!"));
         assert!(!pattern.is_match("aab"));
 
-        let empty = Values {
+        let empty = TemplateValues {
             agent_output: Some(String::new()),
             ..values()
         };

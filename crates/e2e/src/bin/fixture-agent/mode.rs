@@ -53,21 +53,21 @@ pub enum Mode {
 
 impl Mode {
     /// What the agent does with a call that has no answer.
-    pub fn about_answers(self) -> Waits {
+    pub fn about_answers(self) -> CallWait {
         match self {
-            Self::Careless => Waits::Carelessly,
-            Self::Leaves => Waits::Not,
-            Self::Repeats => Waits::Twice,
-            Self::Cancels => Waits::Until("the user changed their mind"),
-            Self::GivesUp => Waits::Until("McpError: MCP error -32001: Request timed out"),
-            _ => Waits::Always,
+            Self::Careless => CallWait::Carelessly,
+            Self::Leaves => CallWait::Not,
+            Self::Repeats => CallWait::Twice,
+            Self::Cancels => CallWait::Until("the user changed their mind"),
+            Self::GivesUp => CallWait::Until("McpError: MCP error -32001: Request timed out"),
+            _ => CallWait::Always,
         }
     }
 }
 
 /// How an agent waits for the answer to its call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waits {
+pub enum CallWait {
     /// It fails without one.
     Always,
     /// It does without one.

@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::mode::Waits;
+use crate::mode::CallWait;
 
 /// A server that was started.
 pub struct Server {
@@ -46,25 +46,25 @@ impl Server {
     }
 
     /// Calls a tool, and gives the first text of its result.
-    pub fn call(mut self, tool: &str, arguments: &Value, waits: Waits) -> io::Result<String> {
+    pub fn call(mut self, tool: &str, arguments: &Value, waits: CallWait) -> io::Result<String> {
         let params = json!({"name": tool, "arguments": arguments});
         let answer = match waits {
-            Waits::Always => self.ask("tools/call", &params)?,
-            Waits::Carelessly => {
+            CallWait::Always => self.ask("tools/call", &params)?,
+            CallWait::Carelessly => {
                 let answer = self.ask("tools/call", &params).unwrap_or_default();
                 self.leave();
                 answer
             }
-            Waits::Not => {
+            CallWait::Not => {
                 self.request("tools/call", &params)?;
                 self.leave();
                 Value::Null
             }
-            Waits::Twice => match self.ask("tools/call", &params) {
+            CallWait::Twice => match self.ask("tools/call", &params) {
                 Ok(answer) => answer,
                 Err(_) => Self::start(&self.told)?.ask("tools/call", &params)?,
             },
-            Waits::Until(reason) => {
+            CallWait::Until(reason) => {
                 let id = self.request("tools/call", &params)?;
                 let params = json!({"requestId": id, "reason": reason});
                 let method = "notifications/cancelled";

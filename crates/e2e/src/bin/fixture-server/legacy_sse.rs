@@ -11,7 +11,7 @@ use crate::exchange::Exchange;
 use crate::http::HttpRequest;
 use crate::listener::{Connection, listen, wait_for_close};
 use crate::lock::lock;
-use crate::message::{Era, Incoming};
+use crate::message::{Era, FixtureMessage};
 use crate::server::Server;
 use crate::session::Session;
 use crate::spoilt_http;
@@ -75,8 +75,8 @@ impl Endpoint {
             response.body(404, "text/plain", &text, Delivery::Whole)?;
             return Ok(Connection::Reusable);
         };
-        match Incoming::parse(&http.body) {
-            Incoming::Request(request) => {
+        match FixtureMessage::parse(&http.body) {
+            FixtureMessage::Request(request) => {
                 let exchange =
                     Exchange::new(&self.server, &session, channel, request, Era::Handshake);
                 if spoilt_http::answers(&exchange, response)? {
@@ -85,16 +85,16 @@ impl Endpoint {
                 response.empty(202)?;
                 self.server.serve(exchange);
             }
-            Incoming::Notification { method, params } => {
+            FixtureMessage::Notification { method, params } => {
                 response.empty(202)?;
                 self.server
                     .notice(&method, &params, &session, Some(&channel));
             }
-            Incoming::Answer { id, body } => {
+            FixtureMessage::Answer { id, body } => {
                 response.empty(202)?;
                 session.answered(&id, body);
             }
-            Incoming::Broken => response.empty(400)?,
+            FixtureMessage::Broken => response.empty(400)?,
         }
         Ok(Connection::Reusable)
     }

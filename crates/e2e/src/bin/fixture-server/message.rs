@@ -60,14 +60,14 @@ impl Request {
 
 /// A message of the client.
 #[derive(Debug)]
-pub enum Incoming {
+pub enum FixtureMessage {
     Request(Request),
     Notification { method: String, params: Value },
     Answer { id: Value, body: Value },
     Broken,
 }
 
-impl Incoming {
+impl FixtureMessage {
     pub fn parse(bytes: &[u8]) -> Self {
         let Ok(Value::Object(mut message)) = serde_json::from_slice(bytes) else {
             return Self::Broken;

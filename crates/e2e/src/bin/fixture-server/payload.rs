@@ -7,17 +7,17 @@ const BLOCK: usize = 64 * 1024;
 
 /// The bytes of a message.
 #[derive(Clone, Default)]
-pub struct Payload(Vec<Piece>);
+pub struct Payload(Vec<PayloadPiece>);
 
 #[derive(Clone)]
-enum Piece {
+enum PayloadPiece {
     Bytes(Vec<u8>),
     Repeat(&'static [u8], u64),
 }
 
 impl From<String> for Payload {
     fn from(text: String) -> Self {
-        Self(vec![Piece::Bytes(text.into_bytes())])
+        Self(vec![PayloadPiece::Bytes(text.into_bytes())])
     }
 }
 
@@ -29,14 +29,14 @@ impl From<&str> for Payload {
 
 impl From<&[u8]> for Payload {
     fn from(bytes: &[u8]) -> Self {
-        Self(vec![Piece::Bytes(bytes.to_vec())])
+        Self(vec![PayloadPiece::Bytes(bytes.to_vec())])
     }
 }
 
 impl Payload {
     /// `unit`, `times` times over.
     pub fn repeat(unit: &'static str, times: u64) -> Self {
-        Self(vec![Piece::Repeat(unit.as_bytes(), times)])
+        Self(vec![PayloadPiece::Repeat(unit.as_bytes(), times)])
     }
 
     #[must_use]
@@ -47,8 +47,8 @@ impl Payload {
 
     pub fn len(&self) -> u64 {
         let lengths = self.0.iter().map(|piece| match piece {
-            Piece::Bytes(bytes) => bytes.len() as u64,
-            Piece::Repeat(unit, times) => times.saturating_mul(unit.len() as u64),
+            PayloadPiece::Bytes(bytes) => bytes.len() as u64,
+            PayloadPiece::Repeat(unit, times) => times.saturating_mul(unit.len() as u64),
         });
         lengths.fold(0, u64::saturating_add)
     }
@@ -76,11 +76,11 @@ impl Payload {
     }
 
     fn blocks(&self) -> impl Iterator<Item = Cow<'_, [u8]>> {
-        self.0.iter().flat_map(Piece::blocks)
+        self.0.iter().flat_map(PayloadPiece::blocks)
     }
 }
 
-impl Piece {
+impl PayloadPiece {
     fn blocks(&self) -> Box<dyn Iterator<Item = Cow<'_, [u8]>> + '_> {
         match self {
             Self::Bytes(bytes) => Box::new(std::iter::once(Cow::Borrowed(bytes.as_slice()))),

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::channel::{Channel, Delivery, Lines};
 use crate::exchange::Exchange;
-use crate::message::{Era, Incoming, PARSE_ERROR, Reply, answer};
+use crate::message::{Era, FixtureMessage, PARSE_ERROR, Reply, answer};
 use crate::mode::Mode;
 use crate::process;
 use crate::server::Server;
@@ -38,8 +38,8 @@ pub fn serve(server: &Arc<Server>) -> io::Result<()> {
             .witness
             .received(line.strip_suffix(b"\n").unwrap_or(&line), None);
         let message = line.trim_ascii();
-        match Incoming::parse(message) {
-            Incoming::Request(request) => {
+        match FixtureMessage::parse(message) {
+            FixtureMessage::Request(request) => {
                 let era = server.era(&request, &session);
                 server.serve(Exchange::new(
                     server,
@@ -49,11 +49,11 @@ pub fn serve(server: &Arc<Server>) -> io::Result<()> {
                     era,
                 ));
             }
-            Incoming::Notification { method, params } => {
+            FixtureMessage::Notification { method, params } => {
                 server.notice(&method, &params, &session, Some(&channel));
             }
-            Incoming::Answer { id, body } => session.answered(&id, body),
-            Incoming::Broken => {
+            FixtureMessage::Answer { id, body } => session.answered(&id, body),
+            FixtureMessage::Broken => {
                 let reply = Reply::error(PARSE_ERROR, "not a message").member(Era::Handshake);
                 channel.finish(400, &answer(&Value::Null, reply), Delivery::Whole)?;
             }

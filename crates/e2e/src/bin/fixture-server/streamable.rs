@@ -14,7 +14,7 @@ use crate::http::HttpRequest;
 use crate::listener::{Connection, listen, wait_for_close};
 use crate::lock::lock;
 use crate::message::{
-    Era, HEADER_MISMATCH, Incoming, PARSE_ERROR, Reply, Request, STATELESS, answer,
+    Era, FixtureMessage, HEADER_MISMATCH, PARSE_ERROR, Reply, Request, STATELESS, answer,
 };
 use crate::mode::Mode;
 use crate::options::Eras;
@@ -118,9 +118,9 @@ impl Endpoint {
             )?;
             return Ok(Connection::Reusable);
         }
-        match Incoming::parse(&http.body) {
-            Incoming::Request(request) => self.request(request, http, stream, response),
-            Incoming::Notification { method, params } => {
+        match FixtureMessage::parse(&http.body) {
+            FixtureMessage::Request(request) => self.request(request, http, stream, response),
+            FixtureMessage::Notification { method, params } => {
                 let session = self.session(http).unwrap_or_else(|_| self.common.clone());
                 let answered = self
                     .server
@@ -133,14 +133,14 @@ impl Endpoint {
                 }
                 Ok(Connection::Reusable)
             }
-            Incoming::Answer { id, body } => {
+            FixtureMessage::Answer { id, body } => {
                 if let Ok(session) = self.session(http) {
                     session.answered(&id, body);
                 }
                 response.empty(202)?;
                 Ok(Connection::Reusable)
             }
-            Incoming::Broken => {
+            FixtureMessage::Broken => {
                 refuse(&response, 400, PARSE_ERROR, "not a message")?;
                 Ok(Connection::Reusable)
             }

@@ -17,9 +17,9 @@ pub fn waits(request: &Request) -> bool {
 pub fn call(exchange: &Exchange) -> Option<Reply> {
     if let Some(kind) = exchange.argument(Mode::AsksClient) {
         match ask(exchange, kind, 1) {
-            Asked::Answer(_) => {}
-            Asked::Reply(reply) => return Some(reply),
-            Asked::Cancelled => return None,
+            ClientReply::Answer(_) => {}
+            ClientReply::Reply(reply) => return Some(reply),
+            ClientReply::Cancelled => return None,
         }
     }
     if let Some(content) = odd_content(exchange) {
@@ -55,9 +55,9 @@ pub fn call(exchange: &Exchange) -> Option<Reply> {
             let kind = request.argument("kind").as_str().unwrap_or("elicitation");
             let rounds = number(request, "rounds").max(1);
             match ask(exchange, kind, rounds) {
-                Asked::Answer(answer) => structured(&answer),
-                Asked::Reply(reply) => reply,
-                Asked::Cancelled => return None,
+                ClientReply::Answer(answer) => structured(&answer),
+                ClientReply::Reply(reply) => reply,
+                ClientReply::Cancelled => return None,
             }
         }
         "progress" => {
@@ -150,16 +150,16 @@ fn odd_content(exchange: &Exchange) -> Option<Payload> {
 }
 
 /// How a question to the client came out.
-enum Asked {
+enum ClientReply {
     Answer(Value),
     /// The question, or why it can't be asked: what the request is answered with now.
     Reply(Reply),
     Cancelled,
 }
 
-fn ask(exchange: &Exchange, kind: &str, rounds: u64) -> Asked {
+fn ask(exchange: &Exchange, kind: &str, rounds: u64) -> ClientReply {
     let Some((method, params)) = question(kind) else {
-        return Asked::Reply(Reply::error(
+        return ClientReply::Reply(Reply::error(
             INVALID_PARAMS,
             format!("unknown kind `{kind}`"),
         ));
@@ -170,11 +170,11 @@ fn ask(exchange: &Exchange, kind: &str, rounds: u64) -> Asked {
             let mut answers = Vec::new();
             for _ in 0..rounds {
                 let Some(answer) = exchange.ask(method, params) else {
-                    return Asked::Cancelled;
+                    return ClientReply::Cancelled;
                 };
                 answers.push(outcome(answer));
             }
-            Asked::Answer(told(kind, &answers))
+            ClientReply::Answer(told(kind, &answers))
         }
     }
 }
@@ -194,11 +194,11 @@ fn ask_by_answer(
     method: &str,
     params: &str,
     rounds: u64,
-) -> Asked {
+) -> ClientReply {
     let sent = &exchange.request.params;
     let able = &sent["_meta"]["io.modelcontextprotocol/clientCapabilities"][kind];
     if able.is_null() && !exchange.has(Mode::AsksClient) {
-        return Asked::Reply(Reply::Error {
+        return ClientReply::Reply(Reply::Error {
             code: MISSING_CAPABILITY,
             message: format!("the client can't do {kind}"),
             data: Some(format!(r#"{{"requiredCapabilities":{{"{kind}":{{}}}}}}"#)),
@@ -213,7 +213,7 @@ fn ask_by_answer(
     if let Some(answer) = answer
         && done >= rounds
     {
-        return Asked::Answer(told(kind, std::slice::from_ref(answer)));
+        return ClientReply::Answer(told(kind, std::slice::from_ref(answer)));
     }
     // A retry without its answer is asked the same again.
     let next = if done == 0 || answer.is_some() {
@@ -221,7 +221,7 @@ fn ask_by_answer(
     } else {
         done
     };
-    Asked::Reply(Reply::InputRequired(format!(
+    ClientReply::Reply(Reply::InputRequired(format!(
         r#""requestState":"round {next}", "inputRequests":{{"{kind}-{next}":{{"params":{params},"method":"{method}",{UNKNOWN}}}}}"#
     )))
 }

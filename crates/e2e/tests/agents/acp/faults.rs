@@ -3,25 +3,25 @@
 use std::time::Duration;
 
 use proctor_core::event::Claim;
-use proctor_e2e::suite::Suite;
+use proctor_e2e::suite::SuiteFixture;
 use rustix::process::Signal;
 use serde_json::json;
 
 use super::*;
 
 /// A suite whose agent is the fixture, with these arguments.
-fn suite(agent: &[&str]) -> Suite {
+fn suite(agent: &[&str]) -> SuiteFixture {
     let program = proctor_e2e::program("fixture-agent");
     with(&program.display().to_string(), agent, &json!({}))
 }
 
 /// The same, with any command, and more for the server's configuration.
-fn with(program: &str, args: &[&str], more: &serde_json::Value) -> Suite {
+fn with(program: &str, args: &[&str], more: &serde_json::Value) -> SuiteFixture {
     let mut server = json!({"command": proctor_e2e::fixture(), "args": []});
     for (key, value) in more.as_object().into_iter().flatten() {
         server[key] = value.clone();
     }
-    let suite = Suite::on(
+    let suite = SuiteFixture::on(
         "  - reply: {text: nobody asks}\n",
         &json!({"fixture": server}),
     );

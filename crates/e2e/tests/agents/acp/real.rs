@@ -8,8 +8,8 @@ use std::time::Duration;
 use proctor_core::event::Claim;
 use proctor_core::json;
 use proctor_core::record::RunReader;
-use proctor_core::transcript::{Payload, Request};
-use proctor_e2e::suite::Suite;
+use proctor_core::transcript::{CallRequest, Payload};
+use proctor_e2e::suite::SuiteFixture;
 use serde_json::{Value, json};
 
 use super::*;
@@ -54,44 +54,44 @@ const HARMLESS: [&str; 5] = [
 
 /// What an agent says of its tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tells {
+enum UsageReporting {
     All,
     Nothing,
 }
 
 struct Agent {
     name: &'static str,
-    tells: Tells,
+    tells: UsageReporting,
 }
 
 const GOOSE: Agent = Agent {
     name: "goose",
-    tells: Tells::Nothing,
+    tells: UsageReporting::Nothing,
 };
 const CLAUDE: Agent = Agent {
     name: "claude-acp",
-    tells: Tells::All,
+    tells: UsageReporting::All,
 };
 const CODEX: Agent = Agent {
     name: "codex-acp",
-    tells: Tells::All,
+    tells: UsageReporting::All,
 };
 const GEMINI: Agent = Agent {
     name: "gemini",
-    tells: Tells::All,
+    tells: UsageReporting::All,
 };
 const OPENCODE: Agent = Agent {
     name: "opencode",
-    tells: Tells::Nothing,
+    tells: UsageReporting::Nothing,
 };
 
 /// `server-everything` that listens; it is killed when it is dropped.
-struct Listening {
+struct ListeningServer {
     child: Child,
     url: String,
 }
 
-impl Drop for Listening {
+impl Drop for ListeningServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -116,7 +116,7 @@ fn everything() -> String {
 }
 
 /// Starts it on a port that is free.
-fn listen() -> Listening {
+fn listen() -> ListeningServer {
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a free port");
     let port = free.local_addr().expect("it has an address").port();
     drop(free);
@@ -134,21 +134,21 @@ fn listen() -> Listening {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    Listening {
+    ListeningServer {
         child,
         url: format!("http://127.0.0.1:{port}/mcp"),
     }
 }
 
 /// A suite in which an agent is to add two numbers.
-fn suite(agent: &Agent, server: &Value, rules: &str) -> Suite {
+fn suite(agent: &Agent, server: &Value, rules: &str) -> SuiteFixture {
     let kind = format!("builtin.{}", agent.name);
     let agent = json!({"type": kind, "model": "scripted:model.yaml"});
     suite_of(&agent, server, rules)
 }
 
-fn suite_of(agent: &Value, server: &Value, rules: &str) -> Suite {
-    let suite = Suite::on(rules, &json!({"everything": server}));
+fn suite_of(agent: &Value, server: &Value, rules: &str) -> SuiteFixture {
+    let suite = SuiteFixture::on(rules, &json!({"everything": server}));
     let used = json!({"toolsUsed": [{"server": "everything", "tool": "get-sum"}]});
     suite.eval(&json!({"agent": agent}), &json!({"assertions": used}));
     suite.task("add", &json!({}));
@@ -156,7 +156,7 @@ fn suite_of(agent: &Value, server: &Value, rules: &str) -> Suite {
 }
 
 /// Has an agent work on a suite, and checks that nothing of it is left.
-fn run(agent: &Agent, suite: &Suite) -> Seen {
+fn run(agent: &Agent, suite: &SuiteFixture) -> SessionOutcome {
     let bin = cache().join(format!("agents/{}/node_modules/.bin", agent.name));
     assert!(
         bin.is_dir(),
@@ -197,7 +197,7 @@ fn works(agent: &Agent, server: &Value) {
     let folded = proctor_core::fold::fold(events, run.blobs(), &options).expect("it folds");
     let calls = &folded.transcript.calls;
     assert_eq!(calls.len(), 1, "{calls:?}");
-    let Request::Tool {
+    let CallRequest::Tool {
         arguments: Payload::Value(arguments),
         ..
     } = &calls[0].request
@@ -217,17 +217,17 @@ fn works(agent: &Agent, server: &Value) {
     assert_eq!(claims.len(), 1, "{claims:?}");
     let tokens = usage(&seen).map(|usage| (usage.input, usage.output));
     let expected = match agent.tells {
-        Tells::All => Some((Some(3000), Some(30))),
-        Tells::Nothing => None,
+        UsageReporting::All => Some((Some(3000), Some(30))),
+        UsageReporting::Nothing => None,
     };
     assert_eq!(tokens, expected, "{}", agent.name);
 }
 
 /// The model is offered nothing by which the agent could do the work without the server.
-fn has_no_hands_of_its_own(agent: &Agent, seen: &Seen) {
+fn has_no_hands_of_its_own(agent: &Agent, seen: &SessionOutcome) {
     let run = RunReader::open(&seen.record).expect("it can be read");
     let offers = seen.events.iter().filter_map(|event| match &event.event {
-        What::ToolsOffered { tools } => Some(tools),
+        EventKind::ToolsOffered { tools } => Some(tools),
         _ => None,
     });
     let mut count = 0;

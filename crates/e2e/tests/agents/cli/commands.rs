@@ -1,7 +1,7 @@
 //! Agents that are any command: a small program that calls `echo` with its prompt.
 
 use proctor_core::json;
-use proctor_core::transcript::{Payload, Request};
+use proctor_core::transcript::{CallRequest, Payload};
 
 use super::*;
 
@@ -41,7 +41,7 @@ print("\n" + prompt)
 
 const HOSTILE: &str = "-n 'a' \"b\" $(touch pwned) `touch pwned` ${HOME} \\\n;touch pwned\n# * ~ %s {{ .Prompt }} \u{e9}";
 
-fn commands(suite: &Suite, templates: &Value) {
+fn commands(suite: &SuiteFixture, templates: &Value) {
     suite.write("agent.py", AGENT);
     let agent = json!({
         "kind": "Agent",
@@ -51,14 +51,14 @@ fn commands(suite: &Suite, templates: &Value) {
     suite.write("agent.yaml", &agent.to_string());
 }
 
-fn by_command(templates: &Value) -> Suite {
+fn by_command(templates: &Value) -> SuiteFixture {
     let agent = json!({"type": "file", "path": "agent.yaml"});
     let suite = suite(&agent, &fixture(&[]), RULES);
     commands(&suite, templates);
     suite
 }
 
-fn run_hostile(template: &str, quoted: &str) -> Seen {
+fn run_hostile(template: &str, quoted: &str) -> SessionOutcome {
     let agent = json!({"type": "file", "path": "agent.yaml"});
     let suite = suite(&agent, &fixture(&[]), RULES);
     let script = suite.path("agent.py").display().to_string();
@@ -75,13 +75,13 @@ fn run_hostile(template: &str, quoted: &str) -> Seen {
 }
 
 /// The prompt came to the server and back, and nothing in it was executed.
-fn arrived(seen: &Seen) {
+fn arrived(seen: &SessionOutcome) {
     expect(seen, Outcome::Passed, None, "");
     assert_eq!(answer(seen), Some(HOSTILE));
     assert_eq!(started(seen).version.as_deref(), Some("agent 1.2"));
     let folded = folded(seen);
     let calls = &folded.transcript.calls;
-    let Request::Tool {
+    let CallRequest::Tool {
         arguments: Payload::Value(arguments),
         ..
     } = &calls[0].request
@@ -108,7 +108,7 @@ fn a_command_that_takes_an_address_gets_a_server_on_stdio_by_one() {
 }
 
 /// A command without a server, with this text for a shell.
-fn plainly(run_prompt: &str) -> Seen {
+fn plainly(run_prompt: &str) -> SessionOutcome {
     let suite = by_command(&json!({"runPrompt": run_prompt}));
     run(suite.check(&[]), &std::env::var("PATH").unwrap())
 }

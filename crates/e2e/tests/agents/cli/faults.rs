@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn claude(server: &Value) -> Seen {
+fn claude(server: &Value) -> SessionOutcome {
     let suite = suite(&scripted("claude-code"), server, RULES);
     run(suite.check(&[]), &path_with("claude-code"))
 }

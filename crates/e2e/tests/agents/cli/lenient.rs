@@ -30,7 +30,7 @@ fn a_call_with_nan_leaves_no_negative_check_green() {
         json!({"toolsUsed": [{"server": "ev", "tool": "echo"}]}),
     ] {
         let server = json!({"command": "python3", "args": ["-c", SERVER]});
-        let suite = Suite::on(RULES, &json!({"ev": server}));
+        let suite = SuiteFixture::on(RULES, &json!({"ev": server}));
         let agent = json!({"type": "file", "path": "agent.yaml"});
         let task = json!({"assertions": assertions});
         suite.eval(&json!({"agent": agent}), &task);

@@ -10,12 +10,12 @@ use rustix::process::Signal;
 use super::*;
 
 /// `server-everything` that listens; it is killed when it is dropped.
-struct Listening {
+struct ListeningServer {
     child: Child,
     url: String,
 }
 
-impl Drop for Listening {
+impl Drop for ListeningServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -27,7 +27,7 @@ fn everything() -> PathBuf {
 }
 
 /// Starts it on a port that is free.
-fn listen() -> Listening {
+fn listen() -> ListeningServer {
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a free port");
     let port = free.local_addr().expect("it has an address").port();
     drop(free);
@@ -46,7 +46,7 @@ fn listen() -> Listening {
         std::thread::sleep(Duration::from_millis(50));
     }
     let url = format!("http://127.0.0.1:{port}/mcp");
-    Listening { child, url }
+    ListeningServer { child, url }
 }
 
 /// The call is in the record, the answer is right, and so are the tokens.

@@ -76,7 +76,7 @@ fn passes(example: &str, trials: usize) {
     let seen = run(session, &path);
     assert_eq!(seen.code, Some(0), "{}\n{}", seen.stdout, seen.stderr);
     let ends = seen.events.iter().filter_map(|event| match &event.event {
-        What::TrialEnded(ended) => Some(ended.outcome),
+        EventKind::TrialEnded(ended) => Some(ended.outcome),
         _ => None,
     });
     assert_eq!(ends.collect::<Vec<_>>(), vec![Outcome::Passed; trials]);

@@ -4,13 +4,13 @@ use super::provider::{mute, paging, refusing};
 use super::*;
 
 /// What comes of a provider.
-fn asked(agent: Tapped, provider: &str) -> Seen {
+fn asked(agent: TappedRun, provider: &str) -> SessionOutcome {
     let suite = agent.suite();
     run(agent.on(suite.check(&[]), provider).within(SHORT)).0
 }
 
 /// Nobody listens, nobody is well, and nobody knows the key.
-fn is_lost(agent: Tapped) {
+fn is_lost(agent: TappedRun) {
     let seen = asked(agent, "http://127.0.0.1:9");
     expect(
         &seen,
@@ -40,7 +40,7 @@ fn is_lost(agent: Tapped) {
 }
 
 /// A page is no reply, however often it comes. Some agents ask again without end.
-fn is_garbage(agent: Tapped) {
+fn is_garbage(agent: TappedRun) {
     let suite = agent.suite();
     let session = agent.on(suite.check(&[]), &paging());
     let (seen, _) = run(session.within(BOUND));
@@ -55,7 +55,7 @@ fn is_garbage(agent: Tapped) {
 }
 
 /// One that never answers is ended by the trial's own clock: a real model may think for minutes.
-fn is_silent(agent: Tapped) {
+fn is_silent(agent: TappedRun) {
     let suite = agent.suite();
     suite.task("say-hello", &json!({"limits": {"timeout": "6s"}}));
     let (seen, _) = run(agent.on(suite.check(&[]), &mute()).within(SHORT));
@@ -97,7 +97,7 @@ fn time_that_a_provider_asks_for_is_no_working_time() {
     }
     let suite = CLAUDE_CODE.suite();
     suite.task("say-hello", &json!({"limits": {"timeout": "12s"}}));
-    let busy = Served::busy(suite.folder(), RULES, 13);
+    let busy = ServedScript::busy(suite.folder(), RULES, 13);
     let (seen, _) = run(CLAUDE_CODE.on(suite.check(&[]), busy.url()).within(SHORT));
     expect(&seen, Outcome::Passed, None, "");
     assert_eq!(folded(&seen).work.agent.failures, 1);

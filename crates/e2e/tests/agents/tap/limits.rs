@@ -8,13 +8,13 @@ const RESTLESS: &str = r"
 ";
 
 /// Claude Code on a model that has the price of `prices.yaml`, or none.
-const PRICED: Tapped = tapped("claude-code", Some("anthropic:claude-x"));
+const PRICED: TappedRun = tapped("claude-code", Some("anthropic:claude-x"));
 
 /// What comes of these limits and words with an agent that is never done.
-fn limited(agent: Tapped, rules: &str, limits: &Value, words: &[&str]) -> Seen {
+fn limited(agent: TappedRun, rules: &str, limits: &Value, words: &[&str]) -> SessionOutcome {
     let suite = agent.suite();
     suite.task("say-hello", &json!({"limits": limits}));
-    let provider = Served::start(suite.folder(), rules);
+    let provider = ServedScript::start(suite.folder(), rules);
     let session = agent.on(suite.check(words), provider.url());
     run(session.within(BOUND)).0
 }
@@ -30,7 +30,7 @@ fn prices() -> (tempfile::TempDir, String) {
     (folder, path)
 }
 
-fn turns(agent: Tapped) {
+fn turns(agent: TappedRun) {
     let seen = limited(agent, RESTLESS, &json!({"maxTurns": 3}), &[]);
     let reason = "the agent was not done after 3 turns";
     expect(&seen, Outcome::TimedOut, None, reason);

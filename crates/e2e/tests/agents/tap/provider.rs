@@ -17,21 +17,21 @@ pub(crate) const KEY: &str = "sk-canary-0123456789abcdefghijklmnopqrstuvwxyz";
 const HEADERS: [&str; 3] = ["authorization", "x-api-key", "x-goog-api-key"];
 
 /// A script that is served; the server is killed when it is dropped.
-pub(crate) struct Served {
+pub(crate) struct ServedScript {
     child: Child,
     gate: Gate,
 }
 
 /// What a provider gave in all.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Given {
+pub(crate) struct ProviderTotals {
     pub(crate) questions: u64,
     pub(crate) sides: u64,
     pub(crate) input: u64,
     pub(crate) output: u64,
 }
 
-impl Served {
+impl ServedScript {
     /// Serves these rules.
     pub(crate) fn start(folder: &Path, rules: &str) -> Self {
         let script = folder.join("provider.yaml");
@@ -83,7 +83,7 @@ impl Served {
     }
 
     /// Ends it with Ctrl-C, and gives what it says it gave.
-    pub(crate) fn end(mut self) -> Given {
+    pub(crate) fn end(mut self) -> ProviderTotals {
         kill_process(Pid::from_child(&self.child), Signal::INT).expect("it can be ended");
         let stderr = self.child.stderr.take().expect("it is piped");
         let said = std::io::read_to_string(stderr).expect("it can be read");
@@ -96,7 +96,7 @@ impl Served {
             panic!("it says nothing of what it gave: {said}");
         };
         assert_eq!(unanswered, 0, "{said}");
-        Given {
+        ProviderTotals {
             questions,
             sides,
             input,
@@ -105,7 +105,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for ServedScript {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -25,8 +25,8 @@ fn verdicts(stdout: &str) -> Vec<Value> {
 }
 
 /// Two tasks of which one fails.
-fn suite(agent: &Value) -> Suite {
-    let suite = Suite::on(
+fn suite(agent: &Value) -> SuiteFixture {
+    let suite = SuiteFixture::on(
         "  - reply: {text: gone}\n",
         &json!({"ev": everything(&json!({}))}),
     );
@@ -44,7 +44,7 @@ const TWO: &str = r"
 ";
 
 /// `check --replay`, with nothing that could ask anybody.
-fn again(agent: Tapped, record: &Path, words: &[&str]) -> Seen {
+fn again(agent: TappedRun, record: &Path, words: &[&str]) -> SessionOutcome {
     let record = record.display().to_string();
     let mut all = vec!["check", "--replay", &record, "-o", "json"];
     all.extend(words);
@@ -52,16 +52,16 @@ fn again(agent: Tapped, record: &Path, words: &[&str]) -> Seen {
     run(session.within(BOUND)).0
 }
 
-fn tokens(seen: &Seen) -> (String, String) {
+fn tokens(seen: &SessionOutcome) -> (String, String) {
     let document: Value = serde_json::from_str(&seen.stdout).expect("the result is JSON");
     let agent = &document["proctor"]["usage"]["agent"];
     (agent["tokens"].to_string(), agent["drifted"].to_string())
 }
 
 /// The same verdicts, calls and tokens, from the record alone.
-fn replays(agent: Tapped) {
+fn replays(agent: TappedRun) {
     let suite = suite(&agent.agent());
-    let provider = Served::start(suite.folder(), TWO);
+    let provider = ServedScript::start(suite.folder(), TWO);
     let session = agent.on(suite.check(&["-o", "json"]), provider.url());
     let (first, _) = run(session.within(BOUND));
     assert_eq!(first.code, Some(1), "{}", first.stderr);
@@ -76,9 +76,9 @@ fn replays(agent: Tapped) {
     assert_eq!(verdicts(&seen.stdout), then);
     let (total, drifted) = tokens(&seen);
     assert_eq!((total, "0"), (tokens(&first).0, drifted.as_str()));
-    let asked = |seen: &Seen| {
+    let asked = |seen: &SessionOutcome| {
         let asked =
-            |event: &&proctor_core::event::Event| matches!(event.event, What::ModelAsked(_));
+            |event: &&proctor_core::event::Event| matches!(event.event, EventKind::ModelAsked(_));
         seen.events.iter().filter(asked).count() as u64
     };
     assert_eq!(
@@ -123,7 +123,7 @@ fn claude_code_on_a_script_replays_without_it() {
 #[test]
 fn what_the_record_lacks_is_said() {
     let suite = suite(&CLAUDE_CODE.agent());
-    let provider = Served::start(suite.folder(), TWO);
+    let provider = ServedScript::start(suite.folder(), TWO);
     let session = CLAUDE_CODE.on(suite.check(&["-o", "json"]), provider.url());
     let (first, _) = run(session.within(BOUND));
     drop(provider);
@@ -149,7 +149,7 @@ fn what_the_record_lacks_is_said() {
 #[test]
 fn a_run_without_the_tap_can_t_be_replayed() {
     let suite = suite(&json!({"type": "builtin.claude-code"}));
-    let provider = Served::start(suite.folder(), TWO);
+    let provider = ServedScript::start(suite.folder(), TWO);
     let session = CLAUDE_CODE.on(suite.check(&["-o", "json"]), provider.url());
     let first = session
         .env("TMPDIR", &suite.folder().display().to_string())
@@ -166,7 +166,7 @@ fn a_run_without_the_tap_can_t_be_replayed() {
 #[test]
 fn a_changed_prompt_of_an_external_agent_is_counted_and_with_strict_an_error() {
     let suite = suite(&CLAUDE_CODE.agent());
-    let provider = Served::start(suite.folder(), TWO);
+    let provider = ServedScript::start(suite.folder(), TWO);
     let session = CLAUDE_CODE.on(suite.check(&["-o", "json"]), provider.url());
     let (first, _) = run(session.within(BOUND));
     drop(provider);

@@ -11,12 +11,12 @@ use std::time::Duration;
 /// Looks again and again until it is asked what it saw.
 pub(crate) struct Search {
     done: Arc<AtomicBool>,
-    looking: JoinHandle<Found>,
+    looking: JoinHandle<SecretScan>,
 }
 
 /// What was looked at, and where the secret was.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct SecretScan {
     pub(crate) programs: Vec<String>,
     pub(crate) files: usize,
     pub(crate) leaks: Vec<String>,
@@ -28,7 +28,7 @@ impl Search {
         let done = Arc::new(AtomicBool::new(false));
         let (is_done, folder) = (done.clone(), folder.to_owned());
         let looking = std::thread::spawn(move || {
-            let mut found = Found::default();
+            let mut found = SecretScan::default();
             while !is_done.load(Ordering::Relaxed) {
                 found.look_at_processes(root, secret);
                 found.look_at_files(&folder, secret);
@@ -40,13 +40,13 @@ impl Search {
     }
 
     /// Ends it.
-    pub(crate) fn end(self) -> Found {
+    pub(crate) fn end(self) -> SecretScan {
         self.done.store(true, Ordering::Relaxed);
         self.looking.join().expect("it looks to the end")
     }
 }
 
-impl Found {
+impl SecretScan {
     fn look_at_processes(&mut self, root: u32, secret: &str) {
         let of =
             |pid: u32, file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();

@@ -4,9 +4,9 @@ use super::*;
 
 /// The call is in the record, the answer is right, tokens and turns are those that the provider counts,
 /// and the key is the provider's business alone.
-fn works(agent: Tapped) {
+fn works(agent: TappedRun) {
     let suite = agent.suite();
-    let provider = Served::start(suite.folder(), RULES);
+    let provider = ServedScript::start(suite.folder(), RULES);
     let session = agent.on(suite.check(&[]), provider.url()).within(BOUND);
     let (seen, found) = run(session);
     let place = format!("{}\n{}\n{}", agent.name, seen.stdout, seen.stderr);
@@ -40,7 +40,7 @@ fn works(agent: Tapped) {
 }
 
 /// A tool that is not allowed is not called, whatever the model wants.
-fn is_denied(agent: Tapped) {
+fn is_denied(agent: TappedRun) {
     let suite = agent.suite();
     let server = everything(&json!({"alwaysAllow": ["echo"]}));
     suite.write(
@@ -51,7 +51,7 @@ fn is_denied(agent: Tapped) {
         "tool: echo, arguments: {message: hello}",
         "tool: toggle-simulated-logging",
     );
-    let provider = Served::start(suite.folder(), &rules);
+    let provider = ServedScript::start(suite.folder(), &rules);
     let (seen, _) = run(agent.on(suite.check(&[]), provider.url()).within(BOUND));
     expect(
         &seen,
@@ -69,7 +69,7 @@ fn claude_code_is_tapped_by_a_flag() {
     let used = json!({"toolsUsed": [{"server": "ev", "tool": "echo"}]});
     let agent = json!({"agent": {"type": "builtin.claude-code"}});
     suite.eval(&agent, &json!({"assertions": used}));
-    let provider = Served::start(suite.folder(), RULES);
+    let provider = ServedScript::start(suite.folder(), RULES);
     let session = CLAUDE_CODE.on(suite.check(&["--model-tap"]), provider.url());
     let (seen, _) = run(session.within(BOUND));
     expect(&seen, Outcome::Passed, None, "");
@@ -87,7 +87,7 @@ fn without_the_tap_the_key_is_found() {
     let suite = CLAUDE_CODE.suite();
     let agent = json!({"agent": {"type": "builtin.claude-code"}});
     suite.eval(&agent, &json!({"assertions": {"minToolCalls": 1}}));
-    let provider = Served::start(suite.folder(), RULES);
+    let provider = ServedScript::start(suite.folder(), RULES);
     let temporary = tempfile::tempdir().unwrap();
     let session = CLAUDE_CODE
         .on(suite.check(&[]), provider.url())

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use proctor_core::event::{
-    Actor, ConnectionClosed, Direction, Event, Frame, Outcome, RECORD_VERSION, RunEnded,
-    RunStarted, TrialEnded, TrialStarted, What,
+    Actor, ConnectionClosed, Direction, Event, EventKind, Frame, Outcome, RECORD_VERSION, RunEnded,
+    RunStarted, TrialEnded, TrialStarted,
 };
-use proctor_core::fold::{FoldOptions, Folded, fold_trial};
+use proctor_core::fold::{FoldOptions, FoldedTrial, fold_trial};
 use proctor_core::record::{RunReader, RunWriter};
 use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
-use proctor_core::transcript::{Answer, Call, Payload, Request};
+use proctor_core::transcript::{Call, CallOutcome, CallRequest, Payload};
 use proctor_e2e::client::options;
 use proctor_wire::client::{Client, ConnectOptions};
 use proctor_wire::recorder::Recorder;
@@ -112,7 +112,7 @@ impl Stage {
                 .collect::<Result<_, _>>()
                 .unwrap();
             let frames = events.iter().filter_map(|event| match &event.event {
-                What::Frame(frame) => Some(frame),
+                EventKind::Frame(frame) => Some(frame),
                 _ => None,
             });
             let frames = frames.map(|frame| text(&reader, frame)).collect();
@@ -146,7 +146,7 @@ pub struct Records {
 pub struct Record {
     pub events: Vec<Event>,
     pub frames: Vec<(Direction, String)>,
-    pub folded: Folded,
+    pub folded: FoldedTrial,
 }
 
 impl std::ops::Index<&str> for Records {
@@ -166,7 +166,7 @@ impl Record {
 
     pub fn closed(&self) -> &ConnectionClosed {
         let mut closed = self.events.iter().filter_map(|event| match &event.event {
-            What::ConnectionClosed(closed) => Some(closed),
+            EventKind::ConnectionClosed(closed) => Some(closed),
             _ => None,
         });
         let only = closed.next().expect("the connection ended");
@@ -182,18 +182,18 @@ impl Record {
 
 fn told(call: &Call) -> String {
     let asked = match &call.request {
-        Request::Tool {
+        CallRequest::Tool {
             name,
             arguments: Payload::Value(arguments),
         } => format!("{name} {arguments}"),
         other => format!("{other:?}"),
     };
     match &call.answer {
-        Answer::Result(Payload::Value(result)) => {
+        CallOutcome::Result(Payload::Value(result)) => {
             let text = result["content"][0]["text"].as_str();
             format!("{asked} → {}", text.unwrap_or("a result"))
         }
-        Answer::None => format!("{asked} → nothing"),
+        CallOutcome::None => format!("{asked} → nothing"),
         other => format!("{asked} → {other:?}"),
     }
 }

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use proctor_e2e::suite::Suite;
+use proctor_e2e::suite::SuiteFixture;
 use serde_json::json;
 
 use super::validated;
@@ -79,8 +79,8 @@ fn constructs() -> PathBuf {
 }
 
 /// A copy of a construct's folder, with the programs that it names.
-fn copied(name: &str) -> Suite {
-    let suite = Suite::on(MODEL, &json!({}));
+fn copied(name: &str) -> SuiteFixture {
+    let suite = SuiteFixture::on(MODEL, &json!({}));
     suite.write("judge.yaml", &format!("kind: Script\nrules:\n{JUDGE}"));
     suite.write("agent.py", AGENT);
     let fixture = proctor_e2e::fixture();

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use proctor_e2e::suite::Suite;
+use proctor_e2e::suite::SuiteFixture;
 use serde_json::{Value, json};
 
 use super::constructs::AGENT;
@@ -159,14 +159,14 @@ fn expected(more: &[&str], tokens: &[&[&str]]) -> BTreeSet<String> {
     all
 }
 
-fn suite(agent: &Value) -> Suite {
+fn suite(agent: &Value) -> SuiteFixture {
     let rules = "  - when: {mustCall: verdict}
     reply: {calls: [{tool: verdict, arguments: {reason: told, evidence: ['it says echo'], verdict: pass}}]}
   - when: {results: 0}
     reply: {calls: [{tool: echo, arguments: {text: echo}}]}
   - reply: {text: 'it says {result}'}
 ";
-    let suite = Suite::new(rules, &[]);
+    let suite = SuiteFixture::new(rules, &[]);
     suite.write("agent.py", AGENT);
     let verify =
         json!([{"script": {"inline": "echo fine"}}, {"llmJudge": {"contains": "it says"}}]);

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::spoken::Spoken;
+use super::spoken::SpokenSession;
 use super::{Shelf, fixture_with, one};
 use crate::ids;
 
 const CHANGED: &[u8] = b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/evals/list_changed\"}\n";
 
-fn list(spoken: &mut Spoken) -> Vec<String> {
+fn list(spoken: &mut SpokenSession) -> Vec<String> {
     let listed = spoken.ask("evals/list", &json!({}));
     ids(&listed).into_iter().map(str::to_owned).collect()
 }
@@ -16,7 +16,7 @@ fn list(spoken: &mut Spoken) -> Vec<String> {
 #[test]
 fn e7_e35_clients_are_told_of_a_change_and_get_the_new_list() {
     let shelf = Shelf::of("first");
-    let mut spoken = Spoken::start(&shelf.serving(&fixture_with(&["--era", "handshake"])));
+    let mut spoken = SpokenSession::start(&shelf.serving(&fixture_with(&["--era", "handshake"])));
     assert_eq!(
         spoken.initialize()["result"]["capabilities"]["evals"]["listChanged"],
         true
@@ -53,7 +53,7 @@ fn e7_e35_clients_are_told_of_a_change_and_get_the_new_list() {
 #[test]
 fn e7_e35_nobody_is_told_before_the_handshake_is_done() {
     let shelf = Shelf::of("first");
-    let mut spoken = Spoken::start(&shelf.serving(&fixture_with(&["--era", "handshake"])));
+    let mut spoken = SpokenSession::start(&shelf.serving(&fixture_with(&["--era", "handshake"])));
     // By now it has read the file.
     assert_eq!(list(&mut spoken), ["first"]);
     shelf.write(&json!([one("second")]).to_string());
@@ -66,7 +66,7 @@ fn e7_e35_nobody_is_told_before_the_handshake_is_done() {
 #[test]
 fn e7_e35_clients_without_a_handshake_list_again() {
     let shelf = Shelf::of("first");
-    let mut spoken = Spoken::start(&shelf.serving(&fixture_with(&["--era", "stateless"])));
+    let mut spoken = SpokenSession::start(&shelf.serving(&fixture_with(&["--era", "stateless"])));
     let meta = json!({"_meta": {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{Listening, Shelf, everything, git, text};
+use super::{ListeningServer, Shelf, everything, git, text};
 use crate::http::{connect, free_port};
 use crate::servers::{cached, installed};
 
@@ -90,7 +90,7 @@ fn e35_clients_see_evals_of_server_everything_over_http() {
         .unwrap();
     drop(connect(port));
     let shelf = Shelf::of("adds");
-    let served = Listening::at(&shelf, &format!("http://127.0.0.1:{port}/mcp"), &[]);
+    let served = ListeningServer::at(&shelf, &format!("http://127.0.0.1:{port}/mcp"), &[]);
     let target = [served.url.clone()];
     typescript(|client| check(client, &target, "echo"));
     python(|client| check(client, &target, "echo"));

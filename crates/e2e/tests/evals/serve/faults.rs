@@ -3,16 +3,16 @@
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::spoken::Spoken;
+use super::spoken::SpokenSession;
 use super::{Shelf, fixture_with};
 use crate::ids;
 
 const CALL: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":\"call\",\"method\":\"tools/call\",\"params\":{\"name\":\"echo\",\"arguments\":{\"text\":\"x\"}}}\n";
 
-fn served(shelf: &Shelf, words: &[&str]) -> Spoken {
+fn served(shelf: &Shelf, words: &[&str]) -> SpokenSession {
     let mut all = vec!["--era", "handshake"];
     all.extend(words);
-    let mut spoken = Spoken::start(&shelf.serving(&fixture_with(&all)));
+    let mut spoken = SpokenSession::start(&shelf.serving(&fixture_with(&all)));
     spoken.initialize();
     spoken
 }
@@ -43,10 +43,11 @@ fn e35_it_ends_as_the_server_ends() {
 #[test]
 fn e35_a_server_that_does_not_start_is_an_error() {
     let shelf = Shelf::of("a");
-    let seen = Spoken::start(&shelf.serving(&["no-such-program".to_owned()])).end();
+    let seen = SpokenSession::start(&shelf.serving(&["no-such-program".to_owned()])).end();
     assert_eq!(seen.code, Some(2));
     assert!(seen.stderr.contains("no-such-program"), "{}", seen.stderr);
-    let seen = Spoken::start(&shelf.serving(&fixture_with(&["--mode", "exit-before-handshake=3"])));
+    let seen =
+        SpokenSession::start(&shelf.serving(&fixture_with(&["--mode", "exit-before-handshake=3"])));
     assert_eq!(seen.end().code, Some(3));
 }
 
@@ -55,7 +56,7 @@ fn e35_the_server_has_our_environment_folder_and_stderr() {
     let shelf = Shelf::of("a");
     let script = "echo \"$SECRET in $(pwd)\"; echo to stderr >&2; cat; exit 9";
     let command = ["sh", "-c", script].map(str::to_owned);
-    let mut spoken = Spoken::start_with(&shelf.serving(&command), &[("SECRET", "hidden")]);
+    let mut spoken = SpokenSession::start_with(&shelf.serving(&command), &[("SECRET", "hidden")]);
     let here = std::env::current_dir().unwrap();
     let line = String::from_utf8(spoken.line()).unwrap();
     assert_eq!(line, format!("hidden in {}\n", here.display()));
@@ -135,7 +136,7 @@ fn e35_a_line_without_an_end_passes_in_little_memory() {
 fn e35_a_client_may_say_a_line_without_an_end_too() {
     let shelf = Shelf::of("a");
     let command = ["wc", "-c"].map(str::to_owned);
-    let mut spoken = Spoken::start(&shelf.serving(&command));
+    let mut spoken = SpokenSession::start(&shelf.serving(&command));
     let part = vec![b'x'; 1 << 20];
     for _ in 0..1_000 {
         spoken.send(&part);

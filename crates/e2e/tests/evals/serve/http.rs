@@ -9,19 +9,19 @@ use mcp_evals::{Capability, splice};
 use proctor_e2e::{Fixture, log_lines, proctor};
 use serde_json::{Value, json};
 
-use super::spoken::Spoken;
-use super::{Listening, Shelf, one, text};
+use super::spoken::SpokenSession;
+use super::{ListeningServer, Shelf, one, text};
 use crate::ids;
 
 const JSON: (&str, &str) = ("Accept", "application/json, text/event-stream");
 
 /// What came back for one request.
-struct Got {
+struct ReceivedBytes {
     head: String,
     body: Vec<u8>,
 }
 
-impl Got {
+impl ReceivedBytes {
     fn header(&self, name: &str) -> Option<&str> {
         let mut lines = self
             .head
@@ -82,9 +82,9 @@ fn chunk(stream: &mut BufReader<TcpStream>) -> Vec<u8> {
     chunk
 }
 
-fn post(url: &str, headers: &[(&str, &str)], body: &str) -> Got {
+fn post(url: &str, headers: &[(&str, &str)], body: &str) -> ReceivedBytes {
     let mut stream = open(url, "POST", headers, body.as_bytes());
-    let mut got = Got {
+    let mut got = ReceivedBytes {
         head: head(&mut stream),
         body: Vec::new(),
     };
@@ -145,7 +145,7 @@ fn declared(body: &[u8]) -> Vec<u8> {
 }
 
 /// The head without what differs from exchange to exchange.
-fn plain(got: &Got) -> Vec<String> {
+fn plain(got: &ReceivedBytes) -> Vec<String> {
     let lines = got.head.lines().filter(|line| {
         let line = line.to_lowercase();
         ![
@@ -170,7 +170,7 @@ fn e35_http_exchanges_are_the_same_but_for_the_capability() {
         let direct = Fixture::http(&["--mode", mode]);
         let log = shelf.path("log");
         let behind = Fixture::http(&["--mode", mode, "--log", &log]);
-        let served = Listening::before(&shelf, behind, &[]);
+        let served = ListeningServer::before(&shelf, behind, &[]);
         let sessions: Vec<String> = [direct.url(), &served.url]
             .iter()
             .map(|url| {
@@ -201,7 +201,7 @@ fn e35_http_exchanges_are_the_same_but_for_the_capability() {
             (ask("7", "evals/list", META), false, Some("tools/list")),
         ];
         for (body, in_session, method) in &exchanges {
-            let both: Vec<Got> = [direct.url(), &served.url]
+            let both: Vec<ReceivedBytes> = [direct.url(), &served.url]
                 .iter()
                 .zip(&sessions)
                 .map(|(url, session)| {
@@ -243,7 +243,7 @@ fn e35_http_exchanges_are_the_same_but_for_the_capability() {
 fn e35_evals_are_listed_over_http_as_the_client_accepts() {
     let shelf = Shelf::new(&[one("a"), one("b")]);
     let log = shelf.path("log");
-    let served = Listening::before(&shelf, Fixture::http(&["--log", &log]), &[]);
+    let served = ListeningServer::before(&shelf, Fixture::http(&["--log", &log]), &[]);
     let list = ask("1.50", "evals/list", "{}");
     for accept in [
         "application/json, text/event-stream",
@@ -289,7 +289,7 @@ fn e35_evals_are_listed_over_http_as_the_client_accepts() {
 #[test]
 fn e7_e35_open_streams_are_told_of_a_change_once() {
     let shelf = Shelf::of("first");
-    let served = Listening::before(&shelf, Fixture::http(&[]), &[]);
+    let served = ListeningServer::before(&shelf, Fixture::http(&[]), &[]);
     let session = |initialized: bool| {
         let id = post(&served.url, &[JSON], &initialize());
         let id = id.header("mcp-session-id").unwrap().to_owned();
@@ -331,7 +331,7 @@ fn e7_e35_open_streams_are_told_of_a_change_once() {
 fn e35_on_the_older_http_evals_come_on_the_stream() {
     let shelf = Shelf::of("first");
     let log = shelf.path("log");
-    let served = Listening::before(&shelf, Fixture::sse(&["--log", &log]), &[]);
+    let served = ListeningServer::before(&shelf, Fixture::sse(&["--log", &log]), &[]);
     let mut stream = open(&served.url, "GET", &[("Accept", "text/event-stream")], b"");
     head(&mut stream);
     let mut seen = String::new();
@@ -384,7 +384,7 @@ fn e35_proctor_runs_what_is_served_over_http() {
         (Fixture::sse(&[]), &[]),
     ] {
         let shelf = Shelf::of("adds");
-        let served = Listening::before(&shelf, fixture, words);
+        let served = ListeningServer::before(&shelf, fixture, words);
         let ran = std::process::Command::new(proctor())
             .args(["evals", "run", "--yes", "--url", &served.url])
             .current_dir(shelf.path(""))
@@ -403,7 +403,7 @@ fn e35_proctor_runs_what_is_served_over_http() {
 #[test]
 fn e35_who_has_no_token_is_turned_away() {
     let shelf = Shelf::of("a");
-    let served = Listening::before(&shelf, Fixture::http(&[]), &[]);
+    let served = ListeningServer::before(&shelf, Fixture::http(&[]), &[]);
     let (origin, _) = served.url.rsplit_once("/mcp").unwrap();
     let (bare, token) = origin.rsplit_once('/').unwrap();
     let list = ask("1", "evals/list", "{}");
@@ -430,7 +430,7 @@ fn e35_who_has_no_token_is_turned_away() {
 #[test]
 fn e35_a_server_that_is_not_there_is_told_of() {
     let shelf = Shelf::of("a");
-    let served = Listening::at(&shelf, "http://127.0.0.1:1/mcp", &[]);
+    let served = ListeningServer::at(&shelf, "http://127.0.0.1:1/mcp", &[]);
     let mut stream = open(&served.url, "POST", &[JSON], initialize().as_bytes());
     let mut nothing = Vec::new();
     let _ = stream.read_to_end(&mut nothing);
@@ -456,7 +456,7 @@ fn e35_endless_bodies_pass_in_little_memory() {
             "--mode",
             sse,
         ];
-        let served = Listening::before(&shelf, Fixture::http(&endless), &[]);
+        let served = ListeningServer::before(&shelf, Fixture::http(&endless), &[]);
         // The answer to a handshake is looked at, as far as that goes.
         let mut stream = open(&served.url, "POST", &[JSON], initialize().as_bytes());
         let mut seen = 0;
@@ -491,11 +491,11 @@ fn e35_the_address_can_be_chosen_and_is_told_to_scripts() {
         words.extend(more.map(str::to_owned));
         words
     };
-    let mut spoken = Spoken::start(&words(&port));
+    let mut spoken = SpokenSession::start(&words(&port));
     let told = [spoken.line(), spoken.line(), spoken.line()].concat();
     let told: Value = serde_json::from_slice(&told).unwrap();
     assert_eq!(told, json!({"url": format!("http://127.0.0.1:{port}/mcp")}));
-    let taken = Spoken::start(&words(&port)).end();
+    let taken = SpokenSession::start(&words(&port)).end();
     assert_eq!(taken.code, Some(3));
     assert!(taken.stderr.contains(&port), "{}", taken.stderr);
     assert_eq!(spoken.terminate().code, Some(0));

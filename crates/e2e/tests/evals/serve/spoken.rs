@@ -16,7 +16,7 @@ const BOUND: Duration = Duration::from_mins(1);
 /// Longer lines come in pieces.
 const PIECE: u64 = 16 << 20;
 
-pub struct Spoken {
+pub struct SpokenSession {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<Vec<u8>>,
@@ -26,14 +26,14 @@ pub struct Spoken {
 
 /// What came of it.
 #[derive(Debug)]
-pub struct Seen {
+pub struct ServeOutcome {
     pub code: Option<i32>,
     pub stderr: String,
     /// What was said since.
     pub rest: Vec<u8>,
 }
 
-impl Spoken {
+impl SpokenSession {
     pub fn start(command: &[String]) -> Self {
         Self::start_with(command, &[])
     }
@@ -164,19 +164,19 @@ impl Spoken {
     }
 
     /// Asks it to end, and waits.
-    pub fn terminate(self) -> Seen {
+    pub fn terminate(self) -> ServeOutcome {
         self.signal(Signal::TERM);
         self.end()
     }
 
     /// Closes stdin, and waits for the end.
-    pub fn finish(mut self) -> Seen {
+    pub fn finish(mut self) -> ServeOutcome {
         self.stdin = None;
         self.end()
     }
 
     /// Waits for the end.
-    pub fn end(mut self) -> Seen {
+    pub fn end(mut self) -> ServeOutcome {
         let deadline = Instant::now() + BOUND;
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -194,7 +194,7 @@ impl Spoken {
         }
         self.reading.join().unwrap();
         let stderr = self.stderr.lock().unwrap().clone();
-        Seen {
+        ServeOutcome {
             code: status.code(),
             stderr,
             rest,

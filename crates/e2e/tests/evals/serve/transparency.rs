@@ -6,7 +6,7 @@ use mcp_evals::{Capability, splice};
 use proctor_e2e::log_lines;
 use serde_json::{Value, json};
 
-use super::spoken::{Spoken, strip};
+use super::spoken::{SpokenSession, strip};
 use super::{Shelf, everything, fixture_with, git, memory};
 
 const INITIALIZE: &str = r#"{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"x-unknown": [1.50, 12345678901234567890], "protocolVersion": "2025-11-25", "capabilities": {"sampling": {}, "roots": {}}, "clientInfo": {"name": "t", "version": "1"}}}"#;
@@ -15,7 +15,7 @@ const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-0
 /// Says all lines, each after the answer to the one before; gives what was answered.
 fn session(command: &[String], lines: &[String], memory: &Path) -> Vec<Vec<u8>> {
     let env = [("MEMORY_FILE_PATH", memory.to_str().unwrap())];
-    let mut spoken = Spoken::start_with(command, &env);
+    let mut spoken = SpokenSession::start_with(command, &env);
     let mut heard = Vec::new();
     for line in lines {
         spoken.send(format!("{line}\n").as_bytes());

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use proctor_core::event::{Blame, Graded, Outcome, Purpose, TrialEnded, What};
-use proctor_core::fold::{FoldOptions, Folded, fold_trial};
+use proctor_core::event::{Blame, CheckEvaluated, EventKind, Outcome, Purpose, TrialEnded};
+use proctor_core::fold::{FoldOptions, FoldedTrial, fold_trial};
 use proctor_core::record::RunReader;
 
 /// How an eval came out.
 #[derive(Debug, Clone, PartialEq)]
-pub enum End {
+pub enum EvalEnd {
     Ran(TrialEnded),
     Invalid(String),
     Skipped(String),
@@ -17,7 +17,7 @@ pub enum End {
 
 /// What a model was asked.
 #[derive(Debug)]
-pub struct Asked {
+pub struct ModelRequestSeen {
     pub purpose: Purpose,
     pub model: String,
     pub request: String,
@@ -25,14 +25,14 @@ pub struct Asked {
 
 /// The record of one eval that was run.
 pub struct Record {
-    pub folded: Folded,
-    pub asked: Vec<Asked>,
-    pub graded: Vec<Graded>,
+    pub folded: FoldedTrial,
+    pub asked: Vec<ModelRequestSeen>,
+    pub graded: Vec<CheckEvaluated>,
 }
 
 /// How all evals came out, by id.
-pub struct Ran {
-    pub ends: BTreeMap<String, End>,
+pub struct EvalRun {
+    pub ends: BTreeMap<String, EvalEnd>,
     pub records: BTreeMap<String, Record>,
 }
 
@@ -45,15 +45,15 @@ pub fn read(run: &Path) -> BTreeMap<String, Record> {
         let (mut asked, mut graded) = (Vec::new(), Vec::new());
         for event in reader.trial(&trial).unwrap() {
             match event.unwrap().event {
-                What::ModelAsked(question) => {
+                EventKind::ModelAsked(question) => {
                     let bytes = reader.body_bytes(&question.request).unwrap();
-                    asked.push(Asked {
+                    asked.push(ModelRequestSeen {
                         purpose: question.purpose,
                         model: question.model,
                         request: String::from_utf8(bytes.unwrap_or_default().to_vec()).unwrap(),
                     });
                 }
-                What::Graded(grade) => graded.push(grade),
+                EventKind::Graded(grade) => graded.push(grade),
                 _ => {}
             }
         }
@@ -69,13 +69,13 @@ pub fn read(run: &Path) -> BTreeMap<String, Record> {
     records
 }
 
-impl Ran {
+impl EvalRun {
     /// In a word, and who is to blame.
     pub fn end(&self, id: &str) -> (&'static str, Option<Blame>) {
         match &self.ends[id] {
-            End::Invalid(_) => ("invalid", None),
-            End::Skipped(_) => ("skipped", None),
-            End::Ran(ended) => {
+            EvalEnd::Invalid(_) => ("invalid", None),
+            EvalEnd::Skipped(_) => ("skipped", None),
+            EvalEnd::Ran(ended) => {
                 let word = match ended.outcome {
                     Outcome::Passed => "passed",
                     Outcome::Failed => "failed",
@@ -90,8 +90,8 @@ impl Ran {
 
     pub fn reason(&self, id: &str) -> &str {
         match &self.ends[id] {
-            End::Invalid(reason) | End::Skipped(reason) => reason,
-            End::Ran(ended) => ended.reason.as_deref().unwrap_or(""),
+            EvalEnd::Invalid(reason) | EvalEnd::Skipped(reason) => reason,
+            EvalEnd::Ran(ended) => ended.reason.as_deref().unwrap_or(""),
         }
     }
 

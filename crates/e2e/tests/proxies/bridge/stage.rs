@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use proctor_core::event::{
-    Actor, ConnectionClosed, Direction, Event, FindingKind, Http as Head, Outcome, RECORD_VERSION,
-    RunStarted, TrialEnded, TrialStarted, What, Wire,
+    Actor, ConnectionClosed, Direction, Event, EventKind, FindingKind, HttpHead as Head, Outcome,
+    RECORD_VERSION, RunStarted, TrialEnded, TrialStarted, WireKind,
 };
-use proctor_core::fold::{FoldOptions, Folded, fold_trial};
+use proctor_core::fold::{FoldOptions, FoldedTrial, fold_trial};
 use proctor_core::record::{RunReader, RunWriter};
 use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
@@ -30,7 +30,7 @@ pub struct Record {
     pub events: Vec<Event>,
     /// By connection.
     pub frames: Vec<(u32, Direction, String)>,
-    pub folded: Folded,
+    pub folded: FoldedTrial,
     _folder: TempDir,
 }
 
@@ -126,7 +126,7 @@ impl Stage {
         let events = reader.trial(&trials[0]).expect("the trial can be read");
         let events: Vec<Event> = events.collect::<Result<_, _>>().expect("all can be read");
         let frames = events.iter().filter_map(|event| match &event.event {
-            What::Frame(frame) => {
+            EventKind::Frame(frame) => {
                 let bytes = reader.body_bytes(&frame.body).expect("a body can be read");
                 let text = String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned();
                 Some((frame.conn.0, frame.direction, text))
@@ -150,7 +150,7 @@ impl Record {
     pub fn closed(&self) -> Vec<&ConnectionClosed> {
         let events = self.events.iter().map(|event| &event.event);
         let closed = events.filter_map(|event| match event {
-            What::ConnectionClosed(closed) => Some(closed),
+            EventKind::ConnectionClosed(closed) => Some(closed),
             _ => None,
         });
         closed.collect()
@@ -160,18 +160,22 @@ impl Record {
     pub fn processes(&self) -> usize {
         let events = self.events.iter().map(|event| &event.event);
         let opened = events.filter_map(|event| match event {
-            What::ConnectionOpened(opened) => Some(opened),
+            EventKind::ConnectionOpened(opened) => Some(opened),
             _ => None,
         });
         let opened: Vec<_> = opened.collect();
-        assert!(opened.iter().all(|opened| opened.transport == Wire::Stdio));
+        assert!(
+            opened
+                .iter()
+                .all(|opened| opened.transport == WireKind::Stdio)
+        );
         opened.len()
     }
 
     pub fn heads(&self) -> Vec<&Head> {
         let events = self.events.iter().map(|event| &event.event);
         let heads = events.filter_map(|event| match event {
-            What::Http(head) => Some(head),
+            EventKind::Http(head) => Some(head),
             _ => None,
         });
         heads.collect()
@@ -180,7 +184,7 @@ impl Record {
     pub fn found(&self, kind: FindingKind) -> Vec<&str> {
         let events = self.events.iter().map(|event| &event.event);
         let found = events.filter_map(|event| match event {
-            What::Finding(finding) if finding.kind == kind => Some(finding.detail.as_str()),
+            EventKind::Finding(finding) if finding.kind == kind => Some(finding.detail.as_str()),
             _ => None,
         });
         found.collect()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proctor_core::message::{Id, Kind, Message};
+use proctor_core::message::{Id, Message, MessageKind};
 use proctor_wire::edit::{Edit, Editor, Handling, Passage, Pending};
 
 /// What the overlay looks for, and what it puts in its place.
@@ -89,7 +89,7 @@ impl Edit for FaultyAnswers {
 fn request(message: &[u8]) -> Option<(Id, String)> {
     let message: Message<'_> = serde_json::from_slice(message).ok()?;
     match message.kind() {
-        Kind::Request { id, method } => Some((id, method.to_owned())),
+        MessageKind::Request { id, method } => Some((id, method.to_owned())),
         _ => None,
     }
 }

@@ -39,7 +39,7 @@ fn read(answer: &str) -> (String, String) {
 /// A proxy with faults, before a fixture that listens or is started.
 struct Broken {
     folder: tempfile::TempDir,
-    hosted: Hosted,
+    hosted: HostedServer,
     door: Door,
     _fixture: Option<Fixture>,
 }
@@ -52,7 +52,7 @@ impl Broken {
         let words: Vec<&str> = words.iter().chain(&logged).copied().collect();
         let (server, fixture) = served(spoken, &words);
         let editor: Arc<dyn Editor> = Arc::new(Faults);
-        let hosted = Hosted::editing(kind, &server, folder.path(), Some(editor));
+        let hosted = HostedServer::editing(kind, &server, folder.path(), Some(editor));
         Self {
             door: hosted.door(&server),
             folder,
@@ -72,7 +72,7 @@ impl Broken {
     fn end(self) -> (Vec<String>, Vec<String>) {
         self.hosted.close();
         let [got, _] = account(&self.folder.path().join("log"));
-        (got, Kept::read(self.folder.path()).to_client)
+        (got, RecordedMessages::read(self.folder.path()).to_client)
     }
 }
 

@@ -7,17 +7,17 @@ use proctor_core::event::{Direction, Outcome};
 use proctor_e2e::{Fixture, fixture, proctor};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{Place, outcome};
+use super::{RecordingFolder, outcome};
 use crate::stdio::ended;
 
 /// A recording that serves.
-struct Serving {
+struct RecordingServer {
     child: Child,
     stdout: BufReader<ChildStdout>,
     url: String,
 }
 
-fn serve(place: &Place, args: &[&str]) -> Serving {
+fn serve(place: &RecordingFolder, args: &[&str]) -> RecordingServer {
     let mut child = Command::new(proctor())
         .args(["record", "--out"])
         .arg(place.out())
@@ -32,14 +32,14 @@ fn serve(place: &Place, args: &[&str]) -> Serving {
     let mut url = String::new();
     stdout.read_line(&mut url).expect("an address");
     assert!(url.starts_with("http://127.0.0.1:"), "{url}");
-    Serving {
+    RecordingServer {
         child,
         stdout,
         url: url.trim().to_owned(),
     }
 }
 
-impl Serving {
+impl RecordingServer {
     /// Stops it, and gives what else it printed and said.
     fn stop(mut self) -> (Option<i32>, String, String) {
         kill_process(Pid::from_child(&self.child), Signal::INT).expect("it is there");
@@ -67,7 +67,7 @@ fn call(url: &str) -> String {
     String::from_utf8_lossy(&called.stdout).into_owned()
 }
 
-fn check(place: &Place, args: &[&str]) {
+fn check(place: &RecordingFolder, args: &[&str]) {
     let serving = serve(place, args);
     assert!(call(&serving.url).contains("hallo"));
     // The token is what lets one in.
@@ -91,19 +91,19 @@ fn check(place: &Place, args: &[&str]) {
 #[test]
 fn a_server_at_an_address_is_recorded() {
     let server = Fixture::http(&[]);
-    check(&Place::new(), &["--url", server.url()]);
+    check(&RecordingFolder::new(), &["--url", server.url()]);
 }
 
 #[test]
 fn a_server_that_is_started_is_recorded_at_an_address() {
     let fixture = fixture().display().to_string();
-    check(&Place::new(), &["--http", "--", &fixture]);
+    check(&RecordingFolder::new(), &["--http", "--", &fixture]);
 }
 
 #[test]
 fn everybody_is_let_in_if_that_is_asked_for() {
     let server = Fixture::http(&[]);
-    let place = Place::new();
+    let place = RecordingFolder::new();
     let serving = serve(&place, &["--url", server.url(), "--no-token"]);
     assert!(serving.url.ends_with("/mcp"), "{}", serving.url);
     assert!(call(&serving.url).contains("hallo"));
@@ -113,7 +113,7 @@ fn everybody_is_let_in_if_that_is_asked_for() {
 
 #[test]
 fn a_program_is_told_in_json() {
-    let place = Place::new();
+    let place = RecordingFolder::new();
     let mut child = Command::new(proctor())
         .args([
             "record",
@@ -145,7 +145,7 @@ fn a_program_is_told_in_json() {
 
 #[test]
 fn an_address_that_is_taken_is_said() {
-    let place = Place::new();
+    let place = RecordingFolder::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("a port").port().to_string();
     let output = Command::new(proctor())
@@ -171,7 +171,7 @@ fn an_address_that_is_taken_is_said() {
 fn a_server_that_dies_in_a_call_fails_the_recording_at_an_address() {
     let fixture = fixture().display().to_string();
     let check = |args: &[&str], code: i32, says: &str| {
-        let place = Place::new();
+        let place = RecordingFolder::new();
         let serving = serve(&place, args);
         assert!(!call(&serving.url).contains("hallo"));
         let (exit, _, said) = serving.stop();
@@ -197,7 +197,7 @@ fn what_a_client_asks_of_a_server_that_is_not_there_is_recorded() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a free port");
     let url = format!("http://{}/mcp", free.local_addr().expect("an address"));
     drop(free);
-    let place = Place::new();
+    let place = RecordingFolder::new();
     let serving = serve(&place, &["--url", &url]);
     let rest = serving.url.strip_prefix("http://").expect("an address");
     let (host, path) = rest.split_once('/').expect("a path");

@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 
 use proctor_core::check::{Check, NameMatcher, Times, ToolMatcher};
 use proctor_core::event::FindingKind;
-use proctor_core::fold::{FoldOptions, Folded, fold_trial};
+use proctor_core::fold::{FoldOptions, FoldedTrial, fold_trial};
 use proctor_core::record::RunReader;
 use proctor_core::verdict::Verdict;
 use proctor_wire::proxy::Admission;
 
-use super::Place;
+use super::RecordingFolder;
 use crate::bridge::stage::{Stage, command};
-use crate::reverse::raw::{Came, RawServer, answer, ask, request};
+use crate::reverse::raw::{RawRequest, RawServer, answer, ask, request};
 use crate::reverse::stage::{Stage as Reverse, http};
-use crate::stdio::{Ends, Talk};
+use crate::stdio::{StdioKind, StdioProgram};
 
 /// A server on Python's own JSON, which answers every call that it finds with the name of the tool.
 const SERVER: &str = r#"
@@ -86,7 +86,7 @@ fn unused(server: &str, tool: &str) -> Check {
 }
 
 /// Every call is reported, and none leaves a check green.
-fn examine(folded: &Folded, server: &str, way: &str) {
+fn examine(folded: &FoldedTrial, server: &str, way: &str) {
     for (line, tool) in CALLS {
         let verdict = unused(server, tool).evaluate(&folded.transcript).verdict;
         assert_ne!(verdict, Verdict::Pass, "{way}: {line}");
@@ -106,8 +106,8 @@ fn examine(folded: &Folded, server: &str, way: &str) {
 
 #[test]
 fn what_python_executes_counts_on_stdio() {
-    let place = Place::new();
-    let mut talk = Talk::start(place.record(&["python3", "-c", SERVER]), Ends::Pipes);
+    let place = RecordingFolder::new();
+    let mut talk = StdioProgram::start(place.record(&["python3", "-c", SERVER]), StdioKind::Pipes);
     for (line, tool) in CALLS {
         talk.say(format!("{line}\n").as_bytes());
         assert!(talk.hears(&format!("\"called\": \"{tool}\"")), "{line}");
@@ -124,7 +124,7 @@ fn what_python_executes_counts_on_stdio() {
 
 #[tokio::test]
 async fn what_some_servers_execute_counts_through_the_reverse_proxy() {
-    let upstream = RawServer::start(|_: &Came| {
+    let upstream = RawServer::start(|_: &RawRequest| {
         let result = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}"#;
         let headers = ["Content-Type: application/json"];
         vec![answer("200 OK", &headers, result)]

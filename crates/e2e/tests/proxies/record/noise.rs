@@ -1,12 +1,12 @@
 //! Lines that are no messages: the relay and the bridge report the same.
 
-use proctor_core::event::{Event, FindingKind, What};
+use proctor_core::event::{Event, EventKind, FindingKind};
 use proctor_wire::proxy::Admission;
 use serde_json::json;
 
-use super::Place;
+use super::RecordingFolder;
 use crate::bridge::stage::{Stage, command};
-use crate::stdio::{Ends, Talk};
+use crate::stdio::{StdioKind, StdioProgram};
 
 /// A banner, a message with a byte order mark, an answer with a carriage return, and half a line.
 const SERVER: &str = r#"printf 'Spring :: 1.0\n\n[INFO] up\n\357\273\277{"jsonrpc":"2.0","method":"notifications/x"}\n'
@@ -16,7 +16,7 @@ printf '{"jsonrpc":"2.0","id":1,"result":{}}\r\n{"jsonrpc":'
 
 fn found(events: &[Event]) -> Vec<(FindingKind, String)> {
     let events = events.iter().filter_map(|event| match &event.event {
-        What::Finding(finding) => Some((finding.kind, finding.detail.clone())),
+        EventKind::Finding(finding) => Some((finding.kind, finding.detail.clone())),
         _ => None,
     });
     events.collect()
@@ -25,8 +25,8 @@ fn found(events: &[Event]) -> Vec<(FindingKind, String)> {
 #[tokio::test]
 async fn the_bridge_reports_lines_that_are_no_messages_as_the_relay_does() {
     let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
-    let place = Place::new();
-    let mut talk = Talk::start(place.record(&["sh", "-c", SERVER]), Ends::Pipes);
+    let place = RecordingFolder::new();
+    let mut talk = StdioProgram::start(place.record(&["sh", "-c", SERVER]), StdioKind::Pipes);
     talk.say(format!("{ask}\n").as_bytes());
     assert!(talk.hears("\"result\""));
     talk.end();

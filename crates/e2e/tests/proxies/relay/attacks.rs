@@ -10,12 +10,12 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use proctor_e2e::fixture;
-use proctor_wire::proxy::Admit;
+use proctor_wire::proxy::AdmissionPolicy;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::Pid;
 
 use super::stage::Stage;
-use crate::stdio::{BOUND, Ends, Talk};
+use crate::stdio::{BOUND, StdioKind, StdioProgram};
 
 const PING: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}\n";
 /// The first message of a relay.
@@ -35,7 +35,7 @@ fn guarded() -> Stage {
 
 fn open() -> Stage {
     let stage = guarded();
-    stage.relay().admit_all(Admit::SameUser);
+    stage.relay().admit_all(AdmissionPolicy::SameUser);
     stage
 }
 
@@ -88,7 +88,7 @@ fn those_below_the_agent_are_served_and_strangers_are_not() {
     );
     let mut agent = Command::new("sh");
     agent.args(["-c", &line]);
-    let mut talk = Talk::start(agent, Ends::Pipes);
+    let mut talk = StdioProgram::start(agent, StdioKind::Pipes);
     // It has come, and waits.
     stage.relay().admit(talk.pid());
     talk.say(PING);
@@ -118,7 +118,7 @@ fn those_below_the_agent_are_served_and_strangers_are_not() {
 #[test]
 fn nobody_is_served_before_somebody_is_admitted() {
     let stage = guarded();
-    let mut talk = Talk::start(stage.command(), Ends::Pipes);
+    let mut talk = StdioProgram::start(stage.command(), StdioKind::Pipes);
     talk.say(PING);
     // Nothing shows that nothing happens but time.
     std::thread::sleep(Duration::from_millis(300));
@@ -218,7 +218,7 @@ fn streams_are_handed_over_once() {
 fn who_says_nothing_is_in_nobodys_way() {
     let stage = open();
     let silent: Vec<UnixStream> = (0..20).map(|_| connect(&stage)).collect();
-    let mut talk = Talk::start(stage.command(), Ends::Sockets);
+    let mut talk = StdioProgram::start(stage.command(), StdioKind::Sockets);
     talk.say(PING);
     assert!(talk.hears("\"p\""));
     talk.close();

@@ -10,7 +10,7 @@ use proctor_e2e::{fixture, proctor};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::stage::Stage;
-use crate::stdio::{Ends, Talk, ended, full};
+use crate::stdio::{StdioKind, StdioProgram, ended, full};
 
 const PING: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}\n";
 const CALL: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"echo\",\"arguments\":{\"text\":\"hi\"}}}\n";
@@ -23,8 +23,8 @@ fn stage(args: &[&str]) -> Stage {
 }
 
 /// A session in which the server has answered once.
-fn talk(stage: &Stage) -> Talk {
-    let mut talk = Talk::start(stage.command(), Ends::Pipes);
+fn talk(stage: &Stage) -> StdioProgram {
+    let mut talk = StdioProgram::start(stage.command(), StdioKind::Pipes);
     talk.say(PING);
     assert!(talk.hears("\"id\":\"p\" }\n"));
     talk
@@ -167,7 +167,7 @@ fn an_agent_can_have_two_servers_and_start_one_again() {
 #[test]
 fn a_server_that_can_not_be_started_is_told_of() {
     let stage = Stage::new(&["/no/such/server"]);
-    let said = Talk::start(stage.command(), Ends::Pipes).end();
+    let said = StdioProgram::start(stage.command(), StdioKind::Pipes).end();
     assert_eq!(said.code, Some(1));
     let expected = "proctor relay: the run did not start the server: program `/no/such/server`";
     assert!(said.stderr.starts_with(expected), "{}", said.stderr);

@@ -5,15 +5,15 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use proctor_core::event::{
-    Actor, Direction, Event, FindingKind, Outcome, RECORD_VERSION, RunEnded, RunStarted,
-    TrialEnded, TrialStarted, What,
+    Actor, Direction, Event, EventKind, FindingKind, Outcome, RECORD_VERSION, RunEnded, RunStarted,
+    TrialEnded, TrialStarted,
 };
 use proctor_core::record::{RunReader, RunWriter};
 use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::{AllowedTools, Transport};
 use proctor_e2e::session::{MARK, survivors};
-use proctor_wire::proxy::{Admit, ProxyOptions, Relay};
+use proctor_wire::proxy::{AdmissionPolicy, ProxyOptions, Relay};
 use proctor_wire::recorder::Recorder;
 use tokio::runtime::Runtime;
 
@@ -33,7 +33,7 @@ impl Stage {
     /// For a command, which everybody may start.
     pub fn new(command: &[&str]) -> Self {
         let stage = Self::guarded(command);
-        stage.relay().admit_all(Admit::SameUser);
+        stage.relay().admit_all(AdmissionPolicy::SameUser);
         stage
     }
 
@@ -119,7 +119,7 @@ impl Stage {
     }
 
     /// Closes the relay, and looks at the record. Nothing is left.
-    pub fn finish(mut self) -> Recorded {
+    pub fn finish(mut self) -> RecordedRun {
         let relay = self.relay.take().expect("the relay is open");
         let closing = async { tokio::time::timeout(BOUND, relay.close()).await };
         self.runtime.block_on(closing).expect("the relay closes");
@@ -140,8 +140,8 @@ impl Stage {
         };
         let run = self.run.take().expect("the run");
         run.end(at, end).expect("the run ends");
-        let recorded = Recorded::read(&self.folder.path().join("run"));
-        Recorded {
+        let recorded = RecordedRun::read(&self.folder.path().join("run"));
+        RecordedRun {
             _folder: Some(self.folder),
             ..recorded
         }
@@ -149,14 +149,14 @@ impl Stage {
 }
 
 /// What a record holds.
-pub struct Recorded {
+pub struct RecordedRun {
     run: RunReader,
     pub events: Vec<Event>,
     /// Holds the blobs.
     _folder: Option<tempfile::TempDir>,
 }
 
-impl Recorded {
+impl RecordedRun {
     pub fn read(folder: &Path) -> Self {
         let run = RunReader::open(folder).expect("the record can be read");
         let trials = run.trials().expect("the trials can be listed");
@@ -174,7 +174,7 @@ impl Recorded {
     /// The messages that went one way.
     pub fn messages(&self, direction: Direction) -> Vec<Vec<u8>> {
         let frames = self.events.iter().filter_map(|event| match &event.event {
-            What::Frame(frame) if frame.direction == direction => Some(frame),
+            EventKind::Frame(frame) if frame.direction == direction => Some(frame),
             _ => None,
         });
         let bodies = frames.map(|frame| self.run.body_bytes(&frame.body).expect("a body"));
@@ -186,7 +186,7 @@ impl Recorded {
     /// How the connections ended, in the order of their ends.
     pub fn ends(&self) -> Vec<&str> {
         let ends = self.events.iter().filter_map(|event| match &event.event {
-            What::ConnectionClosed(closed) => Some(closed.reason.as_str()),
+            EventKind::ConnectionClosed(closed) => Some(closed.reason.as_str()),
             _ => None,
         });
         ends.collect()
@@ -195,7 +195,7 @@ impl Recorded {
     /// Why somebody was turned away.
     pub fn refusals(&self) -> Vec<&str> {
         let found = self.events.iter().filter_map(|event| match &event.event {
-            What::Finding(finding) if finding.kind == FindingKind::Refused => {
+            EventKind::Finding(finding) if finding.kind == FindingKind::Refused => {
                 Some(finding.detail.as_str())
             }
             _ => None,

@@ -8,8 +8,8 @@ use std::process::Command;
 use proctor_core::event::Direction;
 use proctor_e2e::{fixture, proctor, tee};
 
-use super::stage::{Recorded, Stage, lines};
-use crate::stdio::{Ends, Said, Talk, on_files};
+use super::stage::{RecordedRun, Stage, lines};
+use crate::stdio::{ProgramOutput, StdioKind, StdioProgram, on_files};
 
 /// What a client says: also things that no client should.
 const FIRST: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"x\":{}},\"clientInfo\":{\"name\":\"t\",\"version\":\"1\"}}}
@@ -25,7 +25,7 @@ const LAST: &[u8] = b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff";
 
 /// How the server is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum ProxyRoute {
     Direct,
     Relay,
     Record,
@@ -33,17 +33,17 @@ enum Way {
 
 /// What a session came to.
 #[derive(Debug, PartialEq, Eq)]
-struct Seen {
-    said: Said,
+struct SessionTrace {
+    said: ProgramOutput,
     /// What the server got.
     got: Vec<u8>,
 }
 
-fn talk(command: Command, ends: Option<Ends>, answer: &str) -> Said {
+fn talk(command: Command, ends: Option<StdioKind>, answer: &str) -> ProgramOutput {
     let Some(ends) = ends else {
         return on_files(command, &[FIRST, CALL, LAST].concat());
     };
-    let mut talk = Talk::start(command, ends);
+    let mut talk = StdioProgram::start(command, ends);
     talk.say(FIRST);
     talk.hears("\"id\":\"a\" }");
     talk.say(CALL);
@@ -55,23 +55,23 @@ fn talk(command: Command, ends: Option<Ends>, answer: &str) -> Said {
 
 /// The exchange one way, with what is in its record.
 fn exchange(
-    way: Way,
-    talk: &dyn Fn(Command) -> Said,
+    way: ProxyRoute,
+    talk: &dyn Fn(Command) -> ProgramOutput,
     server: &[&str],
     file: &Path,
-) -> (Said, Option<Recorded>) {
+) -> (ProgramOutput, Option<RecordedRun>) {
     match way {
-        Way::Direct => {
+        ProxyRoute::Direct => {
             let mut command = Command::new(server[0]);
             command.args(&server[1..]);
             (talk(command), None)
         }
-        Way::Relay => {
+        ProxyRoute::Relay => {
             let stage = Stage::new(server);
             let said = talk(stage.command());
             (said, Some(stage.finish()))
         }
-        Way::Record => {
+        ProxyRoute::Record => {
             let mut command = Command::new(proctor());
             let out = file.with_extension("runs");
             command.arg("record").arg("--out").arg(&out);
@@ -85,7 +85,7 @@ fn exchange(
                 said.code = Some(128 + signal);
             }
             let run = fs::read_dir(&out).expect("runs").next().expect("a run");
-            (said, Some(Recorded::read(&run.expect("a run").path())))
+            (said, Some(RecordedRun::read(&run.expect("a run").path())))
         }
     }
 }
@@ -93,15 +93,15 @@ fn exchange(
 #[track_caller]
 fn check(mode: Option<&str>, answer: &str) {
     let folder = tempfile::tempdir().expect("a folder");
-    for ends in [Some(Ends::Pipes), Some(Ends::Sockets), None] {
-        let file = |way: Way| folder.path().join(format!("{way:?}-{ends:?}"));
-        let seen = |way: Way| {
+    for ends in [Some(StdioKind::Pipes), Some(StdioKind::Sockets), None] {
+        let file = |way: ProxyRoute| folder.path().join(format!("{way:?}-{ends:?}"));
+        let seen = |way: ProxyRoute| {
             see(way, mode, &file(way), &|command| {
                 talk(command, ends, answer)
             })
         };
-        let direct = seen(Way::Direct);
-        for way in [Way::Relay, Way::Record] {
+        let direct = seen(ProxyRoute::Direct);
+        for way in [ProxyRoute::Relay, ProxyRoute::Record] {
             assert_same(
                 &direct,
                 &seen(way),
@@ -113,7 +113,12 @@ fn check(mode: Option<&str>, answer: &str) {
 }
 
 #[track_caller]
-fn see(way: Way, mode: Option<&str>, file: &Path, talk: &dyn Fn(Command) -> Said) -> Seen {
+fn see(
+    way: ProxyRoute,
+    mode: Option<&str>,
+    file: &Path,
+    talk: &dyn Fn(Command) -> ProgramOutput,
+) -> SessionTrace {
     let (fixture, tee) = (fixture().display().to_string(), tee().display().to_string());
     let log = file.display().to_string();
     // A witness, but for a server that ends by a signal, which the witness would hide.
@@ -127,7 +132,7 @@ fn see(way: Way, mode: Option<&str>, file: &Path, talk: &dyn Fn(Command) -> Said
         server.extend(["--mode", mode]);
     }
     let (mut said, recorded) = exchange(way, talk, &server, file);
-    if way == Way::Record && is_killed {
+    if way == ProxyRoute::Record && is_killed {
         said.signal = said.code.take().map(|code| code - 128);
     }
     let logged = |end: &str| fs::read(file.with_extension(end)).unwrap_or_default();
@@ -141,11 +146,11 @@ fn see(way: Way, mode: Option<&str>, file: &Path, talk: &dyn Fn(Command) -> Said
         assert!(lines(&got).len() <= sent.len(), "{mode:?} {way:?}");
     }
     assert!(is_killed || said.stdout == wrote, "{mode:?} {way:?}");
-    Seen { said, got }
+    SessionTrace { said, got }
 }
 
 #[track_caller]
-fn assert_same(direct: &Seen, seen: &Seen, ends: Option<Ends>, what: &str) {
+fn assert_same(direct: &SessionTrace, seen: &SessionTrace, ends: Option<StdioKind>, what: &str) {
     let stderr = &seen.said.stderr;
     assert_eq!(direct.said.code, seen.said.code, "{what}: {stderr}");
     assert_eq!(direct.said.signal, seen.said.signal, "{what}: {stderr}");

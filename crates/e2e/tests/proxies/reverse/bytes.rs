@@ -1,6 +1,6 @@
 //! What passes is what was sent.
 
-use proctor_core::event::{Direction, Wire};
+use proctor_core::event::{Direction, WireKind};
 use proctor_core::suite::server::Transport;
 
 use super::raw::{RawServer, answer, ask, chunk, chunked, request};
@@ -76,7 +76,7 @@ async fn heads_and_bodies_pass_as_they_are() {
     assert_eq!(opened.len(), 1);
     assert_eq!(
         (opened[0].transport, opened[0].target.as_str()),
-        (Wire::Http, "as written")
+        (WireKind::Http, "as written")
     );
     assert_eq!(
         record.lines(),
@@ -123,14 +123,17 @@ async fn who_comes_back_to_a_session_is_not_taken_for_the_older_http() {
         ]
     })
     .await;
-    for (header, wire) in [("Mcp-Session-Id: s", Wire::Http), ("X: y", Wire::Sse)] {
+    for (header, wire) in [
+        ("Mcp-Session-Id: s", WireKind::Http),
+        ("X: y", WireKind::Sse),
+    ] {
         let stage = Stage::open(&http(&upstream.url())).await;
         let address = stage.address();
         let headers = [header, "Accept: text/event-stream"];
         let got = ask(&address, request("GET /mcp", &address, &headers, "")).await;
         assert!(got.is_some());
         let record = stage.end().await;
-        let wires: Vec<Wire> = record.opened().iter().map(|o| o.transport).collect();
+        let wires: Vec<WireKind> = record.opened().iter().map(|o| o.transport).collect();
         assert_eq!(wires, [wire], "{header}");
         assert_eq!(record.said(Direction::ToClient), [r#"{"a":1}"#]);
     }

@@ -6,12 +6,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// `server-everything`; it is killed when it is dropped.
-pub struct Everything {
+pub struct EverythingServer {
     child: Child,
     pub url: String,
 }
 
-impl Everything {
+impl EverythingServer {
     /// Over `streamableHttp` or `sse`.
     pub fn start(transport: &str) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
@@ -41,7 +41,7 @@ impl Everything {
     }
 }
 
-impl Drop for Everything {
+impl Drop for EverythingServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -1,18 +1,18 @@
 //! The older HTTP, with its stream and its announced addresses.
 
-use proctor_core::event::{Direction, Wire};
+use proctor_core::event::{Direction, WireKind};
 use proctor_wire::proxy::Admission;
 use tokio::io::BufReader;
 use tokio::net::TcpStream;
 
 use super::raw::{
-    Came, RawServer, answer, ask, chunk, chunked, receive_chunk, receive_head, request, send,
+    RawRequest, RawServer, answer, ask, chunk, chunked, receive_chunk, receive_head, request, send,
 };
 use super::stage::{Stage, http, path, sse};
 
 /// A server whose stream announces an address (`SELF` is its own), and then says what it is told to.
 async fn announcing(endpoint: &'static str) -> RawServer {
-    RawServer::start(move |came: &Came| {
+    RawServer::start(move |came: &RawRequest| {
         if came.head.starts_with("GET ") {
             let host = came.header("host").expect("a host");
             let endpoint = endpoint.replace("SELF", host);
@@ -91,7 +91,7 @@ async fn an_announced_address_leads_through_the_proxy() {
             assert_eq!(record.said(Direction::ToServer), ["[]"]);
             assert_eq!(record.said(Direction::ToClient), ["{}"]);
             let opened = record.opened();
-            assert_eq!((opened.len(), opened[0].transport), (1, Wire::Sse));
+            assert_eq!((opened.len(), opened[0].transport), (1, WireKind::Sse));
             assert_eq!(
                 record.findings(),
                 Vec::<&proctor_core::event::Finding>::new()
@@ -121,7 +121,7 @@ async fn a_client_that_resolves_against_the_origin_keeps_the_token() {
 #[tokio::test]
 async fn no_stream_is_an_answer_too() {
     let refusal = br#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"no GET"},"id":null}"#;
-    let upstream = RawServer::start(move |came: &Came| {
+    let upstream = RawServer::start(move |came: &RawRequest| {
         if came.head.starts_with("POST ") {
             return vec![answer("200 OK", &["Content-Type: application/json"], b"{}")];
         }
@@ -138,8 +138,8 @@ async fn no_stream_is_an_answer_too() {
     assert_eq!(posted.unwrap().status(), "200");
     assert_eq!(get().await.unwrap().body, refusal);
     let record = stage.end().await;
-    let wires: Vec<Wire> = record.opened().iter().map(|o| o.transport).collect();
-    assert_eq!(wires, [Wire::Sse, Wire::Http]);
+    let wires: Vec<WireKind> = record.opened().iter().map(|o| o.transport).collect();
+    assert_eq!(wires, [WireKind::Sse, WireKind::Http]);
     assert_eq!(
         record.closed()[0].reason,
         "the server answered with no stream"
@@ -153,7 +153,7 @@ async fn no_stream_is_an_answer_too() {
 #[tokio::test]
 async fn streams_are_connections_of_their_own() {
     let counter = std::sync::atomic::AtomicU32::new(0);
-    let upstream = RawServer::start(move |came: &Came| {
+    let upstream = RawServer::start(move |came: &RawRequest| {
         if came.head.starts_with("GET ") {
             let n = counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
             let event = format!("event: endpoint\ndata: /m?s={n}\n\n");

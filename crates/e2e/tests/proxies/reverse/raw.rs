@@ -11,12 +11,12 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What came in, byte for byte but for the framing of its body.
 #[derive(Debug, Clone)]
-pub struct Came {
+pub struct RawRequest {
     pub head: String,
     pub body: Vec<u8>,
 }
 
-impl Came {
+impl RawRequest {
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
         let found = lines.find(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -35,7 +35,7 @@ impl Came {
 /// A server that gives one answer to all, given as bytes, each part after the other.
 pub struct RawServer {
     pub address: String,
-    seen: Arc<Mutex<Vec<Came>>>,
+    seen: Arc<Mutex<Vec<RawRequest>>>,
     accepting: tokio::task::JoinHandle<()>,
 }
 
@@ -43,11 +43,11 @@ impl RawServer {
     /// It answers with what a function makes of a request, and closes if it is told to.
     pub async fn start<F>(answer: F) -> Self
     where
-        F: Fn(&Came) -> Vec<Vec<u8>> + Send + Sync + 'static,
+        F: Fn(&RawRequest) -> Vec<Vec<u8>> + Send + Sync + 'static,
     {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
-        let seen: Arc<Mutex<Vec<Came>>> = Arc::default();
+        let seen: Arc<Mutex<Vec<RawRequest>>> = Arc::default();
         let (told, answer) = (seen.clone(), Arc::new(answer));
         let accepting = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -66,7 +66,7 @@ impl RawServer {
     }
 
     /// All that came in so far.
-    pub fn seen(&self) -> Vec<Came> {
+    pub fn seen(&self) -> Vec<RawRequest> {
         self.seen.lock().expect("nobody panicked").clone()
     }
 }
@@ -77,9 +77,9 @@ impl Drop for RawServer {
     }
 }
 
-async fn talk<F>(stream: TcpStream, seen: Arc<Mutex<Vec<Came>>>, answer: Arc<F>)
+async fn talk<F>(stream: TcpStream, seen: Arc<Mutex<Vec<RawRequest>>>, answer: Arc<F>)
 where
-    F: Fn(&Came) -> Vec<Vec<u8>>,
+    F: Fn(&RawRequest) -> Vec<Vec<u8>>,
 {
     stream.set_nodelay(true).expect("a socket");
     let mut stream = BufReader::new(stream);
@@ -100,9 +100,9 @@ where
 }
 
 /// The next message of either side; nothing if there is none, or not all of it.
-pub async fn receive(stream: &mut BufReader<TcpStream>) -> Option<Came> {
+pub async fn receive(stream: &mut BufReader<TcpStream>) -> Option<RawRequest> {
     let head = receive_head(stream).await?;
-    let mut came = Came {
+    let mut came = RawRequest {
         head,
         body: Vec::new(),
     };
@@ -149,7 +149,7 @@ pub async fn send(address: &str, bytes: impl AsRef<[u8]>) -> BufReader<TcpStream
 }
 
 /// Sends bytes, and receives one answer.
-pub async fn ask(address: &str, bytes: impl AsRef<[u8]>) -> Option<Came> {
+pub async fn ask(address: &str, bytes: impl AsRef<[u8]>) -> Option<RawRequest> {
     let mut stream = send(address, bytes).await;
     let received = tokio::time::timeout(PATIENCE, receive(&mut stream));
     received.await.expect("it answers or closes")

@@ -6,15 +6,15 @@ use proctor_core::event::Actor;
 use proctor_core::event::Direction::{ToClient, ToServer};
 use proctor_core::suite::Server;
 use proctor_e2e::Fixture;
-use proctor_wire::answers::Answers;
-use proctor_wire::client::{Caps, Client, ConnectOptions, Era, Timeouts};
+use proctor_wire::answers::ServerRequestReplies;
+use proctor_wire::client::{Client, ConnectOptions, Era, ListLimits, Timeouts};
 use proctor_wire::proxy::Admission;
 use proctor_wire::recorder::Recorder;
 use serde_json::{Map, Value, json};
 
-use super::listening::Everything;
+use super::listening::EverythingServer;
 use super::raw::{PATIENCE, ask, request};
-use super::stage::{Kept, Record, Stage, http, sse};
+use super::stage::{Record, Stage, TestRecording, http, sse};
 
 const ADMISSIONS: [Admission; 3] = [Admission::Header, Admission::Path, Admission::Open];
 
@@ -31,7 +31,7 @@ fn options(recorder: Recorder) -> ConnectOptions {
         pass: Vec::new(),
         guard: std::path::PathBuf::from("not needed"),
         timeouts: Timeouts::default(),
-        answers: Answers::default(),
+        answers: ServerRequestReplies::default(),
         era: Some(Era::Handshake),
     }
 }
@@ -49,7 +49,7 @@ async fn session_until(
     calls: &[(&str, Value)],
     last: Option<&str>,
 ) -> Record {
-    let kept = Kept::new();
+    let kept = TestRecording::new();
     let mut options = options(kept.recorder.clone());
     options.era = Some(era);
     options.answers.roots = vec!["file:///somewhere".to_owned()];
@@ -60,7 +60,10 @@ async fn session_until(
     let client = Client::connect(server, &options)
         .await
         .expect("it connects");
-    client.list_tools(&Caps::default()).await.expect("tools");
+    client
+        .list_tools(&ListLimits::default())
+        .await
+        .expect("tools");
     for (tool, given) in calls {
         let called = client.call_tool(tool, arguments(given)).await;
         assert!(called.is_ok(), "{tool}: {called:?}");
@@ -100,7 +103,7 @@ fn sorted(record: &Record, way: proctor_core::event::Direction) -> Vec<String> {
     said
 }
 
-fn answers(record: &Record) -> Vec<&proctor_core::transcript::Answer> {
+fn answers(record: &Record) -> Vec<&proctor_core::transcript::CallOutcome> {
     let calls = record.folded.transcript.calls.iter();
     calls.map(|call| &call.answer).collect()
 }
@@ -179,7 +182,7 @@ async fn server_everything_is_the_same_with_and_without() {
         ),
     ];
     for (mode, is_older) in [("streamableHttp", false), ("sse", true)] {
-        let everything = Everything::start(mode);
+        let everything = EverythingServer::start(mode);
         let server = if is_older {
             sse(&everything.url)
         } else {

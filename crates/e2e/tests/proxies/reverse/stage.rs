@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use proctor_core::event::{
-    Actor, Body, ConnectionClosed, ConnectionOpened, Direction, Event, Finding, Http, Outcome,
-    RECORD_VERSION, RunEnded, RunStarted, TrialEnded, TrialStarted, What,
+    Actor, Body, ConnectionClosed, ConnectionOpened, Direction, Event, EventKind, Finding,
+    HttpHead, Outcome, RECORD_VERSION, RunEnded, RunStarted, TrialEnded, TrialStarted,
 };
-use proctor_core::fold::{FoldOptions, Folded, fold_trial};
+use proctor_core::fold::{FoldOptions, FoldedTrial, fold_trial};
 use proctor_core::record::{RecordOptions, RunReader, RunWriter};
 use proctor_core::redact::Redactor;
 use proctor_core::suite::Server;
@@ -18,7 +18,7 @@ use proctor_wire::recorder::Recorder;
 use tempfile::TempDir;
 
 /// A record that is being written.
-pub struct Kept {
+pub struct TestRecording {
     folder: TempDir,
     run: RunWriter,
     pub recorder: Recorder,
@@ -26,7 +26,7 @@ pub struct Kept {
 
 /// A proxy for one server.
 pub struct Stage {
-    kept: Kept,
+    kept: TestRecording,
     pub proxy: ReverseProxy,
 }
 
@@ -53,7 +53,7 @@ pub fn server(transport: Transport) -> Server {
     }
 }
 
-impl Kept {
+impl TestRecording {
     pub fn new() -> Self {
         Self::with(RecordOptions::default())
     }
@@ -114,19 +114,19 @@ impl Kept {
 
 impl Stage {
     pub async fn new(server: &Server, admission: Admission) -> Self {
-        Self::keeping(Kept::new(), server, admission).await
+        Self::keeping(TestRecording::new(), server, admission).await
     }
 
     /// A proxy whose record has room for so many bytes.
     pub async fn with_room(server: &Server, bytes: u64) -> Self {
-        let kept = Kept::with(RecordOptions {
+        let kept = TestRecording::with(RecordOptions {
             max_trial: bytes,
             ..RecordOptions::default()
         });
         Self::keeping(kept, server, Admission::Open).await
     }
 
-    async fn keeping(kept: Kept, server: &Server, admission: Admission) -> Self {
+    async fn keeping(kept: TestRecording, server: &Server, admission: Admission) -> Self {
         let options = ProxyOptions {
             recorder: kept.recorder.clone(),
             actor: Actor::Agent,
@@ -194,7 +194,7 @@ pub fn path(url: &str) -> &str {
 pub struct Record {
     pub folder: TempDir,
     pub events: Vec<Event>,
-    pub folded: Folded,
+    pub folded: FoldedTrial,
     reader: RunReader,
 }
 
@@ -213,13 +213,13 @@ impl Record {
         }
     }
 
-    fn all(&self) -> impl Iterator<Item = &What> {
+    fn all(&self) -> impl Iterator<Item = &EventKind> {
         self.events.iter().map(|event| &event.event)
     }
 
     pub fn opened(&self) -> Vec<&ConnectionOpened> {
         let which = self.all().filter_map(|what| match what {
-            What::ConnectionOpened(opened) => Some(opened),
+            EventKind::ConnectionOpened(opened) => Some(opened),
             _ => None,
         });
         which.collect()
@@ -227,7 +227,7 @@ impl Record {
 
     pub fn closed(&self) -> Vec<&ConnectionClosed> {
         let which = self.all().filter_map(|what| match what {
-            What::ConnectionClosed(closed) => Some(closed),
+            EventKind::ConnectionClosed(closed) => Some(closed),
             _ => None,
         });
         which.collect()
@@ -236,7 +236,7 @@ impl Record {
     /// The messages that went one way: the connection, and the bytes; a length if they were cut.
     pub fn frames(&self, way: Direction) -> Vec<(u32, Result<Vec<u8>, u64>)> {
         let which = self.all().filter_map(|what| match what {
-            What::Frame(frame) if frame.direction == way => Some(frame),
+            EventKind::Frame(frame) if frame.direction == way => Some(frame),
             _ => None,
         });
         let body = |body: &Body| match body {
@@ -260,9 +260,9 @@ impl Record {
             .collect()
     }
 
-    pub fn http(&self) -> Vec<&Http> {
+    pub fn http(&self) -> Vec<&HttpHead> {
         let which = self.all().filter_map(|what| match what {
-            What::Http(http) => Some(http),
+            EventKind::Http(http) => Some(http),
             _ => None,
         });
         which.collect()
@@ -278,7 +278,7 @@ impl Record {
 
     pub fn findings(&self) -> Vec<&Finding> {
         let which = self.all().filter_map(|what| match what {
-            What::Finding(finding) => Some(finding),
+            EventKind::Finding(finding) => Some(finding),
             _ => None,
         });
         which.collect()

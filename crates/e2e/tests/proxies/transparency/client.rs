@@ -26,7 +26,7 @@ pub enum Step {
 
 /// What was sent and what came, in the order of each.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub struct Talk {
+pub struct ClientTrace {
     pub sent: Vec<String>,
     pub came: Vec<String>,
     /// The answer that came last.
@@ -34,7 +34,7 @@ pub struct Talk {
 }
 
 /// Plays a script through a door. Of what a server says beside its answers, so many messages are waited for.
-pub fn play(door: &Door, script: &[Step], folder: &Path, wanted: usize) -> Talk {
+pub fn play(door: &Door, script: &[Step], folder: &Path, wanted: usize) -> ClientTrace {
     let mut line = match door {
         Door::Command(words) => Line::start(words, folder),
         Door::Http { url, headers } => Line::Http(Http {
@@ -44,7 +44,7 @@ pub fn play(door: &Door, script: &[Step], folder: &Path, wanted: usize) -> Talk 
         }),
         Door::Sse { url, headers } => Line::Older(Older::open(url, headers)),
     };
-    let mut talk = Talk::default();
+    let mut talk = ClientTrace::default();
     for step in script {
         let text = match step {
             Step::Send(text) => (*text).to_owned(),
@@ -94,13 +94,13 @@ impl Older {
         self.stream.next()
     }
 
-    fn exchange(&mut self, text: String, asked: &Understood, talk: &mut Talk) {
+    fn exchange(&mut self, text: String, asked: &ParsedRequest, talk: &mut ClientTrace) {
         self.post(&text);
         talk.sent.push(text);
         let mut is_open = asked.method.is_some() && asked.id.is_some();
         while is_open {
             let came = self.next().expect("an answer comes");
-            let understood = Understood::read(&came);
+            let understood = ParsedRequest::read(&came);
             talk.came.push(came);
             if let Some(reply) = understood.reply() {
                 self.post(&reply);
@@ -122,18 +122,18 @@ struct Http {
 
 /// The stream that a session has besides.
 struct Aside {
-    talk: Mutex<Talk>,
+    talk: Mutex<ClientTrace>,
     connection: TcpStream,
 }
 
 /// A message, as far as the client understands it.
-struct Understood {
+struct ParsedRequest {
     id: Option<Value>,
     method: Option<String>,
     value: Value,
 }
 
-impl Understood {
+impl ParsedRequest {
     fn read(text: &str) -> Self {
         // What is no JSON has neither.
         let value: Value = serde_json::from_str(text).unwrap_or_default();
@@ -180,8 +180,8 @@ impl Line {
     }
 
     /// Sends a message, and takes what comes until it is answered.
-    fn exchange(&mut self, text: String, talk: &mut Talk) {
-        let asked = Understood::read(&text);
+    fn exchange(&mut self, text: String, talk: &mut ClientTrace) {
+        let asked = ParsedRequest::read(&text);
         let is_request = asked.method.is_some() && asked.id.is_some();
         match self {
             Self::Stdio { stdin, stdout, .. } => {
@@ -190,7 +190,7 @@ impl Line {
                 let mut is_open = is_request;
                 while is_open {
                     let came = next_line(stdout).expect("an answer comes");
-                    let understood = Understood::read(&came);
+                    let understood = ParsedRequest::read(&came);
                     talk.came.push(came);
                     if let Some(reply) = understood.reply() {
                         writeln!(stdin, "{reply}").expect("a line can be written");
@@ -206,7 +206,7 @@ impl Line {
         }
     }
 
-    fn end(self, talk: &mut Talk, wanted: usize) {
+    fn end(self, talk: &mut ClientTrace, wanted: usize) {
         match self {
             Self::Stdio {
                 mut child,
@@ -234,7 +234,7 @@ impl Line {
 }
 
 impl Http {
-    fn exchange(&mut self, text: String, asked: &Understood, talk: &mut Talk) {
+    fn exchange(&mut self, text: String, asked: &ParsedRequest, talk: &mut ClientTrace) {
         let mut headers = self.headers.clone();
         let is_stateless = text.contains("2026-07-28");
         if let Some(method) = asked.method.as_ref().filter(|_| is_stateless) {
@@ -247,7 +247,7 @@ impl Http {
         let mut response = ask("POST", &self.url, &headers, &text);
         talk.sent.push(text);
         while let Some(came) = response.next() {
-            let understood = Understood::read(&came);
+            let understood = ParsedRequest::read(&came);
             talk.came.push(came);
             if let Some(reply) = understood.reply() {
                 drop(ask("POST", &self.url, &self.headers, &reply));
@@ -275,7 +275,7 @@ impl Http {
         let (http, heard) = (self.clone(), aside.clone());
         std::thread::spawn(move || {
             while let Some(came) = stream.next() {
-                let reply = Understood::read(&came).reply();
+                let reply = ParsedRequest::read(&came).reply();
                 if let Some(reply) = &reply {
                     drop(ask("POST", &http.url, &http.headers, reply));
                 }
@@ -287,7 +287,7 @@ impl Http {
         self.aside = Some(aside);
     }
 
-    fn end(self, talk: &mut Talk, wanted: usize) {
+    fn end(self, talk: &mut ClientTrace, wanted: usize) {
         let Some(aside) = self.aside else { return };
         let deadline = Instant::now() + END;
         let so_far = || aside.talk.lock().expect("nobody panicked").clone();

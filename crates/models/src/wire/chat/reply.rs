@@ -1,26 +1,26 @@
 //! A reply of Chat Completions, whole.
 
-use proctor_core::model::{Arguments, Reply, Request, Stop, ToolCall, Turn, Usage};
+use proctor_core::model::{Arguments, ModelRequest, Reply, StopReason, ToolCall, Turn, Usage};
 use serde_json::{Value, json};
 
-use super::super::{Envelope, Unread};
+use super::super::{Envelope, FormatError};
 use super::{calls, thinking};
 use crate::turns::{Ids, stopped};
 
 /// Understands a reply.
-pub(in super::super) fn reply(body: &Value, asked: &Request) -> Result<Reply, Unread> {
+pub(in super::super) fn reply(body: &Value, asked: &ModelRequest) -> Result<Reply, FormatError> {
     let Some(choice) = body
         .pointer("/choices/0")
         .filter(|choice| choice["message"].is_object())
     else {
         return Err(match body.get("error") {
-            Some(error) if !error.is_null() => Unread::Error(error.clone()),
-            _ => Unread::odd("it has no message"),
+            Some(error) if !error.is_null() => FormatError::Error(error.clone()),
+            _ => FormatError::odd("it has no message"),
         });
     };
     let turn = turn(&choice["message"], asked);
     let stop = match choice["message"]["refusal"].as_str() {
-        Some(refusal) if !refusal.is_empty() => Stop::Refusal,
+        Some(refusal) if !refusal.is_empty() => StopReason::Refusal,
         _ => stopped(stop(choice["finish_reason"].as_str()), &turn.calls),
     };
     Ok(Reply {
@@ -31,7 +31,7 @@ pub(in super::super) fn reply(body: &Value, asked: &Request) -> Result<Reply, Un
     })
 }
 
-fn turn(message: &Value, asked: &Request) -> Turn {
+fn turn(message: &Value, asked: &ModelRequest) -> Turn {
     let mut ids = Ids::of(asked);
     let mut calls = calls(message);
     for call in &mut calls {
@@ -62,14 +62,14 @@ fn text(content: &Value) -> String {
     }
 }
 
-fn stop(reason: Option<&str>) -> Stop {
+fn stop(reason: Option<&str>) -> StopReason {
     match reason {
-        Some("stop") => Stop::Done,
-        Some("tool_calls" | "function_call") => Stop::Calls,
-        Some("length") => Stop::Length,
-        Some("content_filter") => Stop::Refusal,
-        Some(other) => Stop::Other(other.to_owned()),
-        None => Stop::Other("no reason given".to_owned()),
+        Some("stop") => StopReason::Done,
+        Some("tool_calls" | "function_call") => StopReason::Calls,
+        Some("length") => StopReason::Length,
+        Some("content_filter") => StopReason::Refusal,
+        Some(other) => StopReason::Other(other.to_owned()),
+        None => StopReason::Other("no reason given".to_owned()),
     }
 }
 
@@ -87,7 +87,7 @@ fn usage(usage: &Value) -> Usage {
 /// A reply in the format's words.
 pub(in super::super) fn render(reply: &Reply, envelope: &Envelope<'_>) -> Value {
     let turn = &reply.turn;
-    let is_refusal = reply.stop == Stop::Refusal;
+    let is_refusal = reply.stop == StopReason::Refusal;
     let (content, refusal) = match &*turn.text {
         "" => (Value::Null, Value::Null),
         text if is_refusal => (Value::Null, text.into()),
@@ -130,12 +130,12 @@ pub(super) fn render_call(call: &ToolCall) -> Value {
 
 pub(super) fn finish_reason(reply: &Reply) -> &str {
     match &reply.stop {
-        Stop::Refusal if reply.turn.text.is_empty() => "content_filter",
+        StopReason::Refusal if reply.turn.text.is_empty() => "content_filter",
         // A refusal in words says so in its message, and ends like any other.
-        Stop::Done | Stop::Refusal => "stop",
-        Stop::Calls => "tool_calls",
-        Stop::Length => "length",
-        Stop::Other(word) => word,
+        StopReason::Done | StopReason::Refusal => "stop",
+        StopReason::Calls => "tool_calls",
+        StopReason::Length => "length",
+        StopReason::Other(word) => word,
     }
 }
 

@@ -1,6 +1,6 @@
 //! A reply of Chat Completions as a stream of chunks.
 
-use proctor_core::model::{Reply, Stop};
+use proctor_core::model::{Reply, StopReason};
 use serde_json::{Map, Value, json};
 
 use super::super::{Envelope, pieces};
@@ -28,7 +28,7 @@ pub(in super::super) fn events(reply: &Reply, envelope: &Envelope<'_>) -> Vec<Va
     let mut deltas = vec![json!({"role": "assistant", "content": ""})];
     let thoughts = reply.turn.thinking.iter().flat_map(|t| pieces(&t.text));
     deltas.extend(thoughts.map(|piece| json!({"reasoning_content": piece})));
-    let key = if reply.stop == Stop::Refusal {
+    let key = if reply.stop == StopReason::Refusal {
         "refusal"
     } else {
         "content"
@@ -61,14 +61,14 @@ pub(in super::super) fn events(reply: &Reply, envelope: &Envelope<'_>) -> Vec<Va
 
 /// A reply of which chunks have come.
 #[derive(Default)]
-pub(in super::super) struct Gather {
+pub(in super::super) struct StreamAssembler {
     body: Map<String, Value>,
     message: Map<String, Value>,
     calls: Vec<Value>,
     finish_reason: Value,
 }
 
-impl Gather {
+impl StreamAssembler {
     pub(in super::super) fn take(&mut self, chunk: &Value) {
         for key in ["id", "model", "created", "usage", "error"] {
             if let Some(value) = chunk.get(key).filter(|value| !value.is_null()) {

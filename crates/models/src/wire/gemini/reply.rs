@@ -1,30 +1,30 @@
 //! A reply of Gemini, whole.
 
-use proctor_core::model::{Arguments, Reply, Request, Stop, Thinking, Turn, Usage};
+use proctor_core::model::{Arguments, ModelRequest, Reply, StopReason, Thinking, Turn, Usage};
 use serde_json::{Value, json};
 
-use super::super::{Envelope, Unread};
+use super::super::{Envelope, FormatError};
 use super::{read_call, thought};
 use crate::turns::{Ids, stopped};
 
 /// Understands a reply.
-pub(in super::super) fn reply(body: &Value, asked: &Request) -> Result<Reply, Unread> {
+pub(in super::super) fn reply(body: &Value, asked: &ModelRequest) -> Result<Reply, FormatError> {
     if let Some(error) = body.get("error").filter(|error| !error.is_null()) {
-        return Err(Unread::Error(error.clone()));
+        return Err(FormatError::Error(error.clone()));
     }
     let usage = usage(&body["usageMetadata"]);
     let Some(candidate) = body.pointer("/candidates/0") else {
         // A question that is blocked has no candidate, and says so elsewhere.
         return match body.pointer("/promptFeedback/blockReason") {
             Some(_) => Ok(refused(usage)),
-            None => Err(Unread::odd("it has no candidate")),
+            None => Err(FormatError::odd("it has no candidate")),
         };
     };
     let reason = candidate["finishReason"].as_str();
     if let Some(reason @ ("MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL")) = reason {
         let said = candidate["finishMessage"].as_str().unwrap_or_default();
         let text = format!("its call can't be read ({reason}) {said}");
-        return Err(Unread::odd(text.trim_end()));
+        return Err(FormatError::odd(text.trim_end()));
     }
     let parts = candidate["content"]["parts"].as_array();
     let turn = turn(parts.map_or(&[][..], Vec::as_slice), asked);
@@ -40,13 +40,13 @@ pub(in super::super) fn reply(body: &Value, asked: &Request) -> Result<Reply, Un
 fn refused(usage: Usage) -> Reply {
     Reply {
         turn: Turn::default(),
-        stop: Stop::Refusal,
+        stop: StopReason::Refusal,
         usage,
         raw: None,
     }
 }
 
-fn turn(parts: &[Value], asked: &Request) -> Turn {
+fn turn(parts: &[Value], asked: &ModelRequest) -> Turn {
     let mut ids = Ids::of(asked);
     let mut turn = Turn::default();
     for part in parts {
@@ -85,16 +85,16 @@ fn keep_signatures(parts: &[Value], turn: &mut Turn) {
     }
 }
 
-fn stop(reason: Option<&str>) -> Stop {
+fn stop(reason: Option<&str>) -> StopReason {
     match reason {
-        Some("STOP") => Stop::Done,
-        Some("MAX_TOKENS") => Stop::Length,
+        Some("STOP") => StopReason::Done,
+        Some("MAX_TOKENS") => StopReason::Length,
         Some(
             "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
             | "IMAGE_SAFETY",
-        ) => Stop::Refusal,
-        Some(other) => Stop::Other(other.to_owned()),
-        None => Stop::Other("no reason given".to_owned()),
+        ) => StopReason::Refusal,
+        Some(other) => StopReason::Other(other.to_owned()),
+        None => StopReason::Other("no reason given".to_owned()),
     }
 }
 
@@ -145,10 +145,10 @@ pub(super) fn end(body: &mut Value, reply: &Reply) {
             candidate["finishMessage"] = "Malformed function call".into();
             "MALFORMED_FUNCTION_CALL"
         }
-        Stop::Done | Stop::Calls => "STOP",
-        Stop::Length => "MAX_TOKENS",
-        Stop::Refusal => "SAFETY",
-        Stop::Other(word) => word,
+        StopReason::Done | StopReason::Calls => "STOP",
+        StopReason::Length => "MAX_TOKENS",
+        StopReason::Refusal => "SAFETY",
+        StopReason::Other(word) => word,
     }
     .into();
     let usage = &reply.usage;

@@ -31,13 +31,13 @@ pub(in super::super) fn events(reply: &Reply, envelope: &Envelope<'_>) -> Vec<Va
 
 /// A reply of which parts have come.
 #[derive(Default)]
-pub(in super::super) struct Gather {
+pub(in super::super) struct StreamAssembler {
     body: Map<String, Value>,
     candidate: Option<Map<String, Value>>,
     parts: Vec<Value>,
 }
 
-impl Gather {
+impl StreamAssembler {
     pub(in super::super) fn take(&mut self, body: &Value) {
         for (key, value) in body.as_object().into_iter().flatten() {
             if key != "candidates" {

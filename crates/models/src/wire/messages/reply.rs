@@ -1,18 +1,18 @@
 //! A reply of Messages, whole.
 
-use proctor_core::model::{Arguments, Reply, Request, Stop, Turn, Usage};
+use proctor_core::model::{Arguments, ModelRequest, Reply, StopReason, Turn, Usage};
 use serde_json::{Value, json};
 
-use super::super::{Envelope, Unread};
+use super::super::{Envelope, FormatError};
 use super::{call, thought};
 use crate::turns::{Ids, stopped};
 
 /// Understands a reply.
-pub(in super::super) fn reply(body: &Value, asked: &Request) -> Result<Reply, Unread> {
+pub(in super::super) fn reply(body: &Value, asked: &ModelRequest) -> Result<Reply, FormatError> {
     let Some(blocks) = body["content"].as_array() else {
         return Err(match body.get("error") {
-            Some(error) if !error.is_null() => Unread::Error(error.clone()),
-            _ => Unread::odd("it has no content"),
+            Some(error) if !error.is_null() => FormatError::Error(error.clone()),
+            _ => FormatError::odd("it has no content"),
         });
     };
     let turn = turn(blocks, asked);
@@ -25,7 +25,7 @@ pub(in super::super) fn reply(body: &Value, asked: &Request) -> Result<Reply, Un
     })
 }
 
-fn turn(blocks: &[Value], asked: &Request) -> Turn {
+fn turn(blocks: &[Value], asked: &ModelRequest) -> Turn {
     let mut ids = Ids::of(asked);
     let mut turn = Turn::default();
     for block in blocks {
@@ -63,14 +63,14 @@ fn keep_order(blocks: &[Value], turn: &mut Turn) {
     }
 }
 
-fn stop(reason: Option<&str>) -> Stop {
+fn stop(reason: Option<&str>) -> StopReason {
     match reason {
-        Some("end_turn" | "stop_sequence") => Stop::Done,
-        Some("tool_use") => Stop::Calls,
-        Some("max_tokens" | "model_context_window_exceeded") => Stop::Length,
-        Some("refusal") => Stop::Refusal,
-        Some(other) => Stop::Other(other.to_owned()),
-        None => Stop::Other("no reason given".to_owned()),
+        Some("end_turn" | "stop_sequence") => StopReason::Done,
+        Some("tool_use") => StopReason::Calls,
+        Some("max_tokens" | "model_context_window_exceeded") => StopReason::Length,
+        Some("refusal") => StopReason::Refusal,
+        Some(other) => StopReason::Other(other.to_owned()),
+        None => StopReason::Other("no reason given".to_owned()),
     }
 }
 
@@ -127,13 +127,13 @@ pub(super) fn blocks(turn: &Turn) -> Vec<Value> {
     blocks
 }
 
-pub(super) fn stop_reason(stop: &Stop) -> &str {
+pub(super) fn stop_reason(stop: &StopReason) -> &str {
     match stop {
-        Stop::Done => "end_turn",
-        Stop::Calls => "tool_use",
-        Stop::Length => "max_tokens",
-        Stop::Refusal => "refusal",
-        Stop::Other(word) => word,
+        StopReason::Done => "end_turn",
+        StopReason::Calls => "tool_use",
+        StopReason::Length => "max_tokens",
+        StopReason::Refusal => "refusal",
+        StopReason::Other(word) => word,
     }
 }
 

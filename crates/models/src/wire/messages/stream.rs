@@ -56,14 +56,14 @@ fn deltas(block: &mut Value) -> Vec<Value> {
 
 /// A reply of which events have come.
 #[derive(Default)]
-pub(in super::super) struct Gather {
+pub(in super::super) struct StreamAssembler {
     body: Map<String, Value>,
     blocks: Vec<Value>,
     /// The arguments of calls, as text.
     inputs: Vec<String>,
 }
 
-impl Gather {
+impl StreamAssembler {
     pub(in super::super) fn take(&mut self, event: &Value) {
         match event["type"].as_str().unwrap_or_default() {
             "message_start" => {

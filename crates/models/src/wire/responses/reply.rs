@@ -1,19 +1,19 @@
 //! A reply of Responses, whole.
 
-use proctor_core::model::{Arguments, Reply, Request, Stop, ToolCall, Turn, Usage};
+use proctor_core::model::{Arguments, ModelRequest, Reply, StopReason, ToolCall, Turn, Usage};
 use serde_json::{Value, json};
 
-use super::super::{Envelope, Unread};
+use super::super::{Envelope, FormatError};
 use super::{call, said, thought};
 use crate::turns::{Ids, stopped};
 
 /// Understands a reply.
-pub(in super::super) fn reply(body: &Value, asked: &Request) -> Result<Reply, Unread> {
+pub(in super::super) fn reply(body: &Value, asked: &ModelRequest) -> Result<Reply, FormatError> {
     if let Some(error) = body.get("error").filter(|error| !error.is_null()) {
-        return Err(Unread::Error(error.clone()));
+        return Err(FormatError::Error(error.clone()));
     }
     let Some(items) = body["output"].as_array() else {
-        return Err(Unread::odd("it has no output"));
+        return Err(FormatError::odd("it has no output"));
     };
     let turn = turn(items, asked);
     let refuses = items
@@ -21,7 +21,7 @@ pub(in super::super) fn reply(body: &Value, asked: &Request) -> Result<Reply, Un
         .flat_map(|item| item["content"].as_array().into_iter().flatten())
         .any(|part| part["type"] == "refusal");
     let stop = if refuses {
-        Stop::Refusal
+        StopReason::Refusal
     } else {
         stopped(stop(body), &turn.calls)
     };
@@ -33,7 +33,7 @@ pub(in super::super) fn reply(body: &Value, asked: &Request) -> Result<Reply, Un
     })
 }
 
-fn turn(items: &[Value], asked: &Request) -> Turn {
+fn turn(items: &[Value], asked: &ModelRequest) -> Turn {
     let mut ids = Ids::of(asked);
     let mut turn = Turn::default();
     for item in items {
@@ -65,16 +65,16 @@ fn keep_order(items: &[Value], turn: &mut Turn) {
     }
 }
 
-fn stop(body: &Value) -> Stop {
+fn stop(body: &Value) -> StopReason {
     match body["status"].as_str() {
-        Some("completed") => Stop::Done,
+        Some("completed") => StopReason::Done,
         Some("incomplete") => match body["incomplete_details"]["reason"].as_str() {
-            Some("max_output_tokens" | "max_tokens") => Stop::Length,
-            Some("content_filter") => Stop::Refusal,
-            other => Stop::Other(other.unwrap_or("incomplete").to_owned()),
+            Some("max_output_tokens" | "max_tokens") => StopReason::Length,
+            Some("content_filter") => StopReason::Refusal,
+            other => StopReason::Other(other.unwrap_or("incomplete").to_owned()),
         },
-        Some(other) => Stop::Other(other.to_owned()),
-        None => Stop::Other("no reason given".to_owned()),
+        Some(other) => StopReason::Other(other.to_owned()),
+        None => StopReason::Other("no reason given".to_owned()),
     }
 }
 
@@ -92,10 +92,10 @@ fn usage(usage: &Value) -> Usage {
 /// A reply in the format's words.
 pub(in super::super) fn render(reply: &Reply, envelope: &Envelope<'_>) -> Value {
     let (status, reason) = match &reply.stop {
-        Stop::Refusal if reply.turn.text.is_empty() => ("incomplete", Some("content_filter")),
-        Stop::Done | Stop::Calls | Stop::Refusal => ("completed", None),
-        Stop::Length => ("incomplete", Some("max_output_tokens")),
-        Stop::Other(word) => ("incomplete", Some(word.as_str())),
+        StopReason::Refusal if reply.turn.text.is_empty() => ("incomplete", Some("content_filter")),
+        StopReason::Done | StopReason::Calls | StopReason::Refusal => ("completed", None),
+        StopReason::Length => ("incomplete", Some("max_output_tokens")),
+        StopReason::Other(word) => ("incomplete", Some(word.as_str())),
     };
     let mut response = begun(envelope);
     response["status"] = status.into();
@@ -153,7 +153,7 @@ pub(super) fn items(reply: &Reply, envelope: &Envelope<'_>) -> Vec<Value> {
         items.push(json!({"type": "reasoning", "id": format!("rs_{id}_{at}"), "summary": summary}));
     }
     if !turn.text.is_empty() {
-        let part = if reply.stop == Stop::Refusal {
+        let part = if reply.stop == StopReason::Refusal {
             json!({"type": "refusal", "refusal": turn.text})
         } else {
             json!({"type": "output_text", "text": turn.text, "annotations": [], "logprobs": []})

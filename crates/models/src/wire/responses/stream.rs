@@ -106,13 +106,13 @@ fn item_events(index: usize, item: &Value, events: &mut Vec<Value>) {
 
 /// A reply of which events have come.
 #[derive(Default)]
-pub(in super::super) struct Gather {
+pub(in super::super) struct StreamAssembler {
     items: Vec<Value>,
     response: Value,
     is_done: bool,
 }
 
-impl Gather {
+impl StreamAssembler {
     pub(in super::super) fn take(&mut self, event: &Value) {
         match event["type"].as_str().unwrap_or_default() {
             "response.created" | "response.in_progress" if !self.is_done => {

@@ -6,8 +6,8 @@ use proctor_core::hint::listed;
 use proctor_core::model::Tool;
 use serde_json::{Map, Value, json};
 
-use super::{Connected, Lost, Toolbox, offers, rendering, told};
-use proctor_wire::client::{CallError, Caps, ListError};
+use super::{ConnectedServer, ServerLoss, Toolbox, offers, rendering, told};
+use proctor_wire::client::{CallError, ListError, ListLimits};
 
 /// What is listed of resources: method, key, and the word for one of them.
 const RESOURCES: [(&str, &str, &str); 2] = [
@@ -37,7 +37,7 @@ impl Toolbox {
         &self,
         helper: Helper,
         arguments: &Map<String, Value>,
-    ) -> Result<Result<String, String>, Lost> {
+    ) -> Result<Result<String, String>, ServerLoss> {
         let text = |key: &str| arguments.get(key).and_then(Value::as_str);
         match helper {
             Helper::ListResources => self.list("resources", &RESOURCES).await,
@@ -77,14 +77,18 @@ impl Toolbox {
         &self,
         capability: &str,
         lists: &[(&str, &str, &str)],
-    ) -> Result<Result<String, String>, Lost> {
+    ) -> Result<Result<String, String>, ServerLoss> {
         let mut all = Vec::new();
         for connected in &self.servers {
             if !offers(&connected.client, capability) {
                 continue;
             }
             for (at, (method, key, one)) in lists.iter().enumerate() {
-                match connected.client.list(method, key, &Caps::default()).await {
+                match connected
+                    .client
+                    .list(method, key, &ListLimits::default())
+                    .await
+                {
                     Ok(listed) => all.extend(listed.items.iter().map(|raw| {
                         let item: Value = serde_json::from_str(raw.get()).unwrap_or_default();
                         json!({"server": connected.name, *one: item})
@@ -111,7 +115,7 @@ impl Toolbox {
         &self,
         capability: &str,
         arguments: &Map<String, Value>,
-    ) -> Result<&Connected, String> {
+    ) -> Result<&ConnectedServer, String> {
         let having = || {
             let servers = self.servers.iter();
             servers.filter(|connected| offers(&connected.client, capability))
@@ -141,7 +145,7 @@ impl Helper {
         }
     }
 
-    pub(super) fn tool(self, name: &str, servers: &[Connected]) -> Tool {
+    pub(super) fn tool(self, name: &str, servers: &[ConnectedServer]) -> Tool {
         let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
         let server = json!({"type": "string", "enum": names, "description": "the server"});
         let (description, properties, required) = match self {

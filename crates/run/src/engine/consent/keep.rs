@@ -8,7 +8,7 @@ use proctor_core::evals::consent::Consents;
 use proctor_core::problem::Problems;
 
 use crate::engine::error::EngineError;
-use crate::engine::host::{Host, Notice};
+use crate::engine::host::{Host, HostNotice};
 
 /// Reads the file; none is there before the first yes.
 pub(super) fn read(path: &Path, host: &dyn Host) -> Result<Consents, EngineError> {
@@ -21,7 +21,7 @@ pub(super) fn read(path: &Path, host: &dyn Host) -> Result<Consents, EngineError
     if let Some(consents) = Consents::load(path, &mut problems) {
         return Ok(consents);
     }
-    host.notice(Notice::Problems(&problems));
+    host.notice(HostNotice::Problems(&problems));
     Err(EngineError::InvalidFile {
         file: path.to_owned(),
         problems: Box::new(problems),

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use super::super::offers::Choice;
+use super::super::offers::EvalSelection;
 use super::super::offers::tests::{execution, offer};
 use super::*;
-use crate::engine::host::Unattended;
+use crate::engine::host::NonInteractiveHost;
 
 #[test]
 fn e7_e30_consent_holds_for_what_was_shown_and_nothing_else() {
@@ -13,11 +13,11 @@ fn e7_e30_consent_holds_for_what_was_shown_and_nothing_else() {
     let evals = [execution("one", "a", &json!({"x": 1}))];
     let redactor = Redactor::default();
     let first = offer(&tools, &evals);
-    let granted = Granted {
+    let granted = ConsentGrant {
         servers: vec![("library".to_owned(), print_of(&first, &redactor))],
         redactor,
     };
-    let check = |offer: Offer, expected: &str| {
+    let check = |offer: ServerOffer, expected: &str| {
         let held = granted.still_holds(&[offer]);
         let text = held.map_err(|difference| difference.to_string());
         assert_eq!(text.err().unwrap_or_default(), expected);
@@ -46,19 +46,19 @@ fn e7_e30_consent_holds_for_what_was_shown_and_nothing_else() {
 }
 
 /// What comes of a server, with a consent file and without a terminal.
-async fn come_of(offer: &Offer, path: &Path, yes: bool) -> Result<(), EngineError> {
-    come_of_part(offer, &Choice::default(), path, yes).await
+async fn come_of(offer: &ServerOffer, path: &Path, yes: bool) -> Result<(), EngineError> {
+    come_of_part(offer, &EvalSelection::default(), path, yes).await
 }
 
 async fn come_of_part(
-    offer: &Offer,
-    choice: &Choice,
+    offer: &ServerOffer,
+    choice: &EvalSelection,
     path: &Path,
     yes: bool,
 ) -> Result<(), EngineError> {
     let redactor = Redactor::default();
     let options = ConsentOptions {
-        purpose: Purpose::Run,
+        purpose: ConsentPurpose::Run,
         yes,
         file: Some(path),
         model: None,
@@ -68,7 +68,7 @@ async fn come_of_part(
         redactor: &redactor,
     };
     let planned = [offer.plan(choice)];
-    let granted = obtain(&planned, &options, &Unattended).await?;
+    let granted = obtain(&planned, &options, &NonInteractiveHost).await?;
     assert_eq!(granted.still_holds(std::slice::from_ref(offer)), Ok(()));
     Ok(())
 }
@@ -93,9 +93,9 @@ async fn e29_e30_a_consent_file_agrees_until_anything_differs() {
     ];
     let both = offer(&tools, &both);
     let part = folder.path().join("part.yaml");
-    let only_one = Choice {
+    let only_one = EvalSelection {
         ids: vec!["one".to_owned()],
-        ..Choice::default()
+        ..EvalSelection::default()
     };
     come_of_part(&both, &only_one, &part, true).await.unwrap();
     come_of_part(&both, &only_one, &part, false).await.unwrap();
@@ -134,7 +134,7 @@ fn e30_no_secret_of_a_command_is_in_a_consent_file() {
     one.server.written = "server --key hunter2-hunter2".to_owned();
     let redactor = Redactor::new([("KEY".to_owned(), "hunter2-hunter2".to_owned())]);
     let evals = one.runnable().collect();
-    let planned = [Planned { offer: &one, evals }];
+    let planned = [EvalPlan { offer: &one, evals }];
     let consents = with_new(Consents::default(), &planned, &redactor);
     let text = consents.render().unwrap();
     assert!(!text.contains("hunter2"), "{text}");
@@ -143,7 +143,7 @@ fn e30_no_secret_of_a_command_is_in_a_consent_file() {
 
 #[test]
 fn a_call_is_one_line_of_a_consent_file() {
-    let eval = mcp_evals::Listed::from(execution("a", "t", &json!({"b": 1, "a": "x\ny"})));
+    let eval = mcp_evals::ListedEval::from(execution("a", "t", &json!({"b": 1, "a": "x\ny"})));
     let (tool, arguments) = call(eval.eval().unwrap()).unwrap();
     let text = call_text(tool, arguments, &Redactor::default());
     assert_eq!(text, r#"t {"b":1,"a":"x\ny"}"#);

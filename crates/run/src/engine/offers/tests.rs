@@ -6,8 +6,8 @@ use serde_json::json;
 use super::*;
 
 /// An offer of a server on stdio.
-pub(crate) fn offer(tools: &[Value], evals: &[Value]) -> Offer {
-    let listed = evals.iter().cloned().map(Listed::from).collect();
+pub(crate) fn offer(tools: &[Value], evals: &[Value]) -> ServerOffer {
+    let listed = evals.iter().cloned().map(ListedEval::from).collect();
     let server = Server {
         name: "library".to_owned(),
         transport: Transport::Stdio {
@@ -19,7 +19,7 @@ pub(crate) fn offer(tools: &[Value], evals: &[Value]) -> Offer {
         allowed: AllowedTools::All,
         written: "server".to_owned(),
     };
-    Offer::of(server, tools.to_vec(), listed)
+    ServerOffer::of(server, tools.to_vec(), listed)
 }
 
 /// An execution eval.
@@ -42,7 +42,7 @@ pub(crate) fn asking(id: &str, level: &str) -> Value {
     })
 }
 
-fn ids(planned: &Planned<'_>) -> Vec<String> {
+fn ids(planned: &EvalPlan<'_>) -> Vec<String> {
     planned.evals.iter().map(|eval| eval.id.clone()).collect()
 }
 
@@ -55,8 +55,8 @@ fn e16_e17_what_can_not_be_run_is_not_among_the_runnable() {
         &[],
         &[twice.clone(), unknown, asking("ok", "scenario"), twice],
     );
-    assert_eq!(ids(&offer.plan(&Choice::default())), ["ok"]);
-    let places = |found: Vec<(usize, Vec<&Finding>)>| -> Vec<usize> {
+    assert_eq!(ids(&offer.plan(&EvalSelection::default())), ["ok"]);
+    let places = |found: Vec<(usize, Vec<&EvalFinding>)>| -> Vec<usize> {
         assert!(found.iter().all(|(_, about)| !about.is_empty()));
         found.into_iter().map(|(index, _)| index).collect()
     };
@@ -86,26 +86,29 @@ fn e6_e31_a_choice_is_by_level_by_id_and_by_what_tools_claim() {
         asking("7", "scenario"),
     ];
     let offer = offer(&tools, &evals);
-    let check = |choice: &Choice, expected: &[&str]| {
+    let check = |choice: &EvalSelection, expected: &[&str]| {
         assert_eq!(ids(&offer.plan(choice)), expected);
     };
-    check(&Choice::default(), &["1", "2", "3", "4", "5", "6", "7"]);
+    check(
+        &EvalSelection::default(),
+        &["1", "2", "3", "4", "5", "6", "7"],
+    );
     let level = Some(Level::Invocation);
     check(
-        &Choice {
+        &EvalSelection {
             level,
-            ..Choice::default()
+            ..EvalSelection::default()
         },
         &["6"],
     );
-    let named = Choice {
+    let named = EvalSelection {
         ids: vec!["3".to_owned(), "none".to_owned()],
-        ..Choice::default()
+        ..EvalSelection::default()
     };
     check(&named, &["3"]);
-    let only_read_only = Choice {
+    let only_read_only = EvalSelection {
         only_read_only: true,
-        ..Choice::default()
+        ..EvalSelection::default()
     };
     check(&only_read_only, &["1", "6"]);
 }

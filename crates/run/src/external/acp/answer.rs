@@ -1,6 +1,6 @@
 //! The final answer of an agent: the last message that it wrote.
 //!
-//! Main type: [`Answer`]. Agents write notes before they answer, some before their first call and some
+//! Main type: [`AnswerAssembler`]. Agents write notes before they answer, some before their first call and some
 //! between calls; a message ends where a call begins, or where another message does.
 
 /// The longest message that is an answer.
@@ -8,7 +8,7 @@ const LONGEST: usize = 4 << 20;
 
 /// Puts the last message together from its pieces.
 #[derive(Debug, Default)]
-pub(super) struct Answer {
+pub(super) struct AnswerAssembler {
     message: String,
     /// The one before: an answer is not lost if an agent writes nothing but blanks after it.
     before: String,
@@ -17,7 +17,7 @@ pub(super) struct Answer {
     is_cut: bool,
 }
 
-impl Answer {
+impl AnswerAssembler {
     /// Takes a piece of a message.
     pub(super) fn piece(&mut self, id: Option<&str>, text: &str) {
         if self.is_over || id != self.id.as_deref() {
@@ -63,7 +63,7 @@ mod tests {
     fn the_last_message_is_the_answer() {
         const CALL: (Option<&str>, &str) = (None, "|");
         let check = |pieces: &[(Option<&str>, &str)], expected: Option<&str>| {
-            let mut answer = Answer::default();
+            let mut answer = AnswerAssembler::default();
             for piece in pieces {
                 if *piece == CALL {
                     answer.over();
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_message_without_end_is_cut_at_a_character() {
-        let mut answer = Answer::default();
+        let mut answer = AnswerAssembler::default();
         for _ in 0..3 {
             answer.piece(None, &"ä".repeat(1 << 20));
         }

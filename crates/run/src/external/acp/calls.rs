@@ -1,6 +1,6 @@
 //! The calls that an agent tells of, from their first mention to their end.
 //!
-//! Main types: [`Calls`] and [`Call`]. Each call becomes one claim.
+//! Main types: [`AcpCalls`] and [`AcpCall`]. Each call becomes one claim.
 
 use proctor_core::event::{AgentClaimed, Body, Claim};
 use serde_json::Value;
@@ -15,14 +15,14 @@ const LONGEST: usize = 2_000;
 
 /// What is known of an agent's calls.
 #[derive(Debug)]
-pub(super) struct Calls {
+pub(super) struct AcpCalls {
     dialect: Dialect,
-    all: Vec<Call>,
+    all: Vec<AcpCall>,
 }
 
 /// What is known of one call.
 #[derive(Debug, Default)]
-pub(super) struct Call {
+pub(super) struct AcpCall {
     /// What it is told apart by.
     pub(super) id: String,
     /// What people read. The first one: when a call has ended, some write something else.
@@ -37,7 +37,7 @@ pub(super) struct Call {
     is_claimed: bool,
 }
 
-impl Calls {
+impl AcpCalls {
     pub(super) fn new(dialect: Dialect) -> Self {
         let all = Vec::new();
         Self { dialect, all }
@@ -60,7 +60,7 @@ impl Calls {
     }
 
     /// Takes a call that is to be allowed or not.
-    pub(super) fn asked(&mut self, told: &Value) -> Option<&Call> {
+    pub(super) fn asked(&mut self, told: &Value) -> Option<&AcpCall> {
         self.update(told).map(|call| &*call)
     }
 
@@ -79,15 +79,15 @@ impl Calls {
             .collect()
     }
 
-    fn update(&mut self, told: &Value) -> Option<&mut Call> {
+    fn update(&mut self, told: &Value) -> Option<&mut AcpCall> {
         let id = told["toolCallId"].as_str()?;
         let at = match self.all.iter().rposition(|call| call.id == id) {
             Some(at) => at,
             None if self.all.len() == MOST => return None,
             None => {
-                self.all.push(Call {
+                self.all.push(AcpCall {
                     id: id.to_owned(),
-                    ..Call::default()
+                    ..AcpCall::default()
                 });
                 self.all.len() - 1
             }
@@ -111,7 +111,7 @@ impl Calls {
     }
 }
 
-impl Call {
+impl AcpCall {
     /// The tool, by the agent's own name for it.
     pub(super) fn name(&self) -> &str {
         match (&self.tool, self.title.as_str()) {

@@ -1,6 +1,6 @@
 //! The client's side of the protocol: what is sent for what was received.
 //!
-//! Main type: [`Client`]. It knows nothing of processes and clocks, and whatever an agent writes, it
+//! Main type: [`AcpClient`]. It knows nothing of processes and clocks, and whatever an agent writes, it
 //! goes on.
 
 use proctor_core::event::AgentClaimed;
@@ -8,15 +8,15 @@ use proctor_core::message::{Id, Message};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::answer::Answer;
-use super::calls::Calls;
-use super::policy::{self, Policy, Ruling};
-use super::tells::{self, Outage, Trouble};
-use super::{Dialect, Opening};
-use crate::external::{Told, Way};
+use super::answer::AnswerAssembler;
+use super::calls::AcpCalls;
+use super::policy::{self, PermissionDecision, Policy};
+use super::tells::{self, AgentFailure, Outage};
+use super::{AcpSessionRequest, Dialect};
+use crate::external::{AgentReport, ServerRoute};
 use proctor_contain::process;
 use proctor_core::decision::last_words;
-use proctor_wire::rpc::{self, Ended, MessageHandler, Requests};
+use proctor_wire::rpc::{self, MessageHandler, PeerClose, Requests};
 
 /// The version of the protocol.
 const VERSION: u64 = 1;
@@ -32,9 +32,9 @@ const REFUSED: usize = 3;
 
 /// How a session with an agent stands.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct AcpClient {
     dialect: Dialect,
-    opening: Opening,
+    opening: AcpSessionRequest,
     policy: Policy,
     /// What the agent was asked last; nothing once it is known how it ended.
     requests: Requests<Question>,
@@ -43,11 +43,11 @@ pub(super) struct Client {
     session: Option<String>,
     logins: Vec<String>,
     has_logged_in: bool,
-    calls: Calls,
-    answer: Answer,
+    calls: AcpCalls,
+    answer: AnswerAssembler,
     outage: Outage,
-    told: Told,
-    reply: Reply,
+    told: AgentReport,
+    reply: LineOutcome,
 }
 
 /// What an agent is asked, one after the other.
@@ -62,16 +62,20 @@ enum Question {
 
 /// What comes of a line.
 #[derive(Debug, Default)]
-pub(super) struct Reply {
+pub(super) struct LineOutcome {
     /// What is to be sent, each a line.
     pub(super) send: Vec<Vec<u8>>,
     /// What the agent says of its calls.
     pub(super) claims: Vec<AgentClaimed>,
 }
 
-impl Client {
+impl AcpClient {
     /// A session that is to be opened, and its first message.
-    pub(super) fn new(dialect: Dialect, opening: Opening, policy: Policy) -> (Self, Vec<u8>) {
+    pub(super) fn new(
+        dialect: Dialect,
+        opening: AcpSessionRequest,
+        policy: Policy,
+    ) -> (Self, Vec<u8>) {
         let mut client = Self {
             dialect,
             opening,
@@ -81,11 +85,11 @@ impl Client {
             session: None,
             logins: Vec::new(),
             has_logged_in: false,
-            calls: Calls::new(dialect),
-            answer: Answer::default(),
+            calls: AcpCalls::new(dialect),
+            answer: AnswerAssembler::default(),
             outage: Outage::default(),
-            told: Told::default(),
-            reply: Reply::default(),
+            told: AgentReport::default(),
+            reply: LineOutcome::default(),
         };
         let first = client.ask(
             Question::Initialize,
@@ -103,7 +107,7 @@ impl Client {
     }
 
     /// Takes a line that the agent wrote. What is no message is passed by: it is in the record.
-    pub(super) fn line(&mut self, line: &[u8]) -> Reply {
+    pub(super) fn line(&mut self, line: &[u8]) -> LineOutcome {
         rpc::receive(line, self);
         std::mem::take(&mut self.reply)
     }
@@ -133,7 +137,11 @@ impl Client {
     }
 
     /// What it all came to. How the program ended matters only if it did so too early.
-    pub(super) fn end(&mut self, ended: process::Ended, stderr: &str) -> (Told, Vec<AgentClaimed>) {
+    pub(super) fn end(
+        &mut self,
+        ended: process::ProcessExit,
+        stderr: &str,
+    ) -> (AgentReport, Vec<AgentClaimed>) {
         if let Some(asked) = self.asked() {
             let when = match asked {
                 Question::Prompt => "in the middle of its work",
@@ -155,22 +163,22 @@ impl Client {
                 call.name().to_owned(),
                 self.policy.rule(call),
             ),
-            None => (String::new(), String::new(), Ruling::Foreign),
+            None => (String::new(), String::new(), PermissionDecision::Foreign),
         };
-        if ruling == Ruling::Allowed && !policy::can_allow(options) {
-            ruling = Ruling::Denied;
+        if ruling == PermissionDecision::Allowed && !policy::can_allow(options) {
+            ruling = PermissionDecision::Denied;
         }
-        if let (true, Some(call)) = (ruling != Ruling::Allowed, call)
+        if let (true, Some(call)) = (ruling != PermissionDecision::Allowed, call)
             && let Some(why) = self.policy.why(call)
             && self.told.refused.len() < REFUSED
             && !self.told.refused.contains(&why)
         {
             self.told.refused.push(why);
         }
-        if ruling == Ruling::Denied && !self.told.denied.contains(&name) {
+        if ruling == PermissionDecision::Denied && !self.told.denied.contains(&name) {
             self.told.denied.push(name);
         }
-        if ruling != Ruling::Allowed {
+        if ruling != PermissionDecision::Allowed {
             self.reply.claims.extend(self.calls.denied(&id));
         }
         policy::outcome(ruling, options)
@@ -206,13 +214,13 @@ impl Client {
         let next = match question {
             Question::Initialize => match self.initialized(result) {
                 Ok(()) => self.open(),
-                Err(error) => return self.give_up(Trouble::Other(error)),
+                Err(error) => return self.give_up(AgentFailure::Other(error)),
             },
             Question::Authenticate => self.open(),
             Question::NewSession => {
                 let Some(session) = result["sessionId"].as_str() else {
                     let error = "it opened a session without a name";
-                    return self.give_up(Trouble::Other(error.to_owned()));
+                    return self.give_up(AgentFailure::Other(error.to_owned()));
                 };
                 self.session = Some(session.to_owned());
                 self.opened()
@@ -245,8 +253,10 @@ impl Client {
             .servers
             .iter()
             .find_map(|(name, way)| match way {
-                Way::Http { .. } if !can("http") => Some((name, "over HTTP")),
-                Way::Sse { .. } if !can("sse") => Some((name, "over HTTP with server-sent events")),
+                ServerRoute::Http { .. } if !can("http") => Some((name, "over HTTP")),
+                ServerRoute::Sse { .. } if !can("sse") => {
+                    Some((name, "over HTTP with server-sent events"))
+                }
                 _ => None,
             });
         match refused {
@@ -283,11 +293,11 @@ impl Client {
         match trouble.or_else(|| self.outage.fatal()) {
             Some(trouble) => self.give_up(trouble),
             None if self.answer.is_cut() => {
-                self.give_up(Trouble::Other("its answer is too long".to_owned()));
+                self.give_up(AgentFailure::Other("its answer is too long".to_owned()));
             }
             None => {
                 self.told.answer = answer;
-                self.requests.end(Ended::ByUs);
+                self.requests.end(PeerClose::ByUs);
             }
         }
     }
@@ -312,9 +322,9 @@ impl Client {
         let is_prompted = question == Question::Prompt;
         let said = format!("{message}{more}");
         let trouble = match tells::failed(self.dialect, is_prompted, code, &said) {
-            Trouble::Model(why) => Trouble::Model(format!("{doing}{why}{note}")),
-            Trouble::Other(why) => Trouble::Other(format!("{doing}{why}{note}")),
-            Trouble::OutOfTurns => Trouble::OutOfTurns,
+            AgentFailure::Model(why) => AgentFailure::Model(format!("{doing}{why}{note}")),
+            AgentFailure::Other(why) => AgentFailure::Other(format!("{doing}{why}{note}")),
+            AgentFailure::OutOfTurns => AgentFailure::OutOfTurns,
         };
         self.give_up(trouble);
     }
@@ -333,23 +343,23 @@ impl Client {
                 let next = self.ask(Question::Authenticate, "authenticate", &params);
                 self.reply.send.push(next);
             }
-            _ => self.give_up(Trouble::Model(format!(
+            _ => self.give_up(AgentFailure::Model(format!(
                 "it wants to be logged in, and has no key: {message}{}",
                 self.opening.note
             ))),
         }
     }
 
-    fn give_up(&mut self, trouble: Trouble) {
+    fn give_up(&mut self, trouble: AgentFailure) {
         match trouble {
-            Trouble::OutOfTurns => self.told.out_of_turns = true,
-            Trouble::Model(error) => {
+            AgentFailure::OutOfTurns => self.told.out_of_turns = true,
+            AgentFailure::Model(error) => {
                 self.told.model_lost = true;
                 self.told.error = Some(error);
             }
-            Trouble::Other(error) => self.told.error = Some(error),
+            AgentFailure::Other(error) => self.told.error = Some(error),
         }
-        self.requests.end(Ended::ByUs);
+        self.requests.end(PeerClose::ByUs);
     }
 
     fn ask(&mut self, question: Question, method: &str, params: &Value) -> Vec<u8> {
@@ -359,7 +369,7 @@ impl Client {
 }
 
 /// What breaks the rules of JSON-RPC is in the record, and passed by.
-impl MessageHandler for Client {
+impl MessageHandler for AcpClient {
     fn request(&mut self, id: &RawValue, method: &str, params: Option<&RawValue>) {
         let answer = match method {
             "session/request_permission" => Ok(self.permit(&value(params)).to_string()),

@@ -6,12 +6,12 @@ use std::time::Duration;
 use proctor_core::redact::Redactor;
 use proctor_core::suite::Environment;
 
-use super::client::Client;
+use super::client::AcpClient;
 use super::policy::Policy;
 use super::work::QUEUE;
-use super::{Access, Acp, Assignment};
+use super::{Acp, Assignment, ModelAccess};
 use proctor_contain::process::{GRACE, Spawn};
-use proctor_wire::transport::frames::{Line, Lines};
+use proctor_wire::transport::frames::{LineReader, StreamLine};
 use proctor_wire::transport::lines::LineWriter;
 
 /// The longest line that is read.
@@ -30,7 +30,7 @@ pub(crate) async fn greet(
     let assignment = Assignment {
         prompt: String::new(),
         servers: Vec::new(),
-        access: Access::default(),
+        access: ModelAccess::default(),
         folder: folder.to_owned(),
         skills: None,
         home: folder.to_owned(),
@@ -41,7 +41,7 @@ pub(crate) async fn greet(
         .prepare(&assignment)
         .map_err(|unfit| unfit.to_string())?;
     let policy = Policy::new(acp.dialect(), &assignment, None);
-    let (mut client, first) = Client::new(acp.dialect(), plan.opening, policy);
+    let (mut client, first) = AcpClient::new(acp.dialect(), plan.opening, policy);
     let spawn = Spawn {
         program: plan.launch.program.into(),
         args: plan.launch.args.iter().map(Into::into).collect(),
@@ -56,7 +56,7 @@ pub(crate) async fn greet(
     };
     let writer = LineWriter::start(stdin, QUEUE, None, || {});
     writer.send_soon((), first);
-    let version = answer(&mut client, &mut Lines::new(stdout, LONGEST)).await;
+    let version = answer(&mut client, &mut LineReader::new(stdout, LONGEST)).await;
     writer.close();
     let stderr = process.stderr();
     let ended = process.stop(PATIENCE).await;
@@ -74,11 +74,13 @@ pub(crate) async fn greet(
 
 /// Reads up to the answer, which has the version; `None` if there is no answer that will do.
 async fn answer(
-    client: &mut Client,
-    lines: &mut Lines<tokio::process::ChildStdout>,
+    client: &mut AcpClient,
+    lines: &mut LineReader<tokio::process::ChildStdout>,
 ) -> Option<Option<String>> {
     while let Ok(Some(line)) = lines.next().await {
-        let Line::Whole(line) = line else { continue };
+        let StreamLine::Whole(line) = line else {
+            continue;
+        };
         client.line(&line);
         if client.is_greeted() {
             return Some(client.agent_version.take());

@@ -7,7 +7,7 @@ use proctor_core::suite::server::AllowedTools;
 use serde_json::{Value, json};
 
 use super::Dialect;
-use super::calls::Call;
+use super::calls::AcpCall;
 use super::titles::{Titles, is_harmless};
 use crate::external::Assignment;
 use crate::external::cli::aliases;
@@ -26,7 +26,7 @@ pub(super) struct Policy {
 
 /// What becomes of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ruling {
+pub(super) enum PermissionDecision {
     /// It is a server's tool, and allowed.
     Allowed,
     /// It is a server's tool, and not allowed.
@@ -52,36 +52,38 @@ impl Policy {
     }
 
     /// What becomes of a call.
-    pub(super) fn rule(&self, call: &Call) -> Ruling {
+    pub(super) fn rule(&self, call: &AcpCall) -> PermissionDecision {
         if self.skill_tool.is_some_and(|tool| call.name() == tool) {
-            return Ruling::Allowed;
+            return PermissionDecision::Allowed;
         }
         if let Some(titles) = &self.titles {
             return titles.rule(call);
         }
-        let mut ruling = Ruling::Foreign;
+        let mut ruling = PermissionDecision::Foreign;
         for (server, allowed) in &self.servers {
             for tool in tools(self.dialect, server, call) {
                 if allows(allowed, &tool) {
-                    return Ruling::Allowed;
+                    return PermissionDecision::Allowed;
                 }
-                ruling = Ruling::Denied;
+                ruling = PermissionDecision::Denied;
             }
         }
         ruling
     }
 
     /// Why a call is not allowed, where only its title says what it is.
-    pub(super) fn why(&self, call: &Call) -> Option<String> {
+    pub(super) fn why(&self, call: &AcpCall) -> Option<String> {
         Some(self.titles.as_ref()?.why(call))
     }
 }
 
 /// The outcome that an agent is told: one of the options that it gave.
-pub(super) fn outcome(ruling: Ruling, options: &Value) -> Value {
+pub(super) fn outcome(ruling: PermissionDecision, options: &Value) -> Value {
     let kinds = match ruling {
-        Ruling::Allowed => ["allow_once", "allow_always"],
-        Ruling::Denied | Ruling::Foreign => ["reject_once", "reject_always"],
+        PermissionDecision::Allowed => ["allow_once", "allow_always"],
+        PermissionDecision::Denied | PermissionDecision::Foreign => {
+            ["reject_once", "reject_always"]
+        }
     };
     let options: Vec<&Value> = options.as_array().into_iter().flatten().collect();
     let choice = kinds.iter().find_map(|kind| {
@@ -96,11 +98,11 @@ pub(super) fn outcome(ruling: Ruling, options: &Value) -> Value {
 
 /// Whether an agent gave an option to allow a call at all.
 pub(super) fn can_allow(options: &Value) -> bool {
-    outcome(Ruling::Allowed, options)["outcome"]["optionId"].is_string()
+    outcome(PermissionDecision::Allowed, options)["outcome"]["optionId"].is_string()
 }
 
 /// The tools of a server that a call may mean.
-fn tools(dialect: Dialect, server: &str, call: &Call) -> Vec<String> {
+fn tools(dialect: Dialect, server: &str, call: &AcpCall) -> Vec<String> {
     let name = fold(call.name());
     let title = fold(&call.title);
     let before = |prefix: String, name: &str| name.strip_prefix(&prefix).map(str::to_owned);
@@ -128,7 +130,7 @@ fn behind(server: &str, title: &str) -> Option<String> {
 }
 
 /// The tool in arguments that name it beside its server.
-pub(super) fn named(call: &Call, server: &str) -> Option<String> {
+pub(super) fn named(call: &AcpCall, server: &str) -> Option<String> {
     let input = call.input.as_ref()?;
     let tool = fold(input["tool"].as_str()?);
     let is_it = fold(input["server"].as_str()?) == server;

@@ -14,12 +14,12 @@ pub(crate) use self::codex::PRESET as CODEX;
 pub(crate) use self::gemini::PRESET as GEMINI;
 pub(crate) use self::goose::PRESET as GOOSE;
 pub(crate) use self::opencode::PRESET as OPENCODE;
-use super::{Dialect, Plan};
+use super::{Dialect, LaunchPlan};
 use crate::external::cli::command;
-use crate::external::{Assignment, Unfit};
+use crate::external::{Assignment, AssignmentError};
 use proctor_core::builtin_agent::BuiltinAgent;
 use proctor_core::provider::Provider;
-use proctor_models::Format;
+use proctor_models::WireFormat;
 
 /// An agent that Proctor knows.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(crate) struct Preset {
     /// The arguments with which the program prints its version.
     pub(super) version: &'static [&'static str],
     /// What it can speak to its model, best first.
-    pub(super) formats: &'static [Format],
+    pub(super) formats: &'static [WireFormat],
     /// Where it looks for skills, and its tool that loads one.
     pub(super) skills: Option<(&'static str, &'static str)>,
     /// What its words mean.
@@ -48,15 +48,19 @@ pub(crate) struct Preset {
     /// What is always in its environment.
     env: &'static [(&'static str, &'static str)],
     /// Does the rest.
-    configure: fn(&Assignment, &mut Plan) -> Result<(), Unfit>,
+    configure: fn(&Assignment, &mut LaunchPlan) -> Result<(), AssignmentError>,
 }
 
 impl Preset {
     /// Adds what it needs for an assignment.
-    pub(super) fn configure(&self, assignment: &Assignment, plan: &mut Plan) -> Result<(), Unfit> {
+    pub(super) fn configure(
+        &self,
+        assignment: &Assignment,
+        plan: &mut LaunchPlan,
+    ) -> Result<(), AssignmentError> {
         if let (Some(agent), Some(word)) = (self.commands, command(&assignment.prompt)) {
             let word = word.to_owned();
-            return Err(Unfit::Command { agent, word });
+            return Err(AssignmentError::Command { agent, word });
         }
         if assignment.access.endpoint.is_some() {
             // Whoever says where the model is, says with which key.

@@ -1,6 +1,6 @@
 //! What agents tell of their end in ways of their own: tokens, limits, and answers that are none.
 //!
-//! Main type: [`Trouble`].
+//! Main type: [`AgentFailure`].
 
 use proctor_core::model::Usage;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use super::Dialect;
 
 /// Why an agent could not do its work.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum AgentFailure {
     /// It stopped at its limit of turns.
     OutOfTurns,
     /// Its model could not be asked.
@@ -63,14 +63,18 @@ fn whole(usage: &Value) -> Option<Usage> {
 }
 
 /// Why what an agent gave as the end of its turn is no answer.
-pub(super) fn ended(dialect: Dialect, result: &Value, answer: Option<&str>) -> Option<Trouble> {
+pub(super) fn ended(
+    dialect: Dialect,
+    result: &Value,
+    answer: Option<&str>,
+) -> Option<AgentFailure> {
     let said = |what: &str| {
         let text = answer.map_or(String::new(), |answer| format!(": {answer}"));
-        Some(Trouble::Other(format!("{what}{text}")))
+        Some(AgentFailure::Other(format!("{what}{text}")))
     };
     match result["stopReason"].as_str() {
         Some("end_turn") => {}
-        Some("max_turn_requests") => return Some(Trouble::OutOfTurns),
+        Some("max_turn_requests") => return Some(AgentFailure::OutOfTurns),
         Some("max_tokens") => return said("its model's answer was cut off"),
         Some("refusal") => return said("its model refused to go on"),
         Some("cancelled") => return said("it says that it was cancelled"),
@@ -93,7 +97,7 @@ pub(super) fn ended(dialect: Dialect, result: &Value, answer: Option<&str>) -> O
 
 /// goose gives an outage as its answer. It counts tokens itself where a model does not, so that none at
 /// all means that no model answered.
-fn goose(result: &Value, answer: Option<&str>) -> Option<Trouble> {
+fn goose(result: &Value, answer: Option<&str>) -> Option<AgentFailure> {
     const ERRORS: [&str; 3] = [
         "Ran into this error",
         "Network error: ",
@@ -102,17 +106,22 @@ fn goose(result: &Value, answer: Option<&str>) -> Option<Trouble> {
     const LIMIT: &str = "I've reached the maximum number of actions";
     let answer = answer.unwrap_or("its model did not answer");
     if answer.starts_with(LIMIT) {
-        return Some(Trouble::OutOfTurns);
+        return Some(AgentFailure::OutOfTurns);
     }
     let took_none = result["usage"]["totalTokens"].as_u64().unwrap_or(0) == 0;
     let is_error = ERRORS.iter().any(|error| answer.starts_with(error));
-    (took_none || is_error).then(|| Trouble::Model(answer.to_owned()))
+    (took_none || is_error).then(|| AgentFailure::Model(answer.to_owned()))
 }
 
 /// What the error means that an agent gave instead of an answer; `is_prompted` if that is the end of its
 /// turn. Gemini and opencode give whatever their provider says there, and their code is its status or
 /// says nothing: what goes wrong with a tool is no error of the turn.
-pub(super) fn failed(dialect: Dialect, is_prompted: bool, code: i64, message: &str) -> Trouble {
+pub(super) fn failed(
+    dialect: Dialect,
+    is_prompted: bool,
+    code: i64,
+    message: &str,
+) -> AgentFailure {
     const AUTHENTICATION: i64 = -32000;
     const OUTAGES: [&str; 4] = [
         "API Error",
@@ -122,7 +131,7 @@ pub(super) fn failed(dialect: Dialect, is_prompted: bool, code: i64, message: &s
     ];
     let message = message.strip_prefix("Internal error: ").unwrap_or(message);
     if dialect == Dialect::Claude && message.starts_with("Reached maximum number of turns") {
-        return Trouble::OutOfTurns;
+        return AgentFailure::OutOfTurns;
     }
     let message = match message.trim() {
         "" => format!("it failed with code {code}, and does not say why"),
@@ -133,9 +142,9 @@ pub(super) fn failed(dialect: Dialect, is_prompted: bool, code: i64, message: &s
     let is_models =
         is_prompted && !is_ours && matches!(dialect, Dialect::Gemini | Dialect::Opencode);
     if code == AUTHENTICATION || is_outage || is_models {
-        Trouble::Model(message)
+        AgentFailure::Model(message)
     } else {
-        Trouble::Other(message)
+        AgentFailure::Other(message)
     }
 }
 
@@ -174,19 +183,19 @@ impl Outage {
     }
 
     /// Why it makes no sense to wait any longer.
-    pub(super) fn hopeless(&self) -> Option<Trouble> {
+    pub(super) fn hopeless(&self) -> Option<AgentFailure> {
         /// The second comes after five seconds, and the third after ten more.
         const ENOUGH: u32 = 2;
         (self.waits >= ENOUGH).then(|| self.trouble())
     }
 
     /// Why an answer is none.
-    pub(super) fn fatal(&self) -> Option<Trouble> {
+    pub(super) fn fatal(&self) -> Option<AgentFailure> {
         self.is_fatal.then(|| self.trouble())
     }
 
-    fn trouble(&self) -> Trouble {
+    fn trouble(&self) -> AgentFailure {
         let last = self.last.as_deref();
-        Trouble::Model(last.unwrap_or("it says that it failed").to_owned())
+        AgentFailure::Model(last.unwrap_or("it says that it failed").to_owned())
     }
 }

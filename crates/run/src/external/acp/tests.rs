@@ -14,12 +14,14 @@ use proctor_core::event::{AgentClaimed, Body};
 use proctor_core::suite::server::AllowedTools;
 use serde_json::{Value, json};
 
-use super::client::Client;
+use super::client::AcpClient;
 use super::policy::Policy;
 use super::{Acp, Dialect};
-use crate::external::{Access, Adapter, Assignment, Endpoint, Offered, Told, Way};
-use proctor_contain::process::Ended;
-use proctor_models::Format;
+use crate::external::{
+    Adapter, AgentReport, AgentServer, Assignment, ModelAccess, ModelUrl, ServerRoute,
+};
+use proctor_contain::process::ProcessExit;
+use proctor_models::WireFormat;
 
 /// An agent that Proctor knows and that speaks ACP.
 fn known(name: &str) -> Acp<'static> {
@@ -31,10 +33,10 @@ fn known(name: &str) -> Acp<'static> {
 }
 
 /// A server on stdio.
-fn server(name: &str, allowed: AllowedTools) -> Offered {
-    Offered {
+fn server(name: &str, allowed: AllowedTools) -> AgentServer {
+    AgentServer {
         name: name.to_owned(),
-        way: Way::Stdio {
+        way: ServerRoute::Stdio {
             program: "/bin/proctor".into(),
             args: vec!["__relay".to_owned(), "/run/s".to_owned()],
         },
@@ -47,11 +49,11 @@ fn only(tools: &[&str]) -> AllowedTools {
     AllowedTools::Only(tools.iter().map(|tool| (*tool).to_owned()).collect())
 }
 
-fn assignment(servers: Vec<Offered>) -> Assignment {
+fn assignment(servers: Vec<AgentServer>) -> Assignment {
     Assignment {
         prompt: "What is 20 and 22?".to_owned(),
         servers,
-        access: Access::default(),
+        access: ModelAccess::default(),
         folder: PathBuf::from("/w"),
         skills: None,
         home: PathBuf::from("/h"),
@@ -60,11 +62,11 @@ fn assignment(servers: Vec<Offered>) -> Assignment {
     }
 }
 
-fn at(format: Format, base: &str) -> Access {
-    Access {
+fn at(format: WireFormat, base: &str) -> ModelAccess {
+    ModelAccess {
         model: Some("m-1".to_owned()),
         provider: None,
-        endpoint: Some(Endpoint {
+        endpoint: Some(ModelUrl {
             base: base.to_owned(),
             key: "secret-key".to_owned(),
             format,
@@ -73,18 +75,18 @@ fn at(format: Format, base: &str) -> Access {
 }
 
 /// A session with an agent, from outside.
-struct Talk {
-    client: Client,
+struct AcpDialogue {
+    client: AcpClient,
     sent: Vec<Value>,
     claims: Vec<AgentClaimed>,
 }
 
-impl Talk {
+impl AcpDialogue {
     fn new(acp: Acp<'_>, assignment: &Assignment) -> Self {
         let plan = acp.prepare(assignment).expect("it is fit");
         let skill_tool = acp.skills().map(|(_, tool)| tool);
         let policy = Policy::new(acp.dialect(), assignment, skill_tool);
-        let (client, first) = Client::new(acp.dialect(), plan.opening, policy);
+        let (client, first) = AcpClient::new(acp.dialect(), plan.opening, policy);
         Self {
             client,
             sent: vec![read(&first)],
@@ -144,8 +146,8 @@ impl Talk {
         last.expect("something was asked")["id"].clone()
     }
 
-    fn end(mut self) -> (Told, Vec<AgentClaimed>) {
-        let (told, rest) = self.client.end(Ended::Exited(0), "");
+    fn end(mut self) -> (AgentReport, Vec<AgentClaimed>) {
+        let (told, rest) = self.client.end(ProcessExit::Exited(0), "");
         self.claims.extend(rest);
         (told, self.claims)
     }

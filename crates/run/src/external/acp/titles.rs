@@ -6,8 +6,8 @@
 use proctor_core::hint::listed;
 use proctor_core::suite::server::AllowedTools;
 
-use super::calls::Call;
-use super::policy::{Ruling, named};
+use super::calls::AcpCall;
+use super::policy::{PermissionDecision, named};
 use crate::external::Assignment;
 use crate::external::cli::aliases;
 
@@ -19,10 +19,10 @@ const SHOWN: usize = 200;
 
 /// The servers of an agent, with the tools that its titles may mean.
 #[derive(Debug)]
-pub(super) struct Titles(Vec<Server>);
+pub(super) struct Titles(Vec<TitleServer>);
 
 #[derive(Debug)]
-struct Server {
+struct TitleServer {
     /// As the agent is told of it.
     alias: String,
     allowed: AllowedTools,
@@ -31,11 +31,11 @@ struct Server {
 }
 
 /// What a title means.
-enum Meaning<'a> {
+enum TitleMeaning<'a> {
     /// One of these tools, each with its server.
-    Tools(Vec<(&'a Server, &'a str)>),
+    Tools(Vec<(&'a TitleServer, &'a str)>),
     /// A tool of one of these servers that nobody has heard of.
-    Unheard(Vec<&'a Server>),
+    Unheard(Vec<&'a TitleServer>),
     /// Nothing of a server.
     Nothing,
     /// Something of the agent's own, by the kind of its request.
@@ -52,7 +52,7 @@ impl Titles {
             }
             tools.sort_unstable();
             tools.dedup();
-            Server {
+            TitleServer {
                 alias,
                 allowed: offered.allowed.clone(),
                 tools,
@@ -62,29 +62,31 @@ impl Titles {
     }
 
     /// What becomes of a call.
-    pub(super) fn rule(&self, call: &Call) -> Ruling {
+    pub(super) fn rule(&self, call: &AcpCall) -> PermissionDecision {
         match self.meaning(call) {
-            Meaning::Tools(tools) if tools.iter().all(|(s, tool)| s.allows(tool)) => {
-                Ruling::Allowed
+            TitleMeaning::Tools(tools) if tools.iter().all(|(s, tool)| s.allows(tool)) => {
+                PermissionDecision::Allowed
             }
             // A server may have got a tool since it was asked.
-            Meaning::Unheard(servers) if servers.iter().all(|s| s.allows_all()) => Ruling::Allowed,
-            Meaning::Tools(_) | Meaning::Unheard(_) => Ruling::Denied,
-            Meaning::Nothing | Meaning::Own(_) => Ruling::Foreign,
+            TitleMeaning::Unheard(servers) if servers.iter().all(|s| s.allows_all()) => {
+                PermissionDecision::Allowed
+            }
+            TitleMeaning::Tools(_) | TitleMeaning::Unheard(_) => PermissionDecision::Denied,
+            TitleMeaning::Nothing | TitleMeaning::Own(_) => PermissionDecision::Foreign,
         }
     }
 
     /// Why a call is not allowed, and what would have been.
-    pub(super) fn why(&self, call: &Call) -> String {
+    pub(super) fn why(&self, call: &AcpCall) -> String {
         let end = call.title.floor_char_boundary(SHOWN);
         let denied = format!("Proctor denied permission for `{}`", &call.title[..end]);
         let why = match self.meaning(call) {
-            Meaning::Tools(tools) => self.why_not(&tools),
-            Meaning::Unheard(_) | Meaning::Nothing => {
+            TitleMeaning::Tools(tools) => self.why_not(&tools),
+            TitleMeaning::Unheard(_) | TitleMeaning::Nothing => {
                 let accepted = self.accepted();
                 format!("the title does not match an allowed tool; {accepted}")
             }
-            Meaning::Own(kind) => format!(
+            TitleMeaning::Own(kind) => format!(
                 "the kind `{kind}` stands for the agent's own tools; ask for MCP tools with the kind `other`"
             ),
         };
@@ -92,8 +94,8 @@ impl Titles {
     }
 
     /// Why a call is not allowed that means one of these tools.
-    fn why_not(&self, tools: &[(&Server, &str)]) -> String {
-        let names = |tools: &[(&Server, &str)]| {
+    fn why_not(&self, tools: &[(&TitleServer, &str)]) -> String {
+        let names = |tools: &[(&TitleServer, &str)]| {
             let names = tools.iter().map(|(server, tool)| server.title(tool));
             let names: Vec<String> = names.collect();
             listed(names.iter().map(String::as_str))
@@ -129,7 +131,7 @@ impl Titles {
             let tools = server.tools.iter().filter(|tool| server.allows(tool));
             tools.map(move |tool| (server, tool.as_str()))
         });
-        let all: Vec<(&Server, &str)> = all.collect();
+        let all: Vec<(&TitleServer, &str)> = all.collect();
         let Some((server, first)) = all.first() else {
             return "no tool is allowed".to_owned();
         };
@@ -142,7 +144,7 @@ impl Titles {
         format!("accepted titles: {names}{more}, alone or with the server, as in `{example}`")
     }
 
-    fn meaning<'a>(&'a self, call: &'a Call) -> Meaning<'a> {
+    fn meaning<'a>(&'a self, call: &'a AcpCall) -> TitleMeaning<'a> {
         let title = fold(call.title.trim());
         let (mut tools, mut unheard) = (Vec::new(), Vec::new());
         for server in &self.0 {
@@ -166,15 +168,15 @@ impl Titles {
             }
         }
         match (&call.kind, tools.is_empty(), unheard.is_empty()) {
-            (_, false, _) => Meaning::Tools(tools),
-            (_, true, false) => Meaning::Unheard(unheard),
-            (Some(kind), true, true) if !is_harmless(call) => Meaning::Own(kind),
-            _ => Meaning::Nothing,
+            (_, false, _) => TitleMeaning::Tools(tools),
+            (_, true, false) => TitleMeaning::Unheard(unheard),
+            (Some(kind), true, true) if !is_harmless(call) => TitleMeaning::Own(kind),
+            _ => TitleMeaning::Nothing,
         }
     }
 }
 
-impl Server {
+impl TitleServer {
     /// A title that names a tool and its server.
     fn title(&self, tool: &str) -> String {
         format!("{}/{tool}", self.alias)
@@ -204,7 +206,7 @@ fn behind_server(server: &str, title: &str) -> Vec<String> {
 
 /// Whether a call is of the sort that tools of servers are: what people read of a command or an edit
 /// may be any text, and so the name of a tool.
-pub(super) fn is_harmless(call: &Call) -> bool {
+pub(super) fn is_harmless(call: &AcpCall) -> bool {
     !matches!(
         call.kind.as_deref(),
         Some("execute" | "edit" | "delete" | "move" | "switch_mode")

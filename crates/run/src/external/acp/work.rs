@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::client::{Client, Reply};
+use super::client::{AcpClient, LineOutcome};
 use super::policy::Policy;
 use super::{Acp, Assignment};
-use crate::external::{Post, Started, Told, WorkError};
+use crate::external::{AgentReport, Post, RunningAgent, WorkError};
 use proctor_wire::transport::lines::LineWriter;
 
 /// How many messages may wait to be written. An agent that asks more without reading is not answered.
@@ -23,18 +23,18 @@ pub(crate) async fn work(
     acp: Acp<'_>,
     assignment: &Assignment,
     post: &Post<'_>,
-) -> Result<Told, WorkError> {
+) -> Result<AgentReport, WorkError> {
     let plan = acp.prepare(assignment)?;
     let dialect = acp.dialect();
     let skill_tool = acp.skills().map(|(_, tool)| tool);
     let policy = Policy::new(dialect, assignment, skill_tool);
-    let Started {
+    let RunningAgent {
         stdin,
         mut stdout,
         process,
-    } = Started::start(&plan.launch, post)?;
-    let (client, first) = Client::new(dialect, plan.opening, policy);
-    let mut session = Session {
+    } = RunningAgent::start(&plan.launch, post)?;
+    let (client, first) = AcpClient::new(dialect, plan.opening, policy);
+    let mut session = AcpSession {
         client,
         writer: LineWriter::start(stdin, QUEUE, None, || {}),
     };
@@ -43,7 +43,7 @@ pub(crate) async fn work(
         let Some(line) = stdout.next().await else {
             break;
         };
-        let Reply { send, claims } = session.client.line(&line);
+        let LineOutcome { send, claims } = session.client.line(&line);
         for claim in claims {
             post.claimed(claim);
         }
@@ -69,19 +69,19 @@ pub(crate) async fn work(
 }
 
 /// A client and the way to its agent. Whoever drops it tells the agent to stop.
-struct Session {
-    client: Client,
+struct AcpSession {
+    client: AcpClient,
     writer: LineWriter<()>,
 }
 
-impl Session {
+impl AcpSession {
     fn send(&self, message: Vec<u8>) {
         // An agent that has gone is noticed by the reader.
         self.writer.send_soon((), message);
     }
 }
 
-impl Drop for Session {
+impl Drop for AcpSession {
     fn drop(&mut self) {
         if let Some(cancel) = self.client.cancel() {
             self.send(cancel);

@@ -9,7 +9,7 @@ use proctor_core::suite::server::AllowedTools;
 use serde_json::{Map, Value, json};
 
 use super::{Cli, aliases, body, never_a_command, plain, said, text};
-use crate::external::{Assignment, Launch, Told, Way};
+use crate::external::{AgentReport, Assignment, Launch, ServerRoute};
 
 /// How often a question to the model is repeated: without a limit, an outage takes minutes.
 const RETRIES: &str = "2";
@@ -74,13 +74,13 @@ fn config(assignment: &Assignment) -> Value {
             pairs.map(|(k, v)| (k.clone(), v.as_str().into())).collect()
         };
         let way = match &server.way {
-            Way::Stdio { program, args } => {
+            ServerRoute::Stdio { program, args } => {
                 json!({"type": "stdio", "command": program, "args": args, "env": {}})
             }
-            Way::Http { url, headers: all } => {
+            ServerRoute::Http { url, headers: all } => {
                 json!({"type": "http", "url": url, "headers": headers(all)})
             }
-            Way::Sse { url, headers: all } => {
+            ServerRoute::Sse { url, headers: all } => {
                 json!({"type": "sse", "url": url, "headers": headers(all)})
             }
         };
@@ -110,15 +110,15 @@ fn permissions(assignment: &Assignment) -> Value {
 
 /// Understands `stream-json`.
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
-    told: Told,
+pub(crate) struct ClaudeCodeReader {
+    told: AgentReport,
     /// Calls that have no result yet: id, tool, arguments.
     open: Vec<(String, AgentClaimed)>,
     refused: Vec<String>,
     has_result: bool,
 }
 
-impl Reader {
+impl ClaudeCodeReader {
     pub(super) fn line(&mut self, line: &Value) -> Vec<AgentClaimed> {
         match (text(line, "type"), text(line, "subtype")) {
             (Some("system"), Some("init")) => self.init(line),
@@ -224,7 +224,7 @@ impl Reader {
     }
 
     /// What it came to; `None` if it never said.
-    pub(super) fn end(self) -> Option<Told> {
+    pub(super) fn end(self) -> Option<AgentReport> {
         self.has_result.then_some(self.told)
     }
 }

@@ -9,8 +9,8 @@ use proctor_core::model::Usage;
 use proctor_core::suite::server::AllowedTools;
 use serde_json::Value;
 
-use super::{Cli, Unfit, aliases, body, said, text};
-use crate::external::{Assignment, Launch, Told, Way};
+use super::{AssignmentError, Cli, aliases, body, said, text};
+use crate::external::{AgentReport, Assignment, Launch, ServerRoute};
 
 /// The variable that holds the key.
 const KEY: &str = "PROCTOR_MODEL_KEY";
@@ -18,7 +18,7 @@ const KEY: &str = "PROCTOR_MODEL_KEY";
 /// How often it may wait for the network before nobody waits for it any more: it never stops itself.
 const PATIENCE: u32 = 2;
 
-pub(super) fn prepare(assignment: &Assignment) -> Result<Launch, Unfit> {
+pub(super) fn prepare(assignment: &Assignment) -> Result<Launch, AssignmentError> {
     let mut env = assignment.environment.clone();
     if let Some(endpoint) = &assignment.access.endpoint {
         env.insert(KEY.to_owned(), endpoint.key.clone());
@@ -42,7 +42,7 @@ pub(super) fn prepare(assignment: &Assignment) -> Result<Launch, Unfit> {
     })
 }
 
-fn config(assignment: &Assignment) -> Result<String, Unfit> {
+fn config(assignment: &Assignment) -> Result<String, AssignmentError> {
     let mut all = String::new();
     let mut line = |text: String| {
         all.push_str(&text);
@@ -87,9 +87,9 @@ fn config(assignment: &Assignment) -> Result<String, Unfit> {
     Ok(all)
 }
 
-fn way(name: &str, way: &Way) -> Result<String, Unfit> {
+fn way(name: &str, way: &ServerRoute) -> Result<String, AssignmentError> {
     Ok(match way {
-        Way::Stdio { program, args } => {
+        ServerRoute::Stdio { program, args } => {
             let args: Vec<String> = args.iter().map(|arg| quoted(arg)).collect();
             format!(
                 "command = {}\nargs = [{}]",
@@ -97,7 +97,7 @@ fn way(name: &str, way: &Way) -> Result<String, Unfit> {
                 args.join(", ")
             )
         }
-        Way::Http { url, headers } => {
+        ServerRoute::Http { url, headers } => {
             let mut text = format!("url = {}", quoted(url));
             if !headers.is_empty() {
                 let pair = |(name, value): &(String, String)| {
@@ -108,8 +108,8 @@ fn way(name: &str, way: &Way) -> Result<String, Unfit> {
             }
             text
         }
-        Way::Sse { .. } => {
-            return Err(Unfit::Sse {
+        ServerRoute::Sse { .. } => {
+            return Err(AssignmentError::Sse {
                 agent: "Codex",
                 server: name.to_owned(),
             });
@@ -124,8 +124,8 @@ fn quoted(text: &str) -> String {
 
 /// Understands `codex exec --json`.
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
-    told: Told,
+pub(crate) struct CodexReader {
+    told: AgentReport,
     /// The latest complaint, which may have passed.
     complaint: Option<String>,
     /// How often it said that it waits for the network.
@@ -134,7 +134,7 @@ pub(crate) struct Reader {
     is_over: bool,
 }
 
-impl Reader {
+impl CodexReader {
     pub(super) fn line(&mut self, line: &Value) -> Vec<AgentClaimed> {
         match text(line, "type") {
             Some("item.completed") => return self.item(&line["item"]),
@@ -214,7 +214,7 @@ impl Reader {
     }
 
     /// What it came to; `None` if it never said.
-    pub(super) fn end(mut self) -> Option<Told> {
+    pub(super) fn end(mut self) -> Option<AgentReport> {
         if self.hopeless.is_some() {
             self.told.model_lost = true;
             self.told.error = self.hopeless;

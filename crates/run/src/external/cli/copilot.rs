@@ -9,8 +9,8 @@ use proctor_core::model::Usage;
 use proctor_core::suite::server::AllowedTools;
 use serde_json::{Map, Value, json};
 
-use super::{Cli, Unfit, aliases, body, command, said, text};
-use crate::external::{Assignment, Launch, Offered, Told, Way};
+use super::{AssignmentError, Cli, aliases, body, command, said, text};
+use crate::external::{AgentReport, AgentServer, Assignment, Launch, ServerRoute};
 
 /// After how many attempts nobody waits for its model any more: it takes its time with the next.
 const ATTEMPTS: u64 = 2;
@@ -20,10 +20,10 @@ fn usage_file(assignment: &Assignment) -> PathBuf {
     assignment.home.join("usage.json")
 }
 
-pub(super) fn prepare(assignment: &Assignment) -> Result<Launch, Unfit> {
+pub(super) fn prepare(assignment: &Assignment) -> Result<Launch, AssignmentError> {
     if let Some(word) = command(&assignment.prompt) {
         let (agent, word) = ("Copilot", word.to_owned());
-        return Err(Unfit::Command { agent, word });
+        return Err(AssignmentError::Command { agent, word });
     }
     let access = &assignment.access;
     let servers = assignment.home.join("mcp.json");
@@ -109,7 +109,7 @@ const OWN: [&str; 34] = [
 ];
 
 /// The names of the servers, none of which means anything else to it.
-fn names(servers: &[Offered]) -> Vec<String> {
+fn names(servers: &[AgentServer]) -> Vec<String> {
     let own = |alias: String| {
         if OWN.contains(&alias.to_ascii_lowercase().as_str()) {
             format!("{alias}-server")
@@ -151,13 +151,13 @@ fn config(assignment: &Assignment) -> Value {
             pairs.map(|(k, v)| (k.clone(), v.as_str().into())).collect()
         };
         let way = match &server.way {
-            Way::Stdio { program, args } => {
+            ServerRoute::Stdio { program, args } => {
                 json!({"type": "local", "command": program, "args": args, "tools": ["*"]})
             }
-            Way::Http { url, headers: all } => {
+            ServerRoute::Http { url, headers: all } => {
                 json!({"type": "http", "url": url, "headers": headers(all), "tools": ["*"]})
             }
-            Way::Sse { url, headers: all } => {
+            ServerRoute::Sse { url, headers: all } => {
                 json!({"type": "sse", "url": url, "headers": headers(all), "tools": ["*"]})
             }
         };
@@ -168,8 +168,8 @@ fn config(assignment: &Assignment) -> Value {
 
 /// Understands `--output-format json`.
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
-    told: Told,
+pub(crate) struct CopilotReader {
+    told: AgentReport,
     usage: PathBuf,
     /// Calls that are under way: id and what is known of them.
     open: Vec<(String, AgentClaimed, bool)>,
@@ -178,7 +178,7 @@ pub(crate) struct Reader {
     is_over: bool,
 }
 
-impl Reader {
+impl CopilotReader {
     pub(super) fn new(assignment: &Assignment) -> Self {
         Self {
             usage: usage_file(assignment),
@@ -264,7 +264,7 @@ impl Reader {
     }
 
     /// What it came to; `None` if it never said.
-    pub(super) fn end(mut self) -> Option<Told> {
+    pub(super) fn end(mut self) -> Option<AgentReport> {
         if let Some(reason) = self.hopeless {
             self.told.error = Some(reason);
             self.told.model_lost = true;

@@ -9,10 +9,10 @@ use proctor_core::model::Usage;
 use proctor_core::suite::server::AllowedTools;
 
 use super::*;
-use crate::external::{Access, Endpoint, Way};
+use crate::external::{ModelAccess, ModelUrl, ServerRoute};
 
-fn offered(name: &str, way: Way, allowed: AllowedTools) -> Offered {
-    Offered {
+fn offered(name: &str, way: ServerRoute, allowed: AllowedTools) -> AgentServer {
+    AgentServer {
         name: name.to_owned(),
         way,
         allowed,
@@ -20,31 +20,31 @@ fn offered(name: &str, way: Way, allowed: AllowedTools) -> Offered {
     }
 }
 
-fn stdio() -> Way {
-    Way::Stdio {
+fn stdio() -> ServerRoute {
+    ServerRoute::Stdio {
         program: PathBuf::from("/bin/proctor"),
         args: vec!["__relay".to_owned(), "/tmp/a \"b\"/s".to_owned()],
     }
 }
 
-fn http() -> Way {
-    Way::Http {
+fn http() -> ServerRoute {
+    ServerRoute::Http {
         url: "http://127.0.0.1:1/mcp".to_owned(),
         headers: vec![("proctor-token".to_owned(), "t0ken".to_owned())],
     }
 }
 
-fn assignment(servers: Vec<Offered>) -> Assignment {
+fn assignment(servers: Vec<AgentServer>) -> Assignment {
     Assignment {
         prompt: "-p \"$(date)\"".to_owned(),
         servers,
-        access: Access {
+        access: ModelAccess {
             model: Some("m-1".to_owned()),
             provider: None,
-            endpoint: Some(Endpoint {
+            endpoint: Some(ModelUrl {
                 base: "http://127.0.0.1:9/base".to_owned(),
                 key: "k3y".to_owned(),
-                format: Format::Responses,
+                format: WireFormat::Responses,
             }),
         },
         folder: PathBuf::from("/w"),
@@ -166,7 +166,7 @@ startup_timeout_sec = 60
 default_tools_approval_mode = "approve"
 "#;
     assert_eq!(text, expected);
-    let sse = Way::Sse {
+    let sse = ServerRoute::Sse {
         url: String::new(),
         headers: Vec::new(),
     };
@@ -199,7 +199,7 @@ fn copilot_gets_the_tools_of_its_servers_and_no_others() {
 fn names_stay_apart() {
     let names = |names: &[&str]| {
         let servers = names.iter();
-        let servers: Vec<Offered> = servers
+        let servers: Vec<AgentServer> = servers
             .map(|name| offered(name, stdio(), AllowedTools::All))
             .collect();
         aliases(&servers)
@@ -245,7 +245,7 @@ fn a_prompt_is_no_command_of_the_agent() {
     ] {
         assert_eq!(command(prompt), word, "{prompt}");
         let refused = Cli::Copilot.prepare(&asked(prompt)).err();
-        let expected = word.map(|word| Unfit::Command {
+        let expected = word.map(|word| AssignmentError::Command {
             agent: "Copilot",
             word: word.to_owned(),
         });
@@ -276,7 +276,12 @@ fn a_place_that_the_suite_names_gets_no_other_key() {
 }
 
 /// What a reader makes of lines, with the claims on the way.
-fn read(cli: Cli, lines: &str, ended: Ended, stderr: &str) -> (Told, Vec<(String, Claim)>) {
+fn read(
+    cli: Cli,
+    lines: &str,
+    ended: ProcessExit,
+    stderr: &str,
+) -> (AgentReport, Vec<(String, Claim)>) {
     let mut reader = cli.reader(&usual());
     let mut claims = Vec::new();
     for line in lines.lines() {
@@ -304,7 +309,7 @@ const ANSWERED: &str = r#"{"type":"user","message":{"content":[{"type":"tool_res
 #[test]
 fn claude_codes_answer_usage_and_calls_are_read() {
     let lines = format!("{INIT}{ANSWERED}");
-    let (told, claims) = read(Cli::ClaudeCode, &lines, Ended::Exited(0), "");
+    let (told, claims) = read(Cli::ClaudeCode, &lines, ProcessExit::Exited(0), "");
     let usage = Usage {
         input: Some(2498),
         output: Some(112),
@@ -312,17 +317,17 @@ fn claude_codes_answer_usage_and_calls_are_read() {
         cache_written: Some(10),
         reasoning: Some(3),
     };
-    let expected = Told {
+    let expected = AgentReport {
         answer: Some("done".to_owned()),
         usage: Some(usage),
         turns: Some(2),
         unreached: vec!["gone".to_owned()],
-        ..Told::default()
+        ..AgentReport::default()
     };
     assert_eq!(told, expected);
     assert_eq!(claims, [("mcp__ev__echo".to_owned(), Claim::Completed)]);
     let lines = format!("{INIT}{DENIED}");
-    let (told, claims) = read(Cli::ClaudeCode, &lines, Ended::Exited(0), "");
+    let (told, claims) = read(Cli::ClaudeCode, &lines, ProcessExit::Exited(0), "");
     assert_eq!(told.denied, ["mcp__ev__echo"]);
     assert_eq!(claims, [("mcp__ev__echo".to_owned(), Claim::Denied)]);
 }
@@ -331,23 +336,23 @@ fn claude_codes_answer_usage_and_calls_are_read() {
 fn claude_codes_failures_are_no_answers() {
     // Its outage calls itself a success.
     let own = r#"{"type":"result","subtype":"success","is_error":false,"num_turns":0,"result":"Unknown command: /x","usage":{"input_tokens":0,"output_tokens":0}}"#;
-    let (told, _) = read(Cli::ClaudeCode, own, Ended::Exited(0), "");
+    let (told, _) = read(Cli::ClaudeCode, own, ProcessExit::Exited(0), "");
     let error = told.error.unwrap_or_default();
     assert!(error.contains("never asked its model"), "{error}");
     let lost = r#"{"type":"result","subtype":"success","is_error":true,"terminal_reason":"api_error","num_turns":1,"result":"API Error: Connection refused","usage":{"input_tokens":0,"output_tokens":0},"permission_denials":[]}"#;
-    let (told, _) = read(Cli::ClaudeCode, lost, Ended::Exited(1), "");
+    let (told, _) = read(Cli::ClaudeCode, lost, ProcessExit::Exited(1), "");
     assert_eq!(told.error.as_deref(), Some("API Error: Connection refused"));
     assert!(told.model_lost && told.answer.is_none());
     let tired = r#"{"type":"result","subtype":"error_max_turns","is_error":true,"num_turns":2,"errors":["Reached maximum number of turns (1)"],"usage":{"input_tokens":1,"output_tokens":1}}"#;
     let (told, claims) = read(
         Cli::ClaudeCode,
         &format!("{INIT}{tired}"),
-        Ended::Exited(1),
+        ProcessExit::Exited(1),
         "",
     );
     assert!(told.out_of_turns && told.error.is_none());
     assert_eq!(claims, [("mcp__ev__echo".to_owned(), Claim::Unknown)]);
-    let (told, _) = read(Cli::ClaudeCode, INIT, Ended::Exited(0), "");
+    let (told, _) = read(Cli::ClaudeCode, INIT, ProcessExit::Exited(0), "");
     assert_eq!(
         told.error.as_deref(),
         Some("it ended without saying what came of it")
@@ -355,7 +360,7 @@ fn claude_codes_failures_are_no_answers() {
     let (told, _) = read(
         Cli::ClaudeCode,
         "",
-        Ended::Exited(2),
+        ProcessExit::Exited(2),
         "error: unknown option\n",
     );
     let expected = "it exited with code 2; the end of its stderr:\nerror: unknown option";
@@ -377,7 +382,12 @@ fn codexs_answer_usage_and_calls_are_read() {
 {"type":"item.completed","item":{"id":"item_4","type":"agent_message","text":"done"}}
 {"type":"turn.completed","usage":{"input_tokens":2468,"cached_input_tokens":5,"cache_write_input_tokens":0,"output_tokens":112,"reasoning_output_tokens":7}}
 "#;
-    let (told, claims) = read(Cli::Codex, &format!("{THREAD}{rest}"), Ended::Exited(0), "");
+    let (told, claims) = read(
+        Cli::Codex,
+        &format!("{THREAD}{rest}"),
+        ProcessExit::Exited(0),
+        "",
+    );
     let usage = Usage {
         input: Some(2468),
         output: Some(112),
@@ -385,11 +395,11 @@ fn codexs_answer_usage_and_calls_are_read() {
         cache_written: Some(0),
         reasoning: Some(7),
     };
-    let expected = Told {
+    let expected = AgentReport {
         answer: Some("done".to_owned()),
         usage: Some(usage),
         denied: vec!["ev.write".to_owned()],
-        ..Told::default()
+        ..AgentReport::default()
     };
     assert_eq!(told, expected);
     let expected = [
@@ -412,18 +422,18 @@ fn codex_is_not_waited_for_when_it_waits_for_the_network() {
             .hopeless()
             .is_some_and(|why| why.contains("waiting for network"))
     );
-    let told = reader.end(Ended::Signalled(15), "");
+    let told = reader.end(ProcessExit::Signalled(15), "");
     assert!(told.model_lost && told.error.is_some());
     let failed = r#"{"type":"turn.failed","error":{"message":"unexpected status 401"}}"#;
     let (told, _) = read(
         Cli::Codex,
         &format!("{THREAD}{failed}"),
-        Ended::Exited(1),
+        ProcessExit::Exited(1),
         "",
     );
     assert_eq!(told.error.as_deref(), Some("unexpected status 401"));
     let stderr = "Error: required MCP servers failed to initialize: ev";
-    let (told, _) = read(Cli::Codex, "", Ended::Exited(1), stderr);
+    let (told, _) = read(Cli::Codex, "", ProcessExit::Exited(1), stderr);
     assert!(told.error.unwrap().contains(stderr));
 }
 
@@ -440,13 +450,13 @@ fn copilots_answer_and_calls_are_read() {
 {"type":"model.call_final_result","data":{"result":"success"}}
 {"type":"assistant.message","data":{"content":"done","toolRequests":[]}}
 {"type":"result","exitCode":0}"#;
-    let (told, claims) = read(Cli::Copilot, lines, Ended::Exited(0), "");
-    let expected = Told {
+    let (told, claims) = read(Cli::Copilot, lines, ProcessExit::Exited(0), "");
+    let expected = AgentReport {
         answer: Some("done".to_owned()),
         turns: Some(2),
         denied: vec!["ev-write".to_owned()],
         unreached: vec!["gone".to_owned()],
-        ..Told::default()
+        ..AgentReport::default()
     };
     assert_eq!(told, expected, "its usage is in a file that is not there");
     let expected = [
@@ -461,7 +471,7 @@ fn copilots_failures_are_no_answers() {
     let lines = r#"{"type":"session.error","data":{"errorType":"query","message":"Could not connect to local model provider"}}
 {"type":"model.call_final_result","data":{"result":"transport_error"}}
 {"type":"result","exitCode":1}"#;
-    let (told, _) = read(Cli::Copilot, lines, Ended::Exited(1), "");
+    let (told, _) = read(Cli::Copilot, lines, ProcessExit::Exited(1), "");
     assert_eq!(
         told.error.as_deref(),
         Some("Could not connect to local model provider")
@@ -490,7 +500,7 @@ fn what_copilot_took_is_summed_over_its_models() {
     std::fs::write(home.path().join("usage.json"), text).unwrap();
     let mut reader = Cli::Copilot.reader(&assignment);
     reader.line(br#"{"type":"result","exitCode":0}"#);
-    let usage = reader.end(Ended::Exited(0), "").usage.unwrap();
+    let usage = reader.end(ProcessExit::Exited(0), "").usage.unwrap();
     assert_eq!(
         (usage.input, usage.output, usage.cached),
         (Some(15), Some(2), Some(2))

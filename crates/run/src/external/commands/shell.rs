@@ -3,7 +3,7 @@
 //! Main function: [`render`]. A shell never looks for commands in what a variable holds, so a place
 //! that is judged wrongly may change what arrives, but nothing is executed.
 
-use crate::external::cli::Unfit;
+use crate::external::cli::AssignmentError;
 
 /// A part of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,7 @@ const SHELLS: [&str; 9] = [
 ];
 
 /// The command, with its references.
-pub(super) fn render(values: &[Value]) -> Result<String, Unfit> {
+pub(super) fn render(values: &[Value]) -> Result<String, AssignmentError> {
     let mut scanner = Scanner::default();
     let mut command = String::new();
     for value in values {
@@ -65,7 +65,7 @@ pub(super) fn render(values: &[Value]) -> Result<String, Unfit> {
 
 /// How the text at a place is quoted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Quote {
+enum ShellQuote {
     #[default]
     None,
     Single,
@@ -83,9 +83,9 @@ enum Close {
 
 /// A command, or one within another.
 #[derive(Debug, Default)]
-struct Frame {
+struct ShellFrame {
     close: Close,
-    quote: Quote,
+    quote: ShellQuote,
     /// The words of the simple command so far, without their quotes; the last one is not over.
     words: Vec<String>,
     in_word: bool,
@@ -95,7 +95,7 @@ struct Frame {
 
 /// Text that a command reads, up to a line of its own.
 #[derive(Debug, Clone)]
-struct Document {
+struct HereDocument {
     delimiter: String,
     strips_tabs: bool,
     is_quoted: bool,
@@ -105,13 +105,13 @@ struct Document {
 /// Follows a command, and knows how the place is quoted at which it is.
 #[derive(Debug, Default)]
 struct Scanner {
-    frame: Frame,
-    outer: Vec<Frame>,
+    frame: ShellFrame,
+    outer: Vec<ShellFrame>,
     is_comment: bool,
     /// Documents that start on the next line.
-    announced: Vec<Document>,
+    announced: Vec<HereDocument>,
     /// The document that is being read, and its line so far.
-    document: Option<(Document, String)>,
+    document: Option<(HereDocument, String)>,
 }
 
 impl Scanner {
@@ -146,8 +146,10 @@ impl Scanner {
             return behind;
         }
         match (self.frame.quote, c) {
-            (Quote::Single, '\'') | (Quote::Double, '"') => self.frame.quote = Quote::None,
-            (Quote::Single, _) => self.word(c),
+            (ShellQuote::Single, '\'') | (ShellQuote::Double, '"') => {
+                self.frame.quote = ShellQuote::None
+            }
+            (ShellQuote::Single, _) => self.word(c),
             (_, '\\') => {
                 let escaped = behind.chars().next();
                 let Some(escaped) = escaped else {
@@ -162,16 +164,16 @@ impl Scanner {
                 self.enter(Close::Parenthesis);
                 return &behind[1..];
             }
-            (Quote::Double, _) => self.word(c),
-            (Quote::None, _) => return self.unquoted(c, behind),
+            (ShellQuote::Double, _) => self.word(c),
+            (ShellQuote::None, _) => return self.unquoted(c, behind),
         }
         behind
     }
 
     fn unquoted<'a>(&mut self, c: char, behind: &'a str) -> &'a str {
         match c {
-            '\'' => self.open(Quote::Single),
-            '"' => self.open(Quote::Double),
+            '\'' => self.open(ShellQuote::Single),
+            '"' => self.open(ShellQuote::Double),
             '#' if !self.frame.in_word => self.is_comment = true,
             '(' => self.enter(Close::Parenthesis),
             ')' if self.frame.close == Close::Parenthesis => self.leave(),
@@ -206,7 +208,7 @@ impl Scanner {
         }
     }
 
-    fn open(&mut self, quote: Quote) {
+    fn open(&mut self, quote: ShellQuote) {
         self.begin_word();
         self.frame.quote = quote;
     }
@@ -219,9 +221,9 @@ impl Scanner {
 
     fn enter(&mut self, close: Close) {
         self.begin_word();
-        let inner = Frame {
+        let inner = ShellFrame {
             close,
-            ..Frame::default()
+            ..ShellFrame::default()
         };
         self.outer.push(std::mem::replace(&mut self.frame, inner));
     }
@@ -241,7 +243,7 @@ impl Scanner {
         let rest = rest.trim_start_matches([' ', '\t']);
         let is_end = |c: char| c.is_whitespace() || ";|&<>()".contains(c);
         let (word, rest) = rest.split_at(rest.find(is_end).unwrap_or(rest.len()));
-        self.announced.push(Document {
+        self.announced.push(HereDocument {
             delimiter: word.replace(['\'', '"', '\\'], ""),
             strips_tabs,
             is_quoted: word.contains(['\'', '"', '\\']),
@@ -257,16 +259,16 @@ impl Scanner {
 
     /// Whether double quotes at this place are text, and not read by the shell.
     fn quotes_are_text(&self) -> bool {
-        self.document.is_some() || self.frame.quote == Quote::Single
+        self.document.is_some() || self.frame.quote == ShellQuote::Single
     }
 
     /// A reference to a variable, for this place.
-    fn reference(&mut self, name: &str) -> Result<String, Unfit> {
+    fn reference(&mut self, name: &str) -> Result<String, AssignmentError> {
         if let Some((document, line)) = &mut self.document {
             if document.is_quoted {
                 let reason = "puts a value where its shell expands nothing: take the quotes off the \
                               here-document's delimiter";
-                return Err(Unfit::Template(reason.to_owned()));
+                return Err(AssignmentError::Template(reason.to_owned()));
             }
             line.push_str(name);
             return Ok(format!("${{{name}}}"));
@@ -276,16 +278,16 @@ impl Scanner {
         }
         self.begin_word();
         Ok(match self.frame.quote {
-            Quote::None => format!("\"${{{name}}}\""),
-            Quote::Double => format!("${{{name}}}"),
-            Quote::Single => format!("'\"${{{name}}}\"'"),
+            ShellQuote::None => format!("\"${{{name}}}\""),
+            ShellQuote::Double => format!("${{{name}}}"),
+            ShellQuote::Single => format!("'\"${{{name}}}\"'"),
         })
     }
 
     /// A prompt that becomes part of another shell's command would be executed there.
-    fn refuse_other_shells(&self) -> Result<(), Unfit> {
+    fn refuse_other_shells(&self) -> Result<(), AssignmentError> {
         let frames = self.outer.iter().chain([&self.frame]);
-        let runs_text = |frame: &Frame| {
+        let runs_text = |frame: &ShellFrame| {
             let before = &frame.words[..frame.words.len() - usize::from(frame.in_word)];
             let is_option = |word: &String| word.starts_with('-') && word.contains('c');
             let mut options = before.iter().rev().take_while(|word| word.starts_with('-'));
@@ -293,11 +295,11 @@ impl Scanner {
             before.iter().any(|word| word == "eval")
                 || (reads_text && before.iter().any(|word| is_shell(word)))
         };
-        let is_for_shell = |(document, _): &(Document, String)| document.is_for_shell;
+        let is_for_shell = |(document, _): &(HereDocument, String)| document.is_for_shell;
         if frames.into_iter().any(runs_text) || self.document.as_ref().is_some_and(is_for_shell) {
             let reason = "makes the prompt part of another shell's command, which would run what is \
                           in it: call the program itself";
-            return Err(Unfit::Template(reason.to_owned()));
+            return Err(AssignmentError::Template(reason.to_owned()));
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use std::process::Command as Process;
 use proptest::prelude::*;
 
 use super::*;
-use crate::external::Access;
+use crate::external::ModelAccess;
 
 fn templates(run_prompt: &str) -> Commands {
     Commands {
@@ -26,9 +26,9 @@ fn templates(run_prompt: &str) -> Commands {
 }
 
 fn assignment(prompt: &str) -> Assignment {
-    let server = |name: &str, tools: &[&str]| Offered {
+    let server = |name: &str, tools: &[&str]| AgentServer {
         name: name.to_owned(),
-        way: Way::Http {
+        way: ServerRoute::Http {
             url: "http://127.0.0.1:1/t0ken/mcp".to_owned(),
             headers: Vec::new(),
         },
@@ -38,7 +38,7 @@ fn assignment(prompt: &str) -> Assignment {
     Assignment {
         prompt: prompt.to_owned(),
         servers: vec![server("a b", &["x", "$(touch y)"]), server("c", &["z"])],
-        access: Access::default(),
+        access: ModelAccess::default(),
         folder: PathBuf::from("/w"),
         skills: None,
         home: PathBuf::from("/h h"),
@@ -99,9 +99,9 @@ const WRITTEN: [&str; 9] = [
 /// What a template gives for a prompt, outside of any shell.
 fn go(action: &str, prompt: &str) -> String {
     let template = GoTemplate::parse(action, TemplateUse::RunPrompt).unwrap();
-    let pieces =
-        template.render(&mut |_| FieldValue::Text(vec![Piece::new(prompt, Origin::Prompt)]));
-    pieces.iter().map(Piece::written).collect()
+    let pieces = template
+        .render(&mut |_| FieldValue::Text(vec![RenderedPiece::new(prompt, TextOrigin::Prompt)]));
+    pieces.iter().map(RenderedPiece::written).collect()
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn what_can_t_be_passed_is_said() {
 #[test]
 fn what_a_command_writes_is_its_answer() {
     let read = |lines: &[&str]| {
-        let mut reader = Reader::default();
+        let mut reader = CommandReader::default();
         for line in lines {
             reader.line(line.as_bytes());
         }

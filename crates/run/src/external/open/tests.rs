@@ -27,8 +27,8 @@ fn environment(pairs: &[(&str, &str)]) -> Environment {
         .collect()
 }
 
-fn access(agent: &Agent, env: &[(&str, &str)]) -> Result<Access, ExternalError> {
-    let external = External {
+fn access(agent: &Agent, env: &[(&str, &str)]) -> Result<ModelAccess, ExternalError> {
+    let external = ExternalAgent {
         agent: agent.clone(),
         version: OnceCell::new(),
     };
@@ -88,7 +88,7 @@ fn what_is_missing_is_said_before_anything_starts() {
     let open = |agent: &Agent, has_skills: bool| {
         let path = folder.path().display().to_string();
         let env = environment(&[("PATH", &path), ("OPENAI_API_KEY", "k")]);
-        External::open(agent, &env, has_skills, false)
+        ExternalAgent::open(agent, &env, has_skills, false)
             .unwrap()
             .map(drop)
     };
@@ -127,11 +127,11 @@ fn what_is_missing_is_said_before_anything_starts() {
     // The tap has the key, so the tap needs one; a run that is replayed needs none.
     let path = folder.path().display().to_string();
     let keyless = environment(&[("PATH", &path)]);
-    let opened = |is_replayed| External::open(&tapped, &keyless, false, is_replayed).unwrap();
+    let opened = |is_replayed| ExternalAgent::open(&tapped, &keyless, false, is_replayed).unwrap();
     let error = opened(false).map(drop).unwrap_err().to_string();
     assert!(error.contains("`OPENAI_API_KEY`"), "{error}");
     assert!(opened(true).is_ok());
-    assert!(External::open(&Agent::nobody(), &environment(&[]), false, false).is_none());
+    assert!(ExternalAgent::open(&Agent::nobody(), &environment(&[]), false, false).is_none());
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn only_claude_code_is_known_to_end_at_its_turns() {
         ("goose", false),
         ("opencode", false),
     ] {
-        let external = External::unchecked(&agent(builtin, None, None));
+        let external = ExternalAgent::unchecked(&agent(builtin, None, None));
         assert_eq!(external.keeps_to_max_turns(), expected, "{builtin}");
         assert!(external.can_be_tapped(), "{builtin}");
     }

@@ -4,7 +4,8 @@ use super::*;
 
 #[test]
 fn the_question_is_forced_cold_and_holds_one_criterion() {
-    let request = Question::new(&reference(), &exhibits("three", None), boundary(), None).request();
+    let request =
+        JudgeQuestion::new(&reference(), &exhibits("three", None), boundary(), None).request();
     assert_eq!(request.must_call.as_deref(), Some("verdict"));
     assert_eq!(request.temperature, Some(0.0));
     assert_eq!(
@@ -44,7 +45,7 @@ fn calls_are_shown_to_a_rubric_only() {
 #[test]
 fn what_is_missing_in_the_record_is_said_to_the_judge_and_in_the_result() {
     let mut transcript = transcript(json!({}));
-    transcript.calls[0].answer = Answer::Result(Payload::Cut { bytes: 99 });
+    transcript.calls[0].answer = CallOutcome::Result(Payload::Cut { bytes: 99 });
     let unread = |seq| UnreadMessage {
         seq,
         server: "s".to_owned(),

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn reply(text: &str, calls: &[(&str, Value)], stop: Stop) -> Reply {
+fn reply(text: &str, calls: &[(&str, Value)], stop: StopReason) -> Reply {
     let calls = calls.iter().map(|(name, arguments)| ToolCall {
         id: "1".to_owned(),
         name: (*name).to_owned(),
@@ -35,15 +35,19 @@ fn a_verdict_is_read_strictly() {
         changed
     };
     let check = |arguments: Value, problem: &'static str| {
-        let read = ballot::read(&reply("", &[("verdict", arguments)], Stop::Calls));
-        assert_eq!(read, Read::Malformed(problem));
+        let read = ballot::read(&reply("", &[("verdict", arguments)], StopReason::Calls));
+        assert_eq!(read, ParsedBallot::Malformed(problem));
     };
-    let read = ballot::read(&reply("so: fail", &[("verdict", good.clone())], Stop::Done));
+    let read = ballot::read(&reply(
+        "so: fail",
+        &[("verdict", good.clone())],
+        StopReason::Done,
+    ));
     assert_eq!(
         read,
-        Read::Ballot(Ballot {
+        ParsedBallot::Ballot(Ballot {
             reason: "r".to_owned(),
-            ..ballot(Choice::Pass, &["q"])
+            ..ballot(BallotVerdict::Pass, &["q"])
         })
     );
     for verdict in [
@@ -86,12 +90,12 @@ fn a_verdict_is_read_strictly() {
     );
     let two = [("verdict", good.clone()), ("verdict", good.clone())];
     assert_eq!(
-        ballot::read(&reply("", &two, Stop::Calls)),
-        Read::Malformed("more than one tool call was made")
+        ballot::read(&reply("", &two, StopReason::Calls)),
+        ParsedBallot::Malformed("more than one tool call was made")
     );
     assert_eq!(
-        ballot::read(&reply("", &[("verdicts", good)], Stop::Calls)),
-        Read::Malformed("a tool other than `verdict` was called")
+        ballot::read(&reply("", &[("verdicts", good)], StopReason::Calls)),
+        ParsedBallot::Malformed("a tool other than `verdict` was called")
     );
 }
 
@@ -99,9 +103,9 @@ fn a_verdict_is_read_strictly() {
 fn a_verdict_in_plain_text_must_be_that_and_nothing_else() {
     let passes = |text: &str| {
         matches!(
-            ballot::read(&reply(text, &[], Stop::Done)),
-            Read::Ballot(Ballot {
-                choice: Choice::Pass,
+            ballot::read(&reply(text, &[], StopReason::Done)),
+            ParsedBallot::Ballot(Ballot {
+                choice: BallotVerdict::Pass,
                 ..
             })
         )
@@ -127,14 +131,14 @@ fn a_verdict_in_plain_text_must_be_that_and_nothing_else() {
 #[test]
 fn a_reply_that_did_not_end_well_is_no_verdict() {
     let good = json!({"reason": "r", "evidence": ["q"], "verdict": "pass"});
-    let check = |stop: Stop, reason: &str| {
+    let check = |stop: StopReason, reason: &str| {
         let read = ballot::read(&reply("", &[("verdict", good.clone())], stop));
-        assert_eq!(read, Read::None(reason.to_owned()));
+        assert_eq!(read, ParsedBallot::None(reason.to_owned()));
     };
-    check(Stop::Refusal, "the judge declined");
-    check(Stop::Length, "the judge's reply was cut off");
+    check(StopReason::Refusal, "the judge declined");
+    check(StopReason::Length, "the judge's reply was cut off");
     check(
-        Stop::Other("pause".to_owned()),
+        StopReason::Other("pause".to_owned()),
         "the judge stopped for `pause`",
     );
 }

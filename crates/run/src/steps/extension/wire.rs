@@ -16,8 +16,8 @@ use tokio::time::timeout;
 
 use proctor_contain::process;
 use proctor_contain::tail::Tail;
-use proctor_wire::recorder::Oversized;
-use proctor_wire::rpc::{self, About, Ended, MessageHandler, Past, Requests, RpcError};
+use proctor_wire::recorder::OversizedMessage;
+use proctor_wire::rpc::{self, About, MessageHandler, PastRequest, PeerClose, Requests, RpcError};
 use proctor_wire::transport::lines::{self, LineHandler, LineWriter, Noise};
 
 /// The longest message that is taken in.
@@ -27,7 +27,7 @@ const QUEUE: usize = 16;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum WireError {
+pub(super) enum ExtensionWireError {
     #[error("it answered with error {}: {}", .0.code, .0.message)]
     Rpc(RpcError),
     #[error("no answer within {}", proctor_core::duration::render(*.0))]
@@ -37,19 +37,19 @@ pub(super) enum WireError {
     #[error("it closed its streams")]
     Gone,
     #[error("it {0}")]
-    Ended(process::Ended),
+    Ended(process::ProcessExit),
 }
 
 type Waiter = oneshot::Sender<Result<Box<RawValue>, RpcError>>;
 
 /// The streams of an extension.
-pub(super) struct Wire {
+pub(super) struct ExtensionStreams {
     writer: LineWriter<()>,
     incoming: Incoming,
     reading: JoinHandle<()>,
 }
 
-impl Wire {
+impl ExtensionStreams {
     pub(super) fn start(
         stdin: impl AsyncWrite + Unpin + Send + 'static,
         stdout: impl AsyncRead + Unpin + Send + 'static,
@@ -61,7 +61,7 @@ impl Wire {
             incoming,
             reading: tokio::spawn(async move {
                 lines::read(stdout, MAX_MESSAGE, &mut reader).await;
-                reader.lock().end(Ended::Closed);
+                reader.lock().end(PeerClose::Closed);
             }),
         }
     }
@@ -73,20 +73,20 @@ impl Wire {
         method: &str,
         params: &Value,
         limit: Duration,
-    ) -> Result<Box<RawValue>, WireError> {
+    ) -> Result<Box<RawValue>, ExtensionWireError> {
         let (to, answer) = oneshot::channel();
         let id = self.incoming.ask(to);
         let params = to_raw_value(params).ok();
         let message = rpc::request(id, method, params.as_deref());
         let answered = async {
             let sent = self.writer.send((), message).await;
-            sent.map_err(|_| WireError::Gone)?;
-            let answer = answer.await.map_err(|_| WireError::Gone)?;
-            answer.map_err(WireError::Rpc)
+            sent.map_err(|_| ExtensionWireError::Gone)?;
+            let answer = answer.await.map_err(|_| ExtensionWireError::Gone)?;
+            answer.map_err(ExtensionWireError::Rpc)
         };
         timeout(limit, answered)
             .await
-            .unwrap_or(Err(WireError::TimedOut(limit)))
+            .unwrap_or(Err(ExtensionWireError::TimedOut(limit)))
     }
 
     /// What was logged since the last look.
@@ -113,7 +113,7 @@ impl Incoming {
     fn ask(&self, waiter: Waiter) -> u64 {
         let mut requests = self.lock();
         if let Some(before) = requests.only() {
-            requests.close(before, Past::Unwanted);
+            requests.close(before, PastRequest::Unwanted);
         }
         requests.open(waiter)
     }
@@ -135,7 +135,7 @@ impl LineHandler for Incoming {
         }
     }
 
-    fn oversized(&mut self, cut: &Oversized) {
+    fn oversized(&mut self, cut: &OversizedMessage) {
         let left_out = format!("[a message of {} bytes left out]", cut.bytes);
         self.log_line(left_out.as_bytes());
     }
@@ -178,7 +178,7 @@ fn outcome(message: &Message<'_>) -> Result<Box<RawValue>, RpcError> {
 }
 
 #[derive(Deserialize)]
-struct Log {
+struct LogMessage {
     #[serde(default)]
     level: Option<String>,
     #[serde(default)]
@@ -191,7 +191,7 @@ fn log_line(params: Option<&RawValue>) -> String {
     let Some(params) = params else {
         return String::new();
     };
-    let Ok(log) = serde_json::from_str::<Log>(params.get()) else {
+    let Ok(log) = serde_json::from_str::<LogMessage>(params.get()) else {
         return format!("{params}\n");
     };
     let level = log.level.map(|level| format!("{level}: "));

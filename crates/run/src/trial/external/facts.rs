@@ -1,16 +1,16 @@
 //! What the record says of an external agent's work, whatever the agent says.
 //!
-//! Its main type is [`Facts`].
+//! Its main type is [`ServerContacts`].
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use proctor_core::event::{Actor, ConnectionId, Direction, Event, FindingKind, What};
-use proctor_core::message::{self, Kind, Message};
+use proctor_core::event::{Actor, ConnectionId, Direction, Event, EventKind, FindingKind};
+use proctor_core::message::{self, Message, MessageKind};
 use proctor_core::record::{Blobs, RecordError};
 
 /// What is known of the servers of a trial.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Facts {
+pub(super) struct ServerContacts {
     /// The servers that were asked for anything: a session, their tools, a call.
     pub(super) reached: BTreeSet<String>,
     /// The servers that were asked for their tools.
@@ -21,7 +21,7 @@ pub(super) struct Facts {
     pub(super) called: BTreeMap<String, BTreeSet<String>>,
 }
 
-impl Facts {
+impl ServerContacts {
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "only what a tap saw is a fact, and a trial without one does not pass"
@@ -35,17 +35,17 @@ impl Facts {
         let mut open: HashMap<ConnectionId, String> = HashMap::new();
         for event in events {
             match event?.event {
-                What::ConnectionOpened(opened) if opened.actor == Actor::Agent => {
+                EventKind::ConnectionOpened(opened) if opened.actor == Actor::Agent => {
                     open.insert(opened.conn, opened.server);
                 }
-                What::Frame(frame) if frame.direction == Direction::ToServer => {
+                EventKind::Frame(frame) if frame.direction == Direction::ToServer => {
                     if let Some(server) = open.get(&frame.conn)
                         && let Some(bytes) = blobs.body_bytes(&frame.body)?
                     {
                         facts.asked(server, &bytes);
                     }
                 }
-                What::Finding(finding) if finding.kind == FindingKind::Refused => {
+                EventKind::Finding(finding) if finding.kind == FindingKind::Refused => {
                     if let Some(server) = open.get(&finding.conn) {
                         facts.refused.insert(server.clone(), finding.detail);
                     }
@@ -59,7 +59,7 @@ impl Facts {
     fn asked(&mut self, server: &str, bytes: &[u8]) {
         // What is no message asks for nothing.
         let _ = message::each(bytes, &mut |message| {
-            if let Kind::Request { method, .. } = message.kind() {
+            if let MessageKind::Request { method, .. } = message.kind() {
                 self.reached.insert(server.to_owned());
                 self.requested(server, method, message);
             }

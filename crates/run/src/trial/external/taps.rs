@@ -6,17 +6,17 @@ use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
 use rustix::process::Pid;
 
-use crate::external::{Adapter, Offered, Way};
+use crate::external::{Adapter, AgentServer, ServerRoute};
 use crate::together::together;
 use proctor_wire::proxy::{Admission, Bridge, ProxyOptions, Relay, ReverseProxy};
 
 /// The proxies of a trial, one for each server. Dropping them ends every session.
 pub(crate) struct Taps {
-    taps: Vec<Tap>,
-    offered: Vec<Offered>,
+    taps: Vec<ServerTap>,
+    offered: Vec<AgentServer>,
 }
 
-enum Tap {
+enum ServerTap {
     Relay(Relay),
     Reverse(ReverseProxy),
     Bridge(Bridge),
@@ -39,7 +39,7 @@ impl Taps {
                 format!("the server `{}` can't be offered: {reason}", server.name)
             })?;
             all.taps.push(tap);
-            all.offered.push(Offered {
+            all.offered.push(AgentServer {
                 name: server.name.clone(),
                 way,
                 allowed: server.allowed.clone(),
@@ -50,14 +50,14 @@ impl Taps {
     }
 
     /// The servers, as an agent is told of them.
-    pub(crate) fn offered(&self) -> &[Offered] {
+    pub(crate) fn offered(&self) -> &[AgentServer] {
         &self.offered
     }
 
     /// From here on this process and those below it may use the servers.
     pub(crate) fn admit(&self, pid: Pid) {
         for tap in &self.taps {
-            if let Tap::Relay(relay) = tap {
+            if let ServerTap::Relay(relay) = tap {
                 relay.admit(pid);
             }
         }
@@ -65,10 +65,10 @@ impl Taps {
 
     /// Ends every session, and waits until that is in the record.
     pub(crate) async fn close(self) {
-        let close = async |tap: Tap| match tap {
-            Tap::Relay(relay) => relay.close().await,
-            Tap::Reverse(proxy) => proxy.close().await,
-            Tap::Bridge(bridge) => bridge.close().await,
+        let close = async |tap: ServerTap| match tap {
+            ServerTap::Relay(relay) => relay.close().await,
+            ServerTap::Reverse(proxy) => proxy.close().await,
+            ServerTap::Bridge(bridge) => bridge.close().await,
         };
         together(self.taps.into_iter().map(close)).await;
     }
@@ -78,7 +78,7 @@ async fn open(
     server: &Server,
     options: &ProxyOptions,
     adapter: Adapter<'_>,
-) -> Result<(Tap, Way), String> {
+) -> Result<(ServerTap, ServerRoute), String> {
     let by_url = adapter.wants_url();
     // Programs that people write read the URL of a server and send no headers, so the token is in it.
     // Nothing is lost: the file that holds it is readable by its owner only.
@@ -91,27 +91,30 @@ async fn open(
         Transport::Stdio { .. } if by_url => {
             let bridge = Bridge::start(server, options, 0, admission).await;
             let bridge = bridge.map_err(|error| error.to_string())?;
-            let way = Way::Http {
+            let way = ServerRoute::Http {
                 url: bridge.url().to_owned(),
                 headers: bridge.headers().to_vec(),
             };
-            Ok((Tap::Bridge(bridge), way))
+            Ok((ServerTap::Bridge(bridge), way))
         }
         Transport::Stdio { .. } => {
             let relay = Relay::listen(server, options).map_err(|error| error.to_string())?;
             let (program, args) = relay.command();
-            Ok((Tap::Relay(relay), Way::Stdio { program, args }))
+            Ok((
+                ServerTap::Relay(relay),
+                ServerRoute::Stdio { program, args },
+            ))
         }
         Transport::Http { .. } | Transport::Sse { .. } => {
             let proxy = ReverseProxy::start(server, options, 0, admission).await;
             let proxy = proxy.map_err(|error| error.to_string())?;
             let (url, headers) = (proxy.url().to_owned(), proxy.headers().to_vec());
             let way = if matches!(server.transport, Transport::Sse { .. }) {
-                Way::Sse { url, headers }
+                ServerRoute::Sse { url, headers }
             } else {
-                Way::Http { url, headers }
+                ServerRoute::Http { url, headers }
             };
-            Ok((Tap::Reverse(proxy), way))
+            Ok((ServerTap::Reverse(proxy), way))
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use proctor_core::decision::Failure;
+use proctor_core::decision::TrialFailure;
 use proctor_core::event::{Blame, TrialEnded};
 use proctor_core::hint::listed;
 use proctor_core::suite::Limits;
@@ -13,19 +13,19 @@ use proctor_core::suite::server::AllowedTools;
 
 use super::super::decided::ended;
 use super::super::ending::{errored, failed, timed_out};
-use super::facts::Facts;
-use crate::external::{Adapter, External, Told};
+use super::facts::ServerContacts;
+use crate::external::{Adapter, AgentReport, ExternalAgent};
 
 /// What is known when an agent has ended.
-pub(super) struct Work<'a> {
+pub(super) struct AgentEvidence<'a> {
     /// What it says.
-    pub(super) told: &'a Told,
+    pub(super) told: &'a AgentReport,
     /// What was seen.
-    pub(super) facts: &'a Facts,
+    pub(super) facts: &'a ServerContacts,
     /// How a server failed the trial, by the record.
-    pub(super) failure: Option<Failure>,
+    pub(super) failure: Option<TrialFailure>,
     /// What a server did against the protocol, where that matters.
-    pub(super) breach: Option<Failure>,
+    pub(super) breach: Option<TrialFailure>,
     /// Who is to blame for work that is not as it should be, if the record proves it.
     pub(super) at_fault: Option<Blame>,
     /// The servers that it was given.
@@ -53,7 +53,7 @@ pub(super) enum Reach {
 }
 
 impl Reach {
-    pub(super) fn of(external: &External) -> Self {
+    pub(super) fn of(external: &ExternalAgent) -> Self {
         let is_from_file = |adapter: Adapter<'_>| adapter.is_from_file();
         if !external.adapter().is_some_and(is_from_file) {
             Self::AllListed
@@ -66,9 +66,9 @@ impl Reach {
 }
 
 /// The end of a trial whose agent's work can't be graded; `None` if it can.
-pub(super) fn verdict(work: &Work<'_>) -> Option<TrialEnded> {
-    let Work { told, .. } = work;
-    let is_proven = |failure: &&Failure| failure.blame.is_some();
+pub(super) fn verdict(work: &AgentEvidence<'_>) -> Option<TrialEnded> {
+    let AgentEvidence { told, .. } = work;
+    let is_proven = |failure: &&TrialFailure| failure.blame.is_some();
     if let Some(failure) = work.failure.as_ref().filter(is_proven) {
         return Some(ended(failure.clone()));
     }
@@ -116,7 +116,7 @@ fn out_of_turns(limits: &Limits) -> String {
 }
 
 /// What an agent wanted to use that it may not, or used all the same.
-fn forbidden(work: &Work<'_>) -> Option<String> {
+fn forbidden(work: &AgentEvidence<'_>) -> Option<String> {
     if !work.told.denied.is_empty() {
         let tools = listed(work.told.denied.iter().map(String::as_str));
         return Some(match &work.told.refused[..] {
@@ -140,7 +140,7 @@ fn forbidden(work: &Work<'_>) -> Option<String> {
 }
 
 /// Which servers an agent did not reach though it should have. A server without tools need not be.
-fn out_of_reach(work: &Work<'_>) -> Option<String> {
+fn out_of_reach(work: &AgentEvidence<'_>) -> Option<String> {
     let has_tools = |server: &&Server| {
         let tools = work.tools.get(&server.name);
         tools.is_none_or(|tools| !tools.is_empty())
@@ -171,7 +171,7 @@ fn out_of_reach(work: &Work<'_>) -> Option<String> {
     }
 }
 
-fn unreached(told: &Told) -> String {
+fn unreached(told: &AgentReport) -> String {
     if told.unreached.is_empty() {
         return String::new();
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use mcp_evals::{Content, Role};
-use proctor_core::model::{Arguments, Media, Message, ToolCall, ToolResult, Turn};
+use proctor_core::model::{Arguments, Media, ModelMessage, ToolCall, ToolResult, Turn};
 use serde_json::Value;
 
 use crate::agent::Toolbox;
@@ -13,7 +13,7 @@ pub(super) fn read(
     messages: &[mcp_evals::Message],
     server: &str,
     tools: &Toolbox,
-) -> Result<Vec<Message>, String> {
+) -> Result<Vec<ModelMessage>, String> {
     read_as(messages, |tool| {
         let told = tools.name_of(server, tool);
         told.unwrap_or(tool).to_owned()
@@ -23,7 +23,7 @@ pub(super) fn read(
 fn read_as(
     messages: &[mcp_evals::Message],
     told: impl Fn(&str) -> String,
-) -> Result<Vec<Message>, String> {
+) -> Result<Vec<ModelMessage>, String> {
     let mut read = Vec::new();
     // Which tool a result is of stands in the call alone.
     let mut names: HashMap<&str, String> = HashMap::new();
@@ -53,7 +53,7 @@ fn read_as(
                     media: result.content.iter().filter_map(media_of).collect(),
                 }),
                 Content::Image(media) | Content::Audio(media) if message.role == Role::User => {
-                    shown.push(Message::Media(Media {
+                    shown.push(ModelMessage::Media(Media {
                         mime_type: media.mime_type.clone(),
                         data: media.data.clone(),
                     }));
@@ -68,15 +68,15 @@ fn read_as(
         }
         let text = text.join("\n");
         if !results.is_empty() {
-            read.push(Message::Results(results));
+            read.push(ModelMessage::Results(results));
         }
         match message.role {
-            Role::Assistant => read.push(Message::Assistant(Turn {
+            Role::Assistant => read.push(ModelMessage::Assistant(Turn {
                 text,
                 thinking: Vec::new(),
                 calls,
             })),
-            Role::User if !text.is_empty() => read.push(Message::User(text)),
+            Role::User if !text.is_empty() => read.push(ModelMessage::User(text)),
             Role::User => {}
         }
         read.extend(shown);
@@ -113,21 +113,21 @@ fn media_of(block: &Value) -> Option<Media> {
 }
 
 /// A conversation, to be read by people and judges.
-pub(super) fn text(messages: &[Message]) -> String {
+pub(super) fn text(messages: &[ModelMessage]) -> String {
     let parts: Vec<String> = messages.iter().map(message_text).collect();
     match messages {
         // One thing that was said needs no speaker.
-        [Message::User(text)] => text.clone(),
+        [ModelMessage::User(text)] => text.clone(),
         _ => parts.join("\n"),
     }
 }
 
-fn message_text(message: &Message) -> String {
+fn message_text(message: &ModelMessage) -> String {
     match message {
-        Message::User(text) => format!("user: {text}"),
-        Message::Media(media) => format!("user: [{}]", media.mime_type),
-        Message::Assistant(turn) => format!("assistant: {}", turn_text(turn)),
-        Message::Results(results) => {
+        ModelMessage::User(text) => format!("user: {text}"),
+        ModelMessage::Media(media) => format!("user: [{}]", media.mime_type),
+        ModelMessage::Assistant(turn) => format!("assistant: {}", turn_text(turn)),
+        ModelMessage::Results(results) => {
             let shown = results.iter().map(|result| {
                 let failed = if result.is_error { " (failed)" } else { "" };
                 format!("result of {}{failed}: {}", result.name, result.text)

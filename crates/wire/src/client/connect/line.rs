@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proctor_core::event::Wire as WireKind;
+use proctor_core::event::WireKind;
 use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
 use serde_json::value::RawValue;
@@ -13,12 +13,12 @@ use tokio::time::Instant;
 use super::{ConnectError, ConnectOptions};
 use crate::client::connection::{Connection, GOODBYE, close, farewell};
 use crate::client::meta::{self, HANDSHAKE_VERSION, STATELESS_VERSION};
-use crate::client::wire::{PROBE, Patience, Wire, WireError};
-use crate::client::{Client, Era, Identity, Timeouts};
-use crate::peer::{Failure, Peer, shown_body};
+use crate::client::wire::{PROBE, RequestWire, ResponseTimeout, WireError};
+use crate::client::{Client, Era, ServerIdentity, Timeouts};
+use crate::peer::{Peer, RequestFailure, shown_body};
 use crate::rpc::{self, RpcError};
 use crate::transport::http::HttpLink;
-use crate::transport::legacy::{LegacyLink, OpenError};
+use crate::transport::legacy::{LegacyLink, StreamOpenError};
 use crate::transport::stdio::StdioLink;
 use crate::transport::{Labels, Link};
 use proctor_contain::process::{Process, Spawn};
@@ -27,7 +27,7 @@ use proctor_contain::process::{Process, Spawn};
 const UNSUPPORTED_VERSION: i64 = -32022;
 
 /// A connection before it is known what it speaks.
-pub(super) struct Line {
+pub(super) struct UnprobedConnection {
     peer: Arc<Peer>,
     link: Link,
     process: Option<Process>,
@@ -45,7 +45,7 @@ pub(super) enum IntroductionError {
     Gone,
 }
 
-impl Line {
+impl UnprobedConnection {
     pub(super) async fn open(
         server: &Server,
         options: &ConnectOptions,
@@ -83,7 +83,7 @@ impl Line {
                 let opening = LegacyLink::open(url, headers, &peer);
                 match tokio::time::timeout_at(deadline, opening).await {
                     Ok(Ok(link)) => Link::Legacy(link),
-                    Ok(Err(OpenError::Address(error))) => return Err(error.into()),
+                    Ok(Err(StreamOpenError::Address(error))) => return Err(error.into()),
                     Ok(Err(error)) => return Err(not_up(server, &error.to_string())),
                     Err(_) => {
                         let set = proctor_core::duration::brief(options.timeouts.connect);
@@ -108,14 +108,14 @@ impl Line {
         &self,
         era: Era,
         patience: Duration,
-    ) -> Result<Identity, IntroductionError> {
+    ) -> Result<ServerIdentity, IntroductionError> {
         match era {
             Era::Stateless => self.discover(patience).await,
             Era::Handshake => self.initialize(patience).await,
         }
     }
 
-    async fn discover(&self, patience: Duration) -> Result<Identity, IntroductionError> {
+    async fn discover(&self, patience: Duration) -> Result<ServerIdentity, IntroductionError> {
         // The older stream transport has no stateless form.
         if matches!(self.link, Link::Legacy(_)) {
             return Err(IntroductionError::Refused("the older transport".to_owned()));
@@ -148,7 +148,7 @@ impl Line {
         ))
     }
 
-    async fn initialize(&self, patience: Duration) -> Result<Identity, IntroductionError> {
+    async fn initialize(&self, patience: Duration) -> Result<ServerIdentity, IntroductionError> {
         let params = json!({
             "protocolVersion": HANDSHAKE_VERSION,
             "capabilities": self.peer.answers().capabilities(),
@@ -191,20 +191,20 @@ impl Line {
         era: Era,
         patience: Duration,
     ) -> Result<Box<RawValue>, IntroductionError> {
-        let wire = Wire {
+        let wire = RequestWire {
             peer: &self.peer,
             link: &self.link,
             tap: self.peer.tap(),
             era,
         };
-        let patience = Patience {
+        let patience = ResponseTimeout {
             idle: patience,
             total: patience,
         };
         wire.request(method, params, headers, patience)
             .await
             .map_err(|error| match error {
-                WireError::Failed(Failure::Rpc(RpcError { code, message, .. })) => {
+                WireError::Failed(RequestFailure::Rpc(RpcError { code, message, .. })) => {
                     let reason = format!("it answered `{method}` with error {code}: {message}");
                     match (code, era) {
                         (UNSUPPORTED_VERSION, Era::Stateless) => {
@@ -213,7 +213,7 @@ impl Line {
                         _ => IntroductionError::Refused(reason),
                     }
                 }
-                WireError::Failed(Failure::Http { status, body }) => {
+                WireError::Failed(RequestFailure::Http { status, body }) => {
                     IntroductionError::Refused(self.refused(method, status, &body))
                 }
                 WireError::Failed(failure) => IntroductionError::Refused(failure.to_string()),
@@ -261,7 +261,7 @@ impl Line {
             .unwrap_or_default()
     }
 
-    pub(super) fn into_client(self, identity: Identity, timeouts: Timeouts) -> Client {
+    pub(super) fn into_client(self, identity: ServerIdentity, timeouts: Timeouts) -> Client {
         Client::new(Connection {
             peer: self.peer,
             link: self.link,
@@ -290,9 +290,9 @@ fn identity(
     protocol: String,
     era: Era,
     raw: Box<RawValue>,
-) -> Identity {
+) -> ServerIdentity {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
-    Identity {
+    ServerIdentity {
         name: text(info.and_then(|i| i.get("name"))),
         version: text(info.and_then(|i| i.get("version"))),
         protocol,

@@ -9,7 +9,7 @@ fn an_event_becomes_what_the_edit_decides() {
     let check = |text: &str, expected: &str| {
         for at in 0..=text.len() {
             let (head, tail) = text.as_bytes().split_at(at);
-            let mut stream = EventStream::new(&conversation(Obedient));
+            let mut stream = EvalsEventStream::new(&conversation(Obedient));
             let parts = [
                 stream.take(head).bytes,
                 stream.take(tail).bytes,
@@ -44,7 +44,7 @@ fn an_event_becomes_what_the_edit_decides() {
 
 #[test]
 fn a_delay_holds_its_event_and_those_behind_it() {
-    let mut stream = EventStream::new(&conversation(Obedient));
+    let mut stream = EvalsEventStream::new(&conversation(Obedient));
     let parts = stream.take(b"data: delay\n\ndata: b\n\n").parts();
     let all = Part::Bytes(b"data: delay\n\ndata: b\n\n".to_vec());
     assert_eq!(parts, [Part::Wait(DELAY), all, Part::Gap]);
@@ -52,7 +52,7 @@ fn a_delay_holds_its_event_and_those_behind_it() {
 
 #[test]
 fn no_more_than_the_limit_is_held() {
-    let mut stream = EventStream::new(&conversation(Identity(100)));
+    let mut stream = EvalsEventStream::new(&conversation(Identity(100)));
     let long = format!("data: {}\n\n", "x".repeat(1_000));
     let mut out = Vec::new();
     for chunk in long.as_bytes().chunks(7) {
@@ -73,7 +73,7 @@ proptest! {
         ], 0..30),
         limit in 0_usize..80,
     ) {
-        let mut stream = EventStream::new(&conversation(Identity(limit)));
+        let mut stream = EvalsEventStream::new(&conversation(Identity(limit)));
         let mut out = Vec::new();
         for piece in &pieces {
             out.extend(stream.take(piece).bytes);
@@ -92,8 +92,8 @@ proptest! {
         let colon = if space { "data: " } else { "data:" };
         let lines: Vec<String> = lines.iter().map(|line| format!("{colon}{line}\n")).collect();
         let event = format!("id: 7\n{}\n", lines.concat());
-        let replaced = Data::of(event.as_bytes()).replaced(event.as_bytes(), message.as_bytes());
-        let data = Data::of(&replaced).text;
+        let replaced = EventData::of(event.as_bytes()).replaced(event.as_bytes(), message.as_bytes());
+        let data = EventData::of(&replaced).text;
         let plain = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace('\n', " ").trim_end().to_owned();
         prop_assert_eq!(plain(&data), plain(message.as_bytes()));
         prop_assert!(replaced.starts_with(b"id: 7\n"));

@@ -1,10 +1,10 @@
 //! What a client's message asks for, as far as that matters here.
 //!
-//! Its main type is [`Asked`]. A message that is not well-formed, or a batch, asks for nothing that is
+//! Its main type is [`ClientMessage`]. A message that is not well-formed, or a batch, asks for nothing that is
 //! answered here: it is the server's.
 
 use mcp_evals::METHOD;
-use proctor_core::message::{Id, Kind, Message};
+use proctor_core::message::{Id, Message, MessageKind};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -15,7 +15,7 @@ pub(super) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
 /// What a client wants.
 #[derive(Debug)]
-pub(super) enum Asked<'a> {
+pub(super) enum ClientMessage<'a> {
     /// The evals.
     List(ListRequest<'a>),
     /// What the server is and can: its answer declares the capability.
@@ -50,37 +50,37 @@ impl ListRequest<'_> {
 }
 
 /// Reads a message of a client.
-pub(super) fn read(message: &[u8]) -> Asked<'_> {
+pub(super) fn read(message: &[u8]) -> ClientMessage<'_> {
     let Ok(message) = serde_json::from_slice::<Message<'_>>(message) else {
-        return Asked::Other;
+        return ClientMessage::Other;
     };
     if message.jsonrpc.as_deref() != Some("2.0") {
-        return Asked::Other;
+        return ClientMessage::Other;
     }
     match (message.kind(), message.id) {
-        (Kind::Request { id, method }, Some(raw)) if is_id(raw) => match method {
+        (MessageKind::Request { id, method }, Some(raw)) if is_id(raw) => match method {
             METHOD => list(raw, message.params),
-            "initialize" | "server/discover" => Asked::Handshake(Handshake {
+            "initialize" | "server/discover" => ClientMessage::Handshake(Handshake {
                 id,
                 is_initialize: method == "initialize",
             }),
-            _ => Asked::Other,
+            _ => ClientMessage::Other,
         },
         (
-            Kind::Notification {
+            MessageKind::Notification {
                 method: "notifications/initialized",
             },
             _,
-        ) => Asked::Initialized,
-        _ => Asked::Other,
+        ) => ClientMessage::Initialized,
+        _ => ClientMessage::Other,
     }
 }
 
-fn list<'a>(id: &'a RawValue, params: Option<&RawValue>) -> Asked<'a> {
+fn list<'a>(id: &'a RawValue, params: Option<&RawValue>) -> ClientMessage<'a> {
     let params = params.map(|params| serde_json::from_str(params.get()));
     match params.transpose() {
-        Ok(params) => Asked::List(ListRequest { id, params }),
-        Err(_) => Asked::Other,
+        Ok(params) => ClientMessage::List(ListRequest { id, params }),
+        Err(_) => ClientMessage::Other,
     }
 }
 
@@ -98,10 +98,10 @@ mod tests {
     fn only_well_formed_requests_are_ours() {
         let check = |message: &str, expected: &str| {
             let asked = match read(message.as_bytes()) {
-                Asked::List(list) => format!("list {} {}", list.id, list.is_stateless()),
-                Asked::Handshake(shake) => format!("{} {}", shake.id, shake.is_initialize),
-                Asked::Initialized => "initialized".to_owned(),
-                Asked::Other => "other".to_owned(),
+                ClientMessage::List(list) => format!("list {} {}", list.id, list.is_stateless()),
+                ClientMessage::Handshake(shake) => format!("{} {}", shake.id, shake.is_initialize),
+                ClientMessage::Initialized => "initialized".to_owned(),
+                ClientMessage::Other => "other".to_owned(),
             };
             assert_eq!(asked, expected, "{message}");
         };

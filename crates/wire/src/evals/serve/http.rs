@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proctor_core::event::Actor;
 use proctor_core::suite::{Environment, Server};
 
-use super::Desk;
+use super::EvalsResponder;
 use crate::proxy::{Admission, ProxyError, ProxyOptions, ReverseProxy};
 use crate::recorder::Recorder;
 
@@ -14,7 +14,7 @@ use crate::recorder::Recorder;
 /// that edits, and records nothing. Must be called within a tokio runtime.
 pub async fn http(
     server: &Server,
-    desk: &Arc<Desk>,
+    desk: &Arc<EvalsResponder>,
     port: u16,
     admission: Admission,
 ) -> Result<ReverseProxy, ProxyError> {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use mcp_evals::splice;
 
-use super::asked::{self, Asked};
-use super::{Desk, list_changed};
+use super::asked::{self, ClientMessage};
+use super::{EvalsResponder, list_changed};
 use crate::edit::{Edit, Editor, Handling, Passage, Pending};
 use tokio::sync::watch;
 
-impl Editor for Desk {
+impl Editor for EvalsResponder {
     fn begin(self: Arc<Self>) -> Box<dyn Edit> {
         Box::new(Shipping::new(self))
     }
@@ -21,13 +21,13 @@ impl Editor for Desk {
     }
 
     fn unreachable(&self, why: &str) {
-        (self.tell)(&super::Notice::Unreachable(why.to_owned()));
+        (self.tell)(&super::ServeNotice::Unreachable(why.to_owned()));
     }
 }
 
 /// Answers `evals/list`, and declares the capability in the answer to a handshake.
 struct Shipping {
-    desk: Arc<Desk>,
+    desk: Arc<EvalsResponder>,
     /// Handshakes on their way; whether each is `initialize`.
     handshakes: Pending<bool>,
     /// Whether the answer to `initialize` says that changes are told.
@@ -37,7 +37,7 @@ struct Shipping {
 }
 
 impl Shipping {
-    fn new(desk: Arc<Desk>) -> Self {
+    fn new(desk: Arc<EvalsResponder>) -> Self {
         Self {
             desk,
             handshakes: Pending::default(),
@@ -50,12 +50,12 @@ impl Shipping {
 impl Edit for Shipping {
     fn on_client_message(&mut self, message: &[u8]) -> Handling {
         match asked::read(message) {
-            Asked::List(request) => return Handling::Answer(self.desk.answer(&request)),
-            Asked::Handshake(handshake) => {
+            ClientMessage::List(request) => return Handling::Answer(self.desk.answer(&request)),
+            ClientMessage::Handshake(handshake) => {
                 self.handshakes.add(handshake.id, handshake.is_initialize);
             }
-            Asked::Initialized => self.initialized = true,
-            Asked::Other => {}
+            ClientMessage::Initialized => self.initialized = true,
+            ClientMessage::Other => {}
         }
         Handling::Forward(Passage::Pass)
     }

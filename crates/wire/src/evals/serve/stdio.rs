@@ -9,10 +9,10 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::Desk;
+use super::EvalsResponder;
 use crate::edit::Editor;
 use crate::edit::stdio::Lanes;
-use proctor_contain::process::{Ended, Process, Spawn, SpawnError};
+use proctor_contain::process::{Process, ProcessExit, Spawn, SpawnError};
 
 /// How long a client may take to read the last words of a server that has ended.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -32,10 +32,10 @@ pub enum ServeError {
 /// comes, the server is asked to end.
 pub async fn stdio<R, W, F>(
     spawn: Spawn,
-    desk: &Arc<Desk>,
+    desk: &Arc<EvalsResponder>,
     client: (R, W),
     stop: impl FnMut() -> F,
-) -> Result<Ended, ServeError>
+) -> Result<ProcessExit, ServeError>
 where
     R: AsyncRead + Unpin + Send + 'static,
     W: AsyncWrite + Unpin + Send + 'static,
@@ -56,7 +56,7 @@ where
 async fn until_end<F: Future<Output = ()>>(
     process: &mut Process,
     mut stop: impl FnMut() -> F,
-) -> Ended {
+) -> ProcessExit {
     loop {
         tokio::select! {
             ended = process.wait() => return ended,

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use proctor_core::problem::Problems;
 
-use super::{Desk, Notice, load};
+use super::{EvalsResponder, ServeNotice, load};
 
 /// How often the file is looked at. A change counts once two looks see the same, since programs write in
 /// pieces.
@@ -24,7 +24,7 @@ pub fn stamp(path: &Path) -> Stamp {
 
 /// Serves the file anew whenever it changes and is valid; never ends. `read` is its state when it was
 /// read.
-pub async fn watch(path: PathBuf, read: Stamp, desk: Arc<Desk>) {
+pub async fn watch(path: PathBuf, read: Stamp, desk: Arc<EvalsResponder>) {
     let (mut read, mut seen) = (read, read);
     loop {
         tokio::time::sleep(LOOK).await;
@@ -41,7 +41,7 @@ pub async fn watch(path: PathBuf, read: Stamp, desk: Arc<Desk>) {
         });
         match loaded.await {
             Ok((Some(suite), problems)) => desk.replace(suite, problems),
-            Ok((None, problems)) => (desk.tell)(&Notice::Kept(problems)),
+            Ok((None, problems)) => (desk.tell)(&ServeNotice::Kept(problems)),
             // It panicked, or everything ends.
             Err(_) => {}
         }

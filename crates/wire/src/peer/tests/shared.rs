@@ -3,7 +3,7 @@
 use super::*;
 
 /// A peer that two share: they wait for 1 and 2, and the connection itself for 3.
-fn shared() -> (Peer, [Arc<Tap>; 2], [Waiting; 3]) {
+fn shared() -> (Peer, [Arc<ConnectionTap>; 2], [PendingAnswer; 3]) {
     let peer = peer();
     let recorder = Recorder::nothing();
     let taps = [0, 1].map(|_| peer.attach(&recorder, Actor::Loop));
@@ -15,7 +15,7 @@ fn shared() -> (Peer, [Arc<Tap>; 2], [Waiting; 3]) {
 fn a_message_belongs_to_the_record_that_its_request_is_in() {
     let (peer, [a, b], _waiting) = shared();
     let home = peer.tap().clone();
-    let check = |message: &str, expected: &[&Arc<Tap>]| {
+    let check = |message: &str, expected: &[&Arc<ConnectionTap>]| {
         let found = peer.taps_of(message.as_bytes(), &unasked(&peer));
         let same = found.len() == expected.len()
             && found.iter().zip(expected).all(|(f, e)| Arc::ptr_eq(f, e));
@@ -49,7 +49,7 @@ fn a_message_belongs_to_the_record_that_its_request_is_in() {
 #[test]
 fn what_an_exchange_brings_stays_there_unless_it_belongs_to_another() {
     let (peer, [a, b], _waiting) = shared();
-    let from = Source {
+    let from = MessageSource {
         tap: &a,
         exchange: Some(1),
         own: Some(1),
@@ -64,7 +64,7 @@ fn what_an_exchange_brings_stays_there_unless_it_belongs_to_another() {
 #[test]
 fn what_is_wrong_is_noted_where_the_message_belongs() {
     let (peer, [a, b], _waiting) = shared();
-    let kinds = |tap: &Tap| {
+    let kinds = |tap: &ConnectionTap| {
         let findings = tap.findings().into_iter();
         findings.map(|(kind, ..)| kind).collect::<Vec<_>>()
     };
@@ -100,21 +100,24 @@ fn a_message_that_was_cut_is_noted_by_all_who_may_have_waited_for_it() {
     peer.give_up(3);
     peer.oversized(&answer, &unasked(&peer));
     let failed = waiting[1].answer.try_recv();
-    assert!(matches!(failed, Ok(Err(Failure::TooLarge { bytes: 99 }))));
+    assert!(matches!(
+        failed,
+        Ok(Err(RequestFailure::TooLarge { bytes: 99 }))
+    ));
     assert_eq!((a.findings().len(), b.findings().len()), (0, 1));
 }
 
 #[test]
 fn what_is_too_late_for_a_share_goes_to_the_connection_in_the_same_record_too() {
     let recorder = Recorder::nothing();
-    let home = recorder.open("s", Actor::Person, Wire::Stdio, "x");
+    let home = recorder.open("s", Actor::Person, WireKind::Stdio, "x");
     let share = home.attach(&recorder, Actor::Loop);
     let share_of_share = share.attach(&recorder, Actor::Loop);
     share.finding(FindingKind::Noise, "one");
     share.close("done".to_owned(), None);
     share.finding(FindingKind::Noise, "two");
     share.frame(None, Direction::ToClient, b"x");
-    let count = |tap: &Tap| tap.findings().iter().map(|(.., n)| n).sum::<u64>();
+    let count = |tap: &ConnectionTap| tap.findings().iter().map(|(.., n)| n).sum::<u64>();
     assert_eq!((count(&share), count(&home)), (1, 1));
     recorder.take_trial();
     share_of_share.finding(FindingKind::Noise, "three");

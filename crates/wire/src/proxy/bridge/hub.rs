@@ -10,12 +10,12 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use super::inbound::Inbound;
-use super::outlet::Inflow;
-use super::upstream::{Closed, Running, Upstream};
+use super::outlet::StreamReceiver;
+use super::upstream::{RunningUpstream, StreamRefusal, UpstreamProcess};
 use crate::proxy::ProxyOptions;
 use crate::proxy::refusals::Refusals;
-use crate::proxy::started::{StartError, Started};
-use crate::proxy::token::Token;
+use crate::proxy::started::{ServerProcess, ServerStartError};
+use crate::proxy::token::AccessToken;
 use crate::transport::MAX_MESSAGE;
 
 /// How many sessions may be open.
@@ -37,40 +37,40 @@ pub(super) struct Hub {
 
 #[derive(Default)]
 struct Processes {
-    sessions: HashMap<String, Running>,
+    sessions: HashMap<String, RunningUpstream>,
     /// Sessions that were there: clients come back once more to some.
     past: HashSet<String>,
-    shared: Vec<Running>,
+    shared: Vec<RunningUpstream>,
     /// What ends with each process.
     keeping: Vec<JoinHandle<()>>,
     is_closed: bool,
 }
 
 /// Where a message goes.
-pub(super) struct Place {
-    pub(super) upstream: Arc<Upstream>,
+pub(super) struct Destination {
+    pub(super) upstream: Arc<UpstreamProcess>,
     /// What comes back, if something was asked.
-    pub(super) inflow: Option<Inflow>,
+    pub(super) inflow: Option<StreamReceiver>,
     /// The session that was opened for it.
-    pub(super) opened: Option<Opened>,
+    pub(super) opened: Option<PendingSession>,
 }
 
 /// A session that the client does not know yet. It ends if the client never does.
-pub(super) struct Opened {
+pub(super) struct PendingSession {
     hub: Arc<Hub>,
     id: Option<String>,
 }
 
 /// Why a message goes nowhere.
-pub(super) enum Unplaced {
+pub(super) enum DeliveryError {
     /// There is no such session, or no more.
     NoSession,
     /// It can't be told from another of its session.
-    Taken(Arc<Upstream>),
+    Taken(Arc<UpstreamProcess>),
     /// There are too many processes.
     TooMany,
     /// There is no process.
-    Start(StartError),
+    Start(ServerStartError),
 }
 
 impl Hub {
@@ -90,9 +90,9 @@ impl Hub {
         session: Option<&str>,
         inbound: &Inbound,
         takes_more: bool,
-    ) -> Result<Place, Unplaced> {
+    ) -> Result<Destination, DeliveryError> {
         if let Some(id) = session {
-            let upstream = self.session(id).ok_or(Unplaced::NoSession)?;
+            let upstream = self.session(id).ok_or(DeliveryError::NoSession)?;
             return place(upstream, inbound, takes_more);
         }
         let mut processes = self.lock();
@@ -101,15 +101,15 @@ impl Hub {
         }
         processes.forget();
         if processes.sessions.len() >= SESSIONS {
-            return Err(Unplaced::TooMany);
+            return Err(DeliveryError::TooMany);
         }
-        let id = Token::random().ok_or(Unplaced::TooMany)?;
+        let id = AccessToken::random().ok_or(DeliveryError::TooMany)?;
         let running = self.start(&mut processes)?;
         let upstream = running.upstream.clone();
         let id = id.reveal().to_owned();
         processes.sessions.insert(id.clone(), running);
         drop(processes);
-        let opened = Opened {
+        let opened = PendingSession {
             hub: self.clone(),
             id: Some(id),
         };
@@ -119,13 +119,13 @@ impl Hub {
     }
 
     /// The process of a session that has not ended.
-    pub fn session(&self, id: &str) -> Option<Arc<Upstream>> {
+    pub fn session(&self, id: &str) -> Option<Arc<UpstreamProcess>> {
         let upstream = self.lock().sessions.get(id)?.upstream.clone();
         Some(upstream).filter(|upstream| !upstream.has_ended())
     }
 
     /// The process of a session that has ended.
-    pub fn past_session(&self, id: &str) -> Option<Arc<Upstream>> {
+    pub fn past_session(&self, id: &str) -> Option<Arc<UpstreamProcess>> {
         let upstream = self.lock().sessions.get(id)?.upstream.clone();
         Some(upstream).filter(|upstream| upstream.has_ended())
     }
@@ -137,7 +137,7 @@ impl Hub {
     }
 
     /// Ends a session, and its process.
-    pub fn end(&self, id: &str) -> Option<Arc<Upstream>> {
+    pub fn end(&self, id: &str) -> Option<Arc<UpstreamProcess>> {
         let mut processes = self.lock();
         let running = processes.sessions.remove(id)?;
         processes.past.insert(id.to_owned());
@@ -167,7 +167,7 @@ impl Hub {
         processes: &mut Processes,
         inbound: &Inbound,
         takes_more: bool,
-    ) -> Result<Place, Unplaced> {
+    ) -> Result<Destination, DeliveryError> {
         processes.shared.retain(|one| !one.upstream.has_ended());
         let known = inbound.cancels.as_ref().and_then(|id| {
             let mut shared = processes.shared.iter();
@@ -183,7 +183,7 @@ impl Hub {
             processes.shared.retain(|one| !one.upstream.is_deserted());
         }
         if processes.shared.len() >= SHARED {
-            return Err(Unplaced::TooMany);
+            return Err(DeliveryError::TooMany);
         }
         let running = self.start(processes)?;
         let upstream = running.upstream.clone();
@@ -191,12 +191,13 @@ impl Hub {
         place(upstream, inbound, takes_more)
     }
 
-    fn start(&self, processes: &mut Processes) -> Result<Running, Unplaced> {
+    fn start(&self, processes: &mut Processes) -> Result<RunningUpstream, DeliveryError> {
         if processes.is_closed {
-            return Err(Unplaced::TooMany);
+            return Err(DeliveryError::TooMany);
         }
-        let started = Started::start(&self.server, &self.options).map_err(Unplaced::Start)?;
-        let (running, keeping) = Running::new(started);
+        let started =
+            ServerProcess::start(&self.server, &self.options).map_err(DeliveryError::Start)?;
+        let (running, keeping) = RunningUpstream::new(started);
         processes.keeping.retain(|one| !one.is_finished());
         processes.keeping.push(keeping);
         Ok(running)
@@ -220,14 +221,14 @@ impl Processes {
     }
 }
 
-impl Opened {
+impl PendingSession {
     /// The client is told of the session.
     pub(super) fn tell(mut self) -> Option<String> {
         self.id.take()
     }
 }
 
-impl Drop for Opened {
+impl Drop for PendingSession {
     fn drop(&mut self) {
         if let Some(id) = &self.id {
             self.hub.end(id);
@@ -235,17 +236,21 @@ impl Drop for Opened {
     }
 }
 
-fn place(upstream: Arc<Upstream>, inbound: &Inbound, takes_more: bool) -> Result<Place, Unplaced> {
+fn place(
+    upstream: Arc<UpstreamProcess>,
+    inbound: &Inbound,
+    takes_more: bool,
+) -> Result<Destination, DeliveryError> {
     let inflow = if inbound.asks.is_empty() {
         None
     } else {
         match upstream.open_post(&inbound.asks, takes_more) {
             Ok(inflow) => Some(inflow),
-            Err(Closed::Ended) => return Err(Unplaced::NoSession),
-            Err(Closed::Taken) => return Err(Unplaced::Taken(upstream)),
+            Err(StreamRefusal::Ended) => return Err(DeliveryError::NoSession),
+            Err(StreamRefusal::Taken) => return Err(DeliveryError::Taken(upstream)),
         }
     };
-    Ok(Place {
+    Ok(Destination {
         upstream,
         inflow,
         opened: None,

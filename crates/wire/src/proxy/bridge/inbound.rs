@@ -8,10 +8,10 @@ use std::borrow::Cow;
 use crate::worker;
 use data_encoding::BASE64;
 use http::HeaderMap;
-use proctor_core::message::{Id, Kind, Message};
+use proctor_core::message::{Id, Message, MessageKind};
 use serde_json::value::RawValue;
 
-use super::router::Ask;
+use super::router::ClientRequest;
 
 /// The version whose requests stand for themselves.
 const STATELESS: &str = "2026-07-28";
@@ -23,7 +23,7 @@ const HEADER_MISMATCH: i64 = -32020;
 #[derive(Debug, Default)]
 pub(super) struct Inbound {
     /// The requests in it.
-    pub(super) asks: Vec<Ask>,
+    pub(super) asks: Vec<ClientRequest>,
     /// The request that it cancels.
     pub(super) cancels: Option<Id>,
     /// Whether it opens a session.
@@ -34,7 +34,7 @@ pub(super) struct Inbound {
 
 /// Why a message is not passed on, as the client is told.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Unfit {
+pub(super) struct MessageRejection {
     /// The code of JSON-RPC.
     pub(super) code: i64,
     pub(super) why: String,
@@ -44,7 +44,7 @@ pub(super) struct Unfit {
 
 impl Inbound {
     /// Reads a body.
-    pub(super) fn read(body: &[u8], headers: &HeaderMap) -> Result<Self, Unfit> {
+    pub(super) fn read(body: &[u8], headers: &HeaderMap) -> Result<Self, MessageRejection> {
         let mut inbound = Self {
             is_stateless: header(headers, "mcp-protocol-version") == Some(STATELESS),
             ..Self::default()
@@ -56,7 +56,7 @@ impl Inbound {
             }
         });
         if let Err(unparsable) = parsed {
-            return Err(Unfit::new(PARSE_ERROR, unparsable.reason));
+            return Err(MessageRejection::new(PARSE_ERROR, unparsable.reason));
         }
         if let Some(unfit) = unfit {
             return Err(unfit);
@@ -67,33 +67,35 @@ impl Inbound {
         Ok(inbound)
     }
 
-    fn take(&mut self, message: &Message<'_>, headers: &HeaderMap) -> Result<(), Unfit> {
+    fn take(&mut self, message: &Message<'_>, headers: &HeaderMap) -> Result<(), MessageRejection> {
         let (method, id) = match (message.kind(), message.id) {
-            (Kind::Request { id, method }, Some(written)) => (method.to_owned(), (id, written)),
-            (Kind::Notification { method }, _) => {
+            (MessageKind::Request { id, method }, Some(written)) => {
+                (method.to_owned(), (id, written))
+            }
+            (MessageKind::Notification { method }, _) => {
                 if method == "notifications/cancelled" {
                     self.cancels = message.cancelled();
                 }
                 return Ok(());
             }
-            (Kind::Answer { .. }, _) => return Ok(()),
+            (MessageKind::Answer { .. }, _) => return Ok(()),
             _ => {
                 let why = "it is neither request, notification nor answer".to_owned();
-                return Err(Unfit::new(INVALID_REQUEST, why));
+                return Err(MessageRejection::new(INVALID_REQUEST, why));
             }
         };
         let (id, written) = (id.0, id.1.get().to_owned());
         if id == Id::Absent {
             let why = "a request must not have the id `null`".to_owned();
-            return Err(Unfit::new(INVALID_REQUEST, why));
+            return Err(MessageRejection::new(INVALID_REQUEST, why));
         }
-        let about = message.params.map(About::of).unwrap_or_default();
+        let about = message.params.map(RequestFields::of).unwrap_or_default();
         self.is_stateless |= about.version.is_some();
         self.is_initialize |= method == "initialize";
         if self.is_stateless
             && let Err(why) = about.fits(&method, headers)
         {
-            return Err(Unfit {
+            return Err(MessageRejection {
                 code: HEADER_MISMATCH,
                 why,
                 id: written,
@@ -101,9 +103,9 @@ impl Inbound {
         }
         if self.asks.iter().any(|ask| ask.id == id) {
             let why = format!("two requests with {id}");
-            return Err(Unfit::new(INVALID_REQUEST, why));
+            return Err(MessageRejection::new(INVALID_REQUEST, why));
         }
-        self.asks.push(Ask {
+        self.asks.push(ClientRequest {
             id,
             written,
             token: about.token,
@@ -114,7 +116,7 @@ impl Inbound {
     }
 }
 
-impl Unfit {
+impl MessageRejection {
     /// Whether the message could not be read at all: another server may well read it.
     pub(super) fn is_unreadable(&self) -> bool {
         self.code == PARSE_ERROR
@@ -129,7 +131,7 @@ impl Unfit {
     }
 
     /// A request whose id can't be told from another's.
-    pub(super) fn taken(ask: Option<&Ask>) -> Self {
+    pub(super) fn taken(ask: Option<&ClientRequest>) -> Self {
         Self {
             code: INVALID_REQUEST,
             why: "its id or progress token belongs to a request under way".to_owned(),
@@ -163,14 +165,14 @@ pub(super) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
 
 /// What a request is about.
 #[derive(Default)]
-struct About {
+struct RequestFields {
     name: Option<String>,
     uri: Option<String>,
     token: Option<Id>,
     version: Option<String>,
 }
 
-impl About {
+impl RequestFields {
     fn of(params: &RawValue) -> Self {
         #[derive(serde::Deserialize)]
         struct Params<'a> {

@@ -1,6 +1,6 @@
 //! One response that is open: what the server says goes in, what the client reads comes out.
 //!
-//! Its main types are [`Outlet`] and [`Inflow`]. What lies between them is bounded in bytes. Who puts
+//! Its main types are [`StreamSender`] and [`StreamReceiver`]. What lies between them is bounded in bytes. Who puts
 //! in more waits, and with it everything that the same process says: so a client that does not read
 //! slows the server down, as it would on a pipe. One that takes nothing for [`STALL`] loses its
 //! stream, so that others do not wait for ever.
@@ -16,8 +16,8 @@ use http_body::Frame;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::router::StreamId;
-use super::upstream::Upstream;
-use crate::web::Broken;
+use super::upstream::UpstreamProcess;
+use crate::web::ConnectionAbort;
 
 /// How long a full stream may take nothing.
 const STALL: Duration = Duration::from_secs(10);
@@ -28,7 +28,7 @@ const OVERHEAD: usize = 256;
 
 /// A message on its way to a client.
 #[derive(Debug)]
-pub(super) struct Passing {
+pub(super) struct OutboundMessage {
     pub(super) bytes: Bytes,
     /// Whether it is an answer.
     pub(super) answers: bool,
@@ -39,8 +39,8 @@ pub(super) struct Passing {
 }
 
 #[derive(Debug)]
-enum Piece {
-    Message(Passing, Option<OwnedSemaphorePermit>),
+enum StreamItem {
+    Message(OutboundMessage, Option<OwnedSemaphorePermit>),
     /// The end of a stream that never has a last message.
     End,
     /// What was waited for does not come.
@@ -58,36 +58,36 @@ pub(super) enum PutError {
 
 /// Where messages are put in.
 #[derive(Debug, Clone)]
-pub(super) struct Outlet {
-    to: mpsc::UnboundedSender<Piece>,
+pub(super) struct StreamSender {
+    to: mpsc::UnboundedSender<StreamItem>,
     room: Arc<Semaphore>,
     patience: Duration,
 }
 
 /// Where they come out. Dropping it tells the process that nobody waits any more.
-pub(super) struct Inflow {
-    from: mpsc::UnboundedReceiver<Piece>,
+pub(super) struct StreamReceiver {
+    from: mpsc::UnboundedReceiver<StreamItem>,
     room: Arc<Semaphore>,
-    leaving: Leaving,
+    leaving: AbandonSignal,
 }
 
 /// What is told that nobody waits any more.
-type Leaving = Option<(Arc<Upstream>, StreamId)>;
+type AbandonSignal = Option<(Arc<UpstreamProcess>, StreamId)>;
 
 /// Both ends of a stream.
-pub fn stream(upstream: &Arc<Upstream>, stream: StreamId) -> (Outlet, Inflow) {
+pub fn stream(upstream: &Arc<UpstreamProcess>, stream: StreamId) -> (StreamSender, StreamReceiver) {
     ends(Some((upstream.clone(), stream)))
 }
 
-fn ends(leaving: Leaving) -> (Outlet, Inflow) {
+fn ends(leaving: AbandonSignal) -> (StreamSender, StreamReceiver) {
     let (to, from) = mpsc::unbounded_channel();
     let room = Arc::new(Semaphore::new(ROOM));
-    let outlet = Outlet {
+    let outlet = StreamSender {
         to,
         room: room.clone(),
         patience: STALL,
     };
-    let inflow = Inflow {
+    let inflow = StreamReceiver {
         from,
         room,
         leaving,
@@ -95,15 +95,15 @@ fn ends(leaving: Leaving) -> (Outlet, Inflow) {
     (outlet, inflow)
 }
 
-impl Outlet {
+impl StreamSender {
     /// Puts in a message, once there is room.
-    pub(super) async fn put(&self, message: Passing) -> Result<(), PutError> {
+    pub(super) async fn put(&self, message: OutboundMessage) -> Result<(), PutError> {
         let size = (message.bytes.len() + OVERHEAD).min(ROOM);
         let size = u32::try_from(size).unwrap_or(u32::MAX);
         let room = self.room.clone().acquire_many_owned(size);
         match tokio::time::timeout(self.patience, room).await {
             Ok(Ok(room)) => {
-                let piece = Piece::Message(message, Some(room));
+                let piece = StreamItem::Message(message, Some(room));
                 self.to.send(piece).map_err(|_| PutError::Gone)
             }
             Ok(Err(_)) => Err(PutError::Gone),
@@ -113,46 +113,49 @@ impl Outlet {
 
     /// Puts in what has waited for a stream, which is little, without waiting more.
     pub(super) fn put_now(&self, bytes: Bytes) {
-        let message = Passing {
+        let message = OutboundMessage {
             bytes,
             answers: false,
             is_last: false,
             error: None,
         };
-        let _ = self.to.send(Piece::Message(message, None));
+        let _ = self.to.send(StreamItem::Message(message, None));
     }
 
     /// Ends the stream, as it should end.
     pub(super) fn end(&self) {
         self.room.close();
-        let _ = self.to.send(Piece::End);
+        let _ = self.to.send(StreamItem::End);
     }
 
     /// Ends the stream without what it waits for.
     pub(super) fn fail(&self, why: &str) {
         self.room.close();
-        let _ = self.to.send(Piece::Broken(why.to_owned()));
+        let _ = self.to.send(StreamItem::Broken(why.to_owned()));
     }
 }
 
-impl Inflow {
+impl StreamReceiver {
     /// The next message; nothing at the end; or why there is none.
-    pub(super) async fn next(&mut self) -> Result<Option<Passing>, Broken> {
+    pub(super) async fn next(&mut self) -> Result<Option<OutboundMessage>, ConnectionAbort> {
         std::future::poll_fn(|context| self.poll(context)).await
     }
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Passing>, Broken>> {
+    fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Option<OutboundMessage>, ConnectionAbort>> {
         self.from.poll_recv(context).map(|piece| match piece {
             // The room is free once the message is handed on.
-            Some(Piece::Message(message, _room)) => Ok(Some(message)),
-            Some(Piece::End) => Ok(None),
-            Some(Piece::Broken(why)) => Err(Broken(why)),
-            None => Err(Broken("the stream was given up".to_owned())),
+            Some(StreamItem::Message(message, _room)) => Ok(Some(message)),
+            Some(StreamItem::End) => Ok(None),
+            Some(StreamItem::Broken(why)) => Err(ConnectionAbort(why)),
+            None => Err(ConnectionAbort("the stream was given up".to_owned())),
         })
     }
 }
 
-impl Drop for Inflow {
+impl Drop for StreamReceiver {
     fn drop(&mut self) {
         self.room.close();
         if let Some((upstream, stream)) = &self.leaving {
@@ -162,16 +165,16 @@ impl Drop for Inflow {
 }
 
 /// A stream as an event stream.
-pub(super) struct EventStream {
-    inflow: Inflow,
+pub(super) struct BridgeEventStream {
+    inflow: StreamReceiver,
     /// Parts of events, so that large messages are not copied.
     parts: VecDeque<Bytes>,
     is_over: bool,
 }
 
-impl EventStream {
+impl BridgeEventStream {
     /// One that has ended before it began.
-    pub(super) fn over(inflow: Inflow) -> Self {
+    pub(super) fn over(inflow: StreamReceiver) -> Self {
         Self {
             is_over: true,
             ..Self::new(inflow, None)
@@ -179,7 +182,7 @@ impl EventStream {
     }
 
     /// Starts with a message that was taken already.
-    pub(super) fn new(inflow: Inflow, first: Option<Passing>) -> Self {
+    pub(super) fn new(inflow: StreamReceiver, first: Option<OutboundMessage>) -> Self {
         let mut events = Self {
             inflow,
             parts: VecDeque::new(),
@@ -191,7 +194,7 @@ impl EventStream {
         events
     }
 
-    fn add(&mut self, message: Passing) {
+    fn add(&mut self, message: OutboundMessage) {
         self.is_over = message.is_last;
         self.parts.extend([
             Bytes::from_static(b"event: message\ndata: "),
@@ -201,14 +204,14 @@ impl EventStream {
     }
 }
 
-impl http_body::Body for EventStream {
+impl http_body::Body for BridgeEventStream {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = ConnectionAbort;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, ConnectionAbort>>> {
         loop {
             if let Some(part) = self.parts.pop_front() {
                 return Poll::Ready(Some(Ok(Frame::data(part))));
@@ -232,8 +235,8 @@ impl http_body::Body for EventStream {
 mod tests {
     use super::*;
 
-    fn message(size: usize) -> Passing {
-        Passing {
+    fn message(size: usize) -> OutboundMessage {
+        OutboundMessage {
             bytes: vec![b'x'; size].into(),
             answers: false,
             is_last: false,
@@ -273,12 +276,12 @@ mod tests {
     async fn events_are_lines_and_end_with_the_last_answer() {
         let (outlet, inflow) = ends(None);
         outlet.put(message(2)).await.unwrap();
-        let last = Passing {
+        let last = OutboundMessage {
             is_last: true,
             ..message(1)
         };
         outlet.put(last).await.unwrap();
-        let events = EventStream::new(inflow, None);
+        let events = BridgeEventStream::new(inflow, None);
         let bytes = http_body_util::BodyExt::collect(events).await.unwrap();
         let expected = "event: message\ndata: xx\n\nevent: message\ndata: x\n\n";
         assert_eq!(bytes.to_bytes(), expected);

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use crate::worker;
 use bytes::Bytes;
-use proctor_core::message::{Id, Kind, Message};
+use proctor_core::message::{Id, Message, MessageKind};
 use serde_json::value::RawValue;
 
 /// How many messages wait for a stream, and how many bytes of them.
@@ -26,7 +26,7 @@ pub(super) type StreamId = u64;
 
 /// A request of the client.
 #[derive(Debug, Clone)]
-pub(super) struct Ask {
+pub(super) struct ClientRequest {
     pub(super) id: Id,
     /// The id, as it is written.
     pub(super) written: String,
@@ -41,9 +41,9 @@ pub(super) struct Ask {
 
 /// Where a message of the server goes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Routed {
+pub(super) enum MessageRoute {
     /// To a stream.
-    To(Way),
+    To(StreamRoute),
     /// It is kept for the next stream, and this many others are not any more.
     Waits { dropped: usize },
     /// Nowhere, since nobody could make sense of it.
@@ -52,7 +52,7 @@ pub(super) enum Routed {
 
 /// How a message goes to a stream.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Way {
+pub(super) struct StreamRoute {
     pub(super) stream: StreamId,
     /// Whether it is an answer.
     pub(super) answers: bool,
@@ -68,21 +68,21 @@ pub(super) struct Way {
 #[derive(Debug, Default)]
 pub(super) struct Router {
     last: StreamId,
-    asked: HashMap<Id, Asked>,
-    streams: BTreeMap<StreamId, Stream>,
+    asked: HashMap<Id, RoutedRequest>,
+    streams: BTreeMap<StreamId, RouterStream>,
     waiting: VecDeque<Bytes>,
     waiting_bytes: usize,
 }
 
 #[derive(Debug)]
-struct Asked {
+struct RoutedRequest {
     /// Nothing if nobody waits any more.
     stream: Option<StreamId>,
-    ask: Ask,
+    ask: ClientRequest,
 }
 
 #[derive(Debug)]
-enum Stream {
+enum RouterStream {
     Get,
     Post {
         /// How many answers are to come.
@@ -95,7 +95,7 @@ enum Stream {
 
 impl Router {
     /// Whether an answer or progress could not be told from that of a request under way.
-    pub(super) fn has_taken(&self, asks: &[Ask]) -> bool {
+    pub(super) fn has_taken(&self, asks: &[ClientRequest]) -> bool {
         asks.iter().any(|ask| {
             let token = ask.token.as_ref();
             self.asked.contains_key(&ask.id)
@@ -114,9 +114,13 @@ impl Router {
     }
 
     /// A POST with requests came in. What has waited goes to it.
-    pub(super) fn open_post(&mut self, asks: Vec<Ask>, takes_more: bool) -> (StreamId, Vec<Bytes>) {
+    pub(super) fn open_post(
+        &mut self,
+        asks: Vec<ClientRequest>,
+        takes_more: bool,
+    ) -> (StreamId, Vec<Bytes>) {
         self.last += 1;
-        let stream = Stream::Post {
+        let stream = RouterStream::Post {
             left: asks.len(),
             takes_more,
             listens: asks.iter().any(|ask| ask.listens),
@@ -124,7 +128,8 @@ impl Router {
         self.streams.insert(self.last, stream);
         for ask in asks {
             let stream = Some(self.last);
-            self.asked.insert(ask.id.clone(), Asked { stream, ask });
+            self.asked
+                .insert(ask.id.clone(), RoutedRequest { stream, ask });
         }
         let waiting = if takes_more {
             self.take_waiting()
@@ -137,11 +142,11 @@ impl Router {
     /// A GET came in; nothing if there is one already. What has waited goes to it.
     pub(super) fn open_get(&mut self) -> Option<(StreamId, Vec<Bytes>)> {
         let mut streams = self.streams.values();
-        if streams.any(|stream| matches!(stream, Stream::Get)) {
+        if streams.any(|stream| matches!(stream, RouterStream::Get)) {
             return None;
         }
         self.last += 1;
-        self.streams.insert(self.last, Stream::Get);
+        self.streams.insert(self.last, RouterStream::Get);
         Some((self.last, self.take_waiting()))
     }
 
@@ -163,12 +168,12 @@ impl Router {
     }
 
     pub(super) fn is_get(&self, stream: StreamId) -> bool {
-        matches!(self.streams.get(&stream), Some(Stream::Get))
+        matches!(self.streams.get(&stream), Some(RouterStream::Get))
     }
 
     /// The server said something.
-    pub(super) fn route(&mut self, bytes: &Bytes) -> Routed {
-        let mut found = Found::default();
+    pub(super) fn route(&mut self, bytes: &Bytes) -> MessageRoute {
+        let mut found = LineRouting::default();
         // A part that can't be read goes where the rest goes; if there is no rest, nowhere.
         let _ = worker::each_message(bytes, &mut |message| self.one(message, &mut found));
         let left_out: Vec<StreamId> = found
@@ -184,14 +189,14 @@ impl Router {
             return if found.waits {
                 self.wait(bytes)
             } else {
-                Routed::Nowhere
+                MessageRoute::Nowhere
             };
         };
         let is_last = self.is_done(stream);
         if is_last {
             self.streams.remove(&stream);
         }
-        Routed::To(Way {
+        MessageRoute::To(StreamRoute {
             stream,
             answers: !found.settled.is_empty(),
             is_last,
@@ -212,17 +217,20 @@ impl Router {
         Some(stream)
     }
 
-    fn one(&mut self, message: &Message<'_>, found: &mut Found) {
+    fn one(&mut self, message: &Message<'_>, found: &mut LineRouting) {
         match message.kind() {
-            Kind::Answer { id } => self.answered(id, message, found),
+            MessageKind::Answer { id } => self.answered(id, message, found),
             // An answer that lacks what it answers: the client may see it.
-            Kind::Neither => {
+            MessageKind::Neither => {
                 if let Some(id) = message.id {
                     self.answered(Id::of(id), message, found);
                 }
             }
-            Kind::Notification { method } => {
-                let about = message.params.map(About::of).unwrap_or_default();
+            MessageKind::Notification { method } => {
+                let about = message
+                    .params
+                    .map(NotificationFields::of)
+                    .unwrap_or_default();
                 if let Some(id) = about.subscription {
                     let asked = self.asked.get(&id);
                     found.add(asked.and_then(|asked| asked.stream));
@@ -238,11 +246,11 @@ impl Router {
                 let only = self.only_post().filter(|_| !is_change);
                 found.add_or_wait(only.or_else(|| self.any(is_change)));
             }
-            Kind::Request { .. } => found.add_or_wait(self.any(false)),
+            MessageKind::Request { .. } => found.add_or_wait(self.any(false)),
         }
     }
 
-    fn answered(&mut self, id: Id, message: &Message<'_>, found: &mut Found) {
+    fn answered(&mut self, id: Id, message: &Message<'_>, found: &mut LineRouting) {
         // A server that could not read a request can't name it.
         let id = match id {
             Id::Absent => self.only_id(),
@@ -252,7 +260,7 @@ impl Router {
             return;
         };
         let Some(stream) = asked.stream else { return };
-        if let Some(Stream::Post { left, .. }) = self.streams.get_mut(&stream) {
+        if let Some(RouterStream::Post { left, .. }) = self.streams.get_mut(&stream) {
             *left -= 1;
         }
         found.settled.insert(stream);
@@ -262,7 +270,7 @@ impl Router {
 
     /// The stream for what names none.
     fn any(&self, is_change: bool) -> Option<StreamId> {
-        let newest = |wanted: &dyn Fn(&Stream) -> bool| {
+        let newest = |wanted: &dyn Fn(&RouterStream) -> bool| {
             let mut streams = self.streams.iter().rev();
             streams
                 .find(|(_, stream)| wanted(stream))
@@ -270,15 +278,15 @@ impl Router {
         };
         let posts = |listening: bool| {
             newest(&|stream| match stream {
-                Stream::Get => false,
-                Stream::Post {
+                RouterStream::Get => false,
+                RouterStream::Post {
                     takes_more,
                     listens,
                     ..
                 } => *takes_more && *listens == listening,
             })
         };
-        newest(&|stream| matches!(stream, Stream::Get))
+        newest(&|stream| matches!(stream, RouterStream::Get))
             .or_else(|| posts(is_change))
             .or_else(|| posts(!is_change))
     }
@@ -287,14 +295,14 @@ impl Router {
     /// listens waits for none.
     fn only_post(&self) -> Option<StreamId> {
         let mut posts = self.streams.iter().filter_map(|(id, stream)| match stream {
-            Stream::Get | Stream::Post { listens: true, .. } => None,
-            Stream::Post { takes_more, .. } => Some((*id, *takes_more)),
+            RouterStream::Get | RouterStream::Post { listens: true, .. } => None,
+            RouterStream::Post { takes_more, .. } => Some((*id, *takes_more)),
         });
         let (only, takes_more) = posts.next()?;
         (posts.next().is_none() && takes_more).then_some(only)
     }
 
-    fn wait(&mut self, bytes: &Bytes) -> Routed {
+    fn wait(&mut self, bytes: &Bytes) -> MessageRoute {
         self.waiting.push_back(bytes.clone());
         self.waiting_bytes += bytes.len();
         let mut dropped = 0;
@@ -305,7 +313,7 @@ impl Router {
             self.waiting_bytes -= oldest.len();
             dropped += 1;
         }
-        Routed::Waits { dropped }
+        MessageRoute::Waits { dropped }
     }
 
     fn take_waiting(&mut self) -> Vec<Bytes> {
@@ -316,11 +324,11 @@ impl Router {
     fn is_done(&self, stream: StreamId) -> bool {
         matches!(
             self.streams.get(&stream),
-            Some(Stream::Post { left: 0, .. })
+            Some(RouterStream::Post { left: 0, .. })
         )
     }
 
-    fn with_token(&self, token: &Id) -> Option<&Asked> {
+    fn with_token(&self, token: &Id) -> Option<&RoutedRequest> {
         let mut asked = self.asked.values();
         asked.find(|asked| asked.ask.token.as_ref() == Some(token))
     }
@@ -333,14 +341,14 @@ impl Router {
 
 /// What was found out about the messages of a line.
 #[derive(Default)]
-struct Found {
+struct LineRouting {
     stream: Option<StreamId>,
     waits: bool,
     error: Option<i64>,
     settled: BTreeSet<StreamId>,
 }
 
-impl Found {
+impl LineRouting {
     fn add(&mut self, stream: Option<StreamId>) {
         self.stream = self.stream.or(stream);
     }
@@ -353,12 +361,12 @@ impl Found {
 
 /// What a notification is about.
 #[derive(Default)]
-struct About {
+struct NotificationFields {
     token: Option<Id>,
     subscription: Option<Id>,
 }
 
-impl About {
+impl NotificationFields {
     fn of(params: &RawValue) -> Self {
         #[derive(serde::Deserialize)]
         struct Params<'a> {
@@ -392,10 +400,10 @@ fn is_change(method: &str) -> bool {
 
 fn code(error: &RawValue) -> Option<i64> {
     #[derive(serde::Deserialize)]
-    struct Coded {
+    struct RpcErrorCode {
         code: i64,
     }
-    serde_json::from_str::<Coded>(error.get())
+    serde_json::from_str::<RpcErrorCode>(error.get())
         .ok()
         .map(|error| error.code)
 }

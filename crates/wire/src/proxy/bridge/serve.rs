@@ -17,19 +17,19 @@ use http::{HeaderValue, Method, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use proctor_core::event::{Direction, FindingKind};
-use proctor_core::message::tolerant::Reading;
+use proctor_core::message::tolerant::LenientReading;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::timeout;
 
-use self::accepts::Accepts;
+use self::accepts::AcceptedFormats;
 use self::responses::{empty, event_stream, gone, json, not_allowed, text};
 use super::PATH;
-use super::hub::{Hub, Opened, Place, Unplaced};
-use super::inbound::{Inbound, Unfit, header, into_line};
-use super::outlet::{EventStream, Inflow, Passing};
-use super::upstream::{Closed, Unsent, Upstream};
+use super::hub::{DeliveryError, Destination, Hub, PendingSession};
+use super::inbound::{Inbound, MessageRejection, header, into_line};
+use super::outlet::{BridgeEventStream, OutboundMessage, StreamReceiver};
+use super::upstream::{SendFailure, StreamRefusal, UpstreamProcess};
 use crate::transport::MAX_MESSAGE;
-use crate::web::{Broken, Request, Response};
+use crate::web::{ConnectionAbort, IncomingRequest, OutgoingResponse};
 
 /// How long a response waits for the server to say something.
 const HOLD: Duration = Duration::from_secs(1);
@@ -41,7 +41,10 @@ const UNREAD: &str = "the server does not read any more";
 const SESSION: &str = "mcp-session-id";
 
 /// Answers a request.
-pub(super) async fn serve(hub: Arc<Hub>, request: Request) -> Result<Response, Broken> {
+pub(super) async fn serve(
+    hub: Arc<Hub>,
+    request: IncomingRequest,
+) -> Result<OutgoingResponse, ConnectionAbort> {
     let (head, body) = request.into_parts();
     if head.uri.path() != PATH {
         hub.refusals
@@ -56,8 +59,8 @@ pub(super) async fn serve(hub: Arc<Hub>, request: Request) -> Result<Response, B
     })
 }
 
-async fn post(hub: &Arc<Hub>, head: &Parts, body: Incoming) -> Response {
-    let Some(accepts) = Accepts::of(&head.headers) else {
+async fn post(hub: &Arc<Hub>, head: &Parts, body: Incoming) -> OutgoingResponse {
+    let Some(accepts) = AcceptedFormats::of(&head.headers) else {
         return text(StatusCode::NOT_ACCEPTABLE, "it accepts no kind of answer");
     };
     let (mut message, room) = match take_in(hub, head, body).await {
@@ -70,7 +73,7 @@ async fn post(hub: &Arc<Hub>, head: &Parts, body: Incoming) -> Response {
         Err(unfit) => {
             let upstream = session.and_then(|id| hub.session(id));
             // What a more lenient server would take as a call is an attempt at one.
-            if unfit.is_unreadable() && !Reading::of(&message).calls.is_empty() {
+            if unfit.is_unreadable() && !LenientReading::of(&message).calls.is_empty() {
                 match &upstream {
                     Some(upstream) => upstream.tap.frame(None, Direction::ToServer, &message),
                     None => hub.refusals.message(&message),
@@ -80,7 +83,7 @@ async fn post(hub: &Arc<Hub>, head: &Parts, body: Incoming) -> Response {
         }
     };
     into_line(&mut message);
-    match hub.place(session, &inbound, accepts != Accepts::Json) {
+    match hub.place(session, &inbound, accepts != AcceptedFormats::Json) {
         Ok(place) => pass_on(head, place, &inbound, accepts, (message, room)).await,
         Err(unplaced) => {
             // What a client asks of a server that is gone is in the record too.
@@ -95,20 +98,20 @@ async fn post(hub: &Arc<Hub>, head: &Parts, body: Incoming) -> Response {
 /// Brings a message to its process, and what comes back to the client.
 async fn pass_on(
     head: &Parts,
-    place: Place,
+    place: Destination,
     inbound: &Inbound,
-    accepts: Accepts,
+    accepts: AcceptedFormats,
     (message, room): (Vec<u8>, OwnedSemaphorePermit),
-) -> Response {
-    let Place {
+) -> OutgoingResponse {
+    let Destination {
         upstream,
         inflow,
         opened,
     } = place;
-    let exchange = Exchange::begin(&upstream, head);
+    let exchange = BridgeExchange::begin(&upstream, head);
     let written = match upstream.send(message, Some(room)) {
         Ok(written) => written,
-        Err(Unsent(message)) => {
+        Err(SendFailure(message)) => {
             upstream.tap.frame(None, Direction::ToServer, &message);
             return exchange.end(gone("the server has ended"));
         }
@@ -121,18 +124,22 @@ async fn pass_on(
     };
     let first = hold(inflow, written, accepts).await;
     let has_failed = match &first {
-        Held::Broken(_) => true,
-        Held::Whole(answers) => answers.iter().any(|answer| answer.error.is_some()),
-        Held::Stream(..) | Held::Over(_) => false,
+        BufferedResponse::Broken(_) => true,
+        BufferedResponse::Whole(answers) => answers.iter().any(|answer| answer.error.is_some()),
+        BufferedResponse::Stream(..) | BufferedResponse::Over(_) => false,
     };
     let mut response = match first {
-        Held::Broken(why) => gone(&why),
-        Held::Stream(inflow, first) => event_stream(EventStream::new(inflow, first)),
-        Held::Over(inflow) => event_stream(EventStream::over(inflow)),
-        Held::Whole(answers) => json(answers, inbound),
+        BufferedResponse::Broken(why) => gone(&why),
+        BufferedResponse::Stream(inflow, first) => {
+            event_stream(BridgeEventStream::new(inflow, first))
+        }
+        BufferedResponse::Over(inflow) => event_stream(BridgeEventStream::over(inflow)),
+        BufferedResponse::Whole(answers) => json(answers, inbound),
     };
     // A session that was not agreed on ends before anybody knows of it.
-    let session = opened.filter(|_| !has_failed).and_then(Opened::tell);
+    let session = opened
+        .filter(|_| !has_failed)
+        .and_then(PendingSession::tell);
     if let Some(id) = session.and_then(|id| HeaderValue::from_str(&id).ok()) {
         response.headers_mut().insert(SESSION, id);
     }
@@ -140,18 +147,22 @@ async fn pass_on(
 }
 
 /// What was said while the response was held back.
-enum Held {
+enum BufferedResponse {
     /// All answers, and nothing else.
-    Whole(Vec<Passing>),
+    Whole(Vec<OutboundMessage>),
     /// Something, or nothing, and more will come.
-    Stream(Inflow, Option<Passing>),
+    Stream(StreamReceiver, Option<OutboundMessage>),
     /// Nothing will come, and nobody is to blame.
-    Over(Inflow),
+    Over(StreamReceiver),
     /// Nothing will come.
     Broken(String),
 }
 
-async fn hold(mut inflow: Inflow, mut written: oneshot::Receiver<()>, accepts: Accepts) -> Held {
+async fn hold(
+    mut inflow: StreamReceiver,
+    mut written: oneshot::Receiver<()>,
+    accepts: AcceptedFormats,
+) -> BufferedResponse {
     let mut answers = Vec::new();
     let mut is_written = false;
     let deadline = tokio::time::sleep(HOLD);
@@ -167,27 +178,27 @@ async fn hold(mut inflow: Inflow, mut written: oneshot::Receiver<()>, accepts: A
                 is_written = true;
                 continue;
             }
-            () = &mut deadline, if accepts != Accepts::Json => {
-                return Held::Stream(inflow, None);
+            () = &mut deadline, if accepts != AcceptedFormats::Json => {
+                return BufferedResponse::Stream(inflow, None);
             }
         };
         match (next, accepts) {
-            (Err(Broken(why)), _) => return Held::Broken(why),
-            (Ok(None), _) => return Held::Over(inflow),
-            (Ok(Some(message)), Accepts::Both) if message.is_last => {
-                return Held::Whole(vec![message]);
+            (Err(ConnectionAbort(why)), _) => return BufferedResponse::Broken(why),
+            (Ok(None), _) => return BufferedResponse::Over(inflow),
+            (Ok(Some(message)), AcceptedFormats::Both) if message.is_last => {
+                return BufferedResponse::Whole(vec![message]);
             }
-            (Ok(Some(message)), Accepts::Both | Accepts::Stream) => {
-                return Held::Stream(inflow, Some(message));
+            (Ok(Some(message)), AcceptedFormats::Both | AcceptedFormats::Stream) => {
+                return BufferedResponse::Stream(inflow, Some(message));
             }
-            (Ok(Some(message)), Accepts::Json) => {
+            (Ok(Some(message)), AcceptedFormats::Json) => {
                 let is_last = message.is_last;
                 // Progress, which such a client can't be told.
                 if message.answers {
                     answers.push(message);
                 }
                 if is_last {
-                    return Held::Whole(answers);
+                    return BufferedResponse::Whole(answers);
                 }
             }
         }
@@ -195,44 +206,44 @@ async fn hold(mut inflow: Inflow, mut written: oneshot::Receiver<()>, accepts: A
 }
 
 /// What comes of a request that could not be written. How the server ended is known soon, if it has.
-async fn unread(mut inflow: Inflow) -> Held {
+async fn unread(mut inflow: StreamReceiver) -> BufferedResponse {
     match timeout(LAST_WORDS, inflow.next()).await {
-        Ok(Ok(Some(message))) => Held::Stream(inflow, Some(message)),
-        Ok(Err(Broken(why))) => Held::Broken(why),
-        _ => Held::Broken(UNREAD.to_owned()),
+        Ok(Ok(Some(message))) => BufferedResponse::Stream(inflow, Some(message)),
+        Ok(Err(ConnectionAbort(why))) => BufferedResponse::Broken(why),
+        _ => BufferedResponse::Broken(UNREAD.to_owned()),
     }
 }
 
-fn get(hub: &Arc<Hub>, head: &Parts) -> Response {
+fn get(hub: &Arc<Hub>, head: &Parts) -> OutgoingResponse {
     let Some(id) = header(&head.headers, SESSION) else {
         return not_allowed("POST");
     };
     let Some(upstream) = hub.session(id) else {
         return no_session(hub, head);
     };
-    let exchange = Exchange::begin(&upstream, head);
+    let exchange = BridgeExchange::begin(&upstream, head);
     if !matches!(
-        Accepts::of(&head.headers),
-        Some(Accepts::Both | Accepts::Stream)
+        AcceptedFormats::of(&head.headers),
+        Some(AcceptedFormats::Both | AcceptedFormats::Stream)
     ) {
         return exchange.end(text(StatusCode::NOT_ACCEPTABLE, "there are only events"));
     }
     exchange.end(match upstream.open_get() {
-        Ok(inflow) => event_stream(EventStream::new(inflow, None)),
-        Err(Closed::Ended) => no_session(hub, head),
-        Err(Closed::Taken) => text(
+        Ok(inflow) => event_stream(BridgeEventStream::new(inflow, None)),
+        Err(StreamRefusal::Ended) => no_session(hub, head),
+        Err(StreamRefusal::Taken) => text(
             StatusCode::CONFLICT,
             "the session has such a stream already",
         ),
     })
 }
 
-fn delete(hub: &Arc<Hub>, head: &Parts) -> Response {
+fn delete(hub: &Arc<Hub>, head: &Parts) -> OutgoingResponse {
     let Some(id) = header(&head.headers, SESSION) else {
         return not_allowed("POST");
     };
     match hub.end(id) {
-        Some(upstream) => Exchange::begin(&upstream, head).end(empty(StatusCode::NO_CONTENT)),
+        Some(upstream) => BridgeExchange::begin(&upstream, head).end(empty(StatusCode::NO_CONTENT)),
         None => no_session(hub, head),
     }
 }
@@ -242,7 +253,7 @@ async fn take_in(
     hub: &Hub,
     head: &Parts,
     mut body: Incoming,
-) -> Result<(Vec<u8>, OwnedSemaphorePermit), Response> {
+) -> Result<(Vec<u8>, OwnedSemaphorePermit), OutgoingResponse> {
     let too_large = || {
         hub.refusals.refused("its message is too large");
         let why = format!("a message must not be larger than {MAX_MESSAGE} bytes");
@@ -277,43 +288,48 @@ async fn take_in(
 }
 
 /// Tells a client why its message goes nowhere.
-fn turned_away(hub: &Arc<Hub>, head: &Parts, inbound: &Inbound, unplaced: Unplaced) -> Response {
+fn turned_away(
+    hub: &Arc<Hub>,
+    head: &Parts,
+    inbound: &Inbound,
+    unplaced: DeliveryError,
+) -> OutgoingResponse {
     match unplaced {
-        Unplaced::NoSession => no_session(hub, head),
-        Unplaced::Taken(upstream) => {
-            let unfit = Unfit::taken(inbound.asks.first());
+        DeliveryError::NoSession => no_session(hub, head),
+        DeliveryError::Taken(upstream) => {
+            let unfit = MessageRejection::taken(inbound.asks.first());
             refuse(hub, Some(&upstream), head, &unfit)
         }
-        Unplaced::TooMany => {
+        DeliveryError::TooMany => {
             let why = "there are too many processes already";
             hub.refusals.refused(why);
             text(StatusCode::SERVICE_UNAVAILABLE, why)
         }
-        Unplaced::Start(error) => gone(&format!("the server could not be started: {error}")),
+        DeliveryError::Start(error) => gone(&format!("the server could not be started: {error}")),
     }
 }
 
 /// Tells a client what is wrong with its message, and the record too.
 fn refuse(
     hub: &Arc<Hub>,
-    upstream: Option<&Arc<Upstream>>,
+    upstream: Option<&Arc<UpstreamProcess>>,
     head: &Parts,
-    unfit: &Unfit,
-) -> Response {
+    unfit: &MessageRejection,
+) -> OutgoingResponse {
     let why = format!("its message is not passed on: {}", unfit.why);
     let response = responses::unfit(unfit);
     let Some(upstream) = upstream else {
         hub.refusals.refused(&why);
         return response;
     };
-    let exchange = Exchange::begin(upstream, head);
+    let exchange = BridgeExchange::begin(upstream, head);
     upstream.tap.finding(FindingKind::Refused, why);
     exchange.end(response)
 }
 
 /// There is no such session, or no more. Clients learn from it that theirs has ended: that is no
 /// reason to be suspicious.
-fn no_session(hub: &Hub, head: &Parts) -> Response {
+fn no_session(hub: &Hub, head: &Parts) -> OutgoingResponse {
     if !header(&head.headers, SESSION).is_some_and(|id| hub.knows(id)) {
         hub.refusals.refused("it names a session that never was");
     }
@@ -321,13 +337,13 @@ fn no_session(hub: &Hub, head: &Parts) -> Response {
 }
 
 /// One request and its response, in the record.
-struct Exchange {
-    upstream: Arc<Upstream>,
+struct BridgeExchange {
+    upstream: Arc<UpstreamProcess>,
     number: u64,
 }
 
-impl Exchange {
-    fn begin(upstream: &Arc<Upstream>, head: &Parts) -> Self {
+impl BridgeExchange {
+    fn begin(upstream: &Arc<UpstreamProcess>, head: &Parts) -> Self {
         let number = upstream.next_exchange();
         let line = format!("{} {}", head.method, head.uri.path());
         let tap = &upstream.tap;
@@ -338,7 +354,7 @@ impl Exchange {
         }
     }
 
-    fn end(self, response: Response) -> Response {
+    fn end(self, response: OutgoingResponse) -> OutgoingResponse {
         let line = response.status().to_string();
         let tap = &self.upstream.tap;
         tap.http(self.number, Direction::ToClient, line, response.headers());

@@ -1,6 +1,6 @@
 //! One process of the server, and everybody who waits for something from it.
 //!
-//! Its main types are [`Upstream`], what requests go to, and [`Running`], what the process ends with.
+//! Its main types are [`UpstreamProcess`], what requests go to, and [`RunningUpstream`], what the process ends with.
 //! Every line is recorded before it is looked at. Lines that are no messages are recorded and
 //! reported, and go no further.
 
@@ -18,14 +18,14 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::inbound::into_line;
-use super::outlet::{self, Inflow, Outlet, Passing, PutError};
-use super::router::{Ask, Routed, Router, StreamId};
+use super::outlet::{self, OutboundMessage, PutError, StreamReceiver, StreamSender};
+use super::router::{ClientRequest, MessageRoute, Router, StreamId};
 use crate::client::connection::stop;
-use crate::proxy::session::{Input, Output};
-use crate::proxy::started::Started;
-use crate::recorder::Tap;
+use crate::proxy::session::{ClientInput, Output};
+use crate::proxy::started::ServerProcess;
+use crate::recorder::ConnectionTap;
 use crate::transport::MAX_MESSAGE;
-use crate::transport::frames::{Line, Lines};
+use crate::transport::frames::{LineReader, StreamLine};
 use crate::transport::lines;
 use proctor_contain::process::Process;
 
@@ -33,28 +33,28 @@ use proctor_contain::process::Process;
 const GOODBYE: Duration = Duration::from_secs(2);
 
 /// A process that runs. Dropping it ends the process, politely.
-pub(super) struct Running {
-    pub(super) upstream: Arc<Upstream>,
+pub(super) struct RunningUpstream {
+    pub(super) upstream: Arc<UpstreamProcess>,
     /// Dropped when the process is to end.
     _closing: oneshot::Sender<()>,
 }
 
 /// A process of the server.
-pub struct Upstream {
-    pub(super) tap: Arc<Tap>,
+pub struct UpstreamProcess {
+    pub(super) tap: Arc<ConnectionTap>,
     exchanges: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<UpstreamState>,
 }
 
-struct State {
+struct UpstreamState {
     router: Router,
-    outlets: HashMap<StreamId, Outlet>,
+    outlets: HashMap<StreamId, StreamSender>,
     /// Nothing once the process has ended, or is to end.
-    stdin: Option<mpsc::UnboundedSender<Outgoing>>,
+    stdin: Option<mpsc::UnboundedSender<UpstreamMessage>>,
 }
 
 /// A message on its way to the process.
-struct Outgoing {
+struct UpstreamMessage {
     message: Vec<u8>,
     /// Its place among all that are on their way.
     _room: Option<OwnedSemaphorePermit>,
@@ -64,31 +64,31 @@ struct Outgoing {
 
 /// A message that was not sent: the process is not there any more, or does not read.
 #[derive(Debug)]
-pub(super) struct Unsent(pub(super) Vec<u8>);
+pub(super) struct SendFailure(pub(super) Vec<u8>);
 
 /// Why no stream was opened.
 #[derive(Debug)]
-pub(super) enum Closed {
+pub(super) enum StreamRefusal {
     /// The process has ended.
     Ended,
     /// What is asked can't be told from what was asked before; or there is a GET stream already.
     Taken,
 }
 
-impl Running {
+impl RunningUpstream {
     /// Takes over a process that was just started, and gives what ends when it has.
-    pub(super) fn new(started: Started) -> (Self, JoinHandle<()>) {
-        let Started {
+    pub(super) fn new(started: ServerProcess) -> (Self, JoinHandle<()>) {
+        let ServerProcess {
             tap,
             process,
             stdin,
             stdout,
         } = started;
         let (queue, waiting) = mpsc::unbounded_channel();
-        let upstream = Arc::new(Upstream {
+        let upstream = Arc::new(UpstreamProcess {
             tap,
             exchanges: AtomicU64::new(0),
-            state: Mutex::new(State {
+            state: Mutex::new(UpstreamState {
                 router: Router::default(),
                 outlets: HashMap::new(),
                 stdin: Some(queue),
@@ -105,7 +105,7 @@ impl Running {
     }
 }
 
-impl Upstream {
+impl UpstreamProcess {
     /// The number of the next exchange.
     pub(super) fn next_exchange(&self) -> u64 {
         self.exchanges.fetch_add(1, Ordering::Relaxed) + 1
@@ -128,36 +128,36 @@ impl Upstream {
     /// Opens a POST with requests.
     pub(super) fn open_post(
         self: &Arc<Self>,
-        asks: &[Ask],
+        asks: &[ClientRequest],
         takes_more: bool,
-    ) -> Result<Inflow, Closed> {
+    ) -> Result<StreamReceiver, StreamRefusal> {
         let mut state = self.lock();
         if state.stdin.is_none() {
-            return Err(Closed::Ended);
+            return Err(StreamRefusal::Ended);
         }
         if state.router.has_taken(asks) {
-            return Err(Closed::Taken);
+            return Err(StreamRefusal::Taken);
         }
         let (stream, waiting) = state.router.open_post(asks.to_vec(), takes_more);
         Ok(self.opened(&mut state, stream, waiting))
     }
 
     /// Opens a GET.
-    pub(super) fn open_get(self: &Arc<Self>) -> Result<Inflow, Closed> {
+    pub(super) fn open_get(self: &Arc<Self>) -> Result<StreamReceiver, StreamRefusal> {
         let mut state = self.lock();
         if state.stdin.is_none() {
-            return Err(Closed::Ended);
+            return Err(StreamRefusal::Ended);
         }
-        let (stream, waiting) = state.router.open_get().ok_or(Closed::Taken)?;
+        let (stream, waiting) = state.router.open_get().ok_or(StreamRefusal::Taken)?;
         Ok(self.opened(&mut state, stream, waiting))
     }
 
     fn opened(
         self: &Arc<Self>,
-        state: &mut State,
+        state: &mut UpstreamState,
         stream: StreamId,
         waiting: Vec<Bytes>,
-    ) -> Inflow {
+    ) -> StreamReceiver {
         let (outlet, inflow) = outlet::stream(self, stream);
         for bytes in waiting {
             outlet.put_now(bytes);
@@ -171,19 +171,19 @@ impl Upstream {
         &self,
         message: Vec<u8>,
         room: Option<OwnedSemaphorePermit>,
-    ) -> Result<oneshot::Receiver<()>, Unsent> {
+    ) -> Result<oneshot::Receiver<()>, SendFailure> {
         let (written, is_written) = oneshot::channel();
-        let outgoing = Outgoing {
+        let outgoing = UpstreamMessage {
             message,
             _room: room,
             written: Some(written),
         };
         let state = self.lock();
         let Some(stdin) = &state.stdin else {
-            return Err(Unsent(outgoing.message));
+            return Err(SendFailure(outgoing.message));
         };
         let sent = stdin.send(outgoing);
-        sent.map_err(|mpsc::error::SendError(unsent)| Unsent(unsent.message))?;
+        sent.map_err(|mpsc::error::SendError(unsent)| SendFailure(unsent.message))?;
         Ok(is_written)
     }
 
@@ -198,7 +198,7 @@ impl Upstream {
                 r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id},"reason":"{UNWANTED}"}}}}"#
             );
             // A process that has ended has nothing to cancel.
-            let _ = stdin.send(Outgoing {
+            let _ = stdin.send(UpstreamMessage {
                 message: message.into_bytes(),
                 _room: None,
                 written: None,
@@ -228,11 +228,11 @@ impl Upstream {
     }
 
     /// The stream that a message goes to now, if there is one.
-    fn address(&self, bytes: &Bytes) -> Option<(StreamId, Outlet, Passing)> {
+    fn address(&self, bytes: &Bytes) -> Option<(StreamId, StreamSender, OutboundMessage)> {
         let mut state = self.lock();
         let way = match state.router.route(bytes) {
-            Routed::To(way) => way,
-            Routed::Waits { dropped } => {
+            MessageRoute::To(way) => way,
+            MessageRoute::Waits { dropped } => {
                 drop(state);
                 for _ in 0..dropped {
                     let detail = "a message that no stream was open for";
@@ -240,7 +240,7 @@ impl Upstream {
                 }
                 return None;
             }
-            Routed::Nowhere => return None,
+            MessageRoute::Nowhere => return None,
         };
         for other in way.left_out {
             if let Some(outlet) = state.outlets.remove(&other) {
@@ -252,7 +252,7 @@ impl Upstream {
         } else {
             state.outlets.get(&way.stream).cloned()
         };
-        let message = Passing {
+        let message = OutboundMessage {
             bytes: bytes.clone(),
             answers: way.answers,
             is_last: way.is_last,
@@ -274,16 +274,16 @@ impl Upstream {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, UpstreamState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Stays with a process until it has ended, and writes how.
 async fn keep(
-    upstream: Arc<Upstream>,
+    upstream: Arc<UpstreamProcess>,
     mut process: Process,
-    stdout: Input,
+    stdout: ClientInput,
     closed: oneshot::Receiver<()>,
 ) {
     let mut reading = tokio::spawn(read(stdout, upstream.clone()));
@@ -320,7 +320,11 @@ async fn keep(
     upstream.tap.ended(reason, Some(stderr), Some(end));
 }
 
-async fn write(mut stdin: Output, mut waiting: mpsc::UnboundedReceiver<Outgoing>, tap: Arc<Tap>) {
+async fn write(
+    mut stdin: Output,
+    mut waiting: mpsc::UnboundedReceiver<UpstreamMessage>,
+    tap: Arc<ConnectionTap>,
+) {
     while let Some(mut outgoing) = waiting.recv().await {
         let message = &mut outgoing.message;
         tap.frame(None, Direction::ToServer, message);
@@ -344,13 +348,13 @@ async fn write(mut stdin: Output, mut waiting: mpsc::UnboundedReceiver<Outgoing>
     }
 }
 
-async fn read(stdout: Input, upstream: Arc<Upstream>) {
+async fn read(stdout: ClientInput, upstream: Arc<UpstreamProcess>) {
     let tap = &upstream.tap;
-    let mut lines = Lines::new(stdout, MAX_MESSAGE);
+    let mut lines = LineReader::new(stdout, MAX_MESSAGE);
     // A line that can't be read is the end, like the end itself.
     while let Ok(Some(line)) = lines.next().await {
         match line {
-            Line::Whole(line) => {
+            StreamLine::Whole(line) => {
                 tap.frame(None, Direction::ToClient, &line);
                 if lines::message_in(&line, &mut |noise| noise.note(tap)).is_some()
                     && let Some(message) = message_in(line)
@@ -358,7 +362,7 @@ async fn read(stdout: Input, upstream: Arc<Upstream>) {
                     upstream.deliver(message).await;
                 }
             }
-            Line::Torn(line) => {
+            StreamLine::Torn(line) => {
                 tap.frame(None, Direction::ToClient, &line);
                 lines::torn(&line).note(tap);
                 // It may be whole but for its end.
@@ -366,7 +370,7 @@ async fn read(stdout: Input, upstream: Arc<Upstream>) {
                     upstream.deliver(message).await;
                 }
             }
-            Line::Oversized(cut) => {
+            StreamLine::Oversized(cut) => {
                 tap.cut_frame(None, Direction::ToClient, &cut);
                 let why = format!("a message of {} bytes", cut.bytes);
                 tap.finding(FindingKind::TooLarge, why.as_str());

@@ -5,7 +5,7 @@ const OWN: &str = "127.0.0.1:4000";
 /// A request, given as `METHOD TARGET` and header lines, at a door whose token is written `TOKEN`.
 /// What comes of it: the path and the headers, or why it is turned away.
 fn tried(admission: Admission, head: &[&str]) -> Result<String, String> {
-    let token = Token::random().unwrap();
+    let token = AccessToken::random().unwrap();
     let lines: Vec<String> = head
         .iter()
         .map(|line| line.replace("TOKEN", token.reveal()))

@@ -2,12 +2,12 @@
 
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, StatusCode};
-use proctor_core::message::{Kind, Message};
+use proctor_core::message::{Message, MessageKind};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::edit::events::event;
-use crate::web::{Response, whole};
+use crate::web::{OutgoingResponse, whole};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
@@ -30,7 +30,9 @@ pub(crate) fn is_stateless(params: Option<&Value>) -> bool {
 /// server to say so.
 pub(super) fn fits(message: Option<&Message<'_>>, headers: &HeaderMap) -> bool {
     let Some(message) = message else { return true };
-    let (Kind::Request { method, .. } | Kind::Notification { method }) = message.kind() else {
+    let (MessageKind::Request { method, .. } | MessageKind::Notification { method }) =
+        message.kind()
+    else {
         return true;
     };
     if let Some(named) = headers.get(METHOD) {
@@ -42,7 +44,7 @@ pub(super) fn fits(message: Option<&Message<'_>>, headers: &HeaderMap) -> bool {
 }
 
 /// An answer in the form that the client takes.
-pub(super) fn answered(answer: Vec<u8>, headers: &HeaderMap) -> Response {
+pub(super) fn answered(answer: Vec<u8>, headers: &HeaderMap) -> OutgoingResponse {
     let accepted: Vec<String> = headers
         .get_all(ACCEPT)
         .iter()

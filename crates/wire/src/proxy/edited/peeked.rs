@@ -10,18 +10,21 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
 
-use crate::web::{Body, Broken};
+use crate::web::{ConnectionAbort, ResponseBody};
 
 /// A body of which a part was taken, and can be passed on from its start.
 pub(super) struct PeekedBody {
     taken: VecDeque<Frame<Bytes>>,
     /// What is still to come, if it was too long to be taken whole.
-    rest: Option<Body>,
+    rest: Option<ResponseBody>,
 }
 
 impl PeekedBody {
     /// Takes a body, up to the limit.
-    pub(super) async fn take(mut body: Body, limit: usize) -> Result<Self, Broken> {
+    pub(super) async fn take(
+        mut body: ResponseBody,
+        limit: usize,
+    ) -> Result<Self, ConnectionAbort> {
         let mut taken = VecDeque::new();
         let mut length = 0;
         while let Some(frame) = body.frame().await {
@@ -48,12 +51,12 @@ impl PeekedBody {
 
 impl http_body::Body for PeekedBody {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = ConnectionAbort;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, ConnectionAbort>>> {
         if let Some(frame) = self.taken.pop_front() {
             return Poll::Ready(Some(Ok(frame)));
         }

@@ -16,12 +16,12 @@ use tokio::time::{Sleep, sleep};
 
 use super::conversations::Stream;
 use crate::edit::conversation::Conversation;
-use crate::edit::events::EventStream;
+use crate::edit::events::EvalsEventStream;
 use crate::edit::output::Part;
-use crate::proxy::addresses::{Announced, path_of};
+use crate::proxy::addresses::{AnnouncedEndpoint, path_of};
 use crate::proxy::upstream::causes;
 use crate::transport::sse::Events;
-use crate::web::Broken;
+use crate::web::ConnectionAbort;
 
 /// No address that a server announces is longer.
 const LONGEST: usize = 16 << 10;
@@ -30,7 +30,7 @@ const LONGEST: usize = 16 << 10;
 pub(super) struct EditedStream {
     /// Nothing, once it has ended.
     inner: Option<Incoming>,
-    events: EventStream,
+    events: EvalsEventStream,
     listening: Option<Listening>,
     ready: VecDeque<Part>,
     sleeping: Option<Pin<Box<Sleep>>>,
@@ -43,7 +43,7 @@ pub(super) struct Listening {
     /// Events of ours.
     ours: Receiver<Vec<u8>>,
     server: Url,
-    announced: Arc<Announced<Stream>>,
+    announced: Arc<AnnouncedEndpoint<Stream>>,
     events: Events,
 }
 
@@ -51,7 +51,7 @@ impl Listening {
     pub(super) fn new(
         (stream, ours): (Arc<Stream>, Receiver<Vec<u8>>),
         server: &Url,
-        announced: &Arc<Announced<Stream>>,
+        announced: &Arc<AnnouncedEndpoint<Stream>>,
     ) -> Self {
         Self {
             stream,
@@ -83,7 +83,7 @@ impl EditedStream {
     ) -> Self {
         Self {
             inner: Some(inner),
-            events: EventStream::new(conversation),
+            events: EvalsEventStream::new(conversation),
             listening,
             ready: VecDeque::new(),
             sleeping: None,
@@ -138,12 +138,12 @@ impl EditedStream {
 
 impl Body for EditedStream {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = ConnectionAbort;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, ConnectionAbort>>> {
         loop {
             if let Some(bytes) = ready!(self.poll_ready(context)) {
                 return Poll::Ready(Some(Ok(Frame::data(bytes.into()))));
@@ -160,7 +160,7 @@ impl Body for EditedStream {
                     let torn = self.events.end();
                     self.ready.push_back(Part::Bytes(torn));
                 }
-                Some(Err(error)) => return Poll::Ready(Some(Err(Broken(causes(&error))))),
+                Some(Err(error)) => return Poll::Ready(Some(Err(ConnectionAbort(causes(&error))))),
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(part) => {
                         if let Some(listening) = &mut self.listening {

@@ -11,7 +11,7 @@ use super::*;
 use crate::edit::samples::Identity;
 use crate::proxy::{Admission, ProxyOptions, ReverseProxy};
 use crate::recorder::Recorder;
-use crate::web::{Request, Web};
+use crate::web::{IncomingRequest, Web};
 
 const REQUEST: &[u8] = br#"{"jsonrpc":"2.0", "id":1e0,"method":"tools/list"}"#;
 
@@ -31,7 +31,7 @@ async fn passed_through(sent: &[u8], kind: &'static str, answer: &[u8]) -> (Vec<
         ..Script::default()
     }));
     let played = script.clone();
-    let web = Web::start(0, move |request: Request| {
+    let web = Web::start(0, move |request: IncomingRequest| {
         let script = played.clone();
         async move {
             let body = request.into_body().collect().await.unwrap().to_bytes();

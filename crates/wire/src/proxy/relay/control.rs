@@ -8,10 +8,10 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
-use crate::relay::message::{self, HEAD, Kind};
+use crate::relay::message::{self, HEAD, RelayMessageKind};
 use crate::streams::is_stream;
 use proctor_contain::os::receive_descriptors;
-use proctor_contain::process::Ended;
+use proctor_contain::process::ProcessExit;
 
 /// How long the last message may take.
 const LAST_WORD: Duration = Duration::from_secs(1);
@@ -29,7 +29,7 @@ pub(super) async fn hand_over(stream: &UnixStream) -> Result<Option<(OwnedFd, Ow
         Ok((0, _)) | Err(_) => return Ok(None),
         Ok(received) => received,
     };
-    if read < HEAD || message::read_head(head) != Some((Kind::HandOver, 0)) {
+    if read < HEAD || message::read_head(head) != Some((RelayMessageKind::HandOver, 0)) {
         return Err("it does not speak as a relay does".to_owned());
     }
     match <[OwnedFd; 2]>::try_from(streams) {
@@ -40,7 +40,7 @@ pub(super) async fn hand_over(stream: &UnixStream) -> Result<Option<(OwnedFd, Ow
 }
 
 /// What a relay said last.
-pub(super) enum Told {
+pub(super) enum RelayMessage {
     /// That it was asked to end; or it is gone.
     Leave,
     /// Something that no relay says.
@@ -48,24 +48,26 @@ pub(super) enum Told {
 }
 
 /// Waits until a relay has to leave.
-pub(super) async fn listen(mut reader: OwnedReadHalf) -> Told {
+pub(super) async fn listen(mut reader: OwnedReadHalf) -> RelayMessage {
     let mut head = [0; HEAD];
     if reader.read_exact(&mut head).await.is_err() {
-        return Told::Leave;
+        return RelayMessage::Leave;
     }
     match message::read_head(head) {
-        Some((Kind::Leave, 0)) => Told::Leave,
-        Some((Kind::HandOver, _)) => Told::Nonsense("it handed over streams twice".to_owned()),
-        _ => Told::Nonsense("it does not speak as a relay does".to_owned()),
+        Some((RelayMessageKind::Leave, 0)) => RelayMessage::Leave,
+        Some((RelayMessageKind::HandOver, _)) => {
+            RelayMessage::Nonsense("it handed over streams twice".to_owned())
+        }
+        _ => RelayMessage::Nonsense("it does not speak as a relay does".to_owned()),
     }
 }
 
 /// Tells a relay how the server ended.
-pub(super) async fn tell(mut writer: OwnedWriteHalf, how: Ended) {
+pub(super) async fn tell(mut writer: OwnedWriteHalf, how: ProcessExit) {
     let (kind, number) = match how {
-        Ended::Exited(code) => (Kind::Exited, code),
-        Ended::Signalled(signal) => (Kind::Signalled, signal),
-        Ended::Unknown => (Kind::Exited, 1),
+        ProcessExit::Exited(code) => (RelayMessageKind::Exited, code),
+        ProcessExit::Signalled(signal) => (RelayMessageKind::Signalled, signal),
+        ProcessExit::Unknown => (RelayMessageKind::Exited, 1),
     };
     let message = message::render(kind, &number.to_le_bytes());
     // A relay that is gone needs no word.
@@ -74,6 +76,6 @@ pub(super) async fn tell(mut writer: OwnedWriteHalf, how: Ended) {
 
 /// Tells one who came that there is no server for it.
 pub(super) async fn refuse(mut writer: OwnedWriteHalf, why: &str) {
-    let message = message::render(Kind::Refused, why.as_bytes());
+    let message = message::render(RelayMessageKind::Refused, why.as_bytes());
     let _ = timeout(LAST_WORD, writer.write_all(&message)).await;
 }

@@ -7,7 +7,7 @@ use proctor_contain::os;
 
 /// Who may start a server. All others of the same user are turned away; other users are in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Admit {
+pub enum AdmissionPolicy {
     /// Nobody yet: who comes waits.
     Nobody,
     /// This process, and those below it.
@@ -17,18 +17,18 @@ pub enum Admit {
 }
 
 /// Whether one who came may come in; or why not.
-pub(super) fn check(stream: &UnixStream, admit: Admit) -> Result<(), String> {
+pub(super) fn check(stream: &UnixStream, admit: AdmissionPolicy) -> Result<(), String> {
     let peer = os::peer(stream).map_err(|error| format!("nobody knows who it is: {error}"))?;
     if peer.user != geteuid() {
         return Err(format!("it is of another user, {}", peer.user.as_raw()));
     }
     let pid = peer.pid;
     match admit {
-        Admit::Descendants(agent) if !os::is_below(pid, agent) => {
+        AdmissionPolicy::Descendants(agent) if !os::is_below(pid, agent) => {
             let pid = pid.as_raw_pid();
             Err(format!("process {pid} is not below the agent"))
         }
-        Admit::Nobody => Err("nobody is let in yet".to_owned()),
-        Admit::Descendants(_) | Admit::SameUser => Ok(()),
+        AdmissionPolicy::Nobody => Err("nobody is let in yet".to_owned()),
+        AdmissionPolicy::Descendants(_) | AdmissionPolicy::SameUser => Ok(()),
     }
 }

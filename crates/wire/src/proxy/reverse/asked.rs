@@ -1,6 +1,6 @@
 //! A request that waits for its answer.
 //!
-//! Its main type is [`Asked`]. A client that goes away meanwhile is in the record.
+//! Its main type is [`ProxiedRequest`]. A client that goes away meanwhile is in the record.
 
 use std::sync::Arc;
 
@@ -8,29 +8,33 @@ use http::Method;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName};
 use proctor_core::event::{EndedBy, HttpFailure};
 
-use super::exchange::Exchange;
-use super::leftover::Leftover;
-use super::passing::Content;
-use super::stream::Stream;
+use super::exchange::ProxyExchange;
+use super::leftover::UnreadBody;
+use super::passing::BodyKind;
+use super::stream::RecordedStream;
 use crate::proxy::upstream::UpstreamError;
-use crate::web::Broken;
+use crate::web::ConnectionAbort;
 
 /// What was asked.
-pub(super) struct Asked {
+pub(super) struct ProxiedRequest {
     pub(super) method: Method,
-    pub(super) exchange: Arc<Exchange>,
+    pub(super) exchange: Arc<ProxyExchange>,
     /// What the server did not take of the request.
-    pub(super) leftover: Leftover,
-    stream: Option<Stream>,
+    pub(super) leftover: UnreadBody,
+    stream: Option<RecordedStream>,
     is_answered: bool,
 }
 
-impl Asked {
-    pub(super) fn new(method: &Method, exchange: Exchange, stream: Option<Stream>) -> Self {
+impl ProxiedRequest {
+    pub(super) fn new(
+        method: &Method,
+        exchange: ProxyExchange,
+        stream: Option<RecordedStream>,
+    ) -> Self {
         Self {
             method: method.clone(),
             exchange: Arc::new(exchange),
-            leftover: Leftover::default(),
+            leftover: UnreadBody::default(),
             stream,
             is_answered: false,
         }
@@ -42,7 +46,7 @@ impl Asked {
     }
 
     /// There is an answer: what it belongs to.
-    pub(super) fn answered(mut self) -> (Arc<Exchange>, Option<Stream>) {
+    pub(super) fn answered(mut self) -> (Arc<ProxyExchange>, Option<RecordedStream>) {
         self.is_answered = true;
         let (exchange, leftover) = (self.exchange.clone(), self.leftover.clone());
         // A server may answer what it did not read.
@@ -51,7 +55,7 @@ impl Asked {
     }
 
     /// There is none, and never will be.
-    pub(super) async fn failed(mut self, error: &UpstreamError) -> Broken {
+    pub(super) async fn failed(mut self, error: &UpstreamError) -> ConnectionAbort {
         self.is_answered = true;
         self.leftover.keep(&self.exchange).await;
         let why = format!("the server did not answer: {error}");
@@ -61,31 +65,31 @@ impl Asked {
         if let Some(stream) = self.stream.take() {
             stream.close(&why, EndedBy::Server);
         }
-        Broken(why)
+        ConnectionAbort(why)
     }
 
     /// What the answer is made of, by its headers.
-    pub(super) fn content(&self, headers: &HeaderMap) -> Content {
+    pub(super) fn content(&self, headers: &HeaderMap) -> BodyKind {
         let encoding = text(headers, &CONTENT_ENCODING);
         if let Some(encoding) = encoding.filter(|name| name != "identity") {
             let detail = format!("the answer is encoded as `{encoding}`, which nobody asked for");
             self.exchange.finding(detail);
-            return Content::message();
+            return BodyKind::message();
         }
         let kind = text(headers, &CONTENT_TYPE).unwrap_or_default();
         if kind.starts_with("text/event-stream") {
-            return Content::events();
+            return BodyKind::events();
         }
         // A POST asks for a message, whatever is said of what comes.
         let wants_message = self.method == Method::POST && self.exchange.is_newer();
         if wants_message || kind.starts_with("application/json") {
-            return Content::message();
+            return BodyKind::message();
         }
-        Content::other()
+        BodyKind::other()
     }
 }
 
-impl Drop for Asked {
+impl Drop for ProxiedRequest {
     fn drop(&mut self) {
         if !self.is_answered {
             let why = "the client did not wait for the answer";

@@ -1,24 +1,24 @@
 //! One request and what comes back of it, in the record.
 //!
-//! Its main type is [`Exchange`].
+//! Its main type is [`ProxyExchange`].
 
 use std::sync::Arc;
 
 use http::HeaderMap;
 use proctor_core::event::{Direction, FindingKind, HttpFailure};
 
-use crate::recorder::{Oversized, Tap};
+use crate::recorder::{ConnectionTap, OversizedMessage};
 
 /// Where one request and its answer are kept.
-pub(super) struct Exchange {
-    pub(super) tap: Arc<Tap>,
+pub(super) struct ProxyExchange {
+    pub(super) tap: Arc<ConnectionTap>,
     number: u64,
-    kind: Kind,
+    kind: ExchangeKind,
 }
 
 /// How answers are found.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ExchangeKind {
     /// They come back in the same exchange.
     Newer,
     /// A message of the older HTTP: they come on the stream.
@@ -27,13 +27,13 @@ pub(super) enum Kind {
     Stream,
 }
 
-impl Exchange {
-    pub(super) fn new(tap: Arc<Tap>, number: u64, kind: Kind) -> Self {
+impl ProxyExchange {
+    pub(super) fn new(tap: Arc<ConnectionTap>, number: u64, kind: ExchangeKind) -> Self {
         Self { tap, number, kind }
     }
 
     pub(super) fn is_newer(&self) -> bool {
-        self.kind == Kind::Newer
+        self.kind == ExchangeKind::Newer
     }
 
     pub(super) fn head(&self, direction: Direction, line: String, headers: &HeaderMap) {
@@ -41,14 +41,14 @@ impl Exchange {
     }
 
     /// Keeps a message of a stream, or what is known of one that was too large.
-    pub(super) fn event(&self, direction: Direction, message: Result<Vec<u8>, Oversized>) {
-        let number = (self.kind == Kind::Newer).then_some(self.number);
+    pub(super) fn event(&self, direction: Direction, message: Result<Vec<u8>, OversizedMessage>) {
+        let number = (self.kind == ExchangeKind::Newer).then_some(self.number);
         self.frame(number, direction, message);
     }
 
     /// Keeps a message that is a body.
-    pub(super) fn body(&self, direction: Direction, message: Result<Vec<u8>, Oversized>) {
-        let number = (self.kind != Kind::Posted).then_some(self.number);
+    pub(super) fn body(&self, direction: Direction, message: Result<Vec<u8>, OversizedMessage>) {
+        let number = (self.kind != ExchangeKind::Posted).then_some(self.number);
         self.frame(number, direction, message);
     }
 
@@ -56,7 +56,7 @@ impl Exchange {
         &self,
         number: Option<u64>,
         direction: Direction,
-        message: Result<Vec<u8>, Oversized>,
+        message: Result<Vec<u8>, OversizedMessage>,
     ) {
         match message {
             Ok(bytes) if bytes.is_empty() => {}
@@ -70,7 +70,7 @@ impl Exchange {
         &self,
         direction: Direction,
         what: &str,
-        said: &Result<Vec<u8>, Oversized>,
+        said: &Result<Vec<u8>, OversizedMessage>,
     ) {
         self.tap.aside(self.number, direction, what, said);
     }
@@ -80,7 +80,7 @@ impl Exchange {
         &self,
         failure: HttpFailure,
         why: &str,
-        said: &Result<Vec<u8>, Oversized>,
+        said: &Result<Vec<u8>, OversizedMessage>,
     ) {
         let line = self.tap.aside_line(why, said);
         self.tap.http_failed(self.number, line, failure);

@@ -1,6 +1,6 @@
 //! What the exchanges of a proxy share: where each goes, and where it is kept.
 //!
-//! Its main type is [`Inside`].
+//! Its main type is [`ReverseProxyState`].
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -8,25 +8,25 @@ use std::sync::{Arc, OnceLock};
 use http::header::{CONTENT_LENGTH, LOCATION};
 use http::{Method, StatusCode};
 use http_body_util::BodyExt;
-use proctor_core::event::{ConnectionEnd, Direction, EndedBy, Wire};
+use proctor_core::event::{ConnectionEnd, Direction, EndedBy, WireKind};
 use proctor_core::suite::Server;
 
-use super::asked::Asked;
-use super::exchange::{Exchange, Kind};
-use super::passing::{Content, Passing};
-use super::stream::Stream;
+use super::asked::ProxiedRequest;
+use super::exchange::{ExchangeKind, ProxyExchange};
+use super::passing::{BodyKind, RecordedBody};
+use super::stream::RecordedStream;
 use crate::proxy::ProxyOptions;
-use crate::proxy::addresses::{Addresses, Announced};
+use crate::proxy::addresses::{Addresses, AnnouncedEndpoint};
 use crate::proxy::edited::EditStage;
 use crate::proxy::refusals::Refusals;
 use crate::proxy::upstream::{Upstream, UpstreamError, passed};
-use crate::recorder::Tap;
-use crate::web::{Body, Broken, Request, Response, whole};
+use crate::recorder::ConnectionTap;
+use crate::web::{ConnectionAbort, IncomingRequest, OutgoingResponse, ResponseBody, whole};
 
 const SESSION: &str = "mcp-session-id";
 
 /// What all exchanges share.
-pub(super) struct Inside {
+pub(super) struct ReverseProxyState {
     pub(super) upstream: Upstream,
     server: Server,
     options: ProxyOptions,
@@ -38,22 +38,22 @@ pub(super) struct Inside {
     exchanges: AtomicU64,
     /// The connection of all that belongs to no stream of the older HTTP. It is opened for the first
     /// request.
-    tap: OnceLock<Arc<Tap>>,
+    tap: OnceLock<Arc<ConnectionTap>>,
     addresses: OnceLock<Arc<Addresses>>,
-    announced: Arc<Announced<Tap>>,
+    announced: Arc<AnnouncedEndpoint<ConnectionTap>>,
     editing: Option<EditStage>,
 }
 
 /// Where a request goes, and where it is kept.
-struct Route {
+struct RequestTarget {
     /// The path and query to ask the server for.
     target: String,
-    exchange: Exchange,
+    exchange: ProxyExchange,
     /// The connection that it opens in the record, and that ends with it.
-    stream: Option<Stream>,
+    stream: Option<RecordedStream>,
 }
 
-impl Inside {
+impl ReverseProxyState {
     pub(super) fn new(
         upstream: Upstream,
         server: &Server,
@@ -89,16 +89,20 @@ impl Inside {
         }
     }
 
-    pub(super) async fn serve(self: Arc<Self>, request: Request) -> Result<Response, Broken> {
+    pub(super) async fn serve(
+        self: Arc<Self>,
+        request: IncomingRequest,
+    ) -> Result<OutgoingResponse, ConnectionAbort> {
         let Some(route) = self.route(&request) else {
             return Ok(self.refuse(request.uri().path()));
         };
-        let asked = Asked::new(request.method(), route.exchange, route.stream);
+        let asked = ProxiedRequest::new(request.method(), route.exchange, route.stream);
         let path = request.uri().path_and_query().map_or("/", |p| p.as_str());
         // What the configured address has besides may be secret.
         let line = format!("{} {}{path}", request.method(), self.upstream.origin());
         let (exchange, leftover) = (asked.exchange.clone(), asked.leftover.clone());
-        let mut request = request.map(|body| Passing::request(passed(body), exchange, leftover));
+        let mut request =
+            request.map(|body| RecordedBody::request(passed(body), exchange, leftover));
         if let Err(error) = self.upstream.prepare(&mut request, &route.target) {
             drop(request);
             return Err(asked.failed(&error).await);
@@ -114,14 +118,17 @@ impl Inside {
     }
 
     /// Everything behind this is on the server's side of the record.
-    async fn exchange(&self, request: http::Request<Body>) -> Result<Response, UpstreamError> {
+    async fn exchange(
+        &self,
+        request: http::Request<ResponseBody>,
+    ) -> Result<OutgoingResponse, UpstreamError> {
         match &self.editing {
             Some(editing) => editing.exchange(&self.upstream, request).await,
             None => Ok(self.upstream.exchange(request).await?.map(passed)),
         }
     }
 
-    fn answer(&self, asked: Asked, mut response: Response) -> Response {
+    fn answer(&self, asked: ProxiedRequest, mut response: OutgoingResponse) -> OutgoingResponse {
         let (status, headers) = (response.status(), response.headers());
         asked
             .exchange
@@ -135,15 +142,15 @@ impl Inside {
             self.has_posted.store(true, Ordering::Relaxed);
         }
         let content = asked.content(headers);
-        if asked.is_stream() && matches!(content, Content::Events(_)) {
+        if asked.is_stream() && matches!(content, BodyKind::Events(_)) {
             // An address on it may become longer.
             response.headers_mut().remove(CONTENT_LENGTH);
         }
         let (exchange, stream) = asked.answered();
-        response.map(|body| Passing::response(body, exchange, content, stream).boxed_unsync())
+        response.map(|body| RecordedBody::response(body, exchange, content, stream).boxed_unsync())
     }
 
-    fn route(&self, request: &Request) -> Option<Route> {
+    fn route(&self, request: &IncomingRequest) -> Option<RequestTarget> {
         let uri = request.uri();
         let asked = uri.path_and_query().map_or("/", |p| p.as_str());
         let posts = *request.method() == Method::POST;
@@ -157,9 +164,9 @@ impl Inside {
         if let Some(stream) = announced {
             // Its stream may have ended.
             let tap = stream.upgrade().unwrap_or_else(|| self.tap().clone());
-            return Some(Route {
+            return Some(RequestTarget {
                 target: asked.to_owned(),
-                exchange: Exchange::new(tap, number, Kind::Posted),
+                exchange: ProxyExchange::new(tap, number, ExchangeKind::Posted),
                 stream: None,
             });
         }
@@ -171,37 +178,41 @@ impl Inside {
         let is_newer =
             self.has_posted.load(Ordering::Relaxed) || request.headers().contains_key(SESSION);
         if *request.method() == Method::GET && (self.is_older || !is_newer) {
-            let tap = self.connection(Wire::Sse);
-            return Some(Route {
+            let tap = self.connection(WireKind::Sse);
+            return Some(RequestTarget {
                 target,
-                exchange: Exchange::new(tap.clone(), number, Kind::Stream),
-                stream: Some(Stream {
+                exchange: ProxyExchange::new(tap.clone(), number, ExchangeKind::Stream),
+                stream: Some(RecordedStream {
                     addresses: self.addresses.get()?.clone(),
                     announced: self.announced.clone(),
                     tap,
                 }),
             });
         }
-        Some(Route {
+        Some(RequestTarget {
             target,
-            exchange: Exchange::new(self.tap().clone(), number, Kind::Newer),
+            exchange: ProxyExchange::new(self.tap().clone(), number, ExchangeKind::Newer),
             stream: None,
         })
     }
 
-    fn refuse(&self, path: &str) -> Response {
+    fn refuse(&self, path: &str) -> OutgoingResponse {
         let why = format!("it asks for `{path}`, which is not the server's own path");
         self.refusals.refused(&why);
         let text = format!("refused by Proctor: {why}\n");
         whole(StatusCode::FORBIDDEN, "text/plain", text)
     }
 
-    fn tap(&self) -> &Arc<Tap> {
-        let wire = if self.is_older { Wire::Sse } else { Wire::Http };
+    fn tap(&self) -> &Arc<ConnectionTap> {
+        let wire = if self.is_older {
+            WireKind::Sse
+        } else {
+            WireKind::Http
+        };
         self.tap.get_or_init(|| self.connection(wire))
     }
 
-    fn connection(&self, wire: Wire) -> Arc<Tap> {
+    fn connection(&self, wire: WireKind) -> Arc<ConnectionTap> {
         let Server { name, written, .. } = &self.server;
         let ProxyOptions {
             recorder, actor, ..

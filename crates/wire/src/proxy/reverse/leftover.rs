@@ -1,7 +1,7 @@
 //! What is left of a request's body when the server could not be reached: the client has said it, so it
 //! belongs in the record.
 //!
-//! Its main type is [`Leftover`].
+//! Its main type is [`UnreadBody`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,41 +9,41 @@ use std::time::Duration;
 use http_body_util::BodyExt;
 use proctor_core::event::Direction;
 
-use super::exchange::Exchange;
-use crate::transport::frames::Bounded;
-use crate::web::Body;
+use super::exchange::ProxyExchange;
+use crate::transport::frames::BodyCollector;
+use crate::web::ResponseBody;
 
 /// How long a client may take to say the rest.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A place for a body that nobody reads any more.
 #[derive(Clone, Default)]
-pub(super) struct Leftover(Arc<Mutex<State>>);
+pub(super) struct UnreadBody(Arc<Mutex<LeftoverState>>);
 
 #[derive(Default)]
-enum State {
+enum LeftoverState {
     /// Somebody may still want it.
     #[default]
     Open,
     /// The rest, with what came before.
-    Left(Body, Bounded),
+    Left(ResponseBody, BodyCollector),
     /// Nobody wants it.
     Closed,
 }
 
-impl Leftover {
+impl UnreadBody {
     /// Takes a body; gives back what came before if nobody wants the rest.
-    pub(super) fn put(&self, inner: Body, body: Bounded) -> Option<Bounded> {
+    pub(super) fn put(&self, inner: ResponseBody, body: BodyCollector) -> Option<BodyCollector> {
         let mut state = self.lock();
-        if matches!(*state, State::Closed) {
+        if matches!(*state, LeftoverState::Closed) {
             return Some(body);
         }
-        *state = State::Left(inner, body);
+        *state = LeftoverState::Left(inner, body);
         None
     }
 
     /// Reads what is left, and keeps the message. What comes later is not wanted.
-    pub(super) async fn keep(&self, exchange: &Exchange) {
+    pub(super) async fn keep(&self, exchange: &ProxyExchange) {
         let Some((mut inner, mut body)) = self.take() else {
             return;
         };
@@ -67,21 +67,21 @@ impl Leftover {
     }
 
     /// Keeps the start of what is left: nobody waits for the rest.
-    pub(super) fn discard(&self, exchange: &Exchange) {
+    pub(super) fn discard(&self, exchange: &ProxyExchange) {
         if let Some((_, body)) = self.take() {
             let why = "the rest of the request was not taken";
             exchange.aside(Direction::ToServer, why, &body.end());
         }
     }
 
-    fn take(&self) -> Option<(Body, Bounded)> {
-        match std::mem::replace(&mut *self.lock(), State::Closed) {
-            State::Left(inner, body) => Some((inner, body)),
-            State::Open | State::Closed => None,
+    fn take(&self) -> Option<(ResponseBody, BodyCollector)> {
+        match std::mem::replace(&mut *self.lock(), LeftoverState::Closed) {
+            LeftoverState::Left(inner, body) => Some((inner, body)),
+            LeftoverState::Open | LeftoverState::Closed => None,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LeftoverState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

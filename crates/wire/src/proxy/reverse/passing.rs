@@ -1,6 +1,6 @@
 //! A body on its way through: what it says is kept before the end of it leaves.
 //!
-//! Its main type is [`Passing`].
+//! Its main type is [`RecordedBody`].
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,30 +12,30 @@ use proctor_core::event::{Direction, EndedBy, HttpFailure};
 use proctor_core::record::MAX_FRAME;
 
 use super::endpoints::Endpoints;
-use super::exchange::Exchange;
-use super::leftover::Leftover;
-use super::stream::Stream;
-use crate::transport::frames::Bounded;
+use super::exchange::ProxyExchange;
+use super::leftover::UnreadBody;
+use super::stream::RecordedStream;
+use crate::transport::frames::BodyCollector;
 use crate::transport::sse::Events;
-use crate::web::{Body, Broken};
+use crate::web::{ConnectionAbort, ResponseBody};
 
 /// What a body is made of.
-pub(super) enum Content {
+pub(super) enum BodyKind {
     /// One message, or a batch.
-    Message(Bounded),
+    Message(BodyCollector),
     /// Something else.
-    Other(Bounded),
+    Other(BodyCollector),
     /// Events, each with a message.
     Events(Events),
 }
 
-impl Content {
+impl BodyKind {
     pub(super) fn message() -> Self {
-        Self::Message(Bounded::new(MAX_FRAME))
+        Self::Message(BodyCollector::new(MAX_FRAME))
     }
 
     pub(super) fn other() -> Self {
-        Self::Other(Bounded::new(MAX_FRAME))
+        Self::Other(BodyCollector::new(MAX_FRAME))
     }
 
     pub(super) fn events() -> Self {
@@ -44,45 +44,49 @@ impl Content {
 }
 
 /// A body that is kept while it passes.
-pub(super) struct Passing {
+pub(super) struct RecordedBody {
     /// Nothing, once somebody else reads the rest.
-    inner: Option<Body>,
+    inner: Option<ResponseBody>,
     /// Where the rest of a request goes that the server does not take.
-    leftover: Option<Leftover>,
-    exchange: Arc<Exchange>,
+    leftover: Option<UnreadBody>,
+    exchange: Arc<ProxyExchange>,
     direction: Direction,
     /// Nothing, once it has ended.
-    content: Option<Content>,
+    content: Option<BodyKind>,
     /// The stream of the older HTTP that it is.
-    stream: Option<Stream>,
+    stream: Option<RecordedStream>,
     endpoints: Option<Endpoints>,
 }
 
-impl Passing {
-    pub(super) fn request(inner: Body, exchange: Arc<Exchange>, leftover: Leftover) -> Self {
+impl RecordedBody {
+    pub(super) fn request(
+        inner: ResponseBody,
+        exchange: Arc<ProxyExchange>,
+        leftover: UnreadBody,
+    ) -> Self {
         let direction = Direction::ToServer;
-        let mut passing = Self::new(inner, exchange, direction, Content::message(), None);
+        let mut passing = Self::new(inner, exchange, direction, BodyKind::message(), None);
         passing.leftover = Some(leftover);
         passing
     }
 
     pub(super) fn response(
-        inner: Body,
-        exchange: Arc<Exchange>,
-        content: Content,
-        stream: Option<Stream>,
+        inner: ResponseBody,
+        exchange: Arc<ProxyExchange>,
+        content: BodyKind,
+        stream: Option<RecordedStream>,
     ) -> Self {
         Self::new(inner, exchange, Direction::ToClient, content, stream)
     }
 
     fn new(
-        inner: Body,
-        exchange: Arc<Exchange>,
+        inner: ResponseBody,
+        exchange: Arc<ProxyExchange>,
         direction: Direction,
-        content: Content,
-        stream: Option<Stream>,
+        content: BodyKind,
+        stream: Option<RecordedStream>,
     ) -> Self {
-        let is_stream = matches!(content, Content::Events(_));
+        let is_stream = matches!(content, BodyKind::Events(_));
         let is_empty = http_body::Body::is_end_stream(&inner);
         let mut passing = Self {
             inner: Some(inner),
@@ -90,7 +94,10 @@ impl Passing {
             exchange,
             direction,
             content: Some(content),
-            endpoints: stream.as_ref().filter(|_| is_stream).map(Stream::endpoints),
+            endpoints: stream
+                .as_ref()
+                .filter(|_| is_stream)
+                .map(RecordedStream::endpoints),
             stream,
         };
         // Nobody asks a body that is empty.
@@ -103,8 +110,8 @@ impl Passing {
     /// Keeps a part, and gives what goes on of it.
     fn part(&mut self, part: Bytes) -> Bytes {
         match &mut self.content {
-            Some(Content::Message(body) | Content::Other(body)) => body.take(&part),
-            Some(Content::Events(events)) => {
+            Some(BodyKind::Message(body) | BodyKind::Other(body)) => body.take(&part),
+            Some(BodyKind::Events(events)) => {
                 for event in events.take(&part) {
                     match &self.stream {
                         Some(stream) if event.name == "endpoint" => {
@@ -125,18 +132,18 @@ impl Passing {
     /// Keeps what is known only now that all has come.
     fn end(&mut self) {
         let why = match self.content.take() {
-            Some(Content::Message(body)) => {
+            Some(BodyKind::Message(body)) => {
                 self.exchange.body(self.direction, body.end());
                 "the server answered with no stream"
             }
-            Some(Content::Other(body)) => {
+            Some(BodyKind::Other(body)) => {
                 let body = body.end();
                 if body.as_ref().map_or(true, |body| !body.is_empty()) {
                     self.exchange.aside(self.direction, "no message", &body);
                 }
                 "the server answered with no stream"
             }
-            Some(Content::Events(events)) => {
+            Some(BodyKind::Events(events)) => {
                 if let Some(rest) = events.end() {
                     let why = "the last event has no end";
                     self.exchange.aside(self.direction, why, &rest);
@@ -151,8 +158,8 @@ impl Passing {
     /// It ended before its end.
     fn broke(&mut self, why: &str, failure: HttpFailure) {
         let said = match self.content.take() {
-            Some(Content::Message(body) | Content::Other(body)) => body.end(),
-            Some(Content::Events(events)) => events.end().unwrap_or_else(|| Ok(Vec::new())),
+            Some(BodyKind::Message(body) | BodyKind::Other(body)) => body.end(),
+            Some(BodyKind::Events(events)) => events.end().unwrap_or_else(|| Ok(Vec::new())),
             None => return,
         };
         match self.direction {
@@ -178,8 +185,8 @@ impl Passing {
             return;
         };
         self.content = match (self.content.take(), self.inner.take()) {
-            (Some(Content::Message(body)), Some(inner)) => {
-                leftover.put(inner, body).map(Content::Message)
+            (Some(BodyKind::Message(body)), Some(inner)) => {
+                leftover.put(inner, body).map(BodyKind::Message)
             }
             (content, _) => content,
         };
@@ -192,14 +199,14 @@ impl Passing {
     }
 }
 
-impl http_body::Body for Passing {
+impl http_body::Body for RecordedBody {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = ConnectionAbort;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, ConnectionAbort>>> {
         loop {
             if self.content.is_none() {
                 return Poll::Ready(self.rest().map(|rest| Ok(Frame::data(rest))));
@@ -213,7 +220,7 @@ impl http_body::Body for Passing {
                     let why = format!("broke off: {error}");
                     self.exchange.finding(why.clone());
                     self.broke(&why, HttpFailure::Broken);
-                    return Poll::Ready(Some(Err(Broken(why))));
+                    return Poll::Ready(Some(Err(ConnectionAbort(why))));
                 }
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(part) => {
@@ -251,7 +258,7 @@ impl http_body::Body for Passing {
     }
 }
 
-impl Drop for Passing {
+impl Drop for RecordedBody {
     fn drop(&mut self) {
         self.leave();
         let why = match self.direction {

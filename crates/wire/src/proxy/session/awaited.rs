@@ -1,6 +1,6 @@
 //! The calls of a session that have no answer yet.
 //!
-//! Its main type is [`Awaited`]. It only decides how long a server is waited for whose client has gone,
+//! Its main type is [`PendingCallIds`]. It only decides how long a server is waited for whose client has gone,
 //! so it may miss a call; what verdicts need is read from the record.
 
 use std::collections::HashSet;
@@ -9,20 +9,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::worker;
 use memchr::memmem;
 use proctor_core::event::Direction;
-use proctor_core::message::{Id, Kind};
+use proctor_core::message::{Id, MessageKind};
 
 /// The ids of calls that have no answer yet.
 #[derive(Default)]
-pub(super) struct Awaited(Mutex<HashSet<Id>>);
+pub(super) struct PendingCallIds(Mutex<HashSet<Id>>);
 
-impl Awaited {
+impl PendingCallIds {
     /// A line passed.
     pub(super) fn take(&self, direction: Direction, line: &[u8]) {
         match direction {
             Direction::ToServer => {
                 if memmem::find(line, b"tools/call").is_some() {
                     let _ = worker::each_message(line, &mut |message| {
-                        if let Kind::Request { id, .. } = message.kind() {
+                        if let MessageKind::Request { id, .. } = message.kind() {
                             self.lock().insert(id);
                         }
                     });
@@ -31,7 +31,7 @@ impl Awaited {
             Direction::ToClient => {
                 if !self.is_empty() {
                     let _ = worker::each_message(line, &mut |message| {
-                        if let Kind::Answer { id } = message.kind() {
+                        if let MessageKind::Answer { id } = message.kind() {
                             self.lock().remove(&id);
                         }
                     });

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::OwnedWriteHalf;
 
-use crate::relay::message::{self, Kind};
+use crate::relay::message::{self, RelayMessageKind};
 use proctor_contain::tail::Tail;
 
 /// How much is passed on at once.
@@ -42,7 +42,7 @@ impl Errors {
                 tokio::task::spawn_blocking(writing).await?
             }
             Self::Relay(control) => {
-                let message = message::render(Kind::Errors, bytes);
+                let message = message::render(RelayMessageKind::Errors, bytes);
                 control.write_all(&message).await
             }
         }

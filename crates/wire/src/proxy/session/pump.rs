@@ -11,9 +11,9 @@ use proctor_core::event::Direction;
 use proctor_core::record::MAX_FRAME;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::super::framer::{Framer, Passing};
-use super::awaited::Awaited;
-use crate::recorder::Tap;
+use super::super::framer::{FramedLine, Framer};
+use super::awaited::PendingCallIds;
+use crate::recorder::ConnectionTap;
 use crate::transport::lines;
 
 /// How much is passed on at once.
@@ -21,7 +21,7 @@ const CHUNK: usize = 64 << 10;
 
 /// Why nothing more is passed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Dry {
+pub(super) enum PumpEnd {
     /// There is nothing more to read.
     Ended,
     /// Nobody takes it.
@@ -35,17 +35,17 @@ pub(super) struct Pump<R, W> {
     chunk: Vec<u8>,
     /// What of the chunk is still to be passed on.
     left: Range<usize>,
-    kept: Kept,
+    kept: LineRecorder,
 }
 
 /// What goes into the record.
-struct Kept {
+struct LineRecorder {
     framer: Framer,
-    tap: Arc<Tap>,
+    tap: Arc<ConnectionTap>,
     direction: Direction,
     /// How many lines there were that were not blank.
     messages: u64,
-    awaited: Option<Arc<Awaited>>,
+    awaited: Option<Arc<PendingCallIds>>,
 }
 
 impl<R, W> Pump<R, W>
@@ -53,12 +53,12 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    pub(super) fn new(from: R, to: W, tap: &Arc<Tap>, direction: Direction) -> Self {
+    pub(super) fn new(from: R, to: W, tap: &Arc<ConnectionTap>, direction: Direction) -> Self {
         Self {
             ends: Some((from, to)),
             chunk: vec![0; CHUNK],
             left: 0..0,
-            kept: Kept {
+            kept: LineRecorder {
                 framer: Framer::new(MAX_FRAME),
                 tap: tap.clone(),
                 direction,
@@ -69,16 +69,16 @@ where
     }
 
     /// The same, which notes what is asked and answered.
-    pub(super) fn watched(mut self, awaited: &Arc<Awaited>) -> Self {
+    pub(super) fn watched(mut self, awaited: &Arc<PendingCallIds>) -> Self {
         self.kept.awaited = Some(awaited.clone());
         self
     }
 
     /// Passes everything on until there is nothing more: then both streams are closed, or until
     /// nobody takes it. May be dropped and called again.
-    pub(super) async fn run(&mut self) -> Dry {
+    pub(super) async fn run(&mut self) -> PumpEnd {
         let dry = self.pass_on().await;
-        if dry == Dry::Ended {
+        if dry == PumpEnd::Ended {
             self.close();
         }
         dry
@@ -101,16 +101,16 @@ where
         self.kept.messages
     }
 
-    async fn pass_on(&mut self) -> Dry {
+    async fn pass_on(&mut self) -> PumpEnd {
         let Some((from, to)) = &mut self.ends else {
-            return Dry::Ended;
+            return PumpEnd::Ended;
         };
         loop {
             while !self.left.is_empty() {
                 match to.write(&self.chunk[self.left.clone()]).await {
                     Ok(written @ 1..) => self.left.start += written,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Ok(0) | Err(_) => return Dry::Unwanted,
+                    Ok(0) | Err(_) => return PumpEnd::Unwanted,
                 }
             }
             self.kept.tap.room().await;
@@ -122,7 +122,7 @@ where
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // A stream that fails has ended.
-                Ok(0) | Err(_) => return Dry::Ended,
+                Ok(0) | Err(_) => return PumpEnd::Ended,
             }
         }
     }
@@ -152,16 +152,16 @@ async fn breathe(read: usize) {
     }
 }
 
-impl Kept {
+impl LineRecorder {
     fn take(&mut self, chunk: &[u8]) {
         let (tap, direction, messages) = (&self.tap, self.direction, &mut self.messages);
         let awaited = self.awaited.as_deref();
         self.framer.feed(chunk, |passing| {
-            if let (Some(awaited), Passing::Whole(line)) = (awaited, &passing) {
+            if let (Some(awaited), FramedLine::Whole(line)) = (awaited, &passing) {
                 awaited.take(direction, line);
             }
             *messages += u64::from(keep(tap, direction, &passing));
-            if let (Passing::Whole(line), Direction::ToClient) = (&passing, direction) {
+            if let (FramedLine::Whole(line), Direction::ToClient) = (&passing, direction) {
                 lines::message_in(line, &mut |noise| noise.note(tap));
             }
         });
@@ -172,7 +172,7 @@ impl Kept {
         let (tap, direction, messages) = (&self.tap, self.direction, &mut self.messages);
         self.framer.end(|passing| {
             *messages += u64::from(keep(tap, direction, &passing));
-            if let (Passing::Whole(line), Direction::ToClient) = (&passing, direction) {
+            if let (FramedLine::Whole(line), Direction::ToClient) = (&passing, direction) {
                 lines::torn(line).note(tap);
             }
         });
@@ -180,13 +180,13 @@ impl Kept {
 }
 
 /// Records a line; `false` if it is blank.
-fn keep(tap: &Tap, direction: Direction, passing: &Passing<'_>) -> bool {
+fn keep(tap: &ConnectionTap, direction: Direction, passing: &FramedLine<'_>) -> bool {
     match passing {
-        Passing::Whole(line) => {
+        FramedLine::Whole(line) => {
             tap.frame(None, direction, line);
             !line.trim_ascii().is_empty()
         }
-        Passing::Oversized(cut) => {
+        FramedLine::Oversized(cut) => {
             tap.cut_frame(None, direction, cut);
             true
         }
@@ -197,7 +197,9 @@ fn keep(tap: &Tap, direction: Direction, passing: &Passing<'_>) -> bool {
 mod tests {
     use std::time::Instant;
 
-    use proctor_core::event::{Actor, RECORD_VERSION, RunStarted, TrialStarted, What, Wire};
+    use proctor_core::event::{
+        Actor, EventKind, RECORD_VERSION, RunStarted, TrialStarted, WireKind,
+    };
     use proctor_core::record::{RunWriter, TrialWriter};
     use proctor_core::redact::Redactor;
     use proptest::prelude::*;
@@ -234,7 +236,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let (_run, trial) = trial(folder.path());
         let recorder = Recorder::new(trial, Instant::now());
-        let tap = recorder.open("s", Actor::Agent, Wire::Stdio, "s");
+        let tap = recorder.open("s", Actor::Agent, WireKind::Stdio, "s");
         let (mut client, from) = tokio::io::duplex(width);
         let (to, mut server) = tokio::io::duplex(width);
         let sending = tokio::spawn(async move {
@@ -247,14 +249,14 @@ mod tests {
         let reading = server.read_to_end(&mut out);
         let (dry, read) = tokio::join!(pump.run(), reading);
         read.expect("all is read");
-        assert_eq!(dry, Dry::Ended);
+        assert_eq!(dry, PumpEnd::Ended);
         sending.await.expect("all is sent");
         let trial = recorder.take_trial().expect("the trial");
         let written = trial.written();
         let blobs = written.blobs();
         let events = written.open().expect("events");
         let lines = events.filter_map(|event| match event.expect("an event").event {
-            What::Frame(frame) => {
+            EventKind::Frame(frame) => {
                 let bytes = blobs.body_bytes(&frame.body).expect("a body");
                 Some(bytes.expect("its bytes").into_owned())
             }
@@ -288,13 +290,13 @@ mod tests {
     #[tokio::test]
     async fn what_nobody_takes_is_still_read_to_its_end() {
         let recorder = Recorder::nothing();
-        let tap = recorder.open("s", Actor::Agent, Wire::Stdio, "s");
+        let tap = recorder.open("s", Actor::Agent, WireKind::Stdio, "s");
         let (mut server, from) = tokio::io::duplex(100);
         let (to, client) = tokio::io::duplex(100);
         drop(client);
         let mut pump = Pump::new(from, to, &tap, Direction::ToClient);
         server.write_all(b"one\n\ntwo").await.unwrap();
-        assert_eq!(pump.run().await, Dry::Unwanted);
+        assert_eq!(pump.run().await, PumpEnd::Unwanted);
         server.write_all(b"\nthree").await.unwrap();
         drop(server);
         pump.last_words().await;

@@ -1,6 +1,6 @@
 //! A request on its way to the server.
 //!
-//! Its main type is [`Sending`]. What a client has said reaches the server also if the client is gone
+//! Its main type is [`PendingSend`]. What a client has said reaches the server also if the client is gone
 //! the moment after, as it would without a proxy.
 
 use std::future::Future;
@@ -16,21 +16,21 @@ use hyper_util::client::legacy::ResponseFuture;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-use crate::web::{Body, Broken};
+use crate::web::{ConnectionAbort, ResponseBody};
 
 /// How long a request without a client may take to leave.
 const LEAVING: Duration = Duration::from_secs(1);
 
 /// Waits for the answer. If it is dropped before, the request still leaves, and then its connection is
 /// closed: a server learns from that that nobody waits.
-pub(super) struct Sending {
+pub(super) struct PendingSend {
     /// Nothing, once there is an answer.
     answer: Option<ResponseFuture>,
     said: Arc<Notify>,
     is_closing: Arc<AtomicBool>,
 }
 
-impl Sending {
+impl PendingSend {
     /// An answer to a request whose body tells when all of it was taken.
     pub(super) fn new(
         answer: ResponseFuture,
@@ -45,7 +45,7 @@ impl Sending {
     }
 }
 
-impl Future for Sending {
+impl Future for PendingSend {
     type Output = <ResponseFuture as Future>::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -58,7 +58,7 @@ impl Future for Sending {
     }
 }
 
-impl Drop for Sending {
+impl Drop for PendingSend {
     fn drop(&mut self) {
         let (Some(answer), Ok(runtime)) = (self.answer.take(), Handle::try_current()) else {
             return;
@@ -80,19 +80,19 @@ impl Drop for Sending {
 }
 
 /// A body that tells when all of it was taken.
-pub(super) struct Told {
-    pub(super) inner: Body,
+pub(super) struct NotifyingBody {
+    pub(super) inner: ResponseBody,
     pub(super) said: Arc<Notify>,
 }
 
-impl http_body::Body for Told {
+impl http_body::Body for NotifyingBody {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = ConnectionAbort;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, ConnectionAbort>>> {
         let frame = ready!(Pin::new(&mut self.inner).poll_frame(context));
         if frame.is_none() || self.inner.is_end_stream() {
             self.said.notify_one();

@@ -17,7 +17,7 @@ use reqwest::{Method, Response};
 use super::super::sse::{Events, SseEvent};
 use super::super::{Labels, MAX_MESSAGE};
 use super::{HttpLink, STREAM, is_stream, line};
-use crate::peer::{Failure, Peer, Source};
+use crate::peer::{MessageSource, Peer, RequestFailure};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// The longest id that is sent back.
@@ -97,10 +97,10 @@ impl HttpLink {
         self: &Arc<Self>,
         peer: &Arc<Peer>,
         mut response: Response,
-        from: &Source<'_>,
+        from: &MessageSource<'_>,
         labels: &Labels,
         mut cursor: Cursor,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), RequestFailure> {
         let mut from = *from;
         loop {
             let ended = self.take_events(peer, response, &from, &mut cursor).await;
@@ -117,7 +117,7 @@ impl HttpLink {
         self: &Arc<Self>,
         peer: &Arc<Peer>,
         mut response: Response,
-        from: &Source<'_>,
+        from: &MessageSource<'_>,
         cursor: &mut Cursor,
     ) -> Result<(), reqwest::Error> {
         let mut events = Events::new(MAX_MESSAGE);
@@ -145,7 +145,7 @@ impl HttpLink {
     }
 
     /// Whether a stream that has ended is to be resumed.
-    fn is_owed(&self, peer: &Peer, from: &Source<'_>, cursor: &Cursor) -> bool {
+    fn is_owed(&self, peer: &Peer, from: &MessageSource<'_>, cursor: &Cursor) -> bool {
         // Only sessions of the handshake era have streams that can be resumed.
         let has_session = self.lock().version.is_some();
         let is_awaited = cursor.is_standing || from.own.is_some_and(|id| peer.is_waiting(id));
@@ -157,7 +157,7 @@ impl HttpLink {
         &self,
         cursor: &mut Cursor,
         labels: &Labels,
-    ) -> Result<(Response, u64), Failure> {
+    ) -> Result<(Response, u64), RequestFailure> {
         let tap = &labels.tap;
         loop {
             let wanted = self.lock().pause;
@@ -200,12 +200,12 @@ fn pause(wanted: Option<Duration>) -> Duration {
     wanted.unwrap_or(PAUSE).clamp(PAUSES.0, PAUSES.1)
 }
 
-fn not_resumed(labels: &Labels, why: &str) -> Failure {
+fn not_resumed(labels: &Labels, why: &str) -> RequestFailure {
     let what = match &labels.method {
         Some(method) => format!("the event stream ended before the answer to `{method}`"),
         None => "the event stream ended".to_owned(),
     };
-    Failure::Broken(format!("{what}, and could not be resumed: {why}"))
+    RequestFailure::Broken(format!("{what}, and could not be resumed: {why}"))
 }
 
 #[cfg(test)]

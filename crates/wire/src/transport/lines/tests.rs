@@ -34,7 +34,7 @@ impl LineHandler for Seen {
         self.0.push(format!("{about}: {what}: {}", text(line)));
     }
 
-    fn oversized(&mut self, cut: &Oversized) {
+    fn oversized(&mut self, cut: &OversizedMessage) {
         self.0.push(format!("oversized {}", cut.bytes));
     }
 }

@@ -16,7 +16,7 @@ const ELEMENTS: u64 = 20;
 
 /// Arguments that fit a tool's input schema: required properties only.
 pub(super) fn make(schema: &Value) -> Result<Map<String, Value>, String> {
-    let maker = Maker { root: schema };
+    let maker = ArgumentMaker { root: schema };
     let mut arguments = Map::new();
     for name in required(schema) {
         let property = schema.pointer("/properties").and_then(|all| all.get(name));
@@ -48,11 +48,11 @@ fn required(schema: &Value) -> Vec<&str> {
     names.collect()
 }
 
-struct Maker<'a> {
+struct ArgumentMaker<'a> {
     root: &'a Value,
 }
 
-impl Maker<'_> {
+impl ArgumentMaker<'_> {
     fn value(&self, schema: &Value, name: &str, depth: usize) -> Option<Value> {
         if depth > DEEPEST {
             return None;

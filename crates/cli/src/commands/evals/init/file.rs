@@ -6,8 +6,8 @@ use proctor_core::document::yaml::push_block;
 use proctor_core::printable::printable;
 use serde_json::{Value, json};
 
-use super::Trial;
-use proctor_run::engine::offers::Offer;
+use super::EvalDraft;
+use proctor_run::engine::offers::ServerOffer;
 
 /// How much of a description is quoted.
 const DESCRIPTION: usize = 200;
@@ -18,7 +18,7 @@ const HEADING: &str = "\
 evals:";
 
 /// The names of the tools, each once.
-pub(super) fn names(offer: &Offer) -> Vec<&str> {
+pub(super) fn names(offer: &ServerOffer) -> Vec<&str> {
     let mut seen = BTreeSet::new();
     let names = offer
         .tools
@@ -32,9 +32,9 @@ pub(super) fn execution_id(tool: &str) -> String {
 }
 
 /// The file with these calls and what was answered, and a prompt for each tool.
-pub(super) fn render(offer: &Offer, kept: &[(Trial, Value)]) -> String {
+pub(super) fn render(offer: &ServerOffer, kept: &[(EvalDraft, Value)]) -> String {
     let mut out = HEADING.to_owned();
-    for (Trial { tool, arguments }, content) in kept {
+    for (EvalDraft { tool, arguments }, content) in kept {
         let comment =
             format!("What `{tool}` answered when this file was written is what it must answer.");
         let eval = json!({
@@ -67,7 +67,7 @@ pub(super) fn render(offer: &Offer, kept: &[(Trial, Value)]) -> String {
     out
 }
 
-fn description(offer: &Offer, tool: &str) -> String {
+fn description(offer: &ServerOffer, tool: &str) -> String {
     let text = offer.tool(tool).and_then(|tool| tool.get("description"));
     let Some(text) = text.and_then(Value::as_str) else {
         return String::new();
@@ -105,7 +105,7 @@ mod tests {
         let offer = offer(&tools, &[]);
         let content = json!([{"type": "text", "text": evil, "_meta": {evil: [1e300, null]}}]);
         let arguments = json!({evil: [evil, {}], "yes": true});
-        let trial = Trial {
+        let trial = EvalDraft {
             tool: evil.to_owned(),
             arguments: arguments.as_object().unwrap().clone(),
         };

@@ -8,13 +8,13 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use proctor_core::json;
 use proctor_core::suite::Server;
-use proctor_wire::client::{CallError, Caps, Client};
+use proctor_wire::client::{CallError, Client, ListLimits};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::super::servers::Visit;
-use super::Trial;
-use proctor_run::engine::consent::{Difference, Granted};
+use super::EvalDraft;
+use proctor_run::engine::consent::{ConsentDifference, ConsentGrant};
 use proctor_run::engine::offers::{GatherError, offer_of_tools};
 
 /// How long after the first calls the second ones are made: clocks that show seconds move on.
@@ -28,7 +28,7 @@ const DEEPEST: usize = 60;
 
 /// What came of the calls of one tool.
 #[derive(Debug, PartialEq)]
-pub(super) enum Answer {
+pub(super) enum ProbeOutcome {
     /// This content, both times.
     Steady(Value),
     /// Nothing that an eval could expect, and why.
@@ -43,16 +43,16 @@ pub(super) enum RoundError {
     Gather(#[from] GatherError),
     /// It is not what was agreed to.
     #[error(transparent)]
-    Changed(#[from] Difference),
+    Changed(#[from] ConsentDifference),
 }
 
 /// Calls every tool twice.
 pub(super) async fn answers(
     server: &Server,
     visit: &Visit<'_>,
-    granted: &Granted,
-    trials: &[Trial],
-) -> Result<Vec<Answer>, RoundError> {
+    granted: &ConsentGrant,
+    trials: &[EvalDraft],
+) -> Result<Vec<ProbeOutcome>, RoundError> {
     let first = round(server, visit, granted, trials).await?;
     let resume = Instant::now() + APART;
     tokio::time::sleep_until(resume).await;
@@ -70,8 +70,8 @@ pub(super) async fn answers(
 async fn round(
     server: &Server,
     visit: &Visit<'_>,
-    granted: &Granted,
-    trials: &[Trial],
+    granted: &ConsentGrant,
+    trials: &[EvalDraft],
 ) -> Result<Vec<Result<Value, String>>, RoundError> {
     let client = Client::connect(server, visit.options)
         .await
@@ -84,11 +84,11 @@ async fn round(
 async fn call_all(
     server: &Server,
     client: &Client,
-    granted: &Granted,
-    trials: &[Trial],
+    granted: &ConsentGrant,
+    trials: &[EvalDraft],
 ) -> Result<Vec<Result<Value, String>>, RoundError> {
     // A server that was started again may not be the one that was shown.
-    let offer = offer_of_tools(server, client, &Caps::default()).await?;
+    let offer = offer_of_tools(server, client, &ListLimits::default()).await?;
     granted.still_holds(&[offer])?;
     let mut contents = Vec::new();
     for trial in trials {
@@ -97,7 +97,7 @@ async fn call_all(
     Ok(contents)
 }
 
-async fn call(client: &Client, trial: &Trial) -> Result<Value, String> {
+async fn call(client: &Client, trial: &EvalDraft) -> Result<Value, String> {
     let result = client.call_tool(&trial.tool, trial.arguments.clone()).await;
     let result = result.map_err(|error: CallError| format!("the call failed: {error}"))?;
     if result.raw.get().len() > 4 * LARGEST {
@@ -135,20 +135,20 @@ fn compare(
     first: Result<Value, String>,
     second: Result<Value, String>,
     dates: &[String],
-) -> Answer {
+) -> ProbeOutcome {
     let (first, second) = match (first, second) {
         (Ok(first), Ok(second)) => (first, second),
-        (Err(why), _) | (_, Err(why)) => return Answer::Unfit(why),
+        (Err(why), _) | (_, Err(why)) => return ProbeOutcome::Unfit(why),
     };
     if !json::equal(&first, &second) {
-        return Answer::Unfit("it answered differently the second time".to_owned());
+        return ProbeOutcome::Unfit("it answered differently the second time".to_owned());
     }
     let text = first.to_string();
     if dates.iter().any(|date| text.contains(date.as_str())) {
         let why = "its answer holds the date of today, and will differ tomorrow";
-        return Answer::Unfit(why.to_owned());
+        return ProbeOutcome::Unfit(why.to_owned());
     }
-    Answer::Steady(first)
+    ProbeOutcome::Steady(first)
 }
 
 /// The dates that it may be somewhere on earth, in the forms that programs write.
@@ -166,17 +166,17 @@ fn dates(now: Timestamp) -> Vec<String> {
 }
 
 /// What holds a secret of the user's is not written to a file for others.
-fn hide_nothing(answer: Answer, visit: &Visit<'_>) -> Answer {
+fn hide_nothing(answer: ProbeOutcome, visit: &Visit<'_>) -> ProbeOutcome {
     match &answer {
-        Answer::Steady(content) => {
+        ProbeOutcome::Steady(content) => {
             let text = content.to_string();
             if visit.redactor.text(&text) == text {
                 answer
             } else {
-                Answer::Unfit("its answer holds a secret".to_owned())
+                ProbeOutcome::Unfit("its answer holds a secret".to_owned())
             }
         }
-        Answer::Unfit(_) => answer,
+        ProbeOutcome::Unfit(_) => answer,
     }
 }
 
@@ -197,16 +197,16 @@ mod tests {
         );
         let text = |text: &str| Ok(json!([{"type": "text", "text": text}]));
         let unfit = |first, second| match compare(first, second, &dates) {
-            Answer::Unfit(why) => why,
-            Answer::Steady(content) => panic!("{content}"),
+            ProbeOutcome::Unfit(why) => why,
+            ProbeOutcome::Steady(content) => panic!("{content}"),
         };
         let steady = compare(text("3"), text("3"), &dates);
         assert_eq!(
             steady,
-            Answer::Steady(json!([{"type": "text", "text": "3"}]))
+            ProbeOutcome::Steady(json!([{"type": "text", "text": "3"}]))
         );
         let numbers = compare(Ok(json!([1])), Ok(json!([1.0])), &dates);
-        assert_eq!(numbers, Answer::Steady(json!([1])));
+        assert_eq!(numbers, ProbeOutcome::Steady(json!([1])));
         assert!(unfit(text("a"), text("b")).contains("differently"));
         let today = "at 2026-11-16T05:00";
         assert!(unfit(text(today), text(today)).contains("date of today"));

@@ -1,14 +1,14 @@
 //! What servers ship, for people.
 
 use comfy_table::{ContentArrangement, Table, presets};
-use mcp_evals::{Finding, Listed, Severity, Status};
+use mcp_evals::{EvalFinding, EvalStatus, ListedEval, Severity};
 use proctor_core::printable::printable;
 use proctor_core::redact::Redactor;
 use serde_json::Value;
 
 use crate::commands::counted;
 use crate::output;
-use proctor_run::engine::offers::Offer;
+use proctor_run::engine::offers::ServerOffer;
 
 /// How many evals of a server are shown; the rest are counted.
 const SHOWN: usize = 1_000;
@@ -19,12 +19,12 @@ const FINDINGS: usize = 500;
 /// How many characters of a name are shown.
 const NAME: usize = 120;
 
-pub(super) fn render(offers: &[Offer], redactor: &Redactor) -> String {
+pub(super) fn render(offers: &[ServerOffer], redactor: &Redactor) -> String {
     let parts: Vec<String> = offers.iter().map(|offer| server(offer, redactor)).collect();
     output::printable_lines(&redactor.text(&parts.join("\n")))
 }
 
-fn server(offer: &Offer, redactor: &Redactor) -> String {
+fn server(offer: &ServerOffer, redactor: &Redactor) -> String {
     let name = shown(&offer.server.name, redactor);
     if !offer.ships_evals() {
         return format!(
@@ -51,7 +51,7 @@ fn server(offer: &Offer, redactor: &Redactor) -> String {
     out
 }
 
-fn tally(offer: &Offer) -> String {
+fn tally(offer: &ServerOffer) -> String {
     let of_level = offer.level.map(|level| format!("{level} "));
     let word = format!("{}eval", of_level.unwrap_or_default());
     let count = |wanted| {
@@ -62,8 +62,8 @@ fn tally(offer: &Offer) -> String {
     };
     let mut text = counted(offer.evals.len(), &word);
     for (status, what) in [
-        (Status::Invalid, "invalid"),
-        (Status::Skipped, "of a type that is not known"),
+        (EvalStatus::Invalid, "invalid"),
+        (EvalStatus::Skipped, "of a type that is not known"),
     ] {
         match count(status) {
             0 => {}
@@ -73,7 +73,7 @@ fn tally(offer: &Offer) -> String {
     text
 }
 
-fn table(offer: &Offer, redactor: &Redactor) -> String {
+fn table(offer: &ServerOffer, redactor: &Redactor) -> String {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
@@ -82,9 +82,9 @@ fn table(offer: &Offer, redactor: &Redactor) -> String {
     for (index, status) in offer.statuses().take(SHOWN) {
         let item = &offer.evals[index];
         let mark = match status {
-            Status::Valid => " ",
-            Status::Invalid => "!",
-            Status::Skipped => "-",
+            EvalStatus::Valid => " ",
+            EvalStatus::Invalid => "!",
+            EvalStatus::Skipped => "-",
         };
         let text = |path: &str| {
             let value = item_text(item, path);
@@ -102,13 +102,13 @@ fn table(offer: &Offer, redactor: &Redactor) -> String {
     lines.join("\n")
 }
 
-fn item_text(item: &Listed, path: &str) -> String {
+fn item_text(item: &ListedEval, path: &str) -> String {
     let value = item.to_value();
     let text = value.pointer(path).and_then(Value::as_str);
     text.unwrap_or("?").to_owned()
 }
 
-fn push_findings(offer: &Offer, redactor: &Redactor, out: &mut String) {
+fn push_findings(offer: &ServerOffer, redactor: &Redactor, out: &mut String) {
     let findings = &offer.report.findings;
     if findings.is_empty() {
         return;
@@ -124,7 +124,7 @@ fn push_findings(offer: &Offer, redactor: &Redactor, out: &mut String) {
     }
 }
 
-fn said(finding: &Finding) -> String {
+fn said(finding: &EvalFinding) -> String {
     match finding.severity {
         Severity::Error => format!("! invalid: {finding}"),
         Severity::Skip => format!("- left out: {finding}"),

@@ -2,7 +2,7 @@
 
 /// A token. Nothing is decoded yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Token<'a> {
+pub(super) enum JsonToken<'a> {
     Open {
         is_object: bool,
     },
@@ -17,7 +17,7 @@ pub(super) enum Token<'a> {
     Word(&'a str),
 }
 
-impl<'a> Token<'a> {
+impl<'a> JsonToken<'a> {
     /// A scalar as it is written.
     pub(super) fn written(&self) -> &'a str {
         match self {
@@ -27,12 +27,12 @@ impl<'a> Token<'a> {
     }
 }
 
-pub(super) struct Lexer<'a> {
+pub(super) struct MessageLexer<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Lexer<'a> {
+impl<'a> MessageLexer<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         Self { text, at: 0 }
     }
@@ -42,7 +42,7 @@ impl<'a> Lexer<'a> {
         clippy::option_option,
         reason = "the end is not the same as a token that can't be told"
     )]
-    pub(super) fn next(&mut self) -> Option<Option<Token<'a>>> {
+    pub(super) fn next(&mut self) -> Option<Option<JsonToken<'a>>> {
         let rest = &self.text[self.at..];
         let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r']).len();
         let rest = &rest[blank..];
@@ -50,19 +50,19 @@ impl<'a> Lexer<'a> {
             return Some(None);
         };
         let (token, length) = match first {
-            b'{' => (Token::Open { is_object: true }, 1),
-            b'[' => (Token::Open { is_object: false }, 1),
-            b'}' => (Token::Close { is_object: true }, 1),
-            b']' => (Token::Close { is_object: false }, 1),
-            b':' => (Token::Colon, 1),
-            b',' => (Token::Comma, 1),
+            b'{' => (JsonToken::Open { is_object: true }, 1),
+            b'[' => (JsonToken::Open { is_object: false }, 1),
+            b'}' => (JsonToken::Close { is_object: true }, 1),
+            b']' => (JsonToken::Close { is_object: false }, 1),
+            b':' => (JsonToken::Colon, 1),
+            b',' => (JsonToken::Comma, 1),
             b'"' => {
                 let length = string_length(rest)?;
-                (Token::Text(&rest[..length]), length)
+                (JsonToken::Text(&rest[..length]), length)
             }
             byte if is_word(byte) => {
                 let length = rest.bytes().take_while(|byte| is_word(*byte)).count();
-                (Token::Word(&rest[..length]), length)
+                (JsonToken::Word(&rest[..length]), length)
             }
             _ => return None,
         };

@@ -48,18 +48,18 @@ fn exists(path: &str, exists: bool) -> Field {
     }
 }
 
-fn values() -> Values {
-    let mut values = Values::default();
+fn values() -> TemplateValues {
+    let mut values = TemplateValues::default();
     let outputs = [("count", "3"), ("name", "ann"), ("flag", "true")];
     let outputs = outputs.map(|(name, value)| (name.to_owned(), value.to_owned()));
     values.add_outputs("made", "script", outputs.into());
     values
 }
 
-fn failures(content: &Content, text: &str) -> Vec<String> {
+fn failures(content: &ContentCheck, text: &str) -> Vec<String> {
     let documents: Vec<Value> = serde_json::from_str(text).into_iter().collect();
     let expected = content.expected(&values()).expect("templates are known");
-    expected.failures(Found {
+    expected.failures(ObservedContent {
         name: "the body",
         text,
         documents: &documents,
@@ -74,7 +74,7 @@ const DOCUMENT: &str = r#"{
 
 #[track_caller]
 fn check_field(field: Field, expected: &[&str]) {
-    let content = Content {
+    let content = ContentCheck {
         pattern: None,
         fields: vec![field],
     };
@@ -196,7 +196,7 @@ fn a_field_matches_a_pattern() {
 
 #[test]
 fn all_that_is_wrong_is_said() {
-    let content = Content {
+    let content = ContentCheck {
         pattern: Some(pattern("^none$")),
         fields: vec![
             Field {
@@ -216,7 +216,7 @@ fn all_that_is_wrong_is_said() {
             "the body has no fields, since it is no JSON: it is empty",
         ]
     );
-    let plain = Content {
+    let plain = ContentCheck {
         pattern: Some(pattern("pong")),
         fields: Vec::new(),
     };
@@ -231,11 +231,11 @@ fn all_that_is_wrong_is_said() {
 fn a_field_is_looked_up_in_one_document_after_another() {
     let documents = [json!({"a": 1}), json!({"a": 2, "b": 3})];
     let check = |field: Field, passes: bool| {
-        let content = Content {
+        let content = ContentCheck {
             pattern: None,
             fields: vec![field],
         };
-        let found = Found {
+        let found = ObservedContent {
             name: "the result",
             text: "",
             documents: &documents,
@@ -256,7 +256,7 @@ fn no_part_of_a_secret_is_shown() {
     let secret = "s3cr3t-".repeat(40);
     let redactor = Redactor::new([("TOKEN".to_owned(), secret.clone())]);
     let document = json!({"a": secret, "b": [secret]});
-    let content = Content {
+    let content = ContentCheck {
         pattern: Some(pattern("^none$")),
         fields: vec![
             equals("a", &json!("x")),
@@ -266,7 +266,7 @@ fn no_part_of_a_secret_is_shown() {
         ],
     };
     let text = document.to_string();
-    let found = Found {
+    let found = ObservedContent {
         name: "the body",
         text: &text,
         documents: &[document],
@@ -310,8 +310,8 @@ fn all_paths(value: &Value, path: &[String], out: &mut Vec<(Vec<String>, Value)>
     }
 }
 
-fn only<'a>(document: &'a Value, redactor: &'a Redactor) -> Found<'a> {
-    Found {
+fn only<'a>(document: &'a Value, redactor: &'a Redactor) -> ObservedContent<'a> {
+    ObservedContent {
         name: "the body",
         text: "",
         documents: std::slice::from_ref(document),
@@ -329,7 +329,7 @@ proptest! {
             let check = |wanted: &Value| {
                 let field = ExpectedField {
                     path: path.clone(),
-                    equals: Some(Wanted::Plain(wanted.clone())),
+                    equals: Some(ExpectedValue::Plain(wanted.clone())),
                     kind: None,
                     pattern: None,
                     exists: Some(true),

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 use super::OneStep;
-use crate::decode::{Table, Text};
-use crate::document::{Data, Node};
+use crate::decode::{LooseText, Table};
+use crate::document::{Node, NodeValue};
 use crate::hint::nearest_hint;
 use crate::pattern::Pattern;
-use crate::phase::Phase;
-use crate::problem::{Code, Located, Problem, Span};
+use crate::phase::StepPhase;
+use crate::problem::{Code, Problem, Span, WithSpan};
 use crate::suite::step::PatternTemplate;
 use crate::suite::template::{Reference, Template, TemplateValue};
 
 impl OneStep<'_> {
-    pub(super) fn pattern(&self, written: Option<&Located<String>>) -> Option<PatternTemplate> {
+    pub(super) fn pattern(&self, written: Option<&WithSpan<String>>) -> Option<PatternTemplate> {
         let written = written?;
         let template = self.template(&written.value, written.span)?;
         // With a template in it, the pattern is known only in the trial.
@@ -27,7 +27,10 @@ impl OneStep<'_> {
         Some(PatternTemplate(template))
     }
 
-    pub(super) fn templates(&self, table: &Table<Located<Text>>) -> BTreeMap<String, Template> {
+    pub(super) fn templates(
+        &self,
+        table: &Table<WithSpan<LooseText>>,
+    ) -> BTreeMap<String, Template> {
         table
             .iter()
             .filter_map(|(key, text)| {
@@ -58,13 +61,13 @@ impl OneStep<'_> {
     /// Reads a value whose strings are templates; what is wrong is reported where it stands.
     pub(super) fn value(&self, node: &Node) -> Option<TemplateValue> {
         match &node.data {
-            Data::String(text) => self.template(text, node.span).map(TemplateValue::String),
-            Data::Sequence(items) => items
+            NodeValue::String(text) => self.template(text, node.span).map(TemplateValue::String),
+            NodeValue::Sequence(items) => items
                 .iter()
                 .map(|item| self.value(item))
                 .collect::<Option<_>>()
                 .map(TemplateValue::Array),
-            Data::Mapping(entries) => entries
+            NodeValue::Mapping(entries) => entries
                 .iter()
                 .map(|entry| Some((entry.key.clone(), self.value(&entry.value)?)))
                 .collect::<Option<_>>()
@@ -75,7 +78,7 @@ impl OneStep<'_> {
 
     fn check_reference(&self, reference: &Reference, span: Span) {
         match reference {
-            Reference::AgentOutput if self.phase == Phase::Setup => {
+            Reference::AgentOutput if self.phase == StepPhase::Setup => {
                 let message = "`{agent.output}` is not known before the agent has worked";
                 self.report(span, Problem::error(Code::Reference, message));
             }

@@ -2,19 +2,19 @@
 
 use super::OneStep;
 use crate::decode::Decode;
-use crate::document::{Data, Node};
+use crate::document::{Node, NodeValue};
 use crate::hint::nearest;
-use crate::phase::Phase;
+use crate::phase::StepPhase;
 use crate::problem::{Code, Problem, Span};
 use crate::suite::files;
 use crate::suite::step::ScriptSource;
 use crate::suite::step_file::ServerToolFile;
-use crate::suite::template::{Part, Reference, Template};
+use crate::suite::template::{Reference, Template, TemplatePart};
 
 impl OneStep<'_> {
     /// Reports a verification whose script can't fail. One that says so in plain words is left out.
     pub(super) fn can_fail(&self, source: &ScriptSource, span: Span) -> Option<()> {
-        if self.phase != Phase::Grade {
+        if self.phase != StepPhase::Grade {
             return Some(());
         }
         let text = match source {
@@ -45,7 +45,7 @@ impl OneStep<'_> {
 
     /// Refuses arguments that stand where `args` belongs: the tool would be called without them.
     pub(super) fn direct_arguments(&self, tool: &str, value: &Node) -> Option<()> {
-        let Data::Mapping(entries) = &value.data else {
+        let NodeValue::Mapping(entries) = &value.data else {
             return Some(());
         };
         let is_stray = |key: &str| !ServerToolFile::KEYS.contains(&key);
@@ -118,8 +118,8 @@ fn always_succeeds(line: &str) -> bool {
 pub(super) fn is_only_the_answer(criterion: &Template) -> bool {
     let mut names_answer = false;
     let rest_is_empty = criterion.parts.iter().all(|part| match part {
-        Part::Text(text) => !text.chars().any(char::is_alphanumeric),
-        Part::Reference(reference) => {
+        TemplatePart::Text(text) => !text.chars().any(char::is_alphanumeric),
+        TemplatePart::Reference(reference) => {
             names_answer = true;
             *reference == Reference::AgentOutput
         }

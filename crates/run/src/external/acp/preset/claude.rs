@@ -6,16 +6,16 @@
 use serde_json::json;
 
 use super::Preset;
-use crate::external::acp::{Dialect, Plan};
+use crate::external::acp::{Dialect, LaunchPlan};
 use crate::external::cli::never_a_command;
-use crate::external::{Assignment, Unfit};
+use crate::external::{Assignment, AssignmentError};
 use proctor_core::builtin_agent::BuiltinAgent;
-use proctor_models::Format;
+use proctor_models::WireFormat;
 
 pub(crate) static PRESET: Preset = Preset {
     agent: BuiltinAgent::ClaudeAcp,
     version: &["--version"],
-    formats: &[Format::Messages],
+    formats: &[WireFormat::Messages],
     skills: Some((".claude/skills", "Skill")),
     dialect: Dialect::Claude,
     commands: None,
@@ -40,7 +40,7 @@ pub(crate) static PRESET: Preset = Preset {
     clippy::unnecessary_wraps,
     reason = "other agents can be unfit for an assignment"
 )]
-fn configure(assignment: &Assignment, plan: &mut Plan) -> Result<(), Unfit> {
+fn configure(assignment: &Assignment, plan: &mut LaunchPlan) -> Result<(), AssignmentError> {
     if let Some(endpoint) = &assignment.access.endpoint {
         plan.set("ANTHROPIC_BASE_URL", &endpoint.base);
         plan.set("ANTHROPIC_API_KEY", &endpoint.key);

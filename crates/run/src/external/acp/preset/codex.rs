@@ -8,16 +8,16 @@ use proctor_core::suite::server::AllowedTools;
 use serde_json::Value;
 
 use super::Preset;
-use crate::external::acp::{Dialect, Plan};
+use crate::external::acp::{Dialect, LaunchPlan};
 use crate::external::cli::aliases;
-use crate::external::{Assignment, Offered, Unfit, Way};
+use crate::external::{AgentServer, Assignment, AssignmentError, ServerRoute};
 use proctor_core::builtin_agent::BuiltinAgent;
-use proctor_models::Format;
+use proctor_models::WireFormat;
 
 pub(crate) static PRESET: Preset = Preset {
     agent: BuiltinAgent::CodexAcp,
     version: &["--version"],
-    formats: &[Format::Responses],
+    formats: &[WireFormat::Responses],
     skills: None,
     dialect: Dialect::Codex,
     commands: Some("Codex"),
@@ -55,7 +55,7 @@ apps = false
 plugins = false
 ";
 
-fn configure(assignment: &Assignment, plan: &mut Plan) -> Result<(), Unfit> {
+fn configure(assignment: &Assignment, plan: &mut LaunchPlan) -> Result<(), AssignmentError> {
     let home = assignment.home.join(".codex");
     plan.set("CODEX_HOME", &home.to_string_lossy());
     let mut config = String::new();
@@ -85,11 +85,11 @@ fn configure(assignment: &Assignment, plan: &mut Plan) -> Result<(), Unfit> {
 }
 
 /// The part of the configuration that is about one server.
-fn table(server: &Offered, alias: &str) -> Result<String, Unfit> {
+fn table(server: &AgentServer, alias: &str) -> Result<String, AssignmentError> {
     let alias = quoted(alias);
     let mut table = format!("\n[mcp_servers.{alias}]\nrequired = true\n");
     match &server.way {
-        Way::Stdio { program, args } => {
+        ServerRoute::Stdio { program, args } => {
             let args: Vec<String> = args.iter().map(|arg| quoted(arg)).collect();
             let program = quoted(&program.to_string_lossy());
             table.push_str(&format!(
@@ -97,7 +97,7 @@ fn table(server: &Offered, alias: &str) -> Result<String, Unfit> {
                 args.join(", ")
             ));
         }
-        Way::Http { url, headers } => {
+        ServerRoute::Http { url, headers } => {
             let pair =
                 |(name, value): &(String, String)| format!("{} = {}", quoted(name), quoted(value));
             let headers: Vec<String> = headers.iter().map(pair).collect();
@@ -107,8 +107,8 @@ fn table(server: &Offered, alias: &str) -> Result<String, Unfit> {
                 headers.join(", ")
             ));
         }
-        Way::Sse { .. } => {
-            return Err(Unfit::Sse {
+        ServerRoute::Sse { .. } => {
+            return Err(AssignmentError::Sse {
                 agent: "Codex",
                 server: server.name.clone(),
             });

@@ -7,15 +7,15 @@
 use serde_json::json;
 
 use super::Preset;
-use crate::external::acp::{Dialect, Plan};
-use crate::external::{Assignment, Unfit};
+use crate::external::acp::{Dialect, LaunchPlan};
+use crate::external::{Assignment, AssignmentError};
 use proctor_core::builtin_agent::BuiltinAgent;
-use proctor_models::Format;
+use proctor_models::WireFormat;
 
 pub(crate) static PRESET: Preset = Preset {
     agent: BuiltinAgent::Gemini,
     version: &["--version"],
-    formats: &[Format::Gemini],
+    formats: &[WireFormat::Gemini],
     skills: Some((".gemini/skills", "activate_skill")),
     dialect: Dialect::Gemini,
     commands: Some("Gemini CLI"),
@@ -58,7 +58,7 @@ const OWN_TOOLS: [&str; 20] = [
     clippy::unnecessary_wraps,
     reason = "other agents can be unfit for an assignment"
 )]
-fn configure(assignment: &Assignment, plan: &mut Plan) -> Result<(), Unfit> {
+fn configure(assignment: &Assignment, plan: &mut LaunchPlan) -> Result<(), AssignmentError> {
     if let Some(endpoint) = &assignment.access.endpoint {
         plan.set("GOOGLE_GEMINI_BASE_URL", &endpoint.base);
         plan.set("GEMINI_API_KEY", &endpoint.key);

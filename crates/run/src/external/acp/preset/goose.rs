@@ -6,15 +6,15 @@
 use serde_json::{Map, json};
 
 use super::{ANY_MODEL, Preset, provider};
-use crate::external::acp::{Dialect, Plan};
-use crate::external::{Assignment, Unfit};
+use crate::external::acp::{Dialect, LaunchPlan};
+use crate::external::{Assignment, AssignmentError};
 use proctor_core::builtin_agent::BuiltinAgent;
-use proctor_models::Format;
+use proctor_models::WireFormat;
 
 pub(crate) static PRESET: Preset = Preset {
     agent: BuiltinAgent::Goose,
     version: &["--version"],
-    formats: &[Format::Chat, Format::Messages],
+    formats: &[WireFormat::Chat, WireFormat::Messages],
     skills: Some((".goose/skills", "load_skill")),
     dialect: Dialect::Goose,
     commands: Some("goose"),
@@ -59,7 +59,7 @@ const EXTENSIONS: [&str; 14] = [
     "tutorial",
 ];
 
-fn configure(assignment: &Assignment, plan: &mut Plan) -> Result<(), Unfit> {
+fn configure(assignment: &Assignment, plan: &mut LaunchPlan) -> Result<(), AssignmentError> {
     let mut off: Vec<&str> = EXTENSIONS.to_vec();
     if assignment.skills.is_none() {
         off.push("skills");
@@ -80,7 +80,7 @@ fn configure(assignment: &Assignment, plan: &mut Plan) -> Result<(), Unfit> {
     model(assignment, plan)
 }
 
-fn model(assignment: &Assignment, plan: &mut Plan) -> Result<(), Unfit> {
+fn model(assignment: &Assignment, plan: &mut LaunchPlan) -> Result<(), AssignmentError> {
     let model = assignment.access.model.as_deref();
     let Some(endpoint) = &assignment.access.endpoint else {
         let is_said =
@@ -92,10 +92,12 @@ fn model(assignment: &Assignment, plan: &mut Plan) -> Result<(), Unfit> {
             plan.set("GOOSE_MODEL", model);
         }
         let has_model = plan.launch.env.contains_key("GOOSE_MODEL");
-        return has_model.then_some(()).ok_or(Unfit::NoModel("goose"));
+        return has_model
+            .then_some(())
+            .ok_or(AssignmentError::NoModel("goose"));
     };
     plan.set("GOOSE_MODEL", model.unwrap_or(ANY_MODEL));
-    if endpoint.format == Format::Messages {
+    if endpoint.format == WireFormat::Messages {
         plan.set("GOOSE_PROVIDER", "anthropic");
         plan.set("ANTHROPIC_HOST", &endpoint.base);
         plan.set("ANTHROPIC_API_KEY", &endpoint.key);

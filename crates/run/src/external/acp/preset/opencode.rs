@@ -6,19 +6,19 @@
 use serde_json::{Value, json};
 
 use super::{ANY_MODEL, Preset, provider};
-use crate::external::acp::{Dialect, Plan};
-use crate::external::{Assignment, Endpoint, Unfit};
+use crate::external::acp::{Dialect, LaunchPlan};
+use crate::external::{Assignment, AssignmentError, ModelUrl};
 use proctor_core::builtin_agent::BuiltinAgent;
-use proctor_models::Format;
+use proctor_models::WireFormat;
 
 pub(crate) static PRESET: Preset = Preset {
     agent: BuiltinAgent::Opencode,
     version: &["--version"],
     formats: &[
-        Format::Chat,
-        Format::Messages,
-        Format::Responses,
-        Format::Gemini,
+        WireFormat::Chat,
+        WireFormat::Messages,
+        WireFormat::Responses,
+        WireFormat::Gemini,
     ],
     skills: Some((".opencode/skills", "skill")),
     dialect: Dialect::Opencode,
@@ -65,7 +65,7 @@ const OWN_TOOLS: [&str; 14] = [
     clippy::unnecessary_wraps,
     reason = "other agents can be unfit for an assignment"
 )]
-fn configure(assignment: &Assignment, plan: &mut Plan) -> Result<(), Unfit> {
+fn configure(assignment: &Assignment, plan: &mut LaunchPlan) -> Result<(), AssignmentError> {
     let mut permission = json!({"*": "ask", "doom_loop": "deny", "external_directory": "deny"});
     for tool in OWN_TOOLS {
         permission[tool] = "deny".into();
@@ -112,12 +112,12 @@ fn model(assignment: &Assignment) -> Option<String> {
 }
 
 /// A provider that is somewhere else.
-fn at(endpoint: &Endpoint, assignment: &Assignment) -> Value {
+fn at(endpoint: &ModelUrl, assignment: &Assignment) -> Value {
     let (package, base) = match endpoint.format {
-        Format::Chat => ("@ai-sdk/openai-compatible", endpoint.base.clone()),
-        Format::Responses => ("@ai-sdk/openai", endpoint.base.clone()),
-        Format::Messages => ("@ai-sdk/anthropic", format!("{}/v1", endpoint.base)),
-        Format::Gemini => ("@ai-sdk/google", format!("{}/v1beta", endpoint.base)),
+        WireFormat::Chat => ("@ai-sdk/openai-compatible", endpoint.base.clone()),
+        WireFormat::Responses => ("@ai-sdk/openai", endpoint.base.clone()),
+        WireFormat::Messages => ("@ai-sdk/anthropic", format!("{}/v1", endpoint.base)),
+        WireFormat::Gemini => ("@ai-sdk/google", format!("{}/v1beta", endpoint.base)),
     };
     let model = assignment.access.model.as_deref().unwrap_or(ANY_MODEL);
     json!({

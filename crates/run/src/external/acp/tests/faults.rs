@@ -7,10 +7,10 @@ const ANY: Acp<'static> = Acp::Program {
     args: &[],
 };
 
-fn ready(acp: Acp<'static>) -> Talk {
+fn ready(acp: Acp<'static>) -> AcpDialogue {
     let mut assignment = assignment(vec![server("ev", AllowedTools::All)]);
     assignment.access.model = Some("m".to_owned());
-    Talk::opened(acp, &assignment)
+    AcpDialogue::opened(acp, &assignment)
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_turn_that_does_not_end_well_is_no_answer() {
 
 #[test]
 fn an_outage_is_not_an_answer() {
-    let check = |preset: &'static str, tell: &dyn Fn(&mut Talk), expected: &str| {
+    let check = |preset: &'static str, tell: &dyn Fn(&mut AcpDialogue), expected: &str| {
         let mut talk = ready(known(preset));
         tell(&mut talk);
         let (told, _) = talk.end();
@@ -201,8 +201,8 @@ const NOTE: &str = "; its environment variables: `PATH`; add more with `env:` in
 
 #[test]
 fn an_agent_that_ends_too_early_says_when() {
-    let mut talk = Talk::new(ANY, &assignment(Vec::new()));
-    let (told, _) = talk.client.end(Ended::Exited(3), "");
+    let mut talk = AcpDialogue::new(ANY, &assignment(Vec::new()));
+    let (told, _) = talk.client.end(ProcessExit::Exited(3), "");
     assert_eq!(
         told.error.as_deref(),
         Some(&*format!(
@@ -212,7 +212,7 @@ fn an_agent_that_ends_too_early_says_when() {
     let mut talk = ready(ANY);
     talk.says("42");
     talk.update(&json!({"sessionUpdate": "tool_call", "toolCallId": "1", "title": "ev/echo"}));
-    let (told, rest) = talk.client.end(Ended::Signalled(9), "");
+    let (told, rest) = talk.client.end(ProcessExit::Signalled(9), "");
     assert_eq!(
         told.error.as_deref(),
         Some(&*format!(
@@ -225,10 +225,10 @@ fn an_agent_that_ends_too_early_says_when() {
 
 #[test]
 fn an_agent_that_can_not_reach_a_server_is_told_so() {
-    let check = |way: Way, capabilities: Value, expected: Option<&str>| {
+    let check = |way: ServerRoute, capabilities: Value, expected: Option<&str>| {
         let mut offered = server("ev", AllowedTools::All);
         offered.way = way;
-        let mut talk = Talk::new(ANY, &assignment(vec![offered]));
+        let mut talk = AcpDialogue::new(ANY, &assignment(vec![offered]));
         talk.hear(
             &json!({"protocolVersion": 1, "agentCapabilities": {"mcpCapabilities": capabilities}}),
         );
@@ -239,11 +239,11 @@ fn an_agent_that_can_not_reach_a_server_is_told_so() {
         );
     };
     let url = || "http://127.0.0.1:1/mcp".to_owned();
-    let http = || Way::Http {
+    let http = || ServerRoute::Http {
         url: url(),
         headers: Vec::new(),
     };
-    let sse = || Way::Sse {
+    let sse = || ServerRoute::Sse {
         url: url(),
         headers: Vec::new(),
     };
@@ -263,7 +263,7 @@ fn another_version_is_not_spoken() {
         (json!("1"), "\"1\""),
         (Value::Null, "null"),
     ] {
-        let mut talk = Talk::new(ANY, &assignment(Vec::new()));
+        let mut talk = AcpDialogue::new(ANY, &assignment(Vec::new()));
         talk.hear(&json!({"protocolVersion": version}));
         let expected = format!("it speaks version {shown} of ACP, and not 1");
         assert_eq!(talk.end().0.error, Some(expected));
@@ -275,7 +275,7 @@ fn who_has_to_log_in_does_so_by_key_or_not_at_all() {
     let required = json!({"code": -32000, "message": "Authentication required"});
     let greeting = json!({"protocolVersion": 1,
         "authMethods": [{"id": "chat-gpt"}, {"id": "api-key"}]});
-    let mut talk = Talk::new(known("codex-acp"), &assignment(Vec::new()));
+    let mut talk = AcpDialogue::new(known("codex-acp"), &assignment(Vec::new()));
     talk.hear(&greeting);
     talk.hear_error(&required);
     assert_eq!(talk.last()["method"], "authenticate");
@@ -290,7 +290,7 @@ fn who_has_to_log_in_does_so_by_key_or_not_at_all() {
         (Some(no_key), true)
     );
 
-    let mut talk = Talk::new(ANY, &assignment(Vec::new()));
+    let mut talk = AcpDialogue::new(ANY, &assignment(Vec::new()));
     talk.hear(&greeting);
     talk.hear_error(&required);
     assert_eq!(talk.end().0.error, Some(format!("{no_key}{NOTE}")));
@@ -345,7 +345,7 @@ fn noise_is_passed_by() {
 
 #[test]
 fn an_echo_is_no_agent() {
-    let mut talk = Talk::new(ANY, &assignment(Vec::new()));
+    let mut talk = AcpDialogue::new(ANY, &assignment(Vec::new()));
     for _ in 0..3 {
         let last = talk.last().to_string();
         talk.line(&last);
@@ -356,7 +356,7 @@ fn an_echo_is_no_agent() {
 
 #[test]
 fn only_an_agent_at_work_is_told_to_stop() {
-    let mut talk = Talk::new(ANY, &assignment(Vec::new()));
+    let mut talk = AcpDialogue::new(ANY, &assignment(Vec::new()));
     assert_eq!(talk.client.cancel(), None);
     talk.hear(&json!({"protocolVersion": 1}));
     talk.hear(&json!({"sessionId": "s"}));
@@ -375,7 +375,7 @@ proptest::proptest! {
             "\\{\"jsonrpc\":\"2.0\",\"id\":[0-3],\"(result|error|params)\":(\\{\\}|null|\"x\"|\\[\\])\\}",
             "\\{\"method\":\"session/(update|request_permission)\",\"id\":1,\"params\":\\{\"(update|toolCall)\":(\\{\"toolCallId\":\"__\"\\}|null|3)\\}\\}",
         ], 0..20)) {
-        let mut talk = Talk::new(known("gemini"), &assignment(Vec::new()));
+        let mut talk = AcpDialogue::new(known("gemini"), &assignment(Vec::new()));
         for line in &lines {
             talk.line(line);
         }

@@ -4,10 +4,10 @@ use super::*;
 
 /// Asks for a call, after it was told of, and gives whether it is allowed and whether it is denied as a
 /// server's tool.
-fn ask(acp: Acp<'_>, servers: &[Offered], told: &Value, asked: &Value) -> (bool, Vec<String>) {
+fn ask(acp: Acp<'_>, servers: &[AgentServer], told: &Value, asked: &Value) -> (bool, Vec<String>) {
     let mut assignment = assignment(servers.to_vec());
     assignment.access.model = Some("m".to_owned());
-    let mut talk = Talk::opened(acp, &assignment);
+    let mut talk = AcpDialogue::opened(acp, &assignment);
     if !told.is_null() {
         talk.update(told);
     }
@@ -193,7 +193,7 @@ fn an_unknown_agent_may_name_tools_in_any_of_the_usual_ways() {
 fn what_can_not_be_allowed_is_cancelled_and_denied() {
     let assignment = assignment(vec![server("ev", AllowedTools::All)]);
     let check = |options: Value, expected: &str| {
-        let mut talk = Talk::opened(known("claude-acp"), &assignment);
+        let mut talk = AcpDialogue::opened(known("claude-acp"), &assignment);
         let call =
             json!({"toolCallId": "1", "_meta": {"claudeCode": {"toolName": "mcp__ev__echo"}}});
         let params = json!({"toolCall": call, "options": options});
@@ -222,7 +222,7 @@ fn a_skill_is_loaded_only_where_there_are_some() {
     for skills in [None, Some(".claude/skills".to_owned())] {
         let mut assignment = assignment(Vec::new());
         assignment.skills.clone_from(&skills);
-        let mut talk = Talk::opened(acp, &assignment);
+        let mut talk = AcpDialogue::opened(acp, &assignment);
         let params =
             json!({"toolCall": asked, "options": [{"optionId": "y", "kind": "allow_once"}]});
         let request = json!({"jsonrpc": "2.0", "id": 9, "method": "session/request_permission",

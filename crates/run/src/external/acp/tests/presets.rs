@@ -3,16 +3,16 @@
 use proctor_core::builtin_agent::Protocol;
 
 use super::*;
-use crate::external::Unfit;
-use crate::external::acp::Plan;
+use crate::external::AssignmentError;
+use crate::external::acp::LaunchPlan;
 
 const PRESETS: [&str; 5] = ["claude-acp", "codex-acp", "gemini", "opencode", "goose"];
 
-fn prepare(name: &str, assignment: &Assignment) -> Plan {
+fn prepare(name: &str, assignment: &Assignment) -> LaunchPlan {
     known(name).prepare(assignment).expect("it is fit")
 }
 
-fn file<'a>(plan: &'a Plan, name: &str) -> &'a str {
+fn file<'a>(plan: &'a LaunchPlan, name: &str) -> &'a str {
     let file = plan
         .launch
         .files
@@ -21,9 +21,9 @@ fn file<'a>(plan: &'a Plan, name: &str) -> &'a str {
     &file.expect("the file is written").1
 }
 
-fn http(name: &str) -> Offered {
-    Offered {
-        way: Way::Http {
+fn http(name: &str) -> AgentServer {
+    AgentServer {
+        way: ServerRoute::Http {
             url: "http://127.0.0.1:7/mcp".to_owned(),
             headers: vec![("X-Token".to_owned(), "t\"1".to_owned())],
         },
@@ -59,7 +59,10 @@ fn a_prompt_is_no_command_of_the_agent() {
         let prepared = known(name).prepare(&assignment);
         match name {
             "claude-acp" => assert_eq!(prepared.unwrap().opening.prompt, "\n/compact"),
-            _ => assert!(matches!(prepared, Err(Unfit::Command { .. })), "{name}"),
+            _ => assert!(
+                matches!(prepared, Err(AssignmentError::Command { .. })),
+                "{name}"
+            ),
         }
     }
 }
@@ -67,7 +70,7 @@ fn a_prompt_is_no_command_of_the_agent() {
 #[test]
 fn servers_are_told_of_as_the_protocol_has_it() {
     let mut sse = http("c");
-    sse.way = Way::Sse {
+    sse.way = ServerRoute::Sse {
         url: "http://127.0.0.1:8/sse".to_owned(),
         headers: Vec::new(),
     };
@@ -102,7 +105,7 @@ fn the_key_of_an_endpoint_is_in_no_argument_and_the_users_own_in_nothing() {
                 let value = "the-users-own".to_owned();
                 assignment.environment.insert((*variable).to_owned(), value);
             }
-            let Plan { launch, opening } = prepare(name, &assignment);
+            let LaunchPlan { launch, opening } = prepare(name, &assignment);
             let all = format!("{launch:?}{opening:?}");
             assert!(all.contains("secret-key"), "{name}");
             assert!(!all.contains("the-users-own"), "{name}");
@@ -116,7 +119,7 @@ fn the_key_of_an_endpoint_is_in_no_argument_and_the_users_own_in_nothing() {
 #[test]
 fn claude_has_no_tools_of_its_own_and_defers_none() {
     let mut assignment = assignment(vec![http("ev")]);
-    assignment.access = at(Format::Messages, "http://127.0.0.1:1");
+    assignment.access = at(WireFormat::Messages, "http://127.0.0.1:1");
     assignment.max_turns = Some(7);
     let plan = prepare("claude-acp", &assignment);
     let env = &plan.launch.env;
@@ -134,7 +137,7 @@ fn claude_has_no_tools_of_its_own_and_defers_none() {
 fn codex_requires_its_servers_and_approves_what_is_allowed() {
     let servers = vec![server("ev", only(&["get-sum", "a \"b\""])), http("web")];
     let mut assignment = assignment(servers);
-    assignment.access = at(Format::Responses, "http://127.0.0.1:1/v1");
+    assignment.access = at(WireFormat::Responses, "http://127.0.0.1:1/v1");
     let plan = prepare("codex-acp", &assignment);
     assert!(plan.opening.servers.is_empty());
     assert_eq!(plan.opening.mode, Some("read-only"));
@@ -177,7 +180,7 @@ default_tools_approval_mode = "approve"
 #[test]
 fn codex_does_not_speak_the_older_http() {
     let mut old = http("old");
-    old.way = Way::Sse {
+    old.way = ServerRoute::Sse {
         url: String::new(),
         headers: Vec::new(),
     };
@@ -185,7 +188,7 @@ fn codex_does_not_speak_the_older_http() {
     let server = "old".to_owned();
     assert_eq!(
         refused.err(),
-        Some(Unfit::Sse {
+        Some(AssignmentError::Sse {
             agent: "Codex",
             server
         })
@@ -195,7 +198,7 @@ fn codex_does_not_speak_the_older_http() {
 #[test]
 fn gemini_leaves_its_own_tools_out_and_tries_again_only_once() {
     let mut assignment = assignment(vec![server("ev", AllowedTools::All)]);
-    assignment.access = at(Format::Gemini, "http://127.0.0.1:1");
+    assignment.access = at(WireFormat::Gemini, "http://127.0.0.1:1");
     assignment.max_turns = Some(7);
     let plan = prepare("gemini", &assignment);
     assert_eq!(plan.launch.args, ["--acp", "--skip-trust", "-m", "m-1"]);
@@ -213,7 +216,7 @@ fn gemini_leaves_its_own_tools_out_and_tries_again_only_once() {
 
 #[test]
 fn opencode_finds_a_model_behind_each_format() {
-    let check = |format: Format, package: &str, base: &str| {
+    let check = |format: WireFormat, package: &str, base: &str| {
         let mut assignment = assignment(Vec::new());
         assignment.access = at(format, "http://127.0.0.1:1/x");
         let plan = prepare("opencode", &assignment);
@@ -226,18 +229,22 @@ fn opencode_finds_a_model_behind_each_format() {
         assert_eq!(provider["options"]["baseURL"], base);
     };
     check(
-        Format::Chat,
+        WireFormat::Chat,
         "@ai-sdk/openai-compatible",
         "http://127.0.0.1:1/x",
     );
-    check(Format::Responses, "@ai-sdk/openai", "http://127.0.0.1:1/x");
     check(
-        Format::Messages,
+        WireFormat::Responses,
+        "@ai-sdk/openai",
+        "http://127.0.0.1:1/x",
+    );
+    check(
+        WireFormat::Messages,
         "@ai-sdk/anthropic",
         "http://127.0.0.1:1/x/v1",
     );
     check(
-        Format::Gemini,
+        WireFormat::Gemini,
         "@ai-sdk/google",
         "http://127.0.0.1:1/x/v1beta",
     );
@@ -245,7 +252,7 @@ fn opencode_finds_a_model_behind_each_format() {
 
 #[test]
 fn goose_is_told_its_model_in_its_own_parts() {
-    let check = |format: Format, base: &str, expected: &[(&str, &str)]| {
+    let check = |format: WireFormat, base: &str, expected: &[(&str, &str)]| {
         let mut assignment = assignment(Vec::new());
         assignment.access = at(format, base);
         let plan = prepare("goose", &assignment);
@@ -261,17 +268,17 @@ fn goose_is_told_its_model_in_its_own_parts() {
         ]
     };
     check(
-        Format::Chat,
+        WireFormat::Chat,
         "http://127.0.0.1:1/v1",
         &openai("http://127.0.0.1:1", "v1/chat/completions"),
     );
     check(
-        Format::Chat,
+        WireFormat::Chat,
         "http://127.0.0.1:1/a/v1",
         &openai("http://127.0.0.1:1", "a/v1/chat/completions"),
     );
     check(
-        Format::Chat,
+        WireFormat::Chat,
         "http://127.0.0.1:1",
         &openai("http://127.0.0.1:1", "chat/completions"),
     );
@@ -279,14 +286,14 @@ fn goose_is_told_its_model_in_its_own_parts() {
         ("GOOSE_PROVIDER", "anthropic"),
         ("ANTHROPIC_HOST", "http://127.0.0.1:1"),
     ];
-    check(Format::Messages, "http://127.0.0.1:1", &anthropic);
+    check(WireFormat::Messages, "http://127.0.0.1:1", &anthropic);
 }
 
 #[test]
 fn without_an_endpoint_the_users_key_tells_the_provider() {
     let mut assignment = assignment(Vec::new());
     let refused = known("goose").prepare(&assignment);
-    assert_eq!(refused.err(), Some(Unfit::NoModel("goose")));
+    assert_eq!(refused.err(), Some(AssignmentError::NoModel("goose")));
     assignment.access.model = Some("gpt-x".to_owned());
     assignment
         .environment

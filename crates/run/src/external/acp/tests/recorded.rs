@@ -9,10 +9,10 @@ fn play(
     preset: &'static str,
     allowed: AllowedTools,
     lines: &[&str],
-) -> (Told, Vec<String>, Vec<Value>) {
+) -> (AgentReport, Vec<String>, Vec<Value>) {
     let mut assignment = assignment(vec![server("ev", allowed)]);
     assignment.access.model = Some("m".to_owned());
-    let mut talk = Talk::opened(known(preset), &assignment);
+    let mut talk = AcpDialogue::opened(known(preset), &assignment);
     let before = talk.sent.len();
     for line in lines {
         let update = line.starts_with(r#"{"sessionUpdate""#);

@@ -8,16 +8,16 @@ const ACP: Acp<'_> = Acp::Program {
 };
 
 /// A server that has listed these tools.
-fn listing(name: &str, tools: &[&str], allowed: AllowedTools) -> Offered {
-    Offered {
+fn listing(name: &str, tools: &[&str], allowed: AllowedTools) -> AgentServer {
+    AgentServer {
         tools: tools.iter().map(|tool| (*tool).to_owned()).collect(),
         ..server(name, allowed)
     }
 }
 
 /// Asks for a call, and gives whether it is allowed, and what the agent is told to have done.
-fn ask(servers: &[Offered], title: &str, kind: &str) -> (bool, Told) {
-    let mut talk = Talk::opened(ACP, &assignment(servers.to_vec()));
+fn ask(servers: &[AgentServer], title: &str, kind: &str) -> (bool, AgentReport) {
+    let mut talk = AcpDialogue::opened(ACP, &assignment(servers.to_vec()));
     let call = json!({"toolCallId": "1", "kind": kind, "title": title});
     let params = json!({"sessionId": "s", "toolCall": call, "options": [
         {"optionId": "y", "kind": "allow_once"}, {"optionId": "n", "kind": "reject_once"}]});
@@ -28,14 +28,14 @@ fn ask(servers: &[Offered], title: &str, kind: &str) -> (bool, Told) {
     (is_allowed, talk.end().0)
 }
 
-fn allowed(servers: &[Offered], title: &str) {
+fn allowed(servers: &[AgentServer], title: &str) {
     let (is_allowed, told) = ask(servers, title, "other");
     assert!(is_allowed, "{title}: {:?}", told.refused);
     assert_eq!((told.denied, told.refused), (Vec::new(), Vec::new()));
 }
 
 /// Checks that a title is refused, and that the reason says these things.
-fn refused(servers: &[Offered], title: &str, kind: &str, parts: &[&str]) {
+fn refused(servers: &[AgentServer], title: &str, kind: &str, parts: &[&str]) {
     let (is_allowed, told) = ask(servers, title, kind);
     assert!(!is_allowed, "{title}");
     let reason = told.refused.join("\n");
@@ -154,7 +154,7 @@ fn a_long_title_is_cut_and_few_refusals_are_told() {
     let servers = [listing("ev", &["echo"], AllowedTools::All)];
     let (_, told) = ask(&servers, &"\u{e4}".repeat(10_000), "other");
     assert!(told.refused[0].len() < 1_000, "{:?}", told.refused);
-    let mut talk = Talk::opened(ACP, &assignment(servers.to_vec()));
+    let mut talk = AcpDialogue::opened(ACP, &assignment(servers.to_vec()));
     for at in 0..100 {
         let call = json!({"toolCallId": format!("{at}"), "title": format!("run {at}")});
         let params = json!({"toolCall": call, "options": []});

@@ -4,17 +4,26 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use super::*;
 
 /// A wire, and the streams at the extension's end.
-fn wire() -> (Wire, DuplexStream, DuplexStream) {
+fn wire() -> (ExtensionStreams, DuplexStream, DuplexStream) {
     let (stdin, its_stdin) = duplex(1 << 20);
     let (its_stdout, stdout) = duplex(1 << 20);
-    (Wire::start(stdin, stdout), its_stdin, its_stdout)
+    (
+        ExtensionStreams::start(stdin, stdout),
+        its_stdin,
+        its_stdout,
+    )
 }
 
 const LONG: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(20);
 
 /// Asks, while the extension writes.
-async fn ask(wire: &mut Wire, stdout: &mut DuplexStream, written: &str, limit: Duration) -> String {
+async fn ask(
+    wire: &mut ExtensionStreams,
+    stdout: &mut DuplexStream,
+    written: &str,
+    limit: Duration,
+) -> String {
     let asking = wire.request("x", &Value::Null, limit);
     let (answer, written) = tokio::join!(asking, stdout.write_all(written.as_bytes()));
     written.unwrap();
@@ -24,7 +33,7 @@ async fn ask(wire: &mut Wire, stdout: &mut DuplexStream, written: &str, limit: D
     }
 }
 
-fn log(wire: &Wire) -> String {
+fn log(wire: &ExtensionStreams) -> String {
     wire.take_log(&Redactor::from_environment(&Environment::new()))
 }
 
@@ -110,7 +119,7 @@ async fn the_end_of_the_stream_ends_the_wait() {
     let (answer, ()) = tokio::join!(asking, ending);
     assert_eq!(answer.unwrap().get(), "\"torn\"");
     let gone = wire.request("x", &Value::Null, LONG).await;
-    assert!(matches!(gone, Err(WireError::Gone)));
+    assert!(matches!(gone, Err(ExtensionWireError::Gone)));
     wire.close().await;
     let mut written = String::new();
     stdin.read_to_string(&mut written).await.unwrap();

@@ -19,15 +19,15 @@ fn server(allowed: AllowedTools) -> Server {
     }
 }
 
-fn done() -> Told {
-    Told {
+fn done() -> AgentReport {
+    AgentReport {
         answer: Some("done".to_owned()),
-        ..Told::default()
+        ..AgentReport::default()
     }
 }
 
-fn seen(tools: &[&str]) -> Facts {
-    let mut facts = Facts::default();
+fn seen(tools: &[&str]) -> ServerContacts {
+    let mut facts = ServerContacts::default();
     facts.listed.insert("ev".to_owned());
     let called = facts.called.entry("ev".to_owned()).or_default();
     called.extend(tools.iter().map(|tool| (*tool).to_owned()));
@@ -39,27 +39,27 @@ fn only(tools: &[&str]) -> AllowedTools {
 }
 
 /// How the work ends: outcome, blame, and a part of the reason; `None` if it can be graded.
-type Expected = Option<(Outcome, Option<Blame>, &'static str)>;
+type ExpectedVerdict = Option<(Outcome, Option<Blame>, &'static str)>;
 
 fn check(
-    told: &Told,
-    facts: &Facts,
+    told: &AgentReport,
+    facts: &ServerContacts,
     allowed: AllowedTools,
     trouble: Option<&str>,
-    expected: Expected,
+    expected: ExpectedVerdict,
 ) {
     check_with(told, facts, None, allowed, trouble, expected);
 }
 
 fn check_with(
-    told: &Told,
-    facts: &Facts,
-    failure: Option<Failure>,
+    told: &AgentReport,
+    facts: &ServerContacts,
+    failure: Option<TrialFailure>,
     allowed: AllowedTools,
     trouble: Option<&str>,
-    expected: Expected,
+    expected: ExpectedVerdict,
 ) {
-    let found = verdict(&Work {
+    let found = verdict(&AgentEvidence {
         told,
         facts,
         failure,
@@ -92,16 +92,16 @@ fn only_work_that_was_done_is_graded() {
     check(&done(), &seen(&["echo"]), all.clone(), None, None);
     check(&done(), &seen(&[]), all.clone(), None, None);
     check(&done(), &seen(&["echo"]), only(&["echo"]), None, None);
-    let silent = Told::default();
+    let silent = AgentReport::default();
     let expected = Some((Outcome::Failed, Some(Blame::Agent), "no answer"));
     check(&silent, &seen(&[]), all.clone(), None, expected);
-    let broken = Told {
+    let broken = AgentReport {
         error: Some("API Error".to_owned()),
         ..done()
     };
     let expected = Some((Outcome::Errored, Some(Blame::Agent), "API Error"));
     check(&broken, &seen(&[]), all.clone(), None, expected);
-    let lost = Told {
+    let lost = AgentReport {
         model_lost: true,
         ..broken
     };
@@ -109,7 +109,7 @@ fn only_work_that_was_done_is_graded() {
     check(&lost, &seen(&[]), all.clone(), None, expected);
     let expected = Some((Outcome::Errored, Some(Blame::Suite), "no rule"));
     check(&lost, &seen(&[]), all.clone(), Some("no rule"), expected);
-    let tired = Told {
+    let tired = AgentReport {
         out_of_turns: true,
         ..done()
     };
@@ -119,7 +119,7 @@ fn only_work_that_was_done_is_graded() {
 
 #[test]
 fn what_is_not_allowed_fails_whether_it_was_denied_or_not() {
-    let denied = Told {
+    let denied = AgentReport {
         denied: vec!["mcp__ev__echo".to_owned()],
         ..done()
     };
@@ -134,23 +134,29 @@ fn an_agent_without_its_tools_was_not_examined() {
     let expected = Some((Outcome::Errored, Some(Blame::Agent), "never asked `ev`"));
     check(
         &done(),
-        &Facts::default(),
+        &ServerContacts::default(),
         AllowedTools::All,
         None,
         expected,
     );
-    let told = Told {
+    let told = AgentReport {
         unreached: vec!["ev".to_owned()],
         ..done()
     };
     let expected = Some((Outcome::Errored, Some(Blame::Agent), "could not reach `ev`"));
-    check(&told, &Facts::default(), AllowedTools::All, None, expected);
+    check(
+        &told,
+        &ServerContacts::default(),
+        AllowedTools::All,
+        None,
+        expected,
+    );
 }
 
 #[test]
 fn a_server_that_dies_is_to_blame_whatever_the_agent_says() {
     let died = |outcome, blame| {
-        Some(Failure {
+        Some(TrialFailure {
             outcome,
             blame,
             reason: "it exited with code 7".to_owned(),
@@ -158,9 +164,9 @@ fn a_server_that_dies_is_to_blame_whatever_the_agent_says() {
     };
     let facts = seen(&["echo"]);
     let all = AllowedTools::All;
-    let broken = Told {
+    let broken = AgentReport {
         error: Some("required MCP servers failed".to_owned()),
-        ..Told::default()
+        ..AgentReport::default()
     };
     for outcome in [Outcome::Failed, Outcome::Errored] {
         let server = Some(Blame::Server);
@@ -180,12 +186,12 @@ fn a_server_that_dies_is_to_blame_whatever_the_agent_says() {
 
 #[test]
 fn a_strict_run_fails_what_breaks_the_protocol() {
-    let breach = Failure {
+    let breach = TrialFailure {
         outcome: Outcome::Failed,
         blame: Some(Blame::Server),
         reason: "noise".to_owned(),
     };
-    let ended = verdict(&Work {
+    let ended = verdict(&AgentEvidence {
         told: &done(),
         facts: &seen(&["echo"]),
         failure: None,
@@ -208,8 +214,8 @@ fn a_strict_run_fails_what_breaks_the_protocol() {
 #[test]
 fn what_is_said_without_a_model_is_no_answer() {
     let facts = seen(&["echo"]);
-    let ended = |told: &Told, blame: Blame| {
-        let work = Work {
+    let ended = |told: &AgentReport, blame: Blame| {
+        let work = AgentEvidence {
             told,
             facts: &facts,
             failure: None,
@@ -231,9 +237,9 @@ fn what_is_said_without_a_model_is_no_answer() {
         assert_eq!(found, Some(blame));
         assert!(reason.contains("nobody there"), "{reason}");
     }
-    let broken = Told {
+    let broken = AgentReport {
         error: Some("exit 1".to_owned()),
-        ..Told::default()
+        ..AgentReport::default()
     };
     assert_eq!(ended(&broken, Blame::Infra).0, Some(Blame::Infra));
 }
@@ -241,14 +247,14 @@ fn what_is_said_without_a_model_is_no_answer() {
 /// Why an agent on two servers, `ev` and `fs`, has not reached enough of them.
 fn missed(reach: Reach, reached: &[&str], listed: &[&str]) -> Option<String> {
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-    let facts = Facts {
+    let facts = ServerContacts {
         reached: names(reached),
         listed: names(listed),
-        ..Facts::default()
+        ..ServerContacts::default()
     };
     let mut other = server(AllowedTools::All);
     "fs".clone_into(&mut other.name);
-    let ended = verdict(&Work {
+    let ended = verdict(&AgentEvidence {
         told: &done(),
         facts: &facts,
         failure: None,
@@ -292,8 +298,8 @@ fn an_agent_that_proctor_knows_has_to_list_the_tools_of_every_server() {
 
 #[test]
 fn an_agent_that_connects_on_use_still_has_to_answer_and_to_stay_within_what_is_allowed() {
-    let ended = |told: &Told, facts: &Facts| {
-        verdict(&Work {
+    let ended = |told: &AgentReport, facts: &ServerContacts| {
+        verdict(&AgentEvidence {
             told,
             facts,
             failure: None,
@@ -307,8 +313,9 @@ fn an_agent_that_connects_on_use_still_has_to_answer_and_to_stay_within_what_is_
             limits: &Limits::default(),
         })
     };
-    assert_eq!(ended(&done(), &Facts::default()), None);
-    let silent = ended(&Told::default(), &Facts::default()).expect("it said nothing");
+    assert_eq!(ended(&done(), &ServerContacts::default()), None);
+    let silent =
+        ended(&AgentReport::default(), &ServerContacts::default()).expect("it said nothing");
     assert_eq!(silent.outcome, Outcome::Failed);
     let used = ended(&done(), &seen(&["echo"])).expect("it used what it may not");
     assert_eq!(used.outcome, Outcome::Failed);

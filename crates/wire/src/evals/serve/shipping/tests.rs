@@ -17,20 +17,23 @@ const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":"i","method":"initialize","par
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 const ANSWER: &str = r#"{"id" : "i","result":{"protocolVersion":"2025-11-25", "capabilities" : {"x":1E+2}},"jsonrpc":"2.0"}"#;
 
-fn desk() -> Arc<Desk> {
+fn desk() -> Arc<EvalsResponder> {
     let input = Input::execution("add", json!({"a": 1}));
     let eval = |id: &str| Eval::new(id, id, input.clone(), Expected::content(json!([])));
     let suite = mcp_evals::Suite::new(vec![eval("one"), eval("two")]).unwrap();
-    Arc::new(Desk::new(suite.with_page_size(1), Box::new(|_| {})))
+    Arc::new(EvalsResponder::new(
+        suite.with_page_size(1),
+        Box::new(|_| {}),
+    ))
 }
 
-struct Both {
+struct ProxyPair {
     conversation: Arc<Conversation>,
     client: ClientLines,
     server: ServerLines,
 }
 
-impl Both {
+impl ProxyPair {
     fn new() -> Self {
         let editor: Arc<dyn Editor> = desk();
         let conversation = Conversation::begin(&editor);
@@ -61,7 +64,7 @@ impl Both {
 
 #[test]
 fn e35_evals_are_listed_here_and_the_server_never_hears_of_it() {
-    let mut both = Both::new();
+    let mut both = ProxyPair::new();
     let text = "{\"jsonrpc\":\"2.0\",\"id\":1.50,\"method\":\"evals/list\"}\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}\n";
     let (on, answers) = both.client(text);
     assert_eq!(on, "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}\n");
@@ -91,7 +94,7 @@ fn e35_evals_are_listed_here_and_the_server_never_hears_of_it() {
 
 #[test]
 fn e35_results_of_the_stateless_era_are_complete() {
-    let mut both = Both::new();
+    let mut both = ProxyPair::new();
     let meta = r#""params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#;
     let ask =
         |method: &str| format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\",{meta}}}\n");
@@ -120,7 +123,7 @@ fn e35_results_of_the_stateless_era_are_complete() {
 
 #[test]
 fn e35_the_one_answer_is_declared_in_and_the_client_told_after_the_handshake() {
-    let mut both = Both::new();
+    let mut both = ProxyPair::new();
     // Nobody asked yet.
     assert_eq!(both.server(&format!("{ANSWER}\n")), format!("{ANSWER}\n"));
     assert_eq!(
@@ -156,7 +159,7 @@ fn e35_nobody_is_told_where_the_server_says_so_or_refuses() {
         r#"{"jsonrpc":"2.0","id":"i","result":{"capabilities":[]}}"#,
         r#"{"jsonrpc":"2.0","id":"i","error":{"code":1,"message":"no"}}"#,
     ] {
-        let mut both = Both::new();
+        let mut both = ProxyPair::new();
         both.client(&format!("{INITIALIZE}\n{INITIALIZED}\n"));
         both.server(&format!("{answer}\n"));
         assert!(!both.is_told(), "{answer}");
@@ -165,7 +168,7 @@ fn e35_nobody_is_told_where_the_server_says_so_or_refuses() {
 
 #[test]
 fn e35_lines_beyond_the_limit_pass_as_they_come() {
-    let mut both = Both::new();
+    let mut both = ProxyPair::new();
     let list = r#"{"jsonrpc":"2.0","id":1,"method":"evals/list","params":{"x":""#;
     let long = format!("{list}{}\"}}}}\n", "x".repeat(LIMIT));
     let mut on = String::new();
@@ -184,8 +187,8 @@ fn e35_lines_beyond_the_limit_pass_as_they_come() {
 
 #[test]
 fn e35_lines_of_ours_never_stand_in_a_line_of_the_server() {
-    let mut both = Both::new();
-    let check = |both: &mut Both, text: &str, gap, between| {
+    let mut both = ProxyPair::new();
+    let check = |both: &mut ProxyPair, text: &str, gap, between| {
         let said = both.server.take(text.as_bytes());
         let seen = (said.gap, both.server.is_between_lines());
         assert_eq!(seen, (gap, between), "{text:.9}");
@@ -203,7 +206,7 @@ fn e35_lines_of_ours_never_stand_in_a_line_of_the_server() {
 
 #[test]
 fn e35_a_line_that_began_before_the_handshake_can_answer_it() {
-    let mut both = Both::new();
+    let mut both = ProxyPair::new();
     assert_eq!(both.server("\u{feff}"), "");
     both.client(&format!("{INITIALIZE}\n"));
     assert!(both.server(&format!("{ANSWER}\n")).contains("evals"));
@@ -228,7 +231,7 @@ fn pieces() -> impl Strategy<Value = Vec<Vec<u8>>> {
 proptest! {
     #[test]
     fn e35_what_is_not_ours_comes_out_as_it_went_in(pieces in pieces(), waits in any::<bool>()) {
-        let mut both = Both::new();
+        let mut both = ProxyPair::new();
         let (mut to_server, mut to_client) = (Vec::new(), Vec::new());
         if waits {
             both.client(&format!("{INITIALIZE}\n"));
@@ -252,10 +255,10 @@ proptest! {
     fn e35_where_chunks_end_makes_no_difference(cuts in prop::collection::vec(1_usize..40, 0..40)) {
         let said = format!("{INITIALIZE}\n{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"evals/list\"}}\nx\n{INITIALIZED}\ny");
         let heard = format!("log\n{ANSWER}\n{{}}\nz");
-        let mut whole = Both::new();
+        let mut whole = ProxyPair::new();
         let (on, answers) = whole.client(&said);
         let back = whole.server(&heard);
-        let mut both = Both::new();
+        let mut both = ProxyPair::new();
         let mut turns = (String::new(), Vec::new());
         for piece in cut(&said, &cuts) {
             let (on, answers) = both.client(piece);

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn ask(id: &str) -> Ask {
-    Ask {
+fn ask(id: &str) -> ClientRequest {
+    ClientRequest {
         id: Id::of(raw(id)),
         written: id.to_owned(),
         token: None,
@@ -41,19 +41,19 @@ const LOG: &str = r#"{"jsonrpc":"2.0","method":"notifications/message","params":
 const SAMPLING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage"}"#;
 
 impl Router {
-    fn say(&mut self, message: &str) -> Routed {
+    fn say(&mut self, message: &str) -> MessageRoute {
         self.route(&Bytes::from(message.to_owned()))
     }
 
     /// The stream that a message goes to, and whether it is the last there.
     fn goes(&mut self, message: &str) -> Option<(StreamId, bool)> {
         match self.say(message) {
-            Routed::To(way) => Some((way.stream, way.is_last)),
+            MessageRoute::To(way) => Some((way.stream, way.is_last)),
             _ => None,
         }
     }
 
-    fn posted(&mut self, asks: Vec<Ask>) -> StreamId {
+    fn posted(&mut self, asks: Vec<ClientRequest>) -> StreamId {
         self.open_post(asks, true).0
     }
 }
@@ -61,11 +61,11 @@ impl Router {
 #[test]
 fn each_message_goes_where_it_belongs() {
     let mut router = Router::default();
-    let first = router.posted(vec![Ask {
+    let first = router.posted(vec![ClientRequest {
         token: Some(Id::of(raw(r#""t""#))),
         ..ask("1")
     }]);
-    let listening = router.posted(vec![Ask {
+    let listening = router.posted(vec![ClientRequest {
         listens: true,
         ..ask("2")
     }]);
@@ -84,7 +84,7 @@ fn each_message_goes_where_it_belongs() {
         assert_eq!(router.goes(&message), Some((stream, false)), "{message}");
     }
     // A subscription that nobody has.
-    assert_eq!(router.say(&changed(Some("7"))), Routed::Nowhere);
+    assert_eq!(router.say(&changed(Some("7"))), MessageRoute::Nowhere);
     let (get, _) = router.open_get().unwrap();
     for message in [LOG, SAMPLING, &changed(None), &progress("9")] {
         assert_eq!(router.goes(message), Some((get, false)), "{message}");
@@ -96,7 +96,7 @@ fn each_message_goes_where_it_belongs() {
     router.close(get);
     assert_eq!(router.goes(LOG), Some((listening, false)), "it is the last");
     assert_eq!(router.goes(&answer("2")), Some((listening, true)));
-    assert_eq!(router.say(LOG), Routed::Waits { dropped: 0 });
+    assert_eq!(router.say(LOG), MessageRoute::Waits { dropped: 0 });
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn what_is_logged_while_one_post_waits_comes_in_order_and_before_its_answer() {
     let mut router = Router::default();
     let (get, _) = router.open_get().unwrap();
     assert_eq!(router.goes(LOG), Some((get, false)), "nothing is asked");
-    let post = router.posted(vec![Ask {
+    let post = router.posted(vec![ClientRequest {
         token: Some(Id::of(raw(r#""t""#))),
         ..ask("1")
     }]);
@@ -140,25 +140,25 @@ fn what_belongs_nowhere_waits_for_the_next_stream_and_only_so_much_does() {
     let mut router = Router::default();
     for number in 0..WAITING {
         let message = LOG.replace("{}", &number.to_string());
-        assert_eq!(router.say(&message), Routed::Waits { dropped: 0 });
+        assert_eq!(router.say(&message), MessageRoute::Waits { dropped: 0 });
     }
-    assert_eq!(router.say(SAMPLING), Routed::Waits { dropped: 1 });
+    assert_eq!(router.say(SAMPLING), MessageRoute::Waits { dropped: 1 });
     let (_, nothing) = router.open_post(vec![ask("1")], false);
     assert_eq!(nothing.len(), 0, "it takes only its answer");
-    assert_eq!(router.say(LOG), Routed::Waits { dropped: 1 });
+    assert_eq!(router.say(LOG), MessageRoute::Waits { dropped: 1 });
     let (_, waiting) = router.open_get().unwrap();
     assert_eq!(waiting.len(), WAITING);
     assert_eq!(waiting[WAITING - 2], SAMPLING.as_bytes());
     let large = LOG.replace("{}", &format!("\"{}\"", "x".repeat(WAITING_BYTES)));
     let mut router = Router::default();
-    assert_eq!(router.say(&large), Routed::Waits { dropped: 1 });
+    assert_eq!(router.say(&large), MessageRoute::Waits { dropped: 1 });
 }
 
 #[test]
 fn closing_a_post_cancels_where_that_is_so_and_ids_stay_taken() {
     let mut router = Router::default();
     let stateless = router.posted(vec![ask("1"), ask("2")]);
-    let handshake = router.posted(vec![Ask {
+    let handshake = router.posted(vec![ClientRequest {
         ends_with_its_post: false,
         ..ask("3")
     }]);
@@ -168,14 +168,14 @@ fn closing_a_post_cancels_where_that_is_so_and_ids_stay_taken() {
     assert!(router.has_taken(&[ask("2")]) && router.has_taken(&[ask("3")]));
     assert!(!router.has_taken(&[ask("1")]));
     assert!(router.is_deserted());
-    assert_eq!(router.say(&answer("3")), Routed::Nowhere);
+    assert_eq!(router.say(&answer("3")), MessageRoute::Nowhere);
     assert!(!router.has_taken(&[ask("3")]));
 }
 
 #[test]
 fn a_token_under_way_is_taken_too() {
     let mut router = Router::default();
-    let with = |id, token| Ask {
+    let with = |id, token| ClientRequest {
         token: Some(Id::of(raw(token))),
         ..ask(id)
     };
@@ -190,7 +190,7 @@ fn batches_go_whole() {
     let both = router.posted(vec![ask("1"), ask("2")]);
     let other = router.posted(vec![ask("3")]);
     let all = format!("[{},{},{}]", answer("1"), answer("2"), answer("3"));
-    let Routed::To(way) = router.say(&all) else {
+    let MessageRoute::To(way) = router.say(&all) else {
         panic!("it goes nowhere")
     };
     assert_eq!((way.stream, way.is_last), (both, true));
@@ -203,7 +203,7 @@ fn what_can_only_be_meant_for_one_goes_there() {
     let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}"#;
     let mut router = Router::default();
     let stream = router.posted(vec![ask("1")]);
-    let Routed::To(way) = router.say(error) else {
+    let MessageRoute::To(way) = router.say(error) else {
         panic!("it goes nowhere")
     };
     assert_eq!((way.stream, way.error), (stream, Some(-32700)));
@@ -212,7 +212,7 @@ fn what_can_only_be_meant_for_one_goes_there() {
     assert_eq!(router.cut(b"{\"result\":"), Some(stream));
     router.posted(vec![ask("1")]);
     router.posted(vec![ask("2")]);
-    assert_eq!(router.say(error), Routed::Nowhere);
+    assert_eq!(router.say(error), MessageRoute::Nowhere);
     assert_eq!(router.cut(b"{\"result\":"), None);
 }
 
@@ -221,7 +221,7 @@ fn what_is_no_message_goes_nowhere() {
     let mut router = Router::default();
     router.posted(vec![ask("1")]);
     for line in ["{", "[]", "{}", "[1]", "[INFO] hello", r#"{"id":7}"#, ""] {
-        assert_eq!(router.say(line), Routed::Nowhere, "{line}");
+        assert_eq!(router.say(line), MessageRoute::Nowhere, "{line}");
     }
 }
 
@@ -264,7 +264,7 @@ proptest! {
                     let mut ids = ids.clone();
                     ids.sort_unstable();
                     ids.dedup();
-                    let asks: Vec<Ask> = ids.iter().map(|id| Ask {
+                    let asks: Vec<ClientRequest> = ids.iter().map(|id| ClientRequest {
                         token: Some(Id::of(raw(&id.to_string()))),
                         ..ask(&id.to_string())
                     }).collect();
@@ -318,7 +318,7 @@ proptest! {
             if let Event::Progress(token) = event {
                 meant = asked.get(&token).copied().flatten();
             }
-            let Routed::To(way) = routed else {
+            let MessageRoute::To(way) = routed else {
                 prop_assert_eq!(meant, None);
                 continue;
             };

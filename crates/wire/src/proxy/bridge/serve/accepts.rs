@@ -7,13 +7,13 @@ use super::responses::{JSON, STREAM};
 
 /// What a client can take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Accepts {
+pub(super) enum AcceptedFormats {
     Both,
     Json,
     Stream,
 }
 
-impl Accepts {
+impl AcceptedFormats {
     /// What a request says; nothing if it can take nothing that there is.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let mut values = headers.get_all(ACCEPT).iter().peekable();

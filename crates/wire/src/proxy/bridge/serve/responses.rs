@@ -6,16 +6,16 @@ use http::{HeaderValue, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::value::RawValue;
 
-use crate::proxy::bridge::inbound::{Inbound, Unfit, status};
-use crate::proxy::bridge::outlet::{EventStream, Passing};
+use crate::proxy::bridge::inbound::{Inbound, MessageRejection, status};
+use crate::proxy::bridge::outlet::{BridgeEventStream, OutboundMessage};
 use crate::rpc;
-use crate::web::{Response, whole};
+use crate::web::{OutgoingResponse, whole};
 
 pub(super) const STREAM: &str = "text/event-stream";
 pub(super) const JSON: &str = "application/json";
 
 /// All answers, and nothing else.
-pub(super) fn json(mut answers: Vec<Passing>, inbound: &Inbound) -> Response {
+pub(super) fn json(mut answers: Vec<OutboundMessage>, inbound: &Inbound) -> OutgoingResponse {
     let error = answers.first().and_then(|answer| answer.error);
     let status = if inbound.is_stateless {
         status(error)
@@ -33,7 +33,7 @@ pub(super) fn json(mut answers: Vec<Passing>, inbound: &Inbound) -> Response {
     whole(status, JSON, batch)
 }
 
-pub(super) fn event_stream(events: EventStream) -> Response {
+pub(super) fn event_stream(events: BridgeEventStream) -> OutgoingResponse {
     let mut response = http::Response::new(events.boxed_unsync());
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(STREAM));
@@ -44,29 +44,29 @@ pub(super) fn event_stream(events: EventStream) -> Response {
     response
 }
 
-pub(super) fn gone(why: &str) -> Response {
+pub(super) fn gone(why: &str) -> OutgoingResponse {
     text(StatusCode::BAD_GATEWAY, why)
 }
 
-pub(super) fn not_allowed(allowed: &'static str) -> Response {
+pub(super) fn not_allowed(allowed: &'static str) -> OutgoingResponse {
     let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "this is not done here");
     let allowed = HeaderValue::from_static(allowed);
     response.headers_mut().insert(ALLOW, allowed);
     response
 }
 
-pub(super) fn text(status: StatusCode, why: &str) -> Response {
+pub(super) fn text(status: StatusCode, why: &str) -> OutgoingResponse {
     whole(status, "text/plain", format!("{why}\n"))
 }
 
-pub(super) fn empty(status: StatusCode) -> Response {
+pub(super) fn empty(status: StatusCode) -> OutgoingResponse {
     let mut response = whole(status, "text/plain", Bytes::new());
     response.headers_mut().remove(CONTENT_TYPE);
     response
 }
 
 /// What is wrong with a message.
-pub(super) fn unfit(unfit: &Unfit) -> Response {
+pub(super) fn unfit(unfit: &MessageRejection) -> OutgoingResponse {
     let id = RawValue::from_string(unfit.id.clone()).unwrap_or_default();
     let body = rpc::answer(&id, Err((unfit.code, &unfit.why)));
     whole(StatusCode::BAD_REQUEST, JSON, body)

@@ -2,21 +2,21 @@ use mcp_evals::Suite;
 use proptest::prelude::*;
 
 use super::*;
-use crate::edit::events::EventStream;
+use crate::edit::events::EvalsEventStream;
 
 const ADDED: &str = r#""evals":{"listChanged":true},"experimental":{"evals":{"listChanged":true}},"extensions":{"dev.mcp-proctor/evals":{"listChanged":true}}"#;
 
 /// A stream on which the answer to the request 1 may come.
-fn stream(waits: bool) -> EventStream {
-    let editor: Arc<dyn Editor> = Arc::new(Desk::new(Suite::default(), Box::new(|_| {})));
+fn stream(waits: bool) -> EvalsEventStream {
+    let editor: Arc<dyn Editor> = Arc::new(EvalsResponder::new(Suite::default(), Box::new(|_| {})));
     let conversation = Conversation::begin(&editor);
     if waits {
         conversation.on_client_message(br#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#);
     }
-    EventStream::new(&conversation)
+    EvalsEventStream::new(&conversation)
 }
 
-fn passed(stream: &mut EventStream, chunks: &[&[u8]]) -> String {
+fn passed(stream: &mut EvalsEventStream, chunks: &[&[u8]]) -> String {
     let mut out = Vec::new();
     for chunk in chunks {
         out.extend(stream.take(chunk).bytes);
@@ -49,7 +49,7 @@ fn e35_the_capability_is_put_into_the_one_line_that_holds_it() {
 #[test]
 fn e35_events_of_ours_never_stand_in_an_event_of_the_server() {
     let mut stream = stream(false);
-    let check = |stream: &mut EventStream, text: &str, gap, between| {
+    let check = |stream: &mut EvalsEventStream, text: &str, gap, between| {
         let said = stream.take(text.as_bytes());
         let seen = (said.gap, stream.is_between_events());
         assert_eq!(seen, (gap, between), "{text:?}");
