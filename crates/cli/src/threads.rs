@@ -13,9 +13,9 @@ use tokio::runtime::{self, Runtime};
 /// What the main thread usually has. `ulimit -s` has no say in this.
 const STACK: usize = 8 * 1024 * 1024;
 
-/// Threads besides those of a runtime's workers: blocking work, signals, the screen, two of the record, and
+/// Threads besides those of a runtime's workers: blocking work, signals, the screen, five of the record, and
 /// one to spare.
-const BESIDES: usize = 6;
+const BESIDES: usize = 9;
 
 /// How long a thread for blocking work is kept: longer than anything runs.
 const KEPT: Duration = Duration::from_hours(24 * 365);

@@ -27,6 +27,8 @@ pub struct Recorder {
     /// Locked before `inner`, from a question's number to its events, so that they are in order.
     asks: Arc<Mutex<ModelRequestLog>>,
     room: Option<QueueCapacity>,
+    /// Whether messages are in the file before whoever records them goes on.
+    writes_through: bool,
     started: Instant,
     redactor: Redactor,
 }
@@ -54,6 +56,7 @@ impl Recorder {
         let redactor = trial.as_ref().map(|trial| trial.redactor().clone());
         Self {
             room: trial.as_ref().map(TrialWriter::room),
+            writes_through: false,
             inner: Arc::new(Mutex::new(RecorderState {
                 trial,
                 taken: false,
@@ -64,6 +67,13 @@ impl Recorder {
             started,
             redactor: redactor.unwrap_or_default(),
         }
+    }
+
+    /// Has each message in the file before the call that records it returns. Proxies promise that.
+    #[must_use]
+    pub(crate) fn writing_through(mut self) -> Self {
+        self.writes_through = true;
+        self
     }
 
     /// Knows these secrets where a text is cut, where nothing is kept. A record knows its own.

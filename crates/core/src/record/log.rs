@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::event::{Event, EventKind};
 
@@ -112,6 +112,11 @@ impl EventLog {
             self.synced = at;
         }
         is_due
+    }
+
+    /// Writes what is queued of this file, on this thread.
+    pub(super) fn write_through(&self, queue: &Queue, failed: &OnceLock<RecordError>) {
+        queue.write_through(&self.file, &self.slot, failed);
     }
 
     /// Queues the line that was prepared, and what follows once it is written.

@@ -147,6 +147,28 @@ impl Queue {
         drop(state.unwrap_or_else(PoisonError::into_inner));
     }
 
+    /// Writes the queued lines of a file on this thread: they are in the file when it returns. Only the one
+    /// who appends to the file may call it.
+    pub(super) fn write_through(
+        &self,
+        file: &EventFile,
+        slot: &QueueSlot,
+        failed: &OnceLock<RecordError>,
+    ) {
+        // The thread may be writing earlier lines of the file, or take these meanwhile.
+        let is_behind =
+            |state: &mut QueueState| state.written < state.taken && state.written <= slot.round;
+        let state = self.progress.wait_while(self.lock(), is_behind);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        if slot.round != state.taken {
+            return;
+        }
+        let lines = std::mem::take(&mut state.batches[slot.index].lines);
+        drop(state);
+        write_lines(file, &lines, failed);
+        self.release(lines.len(), 0);
+    }
+
     pub(super) fn has_room(&self) -> bool {
         self.lock().bytes < FULL
     }
@@ -187,10 +209,11 @@ impl Queue {
         Some(std::mem::take(&mut state.batches))
     }
 
-    fn wrote(&self, bytes: usize) {
+    /// Makes room again, and notes how many rounds were written.
+    fn release(&self, bytes: usize, rounds: u64) {
         let mut state = self.lock();
         state.bytes -= bytes;
-        state.written += 1;
+        state.written += rounds;
         let woken = if state.bytes < FULL {
             std::mem::take(&mut state.wakers)
         } else {
@@ -256,21 +279,25 @@ fn run(queue: &Queue, syncer: &Syncer, failed: &OnceLock<RecordError>) {
         for batch in batches {
             write(batch, syncer, failed);
         }
-        queue.wrote(bytes);
+        queue.release(bytes, 1);
     }
 }
 
 fn write(batch: LineBatch, syncer: &Syncer, failed: &OnceLock<RecordError>) {
     let LineBatch { file, lines, next } = batch;
-    if failed.get().is_none()
-        && let Err(error) = (&file.file).write_all(&lines)
-    {
-        failed.get_or_init(|| RecordError::io("write", &file.path)(error));
-    }
+    write_lines(&file, &lines, failed);
     match next {
         FollowUp::Nothing => {}
         FollowUp::Sync => syncer.ask(file),
         FollowUp::End(end) => syncer.end(end),
+    }
+}
+
+fn write_lines(file: &EventFile, lines: &[u8], failed: &OnceLock<RecordError>) {
+    if failed.get().is_none()
+        && let Err(error) = (&file.file).write_all(lines)
+    {
+        failed.get_or_init(|| RecordError::io("write", &file.path)(error));
     }
 }
 
@@ -376,6 +403,35 @@ mod tests {
         told.recv_timeout(Duration::from_mins(1)).unwrap();
         assert!(queue.poll_room(&Context::from_waker(&waker)).is_ready());
         assert!(told.recv_timeout(Duration::ZERO).is_err(), "woken once");
+    }
+
+    #[test]
+    fn lines_that_are_written_through_are_in_order_and_there_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lines");
+        let Stuck { writer, .. } = stuck();
+        let file = Arc::new(EventFile {
+            file: File::create(&path).unwrap(),
+            path: path.clone(),
+        });
+        let failed = OnceLock::new();
+        let mut slot = QueueSlot::default();
+        let mut expected = Vec::new();
+        for number in 0..2_000 {
+            let line = format!("{number}\n");
+            expected.extend_from_slice(line.as_bytes());
+            writer
+                .queue
+                .push(&file, &mut slot, line.as_bytes(), FollowUp::Nothing);
+            // Others are left to the thread, which may be in the middle of them.
+            if number % 3 == 0 {
+                writer.queue.write_through(&file, &slot, &failed);
+                assert_eq!(std::fs::read(&path).unwrap(), expected);
+            }
+        }
+        assert!(failed.get().is_none());
+        writer.queue.flush();
+        assert_eq!(std::fs::read(&path).unwrap(), expected);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::blobs::{BlobStore, hash};
 use super::index::IndexLog;
 use super::log::{EventLog, private};
 use super::queue::{Queue, WriterThread};
-use super::sync::{SyncThread, Syncer};
+use super::sync::{SyncThreads, Syncer};
 use super::writer::RecordOptions;
 use super::{BLOBS, INDEX, LOCK, MAX_FRAME, MAX_INLINE, RecordError, TRIALS};
 
@@ -27,7 +27,7 @@ pub(super) struct RecordState {
     failed: Arc<OnceLock<RecordError>>,
     // Dropped in this order: the writer hands on to the other, and both are done before the lock is free.
     writer: WriterThread,
-    _syncs: SyncThread,
+    _syncs: SyncThreads,
     /// Held as long as anybody can write.
     _lock: File,
 }
@@ -45,7 +45,7 @@ impl RecordState {
         let blobs = Arc::new(BlobStore::new(folder.join(BLOBS)));
         let failed: Arc<OnceLock<RecordError>> = Arc::default();
         let syncer = Syncer::new(trials, blobs.clone(), failed.clone());
-        let syncs = SyncThread::start(folder, syncer.clone())?;
+        let syncs = SyncThreads::start(folder, syncer.clone())?;
         Ok(Arc::new(Self {
             writer: WriterThread::start(folder, syncer, failed.clone())?,
             _syncs: syncs,
@@ -142,6 +142,12 @@ impl RecordState {
         // Blobs first: an event that lasts must not name a blob that does not.
         self.keep(self.blobs.sync())?;
         self.keep(log.file().sync())
+    }
+
+    /// Puts what was appended to a file into it at once.
+    pub(super) fn write_through(&self, log: &EventLog) -> Result<(), RecordError> {
+        log.write_through(self.queue(), &self.failed);
+        self.check()
     }
 
     pub(super) fn queue(&self) -> &Arc<Queue> {

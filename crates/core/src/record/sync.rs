@@ -133,32 +133,40 @@ impl Syncer {
     }
 }
 
-/// The thread that syncs. Dropped, it ends the trials that it was told to, and then itself.
+/// How many rounds go on at once. On a slow disk, the end of a trial does not wait for an earlier round.
+const ROUNDS: usize = 4;
+
+/// The threads that sync. Dropped, they end the trials that they were told to, and then themselves.
 #[derive(Debug)]
-pub(super) struct SyncThread {
+pub(super) struct SyncThreads {
     syncer: Arc<Syncer>,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
-impl SyncThread {
+impl SyncThreads {
     pub(super) fn start(folder: &Path, syncer: Arc<Syncer>) -> Result<Self, RecordError> {
-        let theirs = syncer.clone();
-        let thread = Builder::new()
-            .name("sync".to_owned())
-            .spawn(move || theirs.run())
-            .map_err(RecordError::io("start a thread to sync", folder))?;
-        Ok(Self {
-            syncer,
-            thread: Some(thread),
-        })
+        let mut threads = Vec::new();
+        for _ in 0..ROUNDS {
+            let theirs = syncer.clone();
+            match Builder::new()
+                .name("sync".to_owned())
+                .spawn(move || theirs.run())
+            {
+                Ok(thread) => threads.push(thread),
+                // One is enough.
+                Err(_) if !threads.is_empty() => break,
+                Err(error) => return Err(RecordError::io("start a thread to sync", folder)(error)),
+            }
+        }
+        Ok(Self { syncer, threads })
     }
 }
 
-impl Drop for SyncThread {
+impl Drop for SyncThreads {
     fn drop(&mut self) {
         self.syncer.lock().closed = true;
-        self.syncer.work.notify_one();
-        if let Some(thread) = self.thread.take() {
+        self.syncer.work.notify_all();
+        for thread in self.threads.drain(..) {
             // If it panicked, the trials that it had to end have not ended.
             let _ = thread.join();
         }

@@ -397,6 +397,12 @@ impl TrialWriter {
         self.log.bytes() + self.blob_bytes
     }
 
+    /// Puts what was appended so far into the file, on this thread. A proxy calls it before it passes a
+    /// message on.
+    pub fn write_through(&self) -> Result<(), RecordError> {
+        self.shared.write_through(&self.log)
+    }
+
     /// What was appended so far, to be read.
     pub fn written(&self) -> WrittenEvents {
         WrittenEvents {

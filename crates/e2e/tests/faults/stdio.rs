@@ -173,7 +173,7 @@ fn noise_is_an_error_when_strict() {
     assert_eq!(seen.code, Some(1));
     assert!(
         seen.stderr
-            .contains("breaks the protocol: a line that is no message"),
+            .contains("breaks the protocol: line is not a JSON-RPC message"),
         "{}",
         seen.stderr
     );

@@ -112,6 +112,7 @@ fn open(server: &Server, options: &ProxyOptions) -> Arc<ConnectionTap> {
     let ProxyOptions {
         recorder, actor, ..
     } = options;
+    let recorder = recorder.clone().writing_through();
     recorder.open(&server.name, *actor, WireKind::Stdio, &server.written)
 }
 

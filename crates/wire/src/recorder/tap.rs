@@ -311,7 +311,14 @@ impl ConnectionTap {
             return home.write(run);
         }
         let (at, conn) = (self.recorder.at(), self.opened.conn);
-        inner.write(|trial| run(at, conn, trial).map(drop));
+        let writes_through = self.recorder.writes_through;
+        inner.write(|trial| {
+            run(at, conn, trial)?;
+            if writes_through {
+                trial.write_through()?;
+            }
+            Ok(())
+        });
     }
 
     /// Where things go that come too late for this record. A connection's own record is never

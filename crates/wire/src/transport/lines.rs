@@ -126,7 +126,7 @@ pub(crate) fn message_in<'a>(line: &'a [u8], tell: &mut dyn FnMut(Noise<'a>)) ->
         Some(b'[') if matches!(bare[1..].trim_ascii_start().first(), Some(b'{' | b']')) => {
             return Some(bare);
         }
-        Some(_) => noise("a line that is no message", message, false),
+        Some(_) => noise("line is not a JSON-RPC message", message, false),
         None => noise(BLANK_LINE, b"", false),
     }
     None

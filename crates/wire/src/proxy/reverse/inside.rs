@@ -217,6 +217,7 @@ impl ReverseProxyState {
         let ProxyOptions {
             recorder, actor, ..
         } = &self.options;
+        let recorder = recorder.clone().writing_through();
         recorder.open(name, *actor, wire, written)
     }
 }

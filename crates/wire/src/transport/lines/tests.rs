@@ -41,7 +41,7 @@ impl LineHandler for Seen {
 
 /// A message that tells something.
 const TOLD: &str = r#"{"jsonrpc":"2.0","method":"x"}"#;
-const NO_MESSAGE: &str = "line: a line that is no message: ";
+const NO_MESSAGE: &str = "line: line is not a JSON-RPC message: ";
 
 fn line(line: &str) -> String {
     format!("line {}", text(line.as_bytes()))
