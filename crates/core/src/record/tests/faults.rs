@@ -68,6 +68,7 @@ fn a_killed_run_goes_on_behind_its_last_whole_line() {
         RunEnded {
             exit: 0,
             reason: None,
+            ..RunEnded::default()
         },
     )
     .unwrap();
@@ -172,6 +173,7 @@ fn after_a_failed_write_nothing_is_written_and_nothing_ends() {
     let ended = RunEnded {
         exit: 0,
         reason: None,
+        ..RunEnded::default()
     };
     assert_eq!(run.end(6, ended).unwrap_err().to_string(), text);
     let run = RunReader::open(folder.path()).unwrap();
@@ -198,7 +200,8 @@ fn a_removed_folder_fails_the_end() {
             2,
             RunEnded {
                 exit: 0,
-                reason: None
+                reason: None,
+                ..RunEnded::default()
             }
         )
         .is_err()
