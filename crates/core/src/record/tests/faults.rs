@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::mpsc;
+use std::time::Duration;
 
 use crate::event::RunEnded;
 
@@ -36,6 +38,27 @@ fn a_part_torn_at_any_byte_reads_up_to_its_last_whole_line() {
         assert_eq!(reader.torn(), torn);
         assert!(reader.next().is_none());
     }
+}
+
+#[test]
+fn a_panic_of_the_thread_that_syncs_fails_the_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = create(folder.path());
+    let other = run.trial(0, "other", trial_started(1)).unwrap();
+    let (tell, told) = mpsc::channel::<()>();
+    let first = run.trial(0, "first", trial_started(1)).unwrap();
+    first.end_then(1, passed(), move |_| {
+        let _dropped = tell;
+        panic!("whoever waits has a bug")
+    });
+    told.recv().unwrap_err();
+    let (tell, told) = mpsc::channel();
+    other.end_then(2, passed(), move |ended| tell.send(ended).unwrap());
+    let ended = told.recv_timeout(Duration::from_mins(1)).unwrap();
+    assert!(matches!(ended.unwrap_err(), RecordError::WriterGone));
+    run.flush();
+    let error = run.end(3, RunEnded::default()).unwrap_err();
+    assert!(matches!(error, RecordError::WriterGone), "{error}");
 }
 
 #[test]
