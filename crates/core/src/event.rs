@@ -5,7 +5,7 @@
 //! reads what it knows of a later one, and skips the rest. Enums are tagged from outside: other tagging
 //! buffers numbers, which loses digits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -201,13 +201,17 @@ pub struct RunStarted {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunEnded {
     /// The exit code.
     pub exit: u8,
     /// Why, if it did not end by itself.
     pub reason: Option<String>,
+    /// The trials, by the stem of their files, whose outcome in the record differs from the outcome that
+    /// the run saw. Such a record decides nothing.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub changed_trials: BTreeSet<String>,
 }
 
 /// Which trial it is.

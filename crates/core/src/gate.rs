@@ -29,8 +29,16 @@ pub enum Gate {
 }
 
 impl Gate {
-    /// The default gate: every case keeps its rule by every agent, and there is one.
+    /// The default gate: every case keeps its rule by every agent, and there is one. A record that was
+    /// changed decides nothing.
     pub fn of(summary: &Summary) -> Self {
+        let changed = summary.changed_trials.iter().map(|trial| {
+            format!("the record of the trial `{trial}` was changed after the trial ended")
+        });
+        let reasons: Vec<String> = changed.collect();
+        if !reasons.is_empty() {
+            return Self::Open { reasons };
+        }
         let several = summary.plan.agents.len() > 1;
         let cells = summary.cells().map(|(case, trials)| {
             let verdict = trials.verdict(&case.case);

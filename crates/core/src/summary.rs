@@ -8,7 +8,7 @@ mod agents;
 mod tests;
 mod trial;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -53,6 +53,8 @@ pub struct Summary {
     pub unknown_events: u64,
     /// How the run ended, the last time it did; `None` if it never did.
     pub ended: Option<RunEnded>,
+    /// The trials whose record changed after they ended, as any end of the run says.
+    pub changed_trials: BTreeSet<String>,
     /// From the run's start to its last event.
     pub duration: Duration,
 }
@@ -252,7 +254,8 @@ impl Summary {
     fn of_events(run: &RunReader) -> Result<Self, RecordError> {
         let mut planned = None;
         let mut servers: Vec<ServerSeen> = Vec::new();
-        let mut ended = None;
+        let mut ended: Option<RunEnded> = None;
+        let mut changed_trials = BTreeSet::new();
         let (mut last, mut unknown_events) = (0, 0);
         for event in run.events()? {
             let Event { at, event, .. } = event?;
@@ -263,7 +266,10 @@ impl Summary {
                     servers.retain(|before| before.server != seen.server);
                     servers.push(seen);
                 }
-                EventKind::RunEnded(end) => ended = Some(end),
+                EventKind::RunEnded(end) => {
+                    changed_trials.extend(end.changed_trials.iter().cloned());
+                    ended = Some(end);
+                }
                 EventKind::Unknown(_) => unknown_events += 1,
                 _ => {}
             }
@@ -284,6 +290,7 @@ impl Summary {
             unplanned: 0,
             unknown_events,
             ended,
+            changed_trials,
             duration: Duration::from_micros(last),
         })
     }

@@ -103,6 +103,7 @@ fn write_until_full(folder: &Path) {
     let ended = RunEnded {
         exit: 0,
         reason: None,
+        ..RunEnded::default()
     };
     assert_eq!(
         run.end(1, ended)

@@ -167,6 +167,7 @@ fn write(folder: &Path) -> Result<(), RecordError> {
         RunEnded {
             exit: 3,
             reason: Some("interrupted".to_owned()),
+            ..RunEnded::default()
         },
     )
 }

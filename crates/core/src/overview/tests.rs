@@ -81,7 +81,15 @@ fn run_trial(run: &RunWriter, repeat: u32, outcome: Outcome) {
 
 fn end(run: RunWriter) {
     let (exit, reason) = (3, None);
-    run.end(200, RunEnded { exit, reason }).unwrap();
+    run.end(
+        200,
+        RunEnded {
+            exit,
+            reason,
+            ..RunEnded::default()
+        },
+    )
+    .unwrap();
 }
 
 #[test]

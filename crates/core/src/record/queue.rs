@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -166,7 +167,9 @@ impl Queue {
         let lines = std::mem::take(&mut state.batches[slot.index].lines);
         drop(state);
         write_lines(file, &lines, failed);
-        self.release(lines.len(), 0);
+        for waker in self.release(lines.len(), 0) {
+            waker.wake();
+        }
     }
 
     pub(super) fn has_room(&self) -> bool {
@@ -209,8 +212,8 @@ impl Queue {
         Some(std::mem::take(&mut state.batches))
     }
 
-    /// Makes room again, and notes how many rounds were written.
-    fn release(&self, bytes: usize, rounds: u64) {
+    /// Makes room again, and notes how many rounds were written. Returns the tasks to wake.
+    fn release(&self, bytes: usize, rounds: u64) -> Vec<Waker> {
         let mut state = self.lock();
         state.bytes -= bytes;
         state.written += rounds;
@@ -221,9 +224,7 @@ impl Queue {
         };
         drop(state);
         self.progress.notify_all();
-        for waker in woken {
-            waker.wake();
-        }
+        woken
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueState> {
@@ -277,9 +278,19 @@ fn run(queue: &Queue, syncer: &Syncer, failed: &OnceLock<RecordError>) {
     while let Some(batches) = queue.take() {
         let bytes = batches.iter().map(|batch| batch.lines.len()).sum();
         for batch in batches {
-            write(batch, syncer, failed);
+            fail_on_panic(failed, || write(batch, syncer, failed));
         }
-        queue.release(bytes, 1);
+        for waker in queue.release(bytes, 1) {
+            fail_on_panic(failed, || waker.wake());
+        }
+    }
+}
+
+/// Does a part of the work of a record's thread. If it panics, the record has failed, and the thread goes
+/// on: whoever waits for it learns that.
+pub(super) fn fail_on_panic(failed: &OnceLock<RecordError>, work: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(work)).is_err() {
+        failed.get_or_init(|| RecordError::WriterGone);
     }
 }
 
@@ -322,6 +333,7 @@ mod tests {
         writer: WriterThread,
         file: Arc<EventFile>,
         reader: PipeReader,
+        failed: Arc<OnceLock<RecordError>>,
         _folder: tempfile::TempDir,
     }
 
@@ -332,12 +344,13 @@ mod tests {
         let blobs = Arc::new(BlobStore::new(folder.path().to_owned()));
         let syncer = Syncer::new(folder.path().to_owned(), blobs, failed.clone());
         Stuck {
-            writer: WriterThread::start(folder.path(), syncer, failed).unwrap(),
+            writer: WriterThread::start(folder.path(), syncer, failed.clone()).unwrap(),
             file: Arc::new(EventFile {
                 path: folder.path().join("pipe"),
                 file: File::from(OwnedFd::from(writer)),
             }),
             reader,
+            failed,
             _folder: folder,
         }
     }
@@ -403,6 +416,40 @@ mod tests {
         told.recv_timeout(Duration::from_mins(1)).unwrap();
         assert!(queue.poll_room(&Context::from_waker(&waker)).is_ready());
         assert!(told.recv_timeout(Duration::ZERO).is_err(), "woken once");
+    }
+
+    struct Broken;
+
+    impl Wake for Broken {
+        fn wake(self: Arc<Self>) {
+            panic!("whoever waits has a bug");
+        }
+    }
+
+    #[test]
+    fn a_panic_of_the_thread_wakes_everyone_and_fails_the_record() {
+        let mut stuck = stuck();
+        let queue = stuck.writer.queue.clone();
+        let (tell, told) = mpsc::channel();
+        let mut slot = QueueSlot::default();
+        queue.push(&stuck.file, &mut slot, &vec![0; PIPE], FollowUp::Nothing);
+        for waker in [
+            Waker::from(Arc::new(Broken)),
+            Waker::from(Arc::new(Told(tell))),
+        ] {
+            assert!(queue.poll_room(&Context::from_waker(&waker)).is_pending());
+        }
+        stuck.reader.read_exact(&mut vec![0; PIPE]).unwrap();
+        told.recv_timeout(Duration::from_mins(1)).unwrap();
+        queue.push(&stuck.file, &mut slot, b"line", FollowUp::Nothing);
+        let (tell, told) = mpsc::channel();
+        std::thread::spawn(move || {
+            queue.flush();
+            tell.send(()).unwrap();
+        });
+        told.recv_timeout(Duration::from_mins(1)).unwrap();
+        let failed = stuck.failed.get();
+        assert!(matches!(failed, Some(RecordError::WriterGone)));
     }
 
     #[test]

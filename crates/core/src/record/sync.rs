@@ -12,7 +12,7 @@ use std::thread::{Builder, JoinHandle};
 use super::RecordError;
 use super::blobs::BlobStore;
 use super::log::sync_folder;
-use super::queue::EventFile;
+use super::queue::{EventFile, fail_on_panic};
 
 /// How many files are synced at once. File systems commit what comes together in one go.
 const AT_ONCE: usize = 16;
@@ -95,7 +95,7 @@ impl Syncer {
             let some = state.files.len().min(AT_ONCE);
             let files = state.files.drain(..some).collect();
             drop(state);
-            self.round(files, ends);
+            fail_on_panic(&self.failed, || self.round(files, ends));
         }
     }
 

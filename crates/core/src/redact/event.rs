@@ -39,6 +39,10 @@ impl Redactor {
             EventKind::RunEnded(run) => EventKind::RunEnded(RunEnded {
                 exit: run.exit,
                 reason: self.optional(run.reason),
+                changed_trials: {
+                    let trials = run.changed_trials.into_iter();
+                    trials.map(|trial| self.owned(trial)).collect()
+                },
             }),
             EventKind::TrialStarted(trial) => EventKind::TrialStarted(self.trial_started(trial)),
             EventKind::PhaseStarted { phase } => EventKind::PhaseStarted { phase },

@@ -147,3 +147,22 @@ fn of_noise_the_first_line_that_is_not_blank_is_shown() {
         seen.stdout
     );
 }
+
+#[test]
+fn a_model_that_failed_until_the_time_was_over_is_to_blame() {
+    // Waits between attempts are no working time, so that two attempts fit into the limit.
+    let rules =
+        "  - reply: {error: {kind: unavailable, detail: no, retryAfter: 1ms}, delay: 800ms}\n";
+    let suite = SuiteFixture::new(rules, &[]);
+    suite.eval(&json!({}), &json!({"assertions": {"minToolCalls": 1}}));
+    suite.task("echo", &json!({"limits": {"timeout": "2s"}}));
+    let seen = suite.check(&[]).run();
+    let ended = expect(&seen, Outcome::Errored, Some(Blame::Infra));
+    let reason = ended.reason.unwrap();
+    assert!(
+        reason.starts_with("the trial did not end within 2s"),
+        "{reason}"
+    );
+    assert!(reason.contains("the model gave no reply"), "{reason}");
+    assert_eq!(seen.code, Some(3), "{}", seen.stderr);
+}

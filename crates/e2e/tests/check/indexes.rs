@@ -56,6 +56,32 @@ fn a_run_that_is_stopped_opens_no_trial_that_has_ended() {
     assert!(said.contains("1/1"), "{said}");
 }
 
+/// Every report that is made from the record says that it decides nothing.
+fn stays_inconclusive(record: &Path, what: &str) {
+    let path = record.join("summary.json");
+    let stored: Overview = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    assert_eq!(stored.gate, Answer::Inconclusive, "{what}");
+    fs::remove_file(&path).unwrap();
+    let made = Overview::load(&RunReader::open(record).unwrap()).unwrap();
+    assert_eq!(made, stored, "{what}");
+    let junit = record.join("junit.xml");
+    let told = json_of(record, &["--junit", junit.to_str().unwrap()]);
+    let gate = &told["proctor"]["gate"];
+    assert_ne!(gate["answer"], "met", "{what}");
+    let reasons = gate["reasons"].to_string();
+    assert!(reasons.contains("was changed"), "{what}: {reasons}");
+    let xml = fs::read_to_string(&junit).unwrap();
+    assert!(xml.contains("was changed after the trial ended"), "{xml}");
+    fs::remove_file(junit).unwrap();
+}
+
+/// What `result show` says of a run.
+fn json_of(record: &Path, options: &[&str]) -> Value {
+    let mut show = Command::new(proctor_e2e::proctor());
+    show.args(["result", "show", "-o", "json"]).args(options);
+    serde_json::from_slice(&show.arg(record).output().unwrap().stdout).unwrap()
+}
+
 #[test]
 fn a_record_that_is_changed_during_the_run_decides_nothing() {
     // As an agent could, which runs as the same user.
@@ -90,6 +116,11 @@ fn a_record_that_is_changed_during_the_run_decides_nothing() {
         let said = words.join(" ");
         assert!(said.contains("was changed after the trial ended"), "{said}");
         assert!(!said.contains("Gate met"), "{said}");
+        stays_inconclusive(&record, what);
+        // A trial that seems to have passed is not run again, and still decides nothing.
+        let again = Session::new(&["check"]).resume(&record).run();
+        assert_eq!(again.code, Some(3), "{what}\n{}", again.stdout);
+        stays_inconclusive(&record, what);
     }
 }
 
@@ -146,11 +177,6 @@ fn a_run_leaves_an_index_and_an_overview_that_fit() {
 #[test]
 fn all_that_a_server_offers_is_kept_once() {
     let suite = suite(&[("b-good", json!({}))]);
-    let json_of = |record: &Path| -> Value {
-        let mut show = Command::new(proctor_e2e::proctor());
-        let show = show.args(["result", "show", "-o", "json"]).arg(record);
-        serde_json::from_slice(&show.output().unwrap().stdout).unwrap()
-    };
     let seen = suite.check(&[]).run();
     let again = Session::new(&["check", "-n", "1"])
         .resume(&seen.record)
@@ -172,7 +198,7 @@ fn all_that_a_server_offers_is_kept_once() {
             .any(|item| item.get().contains(&format!("\"{key}\"")))
     };
     assert!(named(&surface.tools, "inputSchema"), "{surface:?}");
-    let told = json_of(&seen.record);
+    let told = json_of(&seen.record, &[]);
     let tools = told["summary"]["mcpServers"][0]["tools"]
         .as_array()
         .unwrap();
@@ -198,5 +224,5 @@ fn all_that_a_server_offers_is_kept_once() {
         .collect();
     assert_ne!(older, text);
     fs::write(&path, older).unwrap();
-    assert_eq!(json_of(&seen.record)["summary"], told["summary"]);
+    assert_eq!(json_of(&seen.record, &[])["summary"], told["summary"]);
 }

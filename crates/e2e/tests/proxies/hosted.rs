@@ -137,6 +137,7 @@ impl HostedServer {
         let ended = RunEnded {
             exit: 0,
             reason: None,
+            ..RunEnded::default()
         };
         self.run.end(at, ended).expect("the run can be ended");
     }

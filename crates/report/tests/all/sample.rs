@@ -149,7 +149,14 @@ fn write(folder: &Path, more: u32) -> Result<(), RecordError> {
         trial(&run, &format!("bad {n}"), 1, 1)?.end(2_000_000, end)?;
     }
     let reason = Some("Ctrl-C".to_owned());
-    run.end(9_000_000, RunEnded { exit: 1, reason })
+    run.end(
+        9_000_000,
+        RunEnded {
+            exit: 1,
+            reason,
+            ..RunEnded::default()
+        },
+    )
 }
 
 fn planned(cases: Vec<PlannedCase>, agents: &[&str]) -> EventKind {

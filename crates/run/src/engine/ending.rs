@@ -2,6 +2,7 @@
 //!
 //! Its main type is [`RunResult`].
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::time::Duration;
 
@@ -67,25 +68,30 @@ impl RunInProgress {
                 let reason = Some(redactor.text(&causes(&error).join(": ")).into_owned());
                 let exit = INCONCLUSIVE;
                 // What can't be read is news enough.
-                let _ = written.writer.end(at, RunEnded { exit, reason });
+                let ended = RunEnded {
+                    exit,
+                    reason,
+                    ..RunEnded::default()
+                };
+                let _ = written.writer.end(at, ended);
                 return Err(error);
             }
         };
-        let mut gate = Gate::of(&summary);
+        let changed = changed(&over, written.ended, &outcomes(&summary, &record));
+        let changed = changed.iter().map(|stem| redactor.text(stem).into_owned());
+        summary.changed_trials.extend(changed);
+        let gate = Gate::of(&summary);
         let (exit, note) = with_invalid(exit_of(&over, &gate), &summary.plan.not_run);
-        let (exit, note) = match changed(&over, written.ended, &outcomes(&summary, &record)) {
-            Some(reason) => {
-                let reasons = vec![reason.clone()];
-                gate = Gate::Open { reasons };
-                let exit = exit.max(INCONCLUSIVE);
-                (exit, Some(reason))
-            }
-            None => (exit, note),
+        let (exit, note) = if summary.changed_trials.is_empty() {
+            (exit, note)
+        } else {
+            (exit.max(INCONCLUSIVE), gate.reasons().first().cloned())
         };
         let note = note.map(|note| redactor.text(&note).into_owned());
         let ended = RunEnded {
             exit,
             reason: note.clone(),
+            changed_trials: summary.changed_trials.clone(),
         };
         let kept = written.writer.end(at, ended.clone());
         if kept.is_ok() {
@@ -132,22 +138,20 @@ pub(super) fn outcomes(summary: &Summary, record: &RunReader) -> TrialOutcomes {
     results.filter_map(outcome).collect()
 }
 
-/// Whether the record tells of a trial what this process has not seen: somebody changed it, and an agent
-/// may want to.
+/// The trials whose outcome in the record is not the one that this process saw: somebody changed the
+/// record, and an agent may want to.
 fn changed(
     over: &RunCompletion,
     mut before: TrialOutcomes,
     told: &TrialOutcomes,
-) -> Option<String> {
+) -> BTreeSet<String> {
     let RunCompletion::Finished(finished) = over else {
-        return None;
+        return BTreeSet::new();
     };
     before.extend(finished.ended.clone());
     let all = before.keys().chain(told.keys());
-    let mut changed = all.filter(|stem| before.get(*stem) != told.get(*stem));
-    changed
-        .next()
-        .map(|stem| format!("the record of the trial `{stem}` was changed after the trial ended"))
+    let changed = all.filter(|stem| before.get(*stem) != told.get(*stem));
+    changed.cloned().collect()
 }
 
 /// An eval that is invalid fails the run, whatever came of the others.

@@ -87,7 +87,14 @@ impl SessionRecording {
             index::end_trial(trial, at, ended)?;
         }
         let reason = None;
-        self.run.end(at, RunEnded { exit, reason })?;
+        self.run.end(
+            at,
+            RunEnded {
+                exit,
+                reason,
+                ..RunEnded::default()
+            },
+        )?;
         error.map_or(Ok(()), Err)
     }
 }

@@ -71,6 +71,18 @@ mod tests {
     }
 
     #[test]
+    fn answers_may_come_in_any_order() {
+        let mut pending = Pending::default();
+        for number in 1..=3 {
+            pending.add(id(&number.to_string()), number);
+        }
+        assert_eq!(pending.answered(br#"{"id":2,"result":{}}"#), Some(2));
+        assert_eq!(pending.answered(br#"{"id":3,"result":{}}"#), Some(3));
+        assert_eq!(pending.answered(br#"{"id":1,"result":{}}"#), Some(1));
+        assert!(pending.is_empty());
+    }
+
+    #[test]
     fn the_oldest_of_too_many_is_forgotten() {
         let mut pending = Pending::default();
         for number in 0..=MOST {

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::mpsc;
+use std::time::Duration;
 
 use crate::event::RunEnded;
 
@@ -39,6 +41,27 @@ fn a_part_torn_at_any_byte_reads_up_to_its_last_whole_line() {
 }
 
 #[test]
+fn a_panic_of_the_thread_that_syncs_fails_the_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = create(folder.path());
+    let other = run.trial(0, "other", trial_started(1)).unwrap();
+    let (tell, told) = mpsc::channel::<()>();
+    let first = run.trial(0, "first", trial_started(1)).unwrap();
+    first.end_then(1, passed(), move |_| {
+        let _dropped = tell;
+        panic!("whoever waits has a bug")
+    });
+    told.recv().unwrap_err();
+    let (tell, told) = mpsc::channel();
+    other.end_then(2, passed(), move |ended| tell.send(ended).unwrap());
+    let ended = told.recv_timeout(Duration::from_mins(1)).unwrap();
+    assert!(matches!(ended.unwrap_err(), RecordError::WriterGone));
+    run.flush();
+    let error = run.end(3, RunEnded::default()).unwrap_err();
+    assert!(matches!(error, RecordError::WriterGone), "{error}");
+}
+
+#[test]
 fn a_killed_run_goes_on_behind_its_last_whole_line() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = create(folder.path());
@@ -68,6 +91,7 @@ fn a_killed_run_goes_on_behind_its_last_whole_line() {
         RunEnded {
             exit: 0,
             reason: None,
+            ..RunEnded::default()
         },
     )
     .unwrap();
@@ -172,6 +196,7 @@ fn after_a_failed_write_nothing_is_written_and_nothing_ends() {
     let ended = RunEnded {
         exit: 0,
         reason: None,
+        ..RunEnded::default()
     };
     assert_eq!(run.end(6, ended).unwrap_err().to_string(), text);
     let run = RunReader::open(folder.path()).unwrap();
@@ -198,7 +223,8 @@ fn a_removed_folder_fails_the_end() {
             2,
             RunEnded {
                 exit: 0,
-                reason: None
+                reason: None,
+                ..RunEnded::default()
             }
         )
         .is_err()

@@ -18,6 +18,7 @@ fn a_run_reads_back_without_its_secrets() {
     let ended = RunEnded {
         exit: 0,
         reason: None,
+        ..RunEnded::default()
     };
     run.append(9, opened()).unwrap();
     run.end(10, ended.clone()).unwrap();

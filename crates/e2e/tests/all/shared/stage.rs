@@ -100,6 +100,7 @@ impl Stage {
         let ended = RunEnded {
             exit: 0,
             reason: None,
+            ..RunEnded::default()
         };
         self.run.end(0, ended).unwrap();
         let reader = RunReader::open(&self.folder.path().join("run")).unwrap();

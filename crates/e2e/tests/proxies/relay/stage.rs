@@ -137,6 +137,7 @@ impl Stage {
         let end = RunEnded {
             exit: 0,
             reason: None,
+            ..RunEnded::default()
         };
         let run = self.run.take().expect("the run");
         run.end(at, end).expect("the run ends");

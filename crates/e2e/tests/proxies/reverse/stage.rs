@@ -106,6 +106,7 @@ impl TestRecording {
         let ended = RunEnded {
             exit: 0,
             reason: None,
+            ..RunEnded::default()
         };
         self.run.end(0, ended).expect("an end");
         Record::read(self.folder)
