@@ -1,6 +1,6 @@
-//! OpenAI's Chat Completions, and every server that speaks it.
+//! OpenAI's Chat Completions API, and every compatible endpoint.
 //!
-//! Its main type is [`OpenAi`].
+//! The main type is [`OpenAi`].
 
 use proctor_core::model::{Media, ModelMessage, ModelRequest, Reply, ToolCall, ToolResult, Turn};
 use proctor_core::provider::Provider;
@@ -14,14 +14,14 @@ use super::schema;
 use super::turns::{legal_name, said_back, told_error, told_to_call};
 use super::wire::{THINKING, WireFormat, media_url};
 
-/// A model behind Chat Completions.
+/// A model behind the Chat Completions API.
 #[derive(Debug)]
 pub struct OpenAi {
     name: String,
     id: String,
     endpoint: ModelEndpoint,
     quirks: Quirks,
-    /// Whether it is OpenAI itself, which has a newer name for the limit of a reply.
+    /// Whether this is OpenAI itself, which has a newer name for the limit of the reply's length.
     is_original: bool,
 }
 
@@ -47,7 +47,6 @@ impl OpenAi {
         answer.read(WireFormat::Chat, request, &self.endpoint)
     }
 
-    /// What is sent.
     fn body(&self, request: &ModelRequest, taken: AcceptedFeatures) -> Value {
         let mut body = json!({"model": self.id, "messages": messages(request, taken)});
         if !request.tools.is_empty() {
@@ -119,7 +118,7 @@ fn call(call: &ToolCall) -> Value {
     })
 }
 
-/// A picture or a sound, of those that were checked before.
+/// An image or a sound of a supported type.
 fn shown(media: &Media) -> Value {
     let part = match media::sound(&media.mime_type) {
         Some(format) => {

@@ -148,7 +148,7 @@ fn replies_are_found_by_how_far_the_work_has_come() {
         said("b", false)
     );
     let missing =
-        "the record has no question of the agent after 2 tool results; it has some after 0, 1";
+        "the record has no model request of the agent after 2 tool results; it has some after 0, 1";
     assert_eq!(
         heard(&mut tape, Purpose::Agent, &request(2, "do")),
         Err(missing.to_owned())
@@ -164,7 +164,7 @@ fn a_trial_in_which_nobody_was_listened_to_says_so() {
         assert!(heard.unwrap_err().contains("only with `modelTap`"));
     }
     let judged = heard(&mut tape, Purpose::Judge, &request(0, "do"));
-    assert!(judged.unwrap_err().contains("no question to the judge"));
+    assert!(judged.unwrap_err().contains("no judge request"));
 }
 
 #[test]

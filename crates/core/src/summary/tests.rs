@@ -173,7 +173,7 @@ fn a_trial_that_never_ended_is_open() {
     assert_eq!(gate.exit(), 3);
     assert_eq!(
         gate.reasons(),
-        ["`z`: 0 of 1 passed, every trial must, 1 open"]
+        ["`z`: 0 of 1 trials passed, pass rule: every trial, 1 without a verdict"]
     );
 }
 
@@ -269,10 +269,7 @@ fn a_run_without_a_plan_says_so() {
         let run = RunReader::open(folder).unwrap();
         let error = Summary::of_run(&run).unwrap_err();
         let text = error.to_string();
-        assert!(
-            text.ends_with("has no plan, so there is nothing to sum up"),
-            "{text}"
-        );
+        assert!(text.ends_with("has no plan: nothing to report"), "{text}");
     };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");

@@ -487,7 +487,7 @@ async fn what_the_script_does_not_know_is_a_clear_error() {
         let error = error.to_string();
         let expected = "no rule fits: turn 1, 0 tool results so far, tools on offer: `ev__echo`";
         assert!(
-            error.contains("the script has no answer") && error.ends_with(expected),
+            error.contains("no rule of the script matches") && error.ends_with(expected),
             "{error}"
         );
     }

@@ -1,11 +1,11 @@
-//! What a script hears of a question: what the user and the tools said, without what agents put
-//! around it. One script then does for all of them.
+//! The part of a request that a script sees: the texts of the user and the tools, without the
+//! context that agents add. This makes one script work for all agents.
 
 use proctor_core::model::{ModelMessage, ModelRequest};
 
 use crate::wire::says_error;
 
-/// What agents put before or behind what somebody said.
+/// The elements that agents add before or after a text.
 const PUT_IN: [&str; 8] = [
     "current_datetime",
     "environment_context",
@@ -17,8 +17,8 @@ const PUT_IN: [&str; 8] = [
     "user_instructions",
 ];
 
-/// The question without what agents put in by themselves. Texts beside the user's that are nothing but
-/// an element are theirs too, whatever it is called.
+/// The request without the context that agents add. Besides the user's text, texts that consist of
+/// a single element are also removed.
 pub(super) fn heard(request: &ModelRequest) -> ModelRequest {
     let mut heard = request.clone();
     for message in &mut heard.messages {
@@ -42,7 +42,8 @@ pub(super) fn heard(request: &ModelRequest) -> ModelRequest {
     heard
 }
 
-/// A text without elements that agents put before or behind it, unless it is nothing else.
+/// A text without the elements that agents add before or after it, unless the text has nothing
+/// else.
 fn stripped(text: &str) -> &str {
     let mut left = text;
     loop {
@@ -69,12 +70,12 @@ fn stripped(text: &str) -> &str {
     }
 }
 
-/// Whether a text is one element and nothing else.
+/// Whether a text consists of a single element.
 fn is_element(text: &str) -> bool {
     element(text.trim()).is_some_and(|(_, _, rest)| rest.trim().is_empty())
 }
 
-/// `<tag>inside</tag>rest`, taken apart.
+/// Splits `<tag>inside</tag>rest` into its parts.
 fn element(text: &str) -> Option<(&str, &str, &str)> {
     let (open, after) = text.strip_prefix('<')?.split_once('>')?;
     let tag = open.split_whitespace().next()?;
@@ -88,16 +89,16 @@ fn element(text: &str) -> Option<(&str, &str, &str)> {
     Some((tag, inside, rest))
 }
 
-/// What a tool gave, without what an agent says around it.
+/// The result of a tool, without the text that an agent adds.
 fn unwrapped(text: &str) -> &str {
     let mut text = text;
-    // Codex says how long it took.
+    // Codex adds the duration.
     if text.starts_with("Wall time: ")
         && let Some((_, output)) = text.split_once("\nOutput:\n")
     {
         text = output;
     }
-    // Gemini CLI says that it is not to be trusted.
+    // Gemini CLI adds a warning about untrusted content.
     if let Some(("untrusted_context", inside, rest)) = element(text.trim())
         && rest.trim().is_empty()
     {

@@ -1,6 +1,6 @@
-//! A reply on its way to an agent: what it says is understood and kept when it has passed.
+//! A reply on its way to an agent. The tap parses and records it once it has passed.
 //!
-//! Its main type is [`TappedBody`].
+//! The main type is [`TappedBody`].
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -19,19 +19,19 @@ use proctor_wire::transport::frames::BodyCollector;
 use proctor_wire::web::ConnectionAbort;
 use proctor_wire::worker;
 
-/// A body that passes byte for byte.
+/// A response body that passes unchanged.
 pub(super) struct TappedBody {
     inner: Incoming,
-    /// Nothing, once it has ended.
+    /// `None` once the body has ended.
     heard: Option<TappedReply>,
-    /// Ends what has become silent.
+    /// The timer that ends a silent stream.
     silence: Pin<Box<Sleep>>,
 }
 
 struct TappedReply {
     asked: PendingModelRequest,
     raw: BodyCollector,
-    /// What a stream has come to, if it is one.
+    /// The assembled reply, if it is a stream.
     gathered: Option<StreamedReply>,
 }
 
@@ -49,7 +49,7 @@ impl TappedBody {
             heard: Some(heard),
             silence,
         };
-        // Nobody asks a body that is empty.
+        // The body is never polled if it is empty.
         if listening.inner.is_end_stream() {
             listening.end();
         }
@@ -62,7 +62,7 @@ impl TappedBody {
         }
     }
 
-    /// Waits for more, but not for ever.
+    /// Waits for more data, with a timeout.
     fn wait(
         &mut self,
         cx: &mut Context<'_>,
@@ -72,7 +72,7 @@ impl TappedBody {
         }
         let why = match self.heard.take() {
             Some(heard) => heard.asked.fell_silent(),
-            None => "it fell silent".to_owned(),
+            None => "the provider stopped sending".to_owned(),
         };
         Poll::Ready(Some(Err(ConnectionAbort(why))))
     }
@@ -93,7 +93,7 @@ impl TappedReply {
             gathered,
         } = self;
         let raw = raw.end().ok();
-        // What was too long to be kept is long.
+        // A reply that was too long to keep counts as large.
         let size = raw.as_ref().map_or(usize::MAX, Vec::len);
         worker::on_body(size, || Self::understand(&asked, raw.as_deref(), gathered));
     }
@@ -138,7 +138,8 @@ impl Body for TappedBody {
                     this.silence.as_mut().reset(Instant::now() + silence);
                     heard.take(part);
                 }
-                // Kept before its end leaves: the agent may go on, or away, right after it.
+                // Recorded before the last bytes leave: the agent may continue or exit right after
+                // them.
                 if this.inner.is_end_stream() {
                     this.end();
                 }
@@ -147,7 +148,9 @@ impl Body for TappedBody {
             Some(Err(error)) => {
                 let why = causes(&error);
                 if let Some(heard) = this.heard.take() {
-                    heard.asked.broke(format!("it broke off: {why}"));
+                    heard
+                        .asked
+                        .broke(format!("the connection closed early: {why}"));
                 }
                 Poll::Ready(Some(Err(ConnectionAbort(why))))
             }
@@ -169,7 +172,7 @@ impl Body for TappedBody {
 
 impl Drop for TappedBody {
     fn drop(&mut self) {
-        // An agent that has heard enough, or died: what came is what it was told.
+        // The agent has closed the connection: it has seen only what came so far.
         self.end();
     }
 }

@@ -364,7 +364,7 @@ async fn what_was_recorded_is_heard_again_byte_for_byte() {
     let (status, text) = again.say("go", 2, false).await;
     assert_eq!(status, 400);
     assert!(
-        text.contains("no question of the agent after 2 tool results"),
+        text.contains("no model request of the agent after 2 tool results"),
         "{text}"
     );
     assert!(matches!(again.tap.ended().await, TapEnd::Dead(_)));
@@ -381,7 +381,8 @@ async fn time_that_a_provider_asks_for_is_no_working_time() {
     let more = stage.waiting.total().checked_sub(waited).expect("it grows");
     assert!(more < Duration::from_secs(15), "{more:?}");
     assert_eq!(stage.say("closed", 0, false).await.0, 429);
-    let why = "the model's provider asks for patience: come back later (asks for 1h; no more than 2m is waited)";
+    let why =
+        "rate limited by the provider: come back later (asked to wait 1h; the maximum wait is 2m)";
     assert_eq!(stage.tap.ended().await, TapEnd::Dead(why.to_owned()));
 }
 

@@ -1,4 +1,4 @@
-//! OpenAI's Chat Completions.
+//! OpenAI's Chat Completions format.
 
 mod reply;
 mod stream;
@@ -12,11 +12,10 @@ use super::conversation::{ConversationBuilder, media_of_url, parts, says_error, 
 use super::{FormatError, ParsedModelRequest};
 use crate::turns::{arguments_of, arguments_of_text};
 
-/// In which a server says what the model thought, and wants it back.
+/// The fields in which servers return the model's reasoning and expect it back.
 pub(in super::super) const THINKING: [&str; 3] =
     ["reasoning_details", "reasoning_content", "reasoning"];
 
-/// Understands a request.
 pub(super) fn question(body: &Value) -> Result<ParsedModelRequest, FormatError> {
     let messages = body["messages"]
         .as_array()

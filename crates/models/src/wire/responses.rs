@@ -1,6 +1,7 @@
-//! OpenAI's Responses.
+//! OpenAI's Responses format.
 //!
-//! A tool can stand in a namespace. Here it is `namespace__tool`, and the question keeps both names.
+//! A tool can be in a namespace. Its name is then `namespace__tool`, and the request keeps both
+//! names.
 
 mod reply;
 mod stream;
@@ -14,11 +15,9 @@ use super::conversation::{ConversationBuilder, media_of_url, parts, says_error, 
 use super::{FormatError, NamespacedTool, ParsedModelRequest};
 use crate::turns::arguments_of_text;
 
-/// Understands a request.
 pub(super) fn question(body: &Value) -> Result<ParsedModelRequest, FormatError> {
     if body["previous_response_id"].is_string() {
-        let why =
-            "`previous_response_id` refers to a conversation that is not kept; send all of it";
+        let why = "`previous_response_id` refers to a conversation that this server does not store; send the whole conversation";
         return Err(FormatError::odd(why));
     }
     let mut building = ConversationBuilder::default();
@@ -35,7 +34,7 @@ pub(super) fn question(body: &Value) -> Result<ParsedModelRequest, FormatError> 
         Value::Array(items) => {
             for item in items {
                 hear(item, &mut building)?;
-                // Codex has them here for models that it knows.
+                // Codex sends them here for models that it knows.
                 if item["type"] == "additional_tools" {
                     hear_tools(item);
                 }
@@ -79,7 +78,7 @@ fn hear_tool(tool: &Value, tools: &mut Vec<Tool>, namespaces: &mut Vec<Namespace
                 });
             }
         }
-        // Tools of the provider's own.
+        // Built-in tools of the provider.
         _ => {}
     }
 }
@@ -119,10 +118,10 @@ fn hear(item: &Value, building: &mut ConversationBuilder) -> Result<(), FormatEr
             });
         }
         "item_reference" => {
-            let why = "an `item_reference` refers to what is not kept; send the item";
+            let why = "an `item_reference` refers to an item that this server does not store; send the item";
             return Err(FormatError::odd(why));
         }
-        // What tools of the provider's own did.
+        // Calls of built-in tools of the provider.
         _ => {}
     }
     Ok(())
@@ -154,7 +153,7 @@ fn hear_message(item: &Value, building: &mut ConversationBuilder) -> Result<(), 
     Ok(())
 }
 
-/// What a message of the model says, refusals included.
+/// The text of a model's message, including refusals.
 fn said(content: &Value) -> String {
     let part = |part: &Value| {
         let text = part["text"].as_str().or(part["refusal"].as_str());
@@ -183,7 +182,7 @@ fn call(item: &Value) -> ToolCall {
             _ => name.to_owned(),
         },
         arguments: match item["input"].as_str() {
-            // A tool that takes a text and no object.
+            // A tool that takes a text instead of an object.
             Some(_) => Arguments::Object(
                 [("input".to_owned(), item["input"].clone())]
                     .into_iter()

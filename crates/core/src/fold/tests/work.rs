@@ -228,7 +228,7 @@ fn an_external_agent_is_believed_only_where_nothing_else_tells() {
     assert_eq!(told.cost_usd, None, "its model and price are unknown");
     let silent = ends(external(None), None).folded().work.agent;
     assert_eq!((silent.usage.total(), silent.unmetered), (0, 1));
-    // The model tap saw one turn, and a question beside the task.
+    // The model tap saw one turn, and a side request.
     let seen = external(None)
         .asks(1, Purpose::Side)
         .replied(1, Some(3), Some(0.0))

@@ -114,7 +114,7 @@ fn one_that_asks_for_too_much_is_given_up() {
             .to_owned(),
     );
     let seen = asked(CLAUDE_CODE, &busy);
-    let reason = "come back later (asks for 1h; no more than 2m is waited)";
+    let reason = "come back later (asked to wait 1h; the maximum wait is 2m)";
     expect(&seen, Outcome::Errored, Some(Blame::Infra), reason);
 }
 

@@ -58,7 +58,7 @@ fn arguments_beyond_what_checks_read_are_unknown() {
     let other = tool("echo", json!({"arguments": {"text": {"$match": "^b"}}}));
     every["toolsNotUsed"] = json!([other]);
     every["noDuplicateCalls"] = json!(true);
-    let left_out = "bytes) had to be left out: all calls together are more than is read at once";
+    let left_out = "bytes) can't be read: all calls together exceed the size limit";
     all(&[row("much", every, left_out)], 3, "errored", "unknown");
 }
 
