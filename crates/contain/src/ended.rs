@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_is_told() {
+    fn an_exit_is_described() {
         let check = |ended: ProcessExit, expected: &str| assert_eq!(ended.to_string(), expected);
         check(ProcessExit::Exited(1), "exited with code 1");
         check(

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_gets_the_list_its_own_and_what_is_passed() {
+    fn a_server_gets_inherited_own_and_passed_variables() {
         type Pairs = &'static [(&'static str, &'static str)];
         let check = |inherited: Pairs, own: Pairs, pass: &[&str], expected: Pairs| {
             let pass: Vec<String> = pass.iter().map(|name| (*name).into()).collect();
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_has_a_home_of_its_own_and_what_it_needs() {
+    fn an_agent_gets_its_own_home_and_required_variables() {
         let inherited = variables(&[
             ("PATH", "/bin"),
             ("HOME", "/home/u"),

@@ -151,9 +151,9 @@ fn guard(order: &Order) -> Result<GuardOutcome, GuardError> {
     };
     match null.and_then(let_go) {
         Ok(()) => {
-            if let (Some(status), true) = (watch.until_the_end(), order.linger) {
-                tell(status);
-                watch.until_nothing_is_left();
+            if let (Some(status), true) = (watch.wait_for_end(), order.linger) {
+                report_exit(status);
+                watch.wait_until_none_is_left();
             }
         }
         Err(error) => {
@@ -211,8 +211,8 @@ fn is_shortage(error: &io::Error) -> bool {
     )
 }
 
-/// Reports to Proctor how the program ended, in one message that [`read_told`] reads.
-fn tell(status: WaitStatus) {
+/// Reports to Proctor how the program ended, in one message that [`parse_exit_report`] reads.
+fn report_exit(status: WaitStatus) {
     let (word, number) = match status.terminating_signal() {
         Some(signal) => ("signalled", signal),
         None => ("exited", status.exit_status().unwrap_or_default()),
@@ -225,7 +225,7 @@ fn tell(status: WaitStatus) {
 }
 
 /// Parses the message of a lingering guard about how its program ended.
-pub(crate) fn read_told(message: &[u8]) -> Option<ProcessExit> {
+pub(crate) fn parse_exit_report(message: &[u8]) -> Option<ProcessExit> {
     let (word, number) = std::str::from_utf8(message).ok()?.split_once(' ')?;
     let number = number.parse().ok()?;
     match word {

@@ -123,9 +123,9 @@ impl Spawn {
         let refused = |source| self.refused(source);
         let (ours, guards) = StdStream::pair().map_err(refused)?;
         ours.set_nonblocking(true).map_err(refused)?;
-        let told = UnixStream::from_std(ours).map_err(refused)?;
+        let exit_report = UnixStream::from_std(ours).map_err(refused)?;
         let child = self.spawn(OwnedFd::from(guards).into(), Stdio::piped(), true)?;
-        Ok(LingeringProcess::watch(child, self.grace, told))
+        Ok(LingeringProcess::watch(child, self.grace, exit_report))
     }
 
     fn refused(&self, reason: io::Error) -> SpawnError {
@@ -135,7 +135,10 @@ impl Spawn {
         }
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is where it is allowed")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the only place that starts programs"
+    )]
     fn spawn(&self, stdin: Stdio, stderr: Stdio, linger: bool) -> Result<Child, SpawnError> {
         // The folder of a file that was named without one.
         let folder = if self.folder.as_os_str().is_empty() {

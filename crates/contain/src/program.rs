@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_found_as_its_process_would_find_it() {
+    fn programs_resolve_like_in_the_process_itself() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         for (name, mode) in [

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_dead_processes_left_is_swept_and_what_lives_stays() {
+    fn folders_of_dead_processes_are_swept_and_others_stay() {
         let parent = tempfile::tempdir().unwrap();
         let living = Scratch::new_in(parent.path()).unwrap();
         let dead = left_behind(parent.path());

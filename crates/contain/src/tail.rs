@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_is_kept_and_read_lossily() {
+    fn the_last_part_is_kept_and_decoded_lossily() {
         let check = |pushes: &[&[u8]], expected: &str| {
             let tail = Tail::default();
             for bytes in pushes {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_out_is_counted() {
+    fn omitted_bytes_are_counted() {
         let tail = Tail::default();
         tail.push(b"all\n");
         assert_eq!(tail.text_and_gap(&Redactor::default()), "all\n");
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_never_starts_inside_a_secret() {
+    fn the_last_part_never_starts_within_a_secret() {
         const SECRET: &str = "-----BEGIN-----\n0123456789abcdef\nfedcba9876543210\n-----END-----";
         let redactor = Redactor::new([("KEY".to_owned(), SECRET.to_owned())]);
         let escaped = SECRET.replace('\n', "\\u000A");

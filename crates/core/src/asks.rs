@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_is_not_written_again() {
+    fn a_continued_conversation_is_not_written_again() {
         let mut asks = ModelRequestLog::default();
         let agent = Purpose::Agent;
         assert_eq!(ask(&mut asks, agent, &request(&["a"], &[])), (0, 1, false));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fresh_context_is_written_whole() {
+    fn a_new_conversation_is_written_completely() {
         let mut asks = ModelRequestLog::default();
         let agent = Purpose::Agent;
         ask(&mut asks, agent, &request(&["a", "b"], &[]));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edited_past_is_written_again() {
+    fn an_edited_history_is_written_again() {
         let mut asks = ModelRequestLog::default();
         let mut long = request(&["a"], &[]);
         long.messages.push(ModelMessage::Assistant(Turn::default()));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_are_numbered_and_keep_their_digest() {
+    fn requests_have_a_number_and_a_digest() {
         let mut asks = ModelRequestLog::default();
         let all = request(&["a", "b"], &["x"]);
         assert_eq!(asks.next(Purpose::Agent, "m", &all, "d").0, 1);

@@ -1,4 +1,4 @@
-//! Decides what recorded facts mean for a trial: whether a server failed it, and who is to blame
+//! Decides what recorded facts mean for a trial: whether a server failed it, and the blame
 //! for a failed check.
 //!
 //! The main functions are [`server_failure`] and [`blame_for_failure`]. Both are pure, and the same
@@ -28,7 +28,7 @@ const INTERNAL_ERROR: i64 = -32603;
 pub struct TrialFailure {
     /// Failed, or errored if the server could not be evaluated.
     pub outcome: Outcome,
-    /// Who is to blame, if the record proves it.
+    /// The blame, if the record proves it.
     pub blame: Option<Blame>,
     pub reason: String,
 }
@@ -64,7 +64,7 @@ pub fn breach(folded: &FoldedTrial) -> Option<TrialFailure> {
     })
 }
 
-/// Who is to blame for a failed check.
+/// The blame for a failed check.
 ///
 /// The server, if it answered with an internal error or an invalid response, or violated the
 /// protocol in a response; the agent, if every call that it made was answered without an error.
@@ -203,7 +203,7 @@ fn failed(server: &str, how: &str) -> String {
     format!("the server `{server}` failed while the agent worked: {how}")
 }
 
-/// Who is to blame for a missing response, if that is proven.
+/// The blame for a missing response, if that is proven.
 fn blame_of(cause: &NoAnswer) -> Option<Blame> {
     match cause {
         NoAnswer::Status(401 | 403) => Some(Blame::Infra),

@@ -214,12 +214,12 @@ pub struct TrialEnded {
     pub outcome: Outcome,
     /// The reason, unless the trial passed.
     pub reason: Option<String>,
-    /// Who is to blame, if the trial failed or errored and the record proves it.
+    /// The blame, if the trial failed or errored and the record proves it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blame: Option<Blame>,
 }
 
-/// Who is to blame for a trial that failed or errored.
+/// The blame for a trial that failed or errored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Blame {

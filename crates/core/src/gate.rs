@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_is_kept_missed_or_open() {
+    fn a_pass_rule_is_met_missed_or_inconclusive() {
         let check = |pass, (p, n, o), expected| {
             let verdict = PassThreshold::of(pass).verdict(standing(p, n, o));
             assert_eq!(verdict, expected, "{pass:?} {p} {n} {o}");
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn one_case_that_missed_decides_and_one_that_is_open_leaves_it_open() {
+    fn a_missed_case_decides_and_an_inconclusive_one_does_not() {
         let check = |cells: &[CaseVerdict], exit| {
             let cells = cells.iter().map(|verdict| (*verdict, String::new));
             assert_eq!(Gate::over(cells).exit(), exit);
@@ -172,7 +172,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_gate_is_what_every_completion_says(
+        fn the_gate_agrees_with_every_completion(
             cases in proptest::collection::vec(
                 (0u32..3, 0u32..3, 0u32..4, proptest::option::of((1u32..4, 0u32..3))), 1..4)
         ) {

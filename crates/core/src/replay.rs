@@ -133,7 +133,7 @@ impl Cassette {
     /// The model replies of a trial; `None` if no attempt ended.
     #[expect(
         clippy::wildcard_enum_match_arm,
-        reason = "a tape holds what a model was asked and replied, and decides nothing"
+        reason = "a tape needs only model requests and replies"
     )]
     pub fn tape(&self, case: &str, agent: &str, repeat: u32) -> Result<Option<Tape>, RecordError> {
         let Some(file) = self.file(case, agent, repeat) else {

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn wilson_is_what_others_compute() {
+    fn wilson_intervals_match_reference_values() {
         let golden = golden();
         let intervals = golden["intervals"].as_array().unwrap();
         let of_95 = |case: &&Value| case["alpha"].as_f64() == Some(0.05);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clustered_error_is_what_others_compute() {
+    fn clustered_errors_match_reference_values() {
         let golden = golden();
         for name in ["clustered", "clustered_inflating"] {
             let group = &golden[name];
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn trials_that_go_together_widen_the_interval() {
+    fn correlated_trials_widen_the_interval() {
         let golden = golden();
         let rate = Rate::of(&clusters(&golden["clustered_inflating"])).unwrap();
         near(rate.design_effect, &golden["clustered_inflating"]["deff"]);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::float_cmp, reason = "all is all, without a hair's breadth")]
+    #[expect(clippy::float_cmp, reason = "a full pass rate is exactly 1")]
     fn all_and_none_are_exact() {
         for cases in 1..200 {
             for (passed, rate) in [(3, 1.0), (0, 0.0)] {

@@ -13,7 +13,7 @@ use super::http::{ModelEndpoint, RawResponse};
 use super::media;
 use super::quirks::{AcceptedFeatures, Quirks};
 use super::schema::{self, RenamedArguments};
-use super::turns::{legal_name, said_back, told_to_call};
+use super::turns::{echoed, instruction_to_call, legal_name};
 use super::wire::WireFormat;
 
 /// The API requires a limit. It includes the thinking, so it is not small.
@@ -57,7 +57,7 @@ impl Anthropic {
             "messages": request.messages.iter().filter_map(message).collect::<Vec<_>>(),
         });
         let system = match (&request.must_call, taken.force) {
-            (Some(tool), false) => Some(told_to_call(request.system.as_deref(), tool)),
+            (Some(tool), false) => Some(instruction_to_call(request.system.as_deref(), tool)),
             _ => request.system.clone(),
         };
         if let Some(system) = system.filter(|system| !system.is_empty()) {
@@ -154,7 +154,7 @@ fn blocks(turn: &Turn) -> Vec<Value> {
             "type": "tool_use",
             "id": call.id,
             "name": legal_name(&call.name),
-            "input": said_back(&call.arguments),
+            "input": echoed(&call.arguments),
         })
     }));
     blocks

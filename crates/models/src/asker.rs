@@ -79,7 +79,7 @@ impl ModelClient {
             (next, digest)
         });
         let mut reply = match &self.replay {
-            Some(replay) => self.hear(replay, ask, request, &digest)?,
+            Some(replay) => self.replayed(replay, ask, request, &digest)?,
             None => self.wait_for(ask, request).await?,
         };
         reply.usage = self.recorder.believed_usage(name, reply.usage);
@@ -99,7 +99,7 @@ impl ModelClient {
     }
 
     /// Returns a reply of the replayed run.
-    fn hear(
+    fn replayed(
         &self,
         replay: &Replay,
         ask: u64,

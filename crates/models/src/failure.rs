@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_by_status_code_and_words() {
+    fn errors_are_classified_by_status_code_and_text() {
         let kind = |status: u16, body: &str| {
             let status = StatusCode::from_u16(status).unwrap();
             let error = of_status(status, &HeaderMap::new(), body.as_bytes(), str::to_owned);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_kept() {
+    fn the_text_of_an_error_is_kept() {
         let detail = |body: &str| {
             let error = of_status(
                 StatusCode::BAD_REQUEST,

@@ -13,7 +13,7 @@ use super::http::ModelEndpoint;
 use super::media;
 use super::quirks::{AcceptedFeatures, Quirks};
 use super::schema;
-use super::turns::{legal_name, said_back, told_to_call};
+use super::turns::{echoed, instruction_to_call, legal_name};
 use super::wire::WireFormat;
 
 /// A model behind the Gemini API.
@@ -48,7 +48,7 @@ impl Gemini {
 fn body(request: &ModelRequest, taken: AcceptedFeatures) -> Value {
     let mut body = json!({"contents": contents(&request.messages)});
     let system = match (&request.must_call, taken.force) {
-        (Some(tool), false) => Some(told_to_call(request.system.as_deref(), tool)),
+        (Some(tool), false) => Some(instruction_to_call(request.system.as_deref(), tool)),
         _ => request.system.clone(),
     };
     if let Some(system) = system.filter(|system| !system.is_empty()) {
@@ -112,7 +112,7 @@ fn parts(turn: &Turn) -> Vec<Value> {
         parts.push(json!({"text": turn.text}));
     }
     parts.extend(turn.calls.iter().map(|call| {
-        let args = said_back(&call.arguments);
+        let args = echoed(&call.arguments);
         json!({"functionCall": {"name": legal_name(&call.name), "args": args}})
     }));
     parts

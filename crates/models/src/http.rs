@@ -213,7 +213,7 @@ impl ModelEndpoint {
             }
         }
         body.end().map_err(|cut| ModelError::Malformed {
-            detail: format!("it has {} bytes", cut.bytes),
+            detail: format!("it is too large: {} bytes", cut.bytes),
         })
     }
 

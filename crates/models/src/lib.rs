@@ -110,7 +110,7 @@ pub enum ModelError {
     #[error("malformed reply: {detail}")]
     Malformed { detail: String },
     /// No rule of the script matches. This is an error in the suite, so a retry does not help.
-    #[error("no rule of the script matches: {detail}")]
+    #[error("the script has no reply: {detail}")]
     Script { detail: String },
     /// The replayed record has no reply for this request.
     #[error("can't replay the run: {detail}")]

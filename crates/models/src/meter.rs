@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_budget_nothing_is_refused() {
+    fn without_a_budget_every_request_is_allowed() {
         let meter = meter(None, None);
         meter.charge(Purpose::Agent, "openai:unheard-of", &Usage::default());
         assert_eq!(meter.check(), Ok(()));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn money_is_counted_and_refused_once_spent() {
+    fn a_budget_in_dollars_is_enforced() {
         let meter = meter(Some(0.05), None);
         let cost = meter
             .charge(Purpose::Agent, MODEL, &usage(4_000, 1_000))
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_counted_and_refused_once_spent() {
+    fn a_budget_in_tokens_is_enforced() {
         let meter = meter(None, Some(100));
         meter.charge(Purpose::Agent, "openai:local", &usage(60, 39));
         assert_eq!(meter.check(), Ok(()));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_that_can_not_be_watched_is_not_pretended_to_be_kept() {
+    fn a_budget_that_can_not_be_enforced_is_an_error() {
         let dollars = meter(Some(1.0), None);
         assert_eq!(dollars.refusal(MODEL), None);
         assert_eq!(dollars.refusal("scripted:a.yaml"), None);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_of_nothing_refuses_the_first_question() {
+    fn a_budget_of_zero_allows_no_request() {
         assert_eq!(
             refused(&meter(None, Some(0))),
             "the budget of 0 tokens is spent: 0"

@@ -11,7 +11,7 @@ use super::http::ModelEndpoint;
 use super::media;
 use super::quirks::{AcceptedFeatures, Quirks};
 use super::schema;
-use super::turns::{legal_name, said_back, told_error, told_to_call};
+use super::turns::{echoed, error_text, instruction_to_call, legal_name};
 use super::wire::{THINKING, WireFormat, media_url};
 
 /// A model behind the Chat Completions API.
@@ -73,7 +73,7 @@ impl OpenAi {
 fn messages(request: &ModelRequest, taken: AcceptedFeatures) -> Vec<Value> {
     let mut all = Vec::new();
     let system = match (&request.must_call, taken.force) {
-        (Some(tool), false) => Some(told_to_call(request.system.as_deref(), tool)),
+        (Some(tool), false) => Some(instruction_to_call(request.system.as_deref(), tool)),
         _ => request.system.clone(),
     };
     all.extend(system.map(|system| json!({"role": "system", "content": system})));
@@ -110,7 +110,7 @@ fn assistant(turn: &Turn) -> Value {
 }
 
 fn call(call: &ToolCall) -> Value {
-    let arguments = said_back(&call.arguments).to_string();
+    let arguments = echoed(&call.arguments).to_string();
     json!({
         "id": call.id,
         "type": "function",
@@ -132,7 +132,7 @@ fn shown(media: &Media) -> Value {
 
 fn result(result: &ToolResult) -> Value {
     let (text, _) = media::of_result(WireFormat::Chat, result);
-    let content = told_error(&text, result.is_error);
+    let content = error_text(&text, result.is_error);
     json!({"role": "tool", "tool_call_id": result.id, "content": content})
 }
 

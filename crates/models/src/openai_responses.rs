@@ -12,7 +12,7 @@ use super::http::ModelEndpoint;
 use super::media;
 use super::quirks::{AcceptedFeatures, Quirks};
 use super::schema;
-use super::turns::{legal_name, said_back, told_error, told_to_call};
+use super::turns::{echoed, error_text, instruction_to_call, legal_name};
 use super::wire::{WireFormat, media_url};
 
 /// A model behind the Responses API.
@@ -51,7 +51,7 @@ impl OpenAiResponses {
             body["include"] = json!(["reasoning.encrypted_content"]);
         }
         let system = match (&request.must_call, taken.force) {
-            (Some(tool), false) => Some(told_to_call(request.system.as_deref(), tool)),
+            (Some(tool), false) => Some(instruction_to_call(request.system.as_deref(), tool)),
             _ => request.system.clone(),
         };
         if let Some(system) = system {
@@ -145,13 +145,13 @@ fn call(call: &ToolCall) -> Value {
         "type": "function_call",
         "call_id": call.id,
         "name": legal_name(&call.name),
-        "arguments": said_back(&call.arguments).to_string(),
+        "arguments": echoed(&call.arguments).to_string(),
     })
 }
 
 fn result(result: &ToolResult) -> Value {
     let (text, media) = media::of_result(WireFormat::Responses, result);
-    let text = told_error(&text, result.is_error);
+    let text = error_text(&text, result.is_error);
     let output = if media.is_empty() {
         Value::from(text)
     } else {

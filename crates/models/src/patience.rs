@@ -59,7 +59,7 @@ impl RetryPolicy {
         if let Some(asked) = asked
             && asked > self.longest_asked
         {
-            return Err(self.impatient(error, asked));
+            return Err(self.with_wait_note(error, asked));
         }
         let doubled = self.first_wait.saturating_mul(1 << (attempt - 1).min(20));
         // Between half and all of it, so that requests that failed together are not retried
@@ -71,7 +71,7 @@ impl RetryPolicy {
         })
     }
 
-    fn impatient(&self, mut error: ModelError, asked: Duration) -> ModelError {
+    fn with_wait_note(&self, mut error: ModelError, asked: Duration) -> ModelError {
         if let ModelError::RateLimited { detail, .. } | ModelError::Unavailable { detail, .. } =
             &mut error
         {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_is_left_alone_as_long_as_it_asks() {
+    fn retry_after_is_respected() {
         let patience = RetryPolicy::default();
         for jitter in [0.0, 0.5, 1.0] {
             let wait = patience.with_jitter(limited(Some(60)), 1, jitter).unwrap();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_pass_is_asked_again() {
+    fn only_temporary_errors_are_retried() {
         let detail = || "no".to_owned();
         let last = RetryPolicy {
             attempts: 1,

@@ -26,7 +26,7 @@ pub(super) struct Quirks {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is one thing that some model does not take, and all go together"
+    reason = "each is an independent feature"
 )]
 pub(super) struct AcceptedFeatures {
     pub(super) temperature: Option<f64>,

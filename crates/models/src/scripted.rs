@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_becomes_the_error_it_stands_for() {
+    fn every_fault_maps_to_its_error() {
         let check = |fault: &str, expected: ModelError| {
             let rules = format!("- reply: {{error: {fault}, delay: 1ms}}\n");
             assert_eq!(ask(&rules, "hi"), Err(expected), "{fault}");
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_no_rule_fits_is_an_error_that_says_so() {
+    fn a_request_that_no_rule_matches_is_an_error() {
         let error = ask("- when: {user: weather}\n  reply: {text: sunny}\n", "hi").unwrap_err();
         let message = error.to_string();
         assert!(

@@ -7,9 +7,9 @@
 mod about;
 mod answer;
 mod fault;
-mod heard;
 mod route;
 mod sample;
+mod visible;
 
 use std::io;
 use std::net::SocketAddr;
@@ -71,7 +71,7 @@ pub enum ServedReply {
     Fault(String),
     /// Information about models, such as their list.
     About(&'static str),
-    /// No reply: the request was malformed, or no rule of the script matches.
+    /// No reply: the request was malformed, or the script has no reply.
     Nothing(String),
 }
 
@@ -135,7 +135,7 @@ impl ModelServerState {
             ApiRoute::Model(format, id) => about::model(format, &id),
             ApiRoute::Greeting => about::greet(self.script.path()),
             ApiRoute::Unknown(format) => {
-                let why = format!("`{} {path}` is not served", request.method());
+                let why = format!("unknown path: `{} {path}`", request.method());
                 about::unknown(format, why)
             }
         };

@@ -265,7 +265,7 @@ impl TapState {
                 let (request, recorder) = (&question.request, &self.recorder);
                 let digest = outline(request);
                 let take = replay.next(asked.ask, purpose, request, &digest, recorder);
-                self.hear(ask, &question, &asked, take)
+                self.replayed(ask, &question, &asked, take)
             }));
         }
         let Some((upstream, provider)) = &self.upstream else {
@@ -352,7 +352,7 @@ impl TapState {
                 self.failed(&asked, &error);
                 return Err(ConnectionAbort(detail));
             }
-            Err(_) => return Err(ConnectionAbort(asked.fell_silent())),
+            Err(_) => return Err(ConnectionAbort(asked.timed_out())),
         };
         let redactor = &self.recorder;
         let shown = |text: &str| redactor.shown(text.as_bytes(), SHOWN);
@@ -366,14 +366,14 @@ impl TapState {
     }
 
     /// Answers with the recorded reply.
-    fn hear(
+    fn replayed(
         &self,
         ask: &CompletionRoute,
         question: &wire::ParsedModelRequest,
         asked: &PendingModelRequest,
-        heard: Result<RecordedReply, ModelError>,
+        recorded: Result<RecordedReply, ModelError>,
     ) -> OutgoingResponse {
-        let take = match heard {
+        let take = match recorded {
             Ok(take) => take,
             Err(error) => {
                 self.failed(asked, &error);
@@ -474,7 +474,7 @@ impl PendingModelRequest {
     }
 
     /// Records that the provider stopped sending, and returns the error.
-    fn fell_silent(&self) -> String {
+    fn timed_out(&self) -> String {
         let after = self.inside.silence;
         let error = ModelError::TimedOut { after };
         self.inside.failed(self, &error);

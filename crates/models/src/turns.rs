@@ -70,7 +70,7 @@ pub(super) fn arguments_of(value: Value, text: &str) -> Arguments {
 }
 
 /// The arguments as an object, to send back: servers reject malformed ones.
-pub(super) fn said_back(arguments: &Arguments) -> Value {
+pub(super) fn echoed(arguments: &Arguments) -> Value {
     match arguments {
         Arguments::Object(arguments) => Value::Object(arguments.clone()),
         Arguments::Malformed { text, .. } => json!({"malformed": text}),
@@ -99,7 +99,7 @@ pub(super) fn stopped(stop: StopReason, calls: &[ToolCall]) -> StopReason {
 }
 
 /// The text of a call's result, marked as an error for formats without a flag.
-pub(super) fn told_error(text: &str, is_error: bool) -> String {
+pub(super) fn error_text(text: &str, is_error: bool) -> String {
     let says_so = text.trim_start().to_lowercase().starts_with("error");
     if is_error && !says_so {
         format!("error: {text}")
@@ -109,7 +109,7 @@ pub(super) fn told_error(text: &str, is_error: bool) -> String {
 }
 
 /// The system prompt that replaces a forced tool call, if the provider can't force one.
-pub(super) fn told_to_call(system: Option<&str>, tool: &str) -> String {
+pub(super) fn instruction_to_call(system: Option<&str>, tool: &str) -> String {
     let order = format!("You must answer by calling the tool `{tool}`.");
     match system {
         Some(system) => format!("{system}\n\n{order}"),

@@ -19,7 +19,7 @@ use proctor_core::model::{ModelRequest, Reply};
 use serde_json::Value;
 
 pub(super) use self::chat::THINKING;
-pub(super) use self::conversation::{media_url, says_error};
+pub(super) use self::conversation::{looks_like_error, media_url};
 pub use self::error::{ErrorKind, error_body};
 pub use self::gather::StreamedReply;
 pub use self::side::is_side_call;

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_rendered_is_read_back() {
+    fn rendered_orders_parse_back() {
         for linger in [false, true] {
             let order = || Order {
                 parent: Pid::from_raw(7).unwrap(),

@@ -51,14 +51,14 @@ impl Watch {
 
     /// Returns when the child has ended, when Proctor asks, or when Proctor has ended. Returns the
     /// status only in the first case.
-    pub fn until_the_end(&mut self) -> Option<WaitStatus> {
+    pub fn wait_for_end(&mut self) -> Option<WaitStatus> {
         self.until(|watch, _| watch.status.is_some());
         self.status
     }
 
     /// Returns when everything that the child started has ended, when Proctor asks, or when Proctor
     /// has ended.
-    pub fn until_nothing_is_left(&mut self) {
+    pub fn wait_until_none_is_left(&mut self) {
         self.until(|watch, has_children| !has_children && !watch.lookout.sees_any());
     }
 
@@ -92,11 +92,11 @@ impl Watch {
     /// left.
     pub fn end_all(&mut self, grace: Duration) -> GuardOutcome {
         let mut kill_from = Instant::now() + grace;
-        let mut told = HashSet::new();
+        let mut terminated = HashSet::new();
         while self.is_left() {
             let now = Instant::now();
             let next = if now < kill_from {
-                tell_to_end(&self.lookout.find(), &mut told);
+                terminate_once(&self.lookout.find(), &mut terminated);
                 kill_from.min(now + LOOK)
             } else if now < kill_from + KILL_LIMIT {
                 self.lookout.kill_all();
@@ -165,9 +165,9 @@ impl Watch {
 
 /// Signals each process only once: some programs treat a second SIGTERM as a request to skip their
 /// cleanup.
-fn tell_to_end(found: &[Descendant], told: &mut HashSet<ProcessIdentity>) {
+fn terminate_once(found: &[Descendant], terminated: &mut HashSet<ProcessIdentity>) {
     for process in found {
-        if told.insert(process.identity()) {
+        if terminated.insert(process.identity()) {
             process.terminate();
         }
     }

@@ -117,8 +117,8 @@ pub fn kill_below(guard: Pid) {
 }
 
 /// Kills the processes that a killed guard has left: the members of its session, and everything
-/// below them. Calls `told` first if there are any.
-pub fn kill_session(guard: Pid, told: impl FnOnce()) {
+/// below them. Calls `notify` first if there are any.
+pub fn kill_session(guard: Pid, notify: impl FnOnce()) {
     let look = || {
         // A living process with this pid is another one, and so is the session that it leads.
         if read(guard).is_some_and(|process| !process.is_zombie) {
@@ -126,17 +126,17 @@ pub fn kill_session(guard: Pid, told: impl FnOnce()) {
         }
         below(guard, |_| false)
     };
-    kill_until_none_is_left(look, told);
+    kill_until_none_is_left(look, notify);
 }
 
-fn kill_until_none_is_left(look: impl Fn() -> Vec<Descendant>, told: impl FnOnce()) {
+fn kill_until_none_is_left(look: impl Fn() -> Vec<Descendant>, notify: impl FnOnce()) {
     let end = Instant::now() + KILLING;
-    let mut told = Some(told);
+    let mut notify = Some(notify);
     loop {
         let left = look();
         let are_gone = left.iter().all(|process| process.is_zombie);
-        if let Some(told) = told.take_if(|_| !are_gone) {
-            told();
+        if let Some(notify) = notify.take_if(|_| !are_gone) {
+            notify();
         }
         for process in &left {
             // Includes processes that seem to have ended: their first thread may have, while others

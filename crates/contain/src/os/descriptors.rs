@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_is_gone_is_an_error_and_no_signal() {
+    fn a_lost_peer_is_an_error_and_not_a_signal() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         drop(theirs);
         let (reader, writer) = std::io::pipe().unwrap();

@@ -67,9 +67,9 @@ pub(super) async fn release(guard: Pid) {
 }
 
 async fn clear(guard: Pid, tails: Vec<Tail>) {
-    let told = move || say(&tails, "the program killed its guard, so Proctor killed it");
+    let notify = move || say(&tails, "the program killed its guard, so Proctor killed it");
     // The panic hook reports a panic of this task.
-    let _ = spawn_blocking(move || kill_session(guard, told)).await;
+    let _ = spawn_blocking(move || kill_session(guard, notify)).await;
 }
 
 fn state(guard: Pid) -> GuardAction {

@@ -21,7 +21,7 @@ use crate::tail::{Tail, drain};
 pub struct LingeringProcess {
     process: Process,
     /// The socket on which the guard reports how the process ended.
-    told: UnixStream,
+    exit_report: UnixStream,
     end: Option<ProcessExit>,
     /// Whether Proctor has asked the guard to end everything.
     is_ending: bool,
@@ -36,14 +36,14 @@ pub struct LingeringProcess {
 const LAST_WORDS: Duration = Duration::from_millis(250);
 
 impl LingeringProcess {
-    pub(super) fn watch(guard: Child, grace: Duration, told: UnixStream) -> Self {
+    pub(super) fn watch(guard: Child, grace: Duration, exit_report: UnixStream) -> Self {
         let [stdout, merged] = [Tail::default(), Tail::default()];
         let mut process = Process::watch(guard, grace, Some(&merged));
         let tails = [stdout.clone(), merged.clone()];
         let stream = process.stdout.take();
         Self {
             process,
-            told,
+            exit_report,
             end: None,
             is_ending: false,
             stdout,
@@ -58,11 +58,11 @@ impl LingeringProcess {
             return ended;
         }
         let mut message = [0; 64];
-        let told = match self.told.read(&mut message).await {
-            Ok(read) => guard::read_told(&message[..read]),
+        let exit_report = match self.exit_report.read(&mut message).await {
+            Ok(read) => guard::parse_exit_report(&message[..read]),
             Err(_) => None,
         };
-        let ended = match told {
+        let ended = match exit_report {
             Some(ended) => ended,
             // The guard has ended, and with it everything below it.
             None => self.process.wait().await,

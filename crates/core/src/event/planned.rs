@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_not_what_it_was_says_in_what() {
+    fn changes_of_a_server_are_described() {
         check(|_| {}, &[]);
         check(|now| now.resources = 5, &[]);
         check(|now| now.tools_digest = None, &[]);

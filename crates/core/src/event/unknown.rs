@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_event_is_kept_to_the_last_digit() {
+    fn an_unknown_event_is_stored_unchanged() {
         let check = |line: &str| {
             let event = Event::read_unknown(line.as_bytes(), false).unwrap();
             assert!(matches!(event.event, EventKind::Unknown(_)), "{line}");
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_is_none() {
+    fn invalid_lines_are_not_unknown_events() {
         for line in [
             "",
             "{}",

@@ -252,7 +252,7 @@ fn error_of(error: &RawValue) -> CallOutcome {
     match decoded.and_then(serde_json::from_value::<CallFailure>) {
         Ok(CallFailure { code, message }) => match code.as_i64() {
             Some(code) => CallOutcome::Error { code, message },
-            None => unreadable(format!("the error's code is {}", crate::json::brief(&code))),
+            None => unreadable(format!("invalid error code {}", crate::json::brief(&code))),
         },
         Err(reason) => unreadable(format!("malformed JSON-RPC error: {reason}")),
     }

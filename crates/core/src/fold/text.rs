@@ -102,7 +102,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn every_byte_is_kept_or_counted(text in ".{0,40}", limit in 1usize..50) {
+        fn every_byte_is_shown_or_counted(text in ".{0,40}", limit in 1usize..50) {
             for kept in [ClippedText::middle(&text, limit), ClippedText::tail(&text, limit)] {
                 let shown = kept.head.len() + kept.tail.len();
                 proptest::prop_assert_eq!(shown as u64 + kept.left_out, text.len() as u64);

@@ -226,7 +226,10 @@ fn bounded(text: &str) -> String {
     format!("{}{more}", &text[..end])
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes by reference"
+)]
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_taken_out_wherever_they_stand() {
+    fn tokens_are_removed_everywhere() {
         let (a, b) = ("0123456789abcdef".repeat(2), "fedcba9876543210".repeat(2));
         let check = |rules: &str, text: &str, expected: &str| {
             assert_eq!(without(text, &tokens(rules)), expected, "{text}");

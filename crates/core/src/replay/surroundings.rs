@@ -49,7 +49,7 @@ impl Surroundings {
     /// Reads the surroundings from the events of a trial.
     #[expect(
         clippy::wildcard_enum_match_arm,
-        reason = "what surrounds the model is compared, and decides nothing"
+        reason = "other events don't affect the comparison"
     )]
     pub fn of(
         events: impl Iterator<Item = Result<Event, RecordError>>,

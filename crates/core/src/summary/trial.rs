@@ -28,7 +28,7 @@ pub struct TrialResult {
     /// The number of the attempt, from one.
     pub attempt: u32,
     pub outcome: Outcome,
-    /// Who is to blame, if the trial failed or errored and the record proves it.
+    /// The blame, if the trial failed or errored and the record proves it.
     pub blame: Option<Blame>,
     /// The reason, unless the trial passed.
     pub reason: Option<String>,

@@ -14,9 +14,9 @@ use serde_json::Value;
 
 use super::about::{LoggedResponse, refuse, served};
 use super::fault::{fail, fault_text};
-use super::heard::heard;
 use super::route::{CompletionRoute, StreamFraming};
 use super::sample::sample;
+use super::visible::visible_part;
 use super::{MODEL, ModelExchange, ServedReply, ServedRequest};
 use crate::wire::{self, Envelope, ParsedModelRequest, is_side_call};
 use proctor_wire::web::{OutgoingResponse, whole};
@@ -71,7 +71,7 @@ impl ReplyBuilder<'_> {
 
     /// The script's reply, or a harmless one for a side call that no rule matches.
     async fn reply(&self, question: &ParsedModelRequest) -> Result<Reply, ReplyFailure> {
-        let request = heard(&question.request);
+        let request = visible_part(&question.request);
         let is_side_call = is_side_call(&request);
         let scripted = match self.script.reply_among(&request, ToolNaming::OfAgent) {
             Ok(scripted) => scripted,
@@ -79,7 +79,7 @@ impl ReplyBuilder<'_> {
             Err(error) => {
                 let path = self.script.path().display();
                 return Err(ReplyFailure::Script(format!(
-                    "no rule of the script matches: {path}: {error}"
+                    "the script has no reply: {path}: {error}"
                 )));
             }
         };

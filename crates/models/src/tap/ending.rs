@@ -266,7 +266,7 @@ impl TapLimits {
 
     /// The limit that the trial exceeds, with the same message as the built-in loop.
     fn beyond(&self, is_beyond: fn(f64, f64) -> bool) -> Option<TapEnd> {
-        #[expect(clippy::cast_precision_loss, reason = "nobody uses 2^53 tokens")]
+        #[expect(clippy::cast_precision_loss, reason = "token counts stay below 2^53")]
         let count = |tokens: u64| tokens as f64;
         let (used, cost) = {
             let taken = self.lock();
@@ -321,7 +321,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn those_who_are_put_off_together_wait_together() {
+    fn waits_of_concurrent_requests_overlap() {
         let now = Instant::now();
         let longest = 120 * SECOND;
         let mut failing = FailureStreak::new(now);
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(
             failing.put_off(now + SECOND, 10 * SECOND, longest),
             SECOND,
-            "the rest is waited for already"
+            "the rest is part of the first wait"
         );
         assert_eq!(failing.put_off(now, SECOND, longest), Duration::ZERO);
         assert_eq!(failing.since, now + 11 * SECOND);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn no_row_of_failures_is_waited_for_without_end() {
+    fn the_total_wait_for_failures_is_limited() {
         let mut now = Instant::now();
         let mut failing = FailureStreak::new(now);
         let mut waited = Duration::ZERO;

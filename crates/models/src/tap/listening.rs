@@ -23,7 +23,7 @@ use proctor_wire::worker;
 pub(super) struct TappedBody {
     inner: Incoming,
     /// `None` once the body has ended.
-    heard: Option<TappedReply>,
+    reply: Option<TappedReply>,
     /// The timer that ends a silent stream.
     silence: Pin<Box<Sleep>>,
 }
@@ -39,14 +39,14 @@ impl TappedBody {
     pub(super) fn new(inner: Incoming, asked: PendingModelRequest, is_stream: bool) -> Self {
         let gathered = is_stream.then(|| StreamedReply::new(asked.format));
         let silence = Box::pin(sleep(asked.inside.silence));
-        let heard = TappedReply {
+        let reply = TappedReply {
             asked,
             raw: BodyCollector::new(MAX_FRAME),
             gathered,
         };
         let mut listening = Self {
             inner,
-            heard: Some(heard),
+            reply: Some(reply),
             silence,
         };
         // The body is never polled if it is empty.
@@ -57,8 +57,8 @@ impl TappedBody {
     }
 
     fn end(&mut self) {
-        if let Some(heard) = self.heard.take() {
-            heard.end();
+        if let Some(reply) = self.reply.take() {
+            reply.end();
         }
     }
 
@@ -70,8 +70,8 @@ impl TappedBody {
         if self.silence.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }
-        let why = match self.heard.take() {
-            Some(heard) => heard.asked.fell_silent(),
+        let why = match self.reply.take() {
+            Some(reply) => reply.asked.timed_out(),
             None => "the provider stopped sending".to_owned(),
         };
         Poll::Ready(Some(Err(ConnectionAbort(why))))
@@ -133,10 +133,10 @@ impl Body for TappedBody {
         };
         match frame {
             Some(Ok(frame)) => {
-                if let (Some(part), Some(heard)) = (frame.data_ref(), &mut this.heard) {
-                    let silence = heard.asked.inside.silence;
+                if let (Some(part), Some(reply)) = (frame.data_ref(), &mut this.reply) {
+                    let silence = reply.asked.inside.silence;
                     this.silence.as_mut().reset(Instant::now() + silence);
-                    heard.take(part);
+                    reply.take(part);
                 }
                 // Recorded before the last bytes leave: the agent may continue or exit right after
                 // them.
@@ -147,8 +147,8 @@ impl Body for TappedBody {
             }
             Some(Err(error)) => {
                 let why = causes(&error);
-                if let Some(heard) = this.heard.take() {
-                    heard
+                if let Some(reply) = this.reply.take() {
+                    reply
                         .asked
                         .broke(format!("the connection closed early: {why}"));
                 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 pub(super) use self::reply::{render, reply};
 pub(super) use self::stream::{StreamAssembler, events};
-use super::conversation::{ConversationBuilder, media_of_url, parts, says_error, text_of};
+use super::conversation::{ConversationBuilder, looks_like_error, media_of_url, parts, text_of};
 use super::{FormatError, ParsedModelRequest};
 use crate::turns::{arguments_of, arguments_of_text};
 
@@ -22,7 +22,7 @@ pub(super) fn question(body: &Value) -> Result<ParsedModelRequest, FormatError> 
         .ok_or_else(|| FormatError::odd("`messages` is not a list"))?;
     let mut building = ConversationBuilder::default();
     for message in messages {
-        hear(message, &mut building)?;
+        add_message(message, &mut building)?;
     }
     let function = |choice: &Value| choice["function"]["name"].as_str().map(str::to_owned);
     let limit = ["max_completion_tokens", "max_tokens"];
@@ -65,7 +65,7 @@ fn tool(tool: &Value) -> Option<Tool> {
     })
 }
 
-fn hear(message: &Value, building: &mut ConversationBuilder) -> Result<(), FormatError> {
+fn add_message(message: &Value, building: &mut ConversationBuilder) -> Result<(), FormatError> {
     match message["role"].as_str().unwrap_or_default() {
         "system" | "developer" => building.system(&text_of(&message["content"])),
         "user" => {
@@ -95,7 +95,7 @@ fn hear(message: &Value, building: &mut ConversationBuilder) -> Result<(), Forma
                     .unwrap_or_default()
                     .to_owned(),
                 name: String::new(),
-                is_error: says_error(&text),
+                is_error: looks_like_error(&text),
                 text,
                 media: parts(&message["content"])
                     .iter()
@@ -104,9 +104,7 @@ fn hear(message: &Value, building: &mut ConversationBuilder) -> Result<(), Forma
             });
         }
         other => {
-            return Err(FormatError::odd(format!(
-                "a message has the role `{other}`"
-            )));
+            return Err(FormatError::odd(format!("unsupported role `{other}`")));
         }
     }
     Ok(())

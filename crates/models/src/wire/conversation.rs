@@ -70,7 +70,7 @@ impl ConversationBuilder {
 }
 
 /// Whether a result's text shows that its call failed, for formats without a flag.
-pub(in super::super) fn says_error(text: &str) -> bool {
+pub(in super::super) fn looks_like_error(text: &str) -> bool {
     let start: String = text.trim_start().chars().take(80).collect();
     let start = start.to_ascii_lowercase();
     // Agents put the server's name before the second.

@@ -23,14 +23,14 @@ pub(super) fn question(body: &Value) -> Result<ParsedModelRequest, FormatError> 
     };
     let mut building = ConversationBuilder::default();
     building.system(&text_of(&body["systemInstruction"]["parts"]));
-    let mut hearing = CallTracker::default();
+    let mut calls = CallTracker::default();
     for content in &contents {
         let role = content["role"].as_str().unwrap_or("user");
         if !["user", "model", "function"].contains(&role) {
-            return Err(FormatError::odd(format!("a content has the role `{role}`")));
+            return Err(FormatError::odd(format!("unsupported role `{role}`")));
         }
         for part in content["parts"].as_array().into_iter().flatten() {
-            hearing.hear(part, role == "model", &mut building);
+            calls.add_part(part, role == "model", &mut building);
         }
     }
     let config = &body["generationConfig"];
@@ -90,7 +90,7 @@ struct CallTracker {
 }
 
 impl CallTracker {
-    fn hear(&mut self, part: &Value, is_model: bool, building: &mut ConversationBuilder) {
+    fn add_part(&mut self, part: &Value, is_model: bool, building: &mut ConversationBuilder) {
         if let Some(call) = part.get("functionCall") {
             self.calls += 1;
             let mut call = read_call(call);

@@ -27,13 +27,11 @@ pub(super) fn question(body: &Value) -> Result<ParsedModelRequest, FormatError> 
                 continue;
             }
             other => {
-                return Err(FormatError::odd(format!(
-                    "a message has the role `{other}`"
-                )));
+                return Err(FormatError::odd(format!("unsupported role `{other}`")));
             }
         };
         for block in parts(&message["content"]) {
-            hear(&block, is_user, &mut building);
+            add_block(&block, is_user, &mut building);
         }
     }
     let choice = &body["tool_choice"];
@@ -69,7 +67,7 @@ fn tool(tool: &Value) -> Option<Tool> {
     })
 }
 
-fn hear(block: &Value, is_user: bool, building: &mut ConversationBuilder) {
+fn add_block(block: &Value, is_user: bool, building: &mut ConversationBuilder) {
     let text = || block["text"].as_str().unwrap_or_default();
     match block["type"].as_str().unwrap_or_default() {
         "text" if is_user => building.user(text()),

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stat_is_read_whatever_the_name_is() {
+    fn stat_is_parsed_with_any_name() {
         let rest = "S 3 4 5 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 987 1 1";
         let check = |name: &str| {
             let pid = |raw| Pid::from_raw(raw).unwrap();

@@ -39,7 +39,7 @@ fn a_part_torn_at_any_byte_reads_up_to_its_last_whole_line() {
 }
 
 #[test]
-fn a_killed_run_goes_on_behind_its_last_whole_line() {
+fn a_killed_run_resumes_after_its_last_complete_line() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = create(folder.path());
     run.append(1, opened()).unwrap();
@@ -219,7 +219,7 @@ fn a_folder_that_cannot_be_made_is_an_error_with_its_path() {
 }
 
 #[test]
-fn a_trial_that_says_too_much_can_still_be_ended() {
+fn a_trial_beyond_its_size_limit_can_still_be_ended() {
     let folder = tempfile::tempdir().unwrap();
     let options = RecordOptions {
         max_trial: 100_000,
@@ -244,7 +244,7 @@ fn a_trial_that_says_too_much_can_still_be_ended() {
 }
 
 #[test]
-fn what_is_no_run_says_so() {
+fn a_folder_without_a_run_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let open = || RunReader::open(folder.path()).map(|_| ()).unwrap_err();
     let path = folder.path().join(RUN);
@@ -301,7 +301,7 @@ fn a_broken_line_in_the_middle_is_an_error_with_its_place() {
 }
 
 #[test]
-fn a_blob_is_read_only_if_it_is_what_its_name_says() {
+fn a_blob_is_read_only_if_its_hash_matches() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join(BLOBS)).unwrap();
     let blobs = Blobs::of_run(folder.path());

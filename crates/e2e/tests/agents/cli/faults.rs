@@ -37,7 +37,7 @@ fn a_question_that_the_script_has_no_answer_to_is_the_suites_mistake() {
         &seen,
         Outcome::Errored,
         Some(Blame::Suite),
-        "no rule of the script matches",
+        "the script has no reply",
     );
 }
 

@@ -91,7 +91,7 @@ fn a_provider_that_says_nothing_is_timed_out() {
 
 /// The trial has twelve seconds, and thirteen pass while the provider wants to be left alone.
 #[test]
-fn time_that_a_provider_asks_for_is_no_working_time() {
+fn requested_waits_are_not_working_time() {
     if !is_extended() {
         return;
     }

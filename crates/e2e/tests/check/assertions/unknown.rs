@@ -9,7 +9,7 @@ use super::{all, calls, plain, row, run, told, tool};
 
 #[test]
 fn each_is_unknown_where_the_record_does_not_tell() {
-    let cut = "had to be cut from the record";
+    let cut = "truncated in the record";
     let silent = "the agent does not tell which skills it loads";
     let result = || tool("big", json!({"result": {"content": {"$type": "array"}}}));
     let no_error = || tool("big", json!({"isError": false}));

@@ -3,7 +3,7 @@
 
 use proctor_core::model::{ModelMessage, ModelRequest};
 
-use crate::wire::says_error;
+use crate::wire::looks_like_error;
 
 /// The elements that agents add before or after a text.
 const PUT_IN: [&str; 8] = [
@@ -19,15 +19,15 @@ const PUT_IN: [&str; 8] = [
 
 /// The request without the context that agents add. Besides the user's text, texts that consist of
 /// a single element are also removed.
-pub(super) fn heard(request: &ModelRequest) -> ModelRequest {
-    let mut heard = request.clone();
-    for message in &mut heard.messages {
+pub(super) fn visible_part(request: &ModelRequest) -> ModelRequest {
+    let mut visible = request.clone();
+    for message in &mut visible.messages {
         match message {
             ModelMessage::User(text) => *text = stripped(text).to_owned(),
             ModelMessage::Results(results) => {
                 for result in results {
                     result.text = unwrapped(&result.text).to_owned();
-                    result.is_error |= says_error(&result.text);
+                    result.is_error |= looks_like_error(&result.text);
                 }
             }
             ModelMessage::Media(_) | ModelMessage::Assistant(_) => {}
@@ -36,10 +36,10 @@ pub(super) fn heard(request: &ModelRequest) -> ModelRequest {
     let is_said =
         |message: &ModelMessage| !matches!(message, ModelMessage::User(text) if is_element(text));
     let is_user = |message: &&ModelMessage| matches!(message, ModelMessage::User(_));
-    if heard.messages.iter().filter(is_user).any(is_said) {
-        heard.messages.retain(is_said);
+    if visible.messages.iter().filter(is_user).any(is_said) {
+        visible.messages.retain(is_said);
     }
-    heard
+    visible
 }
 
 /// A text without the elements that agents add before or after it, unless the text has nothing
@@ -121,11 +121,15 @@ mod tests {
             ModelMessage::User(text) => text,
             other => panic!("{other:?}"),
         };
-        heard(&request).messages.into_iter().map(text).collect()
+        visible_part(&request)
+            .messages
+            .into_iter()
+            .map(text)
+            .collect()
     }
 
     #[test]
-    fn what_an_agent_puts_in_is_not_heard() {
+    fn context_that_agents_add_is_removed() {
         let reminder = "<system-reminder>\nbe nice\n</system-reminder>\n";
         let context = "<environment_context>\n  <cwd>/</cwd>\n</environment_context>";
         let time = "<current_datetime>2026-11-15</current_datetime>\n\nhello";
@@ -140,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_user_writes_is_heard() {
+    fn the_text_of_the_user_is_kept() {
         // The user may write XML too.
         assert_eq!(said(&["<a>b</a>"]), ["<a>b</a>"]);
         for plain in [
@@ -158,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_agent_wraps_a_result_in_is_not_heard() {
+    fn text_that_agents_add_to_results_is_removed() {
         for (text, expected) in [
             ("plain", "plain"),
             ("Wall time: 0.1 seconds\nOutput:\n{\"a\": 1}", "{\"a\": 1}"),
