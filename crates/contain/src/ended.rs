@@ -1,4 +1,4 @@
-//! How a process ended.
+//! The exit status of a process.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
@@ -9,11 +9,10 @@ use proctor_core::event::ProcessEnd;
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessExit {
-    /// By itself, with this code.
+    /// It exited with this code.
     Exited(i32),
-    /// By this signal.
     Signalled(i32),
-    /// Somebody else waited for the process first, or SIGCHLD is ignored in this one.
+    /// Another task waited for the process first, or this process ignores SIGCHLD.
     Unknown,
 }
 
@@ -43,7 +42,7 @@ impl fmt::Display for ProcessExit {
                 Some(name) => write!(f, "was killed by signal {signal} ({name})"),
                 None => write!(f, "was killed by signal {signal}"),
             },
-            Self::Unknown => f.write_str("ended in an unknown way"),
+            Self::Unknown => f.write_str("ended for an unknown reason"),
         }
     }
 }
@@ -53,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_is_told() {
+    fn an_exit_is_described() {
         let check = |ended: ProcessExit, expected: &str| assert_eq!(ended.to_string(), expected);
         check(ProcessExit::Exited(1), "exited with code 1");
         check(
@@ -61,6 +60,6 @@ mod tests {
             "was killed by signal 9 (SIGKILL)",
         );
         check(ProcessExit::Signalled(40), "was killed by signal 40");
-        check(ProcessExit::Unknown, "ended in an unknown way");
+        check(ProcessExit::Unknown, "ended for an unknown reason");
     }
 }

@@ -1,16 +1,16 @@
-//! The environment of a server under test: a short list of what every program needs, what the suite
-//! gives it, and what the user passes by name. Model keys are in none of these.
+//! The environment of a server under test: a short list of variables that every program needs, the
+//! server's own `env`, and the variables that the user passes by name. It never holds model keys.
 
 use std::collections::BTreeMap;
 
 use crate::os::COOKIE;
 
-/// What a server inherits without being asked. `LC_*` belongs here too: with `LANG` alone, a server
-/// would write another encoding under test than it does in its user's terminal.
+/// The variables that every server inherits. `LC_*` is inherited too: with `LANG` alone, a server
+/// might use another encoding than in its user's terminal.
 const INHERITED: [&str; 7] = ["PATH", "HOME", "USER", "LANG", "TERM", "SHELL", "TMPDIR"];
 
-/// The complete environment of a server. `own` (its `env` in the MCP config) wins over what is
-/// inherited; names in `pass` that are not set are left out.
+/// The complete environment of a server. `own` (its `env` in the MCP config) overrides inherited
+/// variables; names in `pass` that are not set are ignored.
 pub fn server_environment(
     inherited: &BTreeMap<String, String>,
     own: &BTreeMap<String, String>,
@@ -24,7 +24,8 @@ pub fn server_environment(
         .collect()
 }
 
-/// What an agent inherits: as servers do, with a home of its own and the variables that it needs.
+/// The complete environment of an agent: the inherited variables of servers, a home folder of its
+/// own and the variables that the agent needs.
 pub fn agent_environment(
     inherited: &BTreeMap<String, String>,
     home: &str,
@@ -39,7 +40,8 @@ pub fn agent_environment(
     all
 }
 
-/// The cookie is passed on, so that a Proctor below another one's guard hides nothing from that.
+/// The cookie is inherited too, so that a Proctor that runs below another guard stays visible to
+/// it.
 fn is_inherited(name: &str) -> bool {
     INHERITED.contains(&name) || name.starts_with("LC_") || name == COOKIE
 }
@@ -56,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_gets_the_list_its_own_and_what_is_passed() {
+    fn a_server_gets_inherited_own_and_passed_variables() {
         type Pairs = &'static [(&'static str, &'static str)];
         let check = |inherited: Pairs, own: Pairs, pass: &[&str], expected: Pairs| {
             let pass: Vec<String> = pass.iter().map(|name| (*name).into()).collect();
@@ -93,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_has_a_home_of_its_own_and_what_it_needs() {
+    fn an_agent_gets_its_own_home_and_required_variables() {
         let inherited = variables(&[
             ("PATH", "/bin"),
             ("HOME", "/home/u"),

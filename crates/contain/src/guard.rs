@@ -1,26 +1,27 @@
-//! The program behind the hidden command `proctor __guard`: runs one program, and sees to it that
-//! nothing of it is left when the program ends, when Proctor asks, or when Proctor is gone, even by
-//! SIGKILL.
+//! The guard, which runs behind the hidden command `proctor __guard`: it runs one program, and ends
+//! everything that the program started when the program ends, when Proctor asks, or when Proctor
+//! ends, even by SIGKILL.
 //!
-//! On Linux the guard is a child subreaper: every process that the program starts, however it detaches
-//! itself, is a child of the guard in the end. So "no child left" means "no descendant left", and the
-//! guard does not end before that. Where there is no subreaper, it looks for what detached itself
-//! ([`os`]). It then ends the way the program did: same exit code, same signal.
+//! On Linux the guard is a child subreaper: every process that the program starts, however it
+//! detaches itself, ends up as a child of the guard. So "no child left" means "no descendant left",
+//! and the guard does not end before that. Without a subreaper, the guard searches for detached
+//! processes ([`os`]). It then ends the way the program did, with the same exit code or signal.
 //!
-//! - Asked means SIGTERM to the guard; a second one skips the grace. A signal needs no descriptor that
-//!   other processes started at the same time could inherit and keep open.
-//! - Proctor's end is noticed by [`os::watch_parent`], which can't mean another process with the same pid.
-//! - The guard leads a session of its own and the program a group in it: Ctrl-C reaches neither, and a
-//!   program that signals its group misses the guard. There is no terminal to ask for passwords on.
-//! - Told to linger, it outlives the program until Proctor asks: what the program left running goes on.
-//!   How the program ended it then writes to its own stdin, which is a socket.
-//! - A program that stops or kills its guard is killed by Proctor, which watches its guards.
-//! - Standard streams are inherited by the program; the guard lets go of its input and output, so
-//!   that their ends are the program's to close.
+//! - Proctor asks with SIGTERM to the guard; a second one skips the grace period. A signal needs no
+//!   descriptor that other processes could inherit and keep open.
+//! - The guard notices Proctor's end with [`os::watch_parent`], which is safe against reused pids.
+//! - The guard leads its own session and the program a group in it: Ctrl-C reaches neither, and a
+//!   program that signals its group misses the guard. There is no terminal to ask for passwords.
+//! - With `--linger` the guard outlives the program, and the processes that the program left keep
+//!   running until Proctor asks. The guard reports how the program ended on its own stdin, a socket.
+//! - Proctor watches its guards and kills a program that stops or kills its guard.
+//! - The program inherits the standard streams. The guard closes its stdin and stdout, so that only
+//!   the program keeps them open.
 //!
-//! Not covered: what left the guard's session, once a program has killed its guard; what a program asks others to start (`docker run`,
-//! `systemd-run`, `at`); processes of another user, which are reported on stderr. What macOS doesn't
-//! cover besides is in `docs/platforms.md`.
+//! Not covered: processes outside the guard's session after the program has killed its guard;
+//! processes that a program asks others to start (`docker run`, `systemd-run`, `at`); processes of
+//! another user, which the guard reports on stderr. See `docs/platforms.md` for further limits on
+//! macOS.
 
 mod order;
 mod signals;
@@ -47,20 +48,21 @@ use self::watch::{GuardOutcome, Watch};
 use crate::ended::ProcessExit;
 use crate::os;
 
-/// The first argument that turns the binary into a guard.
+/// The first argument that makes the binary run as a guard.
 pub const COMMAND: &str = "__guard";
 
-/// How long the guard goes on after the first SIGKILL before it reports what is left.
+/// How long the guard keeps killing after the first SIGKILL before it reports the remaining
+/// processes.
 pub const KILL_LIMIT: Duration = Duration::from_secs(5);
 
-/// Runs the program that the arguments name: `--grace-ms N --parent PID [--linger] --
-/// PROGRAM ARGS…`. A guard that can't do its work says so in one line on stderr, and ends with 127 if the program was
-/// not found, 126 if it can't be executed, and 125 for all else.
+/// Runs a program: `--grace-ms N --parent PID [--linger] -- PROGRAM ARGS…`. A guard that fails
+/// prints one line to stderr and exits with 127 if the program was not found, 126 if it can't be
+/// executed, and 125 for any other reason.
 ///
-/// To be called first in a process, by nobody who still needs an open file.
+/// Must be called first in a process: it closes all files that the process inherited.
 pub fn run(args: &[OsString]) -> ExitCode {
-    // They may be secret, and a pipe among them would seem open for as long as the program runs. Other MCP
-    // clients give their servers none either.
+    // They may be secret, and an inherited pipe would stay open as long as the program runs. Other
+    // MCP clients don't pass any to their servers either.
     os::close_inherited();
     let ending = match Order::parse(args).and_then(|order| guard(&order)) {
         Ok(ending) => ending,
@@ -71,30 +73,30 @@ pub fn run(args: &[OsString]) -> ExitCode {
     };
     if !ending.survivors.is_empty() {
         let names = ending.survivors.join(", ");
-        say(&format_args!("could not end {names}"));
+        say(&format_args!("could not stop {names}"));
     }
     for name in &ending.cleared {
         say(&format_args!(
-            "{name} cleared its environment: if it detached others, they may still run"
+            "{name} cleared its environment: processes that it detached may still run"
         ));
     }
     ending.status.map_or(FAILED.into(), end_like)
 }
 
 fn say(line: &dyn Display) {
-    // Nobody may be left to read it.
+    // The reader may have closed the stream.
     let _ = writeln!(io::stderr(), "proctor guard: {line}");
 }
 
-/// The exit code of a guard that could not do its work.
+/// The exit code of a guard that failed.
 const FAILED: u8 = 125;
 
-/// Why a guard could not do its work.
+/// Why a guard failed.
 #[derive(Debug, Error)]
 pub(crate) enum GuardError {
     #[error("expected `--grace-ms N --parent PID [--linger] -- PROGRAM ARGS…`")]
     Usage,
-    #[error("the process that asked for `{program}` is gone")]
+    #[error("the process that started `{program}` has exited")]
     ParentGone { program: String },
     #[error("program `{program}` was not found")]
     NotFound { program: String },
@@ -119,7 +121,7 @@ impl GuardError {
     }
 }
 
-/// For `map_err`: what was being done when the system refused.
+/// For `map_err`: names the operation that the system refused.
 fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> GuardError {
     move |error| GuardError::System {
         what,
@@ -128,7 +130,7 @@ fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> GuardErro
 }
 
 fn guard(order: &Order) -> Result<GuardOutcome, GuardError> {
-    // First of all, so that a signal can no longer end the guard when there is something to clear.
+    // Comes first, so that a signal can't end the guard once there are processes to clean up.
     let signals = GuardSignals::install().map_err(system("handle signals"))?;
     let gone = || GuardError::ParentGone {
         program: order.program.to_string_lossy().into_owned(),
@@ -140,7 +142,7 @@ fn guard(order: &Order) -> Result<GuardOutcome, GuardError> {
     let child = start(order)?;
     let null = File::options().read(true).write(true).open("/dev/null");
     let mut watch = Watch::new(child, parent, signals);
-    // With its streams still held, the guard would hide that the program closed them.
+    // If the guard kept the streams open, it would hide that the program closed them.
     let let_go = |null: File| {
         if !order.linger {
             dup2_stdin(&null)?;
@@ -149,22 +151,22 @@ fn guard(order: &Order) -> Result<GuardOutcome, GuardError> {
     };
     match null.and_then(let_go) {
         Ok(()) => {
-            if let (Some(status), true) = (watch.until_the_end(), order.linger) {
-                tell(status);
-                watch.until_nothing_is_left();
+            if let (Some(status), true) = (watch.wait_for_end(), order.linger) {
+                report_exit(status);
+                watch.wait_until_none_is_left();
             }
         }
         Err(error) => {
             watch.end_all(Duration::ZERO);
-            return Err(system("let go of the standard streams")(error));
+            return Err(system("close the standard streams")(error));
         }
     }
     Ok(watch.end_all(order.grace))
 }
 
-/// Proctor starts the guard as the leader of a group, so that Ctrl-C misses it from the first
-/// instant. A leader can't start a session: it goes back to its parent's group for a moment, in
-/// which the handlers protect it.
+/// Proctor starts the guard as the leader of a process group, so that Ctrl-C never reaches it. A
+/// group leader can't start a session, so the guard returns to its parent's group for a moment; its
+/// signal handlers protect it meanwhile.
 fn lead_a_session(parent: Pid) -> rustix::io::Result<Pid> {
     setsid().or_else(|_| {
         setpgid(None, Some(getpgid(Some(parent))?))?;
@@ -172,8 +174,8 @@ fn lead_a_session(parent: Pid) -> rustix::io::Result<Pid> {
     })
 }
 
-/// Starts the program with empty signal mask and default handlers: the standard library sees to the
-/// mask and SIGPIPE, and what the guard handles itself is reset when the program is executed.
+/// Starts the program with an empty signal mask and default handlers. The standard library resets
+/// the mask and SIGPIPE; executing the program resets the handlers of the guard.
 #[expect(clippy::disallowed_methods, reason = "the guard starts the program")]
 fn start(order: &Order) -> Result<Pid, GuardError> {
     let program = || order.program.to_string_lossy().into_owned();
@@ -185,7 +187,7 @@ fn start(order: &Order) -> Result<Pid, GuardError> {
     match command.args(&order.args).process_group(0).spawn() {
         Ok(child) => Ok(Pid::from_child(&child)),
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            // The kernel says the same of a script whose first line names nothing.
+            // The kernel returns the same error for a script whose interpreter does not exist.
             let path = Path::new(&order.program);
             Err(if path.is_absolute() && path.exists() {
                 GuardError::NoInterpreter { program: program() }
@@ -193,7 +195,7 @@ fn start(order: &Order) -> Result<Pid, GuardError> {
                 GuardError::NotFound { program: program() }
             })
         }
-        // What the system has too little of says nothing of the program.
+        // A shortage of system resources is not the program's fault.
         Err(error) if is_shortage(&error) => Err(system("start a process")(error)),
         Err(source) => Err(GuardError::NotExecutable {
             program: program(),
@@ -209,21 +211,21 @@ fn is_shortage(error: &io::Error) -> bool {
     )
 }
 
-/// Tells Proctor how the program ended, in one message that [`read_told`] reads.
-fn tell(status: WaitStatus) {
+/// Reports to Proctor how the program ended, in one message that [`parse_exit_report`] reads.
+fn report_exit(status: WaitStatus) {
     let (word, number) = match status.terminating_signal() {
         Some(signal) => ("signalled", signal),
         None => ("exited", status.exit_status().unwrap_or_default()),
     };
-    // If nobody reads it, nobody waits for it.
+    // A failed write means that Proctor does not wait for the message.
     let _ = rustix::io::write(
         rustix::stdio::stdin(),
         format!("{word} {number}").as_bytes(),
     );
 }
 
-/// How the program of a guard that lingers ended.
-pub(crate) fn read_told(message: &[u8]) -> Option<ProcessExit> {
+/// Parses the message of a lingering guard about how its program ended.
+pub(crate) fn parse_exit_report(message: &[u8]) -> Option<ProcessExit> {
     let (word, number) = std::str::from_utf8(message).ok()?.split_once(' ')?;
     let number = number.parse().ok()?;
     match word {
@@ -233,15 +235,15 @@ pub(crate) fn read_told(message: &[u8]) -> Option<ProcessExit> {
     }
 }
 
-/// Ends this process by a signal. Returns only if the signal ends nothing.
+/// Ends this process with a signal. Returns only if the signal does not end it.
 pub fn end_by(signal: i32) {
     os::forbid_core_dump();
     let _ = signal_hook::low_level::emulate_default_handler(signal);
-    // Reached for signals that have no name, such as the real-time ones.
+    // Reached for signals without a name, such as the real-time signals.
     let _ = signal_hook::low_level::raise(signal);
 }
 
-/// Ends this process as the program ended, but without a second core dump.
+/// Ends this process the way the program ended, but without a second core dump.
 fn end_like(status: WaitStatus) -> ExitCode {
     if let Some(signal) = status.terminating_signal() {
         end_by(signal);

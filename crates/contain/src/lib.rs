@@ -1,7 +1,6 @@
 //! Starts programs, contains them, and ends them with everything that they started.
 //!
-//! Knows nothing of MCP, of models, or of records: whatever speaks to a program is above this crate. It is
-//! the only place in Proctor that starts a process.
+//! This crate knows neither MCP nor models nor records. No other crate starts a process.
 
 pub mod ended;
 pub mod environment;

@@ -1,5 +1,5 @@
-//! Starts processes: the only place that does. Each one runs under a [`guard`](crate::guard), with an
-//! environment that is complete as given, and leaves nothing behind when its [`Process`] ends.
+//! Starts all processes of Proctor. Each one runs under a [`guard`](crate::guard) with exactly the
+//! given environment, and leaves no process behind when its [`Process`] ends.
 
 mod attack;
 mod lingering;
@@ -30,53 +30,47 @@ pub use crate::os::wait_for;
 use crate::program::{self, ProgramError};
 use crate::tail::{Tail, drain};
 
-/// From SIGTERM to SIGKILL, where nothing else is said.
+/// The default time between SIGTERM and SIGKILL.
 pub const GRACE: Duration = Duration::from_secs(2);
 
-/// What lies between the guard's end and our knowledge of it, on a busy machine.
+/// How long Proctor may take to notice the end of a guard on a busy machine.
 const SLACK: Duration = Duration::from_secs(1);
 
-/// A process that is to be started.
+/// A process to start.
 #[derive(Clone, Debug)]
 pub struct Spawn {
-    /// A path, relative to the folder, or a name to be found in the `PATH` of `env`.
+    /// A path relative to the folder, or a name to look up in the `PATH` of `env`.
     pub program: OsString,
-    /// What follows the program's name.
     pub args: Vec<OsString>,
-    /// The complete environment; nothing is inherited.
+    /// The complete environment; the process inherits no other variable.
     pub env: BTreeMap<String, String>,
-    /// The working folder.
     pub folder: PathBuf,
-    /// The `proctor` binary, which the guard is a part of.
+    /// The `proctor` binary, which contains the guard.
     pub guard: PathBuf,
-    /// From SIGTERM to SIGKILL, when the process or what it left behind has to be ended.
+    /// The time between SIGTERM and SIGKILL when the process, or what it left running, has to be
+    /// ended.
     pub grace: Duration,
 }
 
 /// Why a process could not be started.
 #[derive(Debug, Error)]
 pub enum SpawnError {
-    /// The working folder is missing, or no folder.
+    /// The working folder does not exist or is not a folder.
     #[error("folder `{0}` does not exist")]
     NoFolder(PathBuf),
-    /// The program's name stands for no program.
+    /// The program was not found or can't be executed.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// The system refused to start the guard.
-    #[error("could not start `{guard}` as a guard: {reason}")]
-    Guard {
-        /// The binary that was to be the guard.
-        guard: PathBuf,
-        /// What the system said.
-        reason: io::Error,
-    },
+    /// The system could not start the guard.
+    #[error("could not start the guard `{guard}`: {reason}")]
+    Guard { guard: PathBuf, reason: io::Error },
 }
 
 impl Spawn {
-    /// A server, as its configuration says. It has no environment yet.
+    /// A server with the given command. Its environment is still empty.
     pub fn server(command: &str, args: &[String], folder: &Path, guard: &Path) -> Self {
         Self {
-            // The Proctor that is running, wherever it is: it has a server of its own.
+            // The running Proctor binary, which includes an MCP server.
             program: match command {
                 "proctor" => guard.into(),
                 other => other.into(),
@@ -89,7 +83,7 @@ impl Spawn {
         }
     }
 
-    /// With the environment of a server.
+    /// Sets the environment of a server.
     #[must_use]
     pub fn with_environment(
         mut self,
@@ -101,37 +95,37 @@ impl Spawn {
         self
     }
 
-    /// Starts the process, with piped streams. Must be called within a tokio runtime.
+    /// Starts the process with piped streams. Must be called within a tokio runtime.
     pub fn start(self) -> Result<Process, SpawnError> {
         let child = self.spawn(Stdio::piped(), Stdio::piped(), false)?;
         Ok(Process::watch(child, self.grace, None))
     }
 
-    /// Starts the process with piped streams, but for stderr, which is our own. Must be called within a
+    /// Starts the process with piped stdin and stdout; it inherits stderr. Must be called within a
     /// tokio runtime.
     pub fn start_with_our_stderr(self) -> Result<Process, SpawnError> {
         let child = self.spawn(Stdio::piped(), Stdio::inherit(), false)?;
         Ok(Process::watch(child, self.grace, None))
     }
 
-    /// Starts the process as `start` does, and leaves its stderr to the caller, who has to read it.
-    /// What is pushed to [`Process::stderr`] is what is told of it.
+    /// Like `start`, but the caller must read stderr. [`Process::stderr`] holds what the caller
+    /// pushes to it.
     pub fn start_with_stderr(self) -> Result<(Process, ChildStderr), SpawnError> {
         let mut child = self.spawn(Stdio::piped(), Stdio::piped(), false)?;
-        let none = || self.refused(io::Error::other("there is no pipe"));
+        let none = || self.refused(io::Error::other("the pipe could not be opened"));
         let stderr = child.stderr.take().ok_or_else(none)?;
         Ok((Process::watch(child, self.grace, None), stderr))
     }
 
-    /// Starts the process without input, and lets what it leaves running go on when it ends. Must be
+    /// Starts the process without stdin. What it leaves running continues after its exit. Must be
     /// called within a tokio runtime.
     pub fn start_lingering(self) -> Result<LingeringProcess, SpawnError> {
         let refused = |source| self.refused(source);
         let (ours, guards) = StdStream::pair().map_err(refused)?;
         ours.set_nonblocking(true).map_err(refused)?;
-        let told = UnixStream::from_std(ours).map_err(refused)?;
+        let exit_report = UnixStream::from_std(ours).map_err(refused)?;
         let child = self.spawn(OwnedFd::from(guards).into(), Stdio::piped(), true)?;
-        Ok(LingeringProcess::watch(child, self.grace, told))
+        Ok(LingeringProcess::watch(child, self.grace, exit_report))
     }
 
     fn refused(&self, reason: io::Error) -> SpawnError {
@@ -141,7 +135,10 @@ impl Spawn {
         }
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is where it is allowed")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the only place that starts programs"
+    )]
     fn spawn(&self, stdin: Stdio, stderr: Stdio, linger: bool) -> Result<Child, SpawnError> {
         // The folder of a file that was named without one.
         let folder = if self.folder.as_os_str().is_empty() {
@@ -178,24 +175,25 @@ impl Spawn {
     }
 }
 
-/// A process under its guard. Dropping it ends the process and all it has started.
+/// A process under its guard. Dropping it ends the process and everything that it started.
 #[derive(Debug)]
 pub struct Process {
-    /// What the process reads. Dropping it is how a process is asked politely to end.
+    /// The stdin of the process. Closing it asks the process to exit.
     pub stdin: Option<ChildStdin>,
-    /// What the process writes. It ends when the process and all that it started have let go of it.
+    /// The stdout of the process. It reaches its end when the process and everything that it
+    /// started have closed it.
     pub stdout: Option<ChildStdout>,
     guard: Child,
     stderr: Tail,
-    /// Reads stderr to its end.
+    /// The task that reads stderr to its end.
     draining: Option<JoinHandle<()>>,
     grace: Duration,
-    /// Whether the guard was asked to end the process, which then gets a signal.
+    /// Whether Proctor asked the guard to end the process, which sends it a signal.
     signalled: AtomicBool,
 }
 
 impl Process {
-    /// What comes from stderr goes into `merged` too.
+    /// Copies stderr into `merged` too.
     fn watch(mut guard: Child, grace: Duration, merged: Option<&Tail>) -> Self {
         let stderr = Tail::default();
         let tails: Vec<Tail> = [Some(&stderr), merged]
@@ -218,12 +216,12 @@ impl Process {
         }
     }
 
-    /// Whether the process got a signal from us before it ended. Closing its stdin is none.
+    /// Whether Proctor sent the process a signal before it ended. Closing its stdin doesn't count.
     pub fn was_signalled(&self) -> bool {
         self.signalled.load(Ordering::Relaxed)
     }
 
-    /// The last 64 KiB of stderr so far, without secrets; complete once `wait` has returned.
+    /// The last 64 KiB of stderr so far, without secrets. Complete once `wait` has returned.
     pub fn stderr_tail(&self, redactor: &Redactor) -> String {
         self.stderr.redacted(redactor)
     }
@@ -233,8 +231,8 @@ impl Process {
         self.stderr.clone()
     }
 
-    /// Waits until the process has ended and nothing that it started is left. Does not end it. May be
-    /// dropped and called again.
+    /// Waits until the process and everything that it started have ended, without ending them.
+    /// Cancel safe: it may be dropped and called again.
     pub async fn wait(&mut self) -> ProcessExit {
         let guard = self.guard_pid();
         let status = self.guard.wait().await;
@@ -248,39 +246,40 @@ impl Process {
         ended
     }
 
-    /// Asks the guard to end the process and all it has started, without waiting for that. Asking
-    /// twice skips the grace.
+    /// Asks the guard to end the process and everything that it started, and returns at once. A
+    /// second call skips the grace period.
     pub fn end(&self) {
         if let Some(pid) = self.guard_pid() {
             self.signalled.store(true, Ordering::Relaxed);
             let _ = kill_process(pid, Signal::TERM);
-            // One that is stopped hears nothing else.
+            // A stopped guard receives no other signal.
             let _ = kill_process(pid, Signal::CONT);
         }
     }
 
-    /// The guard, unless it has been waited for. All that the process starts is below it.
+    /// The pid of the guard, until it has been waited for. Everything that the process starts is
+    /// below it.
     pub fn guard_pid(&self) -> Option<Pid> {
         pid_of(&self.guard)
     }
 
-    /// Closes stdin, gives the process `patience` to end by itself, then has it ended. Returns in
-    /// `patience`, the grace, and seven seconds more at the worst.
+    /// Closes stdin, gives the process `patience` to exit, then ends it. Returns within `patience`,
+    /// the grace period and seven seconds.
     pub async fn stop(mut self, patience: Duration) -> ProcessExit {
         self.stdin = None;
         if let Some(mut stdout) = self.stdout.take() {
-            // Or it would block on its last words, or be killed by SIGPIPE.
+            // Otherwise the process could block on its last output, or die of SIGPIPE.
             tokio::spawn(async move { tokio::io::copy(&mut stdout, &mut tokio::io::sink()).await });
         }
         self.stopped(patience).await
     }
 
-    /// The same for a process whose stdin and stdout somebody else has, closes and reads.
+    /// Like [`Self::stop`], for a process whose stdin and stdout belong to another task.
     pub async fn stopped(&mut self, patience: Duration) -> ProcessExit {
         if let Ok(ended) = timeout(patience, self.wait()).await {
             return ended;
         }
-        // On a busy machine both may be over at once.
+        // On a busy machine both may complete at once.
         if !matches!(self.guard.try_wait(), Ok(Some(_))) {
             self.end();
         }
@@ -288,7 +287,7 @@ impl Process {
         if let Ok(ended) = timeout(limit, self.wait()).await {
             return ended;
         }
-        // A guard that does not end is stopped again and again, or starved.
+        // The guard does not end: it is stopped repeatedly, or gets no CPU time.
         if let Some(pid) = self.guard_pid() {
             attack::release(pid).await;
         }
@@ -306,8 +305,8 @@ impl Drop for Process {
         let Some(guard) = self.guard_pid() else {
             return;
         };
-        // Nobody waits for the end any more, but the runtime does before it is gone: so Proctor
-        // does not leave before what it started.
+        // The runtime waits for this task before it shuts down, so Proctor does not exit before the
+        // processes that it started.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let limit = self.grace + KILL_LIMIT + SLACK;
             runtime.spawn_blocking(move || wait_for(guard, limit));

@@ -1,5 +1,5 @@
-//! Finds the file behind a program's name, so that a wrong name is an error before anything starts.
-//! Looks only where the process itself would look: in its folder and its `PATH`.
+//! Resolves the name of a program, so that a wrong name is an error before anything starts. Looks
+//! only where the process itself would: in its folder and its `PATH`.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -8,22 +8,23 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Access;
 use thiserror::Error;
 
-/// Why a name stands for no program.
+/// Why a name could not be resolved to a program.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ProgramError {
-    /// A bare name that no folder of `PATH` has.
+    /// A bare name that is in no folder of `PATH`.
     #[error("program `{0}` was not found in PATH")]
     NotInPath(String),
-    /// A path at which there is nothing.
+    /// A path that does not exist.
     #[error("program `{0}` does not exist")]
     Missing(PathBuf),
-    /// A file without the right to execute it, or something else than a file.
+    /// A file without execute permission, or not a file.
     #[error("program `{0}` is not executable")]
     NotExecutable(PathBuf),
 }
 
-/// The absolute path of a program: a name with a slash is relative to `folder`, any other name is
-/// looked up in `path`. Symbolic links stay as they are, since programs look at their own name.
+/// Returns the absolute path of a program: a name with a slash is relative to `folder`, any other
+/// name is looked up in `path`. Does not follow symbolic links, since programs look at their own
+/// name.
 pub fn resolve(
     program: &OsStr,
     folder: &Path,
@@ -38,7 +39,7 @@ pub fn resolve(
         };
     }
     let mut other = None;
-    // An empty entry means the current folder, and so does joining it.
+    // An empty entry means the current folder, and joining it gives that.
     for entry in path.into_iter().flat_map(|path| path.split(':')) {
         let file = folder.join(entry).join(program);
         match rank(&file) {
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_found_as_its_process_would_find_it() {
+    fn programs_resolve_like_in_the_process_itself() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         for (name, mode) in [

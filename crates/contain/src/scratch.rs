@@ -1,9 +1,10 @@
-//! Temporary folders that hold secrets: for their owner only, and never left for long.
+//! Temporary folders that may hold secrets: only their owner can read them, and Proctor removes
+//! them.
 //!
-//! Its main type is [`Scratch`]. A process that is killed can't remove its folders, so the next one
-//! does ([`sweep`]). A folder belongs to a process that lives for as long as its lock is held: the
-//! system lets go of that when the process dies, in whatever way, and no number is mistaken for
-//! another process's.
+//! The main type is [`Scratch`]. A killed process can't remove its folders, so the next one does
+//! ([`sweep`]). A folder is in use as long as a process holds its lock. The system releases the
+//! lock when the process dies for any reason, and unlike a pid, a lock can't be mistaken for one of
+//! another process.
 
 use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::io;
@@ -14,23 +15,23 @@ use std::time::Duration;
 use rustix::process::geteuid;
 use tempfile::TempDir;
 
-/// What the name of every such folder starts with.
+/// The prefix of all these folders' names.
 const PREFIX: &str = "proctor-scratch-";
 
-/// The file in a folder that is locked while its process lives.
+/// The file in a folder that its process keeps locked.
 const LOCK: &str = "lock";
 
-/// How often, and after which pauses, a folder is removed that somebody still writes to.
+/// How often to retry removing a folder that another process still writes to.
 const ATTEMPTS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// A folder that only its owner can look into, removed when this is dropped.
+/// A folder that only its owner can read. Dropping it removes the folder.
 #[derive(Debug)]
 pub struct Scratch {
-    /// Nothing once it is removed.
+    /// `None` once the folder is removed.
     root: Option<TempDir>,
     path: PathBuf,
-    /// Held until the folder is gone.
+    /// Held until the folder is removed.
     _lock: File,
 }
 
@@ -44,9 +45,9 @@ impl Scratch {
             .prefix(PREFIX)
             .permissions(Permissions::from_mode(0o700))
             .tempdir_in(parent)?;
-        // Programs compare the path that they are told with the one that they find.
+        // Programs compare the path that they are given with the one that they find.
         let path = root.path().canonicalize()?;
-        // Whoever sweeps looks for the final name, which never stands for a file without its lock.
+        // A sweep looks for the final name, which never names an unlocked file.
         let unlocked = path.join("lock.new");
         let lock = File::create_new(&unlocked)?;
         lock.lock()?;
@@ -62,7 +63,7 @@ impl Scratch {
         &self.path
     }
 
-    /// Makes a folder in it, for the owner only.
+    /// Creates a subfolder for the owner only.
     pub fn folder(&self, name: &str) -> io::Result<PathBuf> {
         let path = self.path.join(name);
         DirBuilder::new().mode(0o700).create(&path)?;
@@ -78,8 +79,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes what processes that were killed have left of their folders. What can't be removed, or may
-/// belong to somebody, stays.
+/// Removes the folders that killed processes have left. Keeps those that can't be removed or may be
+/// in use.
 pub fn sweep() {
     sweep_in(&tempfile::env::temp_dir());
 }
@@ -92,20 +93,21 @@ fn sweep_in(parent: &Path) {
             && is_own_folder(&entry.path())
             && let Some(_lock) = abandoned(&entry.path())
         {
-            // Kept locked meanwhile, so that no other sweep removes it too.
+            // Keeps it locked meanwhile, so that no other sweep removes it too.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// Whether it is a folder, and no link to one, that this user has made for nobody else.
+/// Whether the path is a folder, not a link, that belongs to this user only.
 fn is_own_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| {
         found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o777 == 0o700
     })
 }
 
-/// The lock of a folder whose process is dead; `None` if it lives, or is about to take its lock.
+/// The lock of a folder whose process is dead; `None` if the process lives or has not taken its
+/// lock yet.
 fn abandoned(folder: &Path) -> Option<File> {
     let lock = folder.join(LOCK);
     let is_file = fs::symlink_metadata(&lock).is_ok_and(|found| found.is_file());
@@ -116,7 +118,7 @@ fn abandoned(folder: &Path) -> Option<File> {
     }
 }
 
-/// Removes a folder. What was just ended may still be writing there.
+/// Removes a folder. Retries, since processes that were just ended may still write there.
 fn remove(root: &Path) {
     for _ in 0..ATTEMPTS {
         match fs::remove_dir_all(root) {
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_dead_processes_left_is_swept_and_what_lives_stays() {
+    fn folders_of_dead_processes_are_swept_and_others_stay() {
         let parent = tempfile::tempdir().unwrap();
         let living = Scratch::new_in(parent.path()).unwrap();
         let dead = left_behind(parent.path());

@@ -1,5 +1,5 @@
-//! Drains a stream for as long as it lasts, and keeps its end: a program that writes a lot must
-//! never block on us, nor fill our memory.
+//! Reads a stream to its end and keeps the last part, so that a program that writes a lot neither
+//! blocks nor fills Proctor's memory.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,35 +7,35 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use proctor_core::redact::{self, Redactor};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// How much of the end is shown.
+/// How many bytes at the end are shown.
 const SHOWN: usize = 64 * 1024;
 
-/// How much is kept: a secret that starts before the end that is shown is known as one.
+/// How many bytes are kept: enough to recognize a secret that starts before the shown part.
 const KEPT: usize = SHOWN + redact::LONGEST;
 
-/// What is left of a longer line that was cut is shown.
+/// If the shown part starts within a line longer than this, the rest of that line is shown.
 const LONGEST_LINE: usize = 16 * 1024;
 
-/// The end of what a stream has said so far. Clones share it.
+/// The last part of a stream so far. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Tail(Arc<Mutex<TailBuffer>>);
 
 #[derive(Debug, Default)]
 struct TailBuffer {
     end: VecDeque<u8>,
-    /// How many bytes there were in all.
+    /// The total number of bytes so far.
     total: u64,
 }
 
 impl Tail {
-    /// The end as text, from which secrets have been taken.
+    /// The last part as text, with secrets redacted.
     pub fn redacted(&self, redactor: &Redactor) -> String {
         redactor.text(&self.text(redactor)).into_owned()
     }
 
-    /// The end as text. Bytes that are no UTF-8 become U+FFFD. It never starts inside a secret that
-    /// the redactor knows: half of one would be shown. What is left of a line, or else of a character,
-    /// that was cut at the front is left out too.
+    /// The last part as text; invalid UTF-8 becomes U+FFFD. It never starts within a secret that
+    /// the redactor knows, which would show half of it. An incomplete first line, or at least an
+    /// incomplete first character, is left out.
     pub fn text(&self, redactor: &Redactor) -> String {
         let kept = Vec::from(self.lock().end.clone());
         let Some(before) = kept.len().checked_sub(SHOWN).filter(|before| *before > 0) else {
@@ -50,7 +50,7 @@ impl Tail {
         String::from_utf8_lossy(&end[skipped..]).into_owned()
     }
 
-    /// The end as text, after a line that says how much came before it, if anything did.
+    /// Like `text`, after a line that says how many bytes were left out, if any.
     pub fn text_and_gap(&self, redactor: &Redactor) -> String {
         let text = self.text(redactor);
         let total = self.lock().total;
@@ -61,14 +61,13 @@ impl Tail {
         format!("[{left_out} bytes left out]\n{text}")
     }
 
-    /// The end as text, like `text_and_gap`, and starts anew.
+    /// Returns `text_and_gap` and starts over.
     pub fn take(&self, redactor: &Redactor) -> String {
         let text = self.text_and_gap(redactor);
         *self.lock() = TailBuffer::default();
         text
     }
 
-    /// Adds bytes.
     pub fn push(&self, bytes: &[u8]) {
         let mut kept = self.lock();
         kept.total += bytes.len() as u64;
@@ -84,7 +83,7 @@ impl Tail {
     }
 }
 
-/// Reads until the end of the stream, for several tails. A stream that fails has ended.
+/// Reads a stream to its end into several tails. An error ends the stream.
 pub async fn drain(mut stream: impl AsyncRead + Unpin, tails: &[Tail]) {
     let mut chunk = vec![0; SHOWN];
     while let Ok(read @ 1..) = stream.read(&mut chunk).await {
@@ -99,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_is_kept_and_read_lossily() {
+    fn the_last_part_is_kept_and_decoded_lossily() {
         let check = |pushes: &[&[u8]], expected: &str| {
             let tail = Tail::default();
             for bytes in pushes {
@@ -119,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_out_is_counted() {
+    fn omitted_bytes_are_counted() {
         let tail = Tail::default();
         tail.push(b"all\n");
         assert_eq!(tail.text_and_gap(&Redactor::default()), "all\n");
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_never_starts_inside_a_secret() {
+    fn the_last_part_never_starts_within_a_secret() {
         const SECRET: &str = "-----BEGIN-----\n0123456789abcdef\nfedcba9876543210\n-----END-----";
         let redactor = Redactor::new([("KEY".to_owned(), SECRET.to_owned())]);
         let escaped = SECRET.replace('\n', "\\u000A");

@@ -1,8 +1,8 @@
-//! What a trial's record knows of its questions to models: how many there were, and which parts of a
-//! conversation need not be written again.
+//! Tracks the model requests of a trial's record: their number, and which parts of a conversation
+//! are already recorded.
 //!
-//! Its main type is [`ModelRequestLog`]. It changes only while the record is locked, so that a question and the
-//! tools that were offered with it stand together.
+//! The main type is [`ModelRequestLog`]. It changes only while the record is locked, so that a
+//! request and its tools are recorded together.
 
 use crate::event::{Body, EventKind, ModelAsked, Purpose};
 use crate::model::{ModelMessage, ModelRequest};
@@ -10,18 +10,18 @@ use data_encoding::HEXLOWER;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// The questions of one trial.
+/// The model requests of one trial.
 #[derive(Default)]
 pub struct ModelRequestLog {
     count: u64,
-    /// A digest of the tools that were offered last.
+    /// A digest of the tools of the latest request.
     offered: Option<String>,
     agent: LatestRequest,
     side: LatestRequest,
     judge: LatestRequest,
 }
 
-/// The latest question for one purpose.
+/// The latest request for one purpose.
 #[derive(Default)]
 struct LatestRequest {
     messages: usize,
@@ -29,7 +29,7 @@ struct LatestRequest {
 }
 
 impl ModelRequestLog {
-    /// Numbers a question, and says what is to be written of it.
+    /// Numbers a request, and returns the events to record for it.
     pub fn next(
         &mut self,
         purpose: Purpose,
@@ -64,7 +64,7 @@ impl ModelRequestLog {
         (self.count, events)
     }
 
-    /// The tools, if they are not those that were offered last.
+    /// The tools, if they differ from those of the latest request.
     fn offer(&mut self, request: &ModelRequest) -> Option<EventKind> {
         if request.tools.is_empty() && self.offered.is_none() {
             return None;
@@ -82,8 +82,8 @@ impl ModelRequestLog {
 }
 
 impl LatestRequest {
-    /// Takes the messages of a new question, and says how many of them go on from the latest one: a
-    /// conversation that goes on has more messages, and starts with the same.
+    /// Stores the messages of a new request, and returns how many of them continue the latest
+    /// request: a continued conversation has more messages, and starts with the same.
     fn go_on(&mut self, messages: &[ModelMessage]) -> usize {
         let mut hash = Sha256::new();
         let mut known = 0;
@@ -100,7 +100,7 @@ impl LatestRequest {
     }
 }
 
-/// The value as JSON. Maps of ours have text for keys, so that nothing can go wrong.
+/// The value as JSON. All maps have texts as keys, so this can't fail.
 pub fn text<T: serde::Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| Value::Null.to_string())
 }
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_is_not_written_again() {
+    fn a_continued_conversation_is_not_written_again() {
         let mut asks = ModelRequestLog::default();
         let agent = Purpose::Agent;
         assert_eq!(ask(&mut asks, agent, &request(&["a"], &[])), (0, 1, false));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fresh_context_is_written_whole() {
+    fn a_new_conversation_is_written_completely() {
         let mut asks = ModelRequestLog::default();
         let agent = Purpose::Agent;
         ask(&mut asks, agent, &request(&["a", "b"], &[]));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edited_past_is_written_again() {
+    fn an_edited_history_is_written_again() {
         let mut asks = ModelRequestLog::default();
         let mut long = request(&["a"], &[]);
         long.messages.push(ModelMessage::Assistant(Turn::default()));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_are_numbered_and_keep_their_digest() {
+    fn requests_have_a_number_and_a_digest() {
         let mut asks = ModelRequestLog::default();
         let all = request(&["a", "b"], &["x"]);
         assert_eq!(asks.next(Purpose::Agent, "m", &all, "d").0, 1);

@@ -1,9 +1,9 @@
-//! What recorded facts mean for a trial: whether a server failed it, and who is to blame for a check
-//! that failed.
+//! Decides what recorded facts mean for a trial: whether a server failed it, and the blame
+//! for a failed check.
 //!
-//! Its main functions are [`server_failure`] and [`blame_for_failure`]. Both are pure, and the same for
-//! every agent and transport. They read facts, never the wording of a sentence; blame that the record
-//! does not prove is not stated.
+//! The main functions are [`server_failure`] and [`blame_for_failure`]. Both are pure, and the same
+//! for every agent and transport. They read facts, never the wording of a message, and state blame
+//! only if the record proves it.
 
 #![warn(
     clippy::wildcard_enum_match_arm,
@@ -20,24 +20,23 @@ use crate::fold::{Conduct, FoldedTrial, NoAnswer, ServerEnd, UnansweredCall};
 use crate::hint::listed;
 use crate::transcript::{Call, CallOutcome, Payload, Transcript};
 
-/// JSON-RPC's own word for a server that failed.
+/// The JSON-RPC error code of a server that failed.
 const INTERNAL_ERROR: i64 = -32603;
 
-/// Why a trial ends, whatever its checks say.
+/// Why a trial ends, regardless of its checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrialFailure {
-    /// Failed, or errored if the server could not be judged.
+    /// Failed, or errored if the server could not be evaluated.
     pub outcome: Outcome,
-    /// Who is to blame, if the record proves it.
+    /// The blame, if the record proves it.
     pub blame: Option<Blame>,
-    /// What happened.
     pub reason: String,
 }
 
-/// How a server failed a trial; `None` if the trial is to be graded by its checks.
+/// How a server failed a trial; `None` if the trial's checks decide.
 ///
-/// A call without a JSON-RPC answer fails the trial, unless the client cancelled it or repeated it
-/// with success. A server that refuses a call as unauthorized (401, 403) can't be judged.
+/// A call without a JSON-RPC response fails the trial, unless the client cancelled it or repeated
+/// it successfully. A server that rejects a call as unauthorized (401, 403) can't be evaluated.
 pub fn server_failure(conduct: &Conduct) -> Option<TrialFailure> {
     if let Some(end) = conduct.ended.iter().find(|end| counts(end, conduct)) {
         return Some(of_end(end, conduct));
@@ -51,7 +50,7 @@ pub fn server_failure(conduct: &Conduct) -> Option<TrialFailure> {
     counted().min_by_key(rank).map(of_call)
 }
 
-/// What a strict run does not forgive: the first thing that a server did against the protocol.
+/// The first protocol violation of a server, which fails the trial in a strict run.
 pub fn breach(folded: &FoldedTrial) -> Option<TrialFailure> {
     let finding = folded.breaches.first()?;
     let server = folded.work.server(finding.conn).unwrap_or_default();
@@ -59,17 +58,17 @@ pub fn breach(folded: &FoldedTrial) -> Option<TrialFailure> {
         outcome: Outcome::Failed,
         blame: Some(Blame::Server),
         reason: format!(
-            "the server `{server}` breaks the protocol: {}",
+            "the server `{server}` violates the protocol: {}",
             finding.detail
         ),
     })
 }
 
-/// Who is to blame for a check that failed.
+/// The blame for a failed check.
 ///
-/// The server, if it answered with an internal error, with what is no answer, or broke the protocol in
-/// an answer; the agent, if every call that it made was answered without an error. Nobody otherwise: a
-/// tool that says "database is locked" does not tell whose fault that is.
+/// The server, if it answered with an internal error or an invalid response, or violated the
+/// protocol in a response; the agent, if every call that it made was answered without an error.
+/// Otherwise `None`: a tool error such as "database is locked" doesn't prove whose fault it is.
 pub fn blame_for_failure(folded: &FoldedTrial) -> Option<Blame> {
     let breaks = |kind: FindingKind| {
         matches!(
@@ -88,7 +87,7 @@ pub fn blame_for_failure(folded: &FoldedTrial) -> Option<Blame> {
     is_clean.then_some(Blame::Agent)
 }
 
-/// The calls that ended in an error: JSON-RPC's, the tool's own, or no answer at all.
+/// The calls that ended in an error: a JSON-RPC error, a tool error, or no response.
 pub fn calls_in_error(transcript: &Transcript) -> impl Iterator<Item = &Call> {
     transcript.calls.iter().filter(|call| match &call.answer {
         CallOutcome::Error { .. } | CallOutcome::None => true,
@@ -96,7 +95,7 @@ pub fn calls_in_error(transcript: &Transcript) -> impl Iterator<Item = &Call> {
     })
 }
 
-/// Whether every call was answered without an error, and nothing is missing from the record.
+/// Whether every call was answered without an error and the record is complete.
 fn all_clean(transcript: &Transcript) -> bool {
     let is_clean = |call: &Call| match &call.answer {
         CallOutcome::Result(payload) => is_tool_error(payload) == Some(false),
@@ -113,7 +112,7 @@ fn is_server_error(call: &Call) -> bool {
     }
 }
 
-/// Whether a result says that it is an error; `None` if the record does not tell.
+/// Whether a result is a tool error; `None` if the record does not hold it.
 fn is_tool_error(payload: &Payload) -> Option<bool> {
     match payload.read() {
         Ok(Some(Value::Object(result))) => match result.get("isError") {
@@ -125,8 +124,9 @@ fn is_tool_error(payload: &Payload) -> Option<bool> {
     }
 }
 
-/// Whether the end of a server fails the trial. It does not where its calls were repeated with success,
-/// nor where it never spoke and was started again: some agents find out so what a server speaks.
+/// Whether the end of a server fails the trial. It does not if its calls were repeated
+/// successfully, or if the server never sent a message and was started again: some agents probe
+/// servers this way.
 fn counts(end: &ServerEnd, conduct: &Conduct) -> bool {
     let mut calls = conduct.unanswered.iter().filter(|u| u.conn == end.conn);
     let first = calls.next();
@@ -143,9 +143,7 @@ fn of_end(end: &ServerEnd, conduct: &Conduct) -> TrialFailure {
         return TrialFailure {
             outcome: Outcome::Errored,
             blame: Some(Blame::Server),
-            reason: format!(
-                "the server `{server}` did not get ready for the agent: it {how}{last}"
-            ),
+            reason: format!("the server `{server}` failed to start for the agent: it {how}{last}"),
         };
     }
     let open = conduct.unanswered.iter().filter(|u| u.conn == end.conn);
@@ -205,7 +203,7 @@ fn failed(server: &str, how: &str) -> String {
     format!("the server `{server}` failed while the agent worked: {how}")
 }
 
-/// Who is to blame for a missing answer, if that is proven.
+/// The blame for a missing response, if that is proven.
 fn blame_of(cause: &NoAnswer) -> Option<Blame> {
     match cause {
         NoAnswer::Status(401 | 403) => Some(Blame::Infra),
@@ -219,7 +217,7 @@ fn blame_of(cause: &NoAnswer) -> Option<Blame> {
     }
 }
 
-/// The end of what a program complained about, to be put behind a reason.
+/// The end of a program's stderr, to append to a reason.
 pub fn last_words(stderr: &str) -> String {
     const LINES: usize = 10;
     const BYTES: usize = 2_000;

@@ -1,9 +1,9 @@
-//! What happened, as it is written to the record: owned, versioned, one JSON object a line.
+//! The events of a record: owned, versioned, one JSON object per line.
 //!
-//! Its main type is [`Event`]. A later version of Proctor reads every earlier one, so a variant is
-//! never removed and a field never changes its meaning; new ones are optional. An earlier version
-//! reads what it knows of a later one, and skips the rest. Enums are tagged from outside: other tagging
-//! buffers numbers, which loses digits.
+//! The main type is [`Event`]. A later version of Proctor reads every earlier record, so variants
+//! are never removed, fields never change their meaning, and new fields are optional. An earlier
+//! version reads what it knows of a later record, and skips the rest. Enums are externally tagged:
+//! other representations buffer numbers, which loses digits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,103 +33,92 @@ pub use self::work::{
     CheckEvaluated, CheckId, ModelAsked, ModelFailed, ModelReplied, Purpose, StepEnded,
 };
 
-/// The version of the record that this program writes. It is raised only for what an earlier version
-/// must not read at all; whatever is added is known by the version of Proctor that wrote it.
+/// The version of the record that this program writes. It increases only for changes that an
+/// earlier version must not read at all; additions are recognized by the version of Proctor that
+/// wrote the record.
 pub const RECORD_VERSION: u32 = 1;
 
-/// One thing that happened.
+/// One event of a record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// Its number within its file, from one, without gaps.
+    /// The sequence number within the file, from one, without gaps.
     pub seq: u64,
-    /// When: microseconds of a monotonic clock since the run started.
+    /// Microseconds since the run started, by a monotonic clock.
     pub at: u64,
-    /// What.
     #[serde(serialize_with = "unknown::serialize")]
     pub event: EventKind,
 }
 
-/// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum EventKind {
     /// A run started. First in `run.jsonl`.
     RunStarted(RunStarted),
-    /// A run ended.
     RunEnded(RunEnded),
     /// A trial started. First in its file.
     TrialStarted(TrialStarted),
-    /// A trial came to another phase.
+    /// A trial entered another phase.
     PhaseStarted {
-        /// Which one.
         phase: StepPhase,
     },
     /// A trial ended. Last in its file, before the file is renamed.
     TrialEnded(TrialEnded),
-    /// Somebody connected to a server.
+    /// A client connected to a server.
     ConnectionOpened(ConnectionOpened),
-    /// A connection ended.
     ConnectionClosed(ConnectionClosed),
-    /// A message went over a connection, or what was meant to be one.
+    /// A message on a connection, valid or not.
     Frame(Frame),
     /// The head of an HTTP request or response.
     Http(HttpHead),
-    /// Something about a connection that should not be so.
+    /// A protocol problem on a connection.
     Finding(Finding),
-    /// What a run will do. In `run.jsonl`, before the first trial.
+    /// The plan of a run. In `run.jsonl`, before the first trial.
     RunPlanned(RunPlanned),
-    /// What a server said of itself before the first trial. In `run.jsonl`.
+    /// What a server reported before the first trial. In `run.jsonl`.
     ServerSeen(ServerSeen),
-    /// The agent was asked to do its task.
+    /// The agent got its task.
     Prompted {
-        /// What it was asked.
+        /// The prompt.
         text: Body,
     },
-    /// The tools that a model is offered from here on, as a JSON array.
+    /// The tools of the following model requests, as a JSON array.
     ToolsOffered {
-        /// The tools; always a blob, since most trials offer the same.
+        /// Always a blob, since most trials have the same tools.
         tools: Body,
     },
-    /// A model was asked.
     ModelAsked(ModelAsked),
-    /// A model was asked in vain, and may be asked again.
+    /// A model request failed, and may be retried.
     ModelFailed(ModelFailed),
-    /// A model replied.
     ModelReplied(ModelReplied),
-    /// The reply to a question was taken from the record of an earlier run.
+    /// The reply to a request was taken from the record of an earlier run.
     Replayed {
-        /// Which question.
         ask: u64,
-        /// Whether it is another one than it was then.
+        /// Whether the request differs from the recorded one.
         drifted: bool,
     },
-    /// The agent was done.
+    /// The agent finished with an answer.
     AgentAnswered {
-        /// Its final answer.
         text: Body,
     },
     /// An external agent was started.
     AgentStarted(AgentStarted),
-    /// An external agent wrote this: a line of its output, as it came.
+    /// A line of an external agent's output.
     AgentWrote {
-        /// The line.
         line: Body,
     },
-    /// What an external agent says of a call.
+    /// A call that an external agent reports.
     AgentClaimed(AgentClaimed),
     /// An external agent ended.
     AgentEnded(AgentEnded),
-    /// A step came to its end.
     StepEnded(StepEnded),
-    /// A check was evaluated.
     Graded(CheckEvaluated),
-    /// Something that only a newer version knows.
+    /// An event that only a newer version knows.
     #[serde(skip)]
     Unknown(UnknownEvent),
 }
 
 impl EventKind {
-    /// About how many bytes its long texts have.
+    /// The approximate size of its long texts in bytes.
     pub fn text_bytes(&mut self) -> usize {
         let others = match self {
             Self::StepEnded(step) => step.outputs.values().map(String::len).sum(),
@@ -181,21 +170,18 @@ impl EventKind {
     }
 }
 
-/// What a run is.
+/// The start of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunStarted {
-    /// The version of the record.
     pub record: u32,
-    /// The version of Proctor.
     pub proctor: String,
-    /// The wall clock, RFC 3339.
+    /// The start by the wall clock, in RFC 3339.
     pub started: String,
-    /// What is run.
     pub name: String,
     /// The command line, without secrets.
     pub command: Vec<String>,
-    /// The commit and the CI job that it belongs to.
+    /// The commit and the CI job that the run belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<SourceContext>,
 }
@@ -204,9 +190,8 @@ pub struct RunStarted {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunEnded {
-    /// The exit code.
     pub exit: u8,
-    /// Why, if it did not end by itself.
+    /// The reason, if the run was stopped.
     pub reason: Option<String>,
     /// The trials, by the stem of their files, whose outcome in the record differs from the outcome that
     /// the run saw. Such a record decides nothing.
@@ -214,17 +199,15 @@ pub struct RunEnded {
     pub changed_trials: BTreeSet<String>,
 }
 
-/// Which trial it is.
+/// Identifies a trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialStarted {
-    /// The case.
     pub case: String,
-    /// The agent, where there is one.
     pub agent: Option<String>,
-    /// Which of the case's trials by that agent, from one.
+    /// The number of the trial among those of its case and agent, from one.
     pub repeat: u32,
-    /// Which attempt at it, from one.
+    /// The number of the attempt, from one.
     pub attempt: u32,
 }
 
@@ -232,32 +215,28 @@ pub struct TrialStarted {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialEnded {
-    /// In which outcome.
     pub outcome: Outcome,
-    /// Why, unless it passed.
+    /// The reason, unless the trial passed.
     pub reason: Option<String>,
-    /// Who is to blame, if it failed or could not be told.
+    /// The blame, if the trial failed or errored and the record proves it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blame: Option<Blame>,
 }
 
-/// Who is to blame for a trial that failed or could not be told.
+/// The blame for a trial that failed or errored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Blame {
-    /// The server under test.
     Server,
-    /// The agent, or its model.
+    /// The agent or its model.
     Agent,
     /// The suite: its steps, or a case without checks.
     Suite,
-    /// The judge.
     Judge,
-    /// Everything around: the network, a key, an outage, the disk.
+    /// The environment: the network, a key, an outage, the disk.
     Infra,
 }
 
-/// A trial's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -267,125 +246,108 @@ pub enum Outcome {
     Failed,
     /// A limit of the trial ended it.
     TimedOut,
-    /// We could not tell.
+    /// The trial has no usable answer, or a check is unknown.
     Errored,
-    /// It was stopped from outside.
+    /// The run was stopped before the trial ended.
     Cancelled,
 }
 
-/// A connection, by its number within its file.
+/// The number of a connection within its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ConnectionId(pub u32);
 
 impl ConnectionId {
-    /// No connection: they are counted from 1.
+    /// No connection. Numbers start at 1.
     pub const NONE: Self = Self(0);
 }
 
-/// Somebody connected to a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConnectionOpened {
-    /// The connection.
     pub conn: ConnectionId,
     /// The server, by its name in the suite.
     pub server: String,
-    /// Who connected.
     pub actor: Actor,
-    /// How.
     pub transport: WireKind,
-    /// The command or address, as it was written.
+    /// The command or URL, as written.
     pub target: String,
 }
 
-/// Who speaks to a server.
+/// Who connects to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Actor {
     /// An external agent, through the tap.
     Agent,
-    /// Proctor's own loop.
     Loop,
     /// A step of a case.
     Step,
     /// Proctor itself, before anything is run.
     Preflight,
-    /// A person at the command line.
+    /// The user at the command line.
     Person,
 }
 
-/// How a server is spoken to.
+/// The transport of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum WireKind {
-    /// A process, on its stdin and stdout.
+    /// The stdin and stdout of a process.
     Stdio,
-    /// Streamable HTTP.
     Http,
-    /// The older HTTP with server-sent events.
+    /// The HTTP+SSE transport.
     Sse,
 }
 
-/// A connection ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConnectionClosed {
-    /// The connection.
     pub conn: ConnectionId,
-    /// Why, in words: `exited with code 1`, `was closed`.
+    /// The reason as text: `exited with code 1`, `was closed`.
     pub reason: String,
-    /// The end of what the server wrote to its stderr.
+    /// The end of the server's stderr.
     pub stderr: Option<String>,
-    /// How it ended, as facts; absent in records of earlier versions.
+    /// How it ended, as facts. Records of earlier versions don't have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<ConnectionEnd>,
 }
 
-/// A message, exactly as it went over the wire.
+/// A message, exactly as sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Frame {
-    /// The connection.
     pub conn: ConnectionId,
-    /// On HTTP, the exchange it belongs to.
+    /// On HTTP, the exchange that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exchange: Option<u64>,
-    /// Which way it went.
     pub direction: Direction,
-    /// Its bytes.
     pub body: Body,
 }
 
-/// Which way something went.
+/// The direction of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Direction {
-    /// From the client.
     ToServer,
-    /// From the server.
     ToClient,
 }
 
-/// The bytes of a frame.
+/// The content of a message or text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Body {
-    /// A text.
     Text(String),
-    /// Bytes that are no text.
+    /// Bytes that are not UTF-8.
     Base64(String),
     /// A file under `blobs/`, by its SHA-256.
     Blob {
-        /// Its name.
         sha256: String,
-        /// Its length.
         bytes: u64,
     },
-    /// More than is kept.
+    /// Too large to store.
     Cut {
-        /// The whole length.
         bytes: u64,
-        /// The SHA-256 of all of it.
+        /// The SHA-256 of the whole content.
         sha256: String,
     },
 }
@@ -394,17 +356,15 @@ pub enum Body {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HttpHead {
-    /// The connection.
     pub conn: ConnectionId,
-    /// The exchange.
     pub exchange: u64,
     /// A request goes to the server, a response to the client.
     pub direction: Direction,
-    /// The method and address of a request, the status of a response.
+    /// The method and URL of a request, or the status of a response.
     pub line: String,
-    /// The headers. Those that carry secrets are redacted.
+    /// The headers, with secrets redacted.
     pub headers: BTreeMap<String, String>,
-    /// Why the exchange ended early, if it did; `line` says it in words.
+    /// Why the exchange ended early, if so; `line` describes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<HttpFailure>,
 }
@@ -421,64 +381,61 @@ impl HttpHead {
     }
 }
 
-/// Something about a connection that should not be so.
+/// A protocol problem on a connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// The connection.
     pub conn: ConnectionId,
-    /// What sort of thing.
     pub kind: FindingKind,
-    /// What exactly.
     pub detail: String,
-    /// How often, where it was counted instead of written each time.
+    /// How often it occurred, if occurrences were counted.
     pub count: u64,
 }
 
-/// The detail of a finding of noise that shows nothing: where there are others, they are shown.
+/// The detail of a noise finding without content; a finding with content is shown first.
 pub const BLANK_LINE: &str = "a blank line";
 
-/// What can be wrong with what a server says.
+/// The kind of a protocol problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingKind {
-    /// A line on stdout that is no message: a banner, a log line, a blank line.
+    /// A line on stdout that is not a message: a banner, a log line, a blank line.
     Noise,
-    /// What looks like a message but is not JSON, or not JSON-RPC.
+    /// A message that is not valid JSON or JSON-RPC.
     Malformed,
     /// A message with both a result and an error.
     ResultAndError,
-    /// An answer whose id nobody asked with.
+    /// A response whose id matches no request.
     UnknownId,
-    /// A second answer to one request.
+    /// A second response to the same request.
     DuplicateAnswer,
-    /// An answer that came after it was given up.
+    /// A response after the request was cancelled or timed out.
     LateAnswer,
-    /// A message larger than is taken in.
+    /// A message larger than the limit.
     TooLarge,
-    /// Messages that came faster than they were taken in, and were dropped.
+    /// Messages that Proctor dropped because they came too fast.
     Dropped,
     /// A list that never ended, repeated itself or was too long.
     Pagination,
-    /// Tools that are not what they were when they were listed before.
+    /// The tools changed after they were listed.
     ToolsChanged,
-    /// A result that breaks the protocol in another way.
+    /// A result that violates the protocol in another way.
     Protocol,
-    /// Somebody who tried to come in, and was turned away.
+    /// A rejected connection attempt.
     Refused,
-    /// A number of tokens that no reply can have taken. It is about a model, not about a server: its
-    /// connection is [`ConnectionId::NONE`].
+    /// An implausible token count of a model, not of a server. Its connection is
+    /// [`ConnectionId::NONE`].
     AbsurdUsage,
-    /// What the client sent is no message, or servers may read it in different ways. The server is not
-    /// to blame for it.
+    /// A message of the client that is invalid or that servers may read differently. The server is
+    /// not to blame.
     ClientMessage,
-    /// A call that got no JSON-RPC answer.
+    /// A call without a JSON-RPC response.
     Unanswered,
 }
 
 impl FindingKind {
-    /// Whether the server did it. What a client sends, who is turned away and what models claim is not its
-    /// doing.
+    /// Whether the server caused the finding. It is not responsible for messages of the client,
+    /// rejected connections and reports of models.
     pub fn is_about_server(self) -> bool {
         match self {
             Self::Refused | Self::ClientMessage | Self::AbsurdUsage => false,

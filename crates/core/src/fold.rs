@@ -1,9 +1,8 @@
-//! Events, folded into what checks read.
+//! Folds events into the data that checks read.
 //!
-//! Its main type is [`Fold`]: events go in one at a time, live or from a record, and a [`FoldedTrial`]
-//! trial comes out. What went over the wire is parsed here and nowhere before, and what can't be
-//! parsed is a fact that is kept. Of a trial only the transcript and the work are held in
-//! memory, and the payloads and texts in them up to a limit.
+//! The main type is [`Fold`]: it takes events one at a time, live or from a record, and returns a
+//! [`FoldedTrial`]. Messages are parsed only here, and an unparsable message is kept as a fact. Of
+//! a trial, only the transcript and the work are in memory, with payloads and texts up to a limit.
 
 #![warn(
     clippy::wildcard_enum_match_arm,
@@ -42,41 +41,40 @@ pub use self::text::ClippedText;
 use self::work::WorkFold;
 pub use self::work::{ExternalAgentWork, ModelActivity, PhaseSpan, StepDone, TrialWork};
 
-/// What a trial came to.
+/// The result of folding a trial's events.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoldedTrial {
-    /// Which trial it is, if its record says so.
+    /// The trial's identity, if its record has it.
     pub started: Option<TrialStarted>,
-    /// How it ended; `None` if it did not.
+    /// How the trial ended; `None` if it did not.
     pub ended: Option<TrialEnded>,
-    /// What the agent did.
     pub transcript: Transcript,
-    /// When each call of the transcript was made, in microseconds since the run started.
+    /// The time of each call of the transcript, in microseconds since the run started.
     pub made_at: Vec<u64>,
-    /// Whether each call of the transcript ended in an error, or has no answer.
+    /// Whether each call of the transcript ended in an error or has no response.
     pub in_error: Vec<bool>,
-    /// What was found to be wrong, as it was recorded or as the messages show it.
+    /// The protocol problems, as recorded or as derived from the messages.
     pub findings: Vec<Finding>,
-    /// Those of them that a strict run holds against the servers that the agent used.
+    /// The findings that fail the trial in a strict run, for the servers that the agent used.
     pub breaches: Vec<Finding>,
-    /// The calls without an answer, and the servers that ended.
+    /// The calls without a response, and the servers that ended.
     pub conduct: Conduct,
-    /// What was done besides: steps, checks, models.
+    /// Everything else: steps, checks, models.
     pub work: TrialWork,
-    /// The last line of the record, if it is not whole.
+    /// The last line of the record, if it is incomplete.
     pub torn: Option<TornLine>,
 }
 
-/// What is folded, and how much of it is kept.
+/// What to fold, and how much of it to keep.
 #[derive(Debug, Clone)]
 pub struct FoldOptions {
-    /// Whose calls count.
     pub actors: Vec<Actor>,
-    /// How many bytes of arguments and results are kept, as JSON. What comes after is
-    /// [`Payload::Omitted`](crate::transcript::Payload::Omitted): parsed, it takes many times its length.
+    /// How many bytes of arguments and results to keep, as JSON. The rest becomes
+    /// [`Payload::Omitted`](crate::transcript::Payload::Omitted), since parsed JSON takes many
+    /// times its length.
     pub payload_bytes: u64,
-    /// How many bytes of each other text are kept: the prompt, the answer, what a step wrote. Of
-    /// longer ones the middle is left out.
+    /// How many bytes of each other text to keep: the prompt, the answer, the output of a step.
+    /// Longer texts lose their middle.
     pub text_bytes: usize,
 }
 
@@ -117,7 +115,7 @@ pub fn fold_trial(
     })
 }
 
-/// A trial, as far as its events are known.
+/// A fold in progress.
 #[derive(Debug)]
 pub struct Fold {
     actors: Vec<Actor>,
@@ -130,7 +128,7 @@ pub struct Fold {
     unread: Vec<UnreadMessage>,
 }
 
-/// Where a message stands in the record.
+/// The position of a message in the record.
 #[derive(Debug, Clone, Copy)]
 struct MessagePosition {
     seq: u64,
@@ -141,7 +139,7 @@ struct MessagePosition {
 }
 
 impl Fold {
-    /// Nothing has happened yet.
+    /// A fold without any events.
     pub fn new(options: FoldOptions) -> Self {
         Self {
             actors: options.actors,
@@ -155,7 +153,7 @@ impl Fold {
         }
     }
 
-    /// Takes in the next event. Fails only if a blob can't be read.
+    /// Adds the next event. Fails only if a blob can't be read.
     pub fn push(&mut self, event: &Event, blobs: &Blobs) -> Result<(), RecordError> {
         self.work.push(event, blobs)?;
         self.conduct.at(event.at);
@@ -176,7 +174,7 @@ impl Fold {
                 };
                 self.frame(place, frame, blobs)?;
             }
-            // What `work` takes in.
+            // `work` handles these events.
             EventKind::RunStarted(_)
             | EventKind::RunEnded(_)
             | EventKind::TrialStarted(_)
@@ -202,7 +200,7 @@ impl Fold {
         Ok(())
     }
 
-    /// The trial, with everything that is still open left without an answer.
+    /// The folded trial. Open calls have no response.
     pub fn finish(mut self) -> FoldedTrial {
         let waiting: Vec<_> = self.pairing.into_unanswered().collect();
         for (_, asked) in &waiting {
@@ -275,7 +273,7 @@ impl Fold {
         if let Body::Cut { bytes, .. } = frame.body {
             match frame.direction {
                 Direction::ToServer if self.counts(place.conn) => {
-                    let reason = format!("its {bytes} bytes had to be cut from the record");
+                    let reason = format!("its {bytes} bytes were truncated in the record");
                     self.unread.push(UnreadMessage {
                         seq: place.seq,
                         server: self.server(place.conn).to_owned(),
@@ -328,7 +326,7 @@ impl Fold {
                 (true, false) => self.findings.derived(
                     place,
                     FindingKind::ClientMessage,
-                    &format!("the client sent something that is not a message: {reason}"),
+                    &format!("the client sent an invalid message: {reason}"),
                 ),
                 (true, true) => {}
             }
@@ -336,7 +334,8 @@ impl Fold {
         Ok(())
     }
 
-    /// Notes what a lenient server may take as a call, though it is not in the transcript as one.
+    /// Adds messages that a lenient server may read as a call, though they are not calls of the
+    /// transcript.
     fn unclear(&mut self, place: MessagePosition, bytes: &[u8]) -> bool {
         let reading = LenientReading::of(bytes);
         for id in reading.ids {
@@ -354,7 +353,8 @@ impl Fold {
                 name: call.name,
                 reason: call.reason,
             };
-            let detail = format!("the client sent what some servers read as {message}");
+            let detail =
+                format!("the client sent an invalid message that some servers read as {message}");
             self.findings
                 .derived(place, FindingKind::ClientMessage, &detail);
             self.unread.push(message);
@@ -387,12 +387,12 @@ impl Fold {
                     self.pairing.cancelled(place, &id, why);
                 }
             }
-            // An answer to a question of the server: no part of the transcript.
+            // A response to a request of the server is not part of the transcript.
             MessageKind::Notification { .. } | MessageKind::Answer { .. } => {}
             MessageKind::Neither => self.findings.derived(
                 place,
                 FindingKind::ClientMessage,
-                "the client sent what is neither a request nor an answer",
+                "the client sent a message that is neither a request nor a response",
             ),
         }
     }
@@ -402,13 +402,13 @@ impl Fold {
             MessageKind::Answer { id } => id,
             MessageKind::Request { .. } | MessageKind::Notification { .. } => return,
             MessageKind::Neither => {
-                let detail = "a message without a method, a result and an error";
+                let detail = "a message without `method`, `result` or `error`";
                 self.findings.derived(place, FindingKind::Malformed, detail);
                 return;
             }
         };
         if message.result.is_some() && message.error.is_some() {
-            let detail = format!("the answer to {id} has a result and an error");
+            let detail = format!("the response to {id} has both a result and an error");
             self.findings
                 .derived(place, FindingKind::ResultAndError, &detail);
         }
@@ -420,20 +420,20 @@ impl Fold {
                 return;
             }
             RequestMatch::Unwanted => return,
-            // How HTTP refuses what asked for no answer: a GET, or a notification.
+            // This is how HTTP rejects requests that expect no response: a GET, or a notification.
             RequestMatch::Never if id == Id::Absent && self.pairing.asks_nothing(place) => return,
             RequestMatch::Late(asked) => {
                 self.conduct.late(place.conn, asked);
-                let detail = format!("{id} was answered after it was cancelled");
+                let detail = format!("response to {id} after its cancellation");
                 (FindingKind::LateAnswer, detail)
             }
             RequestMatch::Again => (
                 FindingKind::DuplicateAnswer,
-                format!("{id} was answered before"),
+                format!("duplicate response to {id}"),
             ),
             RequestMatch::Never => (
                 FindingKind::UnknownId,
-                format!("nothing was asked with {id}"),
+                format!("unexpected response with {id}"),
             ),
         };
         self.findings.derived(place, kind, &detail);

@@ -1,7 +1,7 @@
-//! Whether a run reached what it must.
+//! The gate: whether a run succeeded.
 //!
-//! Its main type is [`Gate`]. Trials of which we could not tell are open: the answer is given only
-//! if it is the same whatever they would have come to.
+//! The main type is [`Gate`]. Trials without a verdict make the gate inconclusive, unless no
+//! outcome of theirs could change the result.
 
 #![warn(
     clippy::wildcard_enum_match_arm,
@@ -11,26 +11,23 @@
 pub use crate::pass_rule::{CaseVerdict, PassThreshold, TrialCounts};
 use crate::summary::{AgentTrials, CaseSummary, Summary};
 
-/// Whether a run reached what it must.
+/// Whether a run succeeded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Gate {
-    /// It did.
     Met,
-    /// It did not, whatever the open trials would have come to.
+    /// A case missed its pass rule, whatever the trials without a verdict would show.
     Missed {
-        /// Which cases missed their rule.
         reasons: Vec<String>,
     },
-    /// It depends on trials that are open.
+    /// Inconclusive: the result depends on trials without a verdict.
     Open {
-        /// Which cases are open.
         reasons: Vec<String>,
     },
 }
 
 impl Gate {
-    /// The default gate: every case keeps its rule by every agent, and there is one. A record that was
-    /// changed decides nothing.
+    /// The default gate: every case meets its pass rule with every agent, and there is at least one
+    /// case. If a record was changed, the gate is inconclusive.
     pub fn of(summary: &Summary) -> Self {
         let changed = summary.changed_trials.iter().map(|trial| {
             format!("the record of the trial `{trial}` was changed after the trial ended")
@@ -47,7 +44,7 @@ impl Gate {
         Self::over(cells)
     }
 
-    /// The gate over cases, each with what to say of it.
+    /// The gate over the verdicts of cases, each with its reason.
     fn over<R: FnOnce() -> String>(cells: impl IntoIterator<Item = (CaseVerdict, R)>) -> Self {
         let (mut missed, mut open, mut any) = (Vec::new(), Vec::new(), false);
         for (verdict, reason) in cells {
@@ -65,12 +62,12 @@ impl Gate {
         } else if any {
             Self::Met
         } else {
-            let reasons = vec!["there was nothing to run".to_owned()];
+            let reasons = vec!["there were no trials to run".to_owned()];
             Self::Open { reasons }
         }
     }
 
-    /// The exit code that says so.
+    /// The exit code of the command.
     pub fn exit(&self) -> u8 {
         match self {
             Self::Met => 0,
@@ -79,7 +76,7 @@ impl Gate {
         }
     }
 
-    /// Why it is not met.
+    /// The cases that missed their pass rule or are inconclusive.
     pub fn reasons(&self) -> &[String] {
         match self {
             Self::Met => &[],
@@ -88,7 +85,7 @@ impl Gate {
     }
 }
 
-/// What to say of a case that did not keep its rule.
+/// The reason for a case that did not meet its pass rule.
 fn reason(case: &CaseSummary, trials: &AgentTrials, several: bool) -> String {
     let standing = trials.standing();
     let planned = trials.trials.len();
@@ -99,11 +96,11 @@ fn reason(case: &CaseSummary, trials: &AgentTrials, several: bool) -> String {
         String::new()
     };
     let mut text = format!(
-        "`{}`{by}: {} of {planned} passed, {rule} must",
+        "`{}`{by}: {} of {planned} trials passed, pass rule: {rule}",
         case.case.name, standing.passed
     );
     if standing.open > 0 {
-        text.push_str(&format!(", {} open", standing.open));
+        text.push_str(&format!(", {} without a verdict", standing.open));
     }
     text
 }
@@ -124,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_is_kept_missed_or_open() {
+    fn a_pass_rule_is_met_missed_or_inconclusive() {
         let check = |pass, (p, n, o), expected| {
             let verdict = PassThreshold::of(pass).verdict(standing(p, n, o));
             assert_eq!(verdict, expected, "{pass:?} {p} {n} {o}");
@@ -159,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn one_case_that_missed_decides_and_one_that_is_open_leaves_it_open() {
+    fn a_missed_case_decides_and_an_inconclusive_one_does_not() {
         let check = |cells: &[CaseVerdict], exit| {
             let cells = cells.iter().map(|verdict| (*verdict, String::new));
             assert_eq!(Gate::over(cells).exit(), exit);
@@ -182,7 +179,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_gate_is_what_every_completion_says(
+        fn the_gate_agrees_with_every_completion(
             cases in proptest::collection::vec(
                 (0u32..3, 0u32..3, 0u32..4, proptest::option::of((1u32..4, 0u32..3))), 1..4)
         ) {

@@ -1,8 +1,8 @@
-//! The index of a run: what each attempt at a trial came to, without opening its file.
+//! The index of a run: the result of each attempt at a trial, without opening its file.
 //!
-//! Its main types are [`IndexEntry`], a line of `index.jsonl`, and in it [`Attempt`], all that a summary
-//! takes of a trial's file. The index holds nothing that the trials' own files do not: an entry that does
-//! not fit its file is made again from it, by the same fold.
+//! The main types are [`IndexEntry`], a line of `index.jsonl`, and [`Attempt`], the data of a
+//! trial's file that a summary needs. The index holds nothing that the trials' own files don't
+//! hold: an entry that does not match its file is derived again, by the same fold.
 
 mod attempt;
 mod stored;
@@ -22,24 +22,22 @@ use crate::record::{
 pub use self::attempt::{Attempt, CallTotals, CheckVerdict, FindingCounts, FoundKind};
 use self::stored::StoredIndex;
 
-/// The version of the entries that this program writes and takes. It is raised whenever a fold of the
-/// same file gives another [`Attempt`], so that an older index is made again.
+/// The version of the entries that this program reads and writes. It increases whenever folding the
+/// same file gives another [`Attempt`], so that an older index is rebuilt.
 pub const INDEX_VERSION: u32 = 2;
 
-/// What the index says of an attempt at a trial.
+/// The entry of one attempt at a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IndexEntry {
     pub version: u32,
-    /// When the run started, by the wall clock: an index of another run does not fit.
+    /// The start of the run by the wall clock, which detects the index of another run.
     pub run: String,
-    /// The file under `trials/`.
     pub file: String,
-    /// How long the file is.
+    /// The length of the file.
     pub bytes: u64,
-    /// The SHA-256 of the file.
     pub sha256: String,
-    /// How many events the file holds.
+    /// The number of events in the file.
     pub events: u64,
     pub attempt: Attempt,
 }
@@ -48,31 +46,28 @@ pub struct IndexEntry {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum IndexLine {
-    /// A trial began.
     Began(TrialBegan),
-    /// A trial ended.
     Ended(Box<IndexEntry>),
-    /// A trial was left without an end by a writer that is gone.
+    /// A trial without an end, which an earlier writer left.
     Left(Box<IndexEntry>),
 }
 
-/// How closely an entry is compared with its file.
+/// How strictly an entry is compared with its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexScrutiny {
-    /// The file has the length that the entry names. It is not opened.
+    /// The file has the length in the entry. It is not opened.
     Length,
-    /// The file has the hash that the entry names, and ends as the entry says. Only its last line is
-    /// parsed.
+    /// The file has the hash and the end in the entry. Only its last line is parsed.
     Digest,
 }
 
-/// Ends a trial, and writes its line in the index.
+/// Ends a trial, and adds its line to the index.
 pub fn end_trial(trial: TrialWriter, at: u64, ended: TrialEnded) -> Result<(), RecordError> {
     add(&trial.end(at, ended)?)
 }
 
-/// Writes the line of a trial that has ended. One whose file can't be folded gets none: whoever reads the
-/// run meets the same error.
+/// Adds the line of an ended trial. A trial whose file can't be folded gets none; readers of the
+/// run get the same error.
 pub fn add(ended: &EndedTrial) -> Result<(), RecordError> {
     let entry =
         RunReader::open(ended.folder()).and_then(|run| match run.trial_file(ended.file()) {
@@ -85,8 +80,8 @@ pub fn add(ended: &EndedTrial) -> Result<(), RecordError> {
     }
 }
 
-/// What all attempts of a run came to, by the names of their files. Those that the index does not name,
-/// or not as they are, are folded; then the index is written anew, unless somebody writes the run.
+/// The entries of all attempts of a run, by file name. Attempts without a matching entry are
+/// folded. Then the index is rewritten, unless another process writes the run.
 pub fn load(run: &RunReader, scrutiny: IndexScrutiny) -> Result<Vec<IndexEntry>, RecordError> {
     let mut stored = StoredIndex::read(run);
     let names = run.trial_names()?;
@@ -99,13 +94,13 @@ pub fn load(run: &RunReader, scrutiny: IndexScrutiny) -> Result<Vec<IndexEntry>,
     }
     is_whole &= stored.entries.is_empty();
     if !is_whole && !stored.is_newer && !run.is_newer() {
-        // It can be made again at any time, also by those who can't keep it.
+        // The index can be rebuilt at any time, even without permission to store it.
         run.replace(INDEX, &text(&entries));
     }
     Ok(entries)
 }
 
-/// As [`load`], of the trials that have ended. The index stays as it is.
+/// Like [`load`], for trials that have ended. Does not change the index.
 pub fn ended(run: &RunReader) -> Result<Vec<IndexEntry>, RecordError> {
     let mut stored = StoredIndex::read(run);
     let names = run.trial_names()?;
@@ -116,8 +111,8 @@ pub fn ended(run: &RunReader) -> Result<Vec<IndexEntry>, RecordError> {
         .collect()
 }
 
-/// The trials that have begun and not ended, as far as the index tells. Of a run that nobody writes,
-/// they were left so.
+/// The trials that have begun and not ended, according to the index. If no process writes the run,
+/// they are abandoned.
 pub fn under_way(run: &RunReader) -> Vec<TrialBegan> {
     let stored = StoredIndex::read(run);
     let over = stored.entries.keys();
@@ -128,7 +123,7 @@ pub fn under_way(run: &RunReader) -> Vec<TrialBegan> {
         .collect()
 }
 
-/// The entry of a file, and whether the index holds it already.
+/// The entry of a file, and whether the index already holds it.
 fn entry(
     run: &RunReader,
     file: &TrialFile,
@@ -153,7 +148,7 @@ fn fits(
     if entry.run != run.started().started
         || attempt.is_some_and(|attempt| attempt != file.attempt)
         || entry.bytes != file.bytes()?
-        // Whoever knows these events makes more of the file.
+        // A newer version may read more from the file.
         || entry.attempt.unknown_events > 0
     {
         return Ok(false);
@@ -169,7 +164,7 @@ fn fits(
     Ok(digest.sha256 == entry.sha256 && (!file.ended || ended == entry.attempt.ended))
 }
 
-/// Folds a file, in one reading.
+/// Reads and folds a file once.
 fn entry_of(run: &RunReader, file: &TrialFile) -> Result<IndexEntry, RecordError> {
     let mut fold = Fold::new(FoldOptions {
         payload_bytes: 0,
@@ -205,7 +200,7 @@ fn text(entries: &[IndexEntry]) -> Vec<u8> {
         } else {
             IndexLine::Ended(boxed)
         };
-        // An entry is text and numbers, which can always be laid out.
+        // An entry holds only texts and numbers, which always serialize.
         if serde_json::to_writer(&mut text, &line).is_ok() {
             text.push(b'\n');
         }

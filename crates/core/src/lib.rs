@@ -1,7 +1,7 @@
-//! What Proctor knows without doing anything: suites, plans, transcripts, checks, summaries.
+//! The pure part of Proctor: suites, plans, transcripts, checks, summaries.
 //!
-//! Nothing here awaits, spawns, prints, or reads the clock or the environment:
-//! whatever comes from outside is handed in.
+//! This crate never awaits, spawns, prints, or reads the clock or the environment: callers pass in
+//! everything from outside.
 
 pub mod asks;
 pub mod assignment;

@@ -1,110 +1,104 @@
-//! What is said to a model, and what it says, in no provider's words.
+//! Requests to models and their replies, independent of the provider.
 //!
-//! Main types: [`ModelRequest`] and [`Reply`]. They are also how a conversation is written to the record.
+//! Main types: [`ModelRequest`] and [`Reply`]. The record stores conversations in this form too.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelRequest {
-    /// What it is told before the conversation.
+    /// The system prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
-    /// The conversation.
     pub messages: Vec<ModelMessage>,
-    /// The tools that it may call. Their names fit every provider.
+    /// The available tools. Their names are valid for every provider.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Tool>,
-    /// The one tool that it must call.
+    /// The tool that the model must call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub must_call: Option<String>,
-    /// How long the reply may be, in tokens.
+    /// The maximum length of the reply in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// How free the model is, where the provider has that.
+    /// The sampling temperature, if the provider supports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
 }
 
-/// A tool, as models are told of it.
+/// A tool, as models see it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tool {
-    /// Its name: a letter, then letters, digits, `_` and `-`, 64 at most.
+    /// A letter, then letters, digits, `_` and `-`, at most 64 characters.
     pub name: String,
-    /// What it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The JSON Schema of its arguments, as the server gives it.
+    /// The JSON Schema of the arguments, as the server sent it.
     pub schema: Value,
 }
 
-/// A part of a conversation.
+/// A message of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ModelMessage {
-    /// What the user says.
+    /// A text of the user.
     User(String),
-    /// What the user shows.
+    /// An image or a sound of the user.
     Media(Media),
-    /// What the model said.
     Assistant(Turn),
-    /// What came of the calls of the turn before, all of them.
+    /// The results of all calls of the turn before.
     Results(Vec<ToolResult>),
 }
 
-/// A picture or a sound.
+/// An image or a sound.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Media {
-    /// What it is, such as `image/png`.
+    /// The MIME type, such as `image/png`.
     pub mime_type: String,
-    /// Its bytes, in base64.
+    /// The content in base64.
     pub data: String,
 }
 
-/// What a model says at once.
+/// One turn of a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Turn {
-    /// Its text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// What it thought, in the provider's own form, to be sent back as it is.
+    /// The model's reasoning in the provider's own form, to be sent back unchanged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thinking: Vec<Thinking>,
-    /// The tools that it calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ToolCall>,
 }
 
-/// What a model thought.
+/// A part of the model's reasoning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Thinking {
-    /// In words, as far as they are shown.
+    /// The text, as far as the provider shows it.
     pub text: String,
-    /// The provider's own block, which it wants back untouched.
+    /// The provider's own block, which must be sent back unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Value>,
 }
 
-/// A call that a model makes.
+/// A tool call of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
-    /// The model's name for this call.
+    /// The model's id for this call.
     pub id: String,
-    /// The tool, by the name that the model was told.
+    /// The tool's name, as the model sees it.
     pub name: String,
-    /// Its arguments.
     pub arguments: Arguments,
 }
 
 impl ModelRequest {
-    /// About how many bytes it holds: what it takes to read it once.
+    /// The approximate size in bytes, which tells how long it takes to process.
     pub fn text_bytes(&self) -> usize {
         let of = |message: &ModelMessage| match message {
             ModelMessage::User(text) => text.len(),
@@ -117,49 +111,44 @@ impl ModelRequest {
     }
 }
 
-/// The arguments of a call.
+/// The arguments of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Arguments {
-    /// As they should be.
     Object(Map<String, Value>),
-    /// Not a JSON object: the model's mistake, which it is told of.
+    /// Not a JSON object. The model gets an error message about it.
     Malformed {
-        /// What the model wrote.
+        /// The text that the model wrote.
         text: String,
-        /// What is wrong with it.
         reason: String,
     },
 }
 
-/// What came of a call.
+/// The result of a tool call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResult {
-    /// The model's name for the call.
+    /// The model's id for the call.
     pub id: String,
-    /// The tool, by the name that the model was told.
+    /// The tool's name, as the model sees it.
     pub name: String,
-    /// What it gave, as text.
+    /// The result as text.
     pub text: String,
-    /// Whether that says that it failed.
+    /// Whether the call failed.
     #[serde(default)]
     pub is_error: bool,
-    /// Pictures and sounds in it.
+    /// The images and sounds in the result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<Media>,
 }
 
-/// What a model replied.
+/// A reply of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
-    /// What it said.
     pub turn: Turn,
-    /// Why it stopped.
     pub stop: StopReason,
-    /// How many tokens it took.
     pub usage: Usage,
-    /// The reply as it came over the wire, where there is one.
+    /// The original reply of the provider, if any.
     pub raw: Option<Vec<u8>>,
 }
 
@@ -167,26 +156,25 @@ pub struct Reply {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum StopReason {
-    /// It was done.
     Done,
-    /// It waits for what its calls give.
+    /// The model waits for the results of its calls.
     Calls,
-    /// The reply was cut off: it would have become too long.
+    /// The reply reached the length limit.
     Length,
-    /// It declined, or a filter did.
+    /// The model or a filter refused.
     Refusal,
-    /// Something else, in the provider's word.
+    /// Another reason, in the provider's word.
     Other(String),
 }
 
-/// How many tokens something took. Absent is unknown, which is not zero.
+/// Token usage. `None` means unknown, not zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
-    /// What went in, everything included.
+    /// All input tokens, including cached ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<u64>,
-    /// What came out, thinking included.
+    /// All output tokens, including reasoning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<u64>,
     /// The part of the input that was read from a cache.
@@ -200,23 +188,23 @@ pub struct Usage {
     pub reasoning: Option<u64>,
 }
 
-/// The most tokens that one reply, or one session of an external agent, can have taken: a hundred times
-/// what the largest models read at once. Whoever reports more is wrong.
+/// The most tokens that one reply, or one session of an external agent, can use: a hundred times
+/// the largest context window. A higher number is wrong.
 pub const MAX_REPORTED_TOKENS: u64 = 1_000_000_000;
 
 impl Usage {
-    /// Everything that went in and came out, as far as it is known.
+    /// The sum of the known input and output tokens.
     pub fn total(&self) -> u64 {
         let (input, output) = (self.input.unwrap_or(0), self.output.unwrap_or(0));
         input.saturating_add(output)
     }
 
-    /// Whether both what went in and what came out are known.
+    /// Whether both the input and the output are known.
     pub fn is_known(&self) -> bool {
         self.input.is_some() && self.output.is_some()
     }
 
-    /// The usage, if it can be true; otherwise nothing of it is known, and the absurd number is given.
+    /// The usage if it is plausible; otherwise the implausible number.
     pub fn believable(self) -> Result<Self, u64> {
         let Self {
             input,
@@ -232,7 +220,7 @@ impl Usage {
         }
     }
 
-    /// Adds what something else took. What is known of either is known of both.
+    /// Adds another usage. A number that only one of them knows is kept.
     pub fn add(&mut self, other: &Self) {
         let sum = |a: &mut Option<u64>, b: Option<u64>| {
             if let Some(more) = b {

@@ -1,7 +1,7 @@
-//! `summary.json`: what a run came to, in a file so small that hundreds of runs can be listed.
+//! `summary.json`: the results of a run in a file small enough to list hundreds of runs.
 //!
-//! Its main type is [`Overview`]. It is derived from a [`Summary`], written when a run ends, and made again
-//! if it is missing or the run went on since.
+//! The main type is [`Overview`]. It is derived from a [`Summary`], written when a run ends, and
+//! rebuilt if it is missing or the run was resumed.
 
 #[cfg(test)]
 mod tests;
@@ -22,26 +22,25 @@ use crate::record::{RecordError, RunReader, SUMMARY};
 use crate::statistics::Rate;
 use crate::summary::{AgentSummary, CaseSummary, Counts, Summary};
 
-/// The version of the file that this program writes and takes.
+/// The version of the file that this program reads and writes.
 pub const OVERVIEW_VERSION: u32 = 1;
 
 /// How many digits of a case's hash are kept.
 const HASH: usize = 16;
 
-/// What a run came to, in short.
+/// The results of a run, in short.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Overview {
     pub version: u32,
-    /// How long `run.jsonl` was. If it is longer now, the run went on.
+    /// The length of `run.jsonl`. If the file is longer now, the run was resumed.
     pub run_bytes: u64,
     pub started: RunStarted,
-    /// The eval file.
     pub suite: String,
     /// How the run ended; absent if it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<RunEnded>,
-    /// From the run's start to its last event; in JSON as microseconds.
+    /// The time from the run's start to its last event, in JSON as microseconds.
     #[serde(with = "micros")]
     pub duration: Duration,
     pub gate: Answer,
@@ -50,11 +49,11 @@ pub struct Overview {
     pub rate: Option<RateOverview>,
     pub agents: Vec<AgentOverview>,
     pub servers: Vec<ServerOverview>,
-    /// How often what was found wrong, by server and kind.
+    /// The number of findings, by server and kind.
     pub findings: BTreeMap<String, BTreeMap<FindingKind, u64>>,
-    /// What agents' models were asked, in all attempts.
+    /// The model requests of agents, in all attempts.
     pub agent: ModelActivity,
-    /// What judges were asked, in all attempts.
+    /// The model requests of judges, in all attempts.
     pub judge: ModelActivity,
     pub cases: Vec<CaseOverview>,
 }
@@ -78,7 +77,7 @@ pub struct RateOverview {
     pub high95: f64,
 }
 
-/// What one agent came to.
+/// The results of one agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentOverview {
@@ -89,11 +88,11 @@ pub struct AgentOverview {
     pub rate: Option<RateOverview>,
     pub tokens: Usage,
     pub cost_usd: Option<f64>,
-    /// The median of how long its trials took, in microseconds.
+    /// The median duration of its trials, in microseconds.
     pub median: Option<u64>,
 }
 
-/// What a server said of itself.
+/// What a server reported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerOverview {
@@ -104,7 +103,7 @@ pub struct ServerOverview {
     pub tools_digest: Option<String>,
 }
 
-/// What came of a case.
+/// The results of a case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaseOverview {
     pub id: String,
@@ -117,8 +116,8 @@ pub struct CaseOverview {
 }
 
 impl Overview {
-    /// What a run came to, from its file if that is up to date. Else it is made, and the file written
-    /// unless somebody writes the run.
+    /// Reads the file if it is up to date. Otherwise derives the overview, and writes the file
+    /// unless another process writes the run.
     pub fn load(run: &RunReader) -> Result<Self, RecordError> {
         if let Some(stored) = Self::stored(run) {
             return Ok(stored);
@@ -126,7 +125,8 @@ impl Overview {
         Self::store(run, &Summary::of_run(run)?)
     }
 
-    /// Makes the overview of a run that is summed up, and writes the file unless somebody writes the run.
+    /// Derives the overview from a summary, and writes the file unless another process writes the
+    /// run.
     pub fn store(run: &RunReader, summary: &Summary) -> Result<Self, RecordError> {
         let overview = Self::of(summary, run.run_bytes()?);
         if let Ok(text) = serde_json::to_vec(&overview) {

@@ -1,4 +1,4 @@
-//! The record: a run's folder, written while the run goes on and read ever after.
+//! The record: the folder of a run. It can be read during the run and afterwards.
 //!
 //! | file | holds |
 //! |---|---|
@@ -6,11 +6,11 @@
 //! | `trials/<trial>.<attempt>.jsonl` | a trial's events; `….jsonl.part` until the trial has ended |
 //! | `blobs/<sha256>` | bodies that are too large for a line |
 //! | `index.jsonl` | a line for each trial that began, and one for each that ended; derived, may be deleted |
-//! | `summary.json` | what the run came to, in short; derived, may be deleted |
-//! | `lock` | held by the one writer |
+//! | `summary.json` | the results of the run, in short; derived, may be deleted |
+//! | `lock` | locked by the only writer |
 //!
-//! Main types: [`RunWriter`], [`TrialWriter`], [`RunReader`]. Whatever is written is redacted first.
-//! The rename of a trial's file is its end: no other thing makes a trial look ended.
+//! Main types: [`RunWriter`], [`TrialWriter`], [`RunReader`]. All events are redacted before they
+//! are written. A trial has ended once its file is renamed, and only then.
 
 mod blobs;
 mod error;
@@ -40,16 +40,17 @@ pub use self::writer::{
     WrittenEvents,
 };
 
-/// A body longer than this is a file of its own.
+/// A longer body is stored as a blob.
 pub const MAX_INLINE: usize = 32 * 1024;
 
-/// A body longer than this is not kept, only its length and hash.
+/// Of a longer body, only the length and the hash are stored.
 pub const MAX_FRAME: usize = 32 * 1024 * 1024;
 
-/// A trial's record, with the blobs it refers to, is at most this long; its end is written in any case.
+/// The maximum length of a trial's record, including its blobs. The end of the trial is always
+/// written.
 pub const MAX_TRIAL: u64 = 1024 * 1024 * 1024;
 
-/// A line of a record is at most this long.
+/// The maximum length of a line.
 pub const MAX_LINE: usize = 16 * 1024 * 1024;
 
 const RUN: &str = "run.jsonl";

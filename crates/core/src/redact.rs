@@ -1,9 +1,9 @@
-//! Takes secrets out of everything before it is stored.
+//! Removes secrets from everything before it is stored.
 //!
-//! Its main type is [`Redactor`]. What is known to be secret is replaced in every form in which it
-//! tends to travel: as it is, in base64 (also wrapped over lines), in hexadecimal, and with any of its
-//! characters escaped for JSON or percent-encoded. What merely looks like a key is replaced too. A replacement,
-//! `[redacted:NAME]`, has no quotes and no backslashes, and text that was JSON is JSON afterwards.
+//! The main type is [`Redactor`]. A known secret is replaced in all its usual forms: unchanged, in
+//! base64 (also with line breaks), in hexadecimal, and with any of its characters escaped for JSON
+//! or percent-encoded. Text that looks like a key is replaced too. A replacement,
+//! `[redacted:NAME]`, has no quotes and no backslashes, and JSON stays valid.
 
 mod event;
 mod forms;
@@ -26,19 +26,19 @@ use self::search::Forms;
 use self::shapes::Shapes;
 use self::views::Layer;
 
-/// What every replacement starts with.
+/// The start of every replacement.
 const MARKER: &str = "[redacted:";
 
 /// The longest name that a replacement shows.
 const NAME_CHARS: usize = 64;
 
-/// Values shorter than this are no secrets: they would be found in text that means something else.
+/// Shorter values are not secrets: they would match ordinary text.
 const SHORTEST: usize = 8;
 
-/// Secrets up to this long, in any form, are known where a text is cut.
+/// The longest secret, in any form, that is recognized where a text is cut.
 pub const LONGEST: usize = 16 * 1024;
 
-/// Replaces secrets. Cheap to clone; what one clone learns, all know.
+/// Replaces secrets. Cheap to clone; all clones share what one learns.
 #[derive(Debug, Clone)]
 pub struct Redactor {
     inner: Arc<RedactorState>,
@@ -47,7 +47,7 @@ pub struct Redactor {
 
 #[derive(Debug)]
 struct RedactorState {
-    /// Every form of every secret; absent if there are none.
+    /// All forms of all secrets; `None` if there are none.
     forms: Option<Forms>,
     shapes: Shapes,
 }
@@ -59,7 +59,7 @@ struct LearnedSecrets {
     forms: Option<Arc<Forms>>,
 }
 
-/// A part of a text, and what takes its place.
+/// A range of a text, and its replacement.
 struct Replacement {
     range: Range<usize>,
     marker: Arc<str>,
@@ -72,11 +72,11 @@ impl Default for Redactor {
 }
 
 impl Redactor {
-    /// Replaces the values of these (name, value) pairs, and whatever looks like a key.
+    /// Replaces the values of these (name, value) pairs, and text that looks like a key.
     ///
-    /// Values shorter than eight characters, and words that mean something else (`password`,
-    /// `undefined`, `localhost`, one character repeated) are left alone: replacing them would
-    /// change what a server said without hiding anything.
+    /// Ignores values shorter than eight characters and common words (`password`, `undefined`,
+    /// `localhost`, one character repeated): replacing them would change ordinary text without
+    /// hiding a secret.
     pub fn new(secrets: impl IntoIterator<Item = (String, String)>) -> Self {
         Self {
             inner: Arc::new(RedactorState {
@@ -87,7 +87,8 @@ impl Redactor {
         }
     }
 
-    /// The same, but what it learns is known to its own clones only: a trial's secrets are its own.
+    /// A redactor with the same secrets that shares what it learns only with its own clones: the
+    /// secrets of a trial are its own.
     #[must_use]
     pub fn scoped(&self) -> Self {
         let learned = self.learned.read().unwrap_or_else(PoisonError::into_inner);
@@ -97,7 +98,7 @@ impl Redactor {
         }
     }
 
-    /// Replaces these values from here on too, as those that it was made with.
+    /// Adds secrets, which are replaced from now on.
     pub fn learn(&self, secrets: impl IntoIterator<Item = (String, String)>) {
         let mut secrets = worth_hiding(secrets);
         let mut learned = self.learned.write().unwrap_or_else(PoisonError::into_inner);
@@ -110,7 +111,7 @@ impl Redactor {
         learned.forms = forms_of(&learned.secrets).map(Arc::new);
     }
 
-    /// Takes the values of variables whose names sound like a secret: `OPENAI_API_KEY`, `PGPASSWORD`.
+    /// Uses the values of variables whose names indicate a secret: `OPENAI_API_KEY`, `PGPASSWORD`.
     pub fn from_environment(variables: &BTreeMap<String, String>) -> Self {
         Self::new(secrets_of(variables))
     }
@@ -134,7 +135,8 @@ impl Redactor {
         }
     }
 
-    /// The start of a text, without secrets and without a part of one: to cut first would leave that.
+    /// The start of a text without secrets. It is redacted before it is cut, since cutting first
+    /// could leave a part of a secret.
     pub fn head(&self, bytes: &[u8], limit: usize) -> String {
         let looked_at = &bytes[..bytes.len().min(limit + LONGEST)];
         let redacted = self.bytes(looked_at);
@@ -146,8 +148,8 @@ impl Redactor {
         text
     }
 
-    /// The first place at or behind `at` that is not inside a secret: where a text may be cut off in
-    /// front. What stands before `at` has to be there, or half a secret is not known for what it is.
+    /// The first position at or after `at` that is not within a secret, where the start of a text
+    /// may be cut off. The text before `at` is needed to recognize secrets.
     pub fn cut(&self, bytes: &[u8], at: usize) -> usize {
         let levels = search::levels(Layer::Json, bytes);
         let mut found = self.known(bytes, &levels);
@@ -163,7 +165,7 @@ impl Redactor {
         })
     }
 
-    /// The value of a header without secrets: nothing of it, if the name says that it is one.
+    /// The value of a header without secrets; fully redacted if the name indicates a secret.
     pub fn header(&self, name: &str, value: &str) -> String {
         if value.is_empty() || is_marker(value) || !is_secret_name(name) {
             return self.text(value).into_owned();
@@ -171,12 +173,13 @@ impl Redactor {
         format!("{MARKER}{}]", shown_name(&name.to_ascii_lowercase()))
     }
 
-    /// Without a look at what the text means.
+    /// Redacts bytes without parsing JSON.
     fn plain<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         replace_all(bytes, |part| {
             let levels = search::levels(Layer::Json, part);
             let known = self.known(part, &levels);
-            // A secret has its own name; what only looks like a key is looked for in what is left.
+            // Known secrets keep their own names; then the rest is searched for text that looks
+            // like a key.
             if known.is_empty() {
                 search::shapes(&self.inner.shapes, part, &levels)
             } else {
@@ -198,8 +201,8 @@ impl Redactor {
     }
 }
 
-/// Without values that would be found in text that means something else. Of two names for one value,
-/// the same one is shown in every run.
+/// Drops values that would match ordinary text. If one value has two names, every run shows the
+/// same one.
 fn worth_hiding(secrets: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
     let mut secrets: Vec<_> = secrets
         .into_iter()
@@ -223,7 +226,7 @@ pub fn secrets_of(variables: &BTreeMap<String, String>) -> Vec<(String, String)>
         .collect()
 }
 
-/// Replaces until nothing is found: what is left of a cut escape can read as a secret once more.
+/// Replaces until nothing is found: the rest of a cut escape can form a secret again.
 fn replace_all(bytes: &[u8], find: impl Fn(&[u8]) -> Vec<Replacement>) -> Cow<'_, [u8]> {
     let mut replaced = replace(bytes, &find);
     while let Cow::Owned(once) = &replaced {
@@ -236,7 +239,7 @@ fn replace_all(bytes: &[u8], find: impl Fn(&[u8]) -> Vec<Replacement>) -> Cow<'_
     replaced
 }
 
-/// Replaces what `find` finds, but for what is already a replacement.
+/// Replaces what `find` finds, except in existing replacements.
 fn replace<'a>(bytes: &'a [u8], find: &impl Fn(&[u8]) -> Vec<Replacement>) -> Cow<'a, [u8]> {
     let mut out: Option<Vec<u8>> = None;
     let mut copied = 0;
@@ -257,7 +260,7 @@ fn replace<'a>(bytes: &'a [u8], find: &impl Fn(&[u8]) -> Vec<Replacement>) -> Co
     }
 }
 
-/// What lies between replacements that were made before, so that they are never replaced again.
+/// The parts between existing replacements, which are never replaced again.
 fn segments(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let mut from = Some(0);
     std::iter::from_fn(move || {
@@ -295,7 +298,7 @@ fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
 }
 
-/// A replacement that shows the name, unless the name itself would show a secret.
+/// A replacement that shows the name, unless the name itself contains a secret.
 fn marker(name: &str, secrets: &[(String, String)]) -> Arc<str> {
     let shown = shown_name(name);
     if secrets.iter().any(|(_, value)| shown.contains(value)) {
@@ -321,7 +324,7 @@ fn shown_name(name: &str) -> String {
 }
 
 fn is_worth_hiding(value: &str) -> bool {
-    /// Values of key-like variables that are settings, and what tutorials write for a password.
+    /// Common settings of key-like variables, and common example passwords.
     const COMMON: [&str; 14] = [
         "anonymous",
         "changeme",
@@ -346,7 +349,7 @@ fn is_worth_hiding(value: &str) -> bool {
         && !is_marker(value)
 }
 
-/// Secrets and their replacements are whole characters, so this is text unless the input was not.
+/// Secrets and their replacements are whole characters, so valid UTF-8 stays valid.
 fn into_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())

@@ -1,8 +1,8 @@
-//! The record as a cassette: what models replied in one run, for another to hear again.
+//! Replays a record: the model replies of one run, for use in another.
 //!
-//! Main types: [`Cassette`], a run, and [`Tape`], one trial of it. A reply is found by for whom it was
-//! and by how many results of tools the question holds, so that an agent that asks twice, or beside
-//! its task, hears what belongs to the question. Whether the question is still the same is told apart.
+//! Main types: [`Cassette`], a run, and [`Tape`], one trial of it. A reply is found by the purpose
+//! of the request and the number of tool results in it, so that retries and side calls get the
+//! matching reply. Whether the request is unchanged is reported separately.
 
 #![warn(
     clippy::wildcard_enum_match_arm,
@@ -26,73 +26,69 @@ use crate::record::{Blobs, RecordError, RunReader, TrialFile};
 
 pub use self::surroundings::{Drift, Surroundings};
 
-/// A run whose models can be heard again.
+/// A run whose model replies can be replayed.
 #[derive(Debug)]
 pub struct Cassette {
     run: RunReader,
-    /// The file of each trial, by case, agent and repeat: its latest attempt that ended.
+    /// The file of each trial's latest ended attempt, by case, agent and repeat.
     files: HashMap<(String, Option<String>, u32), (u32, String)>,
 }
 
-/// What models replied in one trial.
+/// The model replies of one trial.
 #[derive(Debug, Default)]
 pub struct Tape {
     takes: HashMap<(Purpose, usize), Track>,
 }
 
-/// The replies to questions of one sort, in order.
+/// The replies to requests of one kind, in order.
 #[derive(Debug, Default)]
 struct Track {
     takes: Vec<RecordedReply>,
     heard: usize,
 }
 
-/// A reply that was recorded.
+/// A recorded reply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordedReply {
-    /// The digest of the question that it answered.
+    /// The digest of the request that it answered.
     pub digest: String,
-    /// What the model said.
     pub turn: Turn,
-    /// The same as it came over the wire, where that was kept.
+    /// The original reply of the provider, if it was recorded.
     pub raw: Option<Vec<u8>>,
-    /// Why it stopped.
     pub stop: StopReason,
-    /// How many tokens it took then.
     pub usage: Usage,
 }
 
-/// A question that was never asked when the run was recorded.
+/// Why the record has no reply to a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayGap {
-    /// There is no such trial.
-    #[error("the record has no trial of this case by this agent that ended")]
+    /// The record has no such trial.
+    #[error("the record has no finished trial of this case by this agent")]
     Trial,
-    /// Nobody was listened to.
+    /// The record has no model replies, since there was no model tap.
     #[error(
-        "the record of this trial has no reply of a model: what an external agent asks is recorded only with `modelTap`"
+        "the record has no model replies for this trial; record external agents with `modelTap`"
     )]
     Silence,
-    /// There is no such question.
+    /// The record has no such request.
     #[error(
         "the record has no {} after {results} tool results{}", asker(*.purpose),
         if known.is_empty() { String::new() } else { format!("; it has some after {known}") }
     )]
     Question {
-        /// For whom it was asked.
         purpose: Purpose,
-        /// How many results of tools it held.
+        /// The number of tool results in the request.
         results: usize,
-        /// After how many there are replies.
+        /// The numbers of tool results for which the record has replies.
         known: String,
     },
 }
 
 fn asker(purpose: Purpose) -> &'static str {
     match purpose {
-        Purpose::Agent => "question of the agent",
-        Purpose::Side => "question beside the task",
-        Purpose::Judge => "question to the judge",
+        Purpose::Agent => "model request of the agent",
+        Purpose::Side => "side request",
+        Purpose::Judge => "judge request",
     }
 }
 
@@ -102,7 +98,7 @@ impl Cassette {
         let run = RunReader::open(folder)?;
         let mut files: HashMap<_, (u32, String)> = HashMap::new();
         for entry in index::ended(&run)? {
-            // A trial whose end only a newer version knows did not end.
+            // A trial whose end only a newer version knows has not ended.
             let (Some(started), Some(_)) = (entry.attempt.trial, entry.attempt.ended) else {
                 continue;
             };
@@ -115,7 +111,7 @@ impl Cassette {
         Ok(Self { run, files })
     }
 
-    /// What an external agent was told in a trial; `None` if there is none that ended.
+    /// What an external agent saw in a trial; `None` if no attempt ended.
     pub fn surroundings(
         &self,
         case: &str,
@@ -134,10 +130,10 @@ impl Cassette {
         self.run.trial_file(name)
     }
 
-    /// What was replied in a trial; `None` if there is none that ended.
+    /// The model replies of a trial; `None` if no attempt ended.
     #[expect(
         clippy::wildcard_enum_match_arm,
-        reason = "a tape holds what a model was asked and replied, and decides nothing"
+        reason = "a tape needs only model requests and replies"
     )]
     pub fn tape(&self, case: &str, agent: &str, repeat: u32) -> Result<Option<Tape>, RecordError> {
         let Some(file) = self.file(case, agent, repeat) else {
@@ -178,7 +174,7 @@ impl Cassette {
     }
 }
 
-/// A question of a record.
+/// A recorded request.
 struct RecordedRequest {
     purpose: Purpose,
     results: usize,
@@ -191,7 +187,7 @@ impl RecordedRequest {
     }
 }
 
-/// A judge's questions hold no results of its own: they are told apart by their order.
+/// Judge requests hold no tool results, so their order identifies them.
 fn place(purpose: Purpose, results: usize) -> (Purpose, usize) {
     match purpose {
         Purpose::Judge => (purpose, 0),
@@ -217,8 +213,8 @@ fn take(
 }
 
 impl Tape {
-    /// The reply to a question, and whether the question is another one than it was then. A question
-    /// that is asked more often than it was hears the last reply again.
+    /// The reply to a request, and whether the request differs from the recorded one. Further
+    /// requests of the same kind get the last reply again.
     pub fn next(
         &mut self,
         purpose: Purpose,
@@ -251,7 +247,7 @@ impl Tape {
     }
 }
 
-/// How many results of tools a question holds.
+/// The number of tool results in a request.
 pub fn results(request: &ModelRequest) -> usize {
     request.messages.iter().map(results_of).sum()
 }
@@ -263,7 +259,7 @@ fn results_of(message: &ModelMessage) -> usize {
     }
 }
 
-/// What tells whether two questions are the same, but for what is random in those to a judge.
+/// A digest to compare requests, without the random part of judge requests.
 pub fn digest(request: &ModelRequest) -> String {
     let text = json!(request).to_string();
     match request.system.as_deref().map(boundary::tokens) {
@@ -272,8 +268,8 @@ pub fn digest(request: &ModelRequest) -> String {
     }
 }
 
-/// What tells whether two questions of an external agent are the same in what matters: the tools on
-/// offer, and the calls that were made. Such agents put dates and folders of their own into the rest.
+/// A digest to compare requests of an external agent: only the tools and the calls, since such
+/// agents add dates and folders to the rest.
 pub fn outline(request: &ModelRequest) -> String {
     let mut tools: Vec<&str> = request.tools.iter().map(|t| t.name.as_str()).collect();
     tools.sort_unstable();

@@ -1,39 +1,37 @@
-//! How sure a pass rate is.
+//! Confidence intervals of pass rates.
 //!
-//! Its main type is [`Rate`]. Intervals are Wilson's, at 95 %; where a case has several trials, the
-//! rate is the mean of the cases' rates, and trials of one case count for less than as many cases.
+//! The main type is [`Rate`]. Intervals are Wilson's at 95 %. If a case has several trials, the
+//! rate is the mean of the cases' rates, and the interval accounts for trials of one case being
+//! correlated.
 
 /// The 97.5 % point of the normal distribution.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// From where to where something may lie, with 95 % confidence.
+/// A 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// The lower end.
     pub low: f64,
-    /// The upper end.
     pub high: f64,
 }
 
-/// How many trials of a case passed, of those that count.
+/// The passed trials of a case, among those that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PassCount {
-    /// How many passed.
     pub passed: u32,
-    /// How many count.
     pub counted: u32,
 }
 
-/// How many trials of a suite passed.
+/// The pass rate of a suite.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rate {
-    /// How many passed, of how many, whatever their cases.
+    /// The passed trials and all trials that count, over all cases.
     pub tally: PassCount,
     /// The mean of the cases' rates.
     pub mean: f64,
-    /// Where the rate may lie.
+    /// The confidence interval of the rate.
     pub interval: Interval,
-    /// How many times as many trials it takes as if no two were of the same case; at least 1.
+    /// The design effect: how many times more trials are needed than if each trial were of another
+    /// case. At least 1.
     pub design_effect: f64,
     /// Whether any case has several trials that count.
     pub is_clustered: bool,
@@ -69,14 +67,14 @@ impl Rate {
     }
 }
 
-/// Wilson's interval for a rate that was seen in so many trials.
+/// Wilson's interval for a rate in this number of trials.
 pub fn wilson(rate: f64, trials: f64) -> Interval {
     let z2 = Z * Z;
     let denominator = 1.0 + z2 / trials;
     let centre = (rate + z2 / (2.0 * trials)) / denominator;
     let half =
         Z / denominator * (rate * (1.0 - rate) / trials + z2 / (4.0 * trials * trials)).sqrt();
-    // At the ends rounding must not leave a hair's breadth.
+    // Corrects rounding errors at both ends.
     let low = if rate <= 0.0 { 0.0 } else { centre - half };
     let high = if rate >= 1.0 { 1.0 } else { centre + half };
     Interval {
@@ -85,11 +83,11 @@ pub fn wilson(rate: f64, trials: f64) -> Interval {
     }
 }
 
-/// The weighted mean of the cases' rates, and its standard error when trials of a case go together.
+/// The weighted mean of the cases' rates, and its standard error for trials clustered by case.
 fn clustered(cases: &[PassCount], weight: impl Fn(&PassCount) -> f64) -> (f64, f64) {
     let rate = |case: &PassCount| f64::from(case.passed) / f64::from(case.counted);
     let weights: f64 = cases.iter().map(&weight).sum();
-    // Divided last: where everything passed, the mean is exactly 1.
+    // Divides last, so that the mean is exactly 1 if every trial passed.
     let sum: f64 = cases.iter().map(|case| weight(case) * rate(case)).sum();
     let mean = sum / weights;
     let variance: f64 = cases
@@ -99,7 +97,7 @@ fn clustered(cases: &[PassCount], weight: impl Fn(&PassCount) -> f64) -> (f64, f
     (mean, variance.sqrt())
 }
 
-/// The standard error of a mean of so many independent trials.
+/// The standard error of a mean of independent trials.
 fn plain_error(mean: f64, trials: f64) -> f64 {
     if trials < 2.0 {
         return 0.0;
@@ -124,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn wilson_is_what_others_compute() {
+    fn wilson_intervals_match_reference_values() {
         let golden = golden();
         let intervals = golden["intervals"].as_array().unwrap();
         let of_95 = |case: &&Value| case["alpha"].as_f64() == Some(0.05);
@@ -153,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clustered_error_is_what_others_compute() {
+    fn clustered_errors_match_reference_values() {
         let golden = golden();
         for name in ["clustered", "clustered_inflating"] {
             let group = &golden[name];
@@ -168,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn trials_that_go_together_widen_the_interval() {
+    fn correlated_trials_widen_the_interval() {
         let golden = golden();
         let rate = Rate::of(&clusters(&golden["clustered_inflating"])).unwrap();
         near(rate.design_effect, &golden["clustered_inflating"]["deff"]);
@@ -193,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::float_cmp, reason = "all is all, without a hair's breadth")]
+    #[expect(clippy::float_cmp, reason = "a full pass rate is exactly 1")]
     fn all_and_none_are_exact() {
         for cases in 1..200 {
             for (passed, rate) in [(3, 1.0), (0, 0.0)] {

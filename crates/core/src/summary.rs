@@ -1,7 +1,7 @@
-//! What a run came to, trial by trial.
+//! The summary of a run, trial by trial.
 //!
-//! Its main type is [`Summary`]. It is read from the run's own events and its [index](crate::index), and
-//! keeps nothing of a transcript: its size depends on how many trials there are, not on what they did.
+//! The main type is [`Summary`]. It comes from the run's own events and its [index](crate::index),
+//! and holds no transcripts: its size depends only on the number of trials.
 
 mod agents;
 #[cfg(test)]
@@ -28,30 +28,29 @@ pub use self::agents::AgentSummary;
 pub use self::trial::{ModelSpending, TrialResult, TrialSummary, UnmetCheck};
 pub use crate::index::{FindingCounts, FoundKind};
 
-/// What a run came to.
+/// The results of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
-    /// What was started.
     pub started: RunStarted,
-    /// What was planned; its cases are in [`Summary::cases`].
+    /// The plan; its cases are in [`Summary::cases`].
     pub plan: PlanSummary,
     /// The cases, in the order of the plan.
     pub cases: Vec<CaseSummary>,
-    /// What servers said of themselves, in order.
+    /// What the servers reported, in order.
     pub servers: Vec<ServerSeen>,
-    /// How each server was spoken to.
+    /// The transport of each server.
     pub transports: BTreeMap<String, WireKind>,
-    /// What was found to be wrong, by server.
+    /// The protocol problems, by server.
     pub findings: BTreeMap<String, FindingCounts>,
-    /// What agents' models were asked, in all attempts.
+    /// The model requests of agents, in all attempts.
     pub agent: ModelActivity,
-    /// What judges were asked, in all attempts.
+    /// The model requests of judges, in all attempts.
     pub judge: ModelActivity,
-    /// The records of trials that the plan does not name.
+    /// The number of trial records that the plan does not include.
     pub unplanned: u32,
-    /// How many events only a newer version knows; nothing of them is in here.
+    /// The number of events that only a newer version knows. They are not included.
     pub unknown_events: u64,
-    /// How the run ended, the last time it did; `None` if it never did.
+    /// The latest end of the run; `None` if it never ended.
     pub ended: Option<RunEnded>,
     /// The trials whose record changed after they ended, as any end of the run says.
     pub changed_trials: BTreeSet<String>,
@@ -59,72 +58,59 @@ pub struct Summary {
     pub duration: Duration,
 }
 
-/// What a run set out to do, but for its cases.
+/// The plan of a run without its cases.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanSummary {
-    /// The eval file.
     pub suite: String,
-    /// The agents' names, with their models where they are known.
+    /// The agents, with their models if known.
     pub agents: Vec<PlannedAgent>,
-    /// Who judges.
     pub judge: Option<String>,
-    /// Whether trials share their servers.
     pub shared_servers: bool,
-    /// The run whose models were heard again.
+    /// The run whose model replies were replayed.
     pub replay: Option<String>,
-    /// How the run is configured, if its record says so.
+    /// The configuration of the run, if its record has it.
     pub config: Option<RunConfig>,
-    /// The warnings about the suite's files.
     pub warnings: Vec<PlannedWarning>,
-    /// Whether the run is of a suite, or of evals that servers ship.
     pub kind: RunKind,
-    /// Of servers' own evals: those that are listed and not run.
+    /// The shipped evals that are listed but not run.
     pub not_run: Vec<SkippedEval>,
 }
 
-/// What came of a case.
+/// The results of a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseSummary {
-    /// The case.
     pub case: PlannedCase,
-    /// Its trials by each agent, in the order of the plan.
+    /// The trials of each agent, in the order of the plan.
     pub agents: Vec<AgentTrials>,
 }
 
 /// The trials of a case by one agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentTrials {
-    /// The agent's name.
     pub agent: String,
-    /// One for each repeat, in order.
+    /// One per repeat, in order.
     pub trials: Vec<TrialSummary>,
 }
 
-/// How many trials ended how.
+/// The number of trials per outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Counts {
-    /// Every check passed.
     pub passed: u32,
-    /// A check or the server failed.
     pub failed: u32,
-    /// A limit of the trial ended it.
     pub timed_out: u32,
-    /// We could not tell.
     pub errored: u32,
-    /// It was stopped from outside.
     pub cancelled: u32,
-    /// It never ended, or never started.
+    /// Trials that never started or never ended.
     pub not_run: u32,
 }
 
 impl Counts {
-    /// How many there are.
     pub fn total(&self) -> u32 {
         self.counted() + self.errored + self.cancelled + self.not_run
     }
 
-    /// How many count in a pass rate.
+    /// The number of trials that count in a pass rate.
     pub fn counted(&self) -> u32 {
         self.passed + self.failed + self.timed_out
     }
@@ -142,28 +128,26 @@ impl Counts {
 }
 
 impl AgentTrials {
-    /// How many of them passed, did not pass, and have no verdict.
+    /// The number of trials that passed, did not pass, and have no verdict.
     pub fn standing(&self) -> TrialCounts {
         TrialCounts::of(self.trials.iter().map(TrialSummary::outcome))
     }
 
-    /// Whether the case's rule is kept.
+    /// Whether the case meets its pass rule.
     pub fn verdict(&self, case: &PlannedCase) -> CaseVerdict {
         PassThreshold::of(case.pass).verdict(self.standing())
     }
 }
 
 impl Summary {
-    /// Sums up a run, while it is written or later. A run without a plan, as of single calls, has
-    /// nothing to sum up.
+    /// Summarizes a run, finished or not. Fails for a run without a plan, such as a single call.
     ///
-    /// An entry of the index stands for its file if that has the length that the entry names; other
-    /// files are folded.
+    /// An index entry is used if its file has the length in the entry; other files are folded.
     pub fn of_run(run: &RunReader) -> Result<Self, RecordError> {
         Self::with(run, IndexScrutiny::Length)
     }
 
-    /// As [`Summary::of_run`], with every file compared by its hash.
+    /// Like [`Summary::of_run`], but compares every file by its hash.
     pub fn checked(run: &RunReader) -> Result<Self, RecordError> {
         Self::with(run, IndexScrutiny::Digest)
     }
@@ -178,7 +162,7 @@ impl Summary {
         Ok(summary)
     }
 
-    /// Every case with its trials by each agent, in the order of the plan.
+    /// Each case with its trials by each agent, in the order of the plan.
     pub fn cells(&self) -> impl Iterator<Item = (&CaseSummary, &AgentTrials)> {
         self.cases
             .iter()
@@ -191,7 +175,7 @@ impl Summary {
             .flat_map(|(case, agent)| agent.trials.iter().map(move |trial| (case, agent, trial)))
     }
 
-    /// How many trials ended how.
+    /// The number of trials per outcome.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for (_, _, trial) in self.trials() {
@@ -200,7 +184,7 @@ impl Summary {
         counts
     }
 
-    /// How many trials that did not pass are whose fault.
+    /// The number of trials that did not pass per culprit; the flag is `true` for errored trials.
     pub fn blames(&self) -> BTreeMap<(Blame, bool), u32> {
         let mut blames = BTreeMap::new();
         for (_, _, trial) in self.trials() {
@@ -214,7 +198,7 @@ impl Summary {
         blames
     }
 
-    /// How many trials failed, or errored, without a proven cause.
+    /// The number of failed or errored trials without a proven cause.
     pub fn unclear(&self, errored: bool) -> usize {
         let wanted = if errored {
             Outcome::Errored
@@ -226,7 +210,7 @@ impl Summary {
         results.filter(unclear).count()
     }
 
-    /// The pass rate, of one agent or of all; `None` if no trial counts.
+    /// The pass rate of one agent or of all; `None` if no trial counts.
     pub fn rate(&self, agent: Option<&str>) -> Option<Rate> {
         let tallies: Vec<PassCount> = self
             .cases
@@ -246,11 +230,11 @@ impl Summary {
     }
 }
 
-/// Where the trials of a case by an agent belong: the number of the case, and that of the agent.
+/// The indexes of the case and the agent, by their names.
 type Slots = HashMap<(String, String), (usize, usize)>;
 
 impl Summary {
-    /// What the run's own events say.
+    /// Reads the run's own events.
     fn of_events(run: &RunReader) -> Result<Self, RecordError> {
         let mut planned = None;
         let mut servers: Vec<ServerSeen> = Vec::new();
@@ -305,7 +289,7 @@ impl Summary {
         slots
     }
 
-    /// Takes in an attempt at a trial, the one with this number.
+    /// Adds an attempt at a trial, with its number.
     fn take(&mut self, entry: IndexEntry, number: u32, slots: &Slots) {
         let IndexEntry { file, attempt, .. } = entry;
         self.duration = self.duration.max(attempt.last_at());
@@ -320,7 +304,7 @@ impl Summary {
                 all.entry(kind).or_default().add(found);
             }
         }
-        // A record that was torn before it said what it is of.
+        // A record that was truncated before it named its trial.
         let Some(started) = attempt.trial else {
             return;
         };
@@ -341,7 +325,7 @@ impl Summary {
     }
 }
 
-/// The cases of a plan, none of whose trials has run yet, and the rest of it.
+/// The cases of a plan without any results, and the rest of the plan.
 fn unrolled(plan: RunPlanned) -> (Vec<CaseSummary>, PlanSummary) {
     let agents = plan.agents;
     let cases = plan

@@ -1,7 +1,7 @@
-//! What happened in a trial, as checks read it.
+//! The transcript of a trial, which checks read.
 //!
-//! Its main type is [`Transcript`]. Only what the agent did while it worked is in here: an
-//! attempt is a call, whether or not it succeeded.
+//! The main type is [`Transcript`]. It holds only what the agent did while it worked. Every attempt
+//! is a call, successful or not.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use serde_json::Value;
 
 use crate::excerpt::excerpt;
 
-/// What an agent did in a trial, in order.
+/// The actions of an agent in a trial, in order.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Transcript {
     /// Tool calls, resource reads and prompt gets, in the order in which they reached the tap.
     pub calls: Vec<Call>,
-    /// The skills that the agent loaded, in order; `None` if it does not tell.
+    /// The skills that the agent loaded, in order; `None` if it does not report them.
     pub skills: Option<Vec<SkillLoad>>,
-    /// Messages of the agent that may be calls, and are missing or not fully described in `calls`:
-    /// the record had to cut them, or servers may read them in different ways.
+    /// Messages of the agent that may be calls, but that `calls` lacks or does not fully describe:
+    /// the record truncated them, or servers may read them differently.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<UnreadMessage>,
 }
@@ -27,15 +27,15 @@ pub struct Transcript {
 /// A message of the agent that may be a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnreadMessage {
-    /// The number of the message in the trial's record.
+    /// The sequence number of the message in the trial's record.
     pub seq: u64,
     /// The server it was sent to, by its name in the suite.
     pub server: String,
-    /// What it calls, if that is clear.
+    /// The kind of call, if it is clear.
     pub kind: Option<CallKind>,
-    /// The tool, URI or prompt, if that is clear.
+    /// The tool, URI or prompt, if it is clear.
     pub name: Option<String>,
-    /// Why it can't be read.
+    /// Why the message can't be read.
     pub reason: String,
 }
 
@@ -53,23 +53,19 @@ impl fmt::Display for UnreadMessage {
     }
 }
 
-/// What a call asks a server for.
+/// The kind of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CallKind {
-    /// To call a tool.
     Tool,
-    /// To read a resource.
     Resource,
-    /// To get a prompt.
     Prompt,
 }
 
 impl CallKind {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Tool, Self::Resource, Self::Prompt];
 
-    /// The method of JSON-RPC.
+    /// The JSON-RPC method.
     pub fn method(self) -> &'static str {
         match self {
             Self::Tool => "tools/call",
@@ -78,12 +74,12 @@ impl CallKind {
         }
     }
 
-    /// The kind of call that a method makes.
+    /// The kind of call of a method.
     pub fn of_method(method: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.method() == method)
     }
 
-    /// The parameter that names what is called.
+    /// The parameter that holds the target.
     pub(crate) fn target_key(self) -> &'static str {
         match self {
             Self::Tool | Self::Prompt => "name",
@@ -92,57 +88,39 @@ impl CallKind {
     }
 }
 
-/// A request of the agent to a server, with what came back.
+/// A request of the agent to a server, with its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// The number of the request in the trial's record.
+    /// The sequence number of the request in the trial's record.
     pub seq: u64,
     /// The server, by its name in the suite.
     pub server: String,
-    /// What was asked for.
     pub request: CallRequest,
-    /// What came back.
     pub answer: CallOutcome,
-    /// From the request's arrival to its answer's; `None` if that was not measured.
+    /// The time from the request to its response; `None` if it was not measured.
     pub duration: Option<Duration>,
 }
 
-/// What a call asks for.
+/// The target and arguments of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CallRequest {
     /// `tools/call`.
-    Tool {
-        /// The tool.
-        name: String,
-        /// Its arguments.
-        arguments: Payload,
-    },
+    Tool { name: String, arguments: Payload },
     /// `resources/read`.
-    Resource {
-        /// The resource.
-        uri: String,
-    },
+    Resource { uri: String },
     /// `prompts/get`.
-    Prompt {
-        /// The prompt.
-        name: String,
-        /// Its arguments.
-        arguments: Payload,
-    },
+    Prompt { name: String, arguments: Payload },
 }
 
-/// What came back for a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CallOutcome {
     /// The whole result: for a tool `content`, `structuredContent`, `isError`.
     Result(Payload),
-    /// A JSON-RPC error.
     Error {
-        /// Its code.
         code: i64,
-        /// Its message.
         message: String,
     },
     /// The call was never answered.
@@ -151,56 +129,41 @@ pub enum CallOutcome {
 
 /// A part of a message, as far as it can be read.
 ///
-/// Derived equality compares how numbers are spelled; checks use [`crate::json::equal`].
+/// Derived equality compares the spelling of numbers; checks use [`crate::json::equal`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Payload {
     /// The message has no such part.
     Absent,
-    /// The part.
     Value(Value),
-    /// The record had to cut it: nothing can be said about what it held.
+    /// Truncated in the record, so its content is unknown.
     Cut {
-        /// How long it was.
+        /// The original length.
         bytes: u64,
     },
-    /// The record holds it, but together with the calls before it is more than is read at once.
+    /// In the record, but not read: together with the calls before, it exceeds the size limit.
     Omitted {
-        /// How long it is.
         bytes: u64,
     },
-    /// It is not JSON: nothing can be said about what it meant.
+    /// Not JSON, so its meaning is unknown.
     Unreadable {
-        /// What the parser said.
         reason: String,
     },
 }
 
-/// Why a part of a message can't be read from the record; `Display` goes on after "its arguments".
+/// Why a part of a message can't be read; `Display` continues a text such as "its arguments".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnreadablePart {
-    /// The record does not hold it.
-    #[error("({bytes} bytes) had to be cut from the record")]
-    Cut {
-        /// How long it was.
-        bytes: u64,
-    },
-    /// It was not read.
-    #[error("({bytes} bytes) had to be left out: all calls together are more than is read at once")]
-    Omitted {
-        /// How long it is.
-        bytes: u64,
-    },
-    /// It is not JSON.
-    #[error("could not be read as JSON: {}", excerpt(reason))]
-    NotJson {
-        /// What the parser said.
-        reason: String,
-    },
+    #[error("({bytes} bytes) can't be read: truncated in the record")]
+    Cut { bytes: u64 },
+    #[error("({bytes} bytes) can't be read: all calls together exceed the size limit")]
+    Omitted { bytes: u64 },
+    #[error("could not be parsed as JSON: {}", excerpt(reason))]
+    NotJson { reason: String },
 }
 
 impl Payload {
-    /// The part, if the message has one, or why nobody can tell.
+    /// The part, if the message has one, or why it can't be read.
     pub fn read(&self) -> Result<Option<&Value>, UnreadablePart> {
         match self {
             Self::Absent => Ok(None),
@@ -217,9 +180,8 @@ impl Payload {
 /// A skill that the agent loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkillLoad {
-    /// The number of the event in the trial's record.
+    /// The sequence number of the event in the trial's record.
     pub seq: u64,
-    /// The skill.
     pub name: String,
 }
 

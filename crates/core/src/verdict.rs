@@ -1,6 +1,6 @@
-//! What a check answers.
+//! The verdict of a check.
 //!
-//! Its main type is [`Verdict`]. It has no default: a pass is always somebody's decision.
+//! The main type is [`Verdict`]. It has no default: every pass is an explicit decision.
 
 #![warn(
     clippy::wildcard_enum_match_arm,
@@ -9,33 +9,28 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A check's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// What must hold, holds.
     Pass,
-    /// It does not hold.
     Fail {
         /// What was expected and what happened instead.
         reason: String,
     },
-    /// It can't be told.
+    /// The record proves neither success nor failure.
     Unknown {
-        /// What stands in the way.
+        /// Why the check could not decide.
         reason: String,
     },
 }
 
 impl Verdict {
-    /// A failure with its reason.
     pub fn fail(reason: impl Into<String>) -> Self {
         Self::Fail {
             reason: reason.into(),
         }
     }
 
-    /// No answer, with its reason.
     pub fn unknown(reason: impl Into<String>) -> Self {
         Self::Unknown {
             reason: reason.into(),

@@ -1,6 +1,6 @@
-//! Anthropic's Messages.
+//! Anthropic's Messages API.
 //!
-//! Its main type is [`Anthropic`].
+//! The main type is [`Anthropic`].
 
 use proctor_core::model::{
     Arguments, Media, ModelMessage, ModelRequest, Reply, ToolCall, ToolResult, Turn,
@@ -13,13 +13,13 @@ use super::http::{ModelEndpoint, RawResponse};
 use super::media;
 use super::quirks::{AcceptedFeatures, Quirks};
 use super::schema::{self, RenamedArguments};
-use super::turns::{legal_name, said_back, told_to_call};
+use super::turns::{echoed, instruction_to_call, legal_name};
 use super::wire::WireFormat;
 
-/// The API wants a limit. Thinking counts, so it is not small.
+/// The API requires a limit. It includes the thinking, so it is not small.
 const MAX_TOKENS: u64 = 16_384;
 
-/// A model behind Messages.
+/// A model behind the Messages API.
 #[derive(Debug)]
 pub struct Anthropic {
     name: String,
@@ -49,7 +49,6 @@ impl Anthropic {
         self.reply(answer, request)
     }
 
-    /// What is sent.
     fn body(&self, request: &ModelRequest, taken: AcceptedFeatures) -> Value {
         let limit = request.max_tokens.unwrap_or(MAX_TOKENS);
         let mut body = json!({
@@ -58,7 +57,7 @@ impl Anthropic {
             "messages": request.messages.iter().filter_map(message).collect::<Vec<_>>(),
         });
         let system = match (&request.must_call, taken.force) {
-            (Some(tool), false) => Some(told_to_call(request.system.as_deref(), tool)),
+            (Some(tool), false) => Some(instruction_to_call(request.system.as_deref(), tool)),
             _ => request.system.clone(),
         };
         if let Some(system) = system.filter(|system| !system.is_empty()) {
@@ -87,7 +86,8 @@ impl Anthropic {
     }
 }
 
-/// Claude has had no temperature since its fifth generation; the API's own types have none.
+/// Claude models have no temperature since the fifth generation, and neither have the API's own
+/// types.
 fn has_temperature(id: &str) -> bool {
     let Some(words) = id.strip_prefix("claude-") else {
         return true;
@@ -96,7 +96,7 @@ fn has_temperature(id: &str) -> bool {
     generation.is_none_or(|generation| generation < 5)
 }
 
-/// A message, unless nothing is in it: the API takes no empty ones.
+/// A message; `None` if it is empty, since the API rejects empty ones.
 fn message(message: &ModelMessage) -> Option<Value> {
     match message {
         ModelMessage::User(text) => Some(json!({"role": "user", "content": text})),
@@ -154,14 +154,14 @@ fn blocks(turn: &Turn) -> Vec<Value> {
             "type": "tool_use",
             "id": call.id,
             "name": legal_name(&call.name),
-            "input": said_back(&call.arguments),
+            "input": echoed(&call.arguments),
         })
     }));
     blocks
 }
 
-/// The blocks as they came, if thinking stood between others: their order is part of what is
-/// signed. Only as long as the calls are still those that the model made.
+/// The original blocks, if thinking was mixed with other blocks: the signature covers their order.
+/// `None` if the calls have changed.
 fn whole(turn: &Turn) -> Option<&Vec<Value>> {
     let all = turn.thinking.first()?.raw.as_ref()?.as_array()?;
     let ids = all.iter().filter(|block| block["type"] == "tool_use");
@@ -180,7 +180,7 @@ fn tool(tool: &proctor_core::model::Tool) -> Value {
     written
 }
 
-/// Gives a call's arguments the names that the server gave them.
+/// Restores the server's names of a call's arguments.
 fn own_names(call: &mut ToolCall, request: &ModelRequest) {
     let Some(tool) = request.tools.iter().find(|tool| call.name == tool.name) else {
         return;

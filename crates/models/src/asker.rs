@@ -1,4 +1,4 @@
-//! What every question to a model goes through: the budget, the record, and patience.
+//! Sends all requests to models, within the budget and the retry policy, and records them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,29 +14,24 @@ use proctor_core::asks::text;
 use proctor_wire::recorder::Recorder;
 use proctor_wire::worker;
 
-/// A model, as one trial asks it.
+/// A model for one trial.
 #[derive(Clone)]
 pub struct ModelClient {
-    /// The model.
     pub model: Arc<Model>,
-    /// For whom it is asked.
     pub purpose: Purpose,
-    /// What the run has spent, and may spend.
+    /// The run's spending and budget.
     pub meter: Arc<Meter>,
-    /// The trial's record.
     pub recorder: Recorder,
-    /// The time that the trial spends waiting for its turn.
+    /// The time that the trial spends waiting for rate limits and outages.
     pub waiting: RetryWait,
-    /// What is heard again instead of asking.
+    /// The recorded replies to use instead of requests.
     pub replay: Option<Replay>,
 }
 
-/// A reply, and what it cost.
 #[derive(Debug, Clone)]
 pub struct PricedReply {
-    /// The reply.
     pub reply: Reply,
-    /// In US dollars, if the price is known.
+    /// The cost in US dollars, if the price is known.
     pub cost_usd: Option<f64>,
 }
 
@@ -46,34 +41,33 @@ pub enum AskError {
     /// The run's budget is spent.
     #[error("{0}")]
     Budget(String),
-    /// The model gave none, however often it was asked.
-    #[error("{error}{}", if *.attempts > 1 { format!(" (asked {attempts} times)") } else { String::new() })]
+    /// All attempts failed.
+    #[error("{error}{}", if *.attempts > 1 { format!(" ({attempts} attempts)") } else { String::new() })]
     Model {
-        /// The last answer.
         error: ModelError,
-        /// How often it was asked.
+        /// The number of attempts.
         attempts: u32,
     },
 }
 
-/// How long a trial has waited for rate limits and outages: no working time.
+/// How long a trial has waited for rate limits and outages, which does not count as working time.
 #[derive(Debug, Clone, Default)]
 pub struct RetryWait(Arc<AtomicU64>);
 
 impl RetryWait {
-    /// Says that a wait begins, before it does: whoever watches the clock must know.
+    /// Adds a wait before it begins, so that the trial's clock already includes it.
     pub fn add(&self, wait: Duration) {
         self.0.fetch_add(micros(wait), Ordering::Relaxed);
     }
 
-    /// How long in all.
+    /// The total wait so far.
     pub fn total(&self) -> Duration {
         Duration::from_micros(self.0.load(Ordering::Relaxed))
     }
 }
 
 impl ModelClient {
-    /// Asks, again where that helps.
+    /// Sends a request, with retries.
     pub async fn ask(&self, request: &ModelRequest) -> Result<PricedReply, AskError> {
         self.meter.check()?;
         let name = self.model.name();
@@ -85,7 +79,7 @@ impl ModelClient {
             (next, digest)
         });
         let mut reply = match &self.replay {
-            Some(replay) => self.hear(replay, ask, request, &digest)?,
+            Some(replay) => self.replayed(replay, ask, request, &digest)?,
             None => self.wait_for(ask, request).await?,
         };
         reply.usage = self.recorder.believed_usage(name, reply.usage);
@@ -104,8 +98,8 @@ impl ModelClient {
         Ok(PricedReply { reply, cost_usd })
     }
 
-    /// What was replied in an earlier run.
-    fn hear(
+    /// Returns a reply of the replayed run.
+    fn replayed(
         &self,
         replay: &Replay,
         ask: u64,
@@ -126,7 +120,7 @@ impl ModelClient {
         })
     }
 
-    /// The model's reply, however often it has to be asked.
+    /// Sends a request until a reply comes or the last attempt fails.
     async fn wait_for(&self, ask: u64, request: &ModelRequest) -> Result<Reply, AskError> {
         let mut attempt = 1;
         loop {
@@ -151,7 +145,7 @@ impl ModelClient {
             })?;
             self.waiting.add(wait);
             tokio::time::sleep(wait).await;
-            // Others may have spent it in the meantime.
+            // Other trials may have spent the budget in the meantime.
             self.meter.check()?;
             attempt += 1;
         }

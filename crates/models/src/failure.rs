@@ -1,4 +1,4 @@
-//! What a provider's refusal means, in the words of [`ModelError`].
+//! Maps a provider's error response to a [`ModelError`].
 
 use std::time::Duration;
 
@@ -10,10 +10,11 @@ use serde_json::Value;
 use super::ModelError;
 use proctor_wire::network::page_text;
 
-/// The longest wait that is believed; whoever asks for more is given up anyway.
+/// The longest accepted `Retry-After`. Proctor gives up long before it.
 const LONGEST: Duration = Duration::from_hours(24);
 
-/// What providers and compatible servers say when a conversation is too long for the model.
+/// Phrases with which providers and compatible servers report a conversation that exceeds the
+/// context window.
 const OVERFLOW: [&str; 11] = [
     "context_length_exceeded",
     "context length",
@@ -28,7 +29,8 @@ const OVERFLOW: [&str; 11] = [
     "exceeds the maximum number of tokens",
 ];
 
-/// What an answer that is no success means. `shown` makes what was said fit to be shown.
+/// Classifies a response without a success status. `shown` prepares the provider's text for
+/// messages.
 pub(super) fn of_status(
     status: StatusCode,
     headers: &HeaderMap,
@@ -46,14 +48,15 @@ pub(super) fn of_status(
     if status.is_redirection() {
         let to = headers.get(LOCATION).and_then(|to| to.to_str().ok());
         let to = shown(to.unwrap_or("nowhere"));
-        let detail = format!("{status} to `{to}`, which is not followed; check the base URL");
+        let detail =
+            format!("{status} to `{to}`, which Proctor does not follow; check the base URL");
         return ModelError::Rejected { detail };
     }
     let wait = retry_after(headers).or(said.retry_after);
     meaning(status.as_u16(), &said, detail, wait)
 }
 
-/// What an answer that calls itself a success, and holds an error, means.
+/// Classifies an error that came with a success status.
 pub(super) fn in_success(error: &Value, shown: impl Fn(&str) -> String) -> ModelError {
     let said = RefusalBody::of(
         Value::from_iter([("error", error.clone())])
@@ -77,7 +80,7 @@ fn meaning(
         400 if said.has("api_key_invalid") || said.has("api key not valid") => {
             ModelError::Key { detail }
         }
-        // It does not pass by waiting.
+        // Waiting does not help.
         429 if said.has("insufficient_quota") => ModelError::Key { detail },
         429 => ModelError::RateLimited {
             retry_after,
@@ -93,13 +96,13 @@ fn meaning(
     }
 }
 
-/// What the body of a refusal says.
+/// The body of an error response.
 struct RefusalBody {
     message: String,
-    /// Everything in which a code can stand, in lower case.
+    /// All fields that can hold an error code, in lower case.
     all: String,
     is_json: bool,
-    /// How long it wants to be left alone, where that is said here and not in a header.
+    /// The requested wait, if the body has one.
     retry_after: Option<Duration>,
 }
 
@@ -119,7 +122,7 @@ impl RefusalBody {
             .iter()
             .find_map(|key| error.get(key).and_then(Value::as_str));
         let mut message = message.or(error.as_str()).unwrap_or_default().to_owned();
-        // What is wrong does not always say with what.
+        // The message does not always name the parameter.
         if let Some(parameter) = error.get("param").and_then(Value::as_str)
             && !message.contains(parameter)
         {
@@ -146,7 +149,7 @@ impl RefusalBody {
     }
 }
 
-/// Gemini's way to ask for patience: `"details": [{"retryDelay": "34s"}]`.
+/// Gemini's form of `Retry-After`: `"details": [{"retryDelay": "34s"}]`.
 fn retry_delay(error: &Value) -> Option<Duration> {
     let details = error.get("details")?.as_array()?;
     let delay = details
@@ -155,7 +158,7 @@ fn retry_delay(error: &Value) -> Option<Duration> {
     seconds(delay.strip_suffix('s')?, 1.0)
 }
 
-/// How long the provider wants to be left alone, if it says so in any way that makes sense.
+/// The wait that the provider asks for, in any of the known headers.
 pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(wait) = text("retry-after-ms").and_then(|text| seconds(text, 1000.0)) {
@@ -174,7 +177,7 @@ fn seconds(text: &str, unit: f64) -> Option<Duration> {
     Some(Duration::from_secs_f64(seconds))
 }
 
-/// The time until a date, by the provider's clock where it tells it: ours may be wrong.
+/// The time until a date, by the provider's clock if it sends one, since ours may be wrong.
 fn until(text: &str, headers: &HeaderMap) -> Option<Duration> {
     let date = |text: &str| {
         let zoned = jiff::fmt::rfc2822::parse(text.trim()).ok()?;
@@ -187,7 +190,7 @@ fn until(text: &str, headers: &HeaderMap) -> Option<Duration> {
         .and_then(date)
         .unwrap_or_else(Timestamp::now);
     let left = then.duration_since(now);
-    // A moment that has passed asks for no wait.
+    // A date in the past means no wait.
     Some(Duration::try_from(left).unwrap_or_default().min(LONGEST))
 }
 
@@ -251,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_by_status_code_and_words() {
+    fn errors_are_classified_by_status_code_and_text() {
         let kind = |status: u16, body: &str| {
             let status = StatusCode::from_u16(status).unwrap();
             let error = of_status(status, &HeaderMap::new(), body.as_bytes(), str::to_owned);
@@ -297,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_kept() {
+    fn the_text_of_an_error_is_kept() {
         let detail = |body: &str| {
             let error = of_status(
                 StatusCode::BAD_REQUEST,

@@ -1,6 +1,6 @@
-//! Google's Gemini.
+//! Google's Gemini API.
 //!
-//! Its main type is [`Gemini`].
+//! The main type is [`Gemini`].
 
 use proctor_core::model::{
     Arguments, Media, ModelMessage, ModelRequest, Reply, ToolCall, ToolResult, Turn,
@@ -13,10 +13,10 @@ use super::http::ModelEndpoint;
 use super::media;
 use super::quirks::{AcceptedFeatures, Quirks};
 use super::schema;
-use super::turns::{legal_name, said_back, told_to_call};
+use super::turns::{echoed, instruction_to_call, legal_name};
 use super::wire::WireFormat;
 
-/// A model behind Gemini.
+/// A model behind the Gemini API.
 #[derive(Debug)]
 pub struct Gemini {
     name: String,
@@ -25,7 +25,7 @@ pub struct Gemini {
 }
 
 impl Gemini {
-    /// The address names the model.
+    /// The endpoint's URL includes the model.
     pub(super) fn new(id: &str, endpoint: ModelEndpoint) -> Self {
         Self {
             name: Provider::Gemini.model(id),
@@ -48,7 +48,7 @@ impl Gemini {
 fn body(request: &ModelRequest, taken: AcceptedFeatures) -> Value {
     let mut body = json!({"contents": contents(&request.messages)});
     let system = match (&request.must_call, taken.force) {
-        (Some(tool), false) => Some(told_to_call(request.system.as_deref(), tool)),
+        (Some(tool), false) => Some(instruction_to_call(request.system.as_deref(), tool)),
         _ => request.system.clone(),
     };
     if let Some(system) = system.filter(|system| !system.is_empty()) {
@@ -72,7 +72,7 @@ fn body(request: &ModelRequest, taken: AcceptedFeatures) -> Value {
     body
 }
 
-/// The conversation, without turns in which nothing is said: the API takes no empty ones.
+/// The conversation without empty turns, which the API rejects.
 fn contents(messages: &[ModelMessage]) -> Vec<Value> {
     let mut contents = Vec::new();
     let mut latest: Option<&Turn> = None;
@@ -112,14 +112,13 @@ fn parts(turn: &Turn) -> Vec<Value> {
         parts.push(json!({"text": turn.text}));
     }
     parts.extend(turn.calls.iter().map(|call| {
-        let args = said_back(&call.arguments);
+        let args = echoed(&call.arguments);
         json!({"functionCall": {"name": legal_name(&call.name), "args": args}})
     }));
     parts
 }
 
-/// The parts as they came, with their signatures, as long as the calls are still those that the model
-/// made.
+/// The original parts with their signatures; `None` if the calls have changed.
 fn whole(turn: &Turn) -> Option<&Vec<Value>> {
     let all = turn.thinking.first()?.raw.as_ref()?.as_array()?;
     let names = all
@@ -130,7 +129,7 @@ fn whole(turn: &Turn) -> Option<&Vec<Value>> {
     (are_same && turn.calls.iter().all(is_sound)).then_some(all)
 }
 
-/// The ids that the provider gave to calls, beside ours.
+/// The provider's ids of calls, with ours.
 fn ids(turn: &Turn) -> Vec<(&str, &str)> {
     let parts = whole(turn).into_iter().flatten();
     let given = parts
@@ -142,7 +141,7 @@ fn ids(turn: &Turn) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// What came of a call; pictures and sounds stand beside it.
+/// The result of a call; media are separate parts.
 fn result(result: &ToolResult, ids: &[(&str, &str)]) -> Vec<Value> {
     let (text, media) = media::of_result(WireFormat::Gemini, result);
     let key = if result.is_error { "error" } else { "output" };

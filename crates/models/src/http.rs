@@ -1,7 +1,7 @@
-//! One question over HTTP: sent, waited for within limits, read within a size.
+//! Sends one request over HTTP, with timeouts and a size limit.
 //!
-//! Its main type is [`ModelEndpoint`]. Redirects are not followed: they would take the key elsewhere. The
-//! key is in a header and in nothing that is shown.
+//! The main type is [`ModelEndpoint`]. It does not follow redirects, which could send the key
+//! elsewhere. The key is only in a header, and in no message.
 
 use std::fmt;
 use std::time::Duration;
@@ -24,10 +24,10 @@ use proctor_wire::transport::MAX_MESSAGE;
 use proctor_wire::transport::frames::BodyCollector;
 use proctor_wire::worker;
 
-/// How much is shown of what a provider says.
+/// How many bytes of a provider's response are shown in a message.
 const SHOWN: usize = 500;
 
-/// Where a model is asked.
+/// The endpoint of a model.
 pub(super) struct ModelEndpoint {
     client: Client,
     url: Url,
@@ -46,21 +46,21 @@ pub(super) enum KeyHeader {
     Google,
 }
 
-/// A key, and the variable that it came from.
+/// A key, and the variable that holds it.
 pub(super) struct ApiKey {
     pub(super) variable: String,
     pub(super) value: String,
 }
 
-/// An answer, as it came.
+/// A response as received.
 pub(super) struct RawResponse {
     pub(super) body: Vec<u8>,
-    /// The body without secrets, for the record.
+    /// The body for the record, with secrets redacted.
     pub(super) raw: Vec<u8>,
 }
 
 impl RawResponse {
-    /// Understands the reply, or says what is wrong with it.
+    /// Parses the reply, or returns what is wrong with it.
     pub(super) fn read(
         self,
         format: WireFormat,
@@ -95,14 +95,14 @@ impl RawResponse {
     }
 }
 
-/// The reply, if there is only one way to read it. Calls in a body that repeats a key are malformed, so
-/// that the model is told and can make them again.
+/// The reply, if it is unambiguous. Calls in a body with a duplicate key become malformed, so that
+/// the model gets an error and can repeat them.
 fn unambiguous(mut reply: Reply, body: &[u8]) -> Result<Reply, String> {
     if !repeats_a_key(body) {
         return Ok(reply);
     }
     if reply.turn.calls.is_empty() {
-        return Err("a key of its JSON is there twice".to_owned());
+        return Err("duplicate key in its JSON".to_owned());
     }
     for call in &mut reply.turn.calls {
         if let Arguments::Object(arguments) = &call.arguments {
@@ -155,14 +155,13 @@ impl ModelEndpoint {
         })
     }
 
-    /// Adds a header to every question.
+    /// Adds a header to every request.
     pub(super) fn with_header(mut self, name: &'static str, value: &'static str) -> Self {
         let name = HeaderName::from_static(name);
         self.headers.insert(name, HeaderValue::from_static(value));
         self
     }
 
-    /// Asks once.
     pub(super) async fn post(&self, body: &Value) -> Result<RawResponse, ModelError> {
         let started = Instant::now();
         let exchange = self.exchange(body);
@@ -214,7 +213,7 @@ impl ModelEndpoint {
             }
         }
         body.end().map_err(|cut| ModelError::Malformed {
-            detail: format!("it has {} bytes", cut.bytes),
+            detail: format!("it is too large: {} bytes", cut.bytes),
         })
     }
 
@@ -226,7 +225,7 @@ impl ModelEndpoint {
         let what = if error.is_connect() {
             "no connection to"
         } else {
-            "the connection broke off:"
+            "the connection closed early:"
         };
         let detail = self.shown(&format!("{what} {}: {cause}", self.host()));
         ModelError::Unavailable {
@@ -235,13 +234,13 @@ impl ModelEndpoint {
         }
     }
 
-    /// What somebody else said, cut, on one line and without the key.
+    /// A provider's text on one line, shortened and without the key.
     pub(super) fn shown(&self, text: &str) -> String {
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
         self.redactor.head(line.as_bytes(), SHOWN)
     }
 
-    /// Where it is, without path, name and password: those may be secret.
+    /// The host, without the parts of the URL that may be secret.
     fn host(&self) -> String {
         let host = self.url.host_str().unwrap_or("nowhere");
         match self.url.port() {
@@ -261,7 +260,7 @@ fn client(
     timeouts: ModelTimeouts,
     proxy: Option<reqwest::Proxy>,
 ) -> Result<Client, ModelOpenError> {
-    // Somebody else may have chosen one already, which is as good.
+    // Another thread may have installed one already, which works too.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = Client::builder()
         .connect_timeout(timeouts.connect)

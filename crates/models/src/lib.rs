@@ -1,7 +1,7 @@
-//! Models: one small interface, whoever serves them.
+//! Models behind one small interface, for all providers.
 //!
-//! Main types: [`Model`], which is asked once, and [`ModelClient`], which asks for a trial: again where
-//! that helps, within the budget, and on record.
+//! Main types: [`Model`], which sends single requests, and [`ModelClient`], which sends the
+//! requests of a trial: with retries, within the budget, and recorded.
 
 mod anthropic;
 mod asker;
@@ -52,28 +52,26 @@ pub use self::wire::WireFormat;
 /// An LLM behind an API, or a script.
 #[derive(Debug)]
 pub enum Model {
-    /// A file of rules.
+    /// A scripted model.
     Scripted(ScriptedModel),
-    /// OpenAI's Chat Completions, and every server that speaks it.
+    /// OpenAI's Chat Completions, and every compatible endpoint.
     OpenAi(Box<OpenAi>),
-    /// OpenAI's Responses.
     OpenAiResponses(Box<OpenAiResponses>),
-    /// Anthropic's Messages.
     Anthropic(Box<Anthropic>),
-    /// One that is not asked: what it replied in an earlier run is heard again.
+    /// A model whose recorded replies are replayed. It is never asked.
     Recorded(String),
-    /// Google's Gemini.
     Gemini(Box<Gemini>),
-    /// A program that is given the question as a prompt. It judges, and does nothing else.
+    /// An external agent as judge, which gets the request as a prompt.
     Program(Box<dyn PromptedProgram>),
 }
 
-/// A program that answers a prompt as a model would.
+/// A program that answers a prompt like a model.
 pub trait PromptedProgram: std::fmt::Debug + Send + Sync {
-    /// The model that it is told to use, as `provider:id`; the program's name, if that chooses it.
+    /// The model that the program uses, as `provider:id`; the program's own name if it chooses the
+    /// model.
     fn name(&self) -> &str;
 
-    /// Asks once. What the program does is in the record, as a judge's doing.
+    /// Sends one request. The program's actions are recorded as the judge's.
     fn ask<'a>(
         &'a self,
         request: &'a ModelRequest,
@@ -84,65 +82,39 @@ pub trait PromptedProgram: std::fmt::Debug + Send + Sync {
 /// Why a model gave no reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    /// Too many questions.
-    #[error("the model's provider asks for patience: {detail}")]
+    #[error("rate limited by the provider: {detail}")]
     RateLimited {
-        /// How long it wants to be left alone.
+        /// The wait that the provider asks for.
         retry_after: Option<Duration>,
-        /// What it said.
         detail: String,
     },
-    /// Nobody there, or nobody well.
-    #[error("the model can't be reached: {detail}")]
+    /// The provider could not be reached, or reported an outage.
+    #[error("the model is unavailable: {detail}")]
     Unavailable {
-        /// How long it wants to be left alone.
+        /// The wait that the provider asks for.
         retry_after: Option<Duration>,
-        /// What happened.
         detail: String,
     },
-    /// No reply in time.
     #[error("no reply from the model within {}", proctor_core::duration::brief(*.after))]
     TimedOut {
-        /// How long was waited.
+        /// How long Proctor waited.
         after: Duration,
     },
-    /// The key is wrong, or may not do this.
-    #[error("the model's provider refuses the key: {detail}")]
-    Key {
-        /// What it said.
-        detail: String,
-    },
-    /// The conversation has become too long.
-    #[error("the conversation does not fit the model's context any more: {detail}")]
-    ContextOverflow {
-        /// What it said.
-        detail: String,
-    },
-    /// The question is refused.
-    #[error("the model's provider refuses the request: {detail}")]
-    Rejected {
-        /// What it said.
-        detail: String,
-    },
-    /// A reply that makes no sense.
-    #[error("the reply makes no sense: {detail}")]
-    Malformed {
-        /// What is wrong with it.
-        detail: String,
-    },
-    /// A script that was not written for this question: the suite's mistake, which asking again
-    /// does not mend.
-    #[error("the script has no answer: {detail}")]
-    Script {
-        /// What is wrong with it.
-        detail: String,
-    },
-    /// The record that is replayed has no reply to this.
-    #[error("the run can't be replayed: {detail}")]
-    Replay {
-        /// What it lacks.
-        detail: String,
-    },
+    /// The key is wrong or lacks a permission.
+    #[error("unauthorized: the provider rejected the key: {detail}")]
+    Key { detail: String },
+    #[error("the conversation exceeds the model's context window: {detail}")]
+    ContextOverflow { detail: String },
+    #[error("the provider rejected the request: {detail}")]
+    Rejected { detail: String },
+    #[error("malformed reply: {detail}")]
+    Malformed { detail: String },
+    /// No rule of the script matches. This is an error in the suite, so a retry does not help.
+    #[error("the script has no reply: {detail}")]
+    Script { detail: String },
+    /// The replayed record has no reply for this request.
+    #[error("can't replay the run: {detail}")]
+    Replay { detail: String },
 }
 
 impl Model {
@@ -159,7 +131,6 @@ impl Model {
         }
     }
 
-    /// Asks once.
     pub async fn ask(&self, request: &ModelRequest) -> Result<Reply, ModelError> {
         match self {
             Self::Scripted(model) => model.ask(request).await,
@@ -167,14 +138,14 @@ impl Model {
             Self::OpenAiResponses(model) => model.ask(request).await,
             Self::Anthropic(model) => model.ask(request).await,
             Self::Recorded(_) => Err(ModelError::Replay {
-                detail: "its models are not there to be asked".to_owned(),
+                detail: "a replayed run sends no requests to its models".to_owned(),
             }),
             Self::Gemini(model) => model.ask(request).await,
             Self::Program(program) => program.ask(request, &Recorder::nothing()).await,
         }
     }
 
-    /// Asks once, for a trial: what a program does then is in its record.
+    /// Sends one request for a trial, which records what a program does.
     pub(crate) async fn ask_for(
         &self,
         request: &ModelRequest,

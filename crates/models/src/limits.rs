@@ -1,12 +1,10 @@
-//! What one agent may use of its model.
+//! The limits of one agent's use of its model.
 
-/// When the agent has to stop.
+/// When the agent has to stop. `None` means no limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LoopLimits {
-    /// Turns of the model.
     pub turns: Option<u32>,
-    /// Tokens, in and out.
+    /// Input and output tokens.
     pub tokens: Option<u64>,
-    /// Cost in US dollars.
     pub cost_usd: Option<f64>,
 }

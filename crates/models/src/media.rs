@@ -1,18 +1,17 @@
-//! Which pictures and sounds a wire format takes, and where.
+//! The images and sounds that a wire format supports.
 
 use proctor_core::model::{Media, ModelMessage, ModelRequest, ToolResult};
 
 use super::ModelError;
 use super::wire::WireFormat;
 
-/// Who shows something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MediaSender {
     User,
     Tool,
 }
 
-/// Refuses a question that shows what can't be sent.
+/// Rejects a request with media that can't be sent.
 pub(super) fn check(format: WireFormat, request: &ModelRequest) -> Result<(), ModelError> {
     for message in &request.messages {
         if let ModelMessage::Media(media) = message
@@ -25,7 +24,7 @@ pub(super) fn check(format: WireFormat, request: &ModelRequest) -> Result<(), Mo
     Ok(())
 }
 
-/// What of a tool's result can be sent, and its text, which says what can't.
+/// The media of a tool result that can be sent, and its text with notes about the others.
 pub(super) fn of_result(format: WireFormat, result: &ToolResult) -> (String, Vec<&Media>) {
     let (taken, left): (Vec<&Media>, Vec<&Media>) = result
         .media
@@ -38,7 +37,7 @@ pub(super) fn of_result(format: WireFormat, result: &ToolResult) -> (String, Vec
     (text.trim_start().to_owned(), taken)
 }
 
-/// Whether tools show something.
+/// Whether any tool result holds media.
 pub(super) fn is_shown(request: &ModelRequest) -> bool {
     request.messages.iter().any(|message| match message {
         ModelMessage::Results(results) => results.iter().any(|result| !result.media.is_empty()),
@@ -46,14 +45,14 @@ pub(super) fn is_shown(request: &ModelRequest) -> bool {
     })
 }
 
-/// Whether a refusal is about pictures or sounds.
+/// Whether an error is about images or sounds.
 pub(super) fn is_meant(detail: &str) -> bool {
     ["image", "audio", "multimodal", "media"]
         .iter()
         .any(|word| detail.contains(word))
 }
 
-/// The question without what tools show, for a model that sees and hears nothing.
+/// The request without the media of tool results, for a model that does not accept them.
 pub(super) fn without(request: &ModelRequest) -> ModelRequest {
     let mut request = request.clone();
     for message in &mut request.messages {
@@ -85,7 +84,7 @@ fn is_taken(format: WireFormat, by: MediaSender, mime_type: &str) -> bool {
     }
 }
 
-/// The word of Chat Completions for a kind of sound that it takes.
+/// The name in Chat Completions for a supported audio type.
 pub(super) fn sound(mime_type: &str) -> Option<&'static str> {
     match mime_type {
         "audio/wav" | "audio/x-wav" | "audio/wave" => Some("wav"),

@@ -1,7 +1,7 @@
-//! What a run spends on models, and how much it may.
+//! The spending of a run on models, and its budget.
 //!
-//! Its main type is [`Meter`], which all trials of a run share. What questions that are on their
-//! way will cost is not known, so a run can spend a little more than its budget, never go on after.
+//! The main type is [`Meter`], which all trials of a run share. The cost of open requests is not
+//! known yet, so a run can exceed its budget slightly, but sends no request after that.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,32 +12,30 @@ use proctor_core::provider::Provider;
 
 use super::{AskError, RetryPolicy};
 
-/// What a run may spend. Absent is no limit.
+/// The budget of a run. `None` means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Budget {
-    /// In US dollars.
     pub usd: Option<f64>,
-    /// In tokens, in and out.
+    /// Input and output tokens.
     pub tokens: Option<u64>,
 }
 
-/// What was spent for one purpose, or in all.
+/// The spending for one purpose, or in total.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SpendingTotal {
-    /// How many replies came.
     pub replies: u64,
-    /// What they took, as far as they say.
+    /// The token usage that the replies reported.
     pub usage: Usage,
-    /// What they cost in US dollars, as far as is known.
+    /// The known cost in US dollars.
     pub cost_usd: f64,
-    /// How many replies have an unknown cost. With any, the cost is at least what it says.
+    /// The number of replies with unknown cost. If it is not zero, `cost_usd` is a lower bound.
     pub unknown_costs: u64,
-    /// How many replies did not say what they took.
+    /// The number of replies that did not report their token usage.
     pub unknown_usages: u64,
 }
 
 impl SpendingTotal {
-    /// The cost, if that of every reply is known.
+    /// The cost, if it is known for every reply.
     pub fn known_cost(&self) -> Option<f64> {
         (self.unknown_costs == 0).then_some(self.cost_usd)
     }
@@ -54,14 +52,11 @@ impl SpendingTotal {
 /// What a run has spent.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct RunSpending {
-    /// To do the tasks.
     pub agent: SpendingTotal,
-    /// To judge them.
     pub judge: SpendingTotal,
 }
 
 impl RunSpending {
-    /// In all.
     pub fn total(&self) -> SpendingTotal {
         let mut total = self.agent;
         total.add(&self.judge);
@@ -69,7 +64,7 @@ impl RunSpending {
     }
 }
 
-/// What a run has spent, and may spend.
+/// Counts the spending of a run and enforces its budget.
 #[derive(Debug, Default)]
 pub struct Meter {
     prices: Prices,
@@ -79,7 +74,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Nothing is spent yet.
+    /// A meter without any spending.
     pub fn new(prices: Prices, budget: Budget) -> Self {
         Self {
             prices,
@@ -88,35 +83,35 @@ impl Meter {
         }
     }
 
-    /// Asks again as often as this says.
+    /// Sets the retry policy.
     #[must_use]
     pub fn with_patience(mut self, patience: RetryPolicy) -> Self {
         self.patience = patience;
         self
     }
 
-    /// How often models are asked again.
+    /// The retry policy for models.
     pub fn patience(&self) -> RetryPolicy {
         self.patience
     }
 
-    /// Why the budget can't be kept with a model, before it is asked: nobody knows what it costs.
+    /// Why the budget can't be enforced for a model: its price is unknown.
     pub fn refusal(&self, model: &str) -> Option<String> {
         let budget = self.budget.usd?;
         self.prices.of(model).is_none().then(|| {
             format!(
-                "a budget of {} can't be kept: the price of `{model}` is unknown",
+                "can't enforce the budget of {}: the price of `{model}` is unknown",
                 dollars(budget)
             )
         })
     }
 
-    /// What was spent so far.
+    /// The spending so far.
     pub fn spent(&self) -> RunSpending {
         *self.lock()
     }
 
-    /// Counts what a reply took, and says what it cost, if that is known.
+    /// Adds a reply's token usage, and returns its cost if the price is known.
     pub fn charge(&self, purpose: Purpose, model: &str, usage: &Usage) -> Option<f64> {
         let cost = self.prices.cost(model, usage);
         let account = SpendingTotal {
@@ -130,7 +125,7 @@ impl Meter {
         cost
     }
 
-    /// Counts what was spent elsewhere: by the part of a run that is resumed.
+    /// Adds spending from elsewhere: from the earlier part of a resumed run.
     pub fn add(&self, purpose: Purpose, account: &SpendingTotal) {
         let mut spent = self.lock();
         match purpose {
@@ -139,7 +134,7 @@ impl Meter {
         }
     }
 
-    /// Refuses once the budget is spent, or can't be watched any more.
+    /// Fails once the budget is spent, or can no longer be enforced.
     pub fn check(&self) -> Result<(), AskError> {
         let total = self.spent().total();
         let over = |text: String| Err(AskError::Budget(text));
@@ -147,7 +142,7 @@ impl Meter {
             let (budget, spent) = (dollars(budget), dollars(total.cost_usd));
             if total.unknown_costs > 0 {
                 return over(format!(
-                    "the budget of {budget} can't be kept: the cost of {} is unknown, beside {spent} spent",
+                    "can't enforce the budget of {budget}: {spent} spent, but the cost of {} is unknown",
                     replies(total.unknown_costs)
                 ));
             }
@@ -163,7 +158,7 @@ impl Meter {
             let spent = total.usage.total();
             if total.unknown_usages > 0 {
                 return over(format!(
-                    "the budget of {budget} tokens can't be kept: {} did not say how many, beside {spent} spent",
+                    "can't enforce the budget of {budget} tokens: {spent} used, but the token usage of {} is unknown",
                     replies(total.unknown_usages)
                 ));
             }
@@ -179,7 +174,7 @@ impl Meter {
     }
 }
 
-/// Whether a model's reply says how many tokens it took. A script that does not has taken none.
+/// Whether a reply has a token usage. A script without one has used no tokens.
 fn is_metered(model: &str, usage: &Usage) -> bool {
     Provider::Scripted.serves(model) || usage.is_known()
 }
@@ -191,10 +186,10 @@ fn replies(number: u64) -> String {
     }
 }
 
-/// A sum of many amounts can miss by less than this.
+/// The tolerance for rounding errors in a sum.
 const DUST: f64 = 1e-9;
 
-/// Cents, and more digits for less than a dollar: a question can cost very little.
+/// Formats with two decimals, and with more below one dollar, since a request can cost very little.
 fn dollars(amount: f64) -> String {
     match amount {
         0.0 => "$0".to_owned(),
@@ -234,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_budget_nothing_is_refused() {
+    fn without_a_budget_every_request_is_allowed() {
         let meter = meter(None, None);
         meter.charge(Purpose::Agent, "openai:unheard-of", &Usage::default());
         assert_eq!(meter.check(), Ok(()));
@@ -242,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn money_is_counted_and_refused_once_spent() {
+    fn a_budget_in_dollars_is_enforced() {
         let meter = meter(Some(0.05), None);
         let cost = meter
             .charge(Purpose::Agent, MODEL, &usage(4_000, 1_000))
@@ -258,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_counted_and_refused_once_spent() {
+    fn a_budget_in_tokens_is_enforced() {
         let meter = meter(None, Some(100));
         meter.charge(Purpose::Agent, "openai:local", &usage(60, 39));
         assert_eq!(meter.check(), Ok(()));
@@ -268,13 +263,13 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_that_can_not_be_watched_is_not_pretended_to_be_kept() {
+    fn a_budget_that_can_not_be_enforced_is_an_error() {
         let dollars = meter(Some(1.0), None);
         assert_eq!(dollars.refusal(MODEL), None);
         assert_eq!(dollars.refusal("scripted:a.yaml"), None);
         assert_eq!(
             dollars.refusal("openai:local").unwrap(),
-            "a budget of $1.00 can't be kept: the price of `openai:local` is unknown"
+            "can't enforce the budget of $1.00: the price of `openai:local` is unknown"
         );
         dollars.charge(Purpose::Agent, MODEL, &Usage::default());
         assert!(refused(&dollars).contains("the cost of 1 reply is unknown"));
@@ -283,7 +278,7 @@ mod tests {
         tokens.charge(Purpose::Agent, "scripted:a.yaml", &Usage::default());
         assert_eq!(tokens.check(), Ok(()));
         tokens.charge(Purpose::Agent, MODEL, &Usage::default());
-        assert!(refused(&tokens).contains("1 reply did not say how many"));
+        assert!(refused(&tokens).contains("the token usage of 1 reply is unknown"));
     }
 
     #[test]
@@ -297,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_of_nothing_refuses_the_first_question() {
+    fn a_budget_of_zero_allows_no_request() {
         assert_eq!(
             refused(&meter(None, Some(0))),
             "the budget of 0 tokens is spent: 0"

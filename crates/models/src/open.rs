@@ -1,4 +1,4 @@
-//! From a model's name to the model, or to what is missing, before anything is started.
+//! Opens a model by its name, or reports what is missing before anything starts.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,21 +18,19 @@ use super::timeouts::ModelTimeouts;
 use super::wire::WireFormat;
 use super::{Model, ScriptedModel};
 
-/// What opening a model needs besides its name.
+/// The settings for opening a model, besides its name.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings<'a> {
-    /// Where the model is, if not where it usually is.
+    /// The base URL, if not the provider's default.
     pub base_url: Option<&'a str>,
-    /// The environment variable that holds the key, if not the usual one.
+    /// The environment variable that holds the key, if not the provider's default.
     pub api_key_variable: Option<&'a str>,
-    /// The environment.
     pub env: &'a BTreeMap<String, String>,
-    /// How long is waited.
     pub timeouts: ModelTimeouts,
 }
 
 impl<'a> Settings<'a> {
-    /// What the environment says, and nothing else.
+    /// Takes all settings from the environment.
     pub fn of(env: &'a BTreeMap<String, String>) -> Self {
         Self {
             base_url: None,
@@ -42,7 +40,7 @@ impl<'a> Settings<'a> {
         }
     }
 
-    /// A variable that is set to something.
+    /// The value of a variable that is set and not empty.
     fn value(&self, name: &str) -> Option<&'a str> {
         let value = self.env.get(name).map(|value| value.trim());
         value.filter(|value| !value.is_empty())
@@ -50,7 +48,7 @@ impl<'a> Settings<'a> {
 }
 
 impl Model {
-    /// Opens a model. Nobody is asked yet, but everything that can be known to be missing is said.
+    /// Opens a model without sending a request. Reports everything that is known to be missing.
     pub fn open(reference: &ModelRef, settings: &Settings<'_>) -> Result<Self, ModelOpenError> {
         let id = reference.id.as_str();
         let Some(provider) = reference.provider else {
@@ -66,10 +64,10 @@ impl Model {
         }
     }
 
-    /// Opens the model of an agent in Proctor's own loop. The agent says where it is and which
-    /// variable holds the key; `settings` says the rest.
+    /// Opens the model of an agent in Proctor's own loop. The agent defines the base URL and the
+    /// key's variable; `settings` defines the rest.
     pub fn open_agent(agent: &Agent, settings: &Settings<'_>) -> Result<Self, ModelOpenError> {
-        // A program asks its model with words and tools of its own.
+        // An external agent talks to its model itself.
         let (
             Some(model),
             AgentKind::Builtin {
@@ -89,7 +87,7 @@ impl Model {
         Self::open(model, &settings)
     }
 
-    /// Opens the judge's model: an agent's, or the one that variables of the environment name.
+    /// Opens the judge's model: the model of an agent, or the one that environment variables name.
     pub fn open_judge(judge: &JudgeModel, settings: &Settings<'_>) -> Result<Self, ModelOpenError> {
         let (provider, base_url, api_key, model) = match judge {
             JudgeModel::Agent(agent) => return Self::open_agent(agent, settings),
@@ -117,7 +115,7 @@ impl Model {
             script: None,
         };
         let base_url = value(base_url).or(settings.base_url);
-        // With an address of its own, a judge may do without the key that it names.
+        // With its own base URL, a judge may work without the key that it names.
         let names_key = base_url.is_none() || value(api_key).is_some();
         let settings = Settings {
             base_url,
@@ -128,7 +126,7 @@ impl Model {
     }
 }
 
-/// A script that came with the reference, or one that is named by its path alone.
+/// Opens the script that came with the reference, or loads the one at its path.
 fn scripted(reference: &ModelRef) -> Result<Model, ModelOpenError> {
     let model = match &reference.script {
         Some(script) => Ok(ScriptedModel::new(&reference.id, script.clone())),
@@ -137,14 +135,11 @@ fn scripted(reference: &ModelRef) -> Result<Model, ModelOpenError> {
     model.map(Model::Scripted).map_err(|problems| {
         let first = problems.into_iter().next();
         let reason = first.map_or_else(String::new, |problem| format!(": {}", problem.message));
-        ModelOpenError::Script(format!(
-            "the script `{}` can't be used{reason}",
-            reference.id
-        ))
+        ModelOpenError::Script(format!("can't load the script `{}`{reason}", reference.id))
     })
 }
 
-/// The address and the key of whoever speaks a format, as the environment and `settings` say.
+/// The base URL and the key for a wire format, from the environment and `settings`.
 pub(super) fn address_and_key(
     format: WireFormat,
     model: &str,
@@ -156,8 +151,7 @@ pub(super) fn address_and_key(
     Ok((base, found.key.map(|key| key.value)))
 }
 
-/// The variable that the key of whoever speaks a format comes from; `None` if a server of one's own
-/// needs none.
+/// The variable that holds the key for a wire format; `None` if a custom endpoint needs no key.
 pub fn key_variable(
     format: WireFormat,
     model: &str,
@@ -167,7 +161,7 @@ pub fn key_variable(
     Ok(found.key.map(|key| key.variable))
 }
 
-/// The provider whose address and key whoever speaks a format uses.
+/// The provider whose base URL and key a wire format uses.
 pub fn provider_of(format: WireFormat) -> Provider {
     match format {
         WireFormat::Chat => Provider::OpenAi,
@@ -177,7 +171,7 @@ pub fn provider_of(format: WireFormat) -> Provider {
     }
 }
 
-/// What is spoken to the models of a provider; `None` for a script.
+/// The wire format of a provider's models; `None` for a script.
 pub fn format_of(provider: Provider) -> Option<WireFormat> {
     match provider {
         Provider::OpenAi => Some(WireFormat::Chat),
@@ -193,7 +187,7 @@ struct ProviderSettings<'a> {
     key: Option<ApiKey>,
 }
 
-/// The address and the key. A server of one's own may need no key; the provider's always does.
+/// The base URL and the key. A custom endpoint may need no key; the provider's own always does.
 fn usual<'a>(
     id: &str,
     settings: &Settings<'a>,
@@ -207,7 +201,7 @@ fn usual<'a>(
     if settings.base_url.is_none()
         && let Some(set) = set
     {
-        // The key that goes with the address comes first.
+        // The key that belongs to the base URL comes first.
         pairs.swap(0, set);
     }
     let names: Vec<&str> = match settings.api_key_variable {
@@ -279,7 +273,7 @@ fn gemini(
         .unwrap_or(Provider::Gemini.base_url())
         .trim_end_matches('/');
     let verb = format!("{}:generateContent", id.trim_start_matches("models/"));
-    // The usual form of this address has no version in it.
+    // The usual base URL of this provider has no version.
     let has_version = ["/v1", "/v1beta", "/v1alpha"]
         .iter()
         .any(|version| base.ends_with(version));
@@ -299,7 +293,7 @@ fn anthropic(
         .base_url
         .unwrap_or(Provider::Anthropic.base_url())
         .trim_end_matches('/');
-    // The usual form of this address has no version in it.
+    // The usual base URL of this provider has no version.
     let path: &[&str] = if base.ends_with("/v1") {
         &["messages"]
     } else {
@@ -311,7 +305,7 @@ fn anthropic(
     Ok(Model::Anthropic(Box::new(Anthropic::new(id, endpoint))))
 }
 
-/// The address of an API below a base, which may name it already. A query stays.
+/// The URL of an API below a base URL, which may already include its path. Keeps the query.
 fn address(base: &str, path: &[&str]) -> Result<Url, ModelOpenError> {
     let bad = || ModelOpenError::BadUrl(without_secrets(base));
     let mut url = Url::parse(base).map_err(|_| bad())?;
@@ -326,7 +320,7 @@ fn address(base: &str, path: &[&str]) -> Result<Url, ModelOpenError> {
     Ok(url)
 }
 
-/// An address as it can be shown: a name and password, and the query, may be secret.
+/// A URL without the parts that may be secret: user name, password and query.
 fn without_secrets(address: &str) -> String {
     let address = address.split(['?', '#']).next().unwrap_or_default();
     match (address.split_once("://"), address.rsplit_once('@')) {
@@ -335,7 +329,8 @@ fn without_secrets(address: &str) -> String {
     }
 }
 
-/// The proxy that the environment asks for. What is not encrypted is on this machine or near it.
+/// The proxy that the environment configures. It is used for HTTPS only: plain HTTP is for local
+/// endpoints.
 fn proxy(settings: &Settings<'_>) -> Result<Option<reqwest::Proxy>, ModelOpenError> {
     let first = |names: &[&str]| names.iter().find_map(|name| settings.value(name));
     let Some(address) = first(&["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]) else {

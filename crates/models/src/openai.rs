@@ -1,6 +1,6 @@
-//! OpenAI's Chat Completions, and every server that speaks it.
+//! OpenAI's Chat Completions API, and every compatible endpoint.
 //!
-//! Its main type is [`OpenAi`].
+//! The main type is [`OpenAi`].
 
 use proctor_core::model::{Media, ModelMessage, ModelRequest, Reply, ToolCall, ToolResult, Turn};
 use proctor_core::provider::Provider;
@@ -11,17 +11,17 @@ use super::http::ModelEndpoint;
 use super::media;
 use super::quirks::{AcceptedFeatures, Quirks};
 use super::schema;
-use super::turns::{legal_name, said_back, told_error, told_to_call};
+use super::turns::{echoed, error_text, instruction_to_call, legal_name};
 use super::wire::{THINKING, WireFormat, media_url};
 
-/// A model behind Chat Completions.
+/// A model behind the Chat Completions API.
 #[derive(Debug)]
 pub struct OpenAi {
     name: String,
     id: String,
     endpoint: ModelEndpoint,
     quirks: Quirks,
-    /// Whether it is OpenAI itself, which has a newer name for the limit of a reply.
+    /// Whether this is OpenAI itself, which has a newer name for the limit of the reply's length.
     is_original: bool,
 }
 
@@ -47,7 +47,6 @@ impl OpenAi {
         answer.read(WireFormat::Chat, request, &self.endpoint)
     }
 
-    /// What is sent.
     fn body(&self, request: &ModelRequest, taken: AcceptedFeatures) -> Value {
         let mut body = json!({"model": self.id, "messages": messages(request, taken)});
         if !request.tools.is_empty() {
@@ -74,7 +73,7 @@ impl OpenAi {
 fn messages(request: &ModelRequest, taken: AcceptedFeatures) -> Vec<Value> {
     let mut all = Vec::new();
     let system = match (&request.must_call, taken.force) {
-        (Some(tool), false) => Some(told_to_call(request.system.as_deref(), tool)),
+        (Some(tool), false) => Some(instruction_to_call(request.system.as_deref(), tool)),
         _ => request.system.clone(),
     };
     all.extend(system.map(|system| json!({"role": "system", "content": system})));
@@ -111,7 +110,7 @@ fn assistant(turn: &Turn) -> Value {
 }
 
 fn call(call: &ToolCall) -> Value {
-    let arguments = said_back(&call.arguments).to_string();
+    let arguments = echoed(&call.arguments).to_string();
     json!({
         "id": call.id,
         "type": "function",
@@ -119,7 +118,7 @@ fn call(call: &ToolCall) -> Value {
     })
 }
 
-/// A picture or a sound, of those that were checked before.
+/// An image or a sound of a supported type.
 fn shown(media: &Media) -> Value {
     let part = match media::sound(&media.mime_type) {
         Some(format) => {
@@ -133,7 +132,7 @@ fn shown(media: &Media) -> Value {
 
 fn result(result: &ToolResult) -> Value {
     let (text, _) = media::of_result(WireFormat::Chat, result);
-    let content = told_error(&text, result.is_error);
+    let content = error_text(&text, result.is_error);
     json!({"role": "tool", "tool_call_id": result.id, "content": content})
 }
 

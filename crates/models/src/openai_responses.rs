@@ -1,7 +1,7 @@
-//! OpenAI's Responses.
+//! OpenAI's Responses API.
 //!
-//! Its main type is [`OpenAiResponses`]. Nothing is kept at the provider: the whole conversation is sent
-//! each time, with what the model thought in encrypted form.
+//! The main type is [`OpenAiResponses`]. The provider stores nothing: each request holds the whole
+//! conversation, with the model's reasoning in encrypted form.
 
 use proctor_core::model::{ModelMessage, ModelRequest, Reply, ToolCall, ToolResult, Turn};
 use proctor_core::provider::Provider;
@@ -12,10 +12,10 @@ use super::http::ModelEndpoint;
 use super::media;
 use super::quirks::{AcceptedFeatures, Quirks};
 use super::schema;
-use super::turns::{legal_name, said_back, told_error, told_to_call};
+use super::turns::{echoed, error_text, instruction_to_call, legal_name};
 use super::wire::{WireFormat, media_url};
 
-/// A model behind Responses.
+/// A model behind the Responses API.
 #[derive(Debug)]
 pub struct OpenAiResponses {
     name: String,
@@ -51,7 +51,7 @@ impl OpenAiResponses {
             body["include"] = json!(["reasoning.encrypted_content"]);
         }
         let system = match (&request.must_call, taken.force) {
-            (Some(tool), false) => Some(told_to_call(request.system.as_deref(), tool)),
+            (Some(tool), false) => Some(instruction_to_call(request.system.as_deref(), tool)),
             _ => request.system.clone(),
         };
         if let Some(system) = system {
@@ -93,7 +93,7 @@ fn input(request: &ModelRequest) -> Vec<Value> {
     all
 }
 
-/// What the model said, in the order in which it did where that is known.
+/// The items of a turn, in their original order if it is known.
 fn items(turn: &Turn) -> Vec<Value> {
     let said = |text: &str| json!({"role": "assistant", "content": text});
     let Some(all) = whole(turn) else {
@@ -118,7 +118,7 @@ fn items(turn: &Turn) -> Vec<Value> {
     all.iter().filter_map(item).collect()
 }
 
-/// All items, if what was thought stood between others and the calls are still those.
+/// All items of a turn, if reasoning was mixed with other items and the calls are unchanged.
 fn whole(turn: &Turn) -> Option<&Vec<Value>> {
     let all = turn.thinking.first()?.raw.as_ref()?.as_array()?;
     let ids = all.iter().filter(|item| item["type"] == "function_call");
@@ -135,7 +135,7 @@ fn thoughts(turn: &Turn) -> impl Iterator<Item = &Value> {
     raw.filter(|item| item["type"] == "reasoning" && can_go_back(item))
 }
 
-/// What was thought is known by its encrypted form alone, since nothing is kept at the provider.
+/// Only reasoning in encrypted form can be sent back, since the provider stores nothing.
 fn can_go_back(item: &Value) -> bool {
     item["encrypted_content"].is_string()
 }
@@ -145,13 +145,13 @@ fn call(call: &ToolCall) -> Value {
         "type": "function_call",
         "call_id": call.id,
         "name": legal_name(&call.name),
-        "arguments": said_back(&call.arguments).to_string(),
+        "arguments": echoed(&call.arguments).to_string(),
     })
 }
 
 fn result(result: &ToolResult) -> Value {
     let (text, media) = media::of_result(WireFormat::Responses, result);
-    let text = told_error(&text, result.is_error);
+    let text = error_text(&text, result.is_error);
     let output = if media.is_empty() {
         Value::from(text)
     } else {
@@ -168,7 +168,7 @@ fn result(result: &ToolResult) -> Value {
 
 fn tool(tool: &proctor_core::model::Tool) -> Value {
     let fitted = schema::fit(tool);
-    // Unless told otherwise, this API makes schemas strict, which most are not.
+    // By default this API enforces strict schemas, which most are not.
     let mut function = json!({
         "type": "function",
         "name": tool.name,

@@ -1,4 +1,4 @@
-//! How often a model is asked again, and after what wait.
+//! How often requests to a model are retried, and after what wait.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
@@ -7,16 +7,16 @@ use proctor_core::duration::brief;
 
 use super::ModelError;
 
-/// How often a model is asked again, and after what wait.
+/// How often requests to a model are retried, and after what wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// How often it is asked in all.
+    /// The maximum number of attempts, including the first.
     pub attempts: u32,
-    /// About how long the first wait is; each later one is twice as long.
+    /// The approximate first wait; each later one is twice as long.
     pub first_wait: Duration,
-    /// The longest wait of our own choice.
+    /// The longest wait, unless the provider asks for a longer one.
     pub longest_wait: Duration,
-    /// The longest wait that a provider may ask for. One that asks for more is given up.
+    /// The longest wait that a provider may ask for. If it asks for more, Proctor gives up.
     pub longest_asked: Duration,
 }
 
@@ -32,7 +32,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// How long to wait after an attempt, counted from one; the error again, if it is the last.
+    /// The wait after an attempt, counted from one; the error itself after the last attempt.
     pub(super) fn after(&self, error: ModelError, attempt: u32) -> Result<Duration, ModelError> {
         self.with_jitter(error, attempt, random())
     }
@@ -59,10 +59,11 @@ impl RetryPolicy {
         if let Some(asked) = asked
             && asked > self.longest_asked
         {
-            return Err(self.impatient(error, asked));
+            return Err(self.with_wait_note(error, asked));
         }
         let doubled = self.first_wait.saturating_mul(1 << (attempt - 1).min(20));
-        // Between half and all of it, so that those who failed together don't come back together.
+        // Between half and all of it, so that requests that failed together are not retried
+        // together.
         let own = doubled.min(self.longest_wait).mul_f64(0.5 + jitter / 2.0);
         Ok(match asked {
             Some(asked) => asked.mul_f64(1.0 + jitter / 10.0).max(own),
@@ -70,20 +71,20 @@ impl RetryPolicy {
         })
     }
 
-    fn impatient(&self, mut error: ModelError, asked: Duration) -> ModelError {
+    fn with_wait_note(&self, mut error: ModelError, asked: Duration) -> ModelError {
         if let ModelError::RateLimited { detail, .. } | ModelError::Unavailable { detail, .. } =
             &mut error
         {
             let (asked, limit) = (brief(asked), brief(self.longest_asked));
             detail.push_str(&format!(
-                " (asks for {asked}; no more than {limit} is waited)"
+                " (asked to wait {asked}; the maximum wait is {limit})"
             ));
         }
         error
     }
 }
 
-/// A number from 0 to 1, another one each time.
+/// A random number from 0 to 1.
 fn random() -> f64 {
     let bits = RandomState::new().build_hasher().finish();
     f64::from(u32::try_from(bits >> 32).unwrap_or(0)) / f64::from(u32::MAX)
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_is_left_alone_as_long_as_it_asks() {
+    fn retry_after_is_respected() {
         let patience = RetryPolicy::default();
         for jitter in [0.0, 0.5, 1.0] {
             let wait = patience.with_jitter(limited(Some(60)), 1, jitter).unwrap();
@@ -138,12 +139,12 @@ mod tests {
             .unwrap_err();
         assert_eq!(
             given_up.to_string(),
-            "the model's provider asks for patience: slow down (asks for 1h; no more than 2m is waited)"
+            "rate limited by the provider: slow down (asked to wait 1h; the maximum wait is 2m)"
         );
     }
 
     #[test]
-    fn only_what_may_pass_is_asked_again() {
+    fn only_temporary_errors_are_retried() {
         let detail = || "no".to_owned();
         let last = RetryPolicy {
             attempts: 1,

@@ -1,4 +1,5 @@
-//! What a model turns out not to take, learnt from its first refusal and kept for later questions.
+//! Features that a model does not support, learned from its first error and remembered for later
+//! requests.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -9,7 +10,7 @@ use super::ModelError;
 use super::http::{ModelEndpoint, RawResponse};
 use super::media;
 
-/// What a model does not take.
+/// The features that a model does not support.
 #[derive(Debug, Default)]
 pub(super) struct Quirks {
     no_temperature: AtomicBool,
@@ -17,34 +18,35 @@ pub(super) struct Quirks {
     no_thoughts: AtomicBool,
     no_media: AtomicBool,
     other_limit: AtomicBool,
-    /// The longest reply, in tokens; 0 is unknown.
+    /// The longest reply in tokens; 0 if unknown.
     longest: AtomicU64,
 }
 
-/// What is put into one question.
+/// The features to use in one request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is one thing that some model does not take, and all go together"
+    reason = "each is an independent feature"
 )]
 pub(super) struct AcceptedFeatures {
     pub(super) temperature: Option<f64>,
-    /// Whether a tool can be forced.
+    /// Whether a tool call can be forced.
     pub(super) force: bool,
-    /// Whether what the model thinks can be had to be sent back.
+    /// Whether the model's reasoning can be requested, to send it back later.
     pub(super) thoughts: bool,
-    /// Whether tools can show something.
+    /// Whether tool results can hold media.
     pub(super) media: bool,
-    /// Whether the limit of the reply goes by its other name.
+    /// Whether to use the other name for the limit of the reply's length.
     pub(super) other_limit: bool,
     pub(super) longest: Option<u64>,
 }
 
 impl Quirks {
-    /// How many there can be, and so how often one question is put otherwise.
+    /// The number of features, and so the maximum number of retries without one.
     const SORTS: u32 = 6;
 
-    /// Asks, otherwise where the model turns out not to take something.
+    /// Sends a request. If the model does not support a feature, sends it again without that
+    /// feature.
     pub(super) async fn ask(
         &self,
         endpoint: &ModelEndpoint,
@@ -66,7 +68,7 @@ impl Quirks {
         }
     }
 
-    /// What the model takes of a request, as far as is known.
+    /// The features of a request that the model supports, as far as known.
     fn taken(&self, request: &ModelRequest) -> AcceptedFeatures {
         let longest = self.longest.load(Ordering::Relaxed);
         AcceptedFeatures {
@@ -81,7 +83,7 @@ impl Quirks {
         }
     }
 
-    /// Learns from a refusal; says whether it is worth asking again.
+    /// Learns from an error. Returns whether a retry can help.
     fn learn(&self, error: &ModelError, request: &ModelRequest, sent: AcceptedFeatures) -> bool {
         let ModelError::Rejected { detail } = error else {
             return false;
@@ -105,7 +107,8 @@ impl Quirks {
         {
             self.other_limit.store(true, Ordering::Relaxed);
         }
-        // Somebody else may have learnt it in the meantime. What was known already does not help.
+        // Another request may have learned it in the meantime. A known quirk does not explain this
+        // error.
         self.taken(request) != sent
     }
 }

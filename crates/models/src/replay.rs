@@ -1,6 +1,6 @@
-//! Replies of an earlier run, as one trial hears them again.
+//! Replays the model replies of an earlier run in one trial.
 //!
-//! Its main type is [`Replay`].
+//! The main type is [`Replay`].
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,18 +12,18 @@ use proctor_core::replay::{Cassette, Drift, RecordedReply, ReplayGap, Surroundin
 use super::ModelError;
 use proctor_wire::recorder::Recorder;
 
-/// The replies that a trial hears instead of asking models. Clones share it.
+/// The recorded replies that a trial uses instead of requests. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Replay {
-    /// Nothing, if the trial was never recorded.
+    /// `None` if the trial was not recorded.
     tape: Arc<Mutex<Option<Tape>>>,
-    /// Whether a question that has changed is an error.
+    /// Whether a changed request is an error.
     strict: bool,
-    /// Where the rest of the trial's record is.
+    /// The rest of the trial's record.
     recorded: Option<RecordedTrial>,
 }
 
-/// A trial of a run that is replayed.
+/// A trial of the replayed run.
 #[derive(Debug, Clone)]
 struct RecordedTrial {
     cassette: Arc<Cassette>,
@@ -33,7 +33,7 @@ struct RecordedTrial {
 }
 
 impl Replay {
-    /// Hears a tape; without one, every question is missing.
+    /// Replays a tape. Without one, every request fails.
     pub fn new(tape: Option<Tape>, strict: bool) -> Self {
         Self {
             tape: Arc::new(Mutex::new(tape)),
@@ -42,7 +42,7 @@ impl Replay {
         }
     }
 
-    /// Hears a trial of a run.
+    /// Replays a trial of a run.
     pub fn of(
         cassette: &Arc<Cassette>,
         (case, agent, repeat): (&str, &str, u32),
@@ -58,12 +58,13 @@ impl Replay {
         Ok(replay)
     }
 
-    /// Whether a question that has changed is an error.
+    /// Whether a changed request is an error.
     pub fn is_strict(&self) -> bool {
         self.strict
     }
 
-    /// Notes how what an external agent was told differs from what it was told then.
+    /// Records how the external agent's environment (prompt, tools, results) differs from the
+    /// recorded one.
     pub fn drift(&self, recorder: &Recorder) -> Result<Drift, RecordError> {
         let (Some(of), Some((events, blobs))) = (&self.recorded, recorder.written()?) else {
             return Ok(Drift::default());
@@ -74,7 +75,7 @@ impl Replay {
         };
         let now = Surroundings::of(events, &blobs)?;
         let drift = then.drift(&now);
-        // A result is seen by the questions that follow it; the last always does.
+        // The requests after a result contain it; the last request always does.
         let differing = match (drift.of_task.is_empty(), drift.of_results.is_empty()) {
             (false, _) => &now.asks[..],
             (true, false) => &now.asks[now.asks.len().saturating_sub(1)..],
@@ -89,7 +90,7 @@ impl Replay {
         Ok(drift)
     }
 
-    /// What was replied to a question, which has its number in the record already.
+    /// The recorded reply to a request that is already recorded as `ask`.
     pub(crate) fn next(
         &self,
         ask: u64,
@@ -113,14 +114,14 @@ impl Replay {
         recorder.record(EventKind::Replayed { ask, drifted });
         if drifted && self.strict {
             return Err(ModelError::Replay {
-                detail: "the question is not the one that was recorded".to_owned(),
+                detail: "the request differs from the recorded one".to_owned(),
             });
         }
         Ok(take)
     }
 }
 
-/// A reply that was recorded, as if it came now.
+/// A recorded reply as a new one.
 pub(crate) fn reply(take: RecordedReply) -> Reply {
     Reply {
         turn: take.turn,

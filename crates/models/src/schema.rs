@@ -1,8 +1,8 @@
-//! Tools, as providers take them.
+//! Adapts tool schemas to providers.
 //!
-//! Providers want a schema that is an object at the top and plain JSON Schema 2020-12 below. What
-//! has to be taken out goes into the description, so that the model still knows it; nothing is lost
-//! but `$schema`, which says nothing to a model.
+//! Providers accept schemas of type `object`, in plain JSON Schema 2020-12. Other keywords move
+//! into the description, so that the model still sees them. Only `$schema`, which carries no
+//! information for a model, is dropped.
 
 mod renamed;
 mod subset;
@@ -16,16 +16,16 @@ use serde_json::{Map, Value};
 pub(super) use self::renamed::RenamedArguments;
 pub(super) use self::subset::fit_subset;
 
-/// Not accepted at the top of a schema.
+/// Keywords that providers reject at the top level of a schema.
 const NOT_AT_TOP: [&str; 5] = ["anyOf", "oneOf", "allOf", "enum", "not"];
 
-/// A tool's description and schema, as every provider takes them.
+/// A tool's description and schema in a form that all providers accept.
 pub(super) struct ProviderToolSchema {
     pub(super) description: Option<String>,
     pub(super) schema: Value,
 }
 
-/// Makes a tool fit.
+/// Adapts a tool.
 pub(super) fn fit(tool: &Tool) -> ProviderToolSchema {
     let mut taken = Map::new();
     let mut schema = match &tool.schema {
@@ -66,7 +66,7 @@ pub(super) fn fit(tool: &Tool) -> ProviderToolSchema {
     }
 }
 
-/// Puts what a `$ref` at the top refers to in its place.
+/// Replaces a `$ref` at the top level by its target.
 fn inline_reference(schema: &mut Map<String, Value>, taken: &mut Map<String, Value>) {
     let Some(reference) = schema.remove("$ref") else {
         return;
@@ -85,7 +85,7 @@ fn inline_reference(schema: &mut Map<String, Value>, taken: &mut Map<String, Val
     }
 }
 
-/// Lets the model use the properties that stand only in alternatives that were taken out.
+/// Adds the properties that occur only in removed alternatives, so that the model can use them.
 fn add_branches(properties: &mut Map<String, Value>, taken: &Map<String, Value>) {
     let branches = ["anyOf", "oneOf", "allOf"]
         .iter()
@@ -114,12 +114,12 @@ fn add_branches(properties: &mut Map<String, Value>, taken: &Map<String, Value>)
     }
 }
 
-/// Rewrites what older drafts say otherwise: providers check schemas against the newest.
+/// Converts keywords of older drafts: providers validate against the latest.
 fn modernise(schema: &mut Map<String, Value>) {
     if let Some(Value::Array(_)) = schema.get("items") {
         let positions = schema.remove("items").unwrap_or_default();
         schema.insert("prefixItems".to_owned(), positions);
-        // A list would be taken for positions again.
+        // A list would be read as positional items again.
         let is_schema = |rest: &Value| rest.is_object() || rest.is_boolean();
         if schema.get("additionalItems").is_some_and(is_schema)
             && let Some(rest) = schema.remove("additionalItems")

@@ -1,7 +1,7 @@
 //! The scripted model: rules instead of an LLM.
 //!
-//! Its main type is [`ScriptedModel`]. What a rule replies is decided in [`proctor_core::script`]; here
-//! only its delay passes.
+//! The main type is [`ScriptedModel`]. [`proctor_core::script`] chooses the reply; this module only
+//! waits for its delay.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub struct ScriptedModel {
 }
 
 impl ScriptedModel {
-    /// A model that follows a script, by the name that a suite gives it.
+    /// A model that follows a script, with the name that a suite gives it.
     pub fn new(id: &str, script: Arc<Script>) -> Self {
         Self {
             name: Provider::Scripted.model(id),
@@ -32,7 +32,7 @@ impl ScriptedModel {
         }
     }
 
-    /// Loads a script, or says all that is wrong with it.
+    /// Loads a script, or returns all problems in it.
     pub fn open(path: &Path) -> Result<Self, Problems> {
         let mut problems = Problems::default();
         match load_script(path, &mut problems) {
@@ -46,7 +46,6 @@ impl ScriptedModel {
         &self.name
     }
 
-    /// Asks once.
     pub async fn ask(&self, request: &ModelRequest) -> Result<Reply, ModelError> {
         let scripted = worker::on_body(request.text_bytes(), || self.script.reply(request));
         let scripted = scripted.map_err(|error| ModelError::Script {
@@ -118,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_becomes_the_error_it_stands_for() {
+    fn every_fault_maps_to_its_error() {
         let check = |fault: &str, expected: ModelError| {
             let rules = format!("- reply: {{error: {fault}, delay: 1ms}}\n");
             assert_eq!(ask(&rules, "hi"), Err(expected), "{fault}");
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_no_rule_fits_is_an_error_that_says_so() {
+    fn a_request_that_no_rule_matches_is_an_error() {
         let error = ask("- when: {user: weather}\n  reply: {text: sunny}\n", "hi").unwrap_err();
         let message = error.to_string();
         assert!(

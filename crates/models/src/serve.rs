@@ -1,15 +1,15 @@
-//! A script as a model on the network: what asks real providers can be run on rules instead.
+//! Serves a script as a model over HTTP, so that clients of real providers can run on rules.
 //!
-//! Its main type is [`ModelServer`]. It speaks all [formats](super::wire::Format), and keeps nothing
-//! of a conversation: how far it has come is told by the question, so that several at once, and
-//! questions that an agent asks for itself, do not disturb each other.
+//! The main type is [`ModelServer`]. It supports all [formats](super::wire::WireFormat) and stores
+//! no conversation: each request holds its whole history, so concurrent conversations and side
+//! calls don't affect each other.
 
 mod about;
 mod answer;
 mod fault;
-mod heard;
 mod route;
 mod sample;
+mod visible;
 
 use std::io;
 use std::net::SocketAddr;
@@ -30,74 +30,67 @@ use proctor_wire::transport::MAX_MESSAGE;
 use proctor_wire::web::{ConnectionAbort, IncomingRequest, OutgoingResponse, Web};
 use proctor_wire::worker;
 
-/// The name of the model, where nobody asks for one by name.
+/// The name of the model, if the request names none.
 const MODEL: &str = "scripted-1";
 
-/// A script that is served until this is dropped.
+/// A running model server. Dropping it stops the server.
 #[derive(Debug)]
 pub struct ModelServer {
     web: Web,
 }
 
-/// A question that was answered, for whoever watches.
+/// The log entry of one request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServedRequest {
-    /// In whose words it was asked; `None` if it was no question.
+    /// The format of the request; `None` if the path belongs to no API.
     pub format: Option<WireFormat>,
-    /// The path.
     pub path: String,
-    /// How many tool results the conversation held: how far it had come.
+    /// The number of tool results in the conversation, which shows its progress.
     pub results: usize,
-    /// Whether the agent asked for itself, and not for the task.
+    /// Whether the agent sent the request for itself, not for the task.
     pub is_side_call: bool,
-    /// What it got.
     pub said: ServedReply,
-    /// What that took.
     pub usage: Usage,
-    /// All of it, if it was a question that was understood.
+    /// The parsed request and its reply, if it could be parsed.
     pub exchange: Option<Box<ModelExchange>>,
 }
 
-/// A question to the model, and what it replied.
+/// A request to the model and its reply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelExchange {
-    /// The question.
     pub request: ModelRequest,
-    /// The reply, if there was one.
     pub reply: Option<Reply>,
 }
 
-/// What was answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServedReply {
-    /// A text.
     Text(String),
-    /// Calls of these tools, by the names on offer.
+    /// Calls of these tools, by the names that the agent offers.
     Calls(Vec<String>),
-    /// A fault that the script asks for.
+    /// A fault that the script simulates.
     Fault(String),
-    /// Something about models, such as their list.
+    /// Information about models, such as their list.
     About(&'static str),
-    /// Nothing: it was not understood, or the script has no answer to it.
+    /// No reply: the request was malformed, or the script has no reply.
     Nothing(String),
 }
 
-/// What a server needs to answer.
+/// The state of a server.
 struct ModelServerState {
     script: Script,
-    /// How many replies there were. They need names of their own, and nothing else depends on it.
+    /// The number of replies so far, used only for their ids.
     replies: AtomicU64,
     watch: Box<dyn Fn(&ServedRequest) + Send + Sync>,
 }
 
 impl ModelServer {
-    /// Serves a script on a port of loopback, or on one that is free if it is 0. Must be called
-    /// within a tokio runtime.
+    /// Serves a script on a loopback port; 0 means any free port. Must be called within a tokio
+    /// runtime.
     pub async fn start(script: Script, port: u16) -> io::Result<Self> {
         Self::watched(script, port, |_| {}).await
     }
 
-    /// The same, and tells of every question once it is answered.
+    /// Like [`Self::start`], and reports every request after its response.
     pub async fn watched(
         script: Script,
         port: u16,
@@ -117,7 +110,6 @@ impl ModelServer {
         })
     }
 
-    /// Where it is.
     pub fn address(&self) -> SocketAddr {
         self.web.address()
     }
@@ -143,7 +135,7 @@ impl ModelServerState {
             ApiRoute::Model(format, id) => about::model(format, &id),
             ApiRoute::Greeting => about::greet(self.script.path()),
             ApiRoute::Unknown(format) => {
-                let why = format!("`{} {path}` is not served", request.method());
+                let why = format!("unknown path: `{} {path}`", request.method());
                 about::unknown(format, why)
             }
         };
@@ -151,7 +143,7 @@ impl ModelServerState {
         (self.watch)(&served);
         match answer {
             Some(answer) => Ok(answer),
-            // It ends when the client has enough.
+            // It ends when the client disconnects.
             None => std::future::pending().await,
         }
     }
@@ -165,14 +157,14 @@ impl ModelServerState {
     }
 }
 
-/// The body as JSON.
+/// Reads the body as JSON.
 async fn read(request: IncomingRequest) -> Result<Value, String> {
     if let Some(encoding) = request.headers().get(http::header::CONTENT_ENCODING) {
-        return Err(format!("a body in the encoding {encoding:?} can't be read"));
+        return Err(format!("unsupported content encoding {encoding:?}"));
     }
     let body = Limited::new(request.into_body(), MAX_MESSAGE)
         .collect()
         .await;
-    let body = body.map_err(|error| format!("the body can't be read: {error}"))?;
-    worker::parse(&body.to_bytes()).map_err(|error| format!("the body is no JSON: {error}"))
+    let body = body.map_err(|error| format!("can't read the body: {error}"))?;
+    worker::parse(&body.to_bytes()).map_err(|error| format!("the body is not JSON: {error}"))
 }

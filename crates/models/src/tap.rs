@@ -1,8 +1,9 @@
-//! The model tap: what an external agent asks its model goes through here, on loopback.
+//! The model tap: a proxy on loopback between an external agent and its model.
 //!
-//! Its main type is [`ModelTap`]. The agent's key is the tap's token; the real one is put in on the
-//! way, and is nowhere else. Questions and replies pass byte for byte. What they took is counted and
-//! kept; limits are kept here, and a provider that is not there ends the trial instead of a long wait.
+//! The main type is [`ModelTap`]. The agent's key is the tap's token; the tap inserts the real key,
+//! which the agent never sees. Requests and replies pass unchanged. The tap records them with their
+//! token usage and enforces limits. If the provider is unavailable, it ends the trial instead of
+//! waiting for long.
 
 mod ending;
 mod listening;
@@ -41,37 +42,35 @@ use proctor_wire::web::{
 };
 use proctor_wire::worker;
 
-/// The headers in which agents send keys.
+/// The headers in which agents send their key.
 const KEYS: [HeaderName; 3] = [
     AUTHORIZATION,
     HeaderName::from_static("x-api-key"),
     HeaderName::from_static("x-goog-api-key"),
 ];
 
-/// How much of what a provider says of an error is shown.
+/// How many bytes of a provider's error are shown.
 const SHOWN: usize = 500;
 
-/// What a tap needs to know.
+/// The settings of a tap.
 pub struct TapOptions {
-    /// Who is asked; nobody, where all is replayed.
+    /// The provider to forward requests to; `None` if all requests are replayed.
     pub provider: Option<TapProvider>,
-    /// The model as prices and records call it, where it is known beforehand.
+    /// The model's name in prices and records, if it is known in advance.
     pub name: String,
-    /// What the trial may take.
+    /// The limits of the trial.
     pub limits: LoopLimits,
-    /// What the run may.
+    /// The budget of the run.
     pub meter: Arc<Meter>,
-    /// How long an answer is waited for.
     pub timeouts: ModelTimeouts,
-    /// The time that the trial spends waiting for its turn.
+    /// The time that the trial spends waiting for rate limits and outages.
     pub waiting: RetryWait,
-    /// Where it is kept.
     pub recorder: Recorder,
-    /// What is heard again instead of asking.
+    /// The recorded replies to use instead of requests.
     pub replay: Option<Replay>,
 }
 
-/// A tap that is open until this is dropped.
+/// A running model tap. Dropping it stops the tap.
 pub struct ModelTap {
     web: Web,
     token: AccessToken,
@@ -82,7 +81,7 @@ struct TapState {
     token: AccessToken,
     upstream: Option<(Upstream, TapProvider)>,
     name: String,
-    /// The longest silence of a provider that has a question to answer.
+    /// How long a provider may send nothing while a request is open.
     silence: Duration,
     recorder: Recorder,
     replay: Option<Replay>,
@@ -90,9 +89,9 @@ struct TapState {
 }
 
 impl ModelTap {
-    /// Opens a tap. Must be called within a tokio runtime.
+    /// Starts a tap. Must be called within a tokio runtime.
     pub async fn start(options: TapOptions) -> io::Result<Self> {
-        let none = || io::Error::other("the system has no random numbers");
+        let none = || io::Error::other("can't read random bytes from the system");
         let token = AccessToken::random().ok_or_else(none)?;
         let upstream = match options.provider {
             Some(provider) => Some((provider.upstream().map_err(io::Error::other)?, provider)),
@@ -116,12 +115,12 @@ impl ModelTap {
         Ok(Self { web, token, inside })
     }
 
-    /// The scheme, host and port.
+    /// The base URL: scheme, host and port.
     pub fn base(&self) -> String {
         format!("http://{}", self.web.address())
     }
 
-    /// The key that opens the tap, and nothing else.
+    /// The key for this tap. It is valid nowhere else.
     pub fn key(&self) -> &str {
         self.token.reveal()
     }
@@ -131,18 +130,18 @@ impl ModelTap {
         self.inside.standing.ended().await
     }
 
-    /// Why the agent's last question for the task has no reply, if it has none: what it says then may be
-    /// anything, but is no answer of its model's.
+    /// Why the agent's last request for the task has no reply, if so. The agent's output then is
+    /// not an answer of its model.
     pub fn unanswered(&self) -> Option<ModelError> {
         self.inside.standing.unanswered()
     }
 
-    /// Whether any question had a reply.
+    /// Whether any request had a reply.
     pub fn has_replies(&self) -> bool {
         self.inside.standing.has_replies()
     }
 
-    /// How often the agent asked its model for the task.
+    /// How many requests the agent sent for the task.
     #[cfg(test)]
     fn turns(&self) -> u32 {
         self.inside.standing.turns()
@@ -160,7 +159,7 @@ impl TapState {
         let route = ApiRoute::of(request.method(), request.uri());
         let format = route.format();
         if !self.admits(&request) {
-            let why = "this key does not open Proctor's model tap";
+            let why = "invalid key for Proctor's model tap";
             return Ok(refusal(format, ErrorKind::Key, why));
         }
         if let Some(end) = self.standing.is_over() {
@@ -170,7 +169,7 @@ impl TapState {
             ApiRoute::Ask(ask) => self.ask(&ask, request).await,
             ApiRoute::Unknown(_) => {
                 let why = format!(
-                    "`{} {}` is not passed on",
+                    "`{} {}` is not supported by the model tap",
                     request.method(),
                     request.uri().path()
                 );
@@ -180,7 +179,7 @@ impl TapState {
         }
     }
 
-    /// Whether a request carries the token, where keys are carried.
+    /// Whether a request carries the tap's token as its key.
     fn admits(&self, request: &IncomingRequest) -> bool {
         let carried = KEYS
             .into_iter()
@@ -196,19 +195,19 @@ impl TapState {
         carried.any(|key| self.token.is(key)) || named.any(|key| self.token.is(key.as_bytes()))
     }
 
-    /// Passes on what is no question: the list of models, a count of tokens.
+    /// Forwards requests that ask for no completion: the list of models, a token count.
     async fn pass(
         &self,
         route: &ApiRoute,
         request: IncomingRequest,
     ) -> Result<OutgoingResponse, ConnectionAbort> {
         let Some((upstream, provider)) = &self.upstream else {
-            let why = "nothing but questions can be replayed";
+            let why = "only model requests can be replayed";
             return Ok(refusal(route.format(), ErrorKind::NotFound, why));
         };
         let Some(path) = provider.path(route, request.uri().query()) else {
             if *route != ApiRoute::Greeting {
-                let why = "the model tap does not pass this on";
+                let why = "the model tap does not forward this request";
                 return Ok(refusal(route.format(), ErrorKind::NotFound, why));
             }
             return Ok(whole(
@@ -241,11 +240,11 @@ impl TapState {
         let body = match Limited::new(body, MAX_MESSAGE).collect().await {
             Ok(body) => body.to_bytes(),
             Err(error) => {
-                let why = format!("the question can't be read: {error}");
+                let why = format!("can't read the request: {error}");
                 return Ok(refusal(ask.format, ErrorKind::Invalid, &why));
             }
         };
-        // What is not understood is passed on all the same: its agent may know better.
+        // Requests that the tap can't parse are forwarded too: the provider may understand them.
         let question = worker::on_body(body.len(), || {
             let read = serde_json::from_slice::<Value>(&body).ok()?;
             wire::question(ask.format, &read).ok()
@@ -266,11 +265,11 @@ impl TapState {
                 let (request, recorder) = (&question.request, &self.recorder);
                 let digest = outline(request);
                 let take = replay.next(asked.ask, purpose, request, &digest, recorder);
-                self.hear(ask, &question, &asked, take)
+                self.replayed(ask, &question, &asked, take)
             }));
         }
         let Some((upstream, provider)) = &self.upstream else {
-            return Err(ConnectionAbort("there is no provider".to_owned()));
+            return Err(ConnectionAbort("the model tap has no provider".to_owned()));
         };
         let route = ApiRoute::Ask(ask.clone());
         let path = provider.path(&route, head.uri.query()).unwrap_or_default();
@@ -290,11 +289,11 @@ impl TapState {
             },
         };
         self.failed(&asked, &error);
-        // As if the agent had asked there itself.
+        // The agent sees the same as without a tap.
         Err(ConnectionAbort(error.to_string()))
     }
 
-    /// Writes a question, and gives what its reply needs.
+    /// Records a request, and returns what is needed for its reply.
     fn record(
         self: &Arc<Self>,
         ask: &CompletionRoute,
@@ -326,7 +325,7 @@ impl TapState {
         }
     }
 
-    /// Passes a provider's answer on.
+    /// Forwards a provider's response.
     async fn answered(
         &self,
         response: http::Response<hyper::body::Incoming>,
@@ -345,7 +344,7 @@ impl TapState {
         let said = match tokio::time::timeout(self.silence, said).await {
             Ok(Ok(said)) => said.to_bytes(),
             Ok(Err(error)) => {
-                let detail = format!("it broke off: {error}");
+                let detail = format!("the connection closed early: {error}");
                 let error = ModelError::Unavailable {
                     retry_after: None,
                     detail: detail.clone(),
@@ -353,7 +352,7 @@ impl TapState {
                 self.failed(&asked, &error);
                 return Err(ConnectionAbort(detail));
             }
-            Err(_) => return Err(ConnectionAbort(asked.fell_silent())),
+            Err(_) => return Err(ConnectionAbort(asked.timed_out())),
         };
         let redactor = &self.recorder;
         let shown = |text: &str| redactor.shown(text.as_bytes(), SHOWN);
@@ -366,15 +365,15 @@ impl TapState {
         Ok(without_length(head, told))
     }
 
-    /// Says again what was said when the run was recorded.
-    fn hear(
+    /// Answers with the recorded reply.
+    fn replayed(
         &self,
         ask: &CompletionRoute,
         question: &wire::ParsedModelRequest,
         asked: &PendingModelRequest,
-        heard: Result<RecordedReply, ModelError>,
+        recorded: Result<RecordedReply, ModelError>,
     ) -> OutgoingResponse {
-        let take = match heard {
+        let take = match recorded {
             Ok(take) => take,
             Err(error) => {
                 self.failed(asked, &error);
@@ -408,7 +407,7 @@ impl TapState {
     }
 }
 
-/// A response with a body that may be longer or shorter than it came.
+/// Removes the length of a response whose body may have changed.
 fn without_length(mut head: http::response::Parts, body: Bytes) -> OutgoingResponse {
     head.headers.remove(CONTENT_LENGTH);
     let body = Full::new(body)
@@ -417,7 +416,7 @@ fn without_length(mut head: http::response::Parts, body: Bytes) -> OutgoingRespo
     http::Response::from_parts(head, body)
 }
 
-/// A reply in the words of a format, where what came over the wire was not kept.
+/// Renders a reply in a wire format, if its original bytes were not recorded.
 fn rendered(
     format: WireFormat,
     question: &wire::ParsedModelRequest,
@@ -439,7 +438,7 @@ fn rendered(
     }
 }
 
-/// A question that has no reply yet.
+/// A request without a reply so far.
 struct PendingModelRequest {
     ask: u64,
     purpose: Purpose,
@@ -450,7 +449,7 @@ struct PendingModelRequest {
 }
 
 impl PendingModelRequest {
-    /// Counts and keeps a reply.
+    /// Counts and records a reply.
     fn replied(&self, reply: &proctor_core::model::Reply, raw: Option<&[u8]>) {
         let inside = &self.inside;
         let mut reply = reply.clone();
@@ -469,20 +468,20 @@ impl PendingModelRequest {
             }));
     }
 
-    /// Notes that a reply made no sense, or broke off.
+    /// Records that a reply was malformed or incomplete.
     fn broke(&self, detail: String) {
         self.inside.failed(self, &ModelError::Malformed { detail });
     }
 
-    /// Notes that nothing more of a reply came, and gives what that means.
-    fn fell_silent(&self) -> String {
+    /// Records that the provider stopped sending, and returns the error.
+    fn timed_out(&self) -> String {
         let after = self.inside.silence;
         let error = ModelError::TimedOut { after };
         self.inside.failed(self, &error);
         error.to_string()
     }
 
-    /// Notes that a reply calls itself a success, and is an error.
+    /// Records an error that came with a success status.
     fn refused(&self, error: &Value) {
         let redactor = &self.inside.recorder;
         let shown = |text: &str| redactor.shown(text.as_bytes(), SHOWN);
@@ -490,7 +489,7 @@ impl PendingModelRequest {
     }
 }
 
-/// Takes the agent's key out: it is no key of the provider's.
+/// Removes the agent's key, which the provider does not know.
 fn without_keys(headers: &mut HeaderMap<HeaderValue>) {
     for name in KEYS {
         headers.remove(name);

@@ -1,17 +1,16 @@
-//! How long a model's provider may take.
+//! Timeouts for requests to a model's provider.
 
 use std::time::Duration;
 
-/// How long is waited for one answer.
+/// The timeouts of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelTimeouts {
-    /// For a connection.
     pub connect: Duration,
-    /// For the start of the answer: the model has thought by then.
+    /// Until the first byte of the response. This includes the model's thinking.
     pub first_byte: Duration,
-    /// For the next part of an answer that has begun.
+    /// Between two parts of a response.
     pub idle: Duration,
-    /// For all of it.
+    /// For the whole response.
     pub total: Duration,
 }
 

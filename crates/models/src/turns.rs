@@ -1,5 +1,5 @@
-//! What all wire formats need to make of a model's calls: ids of their own, names that can be said
-//! back, arguments that are an object or a mistake.
+//! Normalizes the calls of a model for all wire formats: unique ids, valid names, and arguments
+//! that are an object or malformed.
 
 use std::collections::HashSet;
 
@@ -7,11 +7,11 @@ use proctor_core::json::repeats_a_key;
 use proctor_core::model::{Arguments, ModelMessage, ModelRequest, StopReason, ToolCall};
 use serde_json::{Map, Value, json};
 
-/// The ids of calls in a conversation. Some servers repeat theirs, or have none.
+/// The call ids of a conversation. Some servers repeat ids, or send none.
 pub(super) struct Ids(HashSet<String>);
 
 impl Ids {
-    /// Those that were used before.
+    /// The ids that the conversation has already used.
     pub(super) fn of(request: &ModelRequest) -> Self {
         let turns = request.messages.iter().filter_map(|message| match message {
             ModelMessage::Assistant(turn) => Some(&turn.calls),
@@ -20,7 +20,7 @@ impl Ids {
         Self(turns.flatten().map(|call| call.id.clone()).collect())
     }
 
-    /// The id, or another one if it is empty or used.
+    /// Returns the id, or a new one if it is empty or already used.
     pub(super) fn unique(&mut self, id: &str) -> String {
         let stem = if id.is_empty() { "call" } else { id };
         let mut unique = id.to_owned();
@@ -34,7 +34,7 @@ impl Ids {
     }
 }
 
-/// The arguments that a model wrote as text. Nothing at all means no arguments.
+/// Parses arguments that a model wrote as text. An empty text means no arguments.
 pub(super) fn arguments_of_text(text: &str) -> Arguments {
     if text.trim().is_empty() {
         return Arguments::Object(Map::new());
@@ -49,15 +49,15 @@ pub(super) fn arguments_of_text(text: &str) -> Arguments {
     }
 }
 
-/// Arguments with a key twice: which of them counts is anybody's guess.
+/// Malformed arguments with a duplicate key, which servers would read differently.
 pub(super) fn repeated(text: &str) -> Arguments {
     Arguments::Malformed {
         text: text.to_owned(),
-        reason: "a key is there twice".to_owned(),
+        reason: "duplicate key".to_owned(),
     }
 }
 
-/// The arguments, if they are an object.
+/// The arguments; malformed if they are not an object.
 pub(super) fn arguments_of(value: Value, text: &str) -> Arguments {
     match value {
         Value::Object(arguments) => Arguments::Object(arguments),
@@ -69,15 +69,15 @@ pub(super) fn arguments_of(value: Value, text: &str) -> Arguments {
     }
 }
 
-/// The arguments as an object, to be said back: no server has to parse what a model got wrong.
-pub(super) fn said_back(arguments: &Arguments) -> Value {
+/// The arguments as an object, to send back: servers reject malformed ones.
+pub(super) fn echoed(arguments: &Arguments) -> Value {
     match arguments {
         Arguments::Object(arguments) => Value::Object(arguments.clone()),
         Arguments::Malformed { text, .. } => json!({"malformed": text}),
     }
 }
 
-/// A name that a model made up may be none that its provider takes back.
+/// Replaces characters that providers reject in a name that the model made up.
 pub(super) fn legal_name(name: &str) -> String {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let legal = name
@@ -90,7 +90,7 @@ pub(super) fn legal_name(name: &str) -> String {
     }
 }
 
-/// Servers that stop to call do not all say so.
+/// Not all servers report that the model stopped to call a tool.
 pub(super) fn stopped(stop: StopReason, calls: &[ToolCall]) -> StopReason {
     match stop {
         StopReason::Done if !calls.is_empty() => StopReason::Calls,
@@ -98,8 +98,8 @@ pub(super) fn stopped(stop: StopReason, calls: &[ToolCall]) -> StopReason {
     }
 }
 
-/// What came of a call, where only its text can say that it failed.
-pub(super) fn told_error(text: &str, is_error: bool) -> String {
+/// The text of a call's result, marked as an error for formats without a flag.
+pub(super) fn error_text(text: &str, is_error: bool) -> String {
     let says_so = text.trim_start().to_lowercase().starts_with("error");
     if is_error && !says_so {
         format!("error: {text}")
@@ -108,8 +108,8 @@ pub(super) fn told_error(text: &str, is_error: bool) -> String {
     }
 }
 
-/// What a model is told where its provider can't force it.
-pub(super) fn told_to_call(system: Option<&str>, tool: &str) -> String {
+/// The system prompt that replaces a forced tool call, if the provider can't force one.
+pub(super) fn instruction_to_call(system: Option<&str>, tool: &str) -> String {
     let order = format!("You must answer by calling the tool `{tool}`.");
     match system {
         Some(system) => format!("{system}\n\n{order}"),

@@ -1,8 +1,8 @@
-//! The words in which models are asked over the network, and answer: four formats, both ways.
+//! The wire formats of model APIs, for requests and replies in both directions.
 //!
-//! Main types: [`WireFormat`], [`ParsedModelRequest`], which is a request that was understood, and [`StreamedReply`],
-//! which makes one reply of a stream. Everything is a function of what is handed in, so that a model
-//! that is served, one that is asked and one that is listened to are understood alike.
+//! Main types: [`WireFormat`], [`ParsedModelRequest`], and [`StreamedReply`], which assembles a
+//! reply from a stream. All functions are pure, so that the model server, the model clients and the
+//! model tap share the same parsers.
 
 mod chat;
 mod conversation;
@@ -19,72 +19,61 @@ use proctor_core::model::{ModelRequest, Reply};
 use serde_json::Value;
 
 pub(super) use self::chat::THINKING;
-pub(super) use self::conversation::{media_url, says_error};
+pub(super) use self::conversation::{looks_like_error, media_url};
 pub use self::error::{ErrorKind, error_body};
 pub use self::gather::StreamedReply;
 pub use self::side::is_side_call;
 
-/// A wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WireFormat {
-    /// OpenAI's Chat Completions.
     Chat,
-    /// OpenAI's Responses.
     Responses,
-    /// Anthropic's Messages.
     Messages,
-    /// Google's Gemini.
     Gemini,
 }
 
-/// A request, understood.
 #[derive(Debug, Clone, Default)]
 pub struct ParsedModelRequest {
-    /// The model that is asked. Gemini names it in the path, and not here.
+    /// The requested model. Empty for Gemini, which names it in the path.
     pub model: String,
-    /// What it is asked.
     pub request: ModelRequest,
-    /// Whether the reply is wanted as it comes. Gemini says so in the path, and not here.
+    /// Whether the client asks for a stream. Always `false` for Gemini, which says so in the path.
     pub stream: bool,
-    /// Whether a stream should say at its end how many tokens it took, where that is asked for.
+    /// Whether the client asks for the token usage at the end of a stream.
     pub wants_usage: bool,
-    /// The schema of the JSON that the reply should be, if it should.
+    /// The JSON schema that the reply must match, if any.
     pub wants_json: Option<Value>,
-    /// Tools that are known to their agent by two names, and here by one.
+    /// Tools in namespaces, which have one joined name here.
     pub namespaces: Vec<NamespacedTool>,
 }
 
-/// A tool that has a name within another.
+/// A tool in a namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamespacedTool {
-    /// What it is called here.
+    /// The joined name, `namespace__name`.
     pub joined: String,
-    /// The outer name.
     pub namespace: String,
-    /// The inner name.
     pub name: String,
 }
 
-/// What a reply needs besides what the model says.
+/// The data of a reply that does not come from the model.
 #[derive(Debug, Clone, Copy)]
 pub struct Envelope<'a> {
-    /// A name of its own.
+    /// The unique id of the reply.
     pub id: &'a str,
-    /// The model that replies.
     pub model: &'a str,
-    /// When, in seconds since 1970.
+    /// The time in seconds since 1970.
     pub created: i64,
-    /// What is answered.
     pub question: &'a ParsedModelRequest,
 }
 
-/// Why something could not be understood.
+/// Why a request or a reply could not be parsed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum FormatError {
-    /// It says that something went wrong.
-    #[error("it is an error: {0}")]
+    /// It is an error of the provider.
+    #[error("error reply: {0}")]
     Error(Value),
-    /// It is not what it should be.
+    /// It does not have the expected form.
     #[error("{0}")]
     Odd(String),
 }
@@ -95,7 +84,6 @@ impl FormatError {
     }
 }
 
-/// Understands a request.
 pub fn question(format: WireFormat, body: &Value) -> Result<ParsedModelRequest, FormatError> {
     match format {
         WireFormat::Chat => chat::question(body),
@@ -105,8 +93,8 @@ pub fn question(format: WireFormat, body: &Value) -> Result<ParsedModelRequest, 
     }
 }
 
-/// Understands a reply that came whole, or was [gathered](Gathered). Ids of calls that the
-/// conversation has used already are replaced.
+/// Parses a complete reply, or one that [`StreamedReply`] assembled. Replaces call ids that the
+/// conversation has already used.
 pub fn reply(format: WireFormat, body: &Value, asked: &ModelRequest) -> Result<Reply, FormatError> {
     match format {
         WireFormat::Chat => chat::reply(body, asked),
@@ -116,7 +104,7 @@ pub fn reply(format: WireFormat, body: &Value, asked: &ModelRequest) -> Result<R
     }
 }
 
-/// A reply in the format's words, whole.
+/// Renders a complete reply.
 pub fn render(format: WireFormat, reply: &Reply, envelope: &Envelope<'_>) -> Value {
     match format {
         WireFormat::Chat => chat::render(reply, envelope),
@@ -126,7 +114,7 @@ pub fn render(format: WireFormat, reply: &Reply, envelope: &Envelope<'_>) -> Val
     }
 }
 
-/// The same as a stream: one server-sent event after the other.
+/// Renders a reply as a list of server-sent events.
 pub fn render_stream(format: WireFormat, reply: &Reply, envelope: &Envelope<'_>) -> Vec<String> {
     match format {
         WireFormat::Chat => {
@@ -146,7 +134,7 @@ pub fn render_stream(format: WireFormat, reply: &Reply, envelope: &Envelope<'_>)
     }
 }
 
-/// Events that are called what their `type` says.
+/// Server-sent events that are named by the `type` of their data.
 fn named(events: &[Value]) -> Vec<String> {
     let event = |event: &Value| {
         let name = event["type"].as_str().unwrap_or_default();
@@ -155,7 +143,7 @@ fn named(events: &[Value]) -> Vec<String> {
     events.iter().map(event).collect()
 }
 
-/// A text in the pieces in which a stream brings it; an empty one has none.
+/// Splits a text into the pieces of a stream. An empty text has none.
 fn pieces(text: &str) -> Vec<&str> {
     const EACH: usize = 24;
     let mut pieces = Vec::new();

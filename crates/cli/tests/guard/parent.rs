@@ -39,7 +39,7 @@ async fn a_guard_whose_parent_is_gone_starts_nothing() {
     assert!(!stage.has("started"));
     let said = std::fs::read_to_string(stage.folder.path().join("said")).unwrap();
     assert!(
-        said.ends_with("proctor guard: the process that asked for `touch` is gone\n"),
+        said.ends_with("proctor guard: the process that started `touch` has exited\n"),
         "{said}"
     );
 }
@@ -52,7 +52,7 @@ async fn a_guard_refuses_a_parent_that_is_not_its_own() {
     let said = String::from_utf8(said).unwrap();
     assert_eq!(
         said,
-        "proctor guard: the process that asked for `touch` is gone\n125\n"
+        "proctor guard: the process that started `touch` has exited\n125\n"
     );
     assert!(!stage.has("started"));
 }

@@ -63,7 +63,7 @@ async fn a_detached_program_that_cleared_its_environment_is_ended_and_reported()
     assert_eq!(stage.left(), [""; 0]);
     let said = stderr.redacted(&proctor_core::redact::Redactor::default());
     assert!(
-        said.contains("cleared its environment: if it detached"),
+        said.contains("cleared its environment: processes that it detached"),
         "{said}"
     );
 }

@@ -1,4 +1,4 @@
-//! What the guard is told on its command line, by Proctor alone.
+//! The command line of the guard, which only Proctor writes.
 
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
@@ -7,16 +7,17 @@ use rustix::process::Pid;
 
 use super::{COMMAND, GuardError};
 
-/// Which program to run, and for whom.
+/// The program to run, and how.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Order {
-    /// Whose end is the end of everything. Told, not looked up: Proctor may be gone before the guard
-    /// could look.
+    /// The process whose end also ends the program. It is passed, not looked up: Proctor may have
+    /// ended before the guard could look.
     pub parent: Pid,
-    /// From SIGTERM to SIGKILL.
+    /// The time between SIGTERM and SIGKILL.
     pub grace: Duration,
-    /// Whether what the program leaves running goes on until Proctor asks. The guard's stdin is then
-    /// where it tells how the program ended, and the program has none.
+    /// Whether the processes that the program leaves behind keep running until Proctor asks for
+    /// their end. The guard then reports on its stdin how the program ended, and the program has no
+    /// stdin.
     pub linger: bool,
     pub program: OsString,
     pub args: Vec<OsString>,
@@ -49,7 +50,7 @@ impl Order {
         })
     }
 
-    /// The arguments that `parse` reads, with the command in front.
+    /// The arguments that `parse` reads, after the command.
     pub fn render(self) -> Vec<OsString> {
         let grace = self.grace.as_millis();
         let mut words: Vec<OsString> = vec![
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_rendered_is_read_back() {
+    fn rendered_orders_parse_back() {
         for linger in [false, true] {
             let order = || Order {
                 parent: Pid::from_raw(7).unwrap(),

@@ -1,4 +1,4 @@
-//! The signals that the guard listens to, as pipes that `poll` can wait for.
+//! The signals that the guard handles, as pipes that `poll` can wait for.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,19 +9,20 @@ use rustix::fs::{OFlags, fcntl_setfl};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::{flag, low_level};
 
-/// What arrives at the guard. Handled signals are also reset for the program, so a shell that ignores
-/// SIGINT for its background jobs does not pass that on.
+/// Signals to the guard. Handled signals are also reset for the program, so that it does not
+/// inherit the ignored SIGINT of a shell's background job.
 #[derive(Debug)]
 pub struct GuardSignals {
     /// Readable when a child has ended.
     pub child_ended: OwnedFd,
-    /// Readable when somebody asked the guard to end.
+    /// Readable when Proctor has asked the guard to end.
     pub asked: OwnedFd,
 }
 
 impl GuardSignals {
     pub fn install() -> io::Result<Self> {
-        // A keyboard, a closed terminal or a stray signal must not end the guard before its child.
+        // Neither Ctrl-C nor a closed terminal nor a stray signal may end the guard before its
+        // child.
         for signal in [SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2] {
             flag::register(signal, Arc::new(AtomicBool::new(false)))?;
         }
@@ -32,7 +33,7 @@ impl GuardSignals {
     }
 }
 
-/// Takes what has arrived; `true` if there was something.
+/// Empties a pipe. Returns whether a signal had arrived.
 pub fn take(pipe: &OwnedFd) -> bool {
     let mut arrived = false;
     let mut bytes = [0; 64];
@@ -42,7 +43,7 @@ pub fn take(pipe: &OwnedFd) -> bool {
     arrived
 }
 
-/// A pipe that is readable when a signal has arrived.
+/// Creates a pipe that is readable when a signal has arrived.
 pub fn piped(signal: i32) -> io::Result<OwnedFd> {
     let (reader, writer) = io::pipe()?;
     let (reader, writer) = (OwnedFd::from(reader), OwnedFd::from(writer));

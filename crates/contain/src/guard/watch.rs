@@ -1,4 +1,4 @@
-//! The life of a guard after its child has started: wait for a reason to end, then end everything.
+//! The main loop of a guard: waits for a reason to end, then ends everything.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -12,12 +12,12 @@ use super::KILL_LIMIT;
 use super::signals::{GuardSignals, take};
 use crate::os::{Descendant, LOOK_AGAIN, Lookout, ProcessIdentity};
 
-/// How often new descendants are looked for during the grace.
+/// The interval at which the guard looks for new descendants during the grace period.
 const LOOK: Duration = Duration::from_millis(20);
-/// How often what is still there is killed again.
+/// The interval at which the guard kills the remaining processes again.
 const KILL_AGAIN: Duration = Duration::from_millis(5);
 
-/// The guarded child, and all that may end it.
+/// The guarded child, and everything that can end it.
 #[derive(Debug)]
 pub struct Watch {
     child: Pid,
@@ -27,14 +27,14 @@ pub struct Watch {
     lookout: Lookout,
 }
 
-/// What is known when the guard has done what it can.
+/// The result of a guard's work.
 #[derive(Debug)]
 pub struct GuardOutcome {
-    /// How the child ended, if it did.
+    /// The exit status of the child, if it has ended.
     pub status: Option<WaitStatus>,
-    /// What could not be ended: processes of another user, or ones that the kernel does not let go.
+    /// Processes that could not be ended: they belong to another user, or the kernel keeps them.
     pub survivors: Vec<String>,
-    /// Processes whose own descendants may have been missed.
+    /// Processes whose descendants may have been missed.
     pub cleared: Vec<String>,
 }
 
@@ -49,15 +49,16 @@ impl Watch {
         }
     }
 
-    /// Returns when the child has ended, when Proctor asks, or when Proctor is gone: only in the first
-    /// case with how it ended.
-    pub fn until_the_end(&mut self) -> Option<WaitStatus> {
+    /// Returns when the child has ended, when Proctor asks, or when Proctor has ended. Returns the
+    /// status only in the first case.
+    pub fn wait_for_end(&mut self) -> Option<WaitStatus> {
         self.until(|watch, _| watch.status.is_some());
         self.status
     }
 
-    /// Returns when nothing that the child started is left, when Proctor asks, or when it is gone.
-    pub fn until_nothing_is_left(&mut self) {
+    /// Returns when everything that the child started has ended, when Proctor asks, or when Proctor
+    /// has ended.
+    pub fn wait_until_none_is_left(&mut self) {
         self.until(|watch, has_children| !has_children && !watch.lookout.sees_any());
     }
 
@@ -76,7 +77,7 @@ impl Watch {
                     continue;
                 }
                 Ok(_) | Err(Errno::INTR) => {}
-                // A guard that can't watch any more must not let its child run on.
+                // A guard that can no longer watch must not leave its child running.
                 Err(_) => return,
             }
             let parent_gone = !sources[2].revents().is_empty();
@@ -87,14 +88,15 @@ impl Watch {
         }
     }
 
-    /// Ends every descendant: SIGTERM, after the grace SIGKILL, until none is left.
+    /// Ends every descendant: sends SIGTERM, then SIGKILL after the grace period, until none is
+    /// left.
     pub fn end_all(&mut self, grace: Duration) -> GuardOutcome {
         let mut kill_from = Instant::now() + grace;
-        let mut told = HashSet::new();
+        let mut terminated = HashSet::new();
         while self.is_left() {
             let now = Instant::now();
             let next = if now < kill_from {
-                tell_to_end(&self.lookout.find(), &mut told);
+                terminate_once(&self.lookout.find(), &mut terminated);
                 kill_from.min(now + LOOK)
             } else if now < kill_from + KILL_LIMIT {
                 self.lookout.kill_all();
@@ -118,11 +120,11 @@ impl Watch {
         }
     }
 
-    /// Waits for some time, but not longer than something is left. `true` if the guard was asked again.
+    /// Waits until `end`, or until no process is left. Returns whether Proctor asked again.
     fn pause(&mut self, end: Instant) -> bool {
         while let Some(left) = end.checked_duration_since(Instant::now()) {
             let GuardSignals { child_ended, asked } = &self.signals;
-            // A wait that fails is only shorter.
+            // A failed wait is only shorter.
             let _ = poll(
                 &mut [child_ended, asked].map(readable),
                 Timespec::try_from(left).ok().as_ref(),
@@ -138,17 +140,17 @@ impl Watch {
         false
     }
 
-    /// Whether anything that the child started is left, or the child itself.
+    /// Whether the child or anything that it started is left.
     fn is_left(&mut self) -> bool {
         self.reap() || self.lookout.sees_any()
     }
 
-    /// Waits for the children that have ended; `false` if none is left.
+    /// Reaps the children that have ended. Returns `false` if none is left.
     fn reap(&mut self) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) => {
-                    // Later its pid may be another one's.
+                    // Its pid may be reused later.
                     if pid == self.child && self.status.is_none() {
                         self.status = Some(status);
                     }
@@ -161,16 +163,17 @@ impl Watch {
     }
 }
 
-/// Once for each: a program that hears SIGTERM twice may take it for impatience.
-fn tell_to_end(found: &[Descendant], told: &mut HashSet<ProcessIdentity>) {
+/// Signals each process only once: some programs treat a second SIGTERM as a request to skip their
+/// cleanup.
+fn terminate_once(found: &[Descendant], terminated: &mut HashSet<ProcessIdentity>) {
     for process in found {
-        if told.insert(process.identity()) {
+        if terminated.insert(process.identity()) {
             process.terminate();
         }
     }
 }
 
-/// Enough for one line, however many there are.
+/// The names of the remaining processes, at most as many as fit on one line.
 fn survivors(left: &[Descendant]) -> Vec<String> {
     const NAMED: usize = 5;
     let mut names: Vec<String> = left.iter().take(NAMED).map(Descendant::describe).collect();

@@ -1,5 +1,5 @@
-//! Finds the processes below a guard in the system's list of processes, and signals them. Such a list is
-//! never complete, since processes come and go meanwhile: whoever uses it looks again.
+//! Finds the processes below a guard in the system's process list, and signals them. The list is
+//! never complete, since processes start and end all the time: callers look repeatedly.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -15,20 +15,20 @@ pub struct Descendant {
     pub(super) parent: Pid,
     /// Its session, by the pid of its leader.
     pub(super) session: i32,
-    /// Whether it has ended, and only waits for its parent to notice.
+    /// Whether it has ended, but its parent has not waited for it yet.
     pub(super) is_zombie: bool,
-    /// Together with the pid, which process it is. The unit is the system's.
+    /// The start time, in a unit of the system. Together with the pid it identifies the process.
     pub(super) started: u64,
     pub(super) name: String,
     pub(super) cookie: Cookie,
 }
 
-/// What a process's environment says about the guards that it is below.
+/// Which guards a process is below, according to its environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Cookie {
-    /// The environment is not readable, or was not read.
+    /// The environment was not read, or is not readable.
     Unknown,
-    /// There is an environment, without the cookie.
+    /// The environment does not hold the cookie.
     #[cfg(any(target_os = "macos", feature = "posix"))]
     Absent,
     #[cfg_attr(
@@ -38,7 +38,7 @@ pub(super) enum Cookie {
     Guards(Vec<Pid>),
 }
 
-/// Which process, whatever becomes of its pid.
+/// Identifies a process even if its pid is reused.
 pub type ProcessIdentity = (Pid, u64);
 
 impl Descendant {
@@ -46,40 +46,41 @@ impl Descendant {
         (self.pid, self.started)
     }
 
-    /// For people.
     pub fn describe(&self) -> String {
         format!("process {} (`{}`)", self.pid.as_raw_pid(), self.name)
     }
 
-    /// Asks it to end. A stopped process would not hear it before it is continued.
+    /// Asks the process to end. Also continues a stopped process, which would not handle the signal
+    /// otherwise.
     pub fn terminate(&self) {
         self.signal(Signal::TERM);
         self.signal(Signal::CONT);
     }
 
-    /// Signals this process and no later one with its pid. It may be gone, or another user's: the
-    /// next look tells.
+    /// Signals this process, and never a later one with the same pid. Errors are ignored: the next
+    /// look shows whether the process is still there.
     pub(super) fn signal(&self, signal: Signal) {
         if read(self.pid).is_some_and(|now| now.started == self.started) {
             let _ = kill_process(self.pid, signal);
         }
     }
 
-    /// Whether the process itself shows that it is below a guard. The guard leads a session.
+    /// Whether the process's own data shows that it is below a guard. The guard leads a session.
     fn is_of(&self, guard: Pid) -> bool {
         let carries = matches!(&self.cookie, Cookie::Guards(guards) if guards.contains(&guard));
         self.pid != guard && (self.parent == guard || self.session == guard.as_raw_pid() || carries)
     }
 }
 
-/// All processes below a guard, with those that are `known` to be.
+/// All processes below a guard, including those that are `known` to be.
 pub(super) fn below(guard: Pid, is_known: impl Fn(&Descendant) -> bool) -> Vec<Descendant> {
     members(processes(), |process| {
         process.is_of(guard) || process.pid != guard && is_known(process)
     })
 }
 
-/// The processes that are `certain`, all below them, and all in sessions that one of them began.
+/// The processes that are `certain`, everything below them, and everything in sessions that one of
+/// them leads.
 fn members(all: Vec<Descendant>, is_certain: impl Fn(&Descendant) -> bool) -> Vec<Descendant> {
     let (mut found, mut others): (Vec<Descendant>, Vec<Descendant>) =
         all.into_iter().partition(is_certain);
@@ -97,48 +98,49 @@ fn members(all: Vec<Descendant>, is_certain: impl Fn(&Descendant) -> bool) -> Ve
     found
 }
 
-/// Whether a process is this one, or below it.
+/// Whether a process is `ancestor` or below it.
 pub fn is_below(pid: Pid, ancestor: Pid) -> bool {
-    // Pids that are used again could make a circle.
+    // Reused pids could form a circle.
     const DEEPEST: usize = 1000;
     let mut line = std::iter::successors(read(pid), |process| read(process.parent)).take(DEEPEST);
     pid == ancestor || line.any(|process| process.is_of(ancestor))
 }
 
-/// How long it takes at most to kill what others may start faster than it is found.
+/// How long to keep killing processes that start others faster than they are found.
 const KILLING: Duration = Duration::from_secs(5);
-/// How often what is still there is looked for.
+/// The interval between two looks for remaining processes.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Kills everything below a guard that can't do so itself, since it is stopped.
+/// Kills everything below a guard that is stopped, and so can't do it itself.
 pub fn kill_below(guard: Pid) {
     kill_until_none_is_left(|| below(guard, |_| false), || {});
 }
 
-/// Kills what a guard that was killed has left: the processes of its session, and all below them. If
-/// there are any, that is `told` first.
-pub fn kill_session(guard: Pid, told: impl FnOnce()) {
+/// Kills the processes that a killed guard has left: the members of its session, and everything
+/// below them. Calls `notify` first if there are any.
+pub fn kill_session(guard: Pid, notify: impl FnOnce()) {
     let look = || {
-        // A living process with its pid is another one, and so is the session that it leads.
+        // A living process with this pid is another one, and so is the session that it leads.
         if read(guard).is_some_and(|process| !process.is_zombie) {
             return Vec::new();
         }
         below(guard, |_| false)
     };
-    kill_until_none_is_left(look, told);
+    kill_until_none_is_left(look, notify);
 }
 
-fn kill_until_none_is_left(look: impl Fn() -> Vec<Descendant>, told: impl FnOnce()) {
+fn kill_until_none_is_left(look: impl Fn() -> Vec<Descendant>, notify: impl FnOnce()) {
     let end = Instant::now() + KILLING;
-    let mut told = Some(told);
+    let mut notify = Some(notify);
     loop {
         let left = look();
         let are_gone = left.iter().all(|process| process.is_zombie);
-        if let Some(told) = told.take_if(|_| !are_gone) {
-            told();
+        if let Some(notify) = notify.take_if(|_| !are_gone) {
+            notify();
         }
         for process in &left {
-            // Also one that seems to have ended: its first thread may have, and others not.
+            // Includes processes that seem to have ended: their first thread may have, while others
+            // run.
             process.signal(Signal::KILL);
         }
         if are_gone || Instant::now() > end {

@@ -1,4 +1,4 @@
-//! Descriptors that one process passes to another through a Unix socket.
+//! Passes descriptors from one process to another through a Unix socket.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -24,7 +24,7 @@ pub fn send(
         return Err(Errno::NOBUFS);
     }
     let sent = sendmsg(socket, &[IoSlice::new(message)], &mut rights, SEND)?;
-    // A few bytes into an empty socket are taken whole, or not at all.
+    // A short message into an empty socket is sent completely or not at all.
     if sent == message.len() {
         Ok(())
     } else {
@@ -32,8 +32,8 @@ pub fn send(
     }
 }
 
-/// Receives a message without waiting for it: how many bytes came, and up to three descriptors, which no
-/// program started later inherits.
+/// Receives a message without waiting: the number of bytes, and up to three descriptors, which
+/// programs started later don't inherit.
 pub fn receive(socket: impl AsFd, message: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut rights = RecvAncillaryBuffer::new(&mut space);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_is_gone_is_an_error_and_no_signal() {
+    fn a_lost_peer_is_an_error_and_not_a_signal() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         drop(theirs);
         let (reader, writer) = std::io::pipe().unwrap();

@@ -20,13 +20,14 @@ use rustix::process::{
 pub use self::processes::Lookout;
 pub(super) use self::processes::{processes, read};
 
-/// How often a guard looks for descendants while its program runs: never, since the kernel tells.
+/// The interval at which a guard looks for descendants while its program runs. Not needed here: the
+/// kernel reports them.
 pub const LOOK_AGAIN: Option<Duration> = None;
 
 pub(super) const SEND: SendFlags = SendFlags::NOSIGNAL;
 pub(super) const RECEIVE: RecvFlags = RecvFlags::CMSG_CLOEXEC.union(RecvFlags::DONTWAIT);
 
-/// [`RECEIVE`] has done so already.
+/// A no-op: [`RECEIVE`] has already set the flag.
 #[expect(clippy::unnecessary_wraps, reason = "`posix` can fail here")]
 pub(super) fn close_on_exec(_: &OwnedFd) -> io::Result<()> {
     Ok(())
@@ -40,7 +41,7 @@ pub fn close_inherited() {
         .filter_map(|name| name.to_str()?.parse().ok())
         .collect();
     for file in open.into_iter().filter(|file| *file > 2) {
-        // One of them was open for this look only.
+        // One of them was open only for this listing.
         let _ = nix::unistd::close(file);
     }
 }
@@ -50,21 +51,21 @@ pub fn adopt_orphans() -> io::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
-/// Marks a program, so that what it starts can be found. The kernel finds it without.
+/// Marks a program so that its descendants can be found. A no-op here: the kernel finds them.
 pub fn mark(_: &mut Command) {}
 
-/// Gives a descriptor that is readable once the parent of this process has ended; `None` if `parent` is
-/// not its parent any more.
+/// Returns a descriptor that becomes readable when the parent of this process ends; `None` if
+/// `parent` is no longer its parent.
 pub fn watch_parent(parent: Pid) -> io::Result<Option<OwnedFd>> {
     let watched = match pidfd_open(parent, PidfdFlags::empty()) {
         Err(Errno::SRCH) => return Ok(None),
         watched => watched?,
     };
-    // Still our parent, so it was alive when the pidfd was opened, and no other process has its pid.
+    // It is still our parent, so it was alive when the pidfd was opened and its pid was not reused.
     Ok((getppid() == Some(parent)).then_some(watched))
 }
 
-/// Waits until a child of this process has ended, or for as long as that may take.
+/// Waits until a child of this process has ended, but not longer than `limit`.
 pub fn wait_for(child: Pid, limit: Duration) {
     let Ok(process) = pidfd_open(child, PidfdFlags::empty()) else {
         return;
@@ -73,11 +74,12 @@ pub fn wait_for(child: Pid, limit: Duration) {
         tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: 0,
     };
-    // What can't be waited for is not.
+    // An error ends the wait.
     let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&timeout));
 }
 
-/// Keeps the end of this process from writing a core file. Without these the worst is a core file.
+/// Keeps this process from writing a core file when it ends. Errors are ignored: they only mean a
+/// core file.
 pub fn forbid_core_dump() {
     let none = Rlimit {
         current: Some(0),
@@ -96,8 +98,8 @@ pub fn ignores_hangup() -> bool {
     mask.is_some_and(|mask| mask & 1 == 1)
 }
 
-/// The same pipe, opened anew: whether it blocks is then nobody else's business. Who can't have that
-/// shares it.
+/// Opens the same pipe again, so that its blocking mode is independent of other processes. Returns
+/// the shared descriptor if that fails.
 pub fn reopen(pipe: OwnedFd, access: OFlags) -> OwnedFd {
     let path = format!("/proc/self/fd/{}", pipe.as_raw_fd());
     let flags = access | OFlags::NONBLOCK | OFlags::CLOEXEC;

@@ -1,5 +1,5 @@
-//! What POSIX has, and a list of processes. macOS uses this; so does Linux in tests, with the feature
-//! `posix`.
+//! The implementation for POSIX systems with a process list. macOS uses it, and so does Linux in
+//! tests with the feature `posix`.
 
 mod processes;
 
@@ -22,15 +22,15 @@ pub use self::processes::Lookout;
 pub(super) use self::processes::{processes, read};
 use super::COOKIE;
 
-/// How often a guard looks for descendants while its program runs, to remember them.
+/// The interval at which a guard looks for descendants, to remember them, while its program runs.
 pub const LOOK_AGAIN: Option<Duration> = Some(Duration::from_secs(1));
 
-/// How often a process that may have ended is looked at.
+/// The interval at which a process that may have ended is polled.
 const ENDED: Duration = Duration::from_millis(10);
-/// How often a guard looks whether its parent is still there.
+/// The interval at which a guard checks whether its parent still runs.
 const PARENT: Duration = Duration::from_millis(100);
 
-/// SIGPIPE is ignored in every Rust program, so that a lost peer is an error without a flag.
+/// Every Rust program ignores SIGPIPE, so a lost peer is an error even without a flag.
 pub(super) const SEND: SendFlags = SendFlags::empty();
 pub(super) const RECEIVE: RecvFlags = RecvFlags::DONTWAIT;
 
@@ -46,7 +46,7 @@ pub fn close_inherited() {
         Err(_) => (0..file_limit()).collect(),
     };
     for file in open.into_iter().filter(|file| *file > 2) {
-        // One of them was open for this look only.
+        // One of them was open only for this listing.
         let _ = nix::unistd::close(file);
     }
 }
@@ -57,13 +57,13 @@ fn file_limit() -> RawFd {
     limit.map_or(MOST, |limit| RawFd::try_from(limit).unwrap_or(MOST))
 }
 
-/// Without a subreaper, orphans go to the first process of the system: [`Lookout`] finds them. A guard
-/// that can't list processes starts nothing.
+/// Without a subreaper, orphans become children of the system's first process: [`Lookout`] finds
+/// them. A guard that can't list processes starts no program.
 pub fn adopt_orphans() -> io::Result<()> {
     System::new().map(drop).map_err(io::Error::other)
 }
 
-/// Gives a program the cookie of this guard, and those of the guards that this one is below.
+/// Sets the cookie of this guard, after those of the guards that this one is below.
 pub fn mark(command: &mut Command) {
     let own = getpid().as_raw_pid().to_string();
     let cookie = match std::env::var(COOKIE) {
@@ -73,10 +73,11 @@ pub fn mark(command: &mut Command) {
     command.env(COOKIE, cookie);
 }
 
-/// Gives a descriptor that is readable once the parent of this process has ended; `None` if `parent` is
-/// not its parent any more.
+/// Returns a descriptor that becomes readable when the parent of this process ends; `None` if
+/// `parent` is no longer its parent.
 pub fn watch_parent(parent: Pid) -> io::Result<Option<OwnedFd>> {
-    // A process changes its parent once, when that ends, and never to one with the same pid.
+    // A process changes its parent only once, when the parent ends, and never to one with the same
+    // pid.
     let lives = move || getppid() == Some(parent);
     if !lives() {
         return Ok(None);
@@ -91,7 +92,7 @@ pub fn watch_parent(parent: Pid) -> io::Result<Option<OwnedFd>> {
     Ok(Some(reader.into()))
 }
 
-/// Waits until a child of this process has ended, or for as long as that may take.
+/// Waits until a child of this process has ended, but not longer than `limit`.
 pub fn wait_for(child: Pid, limit: Duration) {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     let end = Instant::now() + limit;
@@ -105,7 +106,8 @@ pub fn wait_for(child: Pid, limit: Duration) {
     }
 }
 
-/// Keeps the end of this process from writing a core file. Without it the worst is a core file.
+/// Keeps this process from writing a core file when it ends. Errors are ignored: they only mean a
+/// core file.
 pub fn forbid_core_dump() {
     let none = Rlimit {
         current: Some(0),
@@ -114,8 +116,8 @@ pub fn forbid_core_dump() {
     let _ = setrlimit(Resource::Core, none);
 }
 
-/// Whether this process was started with SIGHUP ignored. A child inherits that, and a shell can't undo
-/// it: one that outlives its own SIGHUP tells. If there is no shell, it is taken as not ignored.
+/// Whether this process was started with SIGHUP ignored. A child inherits that and a shell can't
+/// undo it, so a shell that survives its own SIGHUP proves it. Without a shell, the answer is no.
 #[expect(clippy::disallowed_methods, reason = "a shell that ends at once")]
 pub fn ignores_hangup() -> bool {
     let mut shell = Command::new("/bin/sh");
@@ -125,8 +127,8 @@ pub fn ignores_hangup() -> bool {
     ended.is_ok_and(|status| status.success())
 }
 
-/// The same pipe. There is no way to open it anew, so that whether it blocks is shared with the process
-/// that passed it.
+/// The same pipe. POSIX can't open it again, so the process that passed it shares its blocking
+/// mode.
 pub fn reopen(pipe: OwnedFd, _: OFlags) -> OwnedFd {
     pipe
 }

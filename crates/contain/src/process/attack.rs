@@ -1,7 +1,7 @@
-//! Programs that stop or kill their guard, which is a process of the same user: they are killed.
+//! Kills programs that stop or kill their guard, which runs as the same user.
 //!
-//! Its main function is [`watch`]. So such a server fails its trial as one that was killed, and leaves no
-//! more behind than any other.
+//! The main function is [`watch`]. The trial of such a server fails as one whose server was killed,
+//! and no process is left.
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use tokio::signal::unix::{SignalKind, signal};
@@ -11,16 +11,16 @@ use super::ProcessExit;
 use crate::os::{kill_below, kill_session};
 use crate::tail::Tail;
 
-/// What a guard does.
+/// What happened to a guard.
 enum GuardAction {
     Works,
     Stopped,
     Killed,
-    /// It has ended in another way, or whoever waited for it knows how.
+    /// It ended in another way, or another task has already read its status.
     Ended,
 }
 
-/// Watches a guard until it ends. What is done about it is said where the program's stderr goes.
+/// Watches a guard until it ends. Messages about an attack go to the tails of the program's stderr.
 pub(super) fn watch(guard: Pid, tails: Vec<Tail>) {
     let Ok(mut changes) = signal(SignalKind::child()) else {
         return;
@@ -31,7 +31,10 @@ pub(super) fn watch(guard: Pid, tails: Vec<Tail>) {
                 GuardAction::Works => {}
                 GuardAction::Ended => return,
                 GuardAction::Stopped => {
-                    say(&tails, "it stopped its guard, so it was killed");
+                    say(
+                        &tails,
+                        "the program stopped its guard, so Proctor killed it",
+                    );
                     release(guard).await;
                 }
                 GuardAction::Killed => {
@@ -46,7 +49,7 @@ pub(super) fn watch(guard: Pid, tails: Vec<Tail>) {
     });
 }
 
-/// Clears what a guard has left that was killed, if it was.
+/// Kills the processes that a killed guard has left.
 pub(super) async fn clear_after(guard: Option<Pid>, ended: ProcessExit, stderr: &Tail) {
     if let (Some(guard), ProcessExit::Signalled(signal)) = (guard, ended)
         && signal == Signal::KILL.as_raw()
@@ -55,25 +58,25 @@ pub(super) async fn clear_after(guard: Option<Pid>, ended: ProcessExit, stderr: 
     }
 }
 
-/// Kills everything below a guard, and lets it end.
+/// Kills everything below a stopped guard, and lets the guard end.
 pub(super) async fn release(guard: Pid) {
-    // A panic in there is reported by the hook.
+    // The panic hook reports a panic of this task.
     let _ = spawn_blocking(move || kill_below(guard)).await;
     let _ = kill_process(guard, Signal::TERM);
     let _ = kill_process(guard, Signal::CONT);
 }
 
 async fn clear(guard: Pid, tails: Vec<Tail>) {
-    let told = move || say(&tails, "it killed its guard, so it was killed");
-    // A panic in there is reported by the hook.
-    let _ = spawn_blocking(move || kill_session(guard, told)).await;
+    let notify = move || say(&tails, "the program killed its guard, so Proctor killed it");
+    // The panic hook reports a panic of this task.
+    let _ = spawn_blocking(move || kill_session(guard, notify)).await;
 }
 
 fn state(guard: Pid) -> GuardAction {
     let options = WaitIdOptions::STOPPED
         | WaitIdOptions::EXITED
         | WaitIdOptions::NOHANG
-        // The end is for somebody else to take in.
+        // Another task reads the exit status.
         | WaitIdOptions::NOWAIT;
     match waitid(WaitId::Pid(guard), options) {
         Ok(None) => GuardAction::Works,

@@ -1,6 +1,7 @@
-//! A program that may leave others running: a script that starts a server for the rest of a trial.
+//! A program that may leave other programs running, such as a script that starts a server for the
+//! rest of a trial.
 //!
-//! Its main type is [`LingeringProcess`].
+//! The main type is [`LingeringProcess`].
 
 use std::time::Duration;
 
@@ -14,33 +15,35 @@ use super::{Process, ProcessExit};
 use crate::guard::{self, KILL_LIMIT};
 use crate::tail::{Tail, drain};
 
-/// A process whose own end is told apart from the end of what it left running. Dropping it ends both.
+/// A process that reports its own exit before the processes that it left running have ended.
+/// Dropping it ends all of them.
 #[derive(Debug)]
 pub struct LingeringProcess {
     process: Process,
-    /// Where the guard says how the process ended.
-    told: UnixStream,
+    /// The socket on which the guard reports how the process ended.
+    exit_report: UnixStream,
     end: Option<ProcessExit>,
-    /// Whether the guard has been asked to end it all.
+    /// Whether Proctor has asked the guard to end everything.
     is_ending: bool,
     stdout: Tail,
     merged: Tail,
-    /// Reads stdout to its end.
+    /// The task that reads stdout to its end.
     draining: Option<JoinHandle<()>>,
 }
 
-/// How long what a process wrote before its end may be on its way, if somebody else holds the streams.
+/// How long to wait for the rest of the output after the exit, if another process keeps the streams
+/// open.
 const LAST_WORDS: Duration = Duration::from_millis(250);
 
 impl LingeringProcess {
-    pub(super) fn watch(guard: Child, grace: Duration, told: UnixStream) -> Self {
+    pub(super) fn watch(guard: Child, grace: Duration, exit_report: UnixStream) -> Self {
         let [stdout, merged] = [Tail::default(), Tail::default()];
         let mut process = Process::watch(guard, grace, Some(&merged));
         let tails = [stdout.clone(), merged.clone()];
         let stream = process.stdout.take();
         Self {
             process,
-            told,
+            exit_report,
             end: None,
             is_ending: false,
             stdout,
@@ -49,25 +52,25 @@ impl LingeringProcess {
         }
     }
 
-    /// Waits until the process itself has ended. May be dropped and called again.
+    /// Waits until the process itself has ended. Cancel safe: it may be dropped and called again.
     pub async fn ended(&mut self) -> ProcessExit {
         if let Some(ended) = self.end {
             return ended;
         }
         let mut message = [0; 64];
-        let told = match self.told.read(&mut message).await {
-            Ok(read) => guard::read_told(&message[..read]),
+        let exit_report = match self.exit_report.read(&mut message).await {
+            Ok(read) => guard::parse_exit_report(&message[..read]),
             Err(_) => None,
         };
-        let ended = match told {
+        let ended = match exit_report {
             Some(ended) => ended,
-            // The guard is gone, with all that it guarded.
+            // The guard has ended, and with it everything below it.
             None => self.process.wait().await,
         };
         *self.end.insert(ended)
     }
 
-    /// Waits until what the process wrote before its end has been read.
+    /// Waits until everything that the process wrote before its exit has been read.
     pub async fn last_words(&mut self) {
         let drained = async {
             for draining in [&mut self.draining, &mut self.process.draining] {
@@ -80,7 +83,7 @@ impl LingeringProcess {
         let _ = timeout(LAST_WORDS, drained).await;
     }
 
-    /// Whether neither the process nor anything that it started is left.
+    /// Whether the process and everything that it started have ended.
     pub fn is_over(&mut self) -> bool {
         !matches!(self.process.guard.try_wait(), Ok(None))
     }
@@ -100,7 +103,7 @@ impl LingeringProcess {
         &self.merged
     }
 
-    /// Asks for the end of the process and all that it left running, without waiting for it.
+    /// Asks the guard to end the process and everything that it left running, and returns at once.
     pub fn end(&mut self) {
         if !self.is_ending {
             self.is_ending = true;
@@ -108,14 +111,14 @@ impl LingeringProcess {
         }
     }
 
-    /// Whether its end has been asked for.
+    /// Whether [`Self::end`] was called.
     pub fn is_ending(&self) -> bool {
         self.is_ending
     }
 
-    /// Ends the process and all that it left running.
+    /// Ends the process and everything that it left running, and waits for that.
     pub async fn stop(self) {
-        // To ask again would take the grace that it was given.
+        // A second request would skip the grace period.
         let patience = if self.is_ending {
             self.process.grace + KILL_LIMIT
         } else {

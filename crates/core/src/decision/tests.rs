@@ -39,7 +39,7 @@ fn decide(
 }
 
 #[test]
-fn a_call_without_an_answer_is_decided_by_what_came_instead() {
+fn the_cause_of_a_missing_response_decides_the_outcome() {
     let by_server = Some((Outcome::Failed, Some(Blame::Server)));
     let by_infra = Some((Outcome::Errored, Some(Blame::Infra)));
     let unclear = Some((Outcome::Failed, None));
@@ -75,7 +75,7 @@ fn a_call_without_an_answer_is_decided_by_what_came_instead() {
 }
 
 #[test]
-fn what_proves_most_decides() {
+fn the_strongest_evidence_decides() {
     let call = |cause| unanswered(cause);
     let all = vec![
         call(NoAnswer::ClientLeft),
@@ -193,7 +193,7 @@ fn a_server_that_breaks_the_protocol_is_to_blame_and_one_that_prints_is_not() {
 }
 
 #[test]
-fn messages_that_the_record_had_to_cut_prove_nothing() {
+fn truncated_messages_prove_nothing() {
     let mut folded = folded(vec![]);
     folded.transcript.unread.push(UnreadMessage {
         seq: 3,

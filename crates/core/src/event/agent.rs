@@ -1,4 +1,4 @@
-//! What an external agent is, and what it says of itself. Checks read the tap, not this.
+//! What an external agent reports about itself. Checks use the tap's events instead.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,13 +11,13 @@ use crate::model::Usage;
 pub struct AgentStarted {
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// The version that it gives itself.
+    /// The version that the program reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Its tool that loads skills, if it is known.
+    /// The name of its tool that loads skills, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill_tool: Option<String>,
-    /// What for: to do the task, or to judge it. All that it writes up to its end is for that too.
+    /// Whether it does the task or judges it. This holds for all its events up to its end.
     #[serde(default, skip_serializing_if = "is_for_the_task")]
     pub purpose: Purpose,
 }
@@ -30,33 +30,29 @@ fn is_for_the_task(purpose: &Purpose) -> bool {
     *purpose == Purpose::Agent
 }
 
-/// A call that an external agent says it made, or wanted to make.
+/// A call that an external agent reports, made or only attempted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentClaimed {
-    /// The tool, by the agent's own name for it.
+    /// The tool's name, as the agent reports it.
     pub tool: String,
-    /// The arguments, as JSON, if it tells them.
+    /// The arguments as JSON, if the agent reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Body>,
-    /// What came of it.
     pub status: Claim,
-    /// Why, in the agent's words, unless all went well.
+    /// The agent's reason, unless the call succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
-/// What an external agent says came of a call.
+/// The outcome of a call, as an external agent reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Claim {
-    /// It has a result.
     Completed,
-    /// It has an error.
     Failed,
-    /// It was not allowed.
     Denied,
-    /// It does not tell.
+    /// The agent did not report it.
     Unknown,
 }
 
@@ -64,15 +60,15 @@ pub enum Claim {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentEnded {
-    /// How, in words: `exited with code 0`.
+    /// A description such as `exited with code 0`.
     pub how: String,
-    /// The tokens that it says it took, all of them; absent is unknown.
+    /// The total token usage that the agent reports; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// How often it says its model was asked.
+    /// The number of model requests that the agent reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<u32>,
-    /// The end of what it wrote to its stderr.
+    /// The end of the agent's stderr.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr: Option<String>,
 }

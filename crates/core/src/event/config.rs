@@ -1,6 +1,6 @@
-//! How a run is configured, as result files describe it. Knows nothing of headers and keys.
+//! The configuration of a run for result files, without headers and keys.
 //!
-//! Its main type is [`RunConfig`].
+//! The main type is [`RunConfig`].
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,20 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RunConfig {
-    /// The folder that relative paths of cases start from, absolute.
+    /// The absolute folder that relative paths of cases refer to.
     pub folder: String,
     /// The agents, in the order of the plan.
     pub agents: Vec<AgentConfig>,
-    /// Who judges.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judge: Option<AgentConfig>,
-    /// The servers under test.
     pub servers: Vec<ServerConfig>,
-    /// Where the cases come from.
+    /// The task sets that the cases come from.
     pub task_sets: Vec<TaskSetConfig>,
-    /// The folders of skills that agents get.
+    /// The folders with the agents' skills.
     pub skills: Vec<String>,
-    /// Limits of time that hold for all cases.
+    /// The timeouts of all cases.
     pub timeouts: TimeoutConfig,
-    /// How many trials run at once.
+    /// The number of trials in parallel.
     pub workers: u32,
 }
 
@@ -33,18 +31,16 @@ pub struct RunConfig {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentConfig {
-    /// `file`, or `builtin.` with its name.
+    /// `file`, or `builtin.` and its name.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Its name.
     pub name: String,
-    /// Its model, as `provider:id`.
+    /// The model as `provider:id`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Its agent file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// What is started, as it is written.
+    /// The command, as written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
 }
@@ -53,48 +49,47 @@ pub struct AgentConfig {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServerConfig {
-    /// Its name in the suite.
+    /// The name in the suite.
     pub name: String,
     /// `stdio`, `http` or `sse`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Its address, without user, query and fragment.
+    /// The URL without user, query and fragment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Its program, without arguments.
+    /// The program without arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
 }
 
-/// A task set, as it is written.
+/// A task set, as written.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TaskSetConfig {
-    /// One task file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Task files by pattern.
+    /// The pattern of task files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub glob: Option<String>,
-    /// The labels that its tasks have.
+    /// The labels that select tasks.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub label_selector: BTreeMap<String, String>,
 }
 
-/// Limits of time, such as `5m`.
+/// Timeouts, such as `5m`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TimeoutConfig {
-    /// For cases that set none.
+    /// For cases without a timeout of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_task: Option<String>,
-    /// Whatever a case sets.
+    /// For all cases, which overrides their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// For the cleanup of cases that set none.
+    /// For the cleanup of cases without a timeout of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_cleanup: Option<String>,
-    /// For the cleanup, whatever a case sets.
+    /// For the cleanup of all cases, which overrides their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cleanup: Option<String>,
 }

@@ -1,6 +1,6 @@
-//! How connections and exchanges end, as facts that verdicts are derived from.
+//! How connections and HTTP exchanges end, as facts from which verdicts are derived.
 //!
-//! Its main type is [`ConnectionEnd`]. The words beside these facts are for people only.
+//! The main type is [`ConnectionEnd`]. The texts next to these facts are for people only.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConnectionEnd {
-    /// Who ended it, as far as that was seen: both may leave at the same time.
+    /// Who ended it, as far as Proctor saw: both sides may leave at the same time.
     pub by: EndedBy,
     /// How the server's process ended; absent if Proctor did not start one for this connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessEnd>,
-    /// Whether Proctor sent the process a signal before it ended. Closing its stdin is not a signal.
+    /// Whether Proctor sent the process a signal before it ended. Closing its stdin doesn't count.
     #[serde(default, skip_serializing_if = "is_false")]
     pub signalled: bool,
 }
@@ -48,9 +48,8 @@ impl ConnectionEnd {
 pub enum EndedBy {
     /// The server exited, closed its stdout, or broke the connection.
     Server,
-    /// The client closed its side or went away.
+    /// The client closed its side or disconnected.
     Client,
-    /// Proctor closed it.
     Proctor,
 }
 
@@ -58,11 +57,9 @@ pub enum EndedBy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ProcessEnd {
-    /// It exited with this code.
     Exited(i32),
-    /// This signal ended it.
     Signalled(i32),
-    /// The system did not say how.
+    /// The system did not report how.
     Unknown,
 }
 
@@ -71,19 +68,19 @@ impl std::fmt::Display for ProcessEnd {
         match self {
             Self::Exited(code) => write!(f, "exited with code {code}"),
             Self::Signalled(signal) => write!(f, "was killed by signal {signal}"),
-            Self::Unknown => f.write_str("ended in an unknown way"),
+            Self::Unknown => f.write_str("ended for an unknown reason"),
         }
     }
 }
 
-/// Why an HTTP exchange ended before its response did.
+/// Why an HTTP exchange ended before its response was complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum HttpFailure {
-    /// The server could not be reached, or broke off.
+    /// The server could not be reached, or the connection broke.
     Broken,
-    /// The client waited as long as it was told to.
+    /// The client's timeout expired.
     TimedOut,
-    /// The client went away.
+    /// The client disconnected.
     ClientLeft,
 }

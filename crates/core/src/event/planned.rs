@@ -1,4 +1,4 @@
-//! What a run set out to do, and what it found before its first trial.
+//! The plan of a run, and what Proctor learned about the servers before the first trial.
 
 use std::collections::BTreeMap;
 
@@ -10,44 +10,40 @@ use crate::problem::Problem;
 
 use super::{Body, RunConfig};
 
-/// What a run will do.
+/// The plan of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunPlanned {
-    /// The eval file, absolute.
+    /// The absolute path of the eval file.
     pub suite: String,
-    /// The MCP config that stands in for the suite's own, absolute.
+    /// The absolute path of the MCP config that replaces the suite's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mcp_config: Option<String>,
-    /// The cases, in order.
     pub cases: Vec<PlannedCase>,
-    /// The agents that do each of them.
     pub agents: Vec<PlannedAgent>,
-    /// Who judges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge: Option<String>,
     /// Whether trials share their servers.
     #[serde(default)]
     pub shared_servers: bool,
-    /// The SHA-256 of the servers and of the scripts of models.
+    /// The SHA-256 of the servers and the scripts of models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surroundings: Option<String>,
-    /// The SHA-256 of what each server is started or reached with, by its name and without secrets.
+    /// The SHA-256 of each server's settings, by name and without secrets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub server_settings: BTreeMap<String, String>,
-    /// The SHA-256 of what each agent is, by its name and without secrets.
+    /// The SHA-256 of each agent's settings, by name and without secrets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agent_settings: BTreeMap<String, String>,
-    /// Whether the run is of a suite, or of evals that servers ship.
     #[serde(default)]
     pub kind: RunKind,
-    /// Of servers' own evals: those that are listed and not run.
+    /// The shipped evals that are listed but not run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_run: Vec<SkippedEval>,
-    /// What the command line asked for, and still holds when the run is gone on with.
+    /// The options of the command line, which stay in effect when the run is resumed.
     #[serde(default)]
     pub asked: PlannedOptions,
-    /// How the run is configured, for result files; older records don't have it.
+    /// The configuration of the run, for result files. Older records don't have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<Box<RunConfig>>,
     /// The warnings about the suite's files.
@@ -59,20 +55,17 @@ pub struct RunPlanned {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedWarning {
-    /// What sort of problem it is, such as `unknown-key`.
+    /// The kind of problem, such as `unknown-key`.
     pub code: String,
-    /// What is wrong.
     pub message: String,
-    /// The file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The line in it, from one.
+    /// The line, from one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
     /// The column, from one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
-    /// What may help.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -96,44 +89,44 @@ impl From<&Problem> for PlannedWarning {
     }
 }
 
-/// What a run is of.
+/// What a run evaluates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum RunKind {
-    /// A suite, which a file describes.
+    /// A suite, which a file defines.
     #[default]
     Suite,
-    /// Evals that servers ship, which no file describes.
+    /// Evals that servers ship, without a file.
     Evals,
 }
 
-/// What the command line asked for.
+/// The options of the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedOptions {
-    /// The agents, instead of the suite's own, as they were written.
+    /// The agents that replace the suite's own, as written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
-    /// Whether external agents reach their models through Proctor, whatever the suite says.
+    /// Whether external agents reach their models through Proctor, regardless of the suite.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub model_tap: bool,
-    /// The model of the built-in agent, instead of the suite's own agents; or of `agents` that name
-    /// none.
+    /// The model of the built-in agent, which replaces the suite's agents; or the model of `agents`
+    /// that name none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The run whose models are heard again, absolute.
+    /// The absolute path of the run whose model replies are replayed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<String>,
-    /// Whether a question that has changed since that run is an error.
+    /// Whether a request that differs from the replayed run is an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replay_strict: bool,
-    /// The model that judges, instead of the suite's own judge.
+    /// The model that replaces the suite's judge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge: Option<String>,
-    /// Whether a server that breaks the protocol fails its trials.
+    /// Whether a server that violates the protocol fails its trials.
     #[serde(default)]
     pub strict: bool,
-    /// The variables that servers get besides the usual ones.
+    /// The additional environment variables of servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pass_env: Vec<String>,
 }
@@ -142,35 +135,31 @@ pub struct PlannedOptions {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedCase {
-    /// Which case it is, across runs.
+    /// Identifies the case across runs.
     pub id: String,
-    /// Its name.
     pub name: String,
-    /// Its file.
     pub path: String,
     /// The SHA-256 of the resolved case and the files that it names.
     pub hash: String,
-    /// How often each agent runs it.
+    /// The number of trials by each agent.
     pub runs: u32,
-    /// At least this many of so many trials must pass; all, if absent.
+    /// The pass rule: at least the first number of the second number of trials must pass. Absent
+    /// means all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass: Option<(u32, u32)>,
-    /// How hard it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difficulty: Option<String>,
-    /// Its labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Whether it may run beside others.
+    /// Whether it may run in parallel with other cases.
     #[serde(default)]
     pub parallel: bool,
-    /// How many steps verify it; unknown in records of older versions.
+    /// The number of verify steps. Older records don't have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify_steps: Option<u32>,
-    /// The limits of its trials.
     #[serde(default)]
     pub limits: PlannedLimits,
-    /// What it is, if a server ships it.
+    /// The shipped eval, if the case is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eval: Option<PlannedEval>,
 }
@@ -179,17 +168,16 @@ pub struct PlannedCase {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedEval {
-    /// The server.
     pub server: String,
-    /// The eval's own id.
+    /// The server's id of the eval.
     pub id: String,
     /// `invocation`, `execution` or `scenario`.
     pub level: String,
-    /// Whether a judge decides.
+    /// Whether it needs a judge.
     pub judged: bool,
 }
 
-/// What ends a trial, in numbers.
+/// The limits of a trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedLimits {
@@ -199,13 +187,11 @@ pub struct PlannedLimits {
     /// For the cleanup, in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cleanup_timeout: Option<u64>,
-    /// Turns of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
-    /// Tokens, in and out.
+    /// Input and output tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// Cost in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_cost_usd: Option<f64>,
 }
@@ -214,45 +200,41 @@ pub struct PlannedLimits {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedAgent {
-    /// Its name.
     pub name: String,
-    /// Its model, as `provider:id`, where it is known.
+    /// The model as `provider:id`, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
-/// What a server said of itself.
+/// What a server reported before the first trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerSeen {
     /// The server, by its name in the suite.
     pub server: String,
-    /// The name that it gives itself.
+    /// The name that the server reports.
     pub name: Option<String>,
-    /// Its version.
     pub version: Option<String>,
-    /// The version of the protocol.
+    /// The protocol version.
     pub protocol: String,
-    /// How many tools it has.
     pub tools: u64,
-    /// How many resources and templates of resources.
+    /// The number of resources and resource templates.
     pub resources: u64,
-    /// How many prompts.
     pub prompts: u64,
-    /// The SHA-256 of its tools, in whatever order it lists them; older records don't have it.
+    /// The SHA-256 of the tools, independent of their order. Older records don't have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools_digest: Option<String>,
-    /// Its tools as a JSON array, each with `name`, `description` and `inputSchema`. Only records of
-    /// earlier versions have it; now it is a part of the surface.
+    /// The tools as a JSON array with `name`, `description` and `inputSchema`. Only records of
+    /// earlier versions have it; now it is part of the surface.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_list: Option<Body>,
-    /// All that it offers, a [`Surface`] as JSON; always a blob, since most runs see the same. Older
-    /// records don't have it.
+    /// Everything that the server offers: a [`Surface`] as JSON, always as a blob, since most runs
+    /// see the same one. Older records don't have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surface: Option<Body>,
 }
 
-/// All that a server offers, each item as the server wrote it.
+/// Everything that a server offers, each item as the server sent it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Surface {
@@ -260,13 +242,13 @@ pub struct Surface {
     pub resources: Vec<Box<RawValue>>,
     pub resource_templates: Vec<Box<RawValue>>,
     pub prompts: Vec<Box<RawValue>>,
-    /// What it says of how it is to be used.
+    /// The server's usage instructions.
     pub instructions: Option<String>,
 }
 
 impl ServerSeen {
-    /// What is not as it was, for people; nothing if it is the same server. What an older record does
-    /// not tell is taken to be the same.
+    /// The changes since `before`, for people; empty if it is the same server. Data that an older
+    /// record lacks counts as unchanged.
     pub fn changes_since(&self, before: &Self) -> Vec<String> {
         let shown = |text: &Option<String>| match text {
             Some(text) => format!("`{text}`"),
@@ -283,18 +265,18 @@ impl ServerSeen {
             ),
         ] {
             if old != new {
-                changes.push(format!("its {what} was {old} and is {new}"));
+                changes.push(format!("its {what} changed from {old} to {new}"));
             }
         }
         if self.tools != before.tools {
             changes.push(format!(
-                "it had {} tools and has {}",
+                "the number of its tools changed from {} to {}",
                 before.tools, self.tools
             ));
         } else if let (Some(old), Some(new)) = (&before.tools_digest, &self.tools_digest)
             && old != new
         {
-            changes.push("its tools are not the same".to_owned());
+            changes.push("its tools changed".to_owned());
         }
         changes
     }
@@ -327,17 +309,17 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_not_what_it_was_says_in_what() {
+    fn changes_of_a_server_are_described() {
         check(|_| {}, &[]);
         check(|now| now.resources = 5, &[]);
         check(|now| now.tools_digest = None, &[]);
         check(
             |now| now.version = None,
-            &["its version was `1.0` and is none"],
+            &["its version changed from `1.0` to none"],
         );
         check(
             |now| now.tools_digest = Some("b".to_owned()),
-            &["its tools are not the same"],
+            &["its tools changed"],
         );
         check(
             |now| {
@@ -345,8 +327,8 @@ mod tests {
                 now.protocol = "2026-07-28".to_owned();
             },
             &[
-                "its protocol was `2025-11-25` and is `2026-07-28`",
-                "it had 2 tools and has 3",
+                "its protocol changed from `2025-11-25` to `2026-07-28`",
+                "the number of its tools changed from 2 to 3",
             ],
         );
     }
@@ -362,7 +344,6 @@ pub struct SkippedEval {
     pub server: String,
     /// Why it is not run, in a word.
     pub outcome: NotRunOutcome,
-    /// Why exactly.
     pub reason: String,
 }
 

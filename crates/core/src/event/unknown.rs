@@ -1,6 +1,6 @@
-//! Events of a newer version: kept as they are, shown as unknown, and skipped by everybody else.
+//! Events of a newer version. They are stored unchanged, shown as unknown, and skipped otherwise.
 //!
-//! Its main type is [`UnknownEvent`].
+//! The main type is [`UnknownEvent`].
 
 use std::fmt;
 
@@ -10,18 +10,18 @@ use serde_json::value::RawValue;
 
 use super::{Event, EventKind};
 
-/// An event that this version does not know, or not in this form.
+/// An event whose name or form this version does not know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownEvent {
     /// Its name in the record.
     pub name: String,
-    /// What it holds, as JSON; nothing for an event that is only a name.
+    /// The content as JSON; `None` for an event that is only a name.
     pub content: Option<String>,
 }
 
 impl Event {
-    /// Reads a line that is not an event of this version. `newer` says that a newer Proctor wrote it:
-    /// then an event that is known by name may have a form that is not. `None` if it is no event at all.
+    /// Parses a line that is not an event of this version; `None` if it is not an event at all. If
+    /// a newer Proctor wrote it (`newer`), a known event may have an unknown form.
     pub(crate) fn read_unknown(line: &[u8], newer: bool) -> Option<Self> {
         #[derive(serde::Deserialize)]
         struct EventLine {
@@ -54,7 +54,7 @@ impl UnknownEvent {
     }
 }
 
-/// The members of an object, in order, however often a name is there.
+/// The members of an object in order, including duplicates.
 struct Members(Vec<(String, Box<RawValue>)>);
 
 impl<'de> Deserialize<'de> for Members {
@@ -79,7 +79,7 @@ impl<'de> Deserialize<'de> for Members {
     }
 }
 
-/// Writes what happened; what is unknown as it was read.
+/// Serializes an event; an unknown one as it was read.
 pub(super) fn serialize<S: Serializer>(what: &EventKind, serializer: S) -> Result<S::Ok, S::Error> {
     let EventKind::Unknown(UnknownEvent { name, content }) = what else {
         return what.serialize(serializer);
@@ -93,7 +93,7 @@ pub(super) fn serialize<S: Serializer>(what: &EventKind, serializer: S) -> Resul
     map.end()
 }
 
-/// The names of the events that this version knows, as [`EventKind`] itself declares them.
+/// The names of the events that this version knows, as [`EventKind`] declares them.
 fn known_names() -> &'static [&'static str] {
     match EventKind::deserialize(VariantNameProbe) {
         Err(VariantNames(names)) => names,
@@ -101,7 +101,7 @@ fn known_names() -> &'static [&'static str] {
     }
 }
 
-/// Asks an enum for its names, by failing with them.
+/// Gets the variant names of an enum from a failed deserialization.
 struct VariantNameProbe;
 
 #[derive(Debug)]
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_event_is_kept_to_the_last_digit() {
+    fn an_unknown_event_is_stored_unchanged() {
         let check = |line: &str| {
             let event = Event::read_unknown(line.as_bytes(), false).unwrap();
             assert!(matches!(event.event, EventKind::Unknown(_)), "{line}");
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_is_none() {
+    fn invalid_lines_are_not_unknown_events() {
         for line in [
             "",
             "{}",

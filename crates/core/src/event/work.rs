@@ -1,4 +1,4 @@
-//! What was done in a trial besides talking to servers: models asked, steps run, checks evaluated.
+//! Events of a trial besides the messages to servers: model requests, steps and checks.
 
 use std::collections::BTreeMap;
 
@@ -8,98 +8,88 @@ use super::{Body, StepPhase};
 use crate::model::{StopReason, Usage};
 use crate::verdict::Verdict;
 
-/// For whom a model is asked.
+/// The purpose of a model request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Purpose {
-    /// To do the task.
+    /// The agent does the task.
     #[default]
     Agent,
-    /// By an agent, beside the task: a title, a guess at the next prompt.
+    /// A side call of the agent, such as a title or a suggestion of the next prompt.
     Side,
-    /// To judge it.
     Judge,
 }
 
-/// A model was asked.
+/// A model request was sent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelAsked {
-    /// The number of the question within the trial, from one.
+    /// The number of the request within the trial, from one.
     pub ask: u64,
-    /// For whom.
     pub purpose: Purpose,
     /// The model, as `provider:id`.
     pub model: String,
-    /// How many messages of the conversation were recorded with earlier questions: the first ones
-    /// of the latest question for the same purpose. None in a conversation that starts afresh.
+    /// How many messages of the conversation were recorded with earlier requests: the first ones of
+    /// the latest request for the same purpose. Zero for a new conversation.
     pub known: u64,
-    /// The [`Request`](crate::model::Request) as JSON, without its tools and without the messages
-    /// that are known already.
+    /// The [`ModelRequest`](crate::model::ModelRequest) as JSON, without its tools and its known
+    /// messages.
     pub request: Body,
     /// The SHA-256 of the whole request, as JSON.
     pub digest: String,
 }
 
-/// A model was asked in vain.
+/// A model request failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelFailed {
-    /// Which question.
     pub ask: u64,
-    /// Which attempt at it, from one.
+    /// The number of the attempt, from one.
     pub attempt: u32,
-    /// What went wrong.
     pub reason: String,
-    /// When it is asked again, in microseconds from now; never, if absent.
+    /// When the request is retried, in microseconds from now; absent if it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again_in: Option<u64>,
 }
 
-/// A model replied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelReplied {
-    /// Which question.
     pub ask: u64,
     /// The [`Turn`](crate::model::Turn), as JSON.
     pub turn: Body,
-    /// The reply as it came over the wire, where there is one.
+    /// The original reply of the provider, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Body>,
-    /// Why the model stopped.
     pub stop: StopReason,
-    /// How many tokens it took.
     pub usage: Usage,
-    /// What it cost in US dollars, if the price is known.
+    /// The cost in US dollars, if the price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
 }
 
-/// A step came to its end.
+/// A step ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StepEnded {
-    /// When it ran.
     pub phase: StepPhase,
-    /// Its name within the case.
+    /// The step's id within the case.
     pub id: String,
-    /// Its type, as written.
+    /// The step's type, as written in the suite.
     pub kind: String,
-    /// Whether it passed.
     pub verdict: Verdict,
-    /// What it wrote: stdout and stderr of a script, the body of a response, the text of a result.
+    /// The output: stdout and stderr of a script, the body of a response, the text of a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Body>,
-    /// What later steps can refer to.
+    /// The values that later steps can refer to.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub outputs: BTreeMap<String, String>,
-    /// How long it took, in microseconds.
+    /// The duration in microseconds.
     pub duration: u64,
 }
 
-/// Which check it is. A verify step may have the name of an assertion as its id, so a name alone
-/// tells nothing.
+/// Identifies a check. A verify step may have the name of an assertion as its id, so a name alone
+/// is ambiguous.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CheckId {
@@ -122,7 +112,7 @@ impl CheckId {
         }
     }
 
-    /// The kind as a word: `assertion`, `step`, `judge` or `grading`.
+    /// The kind of the check: `assertion`, `step`, `judge` or `grading`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Assertion(_) => "assertion",
@@ -133,24 +123,22 @@ impl CheckId {
     }
 }
 
-/// A check was evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckEvaluated {
     /// The check's key in a suite file, or the id of the verify step.
     pub check: String,
-    /// Which check it is. Records of older versions don't have it; a fold always does.
+    /// Identifies the check. Records of older versions don't have it; a fold adds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<CheckId>,
-    /// What it asks for, entry by entry, for people.
+    /// What the check expects, entry by entry, for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<String>,
-    /// Its answer.
     pub verdict: Verdict,
-    /// The calls that decide it, by their numbers.
+    /// The sequence numbers of the calls that decide the check.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<u64>,
-    /// What a judge quoted, and other words that explain the answer.
+    /// Quotes of a judge, and other texts that explain the verdict.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! The calls of a transcript, as they are made and answered.
+//! Collects the calls of a transcript and their responses.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use crate::json;
 use crate::message::tolerant::{CallParts, call_parts};
 use crate::message::{Message, present};
 
-/// What servers of the stateless era answer when they need more from the client.
+/// The result type of a stateless server that needs more input from the client.
 const INPUT_REQUIRED: &str = "input_required";
 
 #[derive(Debug)]
 pub(super) struct CallFold {
     made: Vec<Call>,
-    /// When each call was made, by its index.
+    /// The time of each call, by its index.
     made_at: Vec<u64>,
-    /// Whether each call ended in an error or has no answer, by its index.
+    /// Whether each call ended in an error or has no response, by its index.
     in_error: Vec<bool>,
-    /// Calls that will go on when the client calls again.
+    /// Calls that continue when the client sends the input.
     open: Vec<OpenCall>,
     payload_bytes_left: u64,
 }
@@ -38,7 +38,7 @@ struct OpenCall {
     state: Option<String>,
 }
 
-/// The parts of a request's parameters that matter.
+/// The relevant parameters of a request.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Params<'a> {
@@ -65,7 +65,7 @@ impl CallFold {
         }
     }
 
-    /// The call that a request makes or goes on with, if it is one.
+    /// The call that a request starts or continues, if it is one.
     pub(super) fn request(
         &mut self,
         place: MessagePosition,
@@ -144,13 +144,13 @@ impl CallFold {
             .map(Duration::from_micros);
     }
 
-    /// Its answer came, and the record does not hold it.
+    /// The response came, but the record does not hold it.
     pub(super) fn answer_was_cut(&mut self, call: usize, bytes: u64) {
         self.made[call].answer = CallOutcome::Result(Payload::Cut { bytes });
         self.in_error[call] = false;
     }
 
-    /// The calls, when each was made, and whether each ended in an error.
+    /// The calls, their times, and whether each ended in an error.
     pub(super) fn into_calls(self) -> (Vec<Call>, Vec<u64>, Vec<bool>) {
         (self.made, self.made_at, self.in_error)
     }
@@ -170,8 +170,8 @@ impl CallFold {
         });
     }
 
-    /// The call that this request is another round of: the one whose state it brings back, else
-    /// the first that waits for the same thing.
+    /// The call that this request continues: the one whose state it returns, or else the first with
+    /// the same target.
     fn going_on(
         &mut self,
         place: MessagePosition,
@@ -212,7 +212,7 @@ impl CallFold {
     }
 }
 
-/// The parts of a result that are read whatever is kept of it.
+/// The fields of a result that are always read.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ResultHead<'a> {
@@ -235,7 +235,7 @@ impl<'a> ResultHead<'a> {
     }
 }
 
-/// A string, or what is there instead of one.
+/// A string, or the JSON of any other value.
 fn text(raw: &RawValue) -> String {
     serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().to_owned())
 }
@@ -252,8 +252,8 @@ fn error_of(error: &RawValue) -> CallOutcome {
     match decoded.and_then(serde_json::from_value::<CallFailure>) {
         Ok(CallFailure { code, message }) => match code.as_i64() {
             Some(code) => CallOutcome::Error { code, message },
-            None => unreadable(format!("the error's code is {}", crate::json::brief(&code))),
+            None => unreadable(format!("invalid error code {}", crate::json::brief(&code))),
         },
-        Err(reason) => unreadable(format!("the error is not one: {reason}")),
+        Err(reason) => unreadable(format!("malformed JSON-RPC error: {reason}")),
     }
 }

@@ -1,8 +1,7 @@
-//! What the record says of the servers' part in a trial: calls that got no answer, and servers that
-//! ended the connection.
+//! The servers' conduct in a trial: calls without a response, and connections that servers ended.
 //!
-//! Its main type is [`Conduct`]. It holds facts only; what they mean for the trial is decided in
-//! [`decision`](crate::decision).
+//! The main type is [`Conduct`]. It holds only facts; [`decision`](crate::decision) decides what
+//! they mean for the trial.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -16,26 +15,25 @@ use crate::transcript::{Call, CallOutcome, CallRequest, Payload};
 use super::MessagePosition;
 use super::pairing::{CancelReason, PendingRequest};
 
-/// A call that got no JSON-RPC answer.
+/// A call without a JSON-RPC response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnansweredCall {
-    /// The number of the request in the trial's record.
+    /// The sequence number of the request in the trial's record.
     pub seq: u64,
-    /// The connection it was made on.
     pub conn: ConnectionId,
     /// The server, by its name in the suite.
     pub server: String,
-    /// The tool or prompt by its name, or the resource by its URI.
+    /// The tool, prompt or resource URI.
     pub target: String,
-    /// What came instead of an answer.
+    /// What came instead of a response.
     pub cause: NoAnswer,
-    /// From the request to the moment it was known that no answer comes.
+    /// The time from the request until it was clear that no response would come.
     pub waited: Duration,
-    /// Why it does not count against the server.
+    /// Why the call does not count against the server.
     pub excuse: Option<Excuse>,
 }
 
-/// What came instead of an answer.
+/// What came instead of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoAnswer {
     /// The server's process ended before Proctor sent it a signal.
@@ -44,58 +42,55 @@ pub enum NoAnswer {
     ServerClosed,
     /// An HTTP status without a JSON-RPC message.
     Status(u16),
-    /// A response without a JSON-RPC answer.
+    /// A response without a JSON-RPC message.
     NotJsonRpc,
-    /// The server could not be reached, or broke off: why, in words.
+    /// The server could not be reached, or the connection broke, with the reason.
     Broken(String),
-    /// The client waited as long as it was told to.
+    /// The client's timeout expired.
     TimedOut,
-    /// The connection ended, or the client left, while the server was running.
+    /// The connection ended, or the client disconnected, while the server was running.
     ClientLeft,
 }
 
 /// Why an unanswered call does not count against the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Excuse {
-    /// The client cancelled it.
     Cancelled,
-    /// The agent made the same call again, and that was answered.
+    /// The agent repeated the call, and that was answered.
     Repeated,
 }
 
 /// A connection that the server ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerEnd {
-    /// The connection.
     pub conn: ConnectionId,
     /// The server, by its name in the suite.
     pub server: String,
-    /// How, in words.
     pub how: String,
-    /// The end of what it wrote to its stderr.
+    /// The end of the server's stderr.
     pub stderr: Option<String>,
-    /// Whether it had sent anything before.
+    /// Whether the server had sent anything before.
     pub has_spoken: bool,
-    /// Whether the client connected to the same server again afterwards.
+    /// Whether the client connected to the same server again later.
     pub reopened: bool,
 }
 
-/// What the servers of a trial did, as far as it is not in the transcript.
+/// The servers' conduct in a trial, as far as it is not in the transcript.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Conduct {
-    /// The calls without an answer, in order.
+    /// The calls without a response, in order.
     pub unanswered: Vec<UnansweredCall>,
     /// The connections that servers ended, in order.
     pub ended: Vec<ServerEnd>,
 }
 
-/// Conduct, as far as the events are known.
+/// A fold of conduct in progress.
 #[derive(Debug, Default)]
 pub(super) struct ConductFold {
     exchanges: HashMap<(ConnectionId, u64), HttpExchangeFacts>,
-    /// On the older HTTP: the POST whose message has not come yet.
+    /// With HTTP+SSE: the POST whose message has not come yet.
     posting: HashMap<ConnectionId, u64>,
-    /// On the older HTTP: the POST that a request came in, by the request's number.
+    /// With HTTP+SSE: the POST of a request, by the request's number.
     posted: HashMap<u64, u64>,
     spoken: HashSet<ConnectionId>,
     closed: Vec<(u64, ConnectionClosed)>,
@@ -104,7 +99,7 @@ pub(super) struct ConductFold {
     last_at: u64,
 }
 
-/// What is known of an HTTP exchange.
+/// The facts about an HTTP exchange.
 #[derive(Debug, Default)]
 struct HttpExchangeFacts {
     status: Option<u16>,
@@ -136,7 +131,7 @@ impl ConductFold {
         }
     }
 
-    /// A frame to the server on the older HTTP, whose messages name no exchange.
+    /// A message to the server with HTTP+SSE, where messages don't name their exchange.
     pub(super) fn posted(&mut self, place: MessagePosition) {
         if let Some(exchange) = self.posting.remove(&place.conn) {
             self.posted.insert(place.seq, exchange);
@@ -151,14 +146,14 @@ impl ConductFold {
         self.closed.push((self.last_at, closed.clone()));
     }
 
-    /// An answer came that nobody waited for. What the client cancelled is told as a late answer only.
+    /// Adds a late response. For a cancelled request, it is only a finding.
     pub(super) fn late(&mut self, conn: ConnectionId, asked: PendingRequest) {
         if matches!(asked.cancelled, Some((CancelReason::TimedOut, _))) {
             self.late.push((conn, asked));
         }
     }
 
-    /// The status of a response that is no success, if this is a part of one.
+    /// The status of an error response, if the message is part of one.
     pub(super) fn refusal(&self, place: MessagePosition) -> Option<u16> {
         let exchange = self.exchanges.get(&(place.conn, place.exchange?))?;
         exchange
@@ -166,7 +161,7 @@ impl ConductFold {
             .filter(|status| !(200..300).contains(status))
     }
 
-    /// The calls that were never answered. Whoever still waits for one is left out.
+    /// The calls that were never answered, without those whose client still waits.
     pub(super) fn unanswered(
         &mut self,
         waiting: impl Iterator<Item = (ConnectionId, PendingRequest)>,
@@ -204,10 +199,10 @@ impl ConductFold {
         let exchange = exchange.and_then(|number| self.exchanges.get(&(conn, number)));
         let is_over = closed.is_some() || has_ended;
         let cause = cause(asked, end, exchange, is_over)?;
-        // Some clients cancel a call once it has failed: that takes nothing back.
+        // Some clients cancel a call after it has failed, which does not change the failure.
         let is_open = cause == NoAnswer::ClientLeft;
         let cancelled = asked.cancelled.map(|(why, _)| why).filter(|_| is_open);
-        // Whoever asked has gone, as the stateless era allows: that is not even worth a finding.
+        // The client has disconnected, as the stateless era allows: that is not even a finding.
         if cancelled == Some(CancelReason::Unwanted) {
             return None;
         }
@@ -234,7 +229,7 @@ impl ConductFold {
         })
     }
 
-    /// The connections that servers ended, of those that count.
+    /// The connections that servers ended, without those that don't count.
     pub(super) fn ended(
         &self,
         server_of: impl Fn(ConnectionId) -> Option<String>,
@@ -260,7 +255,7 @@ impl ConductFold {
     }
 }
 
-/// Why a call has no answer; `None` if one may still come.
+/// Why a call has no response; `None` if one may still come.
 fn cause(
     asked: &PendingRequest,
     end: Option<ConnectionEnd>,
@@ -273,7 +268,7 @@ fn cause(
         return Some(cause);
     }
     if let Some(end) = end.filter(|_| asked.exchange.is_none()) {
-        // A server that dies may do so while its client cancels, or leaves.
+        // A server may die while its client cancels or disconnects.
         let own = end.own_end();
         match (end.by, own) {
             (_, Some(own)) if own != ProcessEnd::Exited(0) => {
@@ -302,7 +297,7 @@ fn cause(
 }
 
 impl HttpExchangeFacts {
-    /// What the exchange itself says; nothing if it was well, or if only its client left.
+    /// The failure of the exchange; `None` if it succeeded, or if only its client disconnected.
     fn cause(&self) -> Option<NoAnswer> {
         match (&self.failure, self.status) {
             (Some((HttpFailure::Broken, why)), _) => Some(NoAnswer::Broken(why.clone())),
@@ -313,7 +308,7 @@ impl HttpExchangeFacts {
     }
 }
 
-/// What a call is about.
+/// The target of a call.
 pub(super) fn target(call: &Call) -> &str {
     match &call.request {
         CallRequest::Tool { name, .. } | CallRequest::Prompt { name, .. } => name,
@@ -321,7 +316,7 @@ pub(super) fn target(call: &Call) -> &str {
     }
 }
 
-/// Whether the same call was made later, and succeeded.
+/// Whether the same call was made later and succeeded.
 fn is_repeated(call: &Call, calls: &[Call]) -> bool {
     let later = calls.iter().filter(|other| other.seq > call.seq);
     let mut same = later.filter(|other| other.server == call.server && is_same(call, other));
@@ -352,7 +347,7 @@ fn is_same(a: &Call, b: &Call) -> bool {
     }
 }
 
-/// Whether arguments are known to be the same. No arguments are an empty object.
+/// Whether arguments are known to be equal. Missing arguments equal an empty object.
 fn equal(a: &Payload, b: &Payload) -> bool {
     let empty = serde_json::Value::Object(serde_json::Map::new());
     match (a.read(), b.read()) {

@@ -1,4 +1,4 @@
-//! What is wrong, collected without growing for ever.
+//! Collects protocol problems, up to a limit.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,18 +6,18 @@ use crate::event::{ConnectionId, Direction, Finding, FindingKind};
 
 use super::MessagePosition;
 
-/// How many findings of one kind about one connection are told apart; the rest is counted.
+/// How many findings per kind and connection are kept individually; the rest is only counted.
 const TOLD: usize = 20;
 
-/// What was recorded, and what the messages show.
+/// The recorded findings, and those derived from messages.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     recorded: Vec<Finding>,
     recorded_kinds: HashSet<(ConnectionId, FindingKind)>,
     derived: Vec<Finding>,
-    /// Which of them are about what the client sent.
+    /// The indexes of findings about messages of the client.
     of_client: HashSet<usize>,
-    /// Of each kind: how many are told, and which is the last.
+    /// For each kind: how many are kept, and the index of the last.
     told: HashMap<(ConnectionId, FindingKind), (usize, usize)>,
 }
 
@@ -46,8 +46,8 @@ impl Findings {
         });
     }
 
-    /// What was recorded first, each with whether it is about the server. Who watched a connection
-    /// while it was open told of everything of a kind, so the same is not derived a second time.
+    /// The recorded findings first, each with whether it is about the server. Live recording
+    /// reports all findings of a kind, so derived ones of that kind are dropped.
     pub(super) fn into_all(self) -> Vec<(Finding, bool)> {
         let Self {
             recorded,

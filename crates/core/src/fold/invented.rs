@@ -1,6 +1,6 @@
-//! The names that a model called though it was offered no such tool.
+//! The names of tools that a model called although it was not offered them.
 //!
-//! Its main type is [`UnknownToolCalls`].
+//! The main type is [`UnknownToolCalls`].
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,12 +13,12 @@ use crate::record::Blobs;
 /// How many names are kept.
 const NAMES: usize = 20;
 
-/// Names that were called and not offered, as far as the events are known.
+/// A fold of called but unknown names in progress.
 #[derive(Debug, Default)]
 pub(super) struct UnknownToolCalls {
-    /// What was offered last, to whomever.
+    /// The tools of the latest request, for any purpose.
     offered: Option<BTreeSet<String>>,
-    /// What the agent's model was offered with each question that has no reply yet.
+    /// The tools of each agent request that has no reply yet.
     asked: HashMap<u64, BTreeSet<String>>,
     names: Vec<String>,
 }
@@ -66,7 +66,7 @@ impl UnknownToolCalls {
     }
 }
 
-/// What a body holds. One that is missing or damaged tells nothing, and spoils nothing.
+/// Parses a body; `None` if it is missing or damaged.
 fn read<T: DeserializeOwned>(body: &Body, blobs: &Blobs) -> Option<T> {
     let bytes = blobs.body_bytes(body).ok().flatten()?;
     serde_json::from_slice(&bytes).ok()

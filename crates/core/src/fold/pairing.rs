@@ -1,7 +1,7 @@
-//! Which answer belongs to which request.
+//! Pairs responses with requests.
 //!
-//! On stdio an answer is found by connection and id; on HTTP by exchange and id, and by id alone
-//! where an answer comes over another exchange (a resumed stream, the older HTTP with events).
+//! On stdio, connection and id identify the request; on HTTP, exchange and id, or the id alone if
+//! the response comes over another exchange (a resumed stream, HTTP+SSE).
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -10,51 +10,50 @@ use crate::event::ConnectionId;
 use super::MessagePosition;
 use crate::message::Id;
 
-/// How many answered ids are remembered, to tell a second answer from one to nothing.
+/// How many answered ids are remembered, to recognize duplicate responses.
 const REMEMBERED: usize = 10_000;
 
-/// A request that waits for its answer.
+/// A request without a response.
 #[derive(Debug)]
 pub(super) struct PendingRequest {
-    /// The call it belongs to, if it belongs to one.
+    /// The call that it belongs to, if any.
     pub(super) call: Option<usize>,
-    /// The length of a message that was cut while it waited: that may have been its answer.
+    /// The length of a truncated message that came while it waited, and that may be its response.
     pub(super) cut: Option<u64>,
     pub(super) exchange: Option<u64>,
-    /// Why nobody waits any more, and since when.
+    /// Why and when the client stopped waiting.
     pub(super) cancelled: Option<(CancelReason, u64)>,
 }
 
-/// Why nobody waits for an answer.
+/// Why a client stopped waiting for a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CancelReason {
-    /// The client cancelled it.
+    /// The client cancelled the request.
     GivenUp,
-    /// The client cancelled it since it took too long.
+    /// The client cancelled the request after a timeout.
     TimedOut,
-    /// Whoever asked has gone.
+    /// The client has disconnected.
     Unwanted,
 }
 
-/// What an answer belongs to.
+/// The request that a response belongs to.
 #[derive(Debug)]
 pub(super) enum RequestMatch {
     Asked(PendingRequest),
-    /// It was asked, and then cancelled.
+    /// A request that the client has cancelled.
     Late(PendingRequest),
-    /// It was asked, and then cancelled through no fault of the server.
+    /// A request whose client is gone, through no fault of the server.
     Unwanted,
-    /// It was answered already.
+    /// A request that is already answered.
     Again,
-    /// Nobody asked.
     Never,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Pairing {
-    /// By connection and id, in order: clients have been seen to use an id twice.
+    /// By connection and id, in order, since some clients reuse an id.
     waiting: HashMap<(ConnectionId, Id), VecDeque<PendingRequest>>,
-    /// The ids that wait in an exchange.
+    /// The open ids of an exchange.
     exchanges: HashMap<(ConnectionId, u64), Vec<Id>>,
     answered: HashSet<(ConnectionId, Id)>,
     order: VecDeque<(ConnectionId, Id)>,
@@ -107,7 +106,7 @@ impl Pairing {
     }
 
     pub(super) fn cancelled(&mut self, place: MessagePosition, id: &Id, why: CancelReason) {
-        // A cancellation has an exchange of its own on HTTP.
+        // On HTTP, a cancellation has its own exchange.
         let waiting = self.waiting.get_mut(&(place.conn, id.clone()));
         if let Some(asked) =
             waiting.and_then(|waiting| waiting.iter_mut().find(|a| a.cancelled.is_none()))
@@ -116,7 +115,7 @@ impl Pairing {
         }
     }
 
-    /// A message to the client was cut: the answer to one of these, and nobody can tell to which.
+    /// A message to the client was truncated: it may answer any of the open requests.
     pub(super) fn cut(&mut self, place: MessagePosition, bytes: u64) {
         let is_here = |asked: &PendingRequest| asked.exchange == place.exchange;
         let mut waiting: Vec<&mut PendingRequest> = self
@@ -135,7 +134,7 @@ impl Pairing {
         }
     }
 
-    /// Whether this is an exchange of HTTP in which nothing waits for an answer.
+    /// Whether this is an HTTP exchange without an open request.
     pub(super) fn asks_nothing(&self, place: MessagePosition) -> bool {
         let exchange = place.exchange.map(|exchange| (place.conn, exchange));
         exchange.is_some_and(|exchange| !self.exchanges.contains_key(&exchange))
@@ -146,7 +145,8 @@ impl Pairing {
         waiting.flat_map(|((conn, _), asked)| asked.into_iter().map(move |asked| (conn, asked)))
     }
 
-    /// The id that is meant. An error without one answers the only request of its exchange.
+    /// The id that a response means. An error without an id answers the only request of its
+    /// exchange.
     fn asked_id(&self, place: MessagePosition, id: &Id, is_error: bool) -> Option<Id> {
         if *id != Id::Absent {
             return Some(id.clone());
@@ -162,8 +162,8 @@ impl Pairing {
         let waiting = self.waiting.get_mut(key)?;
         let same = |asked: &PendingRequest| asked.exchange == place.exchange;
         let index = waiting.iter().position(same).or_else(|| {
-            // Two clients behind one address may use the same ids at the same time: an exchange
-            // that asked for nothing may answer only what is not in doubt.
+            // Two clients behind one URL may use the same ids at the same time: an exchange without
+            // a request may answer only an unambiguous one.
             let is_elsewhere = place.exchange.is_some() && waiting.len() > 1;
             (!is_elsewhere && !waiting.is_empty()).then_some(0)
         })?;

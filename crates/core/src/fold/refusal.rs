@@ -1,4 +1,4 @@
-//! Responses of HTTP that are no success, and cancellations: whether they answer a call.
+//! Decides whether HTTP error responses and cancellations answer a call.
 
 use serde_json::value::RawValue;
 
@@ -11,8 +11,8 @@ use super::pairing::CancelReason;
 use super::{Fold, MessagePosition};
 
 impl Fold {
-    /// Takes in the body of a response whose status is no success. Only a JSON-RPC message in it is an
-    /// answer: what a gateway writes beside a status is not.
+    /// Handles the body of a response without a success status. Only a JSON-RPC message in it is a
+    /// response: the text of a gateway is not.
     pub(super) fn refused(&mut self, place: MessagePosition, status: u16, bytes: &[u8]) {
         let _ = message::each(bytes, &mut |message| {
             if is_answer(message, status) {
@@ -22,13 +22,13 @@ impl Fold {
     }
 }
 
-/// Whether a message that came with this status answers its request.
+/// Whether a message with this status answers its request.
 fn is_answer(message: &Message<'_>, status: u16) -> bool {
     let has_error = message.error.is_some_and(is_error);
     match message.kind() {
         MessageKind::Answer { id: Id::Value(_) } => has_error || message.result.is_some(),
-        // It names no request. Of a request that reached its server and was bad, that is an answer;
-        // of one that was not let in, or did not reach it, it is not.
+        // It names no request. For an invalid request that reached its server, it is a response;
+        // for one that was rejected or did not arrive, it is not.
         MessageKind::Answer { id: Id::Absent } => {
             has_error && (400..500).contains(&status) && ![401, 403, 404].contains(&status)
         }
@@ -38,7 +38,7 @@ fn is_answer(message: &Message<'_>, status: u16) -> bool {
     }
 }
 
-/// Whether this is the error of a JSON-RPC message: OAuth has a text at the same place.
+/// Whether this is a JSON-RPC error: OAuth has a text in the same place.
 fn is_error(raw: &RawValue) -> bool {
     #[derive(serde::Deserialize)]
     struct RpcErrorCode {
@@ -49,7 +49,7 @@ fn is_error(raw: &RawValue) -> bool {
 }
 
 impl CancelReason {
-    /// Why a client cancels, as it says itself.
+    /// The client's own reason for a cancellation.
     pub(super) fn of(message: &Message<'_>) -> Self {
         #[derive(serde::Deserialize)]
         struct Params {
@@ -62,7 +62,7 @@ impl CancelReason {
         let params = params.and_then(|params| serde_json::from_str::<Params>(params).ok());
         let reason = params.and_then(|params| params.reason).unwrap_or_default();
         let reason = reason.to_lowercase();
-        // The words of the official clients, and Proctor's own.
+        // Phrases of the official clients and of Proctor.
         let words = ["timed out", "timeout", "time-out", "deadline", "in time"];
         if words.iter().any(|word| reason.contains(word)) {
             Self::TimedOut
@@ -73,7 +73,7 @@ impl CancelReason {
 }
 
 impl Findings {
-    /// A call that was not answered is a finding, unless the client cancelled it for reasons of its own.
+    /// Adds a finding for a call without a response, unless the client cancelled it on its own.
     pub(super) fn unanswered(&mut self, unanswered: &UnansweredCall) {
         let waited = crate::duration::brief(unanswered.waited);
         let target = &unanswered.target;
@@ -87,7 +87,7 @@ impl Findings {
             at: 0,
             conn: unanswered.conn,
             exchange: None,
-            // Whoever obeys a cancellation does not answer.
+            // A server that obeys a cancellation sends no response.
             direction: match unanswered.excuse {
                 Some(Excuse::Cancelled) => crate::event::Direction::ToServer,
                 Some(Excuse::Repeated) | None => crate::event::Direction::ToClient,
@@ -103,7 +103,7 @@ impl std::fmt::Display for NoAnswer {
             Self::ServerEnded(how) => write!(f, "the server {how}"),
             Self::ServerClosed => f.write_str("the server closed the connection"),
             Self::Status(status) => write!(f, "HTTP status {status}"),
-            Self::NotJsonRpc => f.write_str("the response has no JSON-RPC answer"),
+            Self::NotJsonRpc => f.write_str("the HTTP response has no JSON-RPC message"),
             Self::Broken(why) => write!(f, "{why}"),
             Self::TimedOut => f.write_str("timed out"),
             Self::ClientLeft => f.write_str("the connection ended"),

@@ -1,22 +1,22 @@
-//! Texts of any length, kept up to a limit.
+//! Long texts, shortened to a limit.
 
 use std::fmt;
 
 use crate::event::Body;
 
-/// A text, as much of it as is kept.
+/// A text that may have been shortened.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClippedText {
-    /// What comes before the part that is left out; all of it, if nothing is.
+    /// The part before the omission; the whole text if nothing is omitted.
     pub head: String,
-    /// How many bytes are left out.
+    /// The number of omitted bytes.
     pub left_out: u64,
-    /// What comes after that part.
+    /// The part after the omission.
     pub tail: String,
 }
 
 impl ClippedText {
-    /// The text; of a longer one than `limit` bytes the beginning and the end.
+    /// The text; if it exceeds `limit` bytes, only its start and its end.
     pub(super) fn middle(text: &str, limit: usize) -> Self {
         let half = if text.len() > limit {
             limit / 2
@@ -26,7 +26,7 @@ impl ClippedText {
         Self::around(text, half, limit.saturating_sub(half))
     }
 
-    /// The text; of a longer one than `limit` bytes the end.
+    /// The text; if it exceeds `limit` bytes, only its end.
     pub(super) fn tail(text: &str, limit: usize) -> Self {
         let head = if text.len() > limit { 0 } else { text.len() };
         Self::around(text, head, limit)
@@ -102,7 +102,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn every_byte_is_kept_or_counted(text in ".{0,40}", limit in 1usize..50) {
+        fn every_byte_is_shown_or_counted(text in ".{0,40}", limit in 1usize..50) {
             for kept in [ClippedText::middle(&text, limit), ClippedText::tail(&text, limit)] {
                 let shown = kept.head.len() + kept.tail.len();
                 proptest::prop_assert_eq!(shown as u64 + kept.left_out, text.len() as u64);

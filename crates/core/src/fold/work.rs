@@ -1,7 +1,7 @@
-//! What was done in a trial besides talking to servers, folded: the prompt and the answer, steps,
-//! checks, phases, and what models were asked and took.
+//! Folds everything in a trial besides messages to servers: the prompt and the answer, steps,
+//! checks, phases, and model use.
 //!
-//! Its main type is [`TrialWork`]. It reads no messages, and holds texts up to a limit.
+//! The main type is [`TrialWork`]. It reads no messages, and keeps texts up to a limit.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -26,70 +26,65 @@ use super::text::ClippedText;
 /// The type of steps that a judge decides.
 const JUDGE: &str = "llmJudge";
 
-/// How many claims of an agent are held.
+/// How many reported calls of an agent are kept.
 const CLAIMS: usize = 10_000;
 
-/// What was done in a trial.
+/// Everything in a trial besides messages to servers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TrialWork {
-    /// Which trial it is, if its record says so.
+    /// The trial's identity, if its record has it.
     pub started: Option<TrialStarted>,
-    /// How it ended; `None` if it did not.
+    /// How the trial ended; `None` if it did not.
     pub ended: Option<TrialEnded>,
     /// From the first event to the last.
     pub duration: Duration,
-    /// When its first event was, in microseconds since the run started.
+    /// The time of its first event, in microseconds since the run started.
     pub began_at: u64,
-    /// What the agent was asked.
     pub prompt: Option<ClippedText>,
-    /// Its final answer.
     pub answer: Option<ClippedText>,
-    /// The phases that it came to, in order.
+    /// The phases that the trial reached, in order.
     pub phases: Vec<PhaseSpan>,
     /// The steps that were run, in order.
     pub steps: Vec<StepDone>,
     /// The checks that were evaluated, in order.
     pub checks: Vec<CheckEvaluated>,
-    /// What the agent's model was asked.
+    /// The model requests of the agent.
     pub agent: ModelActivity,
-    /// What the judge was asked.
+    /// The model requests of the judge.
     pub judge: ModelActivity,
-    /// What is known of the agent, if it is a program of its own.
+    /// What an external agent reported.
     pub external: Option<ExternalAgentWork>,
     /// The connections that were opened.
     pub connections: BTreeMap<ConnectionId, ConnectionOpened>,
     /// The connections that ended, in order.
     pub closed: Vec<ConnectionClosed>,
-    /// The names that the agent's model called and was not offered, in order.
+    /// The names of tools that the agent's model called although they did not exist, in order.
     pub invented: Vec<String>,
-    /// The SHA-256 of each list of tools that a model was offered, in order, each once.
+    /// The SHA-256 of each distinct list of tools that a model got, in order.
     pub offered: Vec<String>,
-    /// What was recorded as wrong; what only the messages show is not among it.
+    /// The recorded protocol problems, without those that only the messages show.
     pub findings: Vec<Finding>,
-    /// How many events only a newer version knows.
+    /// The number of events that only a newer version knows.
     pub unknown: u64,
 }
 
-/// An agent that is a program of its own, and what it says of itself.
+/// An external agent and what it reported.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExternalAgentWork {
-    /// What was started.
     pub started: AgentStarted,
-    /// The calls that it says it made, in order, each with the number of its event. Their arguments
+    /// The calls that it reported, in order, each with the number of its event. Their arguments
     /// stay in the record.
     pub claims: Vec<(u64, AgentClaimed)>,
-    /// How it ended, if it did.
     pub ended: Option<AgentEnded>,
-    /// The skills that it loaded, in order; `None` if nobody knows how it would tell.
+    /// The skills that it loaded, in order; `None` if the agent's reports don't show that.
     pub skills: Option<Vec<SkillLoad>>,
 }
 
-/// How long a trial was in a phase.
+/// The time that a trial spent in a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseSpan {
-    /// Which one.
     pub phase: StepPhase,
-    /// How long; in JSON as microseconds.
+    /// The duration, in JSON as microseconds.
     #[serde(with = "micros")]
     pub duration: Duration,
 }
@@ -97,41 +92,37 @@ pub struct PhaseSpan {
 /// A step that was run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepDone {
-    /// When it ran.
     pub phase: StepPhase,
-    /// Its name within the case.
+    /// The step's id within the case.
     pub id: String,
-    /// Its type, as written.
+    /// The step's type, as written in the suite.
     pub kind: String,
-    /// Whether it passed.
     pub verdict: Verdict,
-    /// What it wrote.
     pub output: Option<ClippedText>,
-    /// What later steps could refer to.
+    /// The values that later steps can refer to.
     pub outputs: BTreeMap<String, String>,
-    /// How long it took.
     pub duration: Duration,
 }
 
-/// What models were asked for one purpose, and what that took.
+/// The model requests for one purpose and what they used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelActivity {
     /// The models, as `provider:id`.
     pub models: BTreeSet<String>,
-    /// How often they replied.
+    /// The number of replies.
     pub turns: u32,
-    /// How often they were asked in vain.
+    /// The number of failed requests.
     pub failures: u32,
-    /// How many tokens the replies took, as far as they tell.
+    /// The token usage of the replies, as far as known.
     pub usage: Usage,
-    /// How many replies do not tell how many tokens they took.
+    /// The number of replies that did not report their token usage.
     pub unmetered: u32,
-    /// What the replies cost in US dollars; `None` if the price of any is unknown.
+    /// The cost of the replies in US dollars; `None` if any price is unknown.
     pub cost_usd: Option<f64>,
-    /// How many replies came from the record of an earlier run.
+    /// The number of replies from the record of an earlier run.
     pub replayed: u32,
-    /// To how many of them the question has changed since.
+    /// How many of them had a request that differs from the recorded one.
     pub drifted: u32,
 }
 
@@ -151,7 +142,7 @@ impl Default for ModelActivity {
 }
 
 impl ModelActivity {
-    /// Adds what was asked elsewhere.
+    /// Adds other model activity.
     pub fn add(&mut self, other: &Self) {
         self.models.extend(other.models.iter().cloned());
         self.turns += other.turns;
@@ -173,7 +164,7 @@ impl ModelActivity {
     }
 }
 
-/// The skill that a call of a skill tool names: its argument `skill` or `name`, or its only text.
+/// The skill that a call of a skill tool loads: its argument `skill` or `name`, or its only text.
 fn skill_name(arguments: Option<&Body>, blobs: &Blobs) -> Result<Option<String>, RecordError> {
     let Some(bytes) = arguments
         .map(|body| blobs.body_bytes(body))
@@ -191,8 +182,7 @@ fn skill_name(arguments: Option<&Body>, blobs: &Blobs) -> Result<Option<String>,
     Ok(named.or(only).and_then(Value::as_str).map(str::to_owned))
 }
 
-/// Which check it is, in a record of a version that did not write it: the check of a verify step
-/// follows its step.
+/// Identifies a check in a record of an older version: the check of a verify step follows its step.
 fn older_id(graded: &CheckEvaluated, step: Option<CheckId>) -> CheckId {
     let name = &graded.check;
     match step.filter(|step| step.step() == Some(name)) {
@@ -204,32 +194,32 @@ fn older_id(graded: &CheckEvaluated, step: Option<CheckId>) -> CheckId {
     }
 }
 
-/// An amount is known if both of its parts are.
+/// The sum, if both amounts are known.
 fn sum(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     Some(a? + b?)
 }
 
-/// Work, as far as its events are known.
+/// A fold of work in progress.
 #[derive(Debug)]
 pub(super) struct WorkFold {
     work: TrialWork,
     text_bytes: usize,
-    /// When the phase that the trial is in started.
+    /// The start of the current phase.
     phase_at: Option<u64>,
     last_at: Option<u64>,
-    /// The program that runs is a judge.
+    /// Whether the running external agent is a judge.
     is_judging: bool,
-    /// For whom the questions are that have no reply yet.
+    /// The purposes of requests without a reply.
     purposes: HashMap<u64, Purpose>,
-    /// Which questions were answered from an earlier record, and whether they differ.
+    /// The replayed requests, and whether they differ from the recorded ones.
     replays: HashMap<u64, bool>,
-    /// The verify step that ended last, until its check is there.
+    /// The latest verify step, until its check follows.
     ungraded: Option<CheckId>,
     invented: UnknownToolCalls,
 }
 
 impl TrialWork {
-    /// The server behind a connection.
+    /// The server of a connection.
     pub fn server(&self, conn: ConnectionId) -> Option<&str> {
         let opened = self.connections.get(&conn)?;
         Some(&opened.server)
@@ -237,7 +227,7 @@ impl TrialWork {
 }
 
 impl WorkFold {
-    /// Keeps at most so many bytes of each text; of none, if that is zero.
+    /// Keeps at most this many bytes of each text; zero keeps none.
     pub(super) fn new(text_bytes: usize) -> Self {
         Self {
             work: TrialWork::default(),
@@ -306,7 +296,7 @@ impl WorkFold {
                     skills: started.skill_tool.is_some().then(Vec::new),
                 });
             }
-            // What a judge does that is a program is not the agent's doing.
+            // Actions of a judge that is an external agent are not the agent's.
             EventKind::AgentClaimed(_) | EventKind::AgentEnded(_) if self.is_judging => {}
             EventKind::AgentClaimed(claim) => self.claimed(event.seq, claim, blobs)?,
             EventKind::AgentEnded(ended) => {
@@ -331,7 +321,7 @@ impl WorkFold {
 
     fn offered(&mut self, tools: &Body, blobs: &Blobs) {
         self.invented.offered(tools, blobs);
-        // Always a blob; what is not was cut, and is named by its hash as well.
+        // Always a blob; a truncated body has a hash too.
         if let Body::Blob { sha256, .. } | Body::Cut { sha256, .. } = tools
             && !self.work.offered.contains(sha256)
         {
@@ -339,8 +329,8 @@ impl WorkFold {
         }
     }
 
-    /// Counts a reply that was replayed. That its question differs may be known only later, and is told
-    /// once more then.
+    /// Counts a replayed reply. A second event for it may follow, if its request turns out to
+    /// differ later.
     fn replayed(&mut self, ask: u64, drifted: bool) {
         let known = self.replays.insert(ask, drifted);
         let had_drifted = known == Some(true);
@@ -352,7 +342,7 @@ impl WorkFold {
         asked.drifted += u32::from(drifted && !had_drifted);
     }
 
-    /// The work, whose last phase lasts until the last event.
+    /// The work. The last phase ends with the last event.
     pub(super) fn finish(mut self) -> TrialWork {
         if let Some(last) = self.last_at {
             self.end_phase(last);
@@ -363,7 +353,7 @@ impl WorkFold {
         self.work
     }
 
-    /// What an external agent says it took, where nothing else tells.
+    /// Uses the token usage that an external agent reports, if there is no other source.
     fn take_its_word(&mut self) {
         let Some(external) = &self.work.external else {
             return;
@@ -379,7 +369,7 @@ impl WorkFold {
         agent.cost_usd = None;
     }
 
-    /// Takes in what the agent says of a call: a skill that it loads is one.
+    /// Adds a reported call, which may load a skill.
     fn claimed(
         &mut self,
         seq: u64,
@@ -468,7 +458,7 @@ impl WorkFold {
     }
 
     fn verdict(&self, verdict: &Verdict) -> Verdict {
-        // Reasons are the shortest texts there are, and everybody asks for them.
+        // Reasons are short and always needed.
         let bounded =
             |reason: &str| ClippedText::middle(reason, self.text_bytes.max(1024)).to_string();
         match verdict {

@@ -1,6 +1,6 @@
-//! What an attempt at a trial came to, in a size that does not depend on what it did.
+//! The result of an attempt at a trial, in a size that does not depend on what happened in it.
 //!
-//! Its main type is [`Attempt`].
+//! The main type is [`Attempt`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -16,56 +16,54 @@ use crate::fold::{FoldedTrial, ModelActivity, PhaseSpan, TrialWork};
 use crate::transcript::{Call, CallKind, CallRequest};
 use crate::verdict::Verdict;
 
-/// How long a reason may be, in bytes.
+/// The maximum length of a reason in bytes.
 const REASON: usize = 1024;
 
-/// How many targets of calls are told apart.
+/// How many targets of calls are counted separately.
 const TARGETS: usize = 256;
 
-/// What an attempt at a trial came to.
+/// The result of an attempt at a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Attempt {
-    /// Which trial it is, if its file says so.
+    /// The trial's identity, if its file has it.
     pub trial: Option<TrialStarted>,
-    /// How it ended, if its file says so. A reason is cut to 1 KiB.
+    /// How it ended, if its file has that. A reason is cut to 1 KiB.
     pub ended: Option<TrialEnded>,
-    /// When its first event was, in microseconds since the run started.
+    /// The time of its first event, in microseconds since the run started.
     pub began_at: u64,
-    /// From its first event to its last; in JSON as microseconds.
+    /// The time from its first event to its last, in JSON as microseconds.
     #[serde(with = "micros")]
     pub duration: Duration,
-    /// The phases that it came to, in order.
+    /// The phases that the trial reached, in order.
     pub phases: Vec<PhaseSpan>,
     /// The checks that were evaluated, in order.
     pub checks: Vec<CheckVerdict>,
-    /// What the agent's model was asked.
+    /// The model requests of the agent.
     pub agent: ModelActivity,
-    /// What the judge was asked.
+    /// The model requests of the judge.
     pub judge: ModelActivity,
-    /// What was found to be wrong, by server.
+    /// The protocol problems, by server.
     pub findings: BTreeMap<String, FindingCounts>,
-    /// How each server was spoken to.
+    /// The transport of each server.
     pub transports: BTreeMap<String, WireKind>,
-    /// The agent's calls by what they call, in the order of the first of each.
+    /// The agent's calls by target, in the order of the first call of each.
     pub calls: Vec<CallTotals>,
-    /// How many calls more there are, of what is called after the first 256 targets.
+    /// The number of calls of further targets, after the first 256.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub other_calls: u64,
-    /// The SHA-256 of each list of tools that a model was offered, in order.
+    /// The SHA-256 of each list of tools that a model got, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
-    /// How many events only a newer version knows.
+    /// The number of events that only a newer version knows.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown_events: u64,
 }
 
-/// A check's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckVerdict {
     /// The check's key in a suite file, or the id of the verify step.
     pub check: String,
-    /// Which check it is.
     pub id: Option<CheckId>,
     pub verdict: Verdict,
 }
@@ -75,32 +73,31 @@ pub struct CheckVerdict {
 pub struct CallTotals {
     pub server: String,
     pub kind: CallKind,
-    /// The tool, URI or prompt. A long one is cut.
+    /// The tool, URI or prompt, shortened if it is long.
     pub name: String,
     pub count: u64,
-    /// How many ended in an error, or have no answer.
+    /// The number of calls that ended in an error or have no response.
     pub errors: u64,
-    /// How long those took that were answered, together; in JSON as microseconds.
+    /// The total duration of the answered calls, in JSON as microseconds.
     #[serde(with = "micros")]
     pub time: Duration,
 }
 
-/// What was found to be wrong with a server, by kind.
+/// The protocol problems of a server, by kind.
 pub type FindingCounts = BTreeMap<FindingKind, FoundKind>;
 
-/// How often something of one kind was found, and the first of it that says something.
+/// The number of findings of one kind, and an example.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoundKind {
-    /// How often.
     pub count: u64,
-    /// What exactly, the first time.
+    /// The detail of the first meaningful finding.
     pub example: String,
 }
 
 impl FoundKind {
     pub(crate) fn add(&mut self, more: Self) {
         self.count += more.count;
-        // Of noise, the first line that is not blank says most.
+        // The first line of noise that is not blank is the best example.
         let says_nothing = self.example.is_empty() || self.example == BLANK_LINE;
         if says_nothing && !more.example.is_empty() {
             self.example = more.example;
@@ -109,7 +106,7 @@ impl FoundKind {
 }
 
 impl Attempt {
-    /// What a folded trial came to.
+    /// The result of a folded trial.
     pub(super) fn of(folded: FoldedTrial) -> Self {
         let findings = findings(&folded);
         let (calls, other_calls) = calls(&folded);
@@ -139,12 +136,12 @@ impl Attempt {
         }
     }
 
-    /// When its last event was, since the run started.
+    /// The time of its last event since the run started.
     pub fn last_at(&self) -> Duration {
         Duration::from_micros(self.began_at) + self.duration
     }
 
-    /// The first check that failed; else the first that could not tell.
+    /// The first check that failed, or else the first unknown one.
     pub fn decisive(&self) -> Option<&CheckVerdict> {
         let fails = |verdict: &Verdict| matches!(verdict, Verdict::Fail { .. });
         let mut open = self.checks.iter().filter(|c| c.verdict != Verdict::Pass);
@@ -171,7 +168,7 @@ fn findings(folded: &FoldedTrial) -> BTreeMap<String, FindingCounts> {
     findings
 }
 
-/// The calls by what they call, and how many there are of what is not told apart.
+/// The calls by target, and the number of calls of further targets.
 fn calls(folded: &FoldedTrial) -> (Vec<CallTotals>, u64) {
     let mut all: Vec<CallTotals> = Vec::new();
     let mut others = 0;
@@ -214,7 +211,7 @@ fn target(call: &Call) -> (CallKind, &str) {
     }
 }
 
-/// How a trial ended, with a reason that is not too long for an entry.
+/// How a trial ended, with a reason short enough for an entry.
 pub(super) fn bounded_end(ended: &TrialEnded) -> TrialEnded {
     TrialEnded {
         outcome: ended.outcome,
@@ -229,7 +226,10 @@ fn bounded(text: &str) -> String {
     format!("{}{more}", &text[..end])
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes by reference"
+)]
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }

@@ -1,4 +1,4 @@
-//! The lines of an index, as they are found.
+//! Reads the lines of an index.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,13 +10,13 @@ use crate::record::{INDEX, RunReader, TrialBegan};
 
 use super::{INDEX_VERSION, IndexEntry, IndexLine};
 
-/// What could be read of an index. It may be torn, of another version, or not be there.
+/// The readable part of an index, which may be incomplete, of another version, or missing.
 #[derive(Debug, Default)]
 pub(super) struct StoredIndex {
-    /// By the names of their files.
+    /// The entries by file name.
     pub(super) entries: HashMap<String, IndexEntry>,
     pub(super) began: Vec<TrialBegan>,
-    /// Whether every line was understood, and no file named twice.
+    /// Whether every line was valid and no file occurred twice.
     pub(super) is_whole: bool,
     /// Whether a newer Proctor wrote some of it.
     pub(super) is_newer: bool,
@@ -47,7 +47,7 @@ impl StoredIndex {
             Ok(IndexLine::Ended(entry) | IndexLine::Left(entry))
                 if entry.version == INDEX_VERSION =>
             {
-                // Of two that name one file, at most one is right, and nobody knows which.
+                // If two entries name the same file, neither is trusted.
                 let before = self.entries.insert(entry.file.clone(), *entry);
                 if let Some(before) = before {
                     self.is_whole = false;
@@ -62,7 +62,7 @@ impl StoredIndex {
     }
 }
 
-/// Whether a line says that it is of a later version.
+/// Whether a line is of a later version.
 fn is_newer(line: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct VersionedLine {

@@ -120,7 +120,7 @@ fn a_trial_has_a_line_when_it_begins_and_one_when_it_has_ended() {
 }
 
 #[test]
-fn an_index_that_is_not_whole_is_made_again_once() {
+fn an_incomplete_index_is_rebuilt_once() {
     let folder = tempfile::tempdir().unwrap();
     let run = three(folder.path());
     let all = load(&run, IndexScrutiny::Length).unwrap();
@@ -138,7 +138,7 @@ fn an_index_that_is_not_whole_is_made_again_once() {
     for (damaged, what) in [
         (String::new(), "empty"),
         (whole[..whole.len() - 9].to_owned(), "torn"),
-        (format!("{whole}{{}}\n"), "a line that is none"),
+        (format!("{whole}{{}}\n"), "an invalid line"),
         (format!("{whole}{whole}"), "twice"),
         (
             format!("{whole}{}\n", first.replace("passed", "failed")),
@@ -187,7 +187,7 @@ fn an_index_of_a_newer_version_is_not_used_and_not_replaced() {
 }
 
 #[test]
-fn an_index_is_not_replaced_while_somebody_writes_the_run() {
+fn an_index_is_not_replaced_while_the_run_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let run = create(folder.path(), "2026-11-15T05:00:00Z");
     end(begin(&run, "a", 1), Outcome::Passed);
@@ -225,7 +225,7 @@ fn a_file_with_another_length_is_folded_again() {
 }
 
 #[test]
-fn a_digest_tells_what_a_length_does_not() {
+fn a_digest_detects_changes_of_equal_length() {
     let folder = tempfile::tempdir().unwrap();
     let run = three(folder.path());
     load(&run, IndexScrutiny::Length).unwrap();
@@ -252,7 +252,7 @@ fn a_digest_tells_what_a_length_does_not() {
 }
 
 #[test]
-fn an_attempt_tells_its_calls_checks_and_tools() {
+fn an_attempt_holds_its_calls_checks_and_tools() {
     let folder = tempfile::tempdir().unwrap();
     let run = create(folder.path(), "2026-11-15T05:00:00Z");
     let mut trial = begin(&run, "a", 1);
@@ -311,7 +311,7 @@ fn an_attempt_tells_its_calls_checks_and_tools() {
 }
 
 #[test]
-fn an_entry_stays_small_whatever_is_called() {
+fn an_entry_stays_small_with_many_targets() {
     let folder = tempfile::tempdir().unwrap();
     let run = create(folder.path(), "2026-11-15T05:00:00Z");
     let mut trial = begin(&run, "a", 1);

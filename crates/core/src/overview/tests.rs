@@ -93,7 +93,7 @@ fn end(run: RunWriter) {
 }
 
 #[test]
-fn an_overview_is_kept_until_the_run_goes_on() {
+fn an_overview_is_cached_until_the_run_is_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(SUMMARY);
     let run = create(folder.path(), 1);

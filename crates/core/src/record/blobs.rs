@@ -1,4 +1,4 @@
-//! Bodies that are files of their own, by their SHA-256.
+//! Bodies that are stored as separate files, named by their SHA-256.
 
 use std::borrow::Cow;
 use std::fs::{self, File};
@@ -16,14 +16,14 @@ use super::log::{new_file, sync_folder};
 use super::sync::in_parallel;
 use super::{BLOBS, RecordError};
 
-/// The blobs of a run, to be read.
+/// The blobs of a run, for reading.
 #[derive(Debug, Clone)]
 pub struct Blobs {
     folder: PathBuf,
 }
 
 impl Blobs {
-    /// Those of the run in this folder.
+    /// The blobs of the run in a folder.
     pub fn of_run(run: &Path) -> Self {
         Self {
             folder: run.join(BLOBS),
@@ -36,7 +36,7 @@ impl Blobs {
             Body::Text(text) => Cow::Borrowed(text.as_bytes()),
             Body::Base64(text) => match BASE64.decode(text.as_bytes()) {
                 Ok(bytes) => Cow::Owned(bytes),
-                // Nobody but us writes these; what is there instead is shown as it is.
+                // Only Proctor writes these; other content is returned unchanged.
                 Err(_) => Cow::Borrowed(text.as_bytes()),
             },
             Body::Blob { sha256, bytes } => Cow::Owned(self.read(sha256, *bytes)?),
@@ -44,46 +44,46 @@ impl Blobs {
         }))
     }
 
-    /// A blob, if it is what its name says.
+    /// Reads a blob and verifies its hash.
     fn read(&self, sha256: &str, length: u64) -> Result<Vec<u8>, RecordError> {
         let path = self.folder.join(sha256);
         let damaged = |reason: String| RecordError::DamagedBlob {
             path: path.clone(),
             reason,
         };
-        // The name comes from a file, and must not lead out of the folder.
+        // The name comes from a file, and must not lead outside the folder.
         if sha256.len() != 64
             || !sha256
                 .bytes()
                 .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
         {
-            return Err(damaged("its name is no SHA-256".to_owned()));
+            return Err(damaged("its name is not a SHA-256 hash".to_owned()));
         }
         let mut bytes = Vec::new();
         File::open(&path)
             .and_then(|file| file.take(length.saturating_add(1)).read_to_end(&mut bytes))
             .map_err(RecordError::io("read", &path))?;
         if bytes.len() as u64 != length {
-            return Err(damaged(format!("it should have {length} bytes")));
+            return Err(damaged(format!("expected {length} bytes")));
         }
         if hash(&bytes) != sha256 {
-            return Err(damaged("its bytes have another hash".to_owned()));
+            return Err(damaged("hash mismatch".to_owned()));
         }
         Ok(bytes)
     }
 }
 
-/// The SHA-256 of some bytes, as the record writes it.
+/// The SHA-256 of the bytes in lower-case hexadecimal.
 pub(super) fn hash(bytes: &[u8]) -> String {
     HEXLOWER.encode(&Sha256::digest(bytes))
 }
 
-/// The blobs of a run, while it is written.
+/// The blobs of a run, for writing.
 #[derive(Debug)]
 pub(super) struct BlobStore {
     folder: PathBuf,
     temporary: AtomicU64,
-    /// Written, but not yet synced.
+    /// Written but not yet synced.
     unsynced: Mutex<Vec<PathBuf>>,
     /// Held while blobs are synced.
     syncing: Mutex<()>,
@@ -99,12 +99,12 @@ impl BlobStore {
         }
     }
 
-    /// Keeps the bytes, once.
+    /// Stores the bytes, unless they are stored already.
     pub(super) fn put(&self, bytes: &[u8]) -> Result<Body, RecordError> {
         let sha256 = hash(bytes);
         let length = bytes.len() as u64;
         let path = self.folder.join(&sha256);
-        // A crash can leave a file under its name and without its bytes.
+        // A crash can leave a file with the right name but incomplete content.
         let is_there = fs::metadata(&path).is_ok_and(|file| file.len() == length);
         if !is_there {
             self.write(&path, bytes)?;
@@ -118,7 +118,7 @@ impl BlobStore {
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), RecordError> {
         let number = self.temporary.fetch_add(1, Ordering::Relaxed);
         let temporary = path.with_extension(format!("{number}.tmp"));
-        // One of a writer that was killed may be in the way.
+        // A killed writer may have left one.
         let _ = fs::remove_file(&temporary);
         new_file(&temporary)
             .and_then(|mut file| file.write_all(bytes))
@@ -128,9 +128,10 @@ impl BlobStore {
         Ok(())
     }
 
-    /// Makes everything that was put last.
+    /// Syncs all stored blobs to the disk.
     pub(super) fn sync(&self) -> Result<(), RecordError> {
-        // Held to the end: who finds nothing to sync may rely on its being synced. Others put more meanwhile.
+        // Held to the end, so that finding nothing to sync means that everything is synced. Others
+        // may store more meanwhile.
         let _syncing = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
         let pending = std::mem::take(&mut *self.pending());
         if pending.is_empty() {

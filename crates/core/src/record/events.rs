@@ -1,4 +1,4 @@
-//! The events of one file, one at a time.
+//! Reads the events of one file, one at a time.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -12,19 +12,19 @@ use crate::event::Event;
 use super::lines::{RecordLine, RecordLines};
 use super::{MAX_LINE, RecordError};
 
-/// A last line that is not whole: the writer was ended while it wrote it.
+/// An incomplete last line: the writer was killed while it wrote it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TornLine {
-    /// How much of it is there.
+    /// The length of the incomplete line.
     pub bytes: u64,
 }
 
-/// A place between two lines of a file of events: where a reader starts, and where it has come to.
+/// A position between two lines of an event file, from which another reader can continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Position {
-    /// How many bytes are before it.
+    /// The number of bytes before it.
     pub bytes: u64,
-    /// How many events are before it.
+    /// The number of events before it.
     pub events: u64,
 }
 
@@ -32,16 +32,16 @@ pub struct Position {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileDigest {
     pub bytes: u64,
-    /// The SHA-256 of all its bytes, a torn last line included.
+    /// The SHA-256 of all bytes, including an incomplete last line.
     pub sha256: String,
 }
 
-/// Reads the events of a file in order, in memory that does not depend on how many there are.
+/// Reads the events of a file in order, in constant memory.
 ///
-/// A torn last line is left out, and [`EventReader::torn`] tells: in a file that is still written it is
-/// the line that is being written now. [`EventReader::position`] is where another reader goes on later.
-/// After an error there is no more. What this version does not know is
-/// [`What::Unknown`](crate::event::What::Unknown).
+/// Skips an incomplete last line, which [`EventReader::torn`] returns: in a file that is still
+/// written, it is the line being written now. A later reader can continue at
+/// [`EventReader::position`]. The iterator ends after an error. Events that this version does not
+/// know are [`EventKind::Unknown`](crate::event::EventKind::Unknown).
 #[derive(Debug)]
 pub struct EventReader {
     path: PathBuf,
@@ -49,17 +49,16 @@ pub struct EventReader {
     position: Position,
     torn: Option<TornLine>,
     done: bool,
-    /// Whether a newer Proctor wrote it.
+    /// Whether a newer Proctor wrote the file.
     newer: bool,
 }
 
 impl EventReader {
-    /// Reads this file.
     pub fn open(path: &Path) -> Result<Self, RecordError> {
         Self::open_at(path, Position::default())
     }
 
-    /// Reads what comes after a place that an earlier reader of this file came to.
+    /// Opens a file at a position that an earlier reader of it reached.
     pub fn open_at(path: &Path, position: Position) -> Result<Self, RecordError> {
         let file = File::open(path)
             .and_then(|mut file| {
@@ -78,31 +77,32 @@ impl EventReader {
         })
     }
 
-    /// Takes a known event in an unknown form for one of a newer version, if a newer Proctor wrote it.
+    /// Reads a known event in an unknown form as unknown instead of corrupt, if a newer Proctor
+    /// wrote it.
     pub(super) fn by_newer(mut self, newer: bool) -> Self {
         self.newer = newer;
         self
     }
 
-    /// Hashes what is read from here on.
+    /// Hashes everything that is read from now on.
     pub(crate) fn hashed(mut self) -> Self {
         self.lines.input().get_mut().hash = Some((Sha256::new(), 0));
         self
     }
 
-    /// The length and hash of what was read, once the end was reached.
+    /// The length and hash of the file, once the end is reached.
     pub(crate) fn into_digest(mut self) -> Option<FileDigest> {
         let (hash, bytes) = self.lines.input().get_mut().hash.take()?;
         let sha256 = HEXLOWER.encode(&hash.finalize());
         self.done.then_some(FileDigest { bytes, sha256 })
     }
 
-    /// The torn last line, once the end was reached.
+    /// The incomplete last line, once the end is reached.
     pub fn torn(&self) -> Option<TornLine> {
         self.torn
     }
 
-    /// The place behind the last event that was read.
+    /// The position after the last event that was read.
     pub fn position(&self) -> Position {
         self.position
     }
@@ -136,7 +136,7 @@ impl EventReader {
             RecordLine::End => return Ok(None),
         };
         if event.seq != line {
-            return Err(corrupt(format!("its number is {}", event.seq)));
+            return Err(corrupt(format!("unexpected `seq` {}", event.seq)));
         }
         self.position.events = line;
         self.position.bytes += bytes;
@@ -157,7 +157,7 @@ impl Iterator for EventReader {
     }
 }
 
-/// A file whose bytes are hashed and counted as they are read, if somebody asks for it.
+/// A file whose bytes are optionally hashed and counted while they are read.
 #[derive(Debug)]
 struct HashedFile {
     file: File,
@@ -175,7 +175,7 @@ impl Read for HashedFile {
     }
 }
 
-/// The length and hash of a file, and its last event if that can be read.
+/// The length and hash of a file, and its last event if it is valid.
 pub(super) fn digest(path: &Path) -> io::Result<(FileDigest, Option<Event>)> {
     let file = HashedFile {
         file: File::open(path)?,
@@ -187,7 +187,7 @@ pub(super) fn digest(path: &Path) -> io::Result<(FileDigest, Option<Event>)> {
         last.clear();
         last.extend_from_slice(line);
     }
-    // Behind a line that is too long, or a torn one.
+    // After a line that is too long or incomplete.
     let file = lines.input();
     io::copy(file, &mut io::sink())?;
     let (hash, bytes) = file.get_mut().hash.take().unwrap_or_default();
@@ -196,7 +196,7 @@ pub(super) fn digest(path: &Path) -> io::Result<(FileDigest, Option<Event>)> {
     Ok((FileDigest { bytes, sha256 }, last))
 }
 
-/// The first line of a file, if it is a whole one.
+/// The first line of a file, if it is complete.
 pub(super) fn first_line(path: &Path) -> Result<Option<Vec<u8>>, RecordError> {
     let mut reader = EventReader::open(path)?;
     let next = reader.lines.next().map_err(RecordError::io("read", path))?;

@@ -1,7 +1,7 @@
-//! `index.jsonl`, while a run is written: a line when a trial begins, and one when it has ended.
+//! `index.jsonl` while a run is written: a line when a trial begins, and one when it ends.
 //!
-//! Its main type is [`IndexLog`]. What an ended trial came to is a fold of its events, which this module
-//! knows nothing of: [`crate::index`] lays those lines out, and reads all of them.
+//! The main type is [`IndexLog`]. The line of an ended trial is a fold of its events, which this
+//! module doesn't know: [`crate::index`] formats those lines, and reads all lines.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -15,18 +15,17 @@ use crate::event::TrialStarted;
 use super::RecordError;
 use super::log::private;
 
-/// A trial that has begun.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialBegan {
-    /// Its file under `trials/`, once it has ended.
+    /// The name under `trials/` that the file gets when the trial ends.
     pub file: String,
     pub trial: TrialStarted,
-    /// When, in microseconds since the run started.
+    /// The time in microseconds since the run started.
     pub at: u64,
 }
 
-/// The index, while a run is written. Trials end at any time, in any order.
+/// The index while a run is written. Trials may end at any time and in any order.
 #[derive(Debug)]
 pub(super) struct IndexLog {
     path: PathBuf,
@@ -38,7 +37,7 @@ impl IndexLog {
         let opened = private().read(true).append(true).create(true).open(&path);
         let file = opened
             .and_then(|mut file| {
-                // Behind a torn line, so that it spoils no other.
+                // A newline after a torn line, so that it does not damage the next one.
                 if !ends_in_a_line(&mut file)? {
                     file.write_all(b"\n")?;
                 }

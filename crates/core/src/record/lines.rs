@@ -1,17 +1,16 @@
-//! Lines of a file, one at a time, none longer than it may be.
+//! Reads the lines of a file one at a time, with a length limit.
 
 use std::io::{self, BufRead, Read};
 
-/// What comes next in a file.
+/// The next line of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RecordLine<'a> {
-    /// A line, without its end.
+    /// A complete line, without its newline.
     Line(&'a [u8]),
-    /// The file ends within a line, after this many bytes of it.
+    /// An incomplete last line of this many bytes.
     Torn(u64),
     /// A line longer than the limit.
     TooLong,
-    /// The end.
     End,
 }
 

@@ -1,4 +1,4 @@
-//! One file of events, as it grows.
+//! One file of events, for writing.
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ impl EventLog {
         })
     }
 
-    /// Goes on with a file behind its last whole line.
+    /// Continues a file after its last complete line.
     pub(super) fn resume(path: PathBuf, mut events: EventReader) -> Result<Self, RecordError> {
         let mut last = 0;
         for event in events.by_ref() {
@@ -46,7 +46,7 @@ impl EventLog {
             .metadata()
             .map(|file| file.len().saturating_sub(torn))
             .and_then(|length| file.set_len(length).map(|()| length))
-            .map_err(RecordError::io("cut", &path))?;
+            .map_err(RecordError::io("truncate", &path))?;
         Ok(Self::over(path, file, last + 1, length))
     }
 
@@ -74,7 +74,7 @@ impl EventLog {
         self.bytes
     }
 
-    /// Lays the event out as a line, and says how long that is. Nothing is written yet.
+    /// Formats the event as a line, and returns its length. Nothing is written yet.
     pub(super) fn prepare(&mut self, at: u64, what: EventKind) -> Result<u64, RecordError> {
         self.line.clear();
         let event = Event {
@@ -94,8 +94,8 @@ impl EventLog {
         Ok(self.line.len() as u64)
     }
 
-    /// Queues the line that was prepared, and gives its number. If the last sync lies at least this many
-    /// microseconds back, another follows.
+    /// Queues the prepared line, and returns its number. Requests a sync if the last one was at
+    /// least this many microseconds ago.
     pub(super) fn write(&mut self, queue: &Queue, at: u64, sync_every: u64) -> u64 {
         let next = if self.is_due(at, sync_every) {
             FollowUp::Sync
@@ -105,7 +105,7 @@ impl EventLog {
         self.write_then(queue, next)
     }
 
-    /// Whether the last sync lies so far back that it is time for another. It is then no more.
+    /// Whether a sync is due. Marks it as done.
     fn is_due(&mut self, at: u64, sync_every: u64) -> bool {
         let is_due = at.saturating_sub(self.synced) >= sync_every;
         if is_due {
@@ -114,12 +114,12 @@ impl EventLog {
         is_due
     }
 
-    /// Writes what is queued of this file, on this thread.
+    /// Writes the queued lines of this file, on this thread.
     pub(super) fn write_through(&self, queue: &Queue, failed: &OnceLock<RecordError>) {
         queue.write_through(&self.file, &self.slot, failed);
     }
 
-    /// Queues the line that was prepared, and what follows once it is written.
+    /// Queues the prepared line, and what to do after it is written.
     pub(super) fn write_then(&mut self, queue: &Queue, next: FollowUp) -> u64 {
         queue.push(&self.file, &mut self.slot, &self.line, next);
         let seq = self.next;
@@ -129,7 +129,7 @@ impl EventLog {
     }
 }
 
-/// A file that was not there before, for its owner only.
+/// Creates a new file for its owner only.
 pub(super) fn new_file(path: &Path) -> std::io::Result<File> {
     private().write(true).create_new(true).open(path)
 }
@@ -142,9 +142,9 @@ pub(super) fn private() -> OpenOptions {
     options
 }
 
-/// Makes what happened to the names in a folder last.
+/// Syncs the names in a folder to the disk.
 pub(super) fn sync_folder(path: &Path) -> Result<(), RecordError> {
-    // Elsewhere a folder can't be opened as a file, and a rename lasts without this.
+    // On other systems a folder can't be opened as a file, and a rename is durable without this.
     #[cfg(unix)]
     File::open(path)
         .and_then(|folder| folder.sync_all())

@@ -3,17 +3,17 @@
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
-/// The longest part of a trial's name that its file name shows.
+/// How many characters of a trial's name its file name shows.
 const SHOWN: usize = 80;
 
-/// How much of the hash tells names apart that would look the same.
+/// How many digits of the hash distinguish similar names.
 const HASH: usize = 12;
 
 /// The file name of a trial, without attempt and extension.
 ///
-/// A name of lower-case letters, digits, `.`, `_` and `-` is kept. Any other is made one, and a
-/// hash of the whole name is added: two names never share a file, also where the file system
-/// ignores case.
+/// A name of lower-case letters, digits, `.`, `_` and `-` is kept. Any other name is converted, and
+/// gets a hash of the original name: two names never share a file, even if the file system ignores
+/// case.
 pub fn trial_stem(name: &str) -> String {
     let mut shown: String = name
         .chars()
@@ -23,7 +23,7 @@ pub fn trial_stem(name: &str) -> String {
             _ => '-',
         })
         .collect();
-    // A leading dot hides a file, and a leading dash is an option to many programs.
+    // A leading dot hides a file, and many programs read a leading dash as an option.
     if shown.is_empty() || shown.starts_with(['.', '-']) {
         shown.insert(0, '_');
     }
@@ -34,7 +34,7 @@ pub fn trial_stem(name: &str) -> String {
     format!("{shown}-{}", &hash[..HASH])
 }
 
-/// Windows takes these names, with any extension, for devices.
+/// Windows treats these names as devices, with any extension.
 fn is_device(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or(name);
     let numbered = |prefix| {

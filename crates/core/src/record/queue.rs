@@ -1,7 +1,7 @@
-//! The lines of a run that wait to be written, and the thread that writes them.
+//! The queue of a run's unwritten lines, and the thread that writes them.
 //!
-//! Its main type is [`Queue`]. Appending copies a line and returns; the lines of a file are written in the
-//! order in which they came, many at once. The queue is bounded: whoever appends to a full one waits.
+//! The main type is [`Queue`]. Appending copies a line and returns; the lines of a file are written
+//! in order, many at once. The queue is bounded: appending to a full queue waits.
 
 use std::fs::File;
 use std::io::Write;
@@ -15,10 +15,11 @@ use std::time::Duration;
 use super::RecordError;
 use super::sync::{Syncer, TrialEnd};
 
-/// From this many queued bytes on, there is no room: whoever can wait before an append does.
+/// The number of queued bytes from which the queue has no room: callers that can wait do so before
+/// they append.
 const FULL: usize = 256 * 1024;
 
-/// From this many on, the append itself waits.
+/// The number of queued bytes from which appending itself waits.
 const MAX_QUEUED: usize = 2 * FULL;
 
 /// How long the first line waits for others, to be written with them.
@@ -39,7 +40,7 @@ impl EventFile {
     }
 }
 
-/// What follows once lines are written.
+/// What to do after lines are written.
 #[derive(Debug, Default)]
 pub(super) enum FollowUp {
     #[default]
@@ -77,10 +78,10 @@ struct QueueState {
     batches: Vec<LineBatch>,
     /// The bytes of what is queued or being written.
     bytes: usize,
-    /// How many rounds of batches the thread has taken, and how many of those are written.
+    /// The numbers of batch rounds that the thread has taken and written.
     taken: u64,
     written: u64,
-    /// Somebody waits for what is queued.
+    /// Whether a caller waits for the queued lines.
     hurried: bool,
     closed: bool,
     wakers: Vec<Waker>,
@@ -92,7 +93,6 @@ pub(super) struct Queue {
     state: Mutex<QueueState>,
     /// There is something to write.
     work: Condvar,
-    /// Something was written.
     progress: Condvar,
 }
 
@@ -135,7 +135,7 @@ impl Queue {
         }
     }
 
-    /// Waits until everything that was appended so far is written, or can't be any more.
+    /// Waits until everything appended so far is written, or writing has failed.
     pub(super) fn flush(&self) {
         let mut state = self.lock();
         let mut last = state.taken;
@@ -232,7 +232,7 @@ impl Queue {
     }
 }
 
-/// The thread that writes. Dropped, it writes what is queued, and ends.
+/// The thread that writes. Dropping it writes everything queued, then ends the thread.
 #[derive(Debug)]
 pub(super) struct WriterThread {
     pub(super) queue: Arc<Queue>,
@@ -240,7 +240,7 @@ pub(super) struct WriterThread {
 }
 
 impl WriterThread {
-    /// Starts it. The first failure is kept in `failed`; nothing is written after it.
+    /// Starts the thread. It stores the first failure in `failed`, and writes nothing after it.
     pub(super) fn start(
         folder: &Path,
         syncer: Arc<Syncer>,

@@ -1,4 +1,4 @@
-//! Reading a run, while it is written or later.
+//! Reads a run, finished or not.
 
 use std::borrow::Cow;
 use std::fs;
@@ -15,26 +15,24 @@ use super::log::private;
 use super::shared::lock;
 use super::{BLOBS, ENDED, PART, RUN, RecordError, TRIALS};
 
-/// A run's folder, to be read.
+/// The folder of a run, for reading.
 #[derive(Debug, Clone)]
 pub struct RunReader {
     folder: PathBuf,
     started: RunStarted,
     blobs: Blobs,
-    /// Whether a newer Proctor wrote it.
+    /// Whether a newer Proctor wrote the run.
     newer: bool,
 }
 
 /// The record of one attempt at a trial.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TrialFile {
-    /// The trial, as its file name says it.
+    /// The trial's name in its file name.
     pub stem: String,
-    /// Which attempt at it.
+    /// The number of the attempt.
     pub attempt: u32,
-    /// Whether it has ended.
     pub ended: bool,
-    /// Where it is.
     pub path: PathBuf,
 }
 
@@ -56,7 +54,9 @@ impl RunReader {
             ..
         }) = first
         else {
-            return Err(not_a_run("its `run.jsonl` does not say what was started"));
+            return Err(not_a_run(
+                "its `run.jsonl` does not begin with the start of a run",
+            ));
         };
         Ok(Self {
             folder: folder.to_owned(),
@@ -66,27 +66,24 @@ impl RunReader {
         })
     }
 
-    /// The run's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// What the run is.
     pub fn started(&self) -> &RunStarted {
         &self.started
     }
 
-    /// Whether a newer Proctor started the run: it may hold what this one does not know.
+    /// Whether a newer Proctor started the run, which may hold unknown events.
     pub fn is_newer(&self) -> bool {
         self.newer
     }
 
-    /// The run's own events.
     pub fn events(&self) -> Result<EventReader, RecordError> {
         self.events_from(Position::default())
     }
 
-    /// The run's own events behind a place that an earlier reader of them came to.
+    /// The run's own events after a position that an earlier reader reached.
     pub fn events_from(&self, position: Position) -> Result<EventReader, RecordError> {
         self.read(&self.folder.join(RUN), position)
     }
@@ -99,12 +96,12 @@ impl RunReader {
         Ok(trials)
     }
 
-    /// The names of their files, in order: of many trials, less to hold than all their paths.
+    /// The names of all trial files in order, which need less memory than their paths.
     pub(crate) fn trial_names(&self) -> Result<Vec<Box<str>>, RecordError> {
         let folder = self.folder.join(TRIALS);
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
-            // A run that was ended before its first trial, or merged without one.
+            // The run ended before its first trial, or was merged without one.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(RecordError::io("read", &folder)(error)),
         };
@@ -117,17 +114,16 @@ impl RunReader {
         Ok(names)
     }
 
-    /// The record of a trial by the name of its file, as an index or a summary has it.
+    /// The record of a trial by its file name, as in an index or a summary.
     pub fn trial_file(&self, name: &str) -> Option<TrialFile> {
         TrialFile::of(self.folder.join(TRIALS).join(name))
     }
 
-    /// The events of a trial.
     pub fn trial(&self, trial: &TrialFile) -> Result<EventReader, RecordError> {
         self.trial_from(trial, Position::default())
     }
 
-    /// The events of a trial behind a place that an earlier reader of them came to.
+    /// The events of a trial after a position that an earlier reader reached.
     pub fn trial_from(
         &self,
         trial: &TrialFile,
@@ -140,7 +136,6 @@ impl RunReader {
         Ok(EventReader::open_at(file, position)?.by_newer(self.newer))
     }
 
-    /// The run's blobs.
     pub fn blobs(&self) -> &Blobs {
         &self.blobs
     }
@@ -150,7 +145,7 @@ impl RunReader {
         self.blobs.body_bytes(body)
     }
 
-    /// How long the records of all trials are, blobs included, as far as that can be told.
+    /// The total length of all trial records, including blobs, as far as it can be read.
     pub fn bytes(&self) -> u64 {
         let entries = [TRIALS, BLOBS].map(|name| fs::read_dir(self.folder.join(name)));
         let entries = entries.into_iter().flatten().flatten().flatten();
@@ -158,15 +153,15 @@ impl RunReader {
         lengths.sum()
     }
 
-    /// How long the file with the run's own events is.
+    /// The length of `run.jsonl`.
     pub(crate) fn run_bytes(&self) -> Result<u64, RecordError> {
         let path = self.folder.join(RUN);
         let file = fs::metadata(&path).map_err(RecordError::io("read", &path))?;
         Ok(file.len())
     }
 
-    /// Replaces a file that is derived from the others, in one step. Says whether it did: while
-    /// somebody writes the run, or if the folder can't be written, it does not.
+    /// Replaces a derived file atomically. Returns `false` if another process writes the run, or
+    /// the folder is not writable.
     pub(crate) fn replace(&self, name: &str, text: &[u8]) -> bool {
         let Ok(_lock) = lock(&self.folder) else {
             return false;
@@ -200,25 +195,24 @@ impl TrialFile {
         })
     }
 
-    /// Its name under `trials/`.
+    /// The file name under `trials/`.
     pub fn file_name(&self) -> &str {
         let name = self.path.file_name().and_then(|name| name.to_str());
         name.unwrap_or_default()
     }
 
-    /// How long it is.
     pub(crate) fn bytes(&self) -> Result<u64, RecordError> {
         let file = fs::metadata(&self.path).map_err(RecordError::io("read", &self.path))?;
         Ok(file.len())
     }
 
-    /// Its length and hash, and its last event if that can be read.
+    /// The length and hash of the file, and its last event if it is valid.
     pub(crate) fn digest(&self) -> Result<(FileDigest, Option<Event>), RecordError> {
         digest(&self.path).map_err(RecordError::io("read", &self.path))
     }
 }
 
-/// Whether one version of Proctor comes after another. One that can't be read does not.
+/// Whether one version of Proctor is newer than another; `false` if a version is invalid.
 fn is_newer(version: &str, than: &str) -> bool {
     let numbers = |version: &str| -> Option<Vec<u64>> {
         let release = version.split(['-', '+']).next()?;
@@ -230,7 +224,7 @@ fn is_newer(version: &str, than: &str) -> bool {
     }
 }
 
-/// Says that a newer Proctor wrote the run before its new events look like broken ones.
+/// Reports a newer record version before its new events look corrupt.
 fn check_version(run: &Path) -> Result<(), RecordError> {
     #[derive(Deserialize)]
     struct StoredLine {
@@ -256,7 +250,7 @@ fn check_version(run: &Path) -> Result<(), RecordError> {
                 known: RECORD_VERSION,
             })
         }
-        // What is wrong with any other line, reading it will say.
+        // Reading the file reports what is wrong with any other line.
         _ => Ok(()),
     }
 }

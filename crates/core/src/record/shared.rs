@@ -1,4 +1,4 @@
-//! What the writers of one run share: where it is, what is secret, and whether anything has failed.
+//! The state that the writers of one run share: its folder, its secrets, and its first failure.
 
 use std::fs::{DirBuilder, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -25,10 +25,11 @@ pub(super) struct RecordState {
     blobs: Arc<BlobStore>,
     pub(super) index: IndexLog,
     failed: Arc<OnceLock<RecordError>>,
-    // Dropped in this order: the writer hands on to the other, and both are done before the lock is free.
+    // Dropped in this order: the writer passes its work to the syncer, and both finish before the
+    // lock is released.
     writer: WriterThread,
     _syncs: SyncThreads,
-    /// Held as long as anybody can write.
+    /// Held as long as any writer exists.
     _lock: File,
 }
 
@@ -59,7 +60,7 @@ impl RecordState {
         }))
     }
 
-    /// Redacts, and puts long bodies where they belong; says how long the blobs are.
+    /// Redacts an event and stores its long bodies. Returns the length of the blobs.
     pub(super) fn store(
         &self,
         mut what: EventKind,
@@ -92,7 +93,7 @@ impl RecordState {
         Ok((what, bytes))
     }
 
-    /// The body that keeps these bytes.
+    /// The body for these bytes, redacted and stored.
     pub(super) fn body(&self, bytes: &[u8], redactor: &Redactor) -> Result<Body, RecordError> {
         self.check()?;
         if bytes.len() > MAX_FRAME {
@@ -101,7 +102,7 @@ impl RecordState {
         self.kept(&redactor.bytes(bytes))
     }
 
-    /// The body that keeps what was redacted already.
+    /// The body for redacted bytes.
     fn placed(&self, redacted: &[u8]) -> Result<Body, RecordError> {
         if redacted.len() > MAX_FRAME {
             return Ok(cut(redacted));
@@ -135,11 +136,11 @@ impl RecordState {
         log.write(self.queue(), at, every)
     }
 
-    /// Makes what was appended to a file last.
+    /// Syncs everything appended to a file to the disk.
     pub(super) fn sync(&self, log: &EventLog) -> Result<(), RecordError> {
         self.queue().flush();
         self.check()?;
-        // Blobs first: an event that lasts must not name a blob that does not.
+        // Blobs first: a durable event must not name a blob that is not.
         self.keep(self.blobs.sync())?;
         self.keep(log.file().sync())
     }
@@ -182,7 +183,7 @@ pub(super) fn blob_bytes(body: &Body) -> u64 {
     }
 }
 
-/// A folder for its owner only, if it is not there.
+/// Creates a folder for its owner only, unless it exists.
 pub(super) fn make_folder(path: &Path) -> Result<(), RecordError> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);

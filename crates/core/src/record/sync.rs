@@ -1,6 +1,7 @@
-//! The thread that makes what was written last, for all trials of a run together.
+//! The thread that syncs written data to the disk, for all trials of a run.
 //!
-//! Its main type is [`Syncer`]. A trial waits for its own end alone; a slow disk holds up only this thread.
+//! The main type is [`Syncer`]. A trial waits only for its own end; a slow disk delays only this
+//! thread.
 
 use std::fmt;
 use std::fs;
@@ -14,15 +15,15 @@ use super::blobs::BlobStore;
 use super::log::sync_folder;
 use super::queue::{EventFile, fail_on_panic};
 
-/// How many files are synced at once. File systems commit what comes together in one go.
+/// How many files are synced at once. File systems commit concurrent syncs together.
 const AT_ONCE: usize = 16;
 
 /// The end of a trial, once its last line is written.
 pub(super) struct TrialEnd {
     pub(super) file: Arc<EventFile>,
-    /// What the file is called from then on.
+    /// The file's name after the trial's end.
     pub(super) name: PathBuf,
-    /// Told when the trial has ended, or can't.
+    /// Called when the trial has ended, or failed to.
     pub(super) done: Box<dyn FnOnce(Result<(), RecordError>) + Send>,
 }
 
@@ -66,7 +67,7 @@ impl Syncer {
         })
     }
 
-    /// Asks for a sync of a file and of all blobs so far.
+    /// Requests a sync of a file and of all blobs so far.
     pub(super) fn ask(&self, file: Arc<EventFile>) {
         let mut state = self.lock();
         // A slow disk is asked once for a file, however often its turn came meanwhile.
@@ -112,7 +113,7 @@ impl Syncer {
     }
 
     fn sync(&self, files: &[Arc<EventFile>]) -> Result<(), RecordError> {
-        // Blobs first: an event that lasts must not name a blob that does not.
+        // Blobs first: a durable event must not name a blob that is not.
         self.blobs.sync()?;
         in_parallel(files, |file| file.sync())
     }
@@ -133,10 +134,10 @@ impl Syncer {
     }
 }
 
-/// How many rounds go on at once. On a slow disk, the end of a trial does not wait for an earlier round.
+/// How many rounds run at once. On a slow disk, the end of a trial does not wait for an earlier round.
 const ROUNDS: usize = 4;
 
-/// The threads that sync. Dropped, they end the trials that they were told to, and then themselves.
+/// The threads that sync. Dropping them ends the pending trials, then the threads.
 #[derive(Debug)]
 pub(super) struct SyncThreads {
     syncer: Arc<Syncer>,
@@ -173,7 +174,7 @@ impl Drop for SyncThreads {
     }
 }
 
-/// Does work that waits for the disk on several items at once. Gives the first error.
+/// Runs blocking work on several items at once. Returns the first error.
 pub(super) fn in_parallel<T: Sync>(
     items: &[T],
     work: impl Fn(&T) -> Result<(), RecordError> + Sync,
@@ -189,7 +190,7 @@ pub(super) fn in_parallel<T: Sync>(
     };
     std::thread::scope(|scope| {
         for _ in 1..items.len().min(AT_ONCE) {
-            // Without a thread there is less help, and no less work done.
+            // Without more threads the work takes longer, but is done.
             let _ = Builder::new().spawn_scoped(scope, help);
         }
         help();

@@ -1,6 +1,6 @@
-//! Folders of runs that were killed before anything of them was worth keeping.
+//! Recognizes folders of runs that were killed before they recorded anything useful.
 //!
-//! Its main function is [`is_unused`]. Such a folder can be used again: nothing is lost with it.
+//! The main function is [`is_unused`]. Such a folder can be reused without losing data.
 
 use std::fs::{self, File};
 use std::io::{BufReader, Read};
@@ -11,11 +11,11 @@ use crate::event::{Event, EventKind};
 use super::lines::{RecordLine, RecordLines};
 use super::{MAX_LINE, RUN, RecordError, TRIALS};
 
-/// How the first line of a run starts.
+/// The beginning of a run's first line.
 const START: &[u8] = br#"{"seq":1,"at":0,"event":{"runStarted":{"#;
 
-/// Whether a folder holds a run that has neither a plan nor a trial: its file says at most that the run
-/// was started. A file of somebody else is not taken for one of ours.
+/// Whether a folder holds a run without a plan and without trials: its file has at most the start
+/// of the run. Files of other programs don't count as a run.
 pub fn is_unused(folder: &Path) -> Result<bool, RecordError> {
     let path = folder.join(RUN);
     if !path.is_file() || has_trials(&folder.join(TRIALS)) {
@@ -48,7 +48,7 @@ fn says_no_more_than_its_start(path: &Path) -> std::io::Result<bool> {
     ))
 }
 
-/// Whether a file is the start of a first line, as far as it goes.
+/// Whether a file is an incomplete first line.
 fn is_torn_start(path: &Path) -> std::io::Result<bool> {
     let mut head = Vec::new();
     File::open(path)?

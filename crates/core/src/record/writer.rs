@@ -1,7 +1,7 @@
-//! Writing a run.
+//! Writes a run.
 //!
-//! A failed write is final, for the run and all its trials: what was written before stays readable,
-//! nothing is written after it, and nothing that had not ended looks ended.
+//! A failed write is final for the run and all its trials: earlier data stays readable, nothing
+//! more is written, and no unfinished trial looks finished.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,10 +26,9 @@ use super::sync::TrialEnd;
 use super::unused::is_unused;
 use super::{ENDED, MAX_FRAME, MAX_INLINE, MAX_TRIAL, PART, RUN, RecordError, SUMMARY, TRIALS};
 
-/// How a run is written.
 #[derive(Debug, Clone)]
 pub struct RecordOptions {
-    /// How much time, by the events' own, may pass until what was written is synced to the disk.
+    /// The maximum time, by the events' clock, until written data is synced to the disk.
     pub sync_every: Duration,
     /// How long a trial's record may get, blobs included.
     pub max_trial: u64,
@@ -51,7 +50,7 @@ pub struct RunWriter {
     log: EventLog,
 }
 
-/// Writes one trial. Dropped before [`TrialWriter::end`], it leaves a trial that has not ended.
+/// Writes one trial. If it is dropped before [`TrialWriter::end`], the trial has not ended.
 #[derive(Debug)]
 pub struct TrialWriter {
     shared: Arc<RecordState>,
@@ -59,7 +58,7 @@ pub struct TrialWriter {
     stem: String,
     /// The bytes of the blobs that this trial refers to.
     blob_bytes: u64,
-    /// Knows what is secret in the run, and what turns out to be in this trial.
+    /// Redacts the secrets of the run and those learned in this trial.
     redactor: Redactor,
     is_ending: bool,
 }
@@ -72,7 +71,6 @@ pub struct EndedTrial {
 }
 
 impl EndedTrial {
-    /// The run's folder.
     pub(crate) fn folder(&self) -> &Path {
         &self.shared.folder
     }
@@ -87,14 +85,14 @@ impl EndedTrial {
     }
 }
 
-/// Where what belongs to a trial is redacted and its large bodies are kept.
+/// Redacts and stores the large bodies of a trial.
 #[derive(Debug, Clone)]
 pub struct Bodies {
     shared: Arc<RecordState>,
     redactor: Redactor,
 }
 
-/// An event that was redacted, and whose large bodies are kept.
+/// A redacted event whose large bodies are stored.
 #[derive(Debug)]
 pub struct RedactedEvent {
     what: EventKind,
@@ -102,18 +100,18 @@ pub struct RedactedEvent {
 }
 
 impl Bodies {
-    /// Redacts and keeps these bytes.
+    /// Redacts and stores the bytes.
     pub fn keep(&self, bytes: &[u8]) -> Result<Body, RecordError> {
         self.shared.body(bytes, &self.redactor)
     }
 
-    /// Redacts an event, and keeps its large bodies.
+    /// Redacts an event, and stores its large bodies.
     pub fn keep_event(&self, what: EventKind) -> Result<RedactedEvent, RecordError> {
         let (what, blob_bytes) = self.shared.store(what, &self.redactor)?;
         Ok(RedactedEvent { what, blob_bytes })
     }
 
-    /// Whether keeping this event may write to the disk.
+    /// Whether storing this event may write to the disk.
     pub fn may_block(&self, what: &mut EventKind) -> bool {
         // Redaction can make a body longer, though not by much.
         let is_long = |body: &mut Body| match body {
@@ -128,8 +126,8 @@ impl Bodies {
     }
 }
 
-/// The room for more lines in a run's queue. An append to a queue without room may block, so whoever
-/// must not block waits for room first.
+/// The room in a run's queue. Appending to a full queue may block, so callers that must not block
+/// wait for room first.
 #[derive(Debug, Clone)]
 pub struct QueueCapacity(Arc<Queue>);
 
@@ -150,7 +148,7 @@ impl QueueCapacity {
     }
 }
 
-/// The events of a trial up to now, to be read while others append more.
+/// The events of a trial so far, for reading while others append.
 #[derive(Debug)]
 pub struct WrittenEvents {
     shared: Arc<RecordState>,
@@ -181,7 +179,7 @@ impl RunWriter {
         Self::create_with(folder, redactor, started, RecordOptions::default())
     }
 
-    /// As [`RunWriter::create`].
+    /// Like [`RunWriter::create`], with options.
     pub fn create_with(
         folder: &Path,
         redactor: Redactor,
@@ -209,11 +207,11 @@ impl RunWriter {
         Ok(run)
     }
 
-    /// Goes on with a run that was stopped or killed.
+    /// Resumes a run that was stopped or killed.
     ///
-    /// A torn last line is cut off, and what was derived from the whole run removed. Trials that had
-    /// not ended stay as they are: another attempt at one is another file. Times should go on from the
-    /// run's last event.
+    /// Removes an incomplete last line and the files derived from the whole run. Unfinished trials
+    /// stay as they are: another attempt gets another file. Times should continue from the run's
+    /// last event.
     pub fn resume(
         folder: &Path,
         redactor: Redactor,
@@ -233,13 +231,13 @@ impl RunWriter {
         Ok(Self { shared, log })
     }
 
-    /// Writes an event, and gives its number.
+    /// Writes an event, and returns its number.
     pub fn append(&mut self, at: u64, what: EventKind) -> Result<u64, RecordError> {
         let what = self.shared.store(what, &self.shared.redactor)?.0;
         self.shared.append(&mut self.log, at, what)
     }
 
-    /// Writes what went over a connection, in the form that suits it.
+    /// Writes a message, in the most suitable form.
     pub fn append_frame(
         &mut self,
         at: u64,
@@ -298,12 +296,12 @@ impl RunWriter {
         Ok(trial)
     }
 
-    /// Waits until what was appended, also to trials, can be read.
+    /// Waits until everything appended, also to trials, can be read.
     pub fn flush(&self) {
         self.shared.queue().flush();
     }
 
-    /// Waits until what was appended lasts.
+    /// Waits until everything appended is synced to the disk.
     pub fn sync(&mut self) -> Result<(), RecordError> {
         self.shared.sync(&self.log)
     }
@@ -315,20 +313,19 @@ impl RunWriter {
         self.shared.keep(sync_folder(&self.shared.folder))
     }
 
-    /// The run's folder.
     pub fn folder(&self) -> &Path {
         &self.shared.folder
     }
 
-    /// What takes the secrets out of what is written.
+    /// The redactor for everything written.
     pub fn redactor(&self) -> &Redactor {
         &self.shared.redactor
     }
 }
 
 impl TrialWriter {
-    /// Writes an event, and gives its number. What does not fit any more is an error, and the trial
-    /// can still be ended.
+    /// Writes an event, and returns its number. Fails if the record would become too large; the
+    /// trial can still be ended.
     ///
     /// A frame that the caller had to cut is written with [`Body::Cut`](crate::event::Body::Cut).
     pub fn append(&mut self, at: u64, what: EventKind) -> Result<u64, RecordError> {
@@ -336,12 +333,12 @@ impl TrialWriter {
         self.write(at, what, blob_bytes)
     }
 
-    /// Writes an event that [`Bodies`] keep already, and gives its number.
+    /// Writes an event that [`Bodies`] has stored, and returns its number.
     pub fn append_kept(&mut self, at: u64, kept: RedactedEvent) -> Result<u64, RecordError> {
         self.write(at, kept.what, kept.blob_bytes)
     }
 
-    /// Writes what went over a connection, in the form that suits it.
+    /// Writes a message, in the most suitable form.
     pub fn append_frame(
         &mut self,
         at: u64,
@@ -350,7 +347,7 @@ impl TrialWriter {
         direction: Direction,
         bytes: &[u8],
     ) -> Result<u64, RecordError> {
-        // Checked first, so that what does not fit leaves no blob behind.
+        // Checked first, so that a rejected message leaves no blob.
         if bytes.len() <= MAX_FRAME {
             self.check_room(bytes.len() as u64)?;
         }
@@ -365,7 +362,7 @@ impl TrialWriter {
         self.write(at, EventKind::Frame(frame), blob_bytes)
     }
 
-    /// Where a body of so many bytes can be redacted and kept, while others write to the trial.
+    /// A store for a body of this many bytes, which works while others write to the trial.
     pub fn bodies(&self, bytes: usize) -> Result<Bodies, RecordError> {
         if bytes <= MAX_FRAME {
             self.check_room(bytes as u64)?;
@@ -376,7 +373,7 @@ impl TrialWriter {
         })
     }
 
-    /// Writes what went over a connection, which [`Bodies`] keep already.
+    /// Writes a message that [`Bodies`] has stored.
     pub fn append_kept_frame(&mut self, at: u64, frame: Frame) -> Result<u64, RecordError> {
         let blob_bytes = blob_bytes(&frame.body);
         self.write(at, EventKind::Frame(frame), blob_bytes)
@@ -387,12 +384,12 @@ impl TrialWriter {
         QueueCapacity(self.shared.queue().clone())
     }
 
-    /// What takes the secrets out of what is written. What it learns counts in this trial only.
+    /// The redactor for everything written. What it learns applies to this trial only.
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 
-    /// How many bytes were written so far, blobs included.
+    /// The number of bytes written so far, including blobs.
     pub fn bytes(&self) -> u64 {
         self.log.bytes() + self.blob_bytes
     }
@@ -411,14 +408,14 @@ impl TrialWriter {
         }
     }
 
-    /// Ends the trial, and waits until that lasts. Only after this is it an ended one.
+    /// Ends the trial, and waits until that is synced to the disk. Only then has the trial ended.
     pub fn end(self, at: u64, ended: TrialEnded) -> Result<EndedTrial, RecordError> {
         let (tell, told) = mpsc::channel();
         self.end_then(at, ended, move |result| drop(tell.send(result)));
         told.recv().unwrap_or(Err(RecordError::WriterGone))
     }
 
-    /// Ends the trial. `done` is called by another thread, once that lasts or has failed.
+    /// Ends the trial. Another thread calls `done` when that is synced to the disk or has failed.
     pub fn end_then(
         mut self,
         at: u64,

@@ -1,4 +1,4 @@
-//! Every string of an event, redacted.
+//! Redacts every string of an event.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ impl Redactor {
         }
     }
 
-    /// What happened, without secrets.
+    /// The content of an event without secrets.
     pub fn what(&self, what: EventKind) -> EventKind {
         match what {
             EventKind::RunStarted(run) => EventKind::RunStarted(RunStarted {
@@ -139,7 +139,7 @@ impl Redactor {
         }
     }
 
-    /// What an external agent did or said.
+    /// Redacts the events of an external agent.
     fn of_agent(&self, what: EventKind) -> EventKind {
         match what {
             EventKind::AgentStarted(started) => EventKind::AgentStarted(self.started(started)),
@@ -161,7 +161,7 @@ impl Redactor {
         }
     }
 
-    /// A text that is JSON, and stays it.
+    /// Redacts a text that is JSON, so that it stays JSON.
     fn json(&self, text: &str) -> String {
         String::from_utf8_lossy(&self.bytes(text.as_bytes())).into_owned()
     }
@@ -216,7 +216,7 @@ impl Redactor {
         }
     }
 
-    /// Every text of a configuration, redacted: JSON stays JSON.
+    /// Redacts every text of a configuration; JSON stays JSON.
     fn config(&self, config: &RunConfig) -> RunConfig {
         let text = serde_json::to_string(config).unwrap_or_default();
         serde_json::from_str(&self.text(&text)).unwrap_or_default()
@@ -239,7 +239,7 @@ impl Redactor {
         }
     }
 
-    /// Hashes, by names that may be anything.
+    /// Redacts the names of hashes.
     fn named(&self, hashes: BTreeMap<String, String>) -> BTreeMap<String, String> {
         let hashes = hashes.into_iter();
         hashes
@@ -310,7 +310,7 @@ impl Redactor {
         text.map(|text| self.owned(text))
     }
 
-    /// Most strings hold no secret, and are passed on as they are.
+    /// Returns the same string if it holds no secret, as most do.
     fn owned(&self, text: String) -> String {
         match self.text(&text) {
             std::borrow::Cow::Borrowed(_) => text,

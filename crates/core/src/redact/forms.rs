@@ -1,4 +1,4 @@
-//! The forms in which a secret travels, but for escapes: those are resolved before it is looked for.
+//! The encodings of a secret, except escapes: those are decoded before the search.
 
 use std::collections::BTreeSet;
 
@@ -6,11 +6,11 @@ use data_encoding::{BASE64, BASE64_NOPAD, BASE64URL, BASE64URL_NOPAD, HEXLOWER};
 
 use super::views::{Layer, fold_blanks};
 
-/// The secret as it is, and with what looks like an escape in it resolved.
+/// The secret itself, and with decoded escapes if it contains something that looks like one.
 pub(super) fn plain(secret: &str) -> BTreeSet<Vec<u8>> {
     let secret = secret.as_bytes();
     let mut forms = BTreeSet::from([secret.to_vec()]);
-    // A secret that holds what looks like an escape is resolved with the text around it.
+    // Text that looks like an escape within a secret is decoded with the text around it.
     for layer in [Layer::Json, Layer::Percent] {
         let resolved = layer.decode_all(secret);
         if resolved.len() >= super::SHORTEST {
@@ -26,12 +26,13 @@ pub(super) fn plain(secret: &str) -> BTreeSet<Vec<u8>> {
     forms
 }
 
-/// The secret in hexadecimal, in lower case.
+/// The secret in lower-case hexadecimal.
 pub(super) fn hex(secret: &str) -> Vec<u8> {
     HEXLOWER.encode(secret.as_bytes()).into_bytes()
 }
 
-/// The secret in base64: whole, and the characters that are the same whatever stands before and behind it.
+/// The secret in base64: complete, and the characters that don't depend on the text before and
+/// after it.
 pub(super) fn base64(secret: &str) -> Vec<Vec<u8>> {
     let secret = secret.as_bytes();
     let whole =

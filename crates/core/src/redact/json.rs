@@ -1,17 +1,17 @@
-//! Redaction that leaves JSON what it was.
+//! Redacts JSON so that it stays valid JSON.
 //!
-//! A secret is looked for in text, and text knows nothing of tokens: a number that is a secret, or
-//! one that starts inside an escape, would leave broken JSON behind.
+//! A search in plain text ignores tokens: replacing a secret that is a number, or that starts
+//! within an escape, would leave invalid JSON.
 
 use serde::de::IgnoredAny;
 
-/// Whether the bytes are one JSON document, an object or a list.
+/// Whether the bytes are one JSON object or array.
 pub(super) fn is_valid(bytes: &[u8]) -> bool {
     matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'['))
         && serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
 }
 
-/// Redacts valid JSON token by token. Order, duplicate keys and blanks stay.
+/// Redacts valid JSON token by token. Keeps the order, duplicate keys and whitespace.
 pub(super) fn redact(json: &[u8], redact: &dyn Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     let mut out = Vec::with_capacity(json.len());
     let mut at = 0;
@@ -34,7 +34,7 @@ pub(super) fn redact(json: &[u8], redact: &dyn Fn(&[u8]) -> Vec<u8>) -> Vec<u8> 
     out
 }
 
-/// The end of the string, the number, or the single other byte that starts at `at`.
+/// The end of the token that starts at `at`: a string, a number, or any other single byte.
 fn token_end(json: &[u8], at: usize) -> usize {
     let rest = &json[at + 1..];
     let length = match json[at] {
@@ -62,7 +62,7 @@ fn redact_string(token: &[u8], redact: &dyn Fn(&[u8]) -> Vec<u8>, out: &mut Vec<
     if serde_json::from_slice::<IgnoredAny>(&text).is_ok() {
         out.extend_from_slice(&text);
     } else {
-        // A secret that covers a part of an escape: nothing of this string can be kept safely.
+        // The secret covers a part of an escape, so the whole string is replaced.
         out.extend_from_slice(b"\"[redacted:string]\"");
     }
 }

@@ -1,6 +1,6 @@
-//! Names that say that their value is a secret.
+//! Names whose values are secrets.
 
-/// Parts that say so wherever they stand in a name, also grown together with another: `PGPASSWORD`.
+/// Words that mark a secret anywhere in a name, even within another word: `PGPASSWORD`.
 const INSIDE: [&str; 9] = [
     "password",
     "passwd",
@@ -13,23 +13,23 @@ const INSIDE: [&str; 9] = [
     "authorization",
 ];
 
-/// Parts that say so alone: `MONKEY` and `AUTHOR` are no secrets.
+/// Words that mark a secret only as a whole part: `MONKEY` and `AUTHOR` are not secrets.
 const ALONE: [&str; 6] = ["key", "keys", "auth", "private", "pat", "jwt"];
 
-/// Last parts of names whose value says where a secret is, not what it is.
+/// Last parts of names whose value is the location of a secret, not the secret.
 const PLACES: [&str; 5] = ["file", "path", "dir", "sock", "socket"];
 
-/// Whether a variable, header or parameter of this name carries a secret.
+/// Whether a variable, header or parameter of this name holds a secret.
 pub fn is_secret_name(name: &str) -> bool {
     parts(name).any(|part| {
         ALONE.contains(&part.as_str())
-            // The plural counts what a model reads: `MAX_TOKENS`.
+            // The plural counts the tokens of a model: `MAX_TOKENS`.
             || part.ends_with("token")
             || INSIDE.iter().any(|word| part.contains(word))
     })
 }
 
-/// Whether the value is the place of a secret: `SSH_AUTH_SOCK`, `TOKEN_FILE`.
+/// Whether the value is the location of a secret: `SSH_AUTH_SOCK`, `TOKEN_FILE`.
 pub(super) fn holds_a_path(name: &str) -> bool {
     parts(name)
         .last()

@@ -1,4 +1,4 @@
-//! Places where a value is a secret by where it stands: addresses and command lines.
+//! Values that are secret because of their place in a URL or a command line.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -7,9 +7,9 @@ use regex::{Captures, Regex};
 
 use super::{MARKER, Redactor, is_marker, is_secret_name, shown_name};
 
-/// A password before a host, or a parameter.
+/// A password before a host, or a query parameter.
 static PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    // A test builds it, so that this is always there.
+    // A test builds it, so it is always valid.
     Regex::new(concat!(
         r#"(?P<user>://[^/\s"'@:\[\]]*:)(?P<password>[^/\s"'@\[\]]+)@"#,
         r#"|(?P<before>[?&](?P<name>[A-Za-z0-9_.-]+)=)(?P<value>[^&\s"'\#\[\]]+)"#,
@@ -18,7 +18,7 @@ static PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 impl Redactor {
-    /// An address, alone or in a longer text, without its password and its secret parameters.
+    /// A URL, alone or within a text, without its password and its secret parameters.
     pub fn address(&self, text: &str) -> String {
         let text = self.text(text);
         let Some(parts) = PARTS.as_ref() else {
@@ -43,7 +43,7 @@ impl Redactor {
         }
     }
 
-    /// A command line without what follows an option such as `--api-key` or `--token=`.
+    /// A command line without the values of options such as `--api-key` or `--token=`.
     pub fn command(&self, words: Vec<String>) -> Vec<String> {
         let mut option: Option<String> = None;
         let redact = |word: String| {

@@ -1,4 +1,5 @@
-//! Finds secrets in a text and in every view of it, and says where they stand in the text itself.
+//! Finds secrets in a text and in all decoded views of it, with their position in the original
+//! text.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,18 +11,18 @@ use super::forms;
 use super::shapes::Shapes;
 use super::views::{DEPTH, Layer, has_percent};
 
-/// Every form of every secret that is known.
+/// All forms of all known secrets.
 #[derive(Debug)]
 pub(super) struct Forms {
-    /// As they are, and in base64.
+    /// Unchanged, and in base64.
     exact: Patterns,
-    /// In base64, which may be wrapped over lines.
+    /// In base64 with line breaks.
     base64: Patterns,
-    /// In hexadecimal, in any case.
+    /// In hexadecimal, in either case.
     hex: Patterns,
 }
 
-/// Texts, and what replaces each.
+/// Texts, with their replacements.
 #[derive(Debug)]
 struct Patterns {
     automaton: AhoCorasick,
@@ -35,7 +36,7 @@ impl Patterns {
             .match_kind(MatchKind::LeftmostLongest)
             .ascii_case_insensitive(ignores_case)
             .build(patterns);
-        // Only patterns of many gigabytes can't be built.
+        // Building fails only for patterns of many gigabytes.
         automaton.ok().map(|automaton| Self { automaton, markers })
     }
 
@@ -48,7 +49,7 @@ impl Patterns {
 }
 
 impl Forms {
-    /// The forms of secrets, each with its replacement; `None` if there are none.
+    /// The forms of all secrets, each with its replacement; `None` if there are none.
     pub(super) fn build<'a>(
         secrets: impl IntoIterator<Item = (&'a str, Arc<str>)>,
     ) -> Option<Self> {
@@ -75,8 +76,8 @@ impl Forms {
         })
     }
 
-    /// Every secret of a text, ascending and disjoint, however its characters are escaped. `levels`
-    /// are the text's views without its escapes of JSON.
+    /// Finds every secret in a text, in ascending order and without overlaps, however its
+    /// characters are escaped. `levels` are the views of the text with decoded JSON escapes.
     pub(super) fn find(&self, text: &[u8], levels: &[Vec<u8>]) -> Vec<Replacement> {
         let mut found = self.matches(Layer::Json, text);
         found.extend(self.in_levels(Layer::Json, text, levels));
@@ -87,7 +88,7 @@ impl Forms {
         merged(found)
     }
 
-    /// What each view of a text holds, with its place in the text.
+    /// The secrets in each view of a text, with their position in the text.
     fn in_levels(&self, layer: Layer, text: &[u8], levels: &[Vec<u8>]) -> Vec<Replacement> {
         let each = levels.iter().enumerate().flat_map(|(depth, level)| {
             let here = self.matches(layer, level);
@@ -111,7 +112,7 @@ impl Forms {
     }
 }
 
-/// What looks like a key, in the text and in what it says once all escapes are resolved.
+/// Everything that looks like a key, in the text and in its fully decoded view.
 pub(super) fn shapes(shapes: &Shapes, text: &[u8], levels: &[Vec<u8>]) -> Vec<Replacement> {
     let mut found = shapes.find_all(text);
     if let Some(last) = levels.last() {
@@ -121,7 +122,7 @@ pub(super) fn shapes(shapes: &Shapes, text: &[u8], levels: &[Vec<u8>]) -> Vec<Re
     merged(found)
 }
 
-/// The views of a text: its escapes resolved once, twice, and so on until there are none.
+/// The views of a text: its escapes decoded once, twice, and so on until there are none.
 pub(super) fn levels(layer: Layer, text: &[u8]) -> Vec<Vec<u8>> {
     let mut levels: Vec<Vec<u8>> = Vec::new();
     while levels.len() < DEPTH {
@@ -133,7 +134,7 @@ pub(super) fn levels(layer: Layer, text: &[u8]) -> Vec<Vec<u8>> {
     levels
 }
 
-/// What was found in the last of the levels, with its place in the text.
+/// The replacements in the last level, with their position in the text.
 fn brought_back(
     layer: Layer,
     text: &[u8],
@@ -160,7 +161,7 @@ fn whole(layer: Layer, text: &[u8], mut found: Vec<Replacement>) -> Vec<Replacem
     merged(found)
 }
 
-/// Ascending and disjoint. Of those that overlap, the first and longest gives its name.
+/// Sorts replacements and merges overlapping ones. The first and longest gives its name.
 pub(super) fn merged(mut found: Vec<Replacement>) -> Vec<Replacement> {
     found.sort_by_key(|found| (found.range.start, usize::MAX - found.range.end));
     let mut merged: Vec<Replacement> = Vec::with_capacity(found.len());

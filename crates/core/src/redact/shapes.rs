@@ -1,4 +1,4 @@
-//! What looks like a key, whoever it belongs to.
+//! Recognizes texts that look like a key of any provider.
 
 use std::sync::{Arc, LazyLock};
 
@@ -7,7 +7,8 @@ use regex::bytes::Regex;
 
 use super::{MARKER, Replacement};
 
-/// A token can follow an escape directly, and `\n` ends in a letter: `"key:\nsk-…"`, `%20sk-…`.
+/// A token can follow an escape that ends in a letter or digit: `"key:
+/// sk-…"`, `%20sk-…`.
 const BEFORE: &str = r"(?:\\[nrtbf]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|(?-u:\b))";
 
 const TOKENS: &str = concat!(
@@ -27,16 +28,17 @@ const TOKENS: &str = concat!(
     r"|[Bb]asic\s+(?P<basic>[A-Za-z0-9+/]{8,}={0,2})",
 );
 
-/// A header in text: `Authorization: Bearer x`, `{"x-api-key": "y"}`, also in JSON inside JSON.
+/// A header within a text: `Authorization: Bearer x`, `{"x-api-key": "y"}`, also in JSON within
+/// JSON.
 const HEADER: &str = concat!(
     r#"(?i-u:(?:proxy-)?authorization|x-api-key)(?:\\*["'])?\s*[:=]\s*(?:\\*["'])?"#,
     r#"(?:(?i-u:bearer|basic|token|digest|negotiate|apikey)\s+(?P<header>[^\s"'\\,;\[\]{}]{6,})"#,
     r#"|(?P<bare>[^\s"'\\,;\[\]{}]{6,}))"#,
 );
 
-/// Building it takes longer than redacting most messages.
+/// Built once: that takes longer than redacting most messages.
 static SHAPES: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    // A test builds it, so that this is always there.
+    // A test builds it, so it is always valid.
     Regex::new(&format!("{BEFORE}(?:{TOKENS}|{HEADER})")).ok()
 });
 
@@ -57,7 +59,7 @@ impl Shapes {
         }
     }
 
-    /// Every shape of a text, in order.
+    /// All matches in a text, in order.
     pub(super) fn find_all(&self, bytes: &[u8]) -> Vec<Replacement> {
         let mut at = 0;
         let next = || {
@@ -68,11 +70,11 @@ impl Shapes {
         std::iter::from_fn(next).collect()
     }
 
-    /// The first shape at or behind `from`.
+    /// The first match at or after `from`.
     fn find(&self, bytes: &[u8], from: usize) -> Option<Replacement> {
         let shapes = SHAPES.as_ref()?;
         let mut at = from;
-        // Most texts have none, and to find that out needs no groups.
+        // Most texts have no match, which is faster to find out without groups.
         while let Some(found) = shapes.find_at(bytes, at) {
             let groups = shapes.captures_at(bytes, found.start())?;
             let mut named = NAMES.iter().zip(&self.markers);
@@ -84,8 +86,8 @@ impl Shapes {
                     marker: marker.clone(),
                 });
             }
-            // What follows `Bearer` can be a token of its own. Anything else that was looked at is
-            // not looked at again, or a hostile text would take for ever.
+            // The text after `Bearer` can be a token itself. Everything else is skipped, so that a
+            // hostile text can't make the search quadratic.
             at = match name {
                 "bearer" | "basic" => group.start(),
                 _ => found.end(),
@@ -95,7 +97,7 @@ impl Shapes {
     }
 }
 
-/// What has the shape can still be a word: `sk-loading-indicator-wrapper`, `Basic understanding`.
+/// A match can still be ordinary text: `sk-loading-indicator-wrapper`, `Basic understanding`.
 fn is_secret(shape: &str, text: &[u8]) -> bool {
     match shape {
         "bearer" | "bare" => text.iter().any(u8::is_ascii_digit),

@@ -88,7 +88,7 @@ fn any_character_of_a_secret_may_be_an_escape() {
 }
 
 #[test]
-fn what_looks_like_a_key_is_seen_through_escapes() {
+fn keys_are_recognized_within_escapes() {
     let check = |text: &str, expected: &str| assert_eq!(Redactor::default().text(text), expected);
     check(
         r#"{"a":"Bearer 0123456789abcdefgh\u002Bijklm\u003d"}"#,
@@ -173,7 +173,7 @@ fn a_secret_inside_wrapped_base64_is_replaced() {
 }
 
 #[test]
-fn what_becomes_known_later_is_replaced_from_then_on() {
+fn learned_secrets_are_replaced_from_then_on() {
     let known = redactor();
     let trial = known.scoped();
     let clone = trial.clone();
@@ -220,7 +220,7 @@ fn json_stays_json() {
 }
 
 #[test]
-fn what_looks_like_a_key_is_replaced() {
+fn text_that_looks_like_a_key_is_replaced() {
     let check = |text: &str, expected: &str| assert_eq!(Redactor::default().text(text), expected);
     check("key sk-proj-abcDEF0123456789abcd!", "key [redacted:token]!");
     check(
@@ -269,7 +269,7 @@ fn what_looks_like_a_key_is_replaced() {
 }
 
 #[test]
-fn what_only_resembles_a_key_stays() {
+fn text_that_only_resembles_a_key_stays() {
     for text in [
         "a Basic understanding of tokens",
         "sk-loading-indicator-wrapper-element",
@@ -289,7 +289,7 @@ fn what_only_resembles_a_key_stays() {
 }
 
 #[test]
-fn names_tell_what_is_secret() {
+fn secrets_are_recognized_by_name() {
     for name in [
         "OPENAI_API_KEY",
         "PGPASSWORD",
@@ -561,7 +561,7 @@ proptest! {
     }
 
     #[test]
-    fn json_stays_json_whatever_is_secret(
+    fn json_stays_json_with_any_secret(
         secrets in proptest::collection::vec("[a-cn\\\\\":,{}0-2u]{8,10}", 1..4),
         around in "[a-c\\\\\"0-2un\n]{0,6}",
     ) {
@@ -576,7 +576,7 @@ proptest! {
     }
 
     #[test]
-    fn twice_is_once(
+    fn redacting_twice_changes_nothing(
         parts in proptest::collection::vec(
             prop_oneof![
                 "[ -~\n]{0,12}",

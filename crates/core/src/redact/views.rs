@@ -1,41 +1,42 @@
-//! What a text says once its escapes are resolved.
+//! Views of a text with decoded escapes.
 //!
-//! Any character of a secret may be written as an escape: `\u002B` in JSON, `%2b` in a URL, `\\u002B`
-//! in JSON inside JSON. A list of spellings never ends, so the text is resolved instead, layer by
-//! layer, and searched after each. A view knows how to find its way back: [`Layer::origins`] turns a
-//! place in the resolved text into the place in the text that it was resolved from.
+//! Any character of a secret may be escaped: `\u002B` in JSON, `%2b` in a URL, `\\u002B` in JSON
+//! within JSON. A list of all spellings would be endless, so the text is decoded layer by layer,
+//! and searched after each. [`Layer::origins`] maps a position in the decoded text back to the text
+//! before.
 
 use std::ops::Range;
 
-/// How often escapes are resolved: JSON in JSON in JSON is seen, and hostile text ends.
+/// How often escapes are decoded: enough for JSON in JSON in JSON, with an end for hostile text.
 pub(super) const DEPTH: usize = 6;
 
-/// Which escapes are resolved.
+/// Which escapes are decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layer {
-    /// Those of JSON, and `\xHH` and `\'` as programming languages write them.
+    /// Those of JSON, and `\xHH` and `\'` of programming languages.
     Json,
-    /// The same, and percent-encoding. A blank becomes `+`, since both stand for each other there.
+    /// The same, and percent-encoding. A space becomes `+`, since both are equivalent there.
     Percent,
-    /// None: line breaks are left out, with the indent of the next line, as encoders put them in.
+    /// Only line breaks are removed, with the indentation of the next line, as encoders insert
+    /// them.
     Wrapped,
 }
 
-/// A part of a text that stands for so many other bytes.
+/// A part of a text that decodes to this many bytes.
 struct Escape {
     range: Range<usize>,
     length: usize,
 }
 
 impl Layer {
-    /// The text with its escapes resolved once; `None` if it has none.
+    /// The text with its escapes decoded once; `None` if it has none.
     pub(super) fn decode(self, text: &[u8]) -> Option<Vec<u8>> {
         let first = self.next_escape(text, 0)?.range.start;
         let mut out = Vec::with_capacity(text.len());
         out.extend_from_slice(&text[..first]);
         let mut at = first;
         while at < text.len() {
-            // Escapes tend to stand close together, where a search costs more than a look.
+            // Escapes are often close together, where comparing is faster than searching.
             if !self.may_start(text[at]) {
                 let end = self.next_start(text, at).unwrap_or(text.len());
                 out.extend_from_slice(&text[at..end]);
@@ -63,7 +64,7 @@ impl Layer {
         Some(out)
     }
 
-    /// The text with its escapes resolved until there are none.
+    /// The text with its escapes decoded until there are none.
     pub(super) fn decode_all(self, text: &[u8]) -> Vec<u8> {
         let mut text = text.to_vec();
         for _ in 0..DEPTH {
@@ -75,7 +76,7 @@ impl Layer {
         text
     }
 
-    /// Turns ranges of the resolved text, ascending and disjoint, into those of `text`.
+    /// Maps ranges of the decoded text, ascending and disjoint, to ranges of `text`.
     pub(super) fn origins<'a>(
         self,
         text: &[u8],
@@ -87,7 +88,8 @@ impl Layer {
         }
     }
 
-    /// Grows ranges of `text`, ascending and disjoint, so that none starts or ends inside an escape.
+    /// Extends ranges of `text`, ascending and disjoint, so that none starts or ends within an
+    /// escape.
     pub(super) fn whole_escapes<'a>(
         self,
         text: &[u8],
@@ -121,7 +123,7 @@ impl Layer {
     }
 
     fn next_start(self, text: &[u8], from: usize) -> Option<usize> {
-        /// Looked at one by one before a search is set up.
+        /// How many bytes to compare one by one before starting a search.
         const NEAR: usize = 16;
         let rest = &text[from..];
         let near = &rest[..rest.len().min(NEAR)];
@@ -157,7 +159,7 @@ pub(super) fn has_percent(text: &[u8]) -> bool {
     memchr::memchr_iter(b'%', text).any(|at| hex(&text[at + 1..], 2).is_some())
 }
 
-/// Blanks as forms write them.
+/// Replaces spaces by `+`, as in forms.
 pub(super) fn fold_blanks(text: &mut [u8]) {
     for byte in text {
         if *byte == b' ' {
@@ -172,11 +174,11 @@ enum Side {
     End,
 }
 
-/// Goes through a text and what it resolves to, side by side.
+/// Iterates over a text and its decoded form in parallel.
 struct Walk<'a> {
     layer: Layer,
     text: &'a [u8],
-    /// Where the bytes start that stand for themselves, in the text and in what it resolves to.
+    /// The start of the current unescaped bytes, in the text and in its decoded form.
     from: usize,
     decoded: usize,
     next: Option<Escape>,
@@ -213,7 +215,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// What the escape at the start of a text stands for, in how many bytes, and how long it is itself.
+/// Decodes the escape at the start of a text: the bytes, their number, and the length of the
+/// escape.
 fn escape(text: &[u8]) -> Option<([u8; 4], usize, usize)> {
     let one = |byte: u8, taken: usize| Some(([byte, 0, 0, 0], 1, taken));
     if text[0] == b'%' {
@@ -236,7 +239,7 @@ fn escape(text: &[u8]) -> Option<([u8; 4], usize, usize)> {
     }
 }
 
-/// `\uXXXX`, or two of them that are one character. Half a character keeps its place as three bytes.
+/// Decodes `\uXXXX`, or a surrogate pair. A lone surrogate becomes three bytes.
 fn unicode(text: &[u8]) -> Option<([u8; 4], usize, usize)> {
     let unit = hex(&text[2..], 4)?;
     let low = || match text.get(6..8) {
@@ -261,7 +264,7 @@ fn unicode(text: &[u8]) -> Option<([u8; 4], usize, usize)> {
     Some((bytes, length, taken))
 }
 
-/// The number that the first `digits` bytes write.
+/// Parses the first `digits` bytes as hexadecimal.
 fn hex(text: &[u8], digits: usize) -> Option<u32> {
     let digits = text.get(..digits)?.iter();
     digits.copied().try_fold(0, |number, digit| {

@@ -1,18 +1,18 @@
-//! The random part of a judge's question, taken out so that two questions can be compared.
+//! Removes the random part of a judge request, so that two requests can be compared.
 //!
-//! Which tokens are random is told by the rules of the question, which are Proctor's own words: what an
-//! agent or a server wrote can name none, so no change of theirs is hidden. One pass finds the tokens,
-//! and one takes them out, however many there are.
+//! The instructions of the request, which are Proctor's own, define which tokens are random. The
+//! output of an agent or a server can't define any, so no change in it is hidden. One pass finds
+//! the tokens and another removes them, however many there are.
 
 use std::collections::HashSet;
 
-/// How long a token is, in hexadecimal digits.
+/// The length of a token in hexadecimal digits.
 const DIGITS: usize = 32;
 
-/// What stands before it.
+/// The text before a token.
 const MARK: &str = "<<<";
 
-/// The tokens that stand behind a mark, with no further digit behind them.
+/// The tokens after a mark, if no further digit follows.
 pub(super) fn tokens(text: &str) -> HashSet<u128> {
     let marks = memchr::memmem::find_iter(text.as_bytes(), MARK);
     let behind = marks.filter_map(|at| {
@@ -28,7 +28,7 @@ pub(super) fn tokens(text: &str) -> HashSet<u128> {
     behind.collect()
 }
 
-/// The text without these tokens, wherever they stand.
+/// The text without any of these tokens.
 pub(super) fn without(text: &str, tokens: &HashSet<u128>) -> String {
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(text.len());
@@ -39,7 +39,7 @@ pub(super) fn without(text: &str, tokens: &HashSet<u128>) -> String {
             continue;
         }
         digits += 1;
-        // The digits before the last 32 are shifted out.
+        // Digits before the last 32 are shifted out.
         token = next(token, *byte);
         if digits >= DIGITS && tokens.contains(&token) {
             out.push_str(&text[copied..at + 1 - DIGITS]);
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_taken_out_wherever_they_stand() {
+    fn tokens_are_removed_everywhere() {
         let (a, b) = ("0123456789abcdef".repeat(2), "fedcba9876543210".repeat(2));
         let check = |rules: &str, text: &str, expected: &str| {
             assert_eq!(without(text, &tokens(rules)), expected, "{text}");

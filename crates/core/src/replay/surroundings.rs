@@ -1,9 +1,9 @@
-//! What an external agent was told in a trial, besides what its model replied: its task, the tools of
-//! its servers and the results of its calls.
+//! What an external agent saw in a trial besides its model's replies: its task, the tools of its
+//! servers and the results of its calls.
 //!
-//! Its main type is [`Surroundings`]. Such an agent puts dates, folders and instructions of its own into
-//! what it asks its model, so that two questions are never the same. What it was told by others is in
-//! the record apart from that, as it was said.
+//! The main type is [`Surroundings`]. Such an agent adds dates, folders and its own instructions to
+//! its model requests, so two requests are never equal. The record also holds these inputs
+//! separately, without such additions.
 
 use std::collections::BTreeMap;
 use std::collections::HashMap;
@@ -16,26 +16,26 @@ use crate::json;
 use crate::message::{self, Id, Message, MessageKind};
 use crate::record::{Blobs, RecordError};
 
-/// What an external agent was told in one trial.
+/// What an external agent saw in one trial.
 #[derive(Debug, Default)]
 pub struct Surroundings {
-    /// The questions that it asked its model for the task.
+    /// The numbers of its model requests for the task.
     pub asks: Vec<u64>,
     prompt: Option<String>,
-    /// By server and name.
+    /// The tools, by server and name.
     tools: BTreeMap<(String, String), String>,
-    /// By server and by what was called.
+    /// The results, by server and call.
     results: BTreeMap<(String, String), Vec<String>>,
     connections: HashMap<ConnectionId, String>,
     waiting: HashMap<(ConnectionId, Id), AwaitedReply>,
 }
 
-/// How what an agent is told differs from what it was told when the run was recorded.
+/// How the inputs of an agent differ from those of the recorded run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Drift {
-    /// In its task and its tools: every question differs by it.
+    /// Differences in the task and the tools, which affect every request.
     pub of_task: Vec<String>,
-    /// In the results of its calls.
+    /// Differences in the results of calls.
     pub of_results: Vec<String>,
 }
 
@@ -46,10 +46,10 @@ enum AwaitedReply {
 }
 
 impl Surroundings {
-    /// Reads them from the events of a trial.
+    /// Reads the surroundings from the events of a trial.
     #[expect(
         clippy::wildcard_enum_match_arm,
-        reason = "what surrounds the model is compared, and decides nothing"
+        reason = "other events don't affect the comparison"
     )]
     pub fn of(
         events: impl Iterator<Item = Result<Event, RecordError>>,
@@ -70,7 +70,7 @@ impl Surroundings {
                 }
                 EventKind::Frame(frame) if all.connections.contains_key(&frame.conn) => {
                     if let Some(bytes) = blobs.body_bytes(&frame.body)? {
-                        // What is no message is told as such elsewhere.
+                        // Invalid messages are reported elsewhere.
                         let _ = message::each(&bytes, &mut |message| {
                             all.message(frame.conn, frame.direction, message);
                         });
@@ -120,7 +120,7 @@ impl Surroundings {
         }
     }
 
-    /// How `now` differs. What was not asked for in one of the two is not compared.
+    /// The differences of `now`. Data that only one of the two has is not compared.
     pub fn drift(&self, now: &Self) -> Drift {
         let mut drift = Drift::default();
         if self.prompt != now.prompt {
@@ -142,7 +142,7 @@ impl Surroundings {
             if !now.tools.contains_key(place) && is_listed(now, server) {
                 drift
                     .of_task
-                    .push(format!("the tool `{server}.{tool}` is gone"));
+                    .push(format!("the tool `{server}.{tool}` was removed"));
             }
         }
         for (place @ (server, call), results) in &now.results {
@@ -160,7 +160,6 @@ impl Surroundings {
 }
 
 impl Drift {
-    /// Nothing differs.
     pub fn is_none(&self) -> bool {
         self.of_task.is_empty() && self.of_results.is_empty()
     }
@@ -182,7 +181,7 @@ impl Drift {
     }
 }
 
-/// The tool and its arguments.
+/// The tool and its arguments, as one text.
 fn called(params: Option<&RawValue>) -> String {
     let params = params.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
     let params = params.unwrap_or_default();
@@ -193,7 +192,7 @@ fn called(params: Option<&RawValue>) -> String {
 fn canonical(raw: &RawValue) -> String {
     match serde_json::from_str::<Value>(raw.get()) {
         Ok(mut value) => {
-            // What a transport adds to it is not said to the agent.
+            // The agent does not see what a transport adds.
             if let Some(object) = value.as_object_mut() {
                 object.remove("_meta");
             }

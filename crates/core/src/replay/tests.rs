@@ -1,4 +1,4 @@
-//! What is heard again, and what is not.
+//! Tests of replaying recorded replies.
 
 use super::*;
 use crate::event::{
@@ -107,7 +107,7 @@ fn heard(
 }
 
 #[test]
-fn replies_are_found_by_how_far_the_work_has_come() {
+fn replies_are_found_by_the_number_of_tool_results() {
     let [first, second] = [request(0, "do"), request(1, "do")];
     let title = request(0, "a title");
     let events = [
@@ -148,7 +148,7 @@ fn replies_are_found_by_how_far_the_work_has_come() {
         said("b", false)
     );
     let missing =
-        "the record has no question of the agent after 2 tool results; it has some after 0, 1";
+        "the record has no model request of the agent after 2 tool results; it has some after 0, 1";
     assert_eq!(
         heard(&mut tape, Purpose::Agent, &request(2, "do")),
         Err(missing.to_owned())
@@ -156,19 +156,23 @@ fn replies_are_found_by_how_far_the_work_has_come() {
 }
 
 #[test]
-fn a_trial_in_which_nobody_was_listened_to_says_so() {
+fn a_trial_without_recorded_replies_is_an_error() {
     let (_folder, cassette) = recorded([]);
     let mut tape = cassette.tape("case", "agent", 1).unwrap().unwrap();
     for purpose in [Purpose::Agent, Purpose::Side] {
         let heard = heard(&mut tape, purpose, &request(0, "do"));
-        assert!(heard.unwrap_err().contains("only with `modelTap`"));
+        assert!(
+            heard
+                .unwrap_err()
+                .contains("record external agents with `modelTap`")
+        );
     }
     let judged = heard(&mut tape, Purpose::Judge, &request(0, "do"));
-    assert!(judged.unwrap_err().contains("no question to the judge"));
+    assert!(judged.unwrap_err().contains("no judge request"));
 }
 
 #[test]
-fn a_trial_that_is_not_there_is_none() {
+fn a_missing_trial_has_no_tape() {
     let (_folder, cassette) = recorded([]);
     assert!(cassette.tape("case", "agent", 1).unwrap().is_some());
     for (case, agent, repeat) in [
@@ -194,7 +198,7 @@ fn judged(token: &str, said: &str) -> ModelRequest {
 }
 
 #[test]
-fn boundaries_of_judges_do_not_count() {
+fn random_boundaries_of_judge_requests_are_ignored() {
     let (one, other) = ("0".repeat(32), "f".repeat(32));
     assert_eq!(digest(&judged(&one, "x")), digest(&judged(&other, "x")));
     assert_ne!(digest(&judged(&one, "x")), digest(&judged(&other, "y")));
@@ -203,7 +207,7 @@ fn boundaries_of_judges_do_not_count() {
 }
 
 #[test]
-fn what_only_looks_like_a_boundary_counts() {
+fn text_that_only_looks_like_a_boundary_is_compared() {
     let (one, other) = ("0".repeat(32), "f".repeat(32));
     let said = |token: &str| format!("<<<{token} begin answer>>>");
     let agent = |token: &str| digest(&request(0, &said(token)));
@@ -215,7 +219,7 @@ fn what_only_looks_like_a_boundary_counts() {
 
 /// One pass for each token took 107 s of these.
 #[test]
-fn a_question_full_of_boundaries_is_read_once() {
+fn a_request_full_of_boundaries_is_read_once() {
     let look_alikes = |from: u32| -> String {
         let line = |n: u32| format!("<<<{n:032x} begin answer>>>\n");
         (from..from + 500_000 / 52).map(line).collect()
@@ -228,7 +232,7 @@ fn a_question_full_of_boundaries_is_read_once() {
 }
 
 #[test]
-fn an_outline_is_of_tools_and_calls() {
+fn an_outline_covers_tools_and_calls() {
     let with = |tool: &str, name: &str, said: &str| ModelRequest {
         system: Some(format!("today is {said}")),
         messages: vec![
@@ -303,7 +307,7 @@ fn told(prompt: &str, tool: &serde_json::Value, result: &str) -> Vec<EventKind> 
 }
 
 #[test]
-fn what_an_external_agent_is_told_is_compared() {
+fn the_inputs_of_an_external_agent_are_compared() {
     let tool = json!({"name": "echo", "description": "says it", "inputSchema": {"type": "object"}});
     let surroundings = |events: Vec<EventKind>| {
         let (_folder, cassette) = recorded(events);
@@ -335,7 +339,7 @@ fn what_an_external_agent_is_told_is_compared() {
     }
     let mut other = tool.clone();
     other["name"] = json!("say");
-    let renamed = ["the tool `ev.say` is new", "the tool `ev.echo` is gone"];
+    let renamed = ["the tool `ev.say` is new", "the tool `ev.echo` was removed"];
     check("do it", &other, "hi", &renamed, &[]);
     let result = ["the result of `ev.echo` has changed"];
     check("do it", &tool, "ho", &[], &result);

@@ -1,6 +1,6 @@
-//! What each agent of a run came to, beside the others.
+//! The results of each agent of a run, for comparison.
 //!
-//! Its main type is [`AgentSummary`].
+//! The main type is [`AgentSummary`].
 
 use std::time::Duration;
 
@@ -9,33 +9,31 @@ use crate::model::Usage;
 use crate::pass_rule::CaseVerdict;
 use crate::statistics::Rate;
 
-/// What one agent of a run came to. Of a trial with several attempts, the one that counts.
+/// The results of one agent of a run. A trial with several attempts counts once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentSummary<'a> {
-    /// Its name.
     pub name: &'a str,
-    /// How its trials ended.
     pub counts: Counts,
-    /// Its pass rate; `None` if no trial counts.
+    /// The pass rate; `None` if no trial counts.
     pub rate: Option<Rate>,
-    /// How often its model replied.
+    /// The number of model replies.
     pub turns: u32,
-    /// How many tokens its trials took, as far as they tell.
+    /// The token usage of its trials, as far as known.
     pub usage: Usage,
-    /// How many replies, or agents, do not tell.
+    /// The number of replies, or external agents, that did not report their token usage.
     pub unmetered: u32,
-    /// What they cost in US dollars; `None` if the price of any is unknown.
+    /// The cost in US dollars; `None` if any price is unknown.
     pub cost_usd: Option<f64>,
-    /// The median of how long its trials took, those that count.
+    /// The median duration of the trials that count.
     pub median: Option<Duration>,
-    /// The cases whose rule it alone keeps.
+    /// The cases whose pass rule only this agent meets.
     pub alone: Vec<&'a str>,
-    /// The cases whose rule it alone misses.
+    /// The cases whose pass rule only this agent misses.
     pub missed_alone: Vec<&'a str>,
 }
 
 impl Summary {
-    /// Every agent of the plan, in its order.
+    /// All agents, in the order of the plan.
     pub fn by_agent(&self) -> Vec<AgentSummary<'_>> {
         let agents = self.plan.agents.iter();
         agents.map(|agent| self.of_agent(&agent.name)).collect()
@@ -70,7 +68,7 @@ impl Summary {
         of
     }
 
-    /// The cases of which one agent came to one verdict, and all the others to the opposite.
+    /// The cases with one verdict for this agent and the opposite one for all others.
     fn apart(&self, name: &str, own: CaseVerdict, others: CaseVerdict) -> Vec<&str> {
         let is_apart = |case: &&super::CaseSummary| {
             case.agents.len() > 1
@@ -94,7 +92,7 @@ impl AgentSummary<'_> {
     }
 }
 
-/// The middle of what is sorted, or the mean of the two in the middle.
+/// The middle value, or the mean of the two middle values.
 fn median(sorted: &[Duration]) -> Option<Duration> {
     let (high, low) = (sorted.len() / 2, sorted.len().saturating_sub(1) / 2);
     Some((*sorted.get(low)? + *sorted.get(high)?) / 2)

@@ -113,7 +113,7 @@ fn end(trial: TrialWriter, outcome: Outcome) {
 }
 
 #[test]
-fn every_planned_trial_is_there_in_the_order_of_the_plan() {
+fn every_planned_trial_is_listed_in_plan_order() {
     let run = Run::planned(&["a", "b"], vec![case("z", 2, None), case("y", 1, None)]);
     run.ends("y", "b", 1, 1, Outcome::Failed);
     run.ends("z", "a", 2, 1, Outcome::Passed);
@@ -165,7 +165,7 @@ fn the_latest_attempt_that_ended_counts() {
 }
 
 #[test]
-fn a_trial_that_never_ended_is_open() {
+fn a_trial_that_never_ended_has_no_verdict() {
     let run = Run::planned(&["a"], vec![case("z", 1, None), case("y", 1, None)]);
     run.ends("y", "a", 1, 1, Outcome::Passed);
     drop(run.trial("z", "a", 1, 1));
@@ -173,12 +173,12 @@ fn a_trial_that_never_ended_is_open() {
     assert_eq!(gate.exit(), 3);
     assert_eq!(
         gate.reasons(),
-        ["`z`: 0 of 1 passed, every trial must, 1 open"]
+        ["`z`: 0 of 1 trials passed, pass rule: every trial, 1 without a verdict"]
     );
 }
 
 #[test]
-fn pass_rules_are_kept_case_by_case() {
+fn pass_rules_apply_per_case() {
     let run = Run::planned(&["a"], vec![case("z", 5, Some((4, 5)))]);
     for repeat in 1..=4 {
         run.ends("z", "a", repeat, 1, Outcome::Passed);
@@ -188,7 +188,7 @@ fn pass_rules_are_kept_case_by_case() {
 }
 
 #[test]
-fn what_was_found_and_taken_is_summed_over_all_attempts() {
+fn findings_and_usage_are_summed_over_all_attempts() {
     let run = Run::planned(&["a"], vec![case("z", 1, None)]);
     for attempt in [1, 2] {
         let mut trial = run.trial("z", "a", 1, attempt);
@@ -264,15 +264,12 @@ fn what_was_found_and_taken_is_summed_over_all_attempts() {
 }
 
 #[test]
-fn a_run_without_a_plan_says_so() {
+fn a_run_without_a_plan_is_an_error() {
     let check = |folder: &Path| {
         let run = RunReader::open(folder).unwrap();
         let error = Summary::of_run(&run).unwrap_err();
         let text = error.to_string();
-        assert!(
-            text.ends_with("has no plan, so there is nothing to sum up"),
-            "{text}"
-        );
+        assert!(text.ends_with("has no plan: nothing to report"), "{text}");
     };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
@@ -312,7 +309,7 @@ fn events_of_a_newer_version_are_counted_and_skipped() {
 }
 
 #[test]
-fn of_noise_the_first_line_that_is_not_blank_is_kept() {
+fn the_example_of_noise_is_the_first_line_that_is_not_blank() {
     let check = |details: &[&str], expected: &str| {
         let mut found = FoundKind::default();
         for detail in details {

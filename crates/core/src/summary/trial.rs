@@ -9,37 +9,33 @@ use crate::model::Usage;
 use crate::record::PART;
 use crate::verdict::Verdict;
 
-/// What came of a planned trial.
+/// The result of a planned trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialSummary {
-    /// Which of the case's trials by its agent, from one.
+    /// The number of the trial among those of its case and agent, from one.
     pub repeat: u32,
-    /// How many attempts at it were recorded, ended or not.
+    /// The number of recorded attempts, ended or not.
     pub attempts: u32,
-    /// What its latest attempt that ended came to; `None` if none did.
+    /// The result of the latest attempt that ended; `None` if none did.
     pub result: Option<TrialResult>,
 }
 
-/// What an attempt at a trial came to.
+/// The result of one attempt at a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialResult {
     /// The name of its file under `trials/`.
     pub file: String,
-    /// Which attempt it is, from one.
+    /// The number of the attempt, from one.
     pub attempt: u32,
-    /// How it ended.
     pub outcome: Outcome,
-    /// Whose fault it is, if it failed or could not be told.
+    /// The blame, if the trial failed or errored and the record proves it.
     pub blame: Option<Blame>,
-    /// Why, unless it passed.
+    /// The reason, unless the trial passed.
     pub reason: Option<String>,
-    /// The first check that failed; else the first that could not tell.
+    /// The first check that failed, or else the first unknown one.
     pub decisive: Option<Box<UnmetCheck>>,
-    /// From its start to its end.
     pub duration: Duration,
-    /// What the agent's model took.
     pub agent: ModelSpending,
-    /// What the judge took.
     pub judge: ModelSpending,
 }
 
@@ -48,25 +44,25 @@ pub struct TrialResult {
 pub struct UnmetCheck {
     /// The check's key in a suite file, or the id of the verify step.
     pub check: String,
-    /// Its answer: a failure, or unknown.
+    /// `Fail` or `Unknown`.
     pub verdict: Verdict,
 }
 
-/// What a model took for one purpose in a trial.
+/// What a model used for one purpose in a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ModelSpending {
-    /// How often it replied.
+    /// The number of replies.
     pub turns: u32,
-    /// How many tokens that took, as far as the replies tell.
+    /// The token usage of the replies, as far as known.
     pub usage: Usage,
-    /// How many replies do not tell.
+    /// The number of replies that did not report their token usage.
     pub unmetered: u32,
-    /// What it cost in US dollars; `None` if the price of any reply is unknown.
+    /// The cost in US dollars; `None` if the price of any reply is unknown.
     pub cost_usd: Option<f64>,
 }
 
 impl TrialSummary {
-    /// Nothing came of it yet.
+    /// A trial without any attempt.
     pub(super) fn not_run(repeat: u32) -> Self {
         Self {
             repeat,
@@ -75,12 +71,12 @@ impl TrialSummary {
         }
     }
 
-    /// How it ended; `None` if it did not.
+    /// The outcome; `None` if the trial has not ended.
     pub fn outcome(&self) -> Option<Outcome> {
         self.result.as_ref().map(|result| result.outcome)
     }
 
-    /// Takes in another attempt. The latest that ended counts.
+    /// Adds another attempt. The latest one that ended counts.
     pub(super) fn take(&mut self, attempt: u32, result: Option<TrialResult>) {
         self.attempts += 1;
         let is_later = self
@@ -105,9 +101,9 @@ impl From<&ModelActivity> for ModelSpending {
 }
 
 impl TrialResult {
-    /// What an attempt in a file came to; `None` if it did not end.
+    /// The result of an attempt in a file; `None` if it has not ended.
     pub(super) fn of(file: &str, attempt: u32, came_to: &Attempt) -> Option<Self> {
-        // The rename is the end: what a `.part` says of itself does not count.
+        // The rename ends a trial: the outcome in a `.part` file does not count.
         let ended = came_to.ended.as_ref().filter(|_| !file.ends_with(PART))?;
         let decisive = came_to.decisive().map(|check| UnmetCheck {
             check: check.check.clone(),

@@ -300,7 +300,7 @@ fn a_strict_run_fails_servers_of_any_agent_and_the_summary_agrees() {
             &seen,
             Outcome::Failed,
             Some(Blame::Server),
-            "breaks the protocol",
+            "violates the protocol",
         );
     }
 }

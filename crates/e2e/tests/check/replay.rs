@@ -103,7 +103,7 @@ fn what_was_asked_and_the_record_lacks_is_said() {
     let eval = suite.path("eval.yaml").display().to_string();
     let again = replayed(&first.record, &[&eval]);
     assert_eq!(again.code, Some(1), "{}", again.stderr);
-    let lacks = "the record has no trial of this case by this agent that ended";
+    let lacks = "the record has no finished trial of this case by this agent";
     assert!(again.stderr.contains(lacks), "{}", again.stderr);
     let document: Value = serde_json::from_str(&again.stdout).expect("the result is JSON");
     assert_eq!(document["proctor"]["trials"]["errored"], 1);
@@ -112,7 +112,7 @@ fn what_was_asked_and_the_record_lacks_is_said() {
         "two turns of one trial"
     );
     let strict = replayed(&first.record, &[&eval, "--replay-strict"]);
-    let changed = "the question is not the one that was recorded";
+    let changed = "the request differs from the recorded one";
     assert!(strict.stderr.contains(changed), "{}", strict.stderr);
 }
 

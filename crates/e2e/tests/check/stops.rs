@@ -323,7 +323,7 @@ fn a_run_is_not_gone_on_with_on_another_server() {
     assert_eq!(refused.code, Some(3), "{}", refused.stderr);
     for part in [
         "is not the one that the run started with",
-        "tools and has 0",
+        "the number of its tools changed from",
     ] {
         assert!(refused.stderr.contains(part), "{}", refused.stderr);
     }

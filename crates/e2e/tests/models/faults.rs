@@ -192,7 +192,7 @@ async fn patience_ends() {
     let answers = vec![down(), down(), down(), Provider::OpenAi.says("late")];
     let (reply, _, questions) = ask_patiently(Provider::OpenAi, answers).await;
     let error = reply.unwrap_err().to_string();
-    assert_eq!(error, "the model can't be reached: oops (asked 3 times)");
+    assert_eq!(error, "the model is unavailable: oops (3 attempts)");
     assert_eq!(questions, 3);
 }
 
@@ -208,7 +208,7 @@ async fn a_provider_is_left_alone_as_long_as_it_asks_and_no_longer_than_makes_se
         let answers = vec![limited(absurd), Provider::OpenAi.says("hi")];
         let (reply, waited, questions) = ask_patiently(Provider::OpenAi, answers).await;
         let error = reply.unwrap_err().to_string();
-        assert!(error.contains("no more than 1s is waited"), "{error}");
+        assert!(error.contains("the maximum wait is 1s"), "{error}");
         assert_eq!((waited, questions), (Duration::ZERO, 1));
     }
 }

@@ -100,26 +100,26 @@ fn what_can_not_be_opened_says_why() {
     let expected = format!("`bogus` is not a model provider; known: {known}");
     assert_eq!(unknown, expected);
     for url in ["not a url", "ftp://x/v1", "file:///etc"] {
-        let said = format!("`{url}` is not an HTTP address of a model");
+        let said = format!("invalid model URL `{url}`: expected `http://` or `https://`");
         check("openai", &[("OPENAI_BASE_URL", url)], None, &said);
     }
     check(
         "openai",
         &[("OPENAI_BASE_URL", "ftp://me:pass@host/v1?key=1")],
         None,
-        "`ftp://host/v1` is not an HTTP address of a model",
+        "invalid model URL `ftp://host/v1`: expected `http://` or `https://`",
     );
     check(
         "openai",
         &[("OPENAI_API_KEY", "se\ncret")],
         None,
-        "what `OPENAI_API_KEY` holds can't be a key: it has characters that no header can have",
+        "the key in `OPENAI_API_KEY` has characters that are invalid in an HTTP header",
     );
     let env = env(&[]);
     let error = Model::open(&reference(None), &Settings::of(&env)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "`m` does not say whose model it is; write `provider:m`"
+        "missing provider in `m`; write `provider:m`"
     );
 }
 

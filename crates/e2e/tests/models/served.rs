@@ -487,7 +487,7 @@ async fn what_the_script_does_not_know_is_a_clear_error() {
         let error = error.to_string();
         let expected = "no rule fits: turn 1, 0 tool results so far, tools on offer: `ev__echo`";
         assert!(
-            error.contains("the script has no answer") && error.ends_with(expected),
+            error.contains("the script has no reply") && error.ends_with(expected),
             "{error}"
         );
     }
@@ -586,7 +586,7 @@ async fn what_agents_ask_besides_is_answered() {
             (
                 "POST /v1/embeddings",
                 "{}",
-                "`POST /v1/embeddings` is not served",
+                "unknown path: `POST /v1/embeddings`",
             ),
             (
                 "POST /v1/messages",

@@ -164,7 +164,7 @@ fn two_writers_don_t_meet_in_a_folder() {
     let second = call("add", r#"{"a": 1, "b": 2}"#)
         .record_in(first.record())
         .run();
-    check_failed(&second, &[2], "is being written by another process");
+    check_failed(&second, &[2], "another process is writing to");
     assert_eq!(second.stdout, "", "nothing was called");
     first.signal(Signal::INT);
     let first = first.finish();

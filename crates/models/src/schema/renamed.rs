@@ -1,15 +1,16 @@
-//! Names of arguments that a provider does not take.
+//! Argument names that a provider does not accept.
 //!
-//! Its main type is [`RenamedArguments`]: what a model is told instead is mapped back in what it says.
+//! The main type is [`RenamedArguments`], which maps the names in a model's calls back to the
+//! original names.
 
 use serde_json::{Map, Value};
 
-/// Arguments whose names a provider does not take, and the names that it is told instead.
+/// Arguments whose names a provider does not accept, with the names that replace them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct RenamedArguments(Vec<(String, String)>);
 
 impl RenamedArguments {
-    /// Renames the arguments of a fitted schema where that is needed.
+    /// Renames the arguments of an adapted schema where needed.
     pub(crate) fn in_schema(schema: &mut Value) -> Self {
         let names = schema["properties"].as_object();
         let names: Vec<String> = names.into_iter().flat_map(Map::keys).cloned().collect();
@@ -45,7 +46,7 @@ impl RenamedArguments {
         renamed
     }
 
-    /// The arguments as the server knows them.
+    /// The arguments with the names that the server knows.
     pub(crate) fn back(&self, arguments: Map<String, Value>) -> Map<String, Value> {
         let back = arguments.into_iter().map(|(name, value)| {
             let original = self.original(&name).map(str::to_owned);

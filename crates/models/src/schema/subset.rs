@@ -1,12 +1,12 @@
-//! Schemas for a provider that takes some keywords only. What it does not take goes into the
-//! description of the place where it stood.
+//! Tool schemas for a provider that accepts only some keywords. Other keywords move into the
+//! description of the schema where they were.
 
 use proctor_core::model::Tool;
 use serde_json::{Map, Value, json};
 
 use super::{ProviderToolSchema, described, fit};
 
-/// What Gemini documents that it takes.
+/// The keywords that Gemini documents as accepted.
 const TAKEN: [&str; 22] = [
     "$id",
     "$defs",
@@ -32,10 +32,10 @@ const TAKEN: [&str; 22] = [
     "nullable",
 ];
 
-/// Says nothing to a model.
+/// Keywords that carry no information for a model.
 const SILENT: [&str; 2] = ["$schema", "$comment"];
 
-/// Makes a tool fit that provider.
+/// Adapts a tool's schema to such a provider.
 pub(crate) fn fit_subset(tool: &Tool) -> ProviderToolSchema {
     let mut fitted = fit(tool);
     if let Value::Object(schema) = &mut fitted.schema {
@@ -45,7 +45,8 @@ pub(crate) fn fit_subset(tool: &Tool) -> ProviderToolSchema {
     fitted
 }
 
-/// Takes out what is not taken, at this level; below, it is noted where it stood.
+/// Removes unsupported keywords at this level and returns them. Those of nested schemas move into
+/// their descriptions.
 fn reduce(schema: &mut Map<String, Value>) -> Map<String, Value> {
     if let Some(old) = schema.remove("definitions") {
         schema.entry("$defs").or_insert(old);
@@ -99,14 +100,14 @@ fn below(schema: &mut Map<String, Value>) {
 
 fn reduce_value(value: &mut Value) {
     let Value::Object(schema) = value else {
-        // `true`, which takes anything, or `false`, which nobody means.
+        // `true` accepts anything; `false` does not occur in practice.
         *value = json!({});
         return;
     };
     let taken = reduce(schema);
     let description = schema.get("description").and_then(Value::as_str);
     if schema.contains_key("$ref") {
-        // Nothing may stand beside a reference.
+        // A `$ref` allows no other keyword beside it.
         schema.retain(|key, _| key.starts_with('$'));
     } else if !taken.is_empty() {
         let note = format!("(JSON Schema: {})", Value::Object(taken));

@@ -25,7 +25,7 @@ fn check(schema: Value, expected: &Value, note: Option<&str>) {
 }
 
 #[test]
-fn what_fits_is_left_alone() {
+fn valid_schemas_are_unchanged() {
     let schema = json!({"type": "object", "properties": {"a": {"anyOf": [{"type": "null"}]}},
         "required": ["a"], "additionalProperties": false, "$defs": {"x": {"enum": [1]}}});
     check(schema.clone(), &schema, None);
@@ -51,7 +51,7 @@ fn an_empty_schema_becomes_an_object() {
 }
 
 #[test]
-fn alternatives_at_the_top_go_into_the_description() {
+fn top_level_alternatives_move_into_the_description() {
     check(
         json!({"type": "object", "oneOf": [
             {"properties": {"kind": {"const": "a"}, "n": {"type": "integer"}}},
@@ -73,7 +73,7 @@ fn alternatives_at_the_top_go_into_the_description() {
 }
 
 #[test]
-fn a_reference_at_the_top_is_put_in_its_place() {
+fn a_top_level_reference_is_inlined() {
     let definitions = json!({"X": {"type": "object", "properties": {"a": {}}}});
     check(
         json!({"$ref": "#/$defs/X", "$defs": definitions}),
@@ -109,7 +109,7 @@ fn names_of_arguments_are_made_legal_and_mapped_back() {
     );
 }
 
-/// Schemas as nobody should write them.
+/// Strange schemas.
 fn schemas() -> impl Strategy<Value = Value> {
     let key = select(vec![
         "type",
@@ -145,7 +145,7 @@ fn schemas() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn whatever_a_server_says_becomes_an_object_and_loses_nothing_at_the_top(schema in schemas()) {
+    fn any_schema_becomes_an_object_without_losing_top_level_keywords(schema in schemas()) {
         let tool = Tool { name: "t".to_owned(), description: None, schema: schema.clone() };
         let fitted = fit(&tool);
         prop_assert_eq!(&fitted.schema["type"], "object");
@@ -165,7 +165,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_no_schema_for_further_items_stays_what_it_is() {
+fn additional_items_that_are_not_a_schema_are_unchanged() {
     let odd = json!({"type": "object", "properties": {}, "prefixItems": [], "additionalItems": []});
     let given = json!({"items": [], "additionalItems": []});
     check(given, &odd, None);
@@ -180,7 +180,7 @@ fn subset(schema: Value) -> ProviderToolSchema {
 }
 
 #[test]
-fn what_gemini_does_not_take_goes_into_descriptions() {
+fn keywords_that_gemini_rejects_move_into_descriptions() {
     let fitted = subset(
         json!({"type": "object", "minProperties": 1, "definitions": {"d": {"type": "string"}}, "properties": {
         "n": {"type": "integer", "default": 5, "exclusiveMinimum": 0, "description": "how many"},

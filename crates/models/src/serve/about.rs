@@ -1,4 +1,4 @@
-//! What is answered without the script: refusals, the list of models, counts of tokens.
+//! Responses that don't need the script: errors, the list of models, token counts.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use super::{MODEL, ServedReply, ServedRequest};
 use crate::wire::{self, ErrorKind, WireFormat, error_body};
 use proctor_wire::web::{OutgoingResponse, whole};
 
-/// What goes back, if anything ever does, and what is told of it.
+/// The response, if one is sent, and the log entry about it.
 pub(super) type LoggedResponse = (Option<OutgoingResponse>, ServedRequest);
 
-/// What is told of a question of which nothing is known yet.
+/// The log entry of a request that has not been parsed yet.
 pub(super) fn served(format: WireFormat) -> ServedRequest {
     ServedRequest {
         format: Some(format),
@@ -27,12 +27,12 @@ pub(super) fn served(format: WireFormat) -> ServedRequest {
     }
 }
 
-/// Says that a request makes no sense.
+/// Rejects a malformed request.
 pub(super) fn refuse(served: ServedRequest, why: String) -> LoggedResponse {
     refuse_as(served, ErrorKind::Invalid, why)
 }
 
-/// Says that nobody knows the path.
+/// Rejects an unknown path.
 pub(super) fn unknown(format: WireFormat, why: String) -> LoggedResponse {
     refuse_as(served(format), ErrorKind::NotFound, why)
 }
@@ -44,16 +44,16 @@ fn refuse_as(mut served: ServedRequest, kind: ErrorKind, why: String) -> LoggedR
     (Some(response), served)
 }
 
-/// A refusal in the provider's shape.
+/// An error response in the provider's format.
 pub(crate) fn refusal(format: WireFormat, kind: ErrorKind, why: &str) -> OutgoingResponse {
     let status = StatusCode::from_u16(kind.status()).unwrap_or(StatusCode::BAD_REQUEST);
     let body = error_body(format, kind, why).to_string();
     whole(status, "application/json", body)
 }
 
-/// How many tokens a question would take.
+/// The number of tokens of a request.
 pub(super) fn count(format: WireFormat, body: &Value) -> LoggedResponse {
-    // Gemini may wrap the question.
+    // Gemini may wrap the request.
     let body = body.get("generateContentRequest").unwrap_or(body);
     let question = match wire::question(format, body) {
         Ok(question) => question,
@@ -67,12 +67,12 @@ pub(super) fn count(format: WireFormat, body: &Value) -> LoggedResponse {
     about("token count", format, &body)
 }
 
-/// The one model there is.
+/// The list of models, which has one entry.
 pub(super) fn models(format: WireFormat) -> LoggedResponse {
     let one = described(format, MODEL);
     let body = match format {
         WireFormat::Gemini => json!({"models": [one]}),
-        // Codex looks for a list of its own.
+        // Codex expects its own list.
         _ => json!({
             "object": "list",
             "data": [one],
@@ -85,12 +85,11 @@ pub(super) fn models(format: WireFormat) -> LoggedResponse {
     about("list of models", format, &body)
 }
 
-/// Any model is there.
+/// The description of a model. Every id is accepted.
 pub(super) fn model(format: WireFormat, id: &str) -> LoggedResponse {
     about("model", format, &described(format, id))
 }
 
-/// Somebody is there.
 pub(super) fn greet(script: &Path) -> LoggedResponse {
     let text = format!("proctor model serve: {}\n", script.display());
     let served = ServedRequest {

@@ -1,6 +1,6 @@
-//! From a question to what goes back over the wire.
+//! Turns a request into the response on the wire.
 //!
-//! Its main type is [`ReplyBuilder`].
+//! The main type is [`ReplyBuilder`].
 
 use std::convert::Infallible;
 
@@ -14,25 +14,25 @@ use serde_json::Value;
 
 use super::about::{LoggedResponse, refuse, served};
 use super::fault::{fail, fault_text};
-use super::heard::heard;
 use super::route::{CompletionRoute, StreamFraming};
 use super::sample::sample;
+use super::visible::visible_part;
 use super::{MODEL, ModelExchange, ServedReply, ServedRequest};
 use crate::wire::{self, Envelope, ParsedModelRequest, is_side_call};
 use proctor_wire::web::{OutgoingResponse, whole};
 
-/// What a side call gets that has nothing to do with the script.
+/// The reply to a side call that no rule matches.
 const HARMLESS: &str = "scripted";
 
-/// One answer in the making.
+/// A response under construction.
 pub(super) struct ReplyBuilder<'a> {
     pub(super) script: &'a Script,
-    /// A name for the reply.
+    /// The id of the reply.
     pub(super) id: String,
 }
 
 impl ReplyBuilder<'_> {
-    /// Lets the script answer.
+    /// Answers with the script.
     pub(super) async fn ask(&self, ask: &CompletionRoute, body: &Value) -> LoggedResponse {
         let mut question = match wire::question(ask.format, body) {
             Ok(question) => question,
@@ -69,9 +69,9 @@ impl ReplyBuilder<'_> {
         (answer, told)
     }
 
-    /// What the script says, or something harmless where it was not asked.
+    /// The script's reply, or a harmless one for a side call that no rule matches.
     async fn reply(&self, question: &ParsedModelRequest) -> Result<Reply, ReplyFailure> {
-        let request = heard(&question.request);
+        let request = visible_part(&question.request);
         let is_side_call = is_side_call(&request);
         let scripted = match self.script.reply_among(&request, ToolNaming::OfAgent) {
             Ok(scripted) => scripted,
@@ -79,7 +79,7 @@ impl ReplyBuilder<'_> {
             Err(error) => {
                 let path = self.script.path().display();
                 return Err(ReplyFailure::Script(format!(
-                    "the script has no answer: {path}: {error}"
+                    "the script has no reply: {path}: {error}"
                 )));
             }
         };
@@ -87,7 +87,8 @@ impl ReplyBuilder<'_> {
             tokio::time::sleep(scripted.delay).await;
         }
         let reply = scripted.answer.map_err(ReplyFailure::Fault)?;
-        // A title has no tools, and can't be a call; nor can what has to be JSON be any text.
+        // A side call for a title offers no tools, so the reply can't be a call; a request for JSON
+        // needs JSON.
         let is_json = || serde_json::from_str::<Value>(&reply.turn.text).is_ok();
         let fits = reply.turn.calls.is_empty() && (question.wants_json.is_none() || is_json());
         Ok(if is_side_call && !fits {
@@ -150,7 +151,7 @@ fn said(reply: &Reply) -> ServedReply {
     ServedReply::Calls(names.collect())
 }
 
-/// A reply that does no harm.
+/// A harmless reply to a side call.
 fn harmless(question: &ParsedModelRequest) -> Reply {
     let text = match &question.wants_json {
         Some(schema) => sample(schema).to_string(),
@@ -171,7 +172,7 @@ fn harmless(question: &ParsedModelRequest) -> Reply {
     }
 }
 
-/// Events, one after the other.
+/// An event stream of these events.
 fn stream(events: &[String]) -> OutgoingResponse {
     let text: String = events.concat();
     let body = Full::new(text.into()).map_err(|never: Infallible| match never {});

@@ -1,4 +1,4 @@
-//! Faults of a provider that a script asks for, as they look on the wire.
+//! Provider faults that a script simulates, as responses on the wire.
 
 use std::time::Duration;
 
@@ -11,21 +11,21 @@ use super::about::refusal;
 use crate::wire::{ErrorKind, WireFormat};
 use proctor_wire::web::{OutgoingResponse, whole};
 
-/// A fault in words.
+/// The description of a fault, for the log.
 pub(super) fn fault_text(fault: &ProviderFault) -> String {
     let (word, detail) = match fault {
-        ProviderFault::RateLimited { detail, .. } => ("rate limit", detail.as_str()),
+        ProviderFault::RateLimited { detail, .. } => ("rate limited", detail.as_str()),
         ProviderFault::Unavailable { detail, .. } => ("unavailable", detail.as_str()),
-        ProviderFault::TimedOut => ("no reply", "the client waits in vain"),
-        ProviderFault::Key { detail } => ("wrong key", detail.as_str()),
-        ProviderFault::ContextOverflow { detail } => ("too long", detail.as_str()),
+        ProviderFault::TimedOut => ("timeout", "the request times out"),
+        ProviderFault::Key { detail } => ("unauthorized", detail.as_str()),
+        ProviderFault::ContextOverflow { detail } => ("context overflow", detail.as_str()),
         ProviderFault::Rejected { detail } => ("rejected", detail.as_str()),
         ProviderFault::Malformed { detail } => ("malformed", detail.as_str()),
     };
     format!("{word}: {detail}")
 }
 
-/// A provider's fault; nothing where it never answers.
+/// The response for a fault; `None` if the provider never answers.
 pub(super) fn fail(format: WireFormat, fault: ProviderFault) -> Option<OutgoingResponse> {
     let (kind, detail, wait) = match fault {
         ProviderFault::RateLimited {
@@ -53,6 +53,6 @@ pub(super) fn fail(format: WireFormat, fault: ProviderFault) -> Option<OutgoingR
 }
 
 fn seconds(wait: Duration) -> HeaderValue {
-    // Whole seconds are what everybody reads.
+    // All clients support whole seconds.
     HeaderValue::from(wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
 }

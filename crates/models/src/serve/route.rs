@@ -1,48 +1,46 @@
-//! What a path asks for. Agents put base addresses together in ways of their own, so only the end of
-//! a path counts.
+//! Recognizes API requests by their path. Agents build base URLs in different ways, so only the end
+//! of a path counts.
 
 use http::{Method, Uri};
 
 use super::WireFormat;
 
-/// What is asked for.
+/// The API that a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ApiRoute {
     /// A reply of the model.
     Ask(CompletionRoute),
-    /// How many tokens a question would take.
+    /// A token count.
     Count(WireFormat),
-    /// Which models there are.
+    /// The list of models.
     Models(WireFormat),
-    /// What is known of one.
+    /// The description of one model.
     Model(WireFormat, String),
-    /// Whether anybody is there.
+    /// A check whether the server is up.
     Greeting,
-    /// Something else, in somebody's words.
+    /// An unknown path, with the format to answer in.
     Unknown(WireFormat),
 }
 
-/// A question, as far as the path tells.
+/// A request for a completion, as far as the path defines it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CompletionRoute {
     pub(crate) format: WireFormat,
-    /// The model, where the path names it.
+    /// The model, if the path names it.
     pub(crate) model: Option<String>,
     /// Whether the path asks for a stream.
     pub(crate) stream: Option<StreamFraming>,
 }
 
-/// How a stream is written, where the path says so.
+/// The framing of a stream, if the path defines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StreamFraming {
-    /// As server-sent events.
     Events,
-    /// As one list.
     List,
 }
 
 impl ApiRoute {
-    /// In whose words it is asked.
+    /// The wire format of the request.
     pub(crate) fn format(&self) -> WireFormat {
         match self {
             Self::Ask(ask) => ask.format,
@@ -87,7 +85,7 @@ impl ApiRoute {
     }
 }
 
-/// `MODEL:VERB`.
+/// Parses `MODEL:VERB`.
 fn gemini(verb: &str, query: &str) -> ApiRoute {
     let (model, verb) = verb.rsplit_once(':').unwrap_or((verb, ""));
     let ask = |stream| {

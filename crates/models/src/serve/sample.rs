@@ -1,11 +1,11 @@
-//! The least JSON that a schema takes, for questions that want JSON and matter to nobody.
+//! Makes a minimal JSON value for a schema, for side calls that expect JSON.
 
 use serde_json::{Map, Value, json};
 
-/// How deep a schema is followed.
+/// The depth limit for nested schemas.
 const DEPTH: usize = 8;
 
-/// A value that fits a plain schema. Nothing is promised of others.
+/// A value that matches a simple schema. It may not match a complex one.
 pub(super) fn sample(schema: &Value) -> Value {
     within(schema, DEPTH)
 }

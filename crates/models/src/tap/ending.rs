@@ -1,6 +1,6 @@
-//! What the tap counts, and when it has a reason to end the trial.
+//! The counters and limits of the model tap.
 //!
-//! Its main type is [`TapLimits`].
+//! The main type is [`TapLimits`].
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,25 +16,25 @@ use tokio::time::Instant;
 use super::super::{Meter, ModelError, RetryWait};
 use crate::LoopLimits;
 
-/// How long a provider that can't be reached, or is not well, is waited for.
+/// How long an unavailable provider is tolerated.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// How long one is waited for that asks for patience.
+/// How long rate limiting by a provider is tolerated.
 const LONG_PATIENCE: Duration = Duration::from_mins(1);
 
-/// How many replies in a row may be malformed. Some agents ask again without end.
+/// The maximum number of malformed replies in a row. Some agents retry forever.
 const MALFORMED: u32 = 5;
 
 /// Why the tap ends a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TapEnd {
-    /// The trial came to one of its limits.
+    /// The trial reached one of its limits.
     Limit(String),
     /// The run's budget is spent.
     Budget(String),
-    /// A limit on what the trial costs can't be kept.
+    /// A limit of the trial can't be enforced, since the usage or the price is unknown.
     Unpriced(String),
-    /// The model is not there, or not for this key, or the record has no reply.
+    /// The model is unavailable, rejected the key, or has no recorded reply.
     Dead(String),
 }
 
@@ -45,11 +45,11 @@ impl fmt::Display for TapEnd {
     }
 }
 
-/// What a trial has taken, and may.
+/// Counts the model use of a trial and enforces its limits.
 pub(super) struct TapLimits {
     limits: LoopLimits,
     meter: Arc<Meter>,
-    /// The time that a provider asks for is no working time.
+    /// The wait that a provider asks for, which does not count as working time.
     waiting: RetryWait,
     taken: Arc<Mutex<TapUsage>>,
     end: Arc<watch::Sender<Option<TapEnd>>>,
@@ -60,26 +60,26 @@ struct TapUsage {
     turns: u32,
     tokens: u64,
     cost_usd: f64,
-    /// How many replies came, whatever they were for.
+    /// The number of replies to all requests, side calls included.
     replies: u32,
-    /// Since nothing but failures came.
+    /// The failures since the last reply.
     failing: Option<FailureStreak>,
-    /// How many malformed replies came in a row to questions of the task.
+    /// The number of malformed replies in a row, side calls excluded.
     malformed: u32,
-    /// Why the last question of the task has no reply, if it has none.
+    /// Why the last request for the task has no reply, if so.
     lost: Option<ModelError>,
 }
 
-/// A row of failures.
+/// Failures in a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct FailureStreak {
-    /// Since when, without the time that the provider asked for.
+    /// The start, moved by the waits that the provider asked for.
     since: Instant,
-    /// Until when it wants to be left alone.
+    /// The end of the wait that the provider asked for.
     until: Instant,
-    /// How long it asked for in all.
+    /// The total wait that the provider asked for.
     asked: Duration,
-    /// How long it is put up with: as long as its most hopeful one is.
+    /// How long the failures are tolerated: the longest time of any of them.
     patience: Duration,
 }
 
@@ -93,8 +93,8 @@ impl FailureStreak {
         }
     }
 
-    /// Takes a wait that is asked for, and gives what it adds: questions that are put off together wait
-    /// together, and no row of failures is waited for without end.
+    /// Adds a requested wait, and returns by how much it extends the current one. Waits of
+    /// concurrent requests overlap, and the total wait is limited.
     fn put_off(&mut self, now: Instant, wait: Duration, longest: Duration) -> Duration {
         let added = (now + wait).saturating_duration_since(self.until.max(now));
         let added = added.min(longest.saturating_sub(self.asked));
@@ -122,7 +122,7 @@ impl TapLimits {
         let why = why.and_then(|why| why.clone());
         match why {
             Some(why) => why,
-            // The sender lives as long as this.
+            // The sender lives as long as `self`.
             None => std::future::pending().await,
         }
     }
@@ -131,12 +131,12 @@ impl TapLimits {
         self.end.borrow().clone()
     }
 
-    /// Why the last question of the task has no reply, if it has none.
+    /// Why the last request for the task has no reply, if so.
     pub(super) fn unanswered(&self) -> Option<ModelError> {
         self.lock().lost.clone()
     }
 
-    /// Whether any question had a reply.
+    /// Whether any request had a reply.
     pub(super) fn has_replies(&self) -> bool {
         self.lock().replies > 0
     }
@@ -146,7 +146,7 @@ impl TapLimits {
         self.lock().turns
     }
 
-    /// Counts a question; says why it may not be asked, if it may not.
+    /// Counts a request. Returns the reason if it is not allowed.
     pub fn begin(&self, purpose: Purpose) -> Option<TapEnd> {
         if let Err(spent) = self.meter.check() {
             return Some(self.end(TapEnd::Budget(spent.to_string())));
@@ -165,7 +165,7 @@ impl TapLimits {
         self.beyond(|used, limit| used >= limit)
     }
 
-    /// Counts a reply, and gives what it cost.
+    /// Counts a reply, and returns its cost.
     pub(super) fn replied(&self, purpose: Purpose, model: &str, reply: &Reply) -> Option<f64> {
         let cost = self.meter.charge(purpose, model, &reply.usage);
         let mut taken = self.lock();
@@ -178,29 +178,29 @@ impl TapLimits {
         taken.tokens = taken.tokens.saturating_add(reply.usage.total());
         taken.cost_usd += cost.unwrap_or(0.0);
         drop(taken);
-        // What a script says to a question beside the task takes nothing.
+        // A script's reply to a side call uses no tokens.
         let is_free = purpose == Purpose::Side && Provider::Scripted.serves(model);
         let is_known = is_free || reply.usage.is_known();
         if let (Some(limit), false) = (self.limits.tokens, is_known) {
             self.end(TapEnd::Unpriced(format!(
-                "a limit of {limit} tokens can't be enforced: `{model}` did not report its token usage"
+                "can't enforce the limit of {limit} tokens: `{model}` did not report its token usage"
             )));
         }
         if let (Some(limit), None) = (self.limits.cost_usd, cost) {
             self.end(TapEnd::Unpriced(format!(
-                "a limit of ${limit} can't be kept: what `{model}` costs is unknown"
+                "can't enforce the limit of ${limit}: the price of `{model}` is unknown"
             )));
         }
-        // Even what is done can be too much.
+        // A completed reply can exceed a limit too.
         self.beyond(|used, limit| used > limit);
         cost
     }
 
-    /// Counts a failure. One that does not pass by waiting ends the trial; others do when they last.
+    /// Counts a failure. A permanent one ends the trial at once; others do so when they last.
     pub(super) fn failed(&self, purpose: Purpose, error: &ModelError) {
         if purpose == Purpose::Agent {
             let mut taken = self.lock();
-            // What passes by waiting is asked again, and that is the same turn.
+            // The agent retries after a temporary failure, which is the same turn.
             taken.turns -= u32::from(passes(error) && taken.turns > 0);
             taken.lost = Some(error.clone());
             let is_malformed = matches!(error, ModelError::Malformed { .. });
@@ -221,14 +221,14 @@ impl TapLimits {
             ModelError::Unavailable { retry_after, .. } => (PATIENCE, *retry_after),
             ModelError::TimedOut { .. } => (PATIENCE, None),
             ModelError::RateLimited { retry_after, .. } => (LONG_PATIENCE, *retry_after),
-            // The agent's own affair: it is told, and may do better.
+            // The agent gets the error and can react.
             _ => return,
         };
         let mut why = error.to_string();
         if let Some(asked) = wait.filter(|asked| *asked > longest) {
             let (asked, longest) = (brief(asked), brief(longest));
             why.push_str(&format!(
-                " (asks for {asked}; no more than {longest} is waited)"
+                " (asked to wait {asked}; the maximum wait is {longest})"
             ));
             self.end(TapEnd::Dead(why));
         } else if patience.is_zero() {
@@ -239,7 +239,7 @@ impl TapLimits {
         }
     }
 
-    /// Leaves the provider alone as long as it asks, and tells the trial's clock.
+    /// Extends the wait that the provider asks for, and the trial's waiting time.
     fn put_off(&self, wait: Duration, longest: Duration, patience: Duration) -> FailureStreak {
         let now = Instant::now();
         let mut taken = self.lock();
@@ -249,7 +249,7 @@ impl TapLimits {
         *failing
     }
 
-    /// Ends the trial when failures have lasted, unless something came meanwhile.
+    /// Ends the trial when failures last too long, unless a reply comes first.
     fn give_up(&self, failing: FailureStreak, why: TapEnd) {
         let (taken, end) = (Arc::downgrade(&self.taken), Arc::downgrade(&self.end));
         tokio::spawn(async move {
@@ -264,9 +264,9 @@ impl TapLimits {
         });
     }
 
-    /// What was taken beyond the trial's limits, in the words of the built-in loop.
+    /// The limit that the trial exceeds, with the same message as the built-in loop.
     fn beyond(&self, is_beyond: fn(f64, f64) -> bool) -> Option<TapEnd> {
-        #[expect(clippy::cast_precision_loss, reason = "nobody uses 2^53 tokens")]
+        #[expect(clippy::cast_precision_loss, reason = "token counts stay below 2^53")]
         let count = |tokens: u64| tokens as f64;
         let (used, cost) = {
             let taken = self.lock();
@@ -283,7 +283,7 @@ impl TapLimits {
         Some(self.end(TapEnd::Limit(why)))
     }
 
-    /// Ends the trial; the first reason stays.
+    /// Ends the trial. Only the first reason counts.
     fn end(&self, why: TapEnd) -> TapEnd {
         first(&self.end, &why);
         self.is_over().unwrap_or(why)
@@ -294,7 +294,7 @@ impl TapLimits {
     }
 }
 
-/// Whether a failure is none of the question's.
+/// Whether a failure is temporary, so that a retry can succeed.
 fn passes(error: &ModelError) -> bool {
     matches!(
         error,
@@ -305,7 +305,7 @@ fn passes(error: &ModelError) -> bool {
     )
 }
 
-/// Gives a reason, unless there is one.
+/// Stores a reason, unless there is one already.
 fn first(end: &watch::Sender<Option<TapEnd>>, why: &TapEnd) {
     end.send_if_modified(|end| {
         let is_first = end.is_none();
@@ -321,7 +321,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn those_who_are_put_off_together_wait_together() {
+    fn waits_of_concurrent_requests_overlap() {
         let now = Instant::now();
         let longest = 120 * SECOND;
         let mut failing = FailureStreak::new(now);
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(
             failing.put_off(now + SECOND, 10 * SECOND, longest),
             SECOND,
-            "the rest is waited for already"
+            "the rest is part of the first wait"
         );
         assert_eq!(failing.put_off(now, SECOND, longest), Duration::ZERO);
         assert_eq!(failing.since, now + 11 * SECOND);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn no_row_of_failures_is_waited_for_without_end() {
+    fn the_total_wait_for_failures_is_limited() {
         let mut now = Instant::now();
         let mut failing = FailureStreak::new(now);
         let mut waited = Duration::ZERO;

@@ -1,6 +1,6 @@
-//! A reply on its way to an agent: what it says is understood and kept when it has passed.
+//! A reply on its way to an agent. The tap parses and records it once it has passed.
 //!
-//! Its main type is [`TappedBody`].
+//! The main type is [`TappedBody`].
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -19,19 +19,19 @@ use proctor_wire::transport::frames::BodyCollector;
 use proctor_wire::web::ConnectionAbort;
 use proctor_wire::worker;
 
-/// A body that passes byte for byte.
+/// A response body that passes unchanged.
 pub(super) struct TappedBody {
     inner: Incoming,
-    /// Nothing, once it has ended.
-    heard: Option<TappedReply>,
-    /// Ends what has become silent.
+    /// `None` once the body has ended.
+    reply: Option<TappedReply>,
+    /// The timer that ends a silent stream.
     silence: Pin<Box<Sleep>>,
 }
 
 struct TappedReply {
     asked: PendingModelRequest,
     raw: BodyCollector,
-    /// What a stream has come to, if it is one.
+    /// The assembled reply, if it is a stream.
     gathered: Option<StreamedReply>,
 }
 
@@ -39,17 +39,17 @@ impl TappedBody {
     pub(super) fn new(inner: Incoming, asked: PendingModelRequest, is_stream: bool) -> Self {
         let gathered = is_stream.then(|| StreamedReply::new(asked.format));
         let silence = Box::pin(sleep(asked.inside.silence));
-        let heard = TappedReply {
+        let reply = TappedReply {
             asked,
             raw: BodyCollector::new(MAX_FRAME),
             gathered,
         };
         let mut listening = Self {
             inner,
-            heard: Some(heard),
+            reply: Some(reply),
             silence,
         };
-        // Nobody asks a body that is empty.
+        // The body is never polled if it is empty.
         if listening.inner.is_end_stream() {
             listening.end();
         }
@@ -57,12 +57,12 @@ impl TappedBody {
     }
 
     fn end(&mut self) {
-        if let Some(heard) = self.heard.take() {
-            heard.end();
+        if let Some(reply) = self.reply.take() {
+            reply.end();
         }
     }
 
-    /// Waits for more, but not for ever.
+    /// Waits for more data, with a timeout.
     fn wait(
         &mut self,
         cx: &mut Context<'_>,
@@ -70,9 +70,9 @@ impl TappedBody {
         if self.silence.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }
-        let why = match self.heard.take() {
-            Some(heard) => heard.asked.fell_silent(),
-            None => "it fell silent".to_owned(),
+        let why = match self.reply.take() {
+            Some(reply) => reply.asked.timed_out(),
+            None => "the provider stopped sending".to_owned(),
         };
         Poll::Ready(Some(Err(ConnectionAbort(why))))
     }
@@ -93,7 +93,7 @@ impl TappedReply {
             gathered,
         } = self;
         let raw = raw.end().ok();
-        // What was too long to be kept is long.
+        // A reply that was too long to keep counts as large.
         let size = raw.as_ref().map_or(usize::MAX, Vec::len);
         worker::on_body(size, || Self::understand(&asked, raw.as_deref(), gathered));
     }
@@ -133,12 +133,13 @@ impl Body for TappedBody {
         };
         match frame {
             Some(Ok(frame)) => {
-                if let (Some(part), Some(heard)) = (frame.data_ref(), &mut this.heard) {
-                    let silence = heard.asked.inside.silence;
+                if let (Some(part), Some(reply)) = (frame.data_ref(), &mut this.reply) {
+                    let silence = reply.asked.inside.silence;
                     this.silence.as_mut().reset(Instant::now() + silence);
-                    heard.take(part);
+                    reply.take(part);
                 }
-                // Kept before its end leaves: the agent may go on, or away, right after it.
+                // Recorded before the last bytes leave: the agent may continue or exit right after
+                // them.
                 if this.inner.is_end_stream() {
                     this.end();
                 }
@@ -146,8 +147,10 @@ impl Body for TappedBody {
             }
             Some(Err(error)) => {
                 let why = causes(&error);
-                if let Some(heard) = this.heard.take() {
-                    heard.asked.broke(format!("it broke off: {why}"));
+                if let Some(reply) = this.reply.take() {
+                    reply
+                        .asked
+                        .broke(format!("the connection closed early: {why}"));
                 }
                 Poll::Ready(Some(Err(ConnectionAbort(why))))
             }
@@ -169,7 +172,7 @@ impl Body for TappedBody {
 
 impl Drop for TappedBody {
     fn drop(&mut self) {
-        // An agent that has heard enough, or died: what came is what it was told.
+        // The agent has closed the connection: it has seen only what came so far.
         self.end();
     }
 }

@@ -1,6 +1,6 @@
-//! Where the real model is.
+//! The provider behind the model tap.
 //!
-//! Its main type is [`TapProvider`].
+//! The main type is [`TapProvider`].
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,20 +15,21 @@ use crate::open::{self, Settings};
 use proctor_wire::proxy::Upstream;
 pub use proctor_wire::transport::http::AddressError;
 
-/// An API that is asked in one format.
+/// An API with one wire format.
 pub struct TapProvider {
     format: WireFormat,
-    /// Up to where the paths of all formats differ: `https://api.openai.com/v1`, without a version for
-    /// Anthropic and Gemini.
+    /// The part of the URL before the formats' paths: `https://api.openai.com/v1`, without a
+    /// version for Anthropic and Gemini.
     base: String,
-    /// The header with the key.
+    /// The header that holds the key.
     headers: BTreeMap<String, String>,
-    /// Knows the key where a provider says it again.
+    /// Redacts the key in the provider's error texts.
     redactor: Redactor,
 }
 
 impl TapProvider {
-    /// The API that an agent of this format would ask, with the user's key; or what is missing.
+    /// The API for an agent of this format, with the user's key; or an error that says what is
+    /// missing.
     pub fn open(
         format: WireFormat,
         model: &str,
@@ -51,7 +52,7 @@ impl TapProvider {
         })
     }
 
-    /// A model server of our own, which speaks every format and needs no key.
+    /// Proctor's own model server, which supports every format and needs no key.
     pub fn own(address: std::net::SocketAddr, format: WireFormat) -> Self {
         Self {
             format,
@@ -61,7 +62,7 @@ impl TapProvider {
         }
     }
 
-    /// What a provider says of an error, without the key: some repeat what they were given.
+    /// A provider's error text without the key, which some providers repeat.
     pub(super) fn without_key(&self, said: Bytes) -> Bytes {
         match self.redactor.bytes(&said) {
             Cow::Owned(redacted) => redacted.into(),
@@ -73,7 +74,7 @@ impl TapProvider {
         Upstream::new(&self.base, &self.headers)
     }
 
-    /// The path there of what an agent asks for here; `None` if nothing is there.
+    /// The provider's path for a route; `None` if it has none.
     pub(super) fn path(&self, route: &ApiRoute, query: Option<&str>) -> Option<String> {
         let base = self
             .base
@@ -120,7 +121,7 @@ impl TapProvider {
     }
 }
 
-/// The address without the version that the format's paths start with.
+/// The base URL without the version that the format's paths start with.
 fn without_version(base: &str, format: WireFormat) -> String {
     let base = base.trim_end_matches('/');
     let versions: &[&str] = match format {

@@ -165,7 +165,7 @@ fn body(prompt: &str, results: usize, stream: bool) -> Value {
 }
 
 #[tokio::test]
-async fn what_passes_is_counted_exactly_and_kept() {
+async fn forwarded_requests_are_counted_and_recorded() {
     for stream in [false, true] {
         let stage = Stage::new(LoopLimits::default(), None).await;
         let (status, text) = stage.say("go", 0, stream).await;
@@ -175,7 +175,7 @@ async fn what_passes_is_counted_exactly_and_kept() {
             "messages": [{"role": "user", "content": "a title?"}]});
         assert_eq!(stage.ask(stage.tap.key(), &title).await.0, 200);
         assert!(stage.say("go", 1, stream).await.1.contains("done"));
-        assert_eq!(stage.tap.turns(), 2, "the title is none");
+        assert_eq!(stage.tap.turns(), 2, "the title is not a turn");
         let work = stage.folded().work;
         assert_eq!(work.agent.turns, 2);
         assert_eq!(work.agent.unmetered, 0);
@@ -189,7 +189,7 @@ async fn what_passes_is_counted_exactly_and_kept() {
 }
 
 #[tokio::test]
-async fn only_the_token_opens_it() {
+async fn only_the_token_is_accepted() {
     let stage = Stage::new(LoopLimits::default(), None).await;
     for key in ["", "sk-ant-real", &stage.tap.key()[1..]] {
         let (status, text) = stage.ask(key, &body("go", 0, false)).await;
@@ -198,7 +198,7 @@ async fn only_the_token_opens_it() {
     assert_eq!(stage.tap.turns(), 0);
     assert!(
         stage.folded().work.agent.models.is_empty(),
-        "nobody was asked"
+        "no request was sent"
     );
 }
 
@@ -239,7 +239,7 @@ async fn pages_in_a_browser_are_refused_by_the_tap_and_by_a_served_script() {
 }
 
 #[tokio::test]
-async fn absurd_usage_is_unknown_and_no_limit_passes_by_it() {
+async fn implausible_usage_is_unknown_and_limits_still_apply() {
     let limits = LoopLimits {
         tokens: Some(1_000),
         ..LoopLimits::default()
@@ -300,7 +300,7 @@ async fn limits_end_the_trial() {
 }
 
 #[tokio::test]
-async fn a_provider_that_is_not_there_ends_the_trial() {
+async fn an_unavailable_provider_ends_the_trial() {
     let stage = Stage::new(LoopLimits::default(), None).await;
     assert_eq!(stage.say("locked", 0, false).await.0, 401);
     assert!(matches!(stage.tap.ended().await, TapEnd::Dead(why) if why.contains("no such key")));
@@ -318,7 +318,7 @@ async fn a_provider_that_is_not_there_ends_the_trial() {
 }
 
 #[tokio::test]
-async fn a_question_that_is_asked_again_is_one_turn() {
+async fn a_retried_request_is_one_turn() {
     let turns = LoopLimits {
         turns: Some(2),
         ..LoopLimits::default()
@@ -338,7 +338,7 @@ async fn a_question_that_is_asked_again_is_one_turn() {
 }
 
 #[tokio::test]
-async fn what_is_not_passed_on_is_not_answered_either() {
+async fn unsupported_requests_are_rejected() {
     let stage = Stage::new(LoopLimits::default(), None).await;
     let client = proctor_wire::transport::http::client().expect("a client");
     let url = format!("{}/v1beta/models/m:countTokens", stage.tap.base());
@@ -348,7 +348,7 @@ async fn what_is_not_passed_on_is_not_answered_either() {
 }
 
 #[tokio::test]
-async fn what_was_recorded_is_heard_again_byte_for_byte() {
+async fn recorded_replies_are_replayed_byte_for_byte() {
     let first = Stage::new(LoopLimits::default(), None).await;
     let whole = first.say("go", 0, false).await;
     let streamed = first.say("go", 1, true).await;
@@ -364,14 +364,14 @@ async fn what_was_recorded_is_heard_again_byte_for_byte() {
     let (status, text) = again.say("go", 2, false).await;
     assert_eq!(status, 400);
     assert!(
-        text.contains("no question of the agent after 2 tool results"),
+        text.contains("no model request of the agent after 2 tool results"),
         "{text}"
     );
     assert!(matches!(again.tap.ended().await, TapEnd::Dead(_)));
 }
 
 #[tokio::test]
-async fn time_that_a_provider_asks_for_is_no_working_time() {
+async fn requested_waits_are_not_working_time() {
     let stage = Stage::new(LoopLimits::default(), None).await;
     assert_eq!(stage.say("busy", 0, false).await.0, 429);
     let waited = stage.waiting.total();
@@ -381,7 +381,8 @@ async fn time_that_a_provider_asks_for_is_no_working_time() {
     let more = stage.waiting.total().checked_sub(waited).expect("it grows");
     assert!(more < Duration::from_secs(15), "{more:?}");
     assert_eq!(stage.say("closed", 0, false).await.0, 429);
-    let why = "the model's provider asks for patience: come back later (asks for 1h; no more than 2m is waited)";
+    let why =
+        "rate limited by the provider: come back later (asked to wait 1h; the maximum wait is 2m)";
     assert_eq!(stage.tap.ended().await, TapEnd::Dead(why.to_owned()));
 }
 
@@ -412,13 +413,13 @@ async fn is_given_up(stage: &Stage, prompt: &str) {
 }
 
 #[tokio::test]
-async fn a_provider_that_says_nothing_is_given_up() {
+async fn a_provider_that_never_answers_ends_the_trial() {
     let stage = Stage::with(LoopLimits::default(), None, BRIEF, None).await;
     is_given_up(&stage, "mute").await;
 }
 
 #[tokio::test]
-async fn a_provider_that_falls_silent_is_given_up() {
+async fn a_provider_that_stops_sending_ends_the_trial() {
     use tokio::io::AsyncWriteExt;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
     let listener = listener.expect("a port");
@@ -458,7 +459,7 @@ async fn page_server() -> std::net::SocketAddr {
 }
 
 #[tokio::test]
-async fn a_provider_that_answers_with_pages_only_is_given_up() {
+async fn a_provider_that_only_sends_html_ends_the_trial() {
     let address = page_server().await;
     let stage = Stage::with(
         LoopLimits::default(),
@@ -480,7 +481,7 @@ async fn a_provider_that_answers_with_pages_only_is_given_up() {
 }
 
 #[tokio::test]
-async fn malformed_replies_between_good_ones_end_nothing() {
+async fn malformed_replies_between_valid_ones_are_tolerated() {
     let standing = TapLimits::new(
         LoopLimits::default(),
         Arc::new(Meter::new(

@@ -1,4 +1,4 @@
-//! OpenAI's Chat Completions.
+//! OpenAI's Chat Completions format.
 
 mod reply;
 mod stream;
@@ -8,22 +8,21 @@ use serde_json::{Map, Value, json};
 
 pub(super) use self::reply::{render, reply};
 pub(super) use self::stream::{StreamAssembler, events};
-use super::conversation::{ConversationBuilder, media_of_url, parts, says_error, text_of};
+use super::conversation::{ConversationBuilder, looks_like_error, media_of_url, parts, text_of};
 use super::{FormatError, ParsedModelRequest};
 use crate::turns::{arguments_of, arguments_of_text};
 
-/// In which a server says what the model thought, and wants it back.
+/// The fields in which servers return the model's reasoning and expect it back.
 pub(in super::super) const THINKING: [&str; 3] =
     ["reasoning_details", "reasoning_content", "reasoning"];
 
-/// Understands a request.
 pub(super) fn question(body: &Value) -> Result<ParsedModelRequest, FormatError> {
     let messages = body["messages"]
         .as_array()
         .ok_or_else(|| FormatError::odd("`messages` is not a list"))?;
     let mut building = ConversationBuilder::default();
     for message in messages {
-        hear(message, &mut building)?;
+        add_message(message, &mut building)?;
     }
     let function = |choice: &Value| choice["function"]["name"].as_str().map(str::to_owned);
     let limit = ["max_completion_tokens", "max_tokens"];
@@ -66,7 +65,7 @@ fn tool(tool: &Value) -> Option<Tool> {
     })
 }
 
-fn hear(message: &Value, building: &mut ConversationBuilder) -> Result<(), FormatError> {
+fn add_message(message: &Value, building: &mut ConversationBuilder) -> Result<(), FormatError> {
     match message["role"].as_str().unwrap_or_default() {
         "system" | "developer" => building.system(&text_of(&message["content"])),
         "user" => {
@@ -96,7 +95,7 @@ fn hear(message: &Value, building: &mut ConversationBuilder) -> Result<(), Forma
                     .unwrap_or_default()
                     .to_owned(),
                 name: String::new(),
-                is_error: says_error(&text),
+                is_error: looks_like_error(&text),
                 text,
                 media: parts(&message["content"])
                     .iter()
@@ -105,9 +104,7 @@ fn hear(message: &Value, building: &mut ConversationBuilder) -> Result<(), Forma
             });
         }
         other => {
-            return Err(FormatError::odd(format!(
-                "a message has the role `{other}`"
-            )));
+            return Err(FormatError::odd(format!("unsupported role `{other}`")));
         }
     }
     Ok(())

@@ -1,12 +1,12 @@
-//! A conversation, put together from a format's messages.
+//! Builds a conversation from the messages of a wire format.
 //!
-//! Its main type is [`ConversationBuilder`]. What a model says at once is one turn, however many messages or
-//! items it takes in a format; so is what came of its calls.
+//! The main type is [`ConversationBuilder`]. Consecutive messages or items of the model are one
+//! turn, and so are the results of its calls.
 
 use proctor_core::model::{Media, ModelMessage, ToolCall, ToolResult, Turn};
 use serde_json::Value;
 
-/// A conversation of which more is to come.
+/// A conversation under construction.
 #[derive(Default)]
 pub(super) struct ConversationBuilder {
     pub(super) messages: Vec<ModelMessage>,
@@ -28,7 +28,7 @@ impl ConversationBuilder {
         self.messages.push(ModelMessage::Media(media));
     }
 
-    /// The turn that the model is at.
+    /// The model's current turn.
     pub(super) fn turn(&mut self) -> &mut Turn {
         if !matches!(self.messages.last(), Some(ModelMessage::Assistant(_))) {
             self.messages.push(ModelMessage::Assistant(Turn::default()));
@@ -39,7 +39,7 @@ impl ConversationBuilder {
         }
     }
 
-    /// What came of a call. Its tool is the call's, unless it is given.
+    /// Adds the result of a call. Takes the tool's name from the call if the result has none.
     pub(super) fn result(&mut self, mut result: ToolResult) {
         if result.name.is_empty() {
             let name = self.calls().find(|call| call.id == result.id);
@@ -51,7 +51,7 @@ impl ConversationBuilder {
         }
     }
 
-    /// All calls, the latest first.
+    /// All calls, latest first.
     pub(super) fn calls(&self) -> impl Iterator<Item = &ToolCall> {
         let turns = self
             .messages
@@ -69,15 +69,15 @@ impl ConversationBuilder {
     }
 }
 
-/// Whether a result says that its call failed, where only its text can say so.
-pub(in super::super) fn says_error(text: &str) -> bool {
+/// Whether a result's text shows that its call failed, for formats without a flag.
+pub(in super::super) fn looks_like_error(text: &str) -> bool {
     let start: String = text.trim_start().chars().take(80).collect();
     let start = start.to_ascii_lowercase();
-    // Agents put the name of the server before the second.
+    // Agents put the server's name before the second.
     start.starts_with("error") || start.contains("mcp error -32")
 }
 
-/// What `data:TYPE;base64,DATA` holds.
+/// Parses `data:TYPE;base64,DATA`.
 pub(super) fn media_of_url(url: &str) -> Option<Media> {
     let (mime_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
     Some(Media {
@@ -86,12 +86,12 @@ pub(super) fn media_of_url(url: &str) -> Option<Media> {
     })
 }
 
-/// The same the other way round.
+/// Renders `data:TYPE;base64,DATA`.
 pub(in super::super) fn media_url(media: &Media) -> String {
     format!("data:{};base64,{}", media.mime_type, media.data)
 }
 
-/// The parts of a content that is a text or a list.
+/// The parts of a content, which is a text or a list.
 pub(super) fn parts(content: &Value) -> Vec<Value> {
     match content {
         Value::String(text) => vec![serde_json::json!({"type": "text", "text": text})],
@@ -100,7 +100,7 @@ pub(super) fn parts(content: &Value) -> Vec<Value> {
     }
 }
 
-/// The texts of parts, joined.
+/// The texts of all parts, joined.
 pub(super) fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),

@@ -1,28 +1,22 @@
-//! Refusals in a provider's shape.
+//! Error responses in a provider's format.
 
 use serde_json::{Value, json};
 
 use super::WireFormat;
 
-/// What a refusal is about.
+/// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The request is wrong.
     Invalid,
-    /// The key is.
     Key,
-    /// There is no such thing.
     NotFound,
-    /// The conversation is too long.
     TooLong,
-    /// There are too many questions.
     RateLimited,
-    /// The provider is not well.
     Unavailable,
 }
 
 impl ErrorKind {
-    /// The status that goes with it.
+    /// The HTTP status of the error.
     pub fn status(self) -> u16 {
         match self {
             Self::Invalid | Self::TooLong => 400,
@@ -34,7 +28,7 @@ impl ErrorKind {
     }
 }
 
-/// The body of a refusal.
+/// The body of the error response.
 pub fn error_body(format: WireFormat, kind: ErrorKind, message: &str) -> Value {
     match format {
         WireFormat::Chat | WireFormat::Responses => {

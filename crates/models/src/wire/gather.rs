@@ -1,6 +1,6 @@
-//! One reply out of a stream, whatever its pieces are.
+//! Assembles one reply from a stream, in any format.
 //!
-//! Its main type is [`StreamedReply`].
+//! The main type is [`StreamedReply`].
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use proctor_wire::transport::MAX_MESSAGE;
 use proctor_wire::transport::sse::Events;
 use proctor_wire::worker;
 
-/// A reply that comes in pieces.
+/// A streamed reply under construction.
 pub struct StreamedReply {
     events: Events,
     gather: StreamAssembler,
@@ -23,7 +23,7 @@ enum StreamAssembler {
 }
 
 impl StreamedReply {
-    /// A reply of which nothing has come yet.
+    /// A reply without any data so far.
     pub fn new(format: WireFormat) -> Self {
         Self {
             events: Events::new(MAX_MESSAGE),
@@ -40,7 +40,7 @@ impl StreamedReply {
         }
     }
 
-    /// Takes in what comes next, wherever it was cut. What is no JSON is passed over.
+    /// Adds the next bytes, which may end anywhere. Ignores events that are not JSON.
     pub fn take(&mut self, chunk: &[u8]) {
         for event in self.events.take(chunk) {
             let Ok(data) = event.data else {
@@ -63,9 +63,9 @@ impl StreamedReply {
         }
     }
 
-    /// The body as it would have come whole, for [`reply`](super::reply).
+    /// The body of an equal reply without streaming, for [`reply`](super::reply).
     pub fn end(mut self) -> Value {
-        // A last event may lack the empty line that ends it.
+        // The last event may lack the empty line at its end.
         self.take(b"\n\n");
         match self.gather {
             StreamAssembler::Chat(gather) => gather.end(),

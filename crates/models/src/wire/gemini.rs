@@ -1,6 +1,6 @@
-//! Google's Gemini.
+//! Google's Gemini format.
 //!
-//! Calls have ids only sometimes, and what came of them is told by the tool's name.
+//! Calls don't always have ids; results refer to calls by the tool's name.
 
 mod reply;
 mod stream;
@@ -14,7 +14,7 @@ use super::conversation::{ConversationBuilder, text_of};
 use super::{FormatError, ParsedModelRequest};
 use crate::turns::arguments_of;
 
-/// Understands a request. The model and whether it is a stream stand in the path.
+/// Parses a request. The path has the model and whether to stream.
 pub(super) fn question(body: &Value) -> Result<ParsedModelRequest, FormatError> {
     let contents = match &body["contents"] {
         Value::Array(contents) => contents.clone(),
@@ -23,14 +23,14 @@ pub(super) fn question(body: &Value) -> Result<ParsedModelRequest, FormatError> 
     };
     let mut building = ConversationBuilder::default();
     building.system(&text_of(&body["systemInstruction"]["parts"]));
-    let mut hearing = CallTracker::default();
+    let mut calls = CallTracker::default();
     for content in &contents {
         let role = content["role"].as_str().unwrap_or("user");
         if !["user", "model", "function"].contains(&role) {
-            return Err(FormatError::odd(format!("a content has the role `{role}`")));
+            return Err(FormatError::odd(format!("unsupported role `{role}`")));
         }
         for part in content["parts"].as_array().into_iter().flatten() {
-            hearing.hear(part, role == "model", &mut building);
+            calls.add_part(part, role == "model", &mut building);
         }
     }
     let config = &body["generationConfig"];
@@ -81,7 +81,7 @@ fn tool(tool: &Value) -> Option<Tool> {
     })
 }
 
-/// What is known of the calls so far.
+/// The calls so far.
 #[derive(Default)]
 struct CallTracker {
     calls: usize,
@@ -90,7 +90,7 @@ struct CallTracker {
 }
 
 impl CallTracker {
-    fn hear(&mut self, part: &Value, is_model: bool, building: &mut ConversationBuilder) {
+    fn add_part(&mut self, part: &Value, is_model: bool, building: &mut ConversationBuilder) {
         if let Some(call) = part.get("functionCall") {
             self.calls += 1;
             let mut call = read_call(call);
@@ -140,8 +140,8 @@ impl CallTracker {
     }
 }
 
-/// What a call gave, and whether it failed: under `output`, `result` or `error`, or as an MCP server
-/// gave it, or in words of the agent's own.
+/// The text of a call's result and whether the call failed: from `output`, `result` or `error`,
+/// from an MCP result, or from the agent's own text.
 fn outcome(response: &Value) -> (String, bool) {
     let written = |value: &Value| match value {
         Value::String(text) => text.clone(),

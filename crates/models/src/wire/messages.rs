@@ -1,4 +1,4 @@
-//! Anthropic's Messages.
+//! Anthropic's Messages format.
 
 mod reply;
 mod stream;
@@ -12,7 +12,6 @@ use super::conversation::{ConversationBuilder, parts, text_of};
 use super::{FormatError, ParsedModelRequest};
 use crate::turns::{arguments_of, arguments_of_text};
 
-/// Understands a request.
 pub(super) fn question(body: &Value) -> Result<ParsedModelRequest, FormatError> {
     let messages = body["messages"]
         .as_array()
@@ -28,13 +27,11 @@ pub(super) fn question(body: &Value) -> Result<ParsedModelRequest, FormatError> 
                 continue;
             }
             other => {
-                return Err(FormatError::odd(format!(
-                    "a message has the role `{other}`"
-                )));
+                return Err(FormatError::odd(format!("unsupported role `{other}`")));
             }
         };
         for block in parts(&message["content"]) {
-            hear(&block, is_user, &mut building);
+            add_block(&block, is_user, &mut building);
         }
     }
     let choice = &body["tool_choice"];
@@ -61,7 +58,7 @@ pub(super) fn question(body: &Value) -> Result<ParsedModelRequest, FormatError> 
     })
 }
 
-/// Tools of the provider's own have no schema, and are none that a script could call.
+/// `None` for the provider's built-in tools, which have no schema and which a script can't call.
 fn tool(tool: &Value) -> Option<Tool> {
     Some(Tool {
         name: tool["name"].as_str()?.to_owned(),
@@ -70,7 +67,7 @@ fn tool(tool: &Value) -> Option<Tool> {
     })
 }
 
-fn hear(block: &Value, is_user: bool, building: &mut ConversationBuilder) {
+fn add_block(block: &Value, is_user: bool, building: &mut ConversationBuilder) {
     let text = || block["text"].as_str().unwrap_or_default();
     match block["type"].as_str().unwrap_or_default() {
         "text" if is_user => building.user(text()),
@@ -121,7 +118,7 @@ fn call(block: &Value) -> ToolCall {
         id: block["id"].as_str().unwrap_or_default().to_owned(),
         name: block["name"].as_str().unwrap_or_default().to_owned(),
         arguments: match input {
-            // What was no JSON when it came.
+            // Arguments that were not JSON.
             Value::String(text) => arguments_of_text(text),
             input => arguments_of(input.clone(), &input.to_string()),
         },

@@ -1,6 +1,7 @@
-//! OpenAI's Responses.
+//! OpenAI's Responses format.
 //!
-//! A tool can stand in a namespace. Here it is `namespace__tool`, and the question keeps both names.
+//! A tool can be in a namespace. Its name is then `namespace__tool`, and the request keeps both
+//! names.
 
 mod reply;
 mod stream;
@@ -10,34 +11,32 @@ use serde_json::Value;
 
 pub(super) use self::reply::{render, reply};
 pub(super) use self::stream::{StreamAssembler, events};
-use super::conversation::{ConversationBuilder, media_of_url, parts, says_error, text_of};
+use super::conversation::{ConversationBuilder, looks_like_error, media_of_url, parts, text_of};
 use super::{FormatError, NamespacedTool, ParsedModelRequest};
 use crate::turns::arguments_of_text;
 
-/// Understands a request.
 pub(super) fn question(body: &Value) -> Result<ParsedModelRequest, FormatError> {
     if body["previous_response_id"].is_string() {
-        let why =
-            "`previous_response_id` refers to a conversation that is not kept; send all of it";
+        let why = "`previous_response_id` refers to a conversation that this server does not store; send the whole conversation";
         return Err(FormatError::odd(why));
     }
     let mut building = ConversationBuilder::default();
     building.system(body["instructions"].as_str().unwrap_or_default());
     let (mut tools, mut namespaces) = (Vec::new(), Vec::new());
-    let mut hear_tools = |of: &Value| {
+    let mut add_tools = |of: &Value| {
         for tool in of["tools"].as_array().into_iter().flatten() {
-            hear_tool(tool, &mut tools, &mut namespaces);
+            add_tool(tool, &mut tools, &mut namespaces);
         }
     };
-    hear_tools(body);
+    add_tools(body);
     match &body["input"] {
         Value::String(text) => building.user(text),
         Value::Array(items) => {
             for item in items {
-                hear(item, &mut building)?;
-                // Codex has them here for models that it knows.
+                add_item(item, &mut building)?;
+                // Codex sends them here for models that it knows.
                 if item["type"] == "additional_tools" {
-                    hear_tools(item);
+                    add_tools(item);
                 }
             }
         }
@@ -61,7 +60,7 @@ pub(super) fn question(body: &Value) -> Result<ParsedModelRequest, FormatError> 
     })
 }
 
-fn hear_tool(tool: &Value, tools: &mut Vec<Tool>, namespaces: &mut Vec<NamespacedTool>) {
+fn add_tool(tool: &Value, tools: &mut Vec<Tool>, namespaces: &mut Vec<NamespacedTool>) {
     let name = tool["name"].as_str();
     match (tool["type"].as_str().unwrap_or_default(), name) {
         ("function" | "custom", Some(name)) => tools.push(function(tool, name)),
@@ -79,7 +78,7 @@ fn hear_tool(tool: &Value, tools: &mut Vec<Tool>, namespaces: &mut Vec<Namespace
                 });
             }
         }
-        // Tools of the provider's own.
+        // Built-in tools of the provider.
         _ => {}
     }
 }
@@ -96,9 +95,9 @@ fn join(namespace: &str, name: &str) -> String {
     format!("{}__{name}", namespace.trim_end_matches('_'))
 }
 
-fn hear(item: &Value, building: &mut ConversationBuilder) -> Result<(), FormatError> {
+fn add_item(item: &Value, building: &mut ConversationBuilder) -> Result<(), FormatError> {
     match item["type"].as_str().unwrap_or("message") {
-        "message" => return hear_message(item, building),
+        "message" => return add_message(item, building),
         "function_call" | "custom_tool_call" => {
             let call = call(item);
             building.turn().calls.push(call);
@@ -113,22 +112,22 @@ fn hear(item: &Value, building: &mut ConversationBuilder) -> Result<(), FormatEr
             building.result(ToolResult {
                 id: item["call_id"].as_str().unwrap_or_default().to_owned(),
                 name: String::new(),
-                is_error: says_error(&text),
+                is_error: looks_like_error(&text),
                 text,
                 media: parts(output).iter().filter_map(media).collect(),
             });
         }
         "item_reference" => {
-            let why = "an `item_reference` refers to what is not kept; send the item";
+            let why = "an `item_reference` refers to an item that this server does not store; send the item";
             return Err(FormatError::odd(why));
         }
-        // What tools of the provider's own did.
+        // Calls of built-in tools of the provider.
         _ => {}
     }
     Ok(())
 }
 
-fn hear_message(item: &Value, building: &mut ConversationBuilder) -> Result<(), FormatError> {
+fn add_message(item: &Value, building: &mut ConversationBuilder) -> Result<(), FormatError> {
     let content = &item["content"];
     match item["role"].as_str().unwrap_or_default() {
         "system" | "developer" => building.system(&text_of(content)),
@@ -146,15 +145,13 @@ fn hear_message(item: &Value, building: &mut ConversationBuilder) -> Result<(), 
             building.turn().text.push_str(&said);
         }
         other => {
-            return Err(FormatError::odd(format!(
-                "a message has the role `{other}`"
-            )));
+            return Err(FormatError::odd(format!("unsupported role `{other}`")));
         }
     }
     Ok(())
 }
 
-/// What a message of the model says, refusals included.
+/// The text of a model's message, including refusals.
 fn said(content: &Value) -> String {
     let part = |part: &Value| {
         let text = part["text"].as_str().or(part["refusal"].as_str());
@@ -183,7 +180,7 @@ fn call(item: &Value) -> ToolCall {
             _ => name.to_owned(),
         },
         arguments: match item["input"].as_str() {
-            // A tool that takes a text and no object.
+            // A tool that takes a text instead of an object.
             Some(_) => Arguments::Object(
                 [("input".to_owned(), item["input"].clone())]
                     .into_iter()

@@ -1,12 +1,14 @@
-//! Questions that agents ask for themselves: titles, summaries, guesses of what is asked next.
+//! Recognizes side calls: requests that agents send for themselves, such as titles, summaries and
+//! suggestions.
 
 use proctor_core::model::{ModelMessage, ModelRequest};
 
-/// How an agent asks what its user may say next, with all tools and the whole conversation.
+/// How an agent asks for a suggestion of the user's next prompt, with all tools and the whole
+/// conversation.
 const GUESS: &str = "[SUGGESTION MODE";
 
-/// Whether a question is none of the task. Whoever has no tools at all asks for such questions only
-/// beside others, so that nothing can be told from one question alone where an agent has no tools.
+/// Whether a request does not belong to the task: it offers no tools, or asks for a suggestion. All
+/// requests of an agent without tools look like side calls.
 pub fn is_side_call(request: &ModelRequest) -> bool {
     if request.tools.is_empty() {
         return true;

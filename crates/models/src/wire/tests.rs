@@ -148,7 +148,7 @@ proptest! {
     }
 
     #[test]
-    fn a_stream_that_is_cut_off_anywhere_is_no_panic(original in replies(), share in 0..100_usize) {
+    fn an_incomplete_stream_never_panics(original in replies(), share in 0..100_usize) {
         let question = question_of();
         for format in ALL {
             let stream = render_stream(format, &original, &envelope(&question)).concat();
@@ -159,7 +159,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_that_is_sent_makes_a_parser_panic(noise in noise()) {
+    fn parsers_never_panic(noise in noise()) {
         for format in ALL {
             let _ = question(format, &noise);
             let _ = reply(format, &noise, &ModelRequest::default());
@@ -272,7 +272,7 @@ fn a_tool_in_a_namespace_is_called_by_both_names() {
 
 /// As Codex does it with models that it knows.
 #[test]
-fn tools_that_stand_in_the_input_are_tools() {
+fn tools_in_the_input_are_read() {
     let body = json!({"model": "m", "input": [
         {"type": "additional_tools", "role": "developer", "tools": [
             {"type": "namespace", "name": "functions", "tools": [
@@ -301,7 +301,7 @@ fn tools_that_stand_in_the_input_are_tools() {
 }
 
 #[test]
-fn a_call_that_gemini_can_not_make_is_a_reply_that_makes_no_sense() {
+fn a_malformed_call_of_gemini_is_a_malformed_reply() {
     let said = Reply {
         turn: Turn {
             calls: vec![ToolCall {
@@ -426,7 +426,7 @@ fn told_as_chat() -> ModelRequest {
 }
 
 #[test]
-fn what_refers_to_a_conversation_elsewhere_is_not_understood() {
+fn references_to_stored_conversations_are_rejected() {
     for body in [
         json!({"model": "m", "input": "hi", "previous_response_id": "resp_1"}),
         json!({"model": "m", "input": [{"type": "item_reference", "id": "x"}]}),
@@ -438,7 +438,7 @@ fn what_refers_to_a_conversation_elsewhere_is_not_understood() {
 }
 
 #[test]
-fn agents_ask_some_questions_for_themselves() {
+fn side_calls_are_recognized() {
     let tool = json!({"name": "add", "input_schema": {}});
     for (said, tools, expected) in [
         ("make a title", json!([]), true),
@@ -452,7 +452,7 @@ fn agents_ask_some_questions_for_themselves() {
 }
 
 #[test]
-fn a_stream_without_its_end_does_not_tell_how_much_was_said() {
+fn an_incomplete_stream_has_no_output_count() {
     let start = json!({"type": "message_start", "message": {"content": [], "stop_reason": null,
         "usage": {"input_tokens": 7, "output_tokens": 1}}});
     let end = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"},

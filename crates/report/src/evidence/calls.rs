@@ -132,7 +132,7 @@ mod tests {
         check(
             tool(Payload::Cut { bytes: 9 }),
             CallOutcome::Result(Payload::Cut { bytes: 8 }),
-            "#7 tools/call fs.read (arguments (9 bytes) had to be cut from the record) → (the result (8 bytes) had to be cut from the record)",
+            "#7 tools/call fs.read (arguments (9 bytes) can't be read: truncated in the record) → (the result (8 bytes) can't be read: truncated in the record)",
         );
         let uri = "file:///a".to_owned();
         check(

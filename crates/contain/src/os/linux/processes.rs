@@ -13,7 +13,7 @@ pub struct Lookout {
 }
 
 impl Lookout {
-    /// Of the guard that this process is.
+    /// The view of the guard with this pid.
     pub fn of(own: Pid) -> Self {
         Self { own }
     }
@@ -23,7 +23,8 @@ impl Lookout {
         descendants::below(self.own, |_| false)
     }
 
-    /// Whether a descendant is left that is no child of this process. There is none under a subreaper.
+    /// Whether a descendant is left that is not a child of this process. Never the case under a
+    /// subreaper.
     pub fn sees_any(&mut self) -> bool {
         false
     }
@@ -37,15 +38,15 @@ impl Lookout {
         kill_children();
     }
 
-    /// Processes whose own descendants may have been missed. The kernel misses none.
+    /// Processes whose descendants may have been missed. The kernel misses none.
     pub fn cleared(&self) -> &[String] {
         &[]
     }
 }
 
-/// A chain of processes, each of which forks and ends, leaves nothing but a new child of the guard,
-/// which lives shorter than a look through all of `/proc` takes. This list is at hand: without it,
-/// such a chain outran the guard for seconds. A child's pid stays taken until the guard waits for it.
+/// A chain of processes, each of which forks and exits, leaves one new child of the guard that
+/// lives shorter than a scan of `/proc` takes. This list is faster: without it, such a chain outran
+/// the guard for seconds. A child's pid stays taken until the guard waits for it.
 fn kill_children() {
     let children = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
     for pid in children.split_whitespace().filter_map(parse_pid) {
@@ -64,14 +65,13 @@ fn parse_pid(word: &str) -> Option<Pid> {
     Pid::from_raw(word.parse().ok()?)
 }
 
-/// One process, if it is there.
 pub(in crate::os) fn read(pid: Pid) -> Option<Descendant> {
     let stat = fs::read(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?;
     parse_stat(pid, &String::from_utf8_lossy(&stat))
 }
 
-/// Reads `pid (name) state parent …`. The name is any text, with brackets and spaces; nothing
-/// behind it has a bracket. What has no parent is not below the guard.
+/// Parses `pid (name) state parent …`. The name may hold brackets and spaces; the fields after it
+/// hold no bracket. Returns `None` for a process without a parent, which can't be below the guard.
 fn parse_stat(pid: Pid, stat: &str) -> Option<Descendant> {
     let (head, tail) = stat.rsplit_once(')')?;
     let (_, name) = head.split_once('(')?;
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stat_is_read_whatever_the_name_is() {
+    fn stat_is_parsed_with_any_name() {
         let rest = "S 3 4 5 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 987 1 1";
         let check = |name: &str| {
             let pid = |raw| Pid::from_raw(raw).unwrap();

@@ -1,4 +1,4 @@
-//! The processes of the system, from `sysinfo`, and what a guard remembers of them.
+//! The processes of the system, from `sysinfo`, and what a guard remembers about them.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -9,23 +9,23 @@ use sysinfo::{Process, ProcessRefreshKind, ProcessStatus, ProcessesToUpdate, Sys
 use super::COOKIE;
 use crate::os::descendants::{self, Cookie, Descendant, ProcessIdentity};
 
-/// How many lists in a row must show nothing, and what lies between them.
+/// How many lists in a row must show no process, and the pause between them.
 const LOOKS: u32 = 3;
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
 
-/// A guard's view of the processes below it. It remembers what it has seen: a process that detaches
-/// itself later stays known.
+/// A guard's view of the processes below it. It remembers the processes that it has seen, so one
+/// that detaches itself later stays known.
 #[derive(Debug)]
 pub struct Lookout {
     own: Pid,
     known: HashSet<ProcessIdentity>,
-    /// Those that were seen without the cookie, and how each is called.
+    /// The names of the processes that were seen without the cookie.
     cleared: Vec<String>,
     has_cleared: HashSet<ProcessIdentity>,
 }
 
 impl Lookout {
-    /// Of the guard that this process is.
+    /// The view of the guard with this pid.
     pub fn of(own: Pid) -> Self {
         Self {
             own,
@@ -48,9 +48,9 @@ impl Lookout {
         found
     }
 
-    /// Whether a descendant is left that is no child of this process.
+    /// Whether a descendant is left that is not a child of this process.
     pub fn sees_any(&mut self) -> bool {
-        // A process shows no environment for an instant while it starts a program.
+        // A process that is starting a program shows no environment for an instant.
         (0..LOOKS).any(|look| {
             if look > 0 {
                 std::thread::sleep(PAUSE);
@@ -62,8 +62,8 @@ impl Lookout {
     /// Kills everything below this process that can be found now.
     pub fn kill_all(&mut self) {
         let found = self.find();
-        // A group is killed at once, however fast its members start others. All groups of the guard's
-        // session but its own are the program's.
+        // Killing a group is atomic, however fast its members start others. All groups of the
+        // guard's session except its own belong to the program.
         let of_session = |process: &&Descendant| process.session == self.own.as_raw_pid();
         let groups = found.iter().filter(of_session);
         let groups: HashSet<Pid> = groups.filter_map(|p| getpgid(Some(p.pid)).ok()).collect();
@@ -75,8 +75,8 @@ impl Lookout {
         }
     }
 
-    /// Processes that had cleared their environment when they were seen: what they started and detached
-    /// may have been missed.
+    /// Processes that had cleared their environment when they were seen. Processes that they
+    /// detached may have been missed.
     pub fn cleared(&self) -> &[String] {
         &self.cleared
     }
@@ -87,7 +87,6 @@ pub(in crate::os) fn processes() -> Vec<Descendant> {
     look(ProcessesToUpdate::All)
 }
 
-/// One process, if it is there.
 pub(in crate::os) fn read(pid: Pid) -> Option<Descendant> {
     let pid = sysinfo::Pid::from_u32(pid.as_raw_pid().unsigned_abs());
     look(ProcessesToUpdate::Some(&[pid])).pop()
@@ -97,7 +96,7 @@ fn look(which: ProcessesToUpdate<'_>) -> Vec<Descendant> {
     let what = ProcessRefreshKind::nothing()
         .without_tasks()
         .with_environ(UpdateKind::Always);
-    // Without it no guard starts.
+    // A guard starts only if this works.
     let Ok(mut system) = System::new() else {
         return Vec::new();
     };
@@ -128,7 +127,8 @@ fn own_pid(pid: sysinfo::Pid) -> Option<Pid> {
     Pid::from_raw(i32::try_from(pid.as_u32()).ok()?)
 }
 
-/// Reads an environment. macOS shows an empty one for programs of the system itself.
+/// Reads the cookie from an environment. macOS shows an empty environment for programs of the
+/// system itself.
 fn cookie(environment: &[OsString]) -> Cookie {
     if environment.is_empty() {
         return Cookie::Unknown;

@@ -100,8 +100,8 @@ fn contains_cannot_tell_when_only_a_cut_call_completes_it() {
     check_unknown(
         &contains(vec![with_x("a", 1), with_x("a", 2)]),
         &made,
-        "expected call 1 (`fs` `a` with {\"x\":1}): can't tell whether call #2 fits: its arguments (9 bytes) had to be cut from the record\n\
-         expected call 2 (`fs` `a` with {\"x\":2}): can't tell whether call #2 fits: its arguments (9 bytes) had to be cut from the record",
+        "expected call 1 (`fs` `a` with {\"x\":1}): can't tell whether call #2 fits: its arguments (9 bytes) can't be read: truncated in the record\n\
+         expected call 2 (`fs` `a` with {\"x\":2}): can't tell whether call #2 fits: its arguments (9 bytes) can't be read: truncated in the record",
         &[2],
     );
     check_pass(&contains(vec![with_x("a", 1)]), &made, &[1]);
@@ -132,7 +132,7 @@ fn in_order_allows_other_calls_between() {
     check_unknown(
         &in_order(vec![entry("b"), with_x("a", 1)]),
         &cut,
-        "expected call 2 (`fs` `a` with {\"x\":1}): can't tell whether call #2 fits: its arguments (9 bytes) had to be cut from the record",
+        "expected call 2 (`fs` `a` with {\"x\":1}): can't tell whether call #2 fits: its arguments (9 bytes) can't be read: truncated in the record",
         &[2],
     );
 }
@@ -166,7 +166,7 @@ fn exact_allows_nothing_else() {
     check_unknown(
         &exact(vec![with_x("a", 1)]),
         &transcript(vec![tool_call(1, "a", CUT)]),
-        "expected call 1 (`fs` `a` with {\"x\":1}): can't tell whether call #1 fits: its arguments (9 bytes) had to be cut from the record",
+        "expected call 1 (`fs` `a` with {\"x\":1}): can't tell whether call #1 fits: its arguments (9 bytes) can't be read: truncated in the record",
         &[1],
     );
 }

@@ -60,7 +60,7 @@ fn absent_arguments_are_an_empty_object() {
     check_fit(
         asks(json!({})),
         &tool_call(1, "a", CUT),
-        "maybe: its arguments (9 bytes) had to be cut from the record",
+        "maybe: its arguments (9 bytes) can't be read: truncated in the record",
     );
     check_fit(
         asks(json!([1])),
@@ -99,7 +99,7 @@ fn a_result_is_read_as_a_whole() {
     check_fit(
         asks(wanted.clone()),
         &answered(CallOutcome::Result(CUT)),
-        "maybe: its result (9 bytes) had to be cut from the record",
+        "maybe: its result (9 bytes) can't be read: truncated in the record",
     );
     check_fit(
         asks(wanted),
@@ -151,7 +151,7 @@ fn an_error_is_of_the_tool_or_of_the_protocol() {
         check_fit(
             entry(),
             &answered(CallOutcome::Result(CUT)),
-            "maybe: its result (9 bytes) had to be cut from the record",
+            "maybe: its result (9 bytes) can't be read: truncated in the record",
         );
     }
 }

@@ -115,8 +115,7 @@ fn tools_used_fails_with_the_number_of_calls() {
 #[test]
 fn tools_used_cannot_tell_when_the_record_cut_what_decides() {
     let made = transcript(vec![tool_call(1, "a", CUT), called(2, "a", 2)]);
-    let why =
-        "can't tell whether call #1 counts: its arguments (9 bytes) had to be cut from the record";
+    let why = "can't tell whether call #1 counts: its arguments (9 bytes) can't be read: truncated in the record";
     check_unknown(
         &Check::ToolsUsed(vec![with_x("a", 1)]),
         &made,
@@ -160,7 +159,7 @@ fn require_any_is_content_with_one() {
     check_unknown(
         &Check::RequireAny(vec![entry("c"), with_x("b", 2)]),
         &made,
-        "`fs` `b` with {\"x\":2}: can't tell whether call #2 counts: its arguments (9 bytes) had to be cut from the record",
+        "`fs` `b` with {\"x\":2}: can't tell whether call #2 counts: its arguments (9 bytes) can't be read: truncated in the record",
         &[2],
     );
     check_pass(
@@ -210,7 +209,7 @@ fn tools_not_used_cannot_tell_when_the_record_cut_what_decides() {
     check_unknown(
         &Check::ToolsNotUsed(vec![with_x("a", 2)]),
         &made,
-        "`fs` `a` with {\"x\":2}: can't tell whether call #2 counts: its arguments could not be read as JSON: EOF at 1:5",
+        "`fs` `a` with {\"x\":2}: can't tell whether call #2 counts: its arguments could not be parsed as JSON: EOF at 1:5",
         &[2],
     );
     check_fail(

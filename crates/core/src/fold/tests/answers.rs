@@ -42,7 +42,7 @@ fn an_id_is_its_value_however_it_is_spelled() {
 }
 
 #[test]
-fn what_an_answer_lacks_is_found() {
+fn incomplete_responses_are_findings() {
     let check = |answers: &[&str], calls: &[&str], found: &[FindingKind]| {
         let trial = Trial::stdio().calls("1", "a");
         let folded = answers
@@ -82,13 +82,13 @@ fn what_an_answer_lacks_is_found() {
     check(&[r#"{"id":1,"result":null}"#], &["a=…"], &[]);
     check(
         &[r#"{"id":1,"error":{"code":"x"}}"#],
-        &[r#"a=Unreadable { reason: "the error's code is \"x\"" }"#],
+        &[r#"a=Unreadable { reason: "invalid error code \"x\"" }"#],
         &[],
     );
 }
 
 #[test]
-fn nesting_without_end_is_unreadable_and_nothing_more() {
+fn endless_nesting_is_only_unreadable() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let folded = Trial::stdio()
         .calls("1", "a")
@@ -103,7 +103,7 @@ fn nesting_without_end_is_unreadable_and_nothing_more() {
 }
 
 #[test]
-fn a_cancelled_call_stays_without_an_answer() {
+fn a_cancelled_call_has_no_response() {
     let cancel = r#"{"method":"notifications/cancelled","params":{"requestId":1}}"#;
     let folded = Trial::stdio()
         .calls("1", "a")
@@ -117,7 +117,7 @@ fn a_cancelled_call_stays_without_an_answer() {
 }
 
 #[test]
-fn who_answers_what_is_no_longer_wanted_does_nothing_wrong() {
+fn a_response_to_a_disconnected_client_is_no_finding() {
     let cancel = r#"{"method":"notifications/cancelled","params":{"requestId":1,"reason":"no longer wanted"}}"#;
     let folded = Trial::stdio()
         .calls("1", "a")
@@ -160,13 +160,13 @@ fn http_pairs_by_exchange_first() {
         .folded();
     assert_eq!(brief(&folded), ["a=A", "b!-32020"]);
     assert_eq!(kinds(&folded), []);
-    // An error in an exchange that asked nothing refuses the exchange; on stdio it answers nobody.
+    // An error in an exchange without a request rejects the exchange; on stdio it answers no request.
     let refused = r#"{"id":null,"error":{"code":-32000,"message":"no GET"}}"#;
     let folded = Trial::http().replies(1, refused).folded();
     assert_eq!(kinds(&folded), []);
     let folded = Trial::stdio().gets(refused).folded();
     assert_eq!(kinds(&folded), [FindingKind::UnknownId]);
-    // Not in doubt who answers: nobody.
+    // Clearly no response to any request.
     let folded = Trial::http()
         .posts(1, &call("1", "a"))
         .posts(2, &call("1", "b"))
@@ -181,7 +181,7 @@ fn http_pairs_by_exchange_first() {
 }
 
 #[test]
-fn only_calls_of_those_who_count_are_calls() {
+fn only_calls_of_selected_clients_count() {
     let read = r#"{"id":1,"method":"resources/read","params":{"uri":"file:///a"}}"#;
     let prompt = r#"{"id":2,"method":"prompts/get","params":{"name":"greet"}}"#;
     let list = r#"{"id":3,"method":"tools/list"}"#;
@@ -211,7 +211,7 @@ fn only_calls_of_those_who_count_are_calls() {
 }
 
 #[test]
-fn a_cut_answer_is_one_that_cannot_be_read() {
+fn a_truncated_response_is_unreadable() {
     let cut = |bytes| Body::Cut {
         bytes,
         sha256: String::new(),
@@ -235,7 +235,7 @@ fn a_cut_answer_is_one_that_cannot_be_read() {
 }
 
 #[test]
-fn what_can_be_read_in_two_ways_is_unreadable_and_half_pairs_are_kept() {
+fn ambiguous_json_is_unreadable_and_lone_surrogates_are_kept() {
     let folded = Trial::stdio()
         .calls("1", "a")
         .gets(r#"{"id":1,"result":{"content":"\ud800"}}"#)
@@ -297,7 +297,7 @@ fn payloads_past_the_limit_are_cut() {
 }
 
 #[test]
-fn findings_are_told_once_and_counted_then() {
+fn repeated_findings_are_counted() {
     let mut trial = Trial::stdio();
     for _ in 0..100 {
         trial = trial.gets("noise");

@@ -62,7 +62,7 @@ const CANCEL: &str = r#"{"method":"notifications/cancelled","params":{"requestId
 const LATE: &str = r#"{"method":"notifications/cancelled","params":{"requestId":1,"reason":"McpError: MCP error -32001: Request timed out"}}"#;
 
 #[test]
-fn on_stdio_the_end_of_the_process_decides_whoever_left_first() {
+fn on_stdio_the_exit_of_the_process_decides() {
     let exited = |code| Some(ProcessEnd::Exited(code));
     let died = |code| NoAnswer::ServerEnded(ProcessEnd::Exited(code));
     for (end, cause) in [
@@ -130,12 +130,12 @@ fn a_cancelled_call_is_excused_unless_it_timed_out_or_the_server_died() {
     assert_eq!(
         causes(&late),
         [(NoAnswer::TimedOut, None)],
-        "an answer that nobody heard"
+        "a response after the client left"
     );
 }
 
 #[test]
-fn a_call_that_was_repeated_with_success_is_excused() {
+fn a_call_that_was_repeated_successfully_is_excused() {
     let arguments = |text: &str| {
         format!(
             r#"{{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{{"name":"a","arguments":{text}}}}}"#
@@ -175,7 +175,7 @@ fn a_call_that_was_repeated_with_success_is_excused() {
 }
 
 #[test]
-fn on_http_a_response_without_json_rpc_is_no_answer() {
+fn on_http_a_body_without_json_rpc_is_not_a_response() {
     let closed = end(EndedBy::Proctor, None, false);
     let responses = [
         ("500 Internal Server Error", "oops", NoAnswer::Status(500)),
@@ -208,7 +208,7 @@ fn on_http_a_response_without_json_rpc_is_no_answer() {
 }
 
 #[test]
-fn on_http_a_json_rpc_error_is_an_answer_whatever_the_status() {
+fn on_http_a_json_rpc_error_is_a_response_with_any_status() {
     for (line, id) in [
         ("500 x", "1"),
         ("404 x", "1"),
@@ -225,7 +225,7 @@ fn on_http_a_json_rpc_error_is_an_answer_whatever_the_status() {
 }
 
 #[test]
-fn on_http_what_broke_the_exchange_is_told() {
+fn on_http_the_failure_of_the_exchange_is_reported() {
     let refused = "could not connect: connection refused";
     for (failure, cause) in [
         (HttpFailure::Broken, NoAnswer::Broken(refused.to_owned())),
@@ -246,7 +246,7 @@ fn on_http_what_broke_the_exchange_is_told() {
 }
 
 #[test]
-fn on_http_cancelling_a_call_that_has_failed_takes_nothing_back() {
+fn on_http_cancelling_a_failed_call_changes_nothing() {
     let failed = |trial: Trial| trial.posts(2, CANCEL).closed(1, None).folded();
     let call = || Trial::http().posts(1, &call("1", "a"));
     let refused = call().head(1, Direction::ToClient, "500 Internal Server Error");
@@ -263,7 +263,7 @@ fn on_http_cancelling_a_call_that_has_failed_takes_nothing_back() {
 }
 
 #[test]
-fn on_the_older_http_the_status_of_the_post_is_found() {
+fn on_http_sse_the_status_of_the_post_is_found() {
     let trial = Trial { events: Vec::new() }.open(1, Actor::Agent, WireKind::Sse);
     let trial = trial.head(4, Direction::ToServer, "POST /messages");
     let trial = trial
@@ -274,7 +274,7 @@ fn on_the_older_http_the_status_of_the_post_is_found() {
 }
 
 #[test]
-fn what_the_client_does_wrong_is_no_breach_of_the_server() {
+fn errors_of_the_client_are_not_violations_of_the_server() {
     let folded = Trial::stdio()
         .sends("{\"id\":1}")
         .sends("{nonsense")

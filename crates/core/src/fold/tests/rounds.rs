@@ -60,7 +60,7 @@ fn a_round_belongs_to_the_call_whose_state_it_brings_back() {
 }
 
 #[test]
-fn a_call_that_never_goes_on_has_no_answer() {
+fn a_call_that_is_never_continued_has_no_response() {
     let folded = Trial::stdio()
         .calls("1", "a")
         .gets(&asks("1", ""))

@@ -51,7 +51,7 @@ impl Trial {
 }
 
 #[test]
-fn prompt_answer_steps_and_checks_are_kept_in_order() {
+fn prompt_answer_steps_and_checks_are_in_order() {
     let step = StepEnded {
         phase: StepPhase::Grade,
         id: "verify_0".to_owned(),
@@ -120,7 +120,7 @@ fn a_phase_lasts_until_the_next_one_or_the_end() {
 }
 
 #[test]
-fn what_models_took_is_counted_by_purpose() {
+fn model_usage_is_counted_by_purpose() {
     let failed = |ask| {
         EventKind::ModelFailed(ModelFailed {
             ask,
@@ -217,7 +217,7 @@ fn ends(trial: Trial, usage: Option<Usage>) -> Trial {
 }
 
 #[test]
-fn an_external_agent_is_believed_only_where_nothing_else_tells() {
+fn reported_usage_counts_only_without_another_source() {
     let said = Usage {
         input: Some(10),
         output: Some(5),
@@ -228,7 +228,7 @@ fn an_external_agent_is_believed_only_where_nothing_else_tells() {
     assert_eq!(told.cost_usd, None, "its model and price are unknown");
     let silent = ends(external(None), None).folded().work.agent;
     assert_eq!((silent.usage.total(), silent.unmetered), (0, 1));
-    // The model tap saw one turn, and a question beside the task.
+    // The model tap saw one turn, and a side request.
     let seen = external(None)
         .asks(1, Purpose::Side)
         .replied(1, Some(3), Some(0.0))
@@ -251,7 +251,7 @@ fn skills_are_what_the_skill_tool_was_called_with() {
     let loaded = names(&trial.folded());
     assert_eq!(loaded, Some(vec!["pdf".to_owned(), "xls".to_owned()]));
     assert_eq!(names(&external(Some("Skill")).folded()), Some(Vec::new()));
-    assert_eq!(names(&external(None).folded()), None, "nobody knows");
+    assert_eq!(names(&external(None).folded()), None, "unknown");
     assert_eq!(names(&Trial::empty().folded()), None);
 }
 

@@ -244,7 +244,7 @@ proptest! {
 }
 
 #[test]
-fn two_thousand_trials_are_summed_up_without_opening_one() {
+fn two_thousand_trials_are_summarized_without_opening_one() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = create(folder.path(), "2026-11-15T05:00:00Z");
     run.append(1, plan(2_000)).unwrap();

@@ -52,6 +52,9 @@ fn a_panic_of_the_thread_that_syncs_fails_the_record() {
         panic!("whoever waits has a bug")
     });
     told.recv().unwrap_err();
+    // The panic is on its way to the record.
+    let started = |number: usize| run.trial(0, &number.to_string(), trial_started(1));
+    assert!((0..10_000).any(|number| started(number).is_err()));
     let (tell, told) = mpsc::channel();
     other.end_then(2, passed(), move |ended| tell.send(ended).unwrap());
     let ended = told.recv_timeout(Duration::from_mins(1)).unwrap();
@@ -62,7 +65,7 @@ fn a_panic_of_the_thread_that_syncs_fails_the_record() {
 }
 
 #[test]
-fn a_killed_run_goes_on_behind_its_last_whole_line() {
+fn a_killed_run_resumes_after_its_last_complete_line() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = create(folder.path());
     run.append(1, opened()).unwrap();
@@ -245,7 +248,7 @@ fn a_folder_that_cannot_be_made_is_an_error_with_its_path() {
 }
 
 #[test]
-fn a_trial_that_says_too_much_can_still_be_ended() {
+fn a_trial_beyond_its_size_limit_can_still_be_ended() {
     let folder = tempfile::tempdir().unwrap();
     let options = RecordOptions {
         max_trial: 100_000,
@@ -270,7 +273,7 @@ fn a_trial_that_says_too_much_can_still_be_ended() {
 }
 
 #[test]
-fn what_is_no_run_says_so() {
+fn a_folder_without_a_run_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let open = || RunReader::open(folder.path()).map(|_| ()).unwrap_err();
     let path = folder.path().join(RUN);
@@ -327,7 +330,7 @@ fn a_broken_line_in_the_middle_is_an_error_with_its_place() {
 }
 
 #[test]
-fn a_blob_is_read_only_if_it_is_what_its_name_says() {
+fn a_blob_is_read_only_if_its_hash_matches() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join(BLOBS)).unwrap();
     let blobs = Blobs::of_run(folder.path());

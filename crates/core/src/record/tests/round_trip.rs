@@ -146,7 +146,7 @@ proptest! {
 }
 
 #[test]
-fn a_reader_goes_on_where_an_earlier_one_came_to() {
+fn a_reader_continues_at_an_earlier_position() {
     let folder = tempfile::tempdir().unwrap();
     let run = create(folder.path());
     let mut trial = run.trial(1, "x", trial_started(1)).unwrap();
@@ -177,7 +177,7 @@ fn a_reader_goes_on_where_an_earlier_one_came_to() {
         (vec![2], whole.len() as u64, false)
     );
 
-    // A place within a line is none.
+    // A place within a line is invalid.
     let within = Position {
         bytes: 3,
         events: 0,
@@ -225,7 +225,7 @@ fn trials_that_write_at_once_keep_their_order() {
 }
 
 #[test]
-fn what_was_appended_can_be_read_at_once() {
+fn appended_events_can_be_read_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let run = create(folder.path());
     let mut trial = run.trial(0, "x", trial_started(1)).unwrap();

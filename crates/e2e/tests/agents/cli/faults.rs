@@ -24,7 +24,7 @@ fn a_server_that_does_not_come_up_for_the_agent_is_blamed() {
     let flag = folder.path().join("seen").display().to_string();
     let script = script.replace("seen", &flag);
     let seen = claude(&json!({"command": "sh", "args": ["-c", script, fixture]}));
-    let reason = "the server `ev` did not get ready for the agent: it exited with code 5";
+    let reason = "the server `ev` failed to start for the agent: it exited with code 5";
     expect(&seen, Outcome::Errored, Some(Blame::Server), reason);
 }
 
@@ -37,7 +37,7 @@ fn a_question_that_the_script_has_no_answer_to_is_the_suites_mistake() {
         &seen,
         Outcome::Errored,
         Some(Blame::Suite),
-        "the script has no answer",
+        "the script has no reply",
     );
 }
 

@@ -91,7 +91,7 @@ fn a_provider_that_says_nothing_is_timed_out() {
 
 /// The trial has twelve seconds, and thirteen pass while the provider wants to be left alone.
 #[test]
-fn time_that_a_provider_asks_for_is_no_working_time() {
+fn requested_waits_are_not_working_time() {
     if !is_extended() {
         return;
     }
@@ -114,7 +114,7 @@ fn one_that_asks_for_too_much_is_given_up() {
             .to_owned(),
     );
     let seen = asked(CLAUDE_CODE, &busy);
-    let reason = "come back later (asks for 1h; no more than 2m is waited)";
+    let reason = "come back later (asked to wait 1h; the maximum wait is 2m)";
     expect(&seen, Outcome::Errored, Some(Blame::Infra), reason);
 }
 

@@ -75,7 +75,7 @@ fn an_answer_that_costs_too_much_is_none() {
 #[test]
 fn a_limit_on_what_nobody_knows_is_an_error() {
     let seen = limited(PRICED, RESTLESS, &json!({"maxCostUsd": 1}), &[]);
-    let reason = "a limit of $1 can't be kept: what `anthropic:claude-x` costs is unknown";
+    let reason = "can't enforce the limit of $1: the price of `anthropic:claude-x` is unknown";
     expect(&seen, Outcome::Errored, Some(Blame::Suite), reason);
 }
 

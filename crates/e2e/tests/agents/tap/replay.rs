@@ -130,14 +130,14 @@ fn what_the_record_lacks_is_said() {
     suite.task("new", &json!({}));
     let eval = suite.path("eval.yaml").display().to_string();
     let seen = again(CLAUDE_CODE, &first.record, &[&eval]);
-    let lacks = "the record has no trial of this case by this agent that ended";
+    let lacks = "the record has no finished trial of this case by this agent";
     assert!(seen.stderr.contains(lacks), "{}", seen.stderr);
     let fixture = json!({"command": proctor_e2e::fixture()});
     suite.write(
         "mcp.json",
         &json!({"mcpServers": {"ev": fixture}}).to_string(),
     );
-    let changed = "the question is not the one that was recorded";
+    let changed = "the request differs from the recorded one";
     let seen = again(CLAUDE_CODE, &first.record, &[&eval]);
     assert!(!seen.stderr.contains(changed), "{}", seen.stderr);
     assert_ne!(tokens(&seen).1, "0", "it is noticed");
@@ -158,7 +158,7 @@ fn a_run_without_the_tap_can_t_be_replayed() {
     assert_eq!(first.code, Some(1), "{}", first.stderr);
     let seen = again(CLAUDE_CODE, &first.record, &[]);
     assert_ne!(seen.code, Some(0), "{}", seen.stdout);
-    let lacks = "the record of this trial has no reply of a model: what an external agent asks is recorded only with `modelTap`";
+    let lacks = "the record has no model replies for this trial; record external agents with `modelTap`";
     assert!(seen.stderr.contains(lacks), "{}", seen.stderr);
 }
 

@@ -9,7 +9,7 @@ use super::{all, calls, plain, row, run, told, tool};
 
 #[test]
 fn each_is_unknown_where_the_record_does_not_tell() {
-    let cut = "had to be cut from the record";
+    let cut = "truncated in the record";
     let silent = "the agent does not tell which skills it loads";
     let result = || tool("big", json!({"result": {"content": {"$type": "array"}}}));
     let no_error = || tool("big", json!({"isError": false}));
@@ -58,7 +58,7 @@ fn arguments_beyond_what_checks_read_are_unknown() {
     let other = tool("echo", json!({"arguments": {"text": {"$match": "^b"}}}));
     every["toolsNotUsed"] = json!([other]);
     every["noDuplicateCalls"] = json!(true);
-    let left_out = "bytes) had to be left out: all calls together are more than is read at once";
+    let left_out = "bytes) can't be read: all calls together exceed the size limit";
     all(&[row("much", every, left_out)], 3, "errored", "unknown");
 }
 

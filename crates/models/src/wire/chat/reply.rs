@@ -1,4 +1,4 @@
-//! A reply of Chat Completions, whole.
+//! A complete reply of Chat Completions.
 
 use proctor_core::model::{Arguments, ModelRequest, Reply, StopReason, ToolCall, Turn, Usage};
 use serde_json::{Value, json};
@@ -7,7 +7,6 @@ use super::super::{Envelope, FormatError};
 use super::{calls, thinking};
 use crate::turns::{Ids, stopped};
 
-/// Understands a reply.
 pub(in super::super) fn reply(body: &Value, asked: &ModelRequest) -> Result<Reply, FormatError> {
     let Some(choice) = body
         .pointer("/choices/0")
@@ -50,7 +49,7 @@ fn turn(message: &Value, asked: &ModelRequest) -> Turn {
     }
 }
 
-/// Text, or a list of parts with text among them.
+/// The text of a content, which is a text or a list of parts.
 fn text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -84,7 +83,7 @@ fn usage(usage: &Value) -> Usage {
     }
 }
 
-/// A reply in the format's words.
+/// Renders a reply.
 pub(in super::super) fn render(reply: &Reply, envelope: &Envelope<'_>) -> Value {
     let turn = &reply.turn;
     let is_refusal = reply.stop == StopReason::Refusal;
@@ -131,7 +130,7 @@ pub(super) fn render_call(call: &ToolCall) -> Value {
 pub(super) fn finish_reason(reply: &Reply) -> &str {
     match &reply.stop {
         StopReason::Refusal if reply.turn.text.is_empty() => "content_filter",
-        // A refusal in words says so in its message, and ends like any other.
+        // A refusal is in the message; its finish reason is the usual one.
         StopReason::Done | StopReason::Refusal => "stop",
         StopReason::Calls => "tool_calls",
         StopReason::Length => "length",

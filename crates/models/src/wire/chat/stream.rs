@@ -59,7 +59,7 @@ pub(in super::super) fn events(reply: &Reply, envelope: &Envelope<'_>) -> Vec<Va
     chunks
 }
 
-/// A reply of which chunks have come.
+/// A streamed reply under construction.
 #[derive(Default)]
 pub(in super::super) struct StreamAssembler {
     body: Map<String, Value>,
@@ -95,7 +95,7 @@ impl StreamAssembler {
         }
     }
 
-    /// Where a server gives no index, a call that has an id is another one.
+    /// If a server sends no index, a call with an id is a new one.
     fn take_call(&mut self, at: usize, part: &Value) {
         let index = part["index"]
             .as_u64()
@@ -129,7 +129,7 @@ impl StreamAssembler {
         }
     }
 
-    /// The reply as it would have come whole; nothing if no part of a message has come.
+    /// The body of an equal reply without streaming; empty if no part of a message has come.
     pub(in super::super) fn end(mut self) -> Value {
         let begun =
             !self.message.is_empty() || !self.calls.is_empty() || !self.finish_reason.is_null();

@@ -1,4 +1,4 @@
-//! A reply of Gemini, whole.
+//! A complete reply of Gemini.
 
 use proctor_core::model::{Arguments, ModelRequest, Reply, StopReason, Thinking, Turn, Usage};
 use serde_json::{Value, json};
@@ -7,14 +7,13 @@ use super::super::{Envelope, FormatError};
 use super::{read_call, thought};
 use crate::turns::{Ids, stopped};
 
-/// Understands a reply.
 pub(in super::super) fn reply(body: &Value, asked: &ModelRequest) -> Result<Reply, FormatError> {
     if let Some(error) = body.get("error").filter(|error| !error.is_null()) {
         return Err(FormatError::Error(error.clone()));
     }
     let usage = usage(&body["usageMetadata"]);
     let Some(candidate) = body.pointer("/candidates/0") else {
-        // A question that is blocked has no candidate, and says so elsewhere.
+        // A blocked request has no candidate, and the reason is elsewhere.
         return match body.pointer("/promptFeedback/blockReason") {
             Some(_) => Ok(refused(usage)),
             None => Err(FormatError::odd("it has no candidate")),
@@ -23,7 +22,7 @@ pub(in super::super) fn reply(body: &Value, asked: &ModelRequest) -> Result<Repl
     let reason = candidate["finishReason"].as_str();
     if let Some(reason @ ("MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL")) = reason {
         let said = candidate["finishMessage"].as_str().unwrap_or_default();
-        let text = format!("its call can't be read ({reason}) {said}");
+        let text = format!("malformed call ({reason}) {said}");
         return Err(FormatError::odd(text.trim_end()));
     }
     let parts = candidate["content"]["parts"].as_array();
@@ -64,7 +63,8 @@ fn turn(parts: &[Value], asked: &ModelRequest) -> Turn {
     turn
 }
 
-/// Signatures and ids are wanted back where they stood: the first thought keeps all parts.
+/// Gemini requires signatures and ids at their original place, so the first thought keeps all
+/// parts.
 fn keep_signatures(parts: &[Value], turn: &mut Turn) {
     let is_signed = |part: &Value| {
         part.get("thoughtSignature").is_some() || part.pointer("/functionCall/id").is_some()
@@ -98,7 +98,7 @@ fn stop(reason: Option<&str>) -> StopReason {
     }
 }
 
-/// Here the output does not include what was thought.
+/// Gemini's output tokens don't include the thinking.
 fn usage(usage: &Value) -> Usage {
     let number = |key: &str| usage.get(key).and_then(Value::as_u64);
     let prompt = number("promptTokenCount");
@@ -110,7 +110,7 @@ fn usage(usage: &Value) -> Usage {
     };
     Usage {
         input: added(prompt, number("toolUsePromptTokenCount")),
-        // A reply that says nothing has no count of it.
+        // An empty reply has no output count.
         output: added(answer, thoughts).or(prompt.map(|_| 0)),
         cached: number("cachedContentTokenCount"),
         cache_written: None,
@@ -118,7 +118,7 @@ fn usage(usage: &Value) -> Usage {
     }
 }
 
-/// A reply in the format's words.
+/// Renders a reply.
 pub(in super::super) fn render(reply: &Reply, envelope: &Envelope<'_>) -> Value {
     let mut body = whole(&parts(&reply.turn), envelope);
     end(&mut body, reply);
@@ -134,7 +134,7 @@ pub(super) fn whole(parts: &[Value], envelope: &Envelope<'_>) -> Value {
     })
 }
 
-/// Adds what stands at the end of a reply only.
+/// Adds the fields that only the end of a reply has.
 pub(super) fn end(body: &mut Value, reply: &Reply) {
     let is_malformed = |call: &proctor_core::model::ToolCall| {
         matches!(call.arguments, Arguments::Malformed { .. })
@@ -167,7 +167,8 @@ pub(super) fn end(body: &mut Value, reply: &Reply) {
     body["usageMetadata"] = metadata;
 }
 
-/// The parts of a turn. A call whose arguments are no object can't be said here, and is left out.
+/// The parts of a turn. Leaves out calls whose arguments are not an object, which this format can't
+/// express.
 pub(super) fn parts(turn: &Turn) -> Vec<Value> {
     let thoughts = turn.thinking.iter();
     let mut parts: Vec<Value> = thoughts

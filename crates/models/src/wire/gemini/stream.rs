@@ -1,4 +1,4 @@
-//! A reply of Gemini as a stream of smaller ones.
+//! A reply of Gemini as a stream of partial replies.
 
 use proctor_core::model::Reply;
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::super::{Envelope, pieces};
 use super::reply::{end, parts, whole};
 
-/// The bodies of which a reply consists; the last one says how it ended.
+/// The partial replies of a reply; the last one has the finish reason.
 pub(in super::super) fn events(reply: &Reply, envelope: &Envelope<'_>) -> Vec<Value> {
     let mut bodies = Vec::new();
     for part in parts(&reply.turn) {
@@ -29,7 +29,7 @@ pub(in super::super) fn events(reply: &Reply, envelope: &Envelope<'_>) -> Vec<Va
     bodies
 }
 
-/// A reply of which parts have come.
+/// A streamed reply under construction.
 #[derive(Default)]
 pub(in super::super) struct StreamAssembler {
     body: Map<String, Value>,
@@ -59,7 +59,7 @@ impl StreamAssembler {
         }
     }
 
-    /// A text goes on with the one before, if both are thoughts or neither is, until it is signed.
+    /// Appends a text to the one before if both are thoughts or neither is, until it is signed.
     fn take_part(&mut self, part: &Value) {
         if let (Some(before), Some(text)) = (self.parts.last_mut(), part["text"].as_str())
             && before.get("thoughtSignature").is_none()
@@ -75,7 +75,7 @@ impl StreamAssembler {
         self.parts.push(part.clone());
     }
 
-    /// The reply as it would have come whole.
+    /// The body of an equal reply without streaming.
     pub(in super::super) fn end(mut self) -> Value {
         if let Some(mut candidate) = self.candidate {
             let content = json!({"role": "model", "parts": self.parts});

@@ -1,4 +1,4 @@
-//! A reply of Messages, whole.
+//! A complete reply of Messages.
 
 use proctor_core::model::{Arguments, ModelRequest, Reply, StopReason, Turn, Usage};
 use serde_json::{Value, json};
@@ -7,7 +7,6 @@ use super::super::{Envelope, FormatError};
 use super::{call, thought};
 use crate::turns::{Ids, stopped};
 
-/// Understands a reply.
 pub(in super::super) fn reply(body: &Value, asked: &ModelRequest) -> Result<Reply, FormatError> {
     let Some(blocks) = body["content"].as_array() else {
         return Err(match body.get("error") {
@@ -46,8 +45,8 @@ fn turn(blocks: &[Value], asked: &ModelRequest) -> Turn {
     turn
 }
 
-/// Where thinking stands between others, the order is part of what is signed: the first thought keeps
-/// all blocks.
+/// If thinking is mixed with other blocks, the signature covers their order, so the first thought
+/// keeps all blocks.
 fn keep_order(blocks: &[Value], turn: &mut Turn) {
     let is_thinking = |block: &Value| {
         block["type"]
@@ -74,7 +73,7 @@ fn stop(reason: Option<&str>) -> StopReason {
     }
 }
 
-/// Here the input does not include what has to do with the cache.
+/// Anthropic's input tokens don't include the cached ones.
 fn usage(usage: &Value) -> Usage {
     let number = |key: &str| usage.get(key).and_then(Value::as_u64);
     let cached = number("cache_read_input_tokens");
@@ -94,7 +93,7 @@ fn usage(usage: &Value) -> Usage {
     }
 }
 
-/// A reply in the format's words.
+/// Renders a reply.
 pub(in super::super) fn render(reply: &Reply, envelope: &Envelope<'_>) -> Value {
     json!({
         "id": format!("msg_{}", envelope.id),
@@ -110,7 +109,7 @@ pub(in super::super) fn render(reply: &Reply, envelope: &Envelope<'_>) -> Value 
 
 pub(super) fn blocks(turn: &Turn) -> Vec<Value> {
     let thoughts = turn.thinking.iter();
-    // A signature that nobody checks.
+    // A placeholder signature, which no client verifies.
     let mut blocks: Vec<Value> = thoughts
         .map(|t| json!({"type": "thinking", "thinking": t.text, "signature": "c2NyaXB0ZWQ="}))
         .collect();

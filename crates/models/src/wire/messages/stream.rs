@@ -29,7 +29,7 @@ pub(in super::super) fn events(reply: &Reply, envelope: &Envelope<'_>) -> Vec<Va
     events
 }
 
-/// Takes out of a block what comes after its start.
+/// Removes from a block what comes after its start, and returns it as deltas.
 fn deltas(block: &mut Value) -> Vec<Value> {
     let mut deltas = Vec::new();
     let mut take = |key: &str, kind: &str, part: &str, empty: Value| {
@@ -54,7 +54,7 @@ fn deltas(block: &mut Value) -> Vec<Value> {
     deltas
 }
 
-/// A reply of which events have come.
+/// A streamed reply under construction.
 #[derive(Default)]
 pub(in super::super) struct StreamAssembler {
     body: Map<String, Value>,
@@ -104,7 +104,7 @@ impl StreamAssembler {
         }
     }
 
-    /// What the end says of usage replaces what the start said.
+    /// The usage at the end replaces the usage at the start.
     fn take_end(&mut self, event: &Value) {
         for (key, value) in event["delta"].as_object().into_iter().flatten() {
             self.body.insert(key.clone(), value.clone());
@@ -117,13 +117,14 @@ impl StreamAssembler {
         usage.extend(known.map(|(key, value)| (key.clone(), value.clone())));
     }
 
-    /// The reply as it would have come whole; without content if it did not begin.
+    /// The body of an equal reply without streaming; without content if the reply has not begun.
     pub(in super::super) fn end(mut self) -> Value {
         if self.body.contains_key("error") {
             self.body.remove("content");
             return Value::Object(self.body);
         }
-        // How much was said is told at the end. Without one, what the start says is a guess.
+        // The output count comes at the end. Without an end, the count at the start is only a
+        // guess.
         if self.body.get("stop_reason").is_none_or(Value::is_null)
             && let Some(Value::Object(usage)) = self.body.get_mut("usage")
         {

@@ -1,4 +1,4 @@
-//! A reply of Responses, whole.
+//! A complete reply of Responses.
 
 use proctor_core::model::{Arguments, ModelRequest, Reply, StopReason, ToolCall, Turn, Usage};
 use serde_json::{Value, json};
@@ -7,7 +7,6 @@ use super::super::{Envelope, FormatError};
 use super::{call, said, thought};
 use crate::turns::{Ids, stopped};
 
-/// Understands a reply.
 pub(in super::super) fn reply(body: &Value, asked: &ModelRequest) -> Result<Reply, FormatError> {
     if let Some(error) = body.get("error").filter(|error| !error.is_null()) {
         return Err(FormatError::Error(error.clone()));
@@ -52,8 +51,8 @@ fn turn(items: &[Value], asked: &ModelRequest) -> Turn {
     turn
 }
 
-/// Where reasoning stands between others, it belongs to what follows it: the first thought keeps all
-/// items.
+/// If reasoning is mixed with other items, it belongs to the item after it, so the first thought
+/// keeps all items.
 fn keep_order(items: &[Value], turn: &mut Turn) {
     let is_reasoning = |item: &&Value| item["type"] == "reasoning";
     let leading = items.iter().take_while(is_reasoning).count();
@@ -89,7 +88,7 @@ fn usage(usage: &Value) -> Usage {
     }
 }
 
-/// A reply in the format's words.
+/// Renders a reply.
 pub(in super::super) fn render(reply: &Reply, envelope: &Envelope<'_>) -> Value {
     let (status, reason) = match &reply.stop {
         StopReason::Refusal if reply.turn.text.is_empty() => ("incomplete", Some("content_filter")),
@@ -116,7 +115,7 @@ pub(in super::super) fn render(reply: &Reply, envelope: &Envelope<'_>) -> Value 
     response
 }
 
-/// A response of which nothing has come yet.
+/// A response without any output so far.
 pub(super) fn begun(envelope: &Envelope<'_>) -> Value {
     json!({
         "id": format!("resp_{}", envelope.id),

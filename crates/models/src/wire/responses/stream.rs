@@ -104,7 +104,7 @@ fn item_events(index: usize, item: &Value, events: &mut Vec<Value>) {
     push("response.output_item.done", json!({"item": item}));
 }
 
-/// A reply of which events have come.
+/// A streamed reply under construction.
 #[derive(Default)]
 pub(in super::super) struct StreamAssembler {
     items: Vec<Value>,
@@ -131,7 +131,8 @@ impl StreamAssembler {
         }
     }
 
-    /// The reply as it would have come whole. Some servers leave the output out of their last event.
+    /// The body of an equal reply without streaming. Some servers leave the output out of their
+    /// last event.
     pub(in super::super) fn end(mut self) -> Value {
         let has_output = self.response["output"]
             .as_array()

@@ -51,14 +51,14 @@ fn what_is_missing_in_the_record_is_said_to_the_judge_and_in_the_result() {
         server: "s".to_owned(),
         kind: None,
         name: None,
-        reason: "its 9 bytes had to be cut from the record".to_owned(),
+        reason: "its 9 bytes were truncated in the record".to_owned(),
     };
     transcript.unread = vec![unread(3), unread(4)];
     let exhibits = exhibits("three", Some(&transcript));
     let rubric = Criterion::Rubric("It asked.".to_owned());
     let text = asked(&rubric, &exhibits);
     assert!(
-        text.contains("(this part (99 bytes) had to be cut from the record)"),
+        text.contains("(this part (99 bytes) can't be read: truncated in the record)"),
         "{text}"
     );
     assert!(

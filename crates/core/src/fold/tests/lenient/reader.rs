@@ -171,7 +171,7 @@ impl Habits {
 #[derive(Debug, Clone)]
 enum Json {
     Plain(Value),
-    /// A word that is no JSON.
+    /// A word that is not JSON.
     Odd,
     Text(String),
     List(Vec<Json>),

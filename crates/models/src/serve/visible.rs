@@ -1,11 +1,11 @@
-//! What a script hears of a question: what the user and the tools said, without what agents put
-//! around it. One script then does for all of them.
+//! The part of a request that a script sees: the texts of the user and the tools, without the
+//! context that agents add. This makes one script work for all agents.
 
 use proctor_core::model::{ModelMessage, ModelRequest};
 
-use crate::wire::says_error;
+use crate::wire::looks_like_error;
 
-/// What agents put before or behind what somebody said.
+/// The elements that agents add before or after a text.
 const PUT_IN: [&str; 8] = [
     "current_datetime",
     "environment_context",
@@ -17,17 +17,17 @@ const PUT_IN: [&str; 8] = [
     "user_instructions",
 ];
 
-/// The question without what agents put in by themselves. Texts beside the user's that are nothing but
-/// an element are theirs too, whatever it is called.
-pub(super) fn heard(request: &ModelRequest) -> ModelRequest {
-    let mut heard = request.clone();
-    for message in &mut heard.messages {
+/// The request without the context that agents add. Besides the user's text, texts that consist of
+/// a single element are also removed.
+pub(super) fn visible_part(request: &ModelRequest) -> ModelRequest {
+    let mut visible = request.clone();
+    for message in &mut visible.messages {
         match message {
             ModelMessage::User(text) => *text = stripped(text).to_owned(),
             ModelMessage::Results(results) => {
                 for result in results {
                     result.text = unwrapped(&result.text).to_owned();
-                    result.is_error |= says_error(&result.text);
+                    result.is_error |= looks_like_error(&result.text);
                 }
             }
             ModelMessage::Media(_) | ModelMessage::Assistant(_) => {}
@@ -36,13 +36,14 @@ pub(super) fn heard(request: &ModelRequest) -> ModelRequest {
     let is_said =
         |message: &ModelMessage| !matches!(message, ModelMessage::User(text) if is_element(text));
     let is_user = |message: &&ModelMessage| matches!(message, ModelMessage::User(_));
-    if heard.messages.iter().filter(is_user).any(is_said) {
-        heard.messages.retain(is_said);
+    if visible.messages.iter().filter(is_user).any(is_said) {
+        visible.messages.retain(is_said);
     }
-    heard
+    visible
 }
 
-/// A text without elements that agents put before or behind it, unless it is nothing else.
+/// A text without the elements that agents add before or after it, unless the text has nothing
+/// else.
 fn stripped(text: &str) -> &str {
     let mut left = text;
     loop {
@@ -69,12 +70,12 @@ fn stripped(text: &str) -> &str {
     }
 }
 
-/// Whether a text is one element and nothing else.
+/// Whether a text consists of a single element.
 fn is_element(text: &str) -> bool {
     element(text.trim()).is_some_and(|(_, _, rest)| rest.trim().is_empty())
 }
 
-/// `<tag>inside</tag>rest`, taken apart.
+/// Splits `<tag>inside</tag>rest` into its parts.
 fn element(text: &str) -> Option<(&str, &str, &str)> {
     let (open, after) = text.strip_prefix('<')?.split_once('>')?;
     let tag = open.split_whitespace().next()?;
@@ -88,16 +89,16 @@ fn element(text: &str) -> Option<(&str, &str, &str)> {
     Some((tag, inside, rest))
 }
 
-/// What a tool gave, without what an agent says around it.
+/// The result of a tool, without the text that an agent adds.
 fn unwrapped(text: &str) -> &str {
     let mut text = text;
-    // Codex says how long it took.
+    // Codex adds the duration.
     if text.starts_with("Wall time: ")
         && let Some((_, output)) = text.split_once("\nOutput:\n")
     {
         text = output;
     }
-    // Gemini CLI says that it is not to be trusted.
+    // Gemini CLI adds a warning about untrusted content.
     if let Some(("untrusted_context", inside, rest)) = element(text.trim())
         && rest.trim().is_empty()
     {
@@ -120,11 +121,15 @@ mod tests {
             ModelMessage::User(text) => text,
             other => panic!("{other:?}"),
         };
-        heard(&request).messages.into_iter().map(text).collect()
+        visible_part(&request)
+            .messages
+            .into_iter()
+            .map(text)
+            .collect()
     }
 
     #[test]
-    fn what_an_agent_puts_in_is_not_heard() {
+    fn context_that_agents_add_is_removed() {
         let reminder = "<system-reminder>\nbe nice\n</system-reminder>\n";
         let context = "<environment_context>\n  <cwd>/</cwd>\n</environment_context>";
         let time = "<current_datetime>2026-11-15</current_datetime>\n\nhello";
@@ -139,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_user_writes_is_heard() {
+    fn the_text_of_the_user_is_kept() {
         // The user may write XML too.
         assert_eq!(said(&["<a>b</a>"]), ["<a>b</a>"]);
         for plain in [
@@ -157,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_agent_wraps_a_result_in_is_not_heard() {
+    fn text_that_agents_add_to_results_is_removed() {
         for (text, expected) in [
             ("plain", "plain"),
             ("Wall time: 0.1 seconds\nOutput:\n{\"a\": 1}", "{\"a\": 1}"),
