@@ -174,7 +174,7 @@ impl AgentSpending {
     }
 
     fn beyond(&self, limits: &LoopLimits, is_beyond: fn(f64, f64) -> bool) -> Option<String> {
-        #[expect(clippy::cast_precision_loss, reason = "nobody uses 2^53 tokens")]
+        #[expect(clippy::cast_precision_loss, reason = "token counts stay below 2^53")]
         let count = |tokens: u64| tokens as f64;
         let used = self.usage.total();
         if let Some(limit) = limits.tokens

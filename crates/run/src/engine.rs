@@ -162,7 +162,7 @@ impl Engine {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
-            .map_err(|error| EngineError::unusable("no runtime can be started", error))?;
+            .map_err(|error| EngineError::unusable("can't start the async runtime", error))?;
         runtime.block_on(self.check(options, &NonInteractiveHost))
     }
 }
@@ -173,7 +173,7 @@ fn find_program(environment: &Environment) -> Result<PathBuf, EngineError> {
         return Ok(PathBuf::from(named));
     }
     let own = std::env::current_exe()
-        .map_err(|error| EngineError::unusable("can't tell where this program is", error))?;
+        .map_err(|error| EngineError::unusable("can't determine the path of this program", error))?;
     let near = own.ancestors().skip(1).take(2).map(Path::to_owned);
     let path = environment.get("PATH").map_or("", String::as_str);
     let folders = near.chain(std::env::split_paths(path));
@@ -181,7 +181,7 @@ fn find_program(environment: &Environment) -> Result<PathBuf, EngineError> {
     let mut found = folders.map(|folder| folder.join(&file));
     found.find(|path| path.is_file()).ok_or_else(|| {
         EngineError::usage(
-            "the `proctor` binary is not in PATH; name it with the variable `PROCTOR`",
+            "the `proctor` binary is not in PATH; set `PROCTOR` to its path",
         )
     })
 }

@@ -164,7 +164,7 @@ async fn vote(
     let mut attempts = 0;
     loop {
         let Some(boundary) = Boundary::random() else {
-            let reason = "the system has no random numbers to keep the exhibits apart with";
+            let reason = "the operating system provides no random numbers, which the judge prompt needs";
             return Ok(undecided(asker, reason.to_owned(), attempts));
         };
         let bytes = exhibits.bytes(asker);
@@ -189,7 +189,7 @@ async fn vote(
                     }
                     Err(question::BallotRejection::Invented(quote)) => {
                         let shown = exhibit::brief(&quote);
-                        let reason = format!("the judge quotes what it was not shown: \"{shown}\"");
+                        let reason = format!("the judge quoted text that is not in the evidence: \"{shown}\"");
                         return Ok(undecided(asker, reason, attempts));
                     }
                 }

@@ -38,7 +38,7 @@ pub enum PreflightError {
         reason: String,
     },
     /// A server offers nothing.
-    #[error("the server `{0}` offers no tool, resource or prompt, so there is nothing to test")]
+    #[error("the server `{0}` has no tools, resources or prompts to test")]
     Empty(String),
 }
 

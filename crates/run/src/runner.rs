@@ -93,7 +93,7 @@ pub enum RunError {
     #[error(transparent)]
     Record(#[from] RecordError),
     /// A trial panicked.
-    #[error("a trial ended in a bug of Proctor: {0}")]
+    #[error("a trial panicked, which is a bug in Proctor: {0}")]
     Bug(String),
 }
 
@@ -264,7 +264,7 @@ impl Runner<'_> {
             self.stop_soon(spent.to_string());
         }
         if is_left && fail_fast && matches!(ended.outcome, Outcome::Failed | Outcome::TimedOut) {
-            self.stop_soon("a trial did not pass, and the first such ends the run".to_owned());
+            self.stop_soon("a trial failed and `--fail-fast` is set".to_owned());
         }
         let _ = self.progress.send(Progress::Ended {
             trial,

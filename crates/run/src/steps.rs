@@ -236,7 +236,7 @@ impl Steps {
                     Err(error) => ActionOutcome::unknown(&error, Blame::Suite),
                 }
             }
-            Action::Judge(_) => ActionOutcome::unknown(&"a judge is asked elsewhere", Blame::Judge),
+            Action::Judge(_) => ActionOutcome::unknown(&"judge steps run outside of the other steps", Blame::Judge),
         }
     }
 

@@ -91,7 +91,7 @@ impl Trial {
         }
         let cleanup = tokio::select! {
             biased;
-            () = stop::now(&mut stop) => Err(cancelled("interrupted before it was cleaned up")),
+            () = stop::now(&mut stop) => Err(cancelled("interrupted before the cleanup ended")),
             cleanup = self.cleanup(&mut steps) => cleanup.map_err(|(blame, r)| errored(blame, r)),
         };
         if let (Err(instead), Outcome::Passed) = (cleanup, ended.outcome) {
@@ -139,7 +139,7 @@ impl Trial {
             return errored(Blame::Suite, reason);
         }
         if !case.has_checks() {
-            let reason = "the case has no checks, so nothing could fail it";
+            let reason = "the case has no checks";
             return errored(Blame::Suite, reason);
         }
         if let Some(shipped) = &case.shipped {
@@ -235,13 +235,13 @@ impl Trial {
     ) -> Result<String, TrialEnded> {
         self.phase(StepPhase::Drive);
         let Some(tools) = toolbox.as_ref() else {
-            return Err(errored(Blame::Infra, "there are no tools"));
+            return Err(errored(Blame::Infra, "the servers offer no tools"));
         };
         self.recorder.record(EventKind::Prompted {
             text: Body::Text(prompt.to_owned()),
         });
         let Some(model) = self.context.agents[self.agent].model() else {
-            return Err(errored(Blame::Suite, "there is no agent to do the task"));
+            return Err(errored(Blame::Suite, "the case has no agent"));
         };
         let asker = self.asker(model, Purpose::Agent);
         let (driven, _) = drive(Task {
@@ -335,7 +335,7 @@ impl Trial {
             None => all.await,
             Some(limit) => tokio::time::timeout(limit, all).await.unwrap_or_else(|_| {
                 let limit = proctor_core::duration::brief(limit);
-                let reason = format!("the cleanup did not end within {limit}");
+                let reason = format!("the cleanup timed out after {limit}");
                 Err((Blame::Suite, reason))
             }),
         }
@@ -399,7 +399,7 @@ async fn clock(limit: Option<Duration>, started: Instant, waiting: &RetryWait) -
         let deadline = started + limit + waiting.total();
         if Instant::now() >= deadline {
             let limit = proctor_core::duration::brief(limit);
-            return format!("the trial did not end within {limit}");
+            return format!("the trial timed out after {limit}");
         }
         tokio::time::sleep_until(deadline).await;
     }

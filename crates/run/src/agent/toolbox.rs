@@ -94,7 +94,7 @@ impl Toolbox {
                 if tool.get("name").is_some_and(Value::is_string) {
                     found.push((at, tool));
                 } else {
-                    let detail = "a tool without a name can't be offered";
+                    let detail = "`tools/list` contains a tool without a name";
                     server.client.note(FindingKind::Protocol, detail);
                 }
             }
@@ -224,7 +224,7 @@ impl Toolbox {
             && !allowed.iter().any(|name| name == tool)
         {
             return Ok(Err(format!(
-                "the tool `{tool}` of the server `{}` may not be used",
+                "the tool `{tool}` of the server `{}` is not allowed",
                 connected.name
             )));
         }
@@ -244,8 +244,8 @@ impl Toolbox {
     fn unknown(&self, name: &str) -> String {
         let known = || self.tools.iter().map(|tool| tool.name.as_str());
         match nearest(name, known()) {
-            Some(near) => format!("there is no tool `{name}`; did you mean `{near}`?"),
-            None => format!("there is no tool `{name}`; there is {}", listed(known())),
+            Some(near) => format!("unknown tool `{name}`; did you mean `{near}`?"),
+            None => format!("unknown tool `{name}`; available: {}", listed(known())),
         }
     }
 

@@ -68,7 +68,7 @@ impl std::fmt::Display for ConsentDifference {
             let start = if at == 0 { "" } else { "\n" };
             write!(
                 f,
-                "{start}`{server}` is not what was agreed to:{difference}"
+                "{start}`{server}` changed since you gave consent:{difference}"
             )?;
         }
         Ok(())
@@ -140,7 +140,7 @@ pub async fn obtain(
     let expired = !kept.differences.is_empty();
     if expired {
         let difference = ConsentDifference(kept.differences.clone());
-        let text = format!("Consent is gone: {difference}");
+        let text = format!("Consent expired: {difference}");
         host.notice(HostNotice::Text(&options.redactor.text(&text)));
     }
     // What is to be kept is made before anything is agreed to: it may be too much.
@@ -154,7 +154,7 @@ pub async fn obtain(
     if !options.yes || expired {
         let purpose = options.purpose;
         let answer = host.ask(purpose).await;
-        match answer.map_err(|error| EngineError::unusable("nobody answered", error))? {
+        match answer.map_err(|error| EngineError::unusable("can't read the answer", error))? {
             ConsentAnswer::Yes => {}
             ConsentAnswer::No => return Err(EngineError::Refused),
             ConsentAnswer::Nobody => return Err(EngineError::NoConsent { purpose, expired }),

@@ -147,7 +147,7 @@ fn changed(
     let mut changed = all.filter(|stem| before.get(*stem) != told.get(*stem));
     changed
         .next()
-        .map(|stem| format!("the record of the trial `{stem}` was changed after the trial ended"))
+        .map(|stem| format!("the record of the trial `{stem}` changed after the trial ended"))
 }
 
 /// An eval that is invalid fails the run, whatever came of the others.
@@ -158,7 +158,7 @@ fn with_invalid(
     let mut all = not_run.iter();
     let is_invalid = all.any(|not_run| not_run.outcome == NotRunOutcome::Invalid);
     match exit {
-        0 | INCONCLUSIVE if is_invalid => (1, note.or(Some("there are invalid evals".to_owned()))),
+        0 | INCONCLUSIVE if is_invalid => (1, note.or(Some("some evals are invalid".to_owned()))),
         exit => (exit, note),
     }
 }

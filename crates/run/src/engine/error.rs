@@ -35,13 +35,13 @@ pub enum EngineError {
     #[error("no case of `{}` is selected", .0.name)]
     NothingSelected(Box<Suite>),
     /// No eval that a server ships is left to run.
-    #[error("no eval is left to run")]
+    #[error("no evals to run")]
     NoEvals {
         /// Whether one of them is invalid, which fails a run.
         any_invalid: bool,
     },
     /// Consent is needed, and the host can't ask anybody.
-    #[error("this needs consent, and nobody can be asked")]
+    #[error("consent is required, and this host can't ask for it")]
     NoConsent {
         purpose: ConsentPurpose,
         /// Whether an earlier consent no longer holds.

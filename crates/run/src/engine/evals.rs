@@ -64,7 +64,7 @@ pub(super) async fn prepare(
         mcp_config: None,
     };
     let Some((planned, trials)) = plan(engine, &suite, &wanted, named, &asked, None, 1)? else {
-        return Err(EngineError::usage("there is nothing to run"));
+        return Err(EngineError::usage("no evals to run"));
     };
     let mut context = context(engine, &options.run, &asked, suite, &trials, host)?;
     context.timeouts = options.timeouts;
@@ -89,7 +89,7 @@ fn own_evals(
 ) -> Result<Vec<ListedEval>, EngineError> {
     if servers.len() != 1 {
         return Err(EngineError::usage(format!(
-            "`--evals` is for one server, and there are {}",
+            "`--evals` works with one server, found {}",
             servers.len()
         )));
     }
@@ -202,8 +202,8 @@ async fn find_and_ask(
     if own.is_none() && !offers.iter().any(ServerOffer::ships_evals) {
         let names = listed(options.servers.iter().map(|server| server.name.as_str()));
         return Err(EngineError::usage(format!(
-            "{names} ships no evals: nothing of the kind is declared; `--evals FILE` runs evals of \
-             your own, and `proctor evals init` writes a first file"
+            "{names} declares no `evals` capability; run your own evals with `--evals FILE`, or create \
+             a first file with `proctor evals init`"
         )));
     }
     refuse_unknown_ids(&offers, choice)?;
@@ -327,7 +327,7 @@ fn refuse_what_lacks_a_model(
         .collect();
     if !told.is_empty() {
         return Err(EngineError::usage(format!(
-            "{}; `--level` or `--id` chooses others",
+            "{}; select other evals with `--level` or `--id`",
             told.join("; ")
         )));
     }

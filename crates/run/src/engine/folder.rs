@@ -43,7 +43,7 @@ impl OpenRun {
 pub(super) fn plan_of(folder: &Path) -> Result<RunPlanned, EngineError> {
     if record::is_unused(folder)? {
         return Err(EngineError::usage(format!(
-            "the run in `{0}` was stopped before its plan was written, so there is nothing to \
+            "the run in `{0}` stopped before it wrote its plan, so there is nothing to \
              resume; start it again with `proctor check FILE --record {0}`",
             folder.display()
         )));
@@ -131,8 +131,7 @@ fn resume(
     if reader.is_newer() {
         // What it does not know of the run it can't keep.
         return Err(EngineError::usage(format!(
-            "the run in `{}` was started by Proctor {}, and this is {}: resume it with that version \
-             or a later one",
+            "the run in `{}` needs Proctor {} or later to resume, and this is Proctor {}",
             folder.display(),
             reader.started().proctor,
             env!("CARGO_PKG_VERSION")
@@ -167,7 +166,7 @@ fn resume(
     });
     let started = Instant::now()
         .checked_sub(Duration::from_micros(last))
-        .ok_or_else(|| EngineError::usage("the run's times make no sense"))?;
+        .ok_or_else(|| EngineError::usage("the run has invalid timestamps"))?;
     Ok(OpenRun {
         writer,
         started,

@@ -257,8 +257,8 @@ fn require_prices(
         && let Some(model) = unknown(agents).or_else(|| unknown(judges))
     {
         return Err(EngineError::usage(format!(
-            "the price of `{model}` is not known, so `--budget-usd` can't be kept: give it with \
-             `--prices FILE`"
+            "the price of `{model}` is unknown, so `--budget-usd` can't be enforced: add the price \
+             with `--prices FILE`"
         )));
     }
     let limited = trials
@@ -269,8 +269,8 @@ fn require_prices(
     {
         let case = &suite.cases[spec.case].name;
         return Err(EngineError::usage(format!(
-            "the price of `{model}` is not known, so `maxCostUsd` of `{case}` can't be kept: give \
-             it with `--prices FILE`"
+            "the price of `{model}` is unknown, so `maxCostUsd` of `{case}` can't be enforced: add \
+             the price with `--prices FILE`"
         )));
     }
     Ok(())
@@ -286,8 +286,8 @@ fn warn_of_sent_keys(suite: &Suite, env: &Environment, host: &dyn Host) {
     for (who, agent) in agents.chain(judge) {
         if let Some((url, variable)) = sent_key(agent, env) {
             let text = format!(
-                "warning: the {who} `{}` sends `{variable}` to `{url}`, as its file says; `apiKey` \
-                 names another variable",
+                "warning: the {who} `{}` sends `{variable}` to `{url}`, the URL in its file; to \
+                 send another key, set `apiKey`",
                 agent.name
             );
             host.notice(HostNotice::Text(&text));
@@ -302,7 +302,7 @@ fn warn_of_own_judge(agents: &[Worker], judges: &[Arc<Model>], host: &dyn Host) 
         .find(|judge| names.iter().any(|name| name == judge.name()));
     if let Some(model) = own {
         let text = format!(
-            "warning: `{}` judges its own work; a judge of another kind is more impartial",
+            "warning: `{}` judges its own work; use another model as judge",
             model.name()
         );
         host.notice(HostNotice::Text(&text));

@@ -43,7 +43,7 @@ pub(super) fn plan(
     let places = places(suite);
     for planned in &plan.cases {
         let Some(&at) = places.get(planned.case.id.0.as_str()) else {
-            return Err(EngineError::usage("a case is not in its suite"));
+            return Err(EngineError::usage("the plan has a case that is not in the suite"));
         };
         cases.push(planned_case(planned.case, planned.runs, &planned.limits)?);
         trials.extend(specs(suite, at, planned.runs, planned.limits));
@@ -78,7 +78,7 @@ impl SuiteLocation {
     pub(super) fn new(file: &Path, mcp_config: Option<&Path>) -> Result<Self, EngineError> {
         let absolute = |path: &Path| {
             let path = std::path::absolute(path)
-                .map_err(|error| EngineError::unusable("can't tell where the suite is", error))?;
+                .map_err(|error| EngineError::unusable("can't determine the path of the suite", error))?;
             Ok::<_, EngineError>(path.display().to_string())
         };
         Ok(Self {
@@ -97,12 +97,12 @@ pub(super) fn plan_again(
     let agents: Vec<PlannedAgent> = suite.agents.iter().map(planned_agent).collect();
     if agents != planned.agents {
         return Err(EngineError::usage(
-            "the agents are not those of the run; start a new one",
+            "the agents changed since the run started; start a new run",
         ));
     }
     if suite.judge.as_ref().map(judge_name) != planned.judge {
         return Err(EngineError::usage(
-            "the judge is not that of the run; start a new one",
+            "the judge changed since the run started; start a new run",
         ));
     }
     if planned
@@ -111,8 +111,8 @@ pub(super) fn plan_again(
         .is_some_and(|known| *known != surroundings(suite))
     {
         return Err(EngineError::usage(
-            "the servers, the scripts of models, or agent files have changed since the run started; \
-             start a new one",
+            "the servers, model scripts or agent files changed since the run started; start a new \
+             run",
         ));
     }
     refuse_other_settings(engine, suite, &planned)?;
@@ -121,13 +121,13 @@ pub(super) fn plan_again(
     for case in &planned.cases {
         let Some(&at) = places.get(case.id.as_str()) else {
             return Err(EngineError::usage(format!(
-                "the case `{}` is gone since the run started; start a new one",
+                "the case `{}` no longer exists; start a new run",
                 case.id
             )));
         };
         if hash_of(&suite.cases[at])? != case.hash {
             return Err(EngineError::usage(format!(
-                "the case `{}` has changed since the run started; start a new one",
+                "the case `{}` changed since the run started; start a new run",
                 case.id
             )));
         }
@@ -152,14 +152,14 @@ fn refuse_other_settings(
     let servers = settings(server_settings(suite, &redactor))?;
     if let Some(name) = changed(&planned.server_settings, &servers) {
         return Err(EngineError::usage(format!(
-            "the server `{name}` has changed since the run started (its command, arguments, \
+            "the server `{name}` changed since the run started (its command, arguments, \
              environment, URL or headers); start a new run"
         )));
     }
     let agents = settings(agent_settings(suite, &redactor))?;
     if let Some(name) = changed(&planned.agent_settings, &agents) {
         return Err(EngineError::usage(format!(
-            "the agent `{name}` has changed since the run started; start a new run"
+            "the agent `{name}` changed since the run started; start a new run"
         )));
     }
     Ok(())

@@ -63,7 +63,7 @@ pub(super) async fn prepare(
             _,
         ) => file.clone(),
         (_, Some(planned)) => PathBuf::from(&planned.suite),
-        (_, None) => return Err(EngineError::usage("which suite? name an eval file")),
+        (_, None) => return Err(EngineError::usage("no suite given: name an eval file")),
     };
     let asked = match &earlier {
         Some(earlier) => asked_again(options, &earlier.asked)?,
@@ -133,7 +133,7 @@ fn asked_for(
     asked.model_tap |= then.model_tap;
     asked.pass_env.extend(then.pass_env.iter().cloned());
     let folder = std::path::absolute(folder)
-        .map_err(|error| EngineError::unusable("can't tell where the run is", error))?;
+        .map_err(|error| EngineError::unusable("can't determine the path of the run", error))?;
     asked.replay = Some(folder.display().to_string());
     Ok(asked)
 }
@@ -145,7 +145,7 @@ fn asked_again(
 ) -> Result<PlannedOptions, EngineError> {
     if options.plan.is_some() {
         return Err(EngineError::usage(
-            "a run that is gone on with keeps its plan: cases, runs and limits can't be given anew",
+            "a resumed run keeps its plan; `-n`, `--run` and limits can't be changed",
         ));
     }
     let mut pass_env = earlier.pass_env.clone();
@@ -244,7 +244,7 @@ pub(super) fn stand_in(
     for (at, agent) in agents.iter().enumerate() {
         if agents[..at].iter().any(|known| known.name == agent.name) {
             return Err(EngineError::usage(format!(
-                "two agents are called `{}`",
+                "duplicate agent name `{}`",
                 agent.name
             )));
         }
@@ -269,7 +269,7 @@ fn refuse_what_can_t_be_run(suite: &Suite) -> Result<(), EngineError> {
     if !suite.unfetched.is_empty() {
         let names = listed(suite.unfetched.iter().map(|source| source.name.as_str()));
         return Err(EngineError::usage(format!(
-            "the checkout of {names} is needed: give it with `--source NAME=DIR`"
+            "the suite needs a checkout of {names}: set it with `--source NAME=DIR`"
         )));
     }
     let shares = suite.isolation == Isolation::Run;
@@ -280,8 +280,8 @@ fn refuse_what_can_t_be_run(suite: &Suite) -> Result<(), EngineError> {
         suite.servers.iter().find(|server| on_stdio(server)),
     ) {
         return Err(EngineError::usage(format!(
-            "`isolation: run` can't be kept: the agent `{}` is a program of its own, which starts \
-             the server `{}` itself",
+            "`isolation: run` is not supported for the external agent `{}`: it starts the server \
+             `{}` itself",
             agent.name, server.name
         )));
     }
@@ -297,8 +297,8 @@ fn refuse_programs_for_models_work(suite: &Suite) -> Result<(), EngineError> {
     let program = suite.agents.iter().find(|agent| is_external(agent));
     if let (Some(agent), Some(case)) = (program, suite.cases.iter().find(is_for_model)) {
         return Err(EngineError::usage(format!(
-            "the agent `{}` is a program of its own, and `{}`, which a server ships, is for a model: \
-             give one with `--model MODEL`",
+            "the external agent `{}` can't run the shipped eval `{}`: set a model with `--model \
+             MODEL`",
             agent.name, case.name
         )));
     }

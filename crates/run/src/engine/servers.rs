@@ -38,7 +38,7 @@ pub(super) fn change(
     let changes = now.changes_since(before);
     (!changes.is_empty()).then(|| {
         format!(
-            "the server `{}` is not the one that the run started with: {}; start a new run",
+            "the server `{}` changed since the run started: {}; start a new run",
             now.server,
             changes.join(", ")
         )
@@ -93,7 +93,7 @@ fn warning(entry: &OrderEntry, known: &[String], case: &Case) -> String {
     let hint = nearest_hint(name, known.iter().map(String::as_str));
     let hint = hint.map_or(String::new(), |hint| format!("; {hint}"));
     let text = format!(
-        "warning: the server `{server}` lists no {kind} `{name}`, which `{}` names{hint}",
+        "warning: the server `{server}` lists no {kind} `{name}`, which `{}` refers to{hint}",
         case.name
     );
     printable(&text).into_owned()

@@ -66,7 +66,7 @@ async fn find_and_ask(
     let offers = sight.look().await?;
     if let Some(offer) = offers.iter().find(|offer| !offer.ships_evals()) {
         return Err(EngineError::usage(format!(
-            "the suite names evals of `{}`, which ships none",
+            "the suite names evals of `{}`, but that server ships no evals",
             offer.server.name
         )));
     }
@@ -158,7 +158,7 @@ fn refuse_without_judge(planned: &[EvalPlan<'_>], suite: &Suite) -> Result<(), E
         return Ok(());
     }
     Err(EngineError::usage(format!(
-        "a judge is needed for {}: add `config.llmJudge`, or give `--judge`",
+        "a judge is needed for {}: add `config.llmJudge`, or set `--judge`",
         listed(ids)
     )))
 }

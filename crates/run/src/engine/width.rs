@@ -41,10 +41,10 @@ pub fn settle(
         let at_once = counted(usize::try_from(allowed).unwrap_or(usize::MAX), "trial");
         let why = match files {
             Some(files) if allowed < MOST => format!("the limit of {files} open files"),
-            _ => "what is sensible".to_owned(),
+            _ => "Proctor's own limit".to_owned(),
         };
         said.push(format!(
-            "warning: `{flag} {asked}` is too many: at most {at_once} at once, because of {why}"
+            "warning: `{flag} {asked}` is too high: running at most {at_once} at once because of {why}"
         ));
     }
     let width = usize::try_from(wanted.min(allowed)).unwrap_or(1);
@@ -53,7 +53,7 @@ pub fn settle(
     if is_jobs && width > 1 && unwilling > 0 {
         let unwilling = counted(unwilling, "trial");
         said.push(format!(
-            "note: `--jobs` runs {unwilling} of tasks without `parallel: true` beside others"
+            "note: `--jobs` runs {unwilling} of tasks without `parallel: true` in parallel"
         ));
     }
     let width = if is_jobs {

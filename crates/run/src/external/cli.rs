@@ -33,7 +33,7 @@ pub(crate) enum Cli {
 pub(crate) enum AssignmentError {
     /// It does not speak the older HTTP.
     #[error(
-        "{agent} can't use the server `{server}`: it does not speak HTTP with server-sent events"
+        "{agent} can't use the server `{server}`: it does not support HTTP+SSE"
     )]
     Sse {
         /// The agent.
@@ -42,11 +42,11 @@ pub(crate) enum AssignmentError {
         server: String,
     },
     /// It has no model that it would take by itself, and none was named.
-    #[error("{0} must be told which model to use: name one in `model`")]
+    #[error("{0} needs a model: set `model`")]
     NoModel(&'static str),
     /// It would not take the prompt for one.
     #[error(
-        "{agent} would take the prompt for a command of its own, since it starts with `{word}`"
+        "{agent} would run the prompt as its own command, because it starts with `{word}`"
     )]
     Command {
         /// The agent.
@@ -55,10 +55,10 @@ pub(crate) enum AssignmentError {
         word: String,
     },
     /// A text has a character that no argument can have.
-    #[error("{0} has a NUL character, which can't be passed to a program")]
+    #[error("{0} contains a NUL character, which can't be passed to a program")]
     Nul(&'static str),
     /// The system takes only so much at once.
-    #[error("the prompt has {bytes} bytes, and a command line can't pass more than {limit}")]
+    #[error("the prompt has {bytes} bytes, and a command line holds at most {limit}")]
     TooLong {
         /// How many it has.
         bytes: usize,
@@ -206,7 +206,7 @@ impl OutputReader {
             told.error = match ended {
                 ProcessExit::Exited(0) if is_said => None,
                 ProcessExit::Exited(0) => {
-                    Some("it ended without saying what came of it".to_owned())
+                    Some("it exited without a result".to_owned())
                 }
                 ProcessExit::Exited(_) | ProcessExit::Signalled(_) | ProcessExit::Unknown => {
                     Some(format!("it {ended}{note}{}", last_words(stderr)))

@@ -86,7 +86,7 @@ fn template(text: &str, usage: TemplateUse) -> Result<GoTemplate, AssignmentErro
     GoTemplate::parse(text, usage).map_err(|faults| {
         let first = faults.into_iter().next();
         AssignmentError::Template(first.map_or_else(String::new, |fault| {
-            format!("has a mistake: {}", fault.message)
+            format!("is invalid: {}", fault.message)
         }))
     })
 }

@@ -153,7 +153,7 @@ impl JudgeProgram {
         guard: &OnceLock<Pid>,
     ) -> Result<AgentReport, String> {
         let external = &self.external;
-        let adapter = external.adapter().ok_or("there is no program")?;
+        let adapter = external.adapter().ok_or("the judge has no program")?;
         let access = match line {
             Some(line) => line.access(external),
             None => external
@@ -226,16 +226,16 @@ fn reply(told: AgentReport, usage: Usage) -> Reply {
         } => Some(format!("it ended with an error: {error}")),
         AgentReport {
             out_of_turns: true, ..
-        } => Some("it ran out of turns".to_owned()),
+        } => Some("it reached its turn limit".to_owned()),
         AgentReport { denied, .. } if !denied.is_empty() => {
             let tools = proctor_core::hint::listed(denied.iter().map(String::as_str));
-            Some(format!("it wanted to use {tools}, which a judge may not"))
+            Some(format!("it tried to use {tools}, which is not allowed for a judge"))
         }
         _ => None,
     };
     match (trouble, told.answer) {
         (Some(why), _) => no_verdict(&why, usage),
-        (None, None) => no_verdict("it said nothing", usage),
+        (None, None) => no_verdict("it gave no answer", usage),
         (None, Some(text)) => Reply {
             turn: Turn {
                 text,
@@ -300,7 +300,7 @@ mod tests {
             ..AgentReport::default()
         };
         check(told(), None);
-        check(AgentReport::default(), Some("it said nothing"));
+        check(AgentReport::default(), Some("it gave no answer"));
         let error = Some("no credit".to_owned());
         check(AgentReport { error, ..told() }, Some("no credit"));
         let denied = vec!["Bash".to_owned()];

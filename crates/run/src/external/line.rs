@@ -68,7 +68,7 @@ impl ModelLine {
         }
         let Some(format) = external.format() else {
             let name = &external.agent().name;
-            let reason = format!("the agent `{name}` can't be told where its model is");
+            let reason = format!("the agent `{name}` does not support a custom model URL");
             return Err(LineError::Unfit(reason));
         };
         let mut script = None;
@@ -153,7 +153,7 @@ impl ModelLine {
             }
             Some(error) => Some((Blame::Infra, error.to_string())),
             None if !self.tap.has_replies() => {
-                Some((Blame::Agent, "it never asked its model".to_owned()))
+                Some((Blame::Agent, "it never called its model".to_owned()))
             }
             None => None,
         }

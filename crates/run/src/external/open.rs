@@ -39,7 +39,7 @@ pub enum ExternalError {
         install: Option<&'static str>,
     },
     /// Nobody would let it ask its model.
-    #[error("the agent `{agent}` needs a key, and its home is empty: set {}", listed(variables.iter().map(String::as_str)))]
+    #[error("the agent `{agent}` needs an API key, because its home is empty: set {}", listed(variables.iter().map(String::as_str)))]
     NoKey {
         /// The agent.
         agent: String,
@@ -48,7 +48,7 @@ pub enum ExternalError {
     },
     /// It has no place for what the suite gives it.
     #[error(
-        "the suite has skills, and it is not known where the agent `{0}` looks for them: say so in `skills.mountPath` of its file"
+        "the suite has skills, but Proctor does not know where the agent `{0}` looks for them: set `skills.mountPath` in its agent file"
     )]
     NoSkills(String),
     /// Its place for skills is outside its folder.
@@ -60,7 +60,7 @@ pub enum ExternalError {
         path: String,
     },
     /// It can't be told where its model is.
-    #[error("the agent `{0}` has its own way to its model, and can't be given another")]
+    #[error("the agent `{0}` does not support another model provider")]
     NoEndpoint(String),
     /// Its file names variables of the user's that are not set.
     #[error("the `env` of the agent `{agent}` refers to {}, which is not set", listed(variables.iter().map(String::as_str)))]
@@ -79,7 +79,7 @@ pub enum ExternalError {
         reason: String,
     },
     /// Its real model can't be asked.
-    #[error("the model of the agent `{agent}` can't be listened to: {reason}")]
+    #[error("the model tap can't be used with the agent `{agent}`: {reason}")]
     ModelTap {
         /// The agent.
         agent: String,

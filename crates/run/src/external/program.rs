@@ -74,7 +74,7 @@ pub(crate) enum AgentStartError {
     #[error(transparent)]
     Spawn(SpawnError),
     /// The system gave no pipes.
-    #[error("its pipes could not be opened")]
+    #[error("can't open its pipes")]
     NoPipes,
 }
 

@@ -210,7 +210,7 @@ fn found(format: WireFormat, agent: &Agent, env: &Environment) -> AgentKey {
         settings.api_key_variable = api_key_variable.as_deref();
     }
     match key_variable(format, &agent.name, &settings) {
-        Ok(variable) => AgentKey::Found(variable.unwrap_or_else(|| "its address".to_owned())),
+        Ok(variable) => AgentKey::Found(variable.unwrap_or_else(|| "its URL".to_owned())),
         Err(ModelOpenError::MissingKey { variables, .. }) => AgentKey::Wanted(variables),
         Err(_) => AgentKey::Own,
     }
@@ -308,7 +308,7 @@ mod tests {
         let check = |name: &str, key: AgentKey| assert_eq!(named(&all, name).key, key, "{name}");
         let found = |name: &str| AgentKey::Found(name.to_owned());
         check("llm-agent (anthropic)", found("ANTHROPIC_API_KEY"));
-        check("llm-agent (openai)", found("its address"));
+        check("llm-agent (openai)", found("its URL"));
         check("llm-agent (scripted)", AgentKey::NotNeeded);
         check("claude-code", found("ANTHROPIC_API_KEY"));
         check("codex", found("OPENAI_BASE_URL"));
@@ -343,7 +343,7 @@ mod tests {
         let mut env = environment(&[("PATH", &path), ("OPENAI_API_KEY", "k")]);
         let problem = named(&survey_known(&env), "goose").problem.clone();
         let problem = problem.unwrap();
-        assert!(problem.contains("must be told which model"), "{problem}");
+        assert!(problem.contains("needs a model"), "{problem}");
         env.insert("GOOSE_MODEL".to_owned(), "gpt-5".to_owned());
         assert!(named(&survey_known(&env), "goose").is_usable());
     }

@@ -133,7 +133,7 @@ async fn ask(
     };
     let redactor = Redactor::from_environment(env);
     let run = tokio::time::timeout(patience, run(spawn, &redactor)).await;
-    let hung = |_| Err(format!("{shown} did not end within {}", brief(patience)));
+    let hung = |_| Err(format!("{shown} timed out after {}", brief(patience)));
     let (ended, printed, stderr) = run.unwrap_or_else(hung)?;
     if ended != ProcessExit::Exited(0) {
         return Err(format!("{shown} {ended}{}", last_words(&stderr)));

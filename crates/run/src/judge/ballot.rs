@@ -79,7 +79,7 @@ pub(super) fn read(reply: &Reply) -> ParsedBallot {
         }
         StopReason::Other(why) => {
             let why = super::exhibit::brief(why);
-            return ParsedBallot::None(format!("the judge stopped for `{why}`"));
+            return ParsedBallot::None(format!("the judge stopped with the reason `{why}`"));
         }
     }
     let found = match &reply.turn.calls[..] {

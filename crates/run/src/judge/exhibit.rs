@@ -112,7 +112,7 @@ pub(super) fn left_out(criterion: &Criterion, exhibits: &Exhibits<'_>) -> Vec<St
     let unread = unread(criterion, exhibits);
     if unread > 0 {
         notes.push(format!(
-            "messages of the agent that can't be read: {unread}"
+            "unreadable messages of the agent: {unread}"
         ));
     }
     notes

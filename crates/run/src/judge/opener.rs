@@ -53,7 +53,7 @@ pub(super) fn says_nothing(answer: &str) -> Option<&'static str> {
     if answer.chars().filter(|c| visible(*c)).all(is_punctuation) {
         return Some("the answer is only punctuation");
     }
-    is_opener(answer).then_some("the answer is an opener with nothing behind it")
+    is_opener(answer).then_some("the answer is only an introduction")
 }
 
 /// What Unicode calls punctuation, as far as anybody would write it. Symbols such as `+` and `€`
@@ -120,7 +120,7 @@ mod tests {
         ] {
             assert_eq!(
                 says_nothing(answer),
-                Some("the answer is an opener with nothing behind it"),
+                Some("the answer is only an introduction"),
                 "{answer}"
             );
         }

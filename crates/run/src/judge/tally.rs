@@ -70,7 +70,7 @@ fn no_quorum(votes: &[Vote], split: &VoteSplit, wanted: usize) -> String {
         Verdict::Unknown { reason } => Some(reason.as_str()),
         Verdict::Pass | Verdict::Fail { .. } => None,
     });
-    let why = why.unwrap_or("there is no vote");
+    let why = why.unwrap_or("no usable votes");
     if wanted == 1 {
         return why.to_owned();
     }

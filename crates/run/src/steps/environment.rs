@@ -30,11 +30,11 @@ pub(super) fn step_environment(
 /// A variable that no program can be given.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum VariableError {
-    #[error("`{0}` is not a name for an environment variable")]
+    #[error("`{0}` is not a valid name of an environment variable")]
     Name(String),
-    #[error("the value of `{0}` holds a NUL character, which no environment can")]
+    #[error("the value of `{0}` contains a NUL character, which environment variables can't hold")]
     Nul(String),
-    #[error("the value of `{name}` has {bytes} bytes, more than a program's environment takes")]
+    #[error("the value of `{name}` has {bytes} bytes, more than an environment variable can hold")]
     TooLong { name: String, bytes: usize },
 }
 

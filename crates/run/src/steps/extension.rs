@@ -62,11 +62,11 @@ struct OperationResult {
 /// Why an extension is of no use.
 #[derive(Debug, thiserror::Error)]
 enum ExtensionError {
-    #[error("the suite has no extension `{0}`")]
+    #[error("unknown extension `{0}`")]
     Unknown(String),
     #[error(
-        "the extension `{alias}` is a release that is not there, and nothing is fetched: put the \
-         program of {repository}@{version} at `{}`", .path.display()
+        "the extension `{alias}` is not installed, and Proctor downloads nothing: copy the program \
+         of {repository}@{version} to `{}`", .path.display()
     )]
     NotFetched {
         alias: String,
@@ -74,7 +74,7 @@ enum ExtensionError {
         version: String,
         path: PathBuf,
     },
-    #[error("the extension `{alias}` did not come up: {reason}")]
+    #[error("the extension `{alias}` failed to start: {reason}")]
     NotUp { alias: String, reason: String },
     #[error("the extension `{alias}` has no operation `{operation}`{hint}")]
     NoOperation {
@@ -219,7 +219,7 @@ impl RunningExtension {
         let streams = (process.stdin.take(), process.stdout.take());
         let (Some(stdin), Some(stdout)) = streams else {
             return Err(ActionOutcome::unknown(
-                &"the extension has no streams",
+                &"can't open the pipes of the extension",
                 Blame::Infra,
             ));
         };
@@ -259,7 +259,7 @@ impl RunningExtension {
         let known = self.operations.iter().map(String::as_str);
         let hint = match nearest_hint(operation, known) {
             Some(hint) => format!("; {hint}"),
-            None => format!("; it has `{}`", self.operations.join("`, `")),
+            None => format!("; available: `{}`", self.operations.join("`, `")),
         };
         Err(ExtensionError::NoOperation {
             alias: alias.to_owned(),
@@ -285,7 +285,7 @@ impl OperationResult {
         let error = self.error.unwrap_or_default();
         let verdict = match (self.success, &*error, &*message) {
             (true, ..) => Verdict::Pass,
-            (false, "", "") => Verdict::fail("the extension says no more than that it failed"),
+            (false, "", "") => Verdict::fail("the extension failed without a message"),
             (false, "", message) => Verdict::fail(message),
             (false, error, _) => Verdict::fail(error),
         };
@@ -324,8 +324,8 @@ mod tests {
             .join("proctor/extensions/github.com/acme/kube-steps/v0.1.0/kube-steps");
         let error = program(&extension, Some(cache.path())).unwrap_err();
         let expected = format!(
-            "the extension `k8s` is a release that is not there, and nothing is fetched: put the \
-             program of https://github.com/acme/kube-steps@v0.1.0 at `{}`",
+            "the extension `k8s` is not installed, and Proctor downloads nothing: copy the program \
+             of https://github.com/acme/kube-steps@v0.1.0 to `{}`",
             path.display()
         );
         assert_eq!(error.to_string(), expected);

@@ -101,7 +101,7 @@ impl Steps {
             }
             Err(_) => {
                 let limit = duration::render(limit);
-                let reason = format!("no whole response from {origin} within {limit}");
+                let reason = format!("no complete response from {origin} within {limit}");
                 return ActionOutcome::new(Verdict::fail(reason));
             }
         };
@@ -180,7 +180,7 @@ impl Steps {
             };
             if response.is_cut {
                 let limit = MAX_BODY >> 20;
-                let reason = format!("the body is larger than the {limit} MiB that are taken in");
+                let reason = format!("the body is larger than the limit of {limit} MiB");
                 verdict = Some(Verdict::unknown(reason));
             } else {
                 failures.extend(expected.failures(found));
@@ -211,7 +211,7 @@ impl Steps {
                 format!(": `{}`", self.options.redactor.head(&text, SHOWN))
             }
         };
-        format!("the status should be {wanted}, and is {status}{said}")
+        format!("expected status {wanted}, found {status}{said}")
     }
 }
 

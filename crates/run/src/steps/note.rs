@@ -86,7 +86,7 @@ impl Drop for StepEndRecorder {
         if !self.is_over {
             let output = self.written.as_ref();
             let output = output.map(|written| written.text_and_gap(&self.redactor));
-            let verdict = Verdict::unknown("the step was stopped before it ended");
+            let verdict = Verdict::unknown("the step was interrupted");
             self.write(verdict, output, BTreeMap::new());
         }
     }

@@ -69,7 +69,7 @@ impl Steps {
             drop(running);
             self.settle().await;
             let limit = duration::render(script.timeout);
-            let reason = format!("the script did not end within {limit}");
+            let reason = format!("the script timed out after {limit}");
             let text = merged.text_and_gap(&self.options.redactor);
             let shown = self.options.redactor.text(&text);
             // It was ended, so what it would have said is not known.
@@ -261,7 +261,7 @@ pub(super) fn not_started(error: &SpawnError) -> ActionOutcome {
 pub(super) fn with_end(reason: &str, written: &str) -> String {
     let text = written.trim_end();
     if text.is_empty() {
-        return format!("{reason}, and wrote nothing");
+        return format!("{reason} without output");
     }
     let from = text.rmatch_indices('\n').nth(SHOWN_LINES - 1);
     let lines = from.map_or(text, |(at, _)| &text[at + 1..]);

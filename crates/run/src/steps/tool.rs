@@ -79,7 +79,7 @@ impl Steps {
                 {
                     client.close().await;
                 }
-                let reason = format!("`{}` could not be called: {error}", call.tool);
+                let reason = format!("calling `{}` failed: {error}", call.tool);
                 ActionOutcome::unknown(&reason, Blame::Server)
             }
         }
@@ -97,7 +97,7 @@ impl Steps {
             let client = client.map_err(|error| not_connected(&error))?;
             self.clients.insert(name.to_owned(), client);
         }
-        let missing = || ActionOutcome::unknown(&"the connection is gone", Blame::Server);
+        let missing = || ActionOutcome::unknown(&"the connection is closed", Blame::Server);
         self.clients.get(name).ok_or_else(missing)
     }
 
@@ -111,7 +111,7 @@ impl Steps {
         let mut failures = Vec::new();
         let tool = &call.tool;
         match (call.is_error == Some(true), result.is_error) {
-            (true, false) => failures.push(format!("`{tool}` should have failed, and did not")),
+            (true, false) => failures.push(format!("`{tool}`: expected an error, found success")),
             (false, true) => {
                 let said = self.options.redactor.head(parts.text.as_bytes(), SHOWN);
                 failures.push(format!("`{tool}` failed: `{said}`"));
@@ -119,7 +119,7 @@ impl Steps {
             (true, true) | (false, false) => {}
         }
         if let (Some(why), Some(_)) = (&parts.unreadable, expected) {
-            let reason = format!("the result could not be read as JSON: {why}");
+            let reason = format!("the result is not valid JSON: {why}");
             return ActionOutcome::unknown(&reason, Blame::Server);
         }
         if let Some(expected) = expected {
@@ -135,7 +135,7 @@ impl Steps {
             let has_fields = call.content.as_ref().is_some_and(|c| !c.fields.is_empty());
             if has_fields && !found.is_empty() && documents.len() < 2 {
                 let said = self.options.redactor.head(parts.text.as_bytes(), SHOWN);
-                failures.push(format!("the text of the result is no JSON: `{said}`"));
+                failures.push(format!("the text of the result is not JSON: `{said}`"));
             }
             failures.extend(found);
         }

@@ -104,7 +104,7 @@ impl Trial {
             && servers.iter().any(|server| is_stdio(&server.transport))
         {
             let reason =
-                "servers on stdio can't be shared by the trials of an agent that is a program";
+                "trials of an external agent can't share stdio servers";
             return Err(errored(Blame::Suite, reason));
         }
         let options = ProxyOptions {
@@ -116,7 +116,7 @@ impl Trial {
             editor: None,
         };
         let Some(adapter) = external.adapter() else {
-            return Err(errored(Blame::Infra, "there is no agent"));
+            return Err(errored(Blame::Infra, "the trial has no agent"));
         };
         let taps = Taps::open(servers, &options, adapter).await;
         room.taps = Some(taps.map_err(|reason| errored(Blame::Infra, reason))?);
@@ -241,7 +241,7 @@ impl Trial {
         let context = &self.context;
         let infra = |error: &dyn std::fmt::Display| errored(Blame::Infra, error.to_string());
         let (Some(adapter), Some(taps)) = (external.adapter(), &room.taps) else {
-            return Err(infra(&"there is no agent"));
+            return Err(infra(&"the trial has no agent"));
         };
         let guard = &room.guard;
         let stage = room

@@ -60,7 +60,7 @@ impl CheckTally {
 
 /// Why an agent fails that neither said nor did anything: it keeps every rule that only forbids, and
 /// has done no work that could be graded.
-pub(super) const SILENT: &str = "the agent gave no answer and called nothing";
+pub(super) const SILENT: &str = "the agent gave no answer and made no calls";
 
 /// Whether nobody could read anything in a text.
 pub(super) fn says_nothing(text: &str) -> bool {
@@ -205,7 +205,7 @@ impl Trial {
             .map_err(|error| errored(Blame::Suite, error.to_string()))?;
         if says_nothing(&reference) {
             let reason =
-                "the judge has nothing to look for: the criterion is empty once it is filled in";
+                "the criterion is empty after its variables are replaced";
             return Err(errored(Blame::Suite, reason));
         }
         let criterion = match judgement {

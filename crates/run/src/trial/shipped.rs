@@ -58,7 +58,7 @@ impl Trial {
         }
         self.phase(StepPhase::Drive);
         let Some(tools) = toolbox.as_ref() else {
-            return errored(Blame::Infra, "there is no server");
+            return errored(Blame::Infra, "the trial has no server");
         };
         let done = match &shipped.eval.input {
             Input::Execution(input) => {
@@ -68,7 +68,7 @@ impl Trial {
             }
             Input::Invocation(input) => self.invoke(shipped, tools, &input.messages).await,
             Input::Scenario(input) => self.play(shipped, tools, &input.messages).await,
-            Input::Other(_) => Err(errored(Blame::Suite, "the eval is of an unknown type")),
+            Input::Other(_) => Err(errored(Blame::Suite, "the eval has an unknown type")),
         };
         let shared_breach = self.shared_breach(tools);
         close(toolbox.take()).await;
@@ -98,7 +98,7 @@ impl Trial {
     async fn serve_one(&self, shipped: &ShippedEval) -> Result<Toolbox, (Blame, String)> {
         let mut servers = self.context.suite.servers.iter();
         let Some(server) = servers.find(|server| server.name == shipped.server) else {
-            let reason = format!("there is no server `{}`", shipped.server);
+            let reason = format!("unknown server `{}`", shipped.server);
             return Err((Blame::Suite, reason));
         };
         let connected = vec![self.connect(server).await?];
@@ -121,7 +121,7 @@ impl Trial {
         arguments: Map<String, Value>,
     ) -> Result<EvalWork, TrialEnded> {
         let Some(connected) = tools.servers().first() else {
-            return Err(errored(Blame::Infra, "there is no server"));
+            return Err(errored(Blame::Infra, "the trial has no server"));
         };
         let client = &connected.client;
         // What the stateless era repeats in headers stands in the list.
@@ -151,11 +151,11 @@ impl Trial {
     fn agent_asker(&self) -> Result<ModelClient, TrialEnded> {
         match &self.context.agents[self.agent] {
             Worker::Model(model) => Ok(self.asker(model, Purpose::Agent)),
-            Worker::Nobody => Err(errored(Blame::Suite, "no model was given")),
+            Worker::Nobody => Err(errored(Blame::Suite, "the case needs a model")),
             Worker::External(external) => {
                 let name = &external.agent().name;
                 let reason = format!(
-                    "evals that servers ship are for models, and `{name}` is a program: give one with \
+                    "shipped evals need a model, and `{name}` is an external agent: set one with \
                      `--model`"
                 );
                 Err(errored(Blame::Suite, reason))
@@ -277,7 +277,7 @@ impl Trial {
             Expected::LlmJudge(expected) => {
                 self.judge_rubric(&expected.rubric, done, transcript).await
             }
-            Expected::Other(_) => Err(errored(Blame::Suite, "the grading is of an unknown type")),
+            Expected::Other(_) => Err(errored(Blame::Suite, "the grading has an unknown type")),
         };
         let main = match outcome {
             Ok(main) => main,
@@ -341,7 +341,7 @@ impl Trial {
             match matched(match_invocation(&expected, &calls)) {
                 Verdict::Fail { reason } if !done.broken.is_empty() => {
                     let tools = listed(done.broken.iter().map(String::as_str));
-                    Verdict::fail(format!("{reason} (what came for {tools} is not JSON)"))
+                    Verdict::fail(format!("{reason} (the arguments of {tools} are not JSON)"))
                 }
                 verdict @ (Verdict::Pass | Verdict::Fail { .. } | Verdict::Unknown { .. }) => {
                     verdict

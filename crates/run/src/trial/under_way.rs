@@ -24,7 +24,7 @@ impl Trial {
         let asked = &folded.work.agent;
         if asked.turns == 0 && asked.failures > 0 {
             let failures = asked.failures;
-            let reason = format!("{limit}: the model gave no reply, and failed {failures} times");
+            let reason = format!("{limit}: the model failed {failures} times and never replied");
             return errored(Blame::Infra, reason);
         }
         timed_out(format!("{limit}{}", told(&folded)))
@@ -41,10 +41,10 @@ fn told(folded: &FoldedTrial) -> String {
         .collect();
     match waiting.as_slice() {
         [] => format!(": it was in the {phase} phase"),
-        [only] => format!(": {} had not answered, {phase} phase", name(only)),
+        [only] => format!(": waiting for {} in the {phase} phase", name(only)),
         [rest @ .., last] => {
             let (last, more) = (name(last), rest.len());
-            format!(": {last} and {more} more had not answered, {phase} phase")
+            format!(": waiting for {last} and {more} more in the {phase} phase")
         }
     }
 }

@@ -124,13 +124,13 @@ impl Toolbox {
         if let Some(name) = arguments.get("server").and_then(Value::as_str) {
             let found = having().find(|connected| connected.name == name);
             return found.ok_or_else(|| {
-                format!("no server `{name}` has {capability}; there is {}", names())
+                format!("no server `{name}` has {capability}; available: {}", names())
             });
         }
         let mut all = having();
         match (all.next(), all.next()) {
             (Some(only), None) => Ok(only),
-            _ => Err(format!("`server` is missing; there is {}", names())),
+            _ => Err(format!("`server` is missing; available: {}", names())),
         }
     }
 }

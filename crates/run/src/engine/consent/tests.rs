@@ -25,23 +25,23 @@ fn e7_e30_consent_holds_for_what_was_shown_and_nothing_else() {
     check(offer(&tools, &evals), "");
     check(
         offer(&tools, &[execution("one", "a", &json!({"x": 2}))]),
-        "`library` is not what was agreed to:\n  evals changed: `one`",
+        "`library` changed since you gave consent:\n  evals changed: `one`",
     );
     check(
         offer(&[json!({"name": "a", "description": "now evil"})], &evals),
-        "`library` is not what was agreed to:\n  tools changed: `a`",
+        "`library` changed since you gave consent:\n  tools changed: `a`",
     );
     let mut other = offer(&tools, &evals);
     other.server.written = "rm -rf".to_owned();
     check(
         other,
-        "`library` is not what was agreed to:\n  the server was `server` and is `rm -rf`",
+        "`library` changed since you gave consent:\n  the server was `server` and is `rm -rf`",
     );
     let mut stranger = offer(&[], &[]);
     stranger.server.name = "stranger".to_owned();
     check(
         stranger,
-        "`stranger` is not what was agreed to:\n  the server was `` and is `server`",
+        "`stranger` changed since you gave consent:\n  the server was `` and is `server`",
     );
 }
 

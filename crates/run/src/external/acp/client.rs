@@ -144,8 +144,8 @@ impl AcpClient {
     ) -> (AgentReport, Vec<AgentClaimed>) {
         if let Some(asked) = self.asked() {
             let when = match asked {
-                Question::Prompt => "in the middle of its work",
-                _ => "before it took its task",
+                Question::Prompt => "during its work",
+                _ => "before it accepted the task",
             };
             let words = last_words(stderr);
             let note = &self.opening.note;
@@ -219,7 +219,7 @@ impl AcpClient {
             Question::Authenticate => self.open(),
             Question::NewSession => {
                 let Some(session) = result["sessionId"].as_str() else {
-                    let error = "it opened a session without a name";
+                    let error = "it opened a session without an id";
                     return self.give_up(AgentFailure::Other(error.to_owned()));
                 };
                 self.session = Some(session.to_owned());
@@ -236,7 +236,7 @@ impl AcpClient {
         let version = &result["protocolVersion"];
         if version.as_u64() != Some(VERSION) {
             return Err(format!(
-                "it speaks version {version} of ACP, and not {VERSION}"
+                "it speaks version {version} of ACP, but Proctor speaks version {VERSION}"
             ));
         }
         let version = result["agentInfo"]["version"].as_str();
@@ -255,13 +255,13 @@ impl AcpClient {
             .find_map(|(name, way)| match way {
                 ServerRoute::Http { .. } if !can("http") => Some((name, "over HTTP")),
                 ServerRoute::Sse { .. } if !can("sse") => {
-                    Some((name, "over HTTP with server-sent events"))
+                    Some((name, "over HTTP+SSE"))
                 }
                 _ => None,
             });
         match refused {
             Some((name, how)) => Err(format!(
-                "it can't use the server `{name}`: it takes none {how}"
+                "it can't use the server `{name}`: it does not support servers {how}"
             )),
             None => Ok(()),
         }
@@ -310,10 +310,10 @@ impl AcpClient {
             return self.log_in(message);
         }
         let doing = match question {
-            Question::Initialize => "it could not be greeted: ",
-            Question::Authenticate => "it could not log in: ",
-            Question::NewSession => "it opened no session: ",
-            Question::SetMode => "its mode could not be set: ",
+            Question::Initialize => "`initialize` failed: ",
+            Question::Authenticate => "login failed: ",
+            Question::NewSession => "`session/new` failed: ",
+            Question::SetMode => "`session/set_mode` failed: ",
             Question::Prompt => "",
         };
         let note = &self.opening.note;
@@ -344,7 +344,7 @@ impl AcpClient {
                 self.reply.send.push(next);
             }
             _ => self.give_up(AgentFailure::Model(format!(
-                "it wants to be logged in, and has no key: {message}{}",
+                "it requires a login, and has no key: {message}{}",
                 self.opening.note
             ))),
         }
@@ -373,9 +373,9 @@ impl MessageHandler for AcpClient {
     fn request(&mut self, id: &RawValue, method: &str, params: Option<&RawValue>) {
         let answer = match method {
             "session/request_permission" => Ok(self.permit(&value(params)).to_string()),
-            _ if method.starts_with("fs/") => Err("there are no files for the agent"),
-            _ if method.starts_with("terminal/") => Err("there is no terminal for the agent"),
-            _ => Err("there is no such method"),
+            _ if method.starts_with("fs/") => Err("file access is not supported"),
+            _ if method.starts_with("terminal/") => Err("terminals are not supported"),
+            _ => Err("unknown method"),
         };
         let answer = answer.as_deref().map_err(|error| (NO_METHOD, *error));
         self.reply.send.push(rpc::answer(id, answer));

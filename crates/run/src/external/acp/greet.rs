@@ -52,7 +52,7 @@ pub(crate) async fn greet(
     };
     let mut process = spawn.start().map_err(|error| error.to_string())?;
     let (Some(stdin), Some(stdout)) = (process.stdin.take(), process.stdout.take()) else {
-        return Err("its pipes could not be opened".to_owned());
+        return Err("can't open its pipes".to_owned());
     };
     let writer = LineWriter::start(stdin, QUEUE, None, || {});
     writer.send_soon((), first);

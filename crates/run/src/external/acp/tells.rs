@@ -76,14 +76,14 @@ pub(super) fn ended(
         Some("end_turn") => {}
         Some("max_turn_requests") => return Some(AgentFailure::OutOfTurns),
         Some("max_tokens") => return said("its model's answer was cut off"),
-        Some("refusal") => return said("its model refused to go on"),
-        Some("cancelled") => return said("it says that it was cancelled"),
+        Some("refusal") => return said("its model refused to continue"),
+        Some("cancelled") => return said("it reported that it was cancelled"),
         Some(other) => {
             return said(&format!(
-                "it stopped for a reason that is not known, `{other}`"
+                "unknown stop reason `{other}`"
             ));
         }
-        None => return said("it does not say why it stopped"),
+        None => return said("it gave no stop reason"),
     }
     match dialect {
         Dialect::Goose => goose(result, answer),
@@ -134,7 +134,7 @@ pub(super) fn failed(
         return AgentFailure::OutOfTurns;
     }
     let message = match message.trim() {
-        "" => format!("it failed with code {code}, and does not say why"),
+        "" => format!("it failed with code {code} and no message"),
         message => message.to_owned(),
     };
     let is_outage = OUTAGES.iter().any(|words| message.contains(words));
@@ -196,6 +196,6 @@ impl Outage {
 
     fn trouble(&self) -> AgentFailure {
         let last = self.last.as_deref();
-        AgentFailure::Model(last.unwrap_or("it says that it failed").to_owned())
+        AgentFailure::Model(last.unwrap_or("it reported a failure").to_owned())
     }
 }

@@ -205,7 +205,7 @@ impl ClaudeCodeReader {
             // What it says without its model is no work: a command of its own that it found in the prompt.
             if turns == Some(0) {
                 let words = said_last.as_deref().unwrap_or("nothing");
-                self.told.error = Some(format!("it never asked its model, and says: {words}"));
+                self.told.error = Some(format!("it never called its model, and answered: {words}"));
             }
             self.told.answer = said_last;
         } else if subtype == Some("error_max_turns") {
@@ -215,7 +215,7 @@ impl ClaudeCodeReader {
             let errors: Vec<&str> = errors.filter_map(Value::as_str).collect();
             let error = said_last.or_else(|| said(&errors.join("; ")));
             let error =
-                error.unwrap_or_else(|| subtype.unwrap_or("it does not say why").to_owned());
+                error.unwrap_or_else(|| subtype.unwrap_or("it gave no reason").to_owned());
             self.told.model_lost |= text(line, "terminal_reason") == Some("api_error")
                 || error.starts_with("API Error")
                 || error.contains("API key");

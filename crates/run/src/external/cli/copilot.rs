@@ -200,7 +200,7 @@ impl CopilotReader {
             Some("model.call_failure") => self.failure(data),
             Some("session.error") => {
                 let message = text(data, "message").and_then(said);
-                self.told.error = Some(message.unwrap_or_else(|| "it does not say why".to_owned()));
+                self.told.error = Some(message.unwrap_or_else(|| "it gave no reason".to_owned()));
             }
             Some("session.mcp_server_status_changed") if text(data, "status") == Some("failed") => {
                 self.told

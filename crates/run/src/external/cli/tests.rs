@@ -338,7 +338,7 @@ fn claude_codes_failures_are_no_answers() {
     let own = r#"{"type":"result","subtype":"success","is_error":false,"num_turns":0,"result":"Unknown command: /x","usage":{"input_tokens":0,"output_tokens":0}}"#;
     let (told, _) = read(Cli::ClaudeCode, own, ProcessExit::Exited(0), "");
     let error = told.error.unwrap_or_default();
-    assert!(error.contains("never asked its model"), "{error}");
+    assert!(error.contains("never called its model"), "{error}");
     let lost = r#"{"type":"result","subtype":"success","is_error":true,"terminal_reason":"api_error","num_turns":1,"result":"API Error: Connection refused","usage":{"input_tokens":0,"output_tokens":0},"permission_denials":[]}"#;
     let (told, _) = read(Cli::ClaudeCode, lost, ProcessExit::Exited(1), "");
     assert_eq!(told.error.as_deref(), Some("API Error: Connection refused"));
@@ -355,7 +355,7 @@ fn claude_codes_failures_are_no_answers() {
     let (told, _) = read(Cli::ClaudeCode, INIT, ProcessExit::Exited(0), "");
     assert_eq!(
         told.error.as_deref(),
-        Some("it ended without saying what came of it")
+        Some("it exited without a result")
     );
     let (told, _) = read(
         Cli::ClaudeCode,

@@ -266,8 +266,8 @@ impl Scanner {
     fn reference(&mut self, name: &str) -> Result<String, AssignmentError> {
         if let Some((document, line)) = &mut self.document {
             if document.is_quoted {
-                let reason = "puts a value where its shell expands nothing: take the quotes off the \
-                              here-document's delimiter";
+                let reason = "puts a value into a quoted here-document, which its shell does not expand: \
+                              remove the quotes around the delimiter";
                 return Err(AssignmentError::Template(reason.to_owned()));
             }
             line.push_str(name);
@@ -297,8 +297,8 @@ impl Scanner {
         };
         let is_for_shell = |(document, _): &(HereDocument, String)| document.is_for_shell;
         if frames.into_iter().any(runs_text) || self.document.as_ref().is_some_and(is_for_shell) {
-            let reason = "makes the prompt part of another shell's command, which would run what is \
-                          in it: call the program itself";
+            let reason = "passes the prompt to another shell, which would execute it: call the \
+                          program directly";
             return Err(AssignmentError::Template(reason.to_owned()));
         }
         Ok(())

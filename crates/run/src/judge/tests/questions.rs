@@ -67,7 +67,7 @@ fn what_is_missing_in_the_record_is_said_to_the_judge_and_in_the_result() {
     );
     assert_eq!(
         exhibit::left_out(&rubric, &exhibits),
-        ["messages of the agent that can't be read: 2"]
+        ["unreadable messages of the agent: 2"]
     );
 }
 

@@ -139,6 +139,6 @@ fn a_reply_that_did_not_end_well_is_no_verdict() {
     check(StopReason::Length, "the judge's reply was cut off");
     check(
         StopReason::Other("pause".to_owned()),
-        "the judge stopped for `pause`",
+        "the judge stopped with the reason `pause`",
     );
 }

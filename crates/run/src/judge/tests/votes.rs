@@ -53,10 +53,10 @@ fn the_majority_of_definite_votes_decides_with_a_quorum() {
     check(
         "",
         0,
-        Verdict::unknown("only 0 of 0 votes are definite: there is no vote"),
+        Verdict::unknown("only 0 of 0 votes are definite: no usable votes"),
         &[],
     );
-    check("", 1, Verdict::unknown("there is no vote"), &[]);
+    check("", 1, Verdict::unknown("no usable votes"), &[]);
 }
 
 #[test]

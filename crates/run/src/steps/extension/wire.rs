@@ -32,7 +32,7 @@ pub(super) enum ExtensionWireError {
     Rpc(RpcError),
     #[error("no answer within {}", proctor_core::duration::render(*.0))]
     TimedOut(Duration),
-    #[error("the answer makes no sense: {0}")]
+    #[error("malformed answer: {0}")]
     Nonsense(String),
     #[error("it closed its streams")]
     Gone,

@@ -36,7 +36,7 @@ impl Taps {
         for server in servers {
             let opened = open(server, options, adapter).await;
             let (tap, way) = opened.map_err(|reason| {
-                format!("the server `{}` can't be offered: {reason}", server.name)
+                format!("can't provide the server `{}` to the agent: {reason}", server.name)
             })?;
             all.taps.push(tap);
             all.offered.push(AgentServer {

@@ -88,7 +88,7 @@ pub(super) fn verdict(work: &AgentEvidence<'_>) -> Option<TrialEnded> {
         return Some(errored(blame, reason));
     }
     if let Some((blame, why)) = &work.lost {
-        let reason = format!("what the agent says is no answer of its model's: {why}");
+        let reason = format!("the answer is not from the model: {why}");
         return Some(errored(*blame, reason));
     }
     // An agent that went wrong leaves calls behind; here it says that it did not.
@@ -111,7 +111,7 @@ pub(super) fn verdict(work: &AgentEvidence<'_>) -> Option<TrialEnded> {
 fn out_of_turns(limits: &Limits) -> String {
     match limits.max_turns {
         Some(turns) => format!("the agent was not done after {turns} turns"),
-        None => "the agent was not done after as many turns as it has".to_owned(),
+        None => "the agent reached its turn limit".to_owned(),
     }
 }
 
@@ -120,7 +120,7 @@ fn forbidden(work: &AgentEvidence<'_>) -> Option<String> {
     if !work.told.denied.is_empty() {
         let tools = listed(work.told.denied.iter().map(String::as_str));
         return Some(match &work.told.refused[..] {
-            [] => format!("the agent wanted to use {tools}, which is not allowed"),
+            [] => format!("the agent tried to use {tools}, which is not allowed"),
             refused => refused.join("; "),
         });
     }
@@ -151,7 +151,7 @@ fn out_of_reach(work: &AgentEvidence<'_>) -> Option<String> {
         Reach::OnUse => None,
         Reach::AllListed => {
             let server = names.find(|name| !work.facts.listed.contains(*name))?;
-            Some(format!("the agent never asked `{server}` for its tools"))
+            Some(format!("the agent never listed the tools of `{server}`"))
         }
         Reach::One => {
             let names: Vec<&str> = names.collect();
@@ -176,7 +176,7 @@ fn unreached(told: &AgentReport) -> String {
         return String::new();
     }
     let names = listed(told.unreached.iter().map(String::as_str));
-    format!("; it says that it could not reach {names}")
+    format!("; it reported that it could not reach {names}")
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ fn read_as(
                 }
                 other @ (Content::Image(_) | Content::Audio(_) | Content::Other(_)) => {
                     return Err(format!(
-                        "a message of the eval holds {}, which can't be said to a model",
+                        "a message of the eval contains {}, which can't be sent to a model",
                         kind(other)
                     ));
                 }
@@ -195,6 +195,6 @@ mod tests {
             read_as(&messages, str::to_owned)
         };
         assert_eq!(text(&read("user").unwrap()), "user: [image/png]");
-        assert!(read("assistant").unwrap_err().contains("holds an image"));
+        assert!(read("assistant").unwrap_err().contains("contains an image"));
     }
 }

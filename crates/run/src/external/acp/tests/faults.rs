@@ -35,22 +35,22 @@ fn a_turn_that_does_not_end_well_is_no_answer() {
     );
     check(
         json!("refusal"),
-        Some("its model refused to go on: Half an"),
+        Some("its model refused to continue: Half an"),
         false,
     );
     check(
         json!("cancelled"),
-        Some("it says that it was cancelled: Half an"),
+        Some("it reported that it was cancelled: Half an"),
         false,
     );
     check(
         json!("bored"),
-        Some("it stopped for a reason that is not known, `bored`: Half an"),
+        Some("unknown stop reason `bored`: Half an"),
         false,
     );
     check(
         Value::Null,
-        Some("it does not say why it stopped: Half an"),
+        Some("it gave no stop reason: Half an"),
         false,
     );
 }
@@ -206,7 +206,7 @@ fn an_agent_that_ends_too_early_says_when() {
     assert_eq!(
         told.error.as_deref(),
         Some(&*format!(
-            "it exited with code 3 before it took its task{NOTE}"
+            "it exited with code 3 before it accepted the task{NOTE}"
         ))
     );
     let mut talk = ready(ANY);
@@ -216,7 +216,7 @@ fn an_agent_that_ends_too_early_says_when() {
     assert_eq!(
         told.error.as_deref(),
         Some(&*format!(
-            "it was killed by signal 9 (SIGKILL) in the middle of its work{NOTE}"
+            "it was killed by signal 9 (SIGKILL) during its work{NOTE}"
         ))
     );
     assert_eq!(told.answer, None);
@@ -247,8 +247,8 @@ fn an_agent_that_can_not_reach_a_server_is_told_so() {
         url: url(),
         headers: Vec::new(),
     };
-    let no_http = "it can't use the server `ev`: it takes none over HTTP";
-    let no_sse = "it can't use the server `ev`: it takes none over HTTP with server-sent events";
+    let no_http = "it can't use the server `ev`: it does not support servers over HTTP";
+    let no_sse = "it can't use the server `ev`: it does not support servers over HTTP+SSE";
     check(http(), json!({"http": true}), None);
     check(http(), json!({"sse": true}), Some(no_http));
     check(http(), Value::Null, Some(no_http));
@@ -265,7 +265,7 @@ fn another_version_is_not_spoken() {
     ] {
         let mut talk = AcpDialogue::new(ANY, &assignment(Vec::new()));
         talk.hear(&json!({"protocolVersion": version}));
-        let expected = format!("it speaks version {shown} of ACP, and not 1");
+        let expected = format!("it speaks version {shown} of ACP, but Proctor speaks version 1");
         assert_eq!(talk.end().0.error, Some(expected));
     }
 }
@@ -284,7 +284,7 @@ fn who_has_to_log_in_does_so_by_key_or_not_at_all() {
     assert_eq!(talk.last()["method"], "session/new");
     talk.hear_error(&required);
     let (told, _) = talk.end();
-    let no_key = "it wants to be logged in, and has no key: Authentication required";
+    let no_key = "it requires a login, and has no key: Authentication required";
     assert_eq!(
         (told.error.as_deref(), told.model_lost),
         (Some(no_key), true)

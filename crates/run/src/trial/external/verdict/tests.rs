@@ -291,8 +291,8 @@ fn an_agent_that_proctor_knows_has_to_list_the_tools_of_every_server() {
         let reason = missed(Reach::AllListed, all, listed).expect("one is missing");
         assert!(reason.contains(part), "{reason}");
     };
-    check(&[], "never asked `ev` for its tools");
-    check(&["ev"], "never asked `fs` for its tools");
+    check(&[], "never listed the tools of `ev`");
+    check(&["ev"], "never listed the tools of `fs`");
     assert_eq!(missed(Reach::AllListed, all, all), None);
 }
 
