@@ -1,7 +1,7 @@
 //! The built-in agent: a model, the tools of all servers, and a loop.
 //!
-//! Its main function is [`drive`]. It knows nothing of cases, checks or time: whoever calls it may
-//! drop it at any moment.
+//! Its main function is [`drive`]. It knows nothing of cases, checks or timeouts: the caller stops
+//! it by dropping the future.
 
 mod names;
 mod rendering;
@@ -13,41 +13,38 @@ pub use self::toolbox::{ConnectedServer, ServerLoss, ToolCallNotice, Toolbox};
 use crate::together::together;
 pub use proctor_models::{AskError, LoopLimits, ModelClient, ModelError};
 
-/// How many turns the agent has where nobody says: a model that goes round in circles must end.
+/// The default turn limit, which ends a model that loops forever.
 pub const DEFAULT_TURNS: u32 = 100;
 
-/// What the agent is given.
+/// One task for the built-in agent.
 pub struct Task<'a> {
-    /// What it is asked: the conversation so far.
+    /// The conversation so far, ending with the prompt.
     pub messages: Vec<ModelMessage>,
-    /// Its model.
     pub asker: &'a ModelClient,
-    /// What it can do.
     pub toolbox: &'a Toolbox,
-    /// When it has to stop.
     pub limits: LoopLimits,
-    /// Who is told of its calls.
+    /// Called for each tool call, before it is sent.
     pub watch: &'a (dyn Fn(ToolCallNotice) + Send + Sync),
 }
 
-/// What the agent's work came to.
+/// How the agent's work ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentOutcome {
-    /// It was done, and this is its answer.
+    /// The agent's final answer.
     Answered(String),
-    /// Its model stopped before it was done.
+    /// The model refused, or its reply was cut off.
     Stopped(String),
-    /// It was not done after as many turns as it has.
+    /// The agent reached its turn limit.
     Turns(String),
-    /// Another of its limits ended it.
+    /// The agent reached its token or cost limit.
     Limit(String),
-    /// A server can't be used any more.
+    /// A server became unusable.
     Lost(ServerLoss),
-    /// Its model can't be asked any more.
+    /// The model became unusable.
     Unanswered(AskError),
 }
 
-/// Lets the agent work until it is done or has to stop. Gives the conversation too.
+/// Runs the agent until it answers or has to stop. Also returns the conversation.
 pub async fn drive(task: Task<'_>) -> (AgentOutcome, Vec<ModelMessage>) {
     let mut request = ModelRequest {
         system: task.toolbox.instructions(),
@@ -57,16 +54,16 @@ pub async fn drive(task: Task<'_>) -> (AgentOutcome, Vec<ModelMessage>) {
     let mut task = task;
     request.messages = std::mem::take(&mut task.messages);
     let mut spent = AgentSpending::default();
-    let driven = loop {
+    let outcome = loop {
         match turn(&task, &mut request, &mut spent).await {
             None => {}
-            Some(driven) => break driven,
+            Some(outcome) => break outcome,
         }
     };
-    (driven, request.messages)
+    (outcome, request.messages)
 }
 
-/// Asks once, and makes the calls that come of it; gives the end, if it is one.
+/// Asks the model once and makes the calls of its reply; returns the outcome if that ends the work.
 async fn turn(
     task: &Task<'_>,
     request: &mut ModelRequest,
@@ -105,7 +102,7 @@ async fn turn(
     None
 }
 
-/// What it means that a model calls nothing: it is done, unless it had to stop.
+/// The outcome of a reply without calls: an answer, unless the model had to stop.
 fn answered(text: String, stop: &StopReason) -> AgentOutcome {
     let said = match text.trim() {
         "" => String::new(),
@@ -117,7 +114,7 @@ fn answered(text: String, stop: &StopReason) -> AgentOutcome {
         StopReason::Length => {
             AgentOutcome::Stopped(format!("the model's answer was cut off{said}"))
         }
-        // Some endpoints have words of their own for being done.
+        // Some endpoints have their own word for `stop`.
         StopReason::Other(_) if !text.trim().is_empty() => AgentOutcome::Answered(text),
         StopReason::Other(word) => {
             AgentOutcome::Stopped(format!("the model stopped without an answer: `{word}`"))
@@ -125,13 +122,13 @@ fn answered(text: String, stop: &StopReason) -> AgentOutcome {
     }
 }
 
-/// The start of what a model said.
+/// The first line of a reply, cut to 200 bytes.
 fn brief(text: &str) -> &str {
     let end = text.floor_char_boundary(200);
     text[..end].lines().next().unwrap_or_default()
 }
 
-/// Makes the calls of one turn, all at once. Those to one server are sent in their order.
+/// Makes all calls of one turn at the same time. Calls to the same server are sent in order.
 async fn make_calls(task: &Task<'_>, calls: &[ToolCall]) -> Result<Vec<ToolResult>, ServerLoss> {
     let made = calls.iter().map(|call| {
         if let Some(called) = task.toolbox.called(call) {
@@ -142,7 +139,7 @@ async fn make_calls(task: &Task<'_>, calls: &[ToolCall]) -> Result<Vec<ToolResul
     together(made).await.into_iter().collect()
 }
 
-/// What the agent has used up.
+/// The turns, tokens and dollars that the agent used.
 #[derive(Debug, Default)]
 struct AgentSpending {
     turns: u32,
@@ -157,7 +154,7 @@ impl AgentSpending {
         self.cost_usd += cost_usd.unwrap_or(0.0);
     }
 
-    /// Why no further question may be asked.
+    /// Returns the limit that forbids another turn.
     fn exceeds(&self, limits: &LoopLimits) -> Option<AgentOutcome> {
         let turns = limits.turns.unwrap_or(DEFAULT_TURNS);
         if self.turns >= turns {
@@ -168,13 +165,13 @@ impl AgentSpending {
             .map(AgentOutcome::Limit)
     }
 
-    /// Why even what is done is too much.
+    /// Returns the limit that the last turn exceeded.
     fn overdrawn(&self, limits: &LoopLimits) -> Option<String> {
         self.beyond(limits, |used, limit| used > limit)
     }
 
     fn beyond(&self, limits: &LoopLimits, is_beyond: fn(f64, f64) -> bool) -> Option<String> {
-        #[expect(clippy::cast_precision_loss, reason = "nobody uses 2^53 tokens")]
+        #[expect(clippy::cast_precision_loss, reason = "token counts stay below 2^53")]
         let count = |tokens: u64| tokens as f64;
         let used = self.usage.total();
         if let Some(limit) = limits.tokens

@@ -1,6 +1,6 @@
-//! What all trials of a run share.
+//! The state that all trials of a run share.
 //!
-//! Its main type is [`RunContext`]. Nothing in it changes while the run goes on, but for what was spent.
+//! Its main type is [`RunContext`]. It does not change during the run, except for the spending.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,73 +18,71 @@ use proctor_wire::answers::ServerRequestReplies;
 use proctor_wire::client::{Client, ConnectOptions, Era, Timeouts};
 use proctor_wire::recorder::Recorder;
 
-/// Who does the tasks.
+/// The agent that does the tasks.
 pub enum Worker {
-    /// Nobody: for evals that only call tools.
-    Nobody,
+    /// No agent, for evals that only call tools.
+    NoAgent,
     /// A model in Proctor's own loop.
     Model(Arc<Model>),
-    /// A program of its own.
+    /// An external agent.
     External(Arc<ExternalAgent>),
 }
 
 impl Worker {
-    /// The model, if it is one in Proctor's own loop.
+    /// The model of Proctor's own loop.
     pub fn model(&self) -> Option<&Arc<Model>> {
         match self {
             Self::Model(model) => Some(model),
-            Self::Nobody | Self::External(_) => None,
+            Self::NoAgent | Self::External(_) => None,
         }
     }
 
-    /// Its model, as `provider:id`; the agent's name, if only the agent knows.
+    /// The model as `provider:id`, or the agent's name if only the agent knows its model.
     pub fn model_name(&self) -> Option<String> {
         match self {
-            Self::Nobody => None,
+            Self::NoAgent => None,
             Self::Model(model) => Some(model.name().to_owned()),
             Self::External(external) => Some(external.asked_model()),
         }
     }
 }
 
-/// What all trials of a run share.
+/// The state that all trials of a run share.
 pub struct RunContext {
-    /// What is run.
     pub suite: Suite,
-    /// Each of the suite's agents.
+    /// One worker per agent of the suite.
     pub agents: Vec<Worker>,
-    /// The models that judge; none if the suite has no judge.
+    /// The models that judge; empty if the suite has no judge.
     pub judges: Vec<Arc<Model>>,
-    /// What was spent, and may be.
+    /// The spending so far, and the budget.
     pub meter: Arc<Meter>,
-    /// The environment that servers and steps get a part of.
+    /// The user's environment, of which servers and steps get a part.
     pub environment: BTreeMap<String, String>,
-    /// Variables that servers get besides the usual ones.
+    /// Variables that servers get in addition to the default ones.
     pub pass: Vec<String>,
-    /// Variables that hold model keys: nobody gets them.
+    /// Variables that hold model keys and are passed to no server or step.
     pub withheld: Vec<String>,
-    /// The program that contains processes: Proctor itself.
+    /// The `proctor` binary, which also is the guard of processes.
     pub guard: PathBuf,
-    /// The folder of user caches, in which released extensions are looked for.
+    /// The user's cache folder, in which released extensions are looked up.
     pub cache: Option<PathBuf>,
-    /// How long servers may take.
+    /// The timeouts for servers.
     pub timeouts: Timeouts,
-    /// Takes secrets out.
     pub redactor: Redactor,
-    /// Whether a server that breaks the protocol in a way that can be tolerated fails the trial.
+    /// Whether a tolerable protocol problem of a server fails the trial.
     pub strict: bool,
-    /// The eras that servers speak, as far as that is known.
+    /// The known eras of servers, by name.
     pub eras: BTreeMap<String, Era>,
-    /// The tools of servers, as far as they are known.
+    /// The known tools of servers, by server name.
     pub tools: BTreeMap<String, Vec<String>>,
-    /// The connections that all trials share, by server; none if each trial has its own.
+    /// The connections that all trials share, by server; empty if each trial has its own.
     pub shared: BTreeMap<String, Client>,
-    /// The run whose models are heard again, and whether a question that has changed is an error.
+    /// The run that is replayed, and whether a request that differs from it is an error.
     pub cassette: Option<(Arc<Cassette>, bool)>,
 }
 
 impl RunContext {
-    /// What a trial hears again, in a run that is replayed.
+    /// The recorded replies for a trial, if the run is a replay.
     pub(crate) fn replay(
         &self,
         case: &str,
@@ -97,7 +95,7 @@ impl RunContext {
         Replay::of(cassette, (case, agent, repeat), *strict).map(Some)
     }
 
-    /// What a connection is made with; what is known of its server comes on top.
+    /// The options for a connection, without the known era of its server.
     pub fn connect_options(&self, actor: Actor, recorder: Recorder) -> ConnectOptions {
         ConnectOptions {
             actor,
@@ -111,7 +109,7 @@ impl RunContext {
         }
     }
 
-    /// A model, as a trial asks it.
+    /// A client for a model, with which a trial asks it.
     pub(crate) fn asker(
         &self,
         model: &Arc<Model>,

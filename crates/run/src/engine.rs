@@ -1,8 +1,8 @@
 //! The engine: a suite in, a record and a summary out.
 //!
-//! Its main type is [`Engine`]. It loads and plans a suite, opens what the suite needs, runs its trials and
-//! sums them up; whoever uses it gets events and may interrupt it at any moment. The command line is one
-//! user, a test of yours is another:
+//! Its main type is [`Engine`]. It loads and plans a suite, opens what the suite needs, runs its
+//! trials and sums them up. The caller receives events and can interrupt a run at any time. You can
+//! use it from a test of your own, as the command line does:
 //!
 //! ```no_run
 //! use proctor_core::gate::Gate;
@@ -54,7 +54,7 @@ pub use self::options::{CheckOptions, EvalsOptions, RunSource};
 pub use self::prepare::PreparedRun;
 pub use self::running::{RunCompletion, RunInProgress};
 
-/// Runs suites, and evals that servers ship.
+/// Runs suites and shipped evals.
 #[derive(Debug, Clone)]
 pub struct Engine {
     environment: Environment,
@@ -63,8 +63,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine with this environment. `program` is the `proctor` binary, which contains whatever is
-    /// started.
+    /// Creates an engine with this environment. `program` is the `proctor` binary, which guards all
+    /// processes that the engine starts.
     pub fn new(environment: Environment, program: PathBuf) -> Self {
         Self {
             environment,
@@ -73,32 +73,33 @@ impl Engine {
         }
     }
 
-    /// An engine with the environment of this process. The `proctor` binary is the one that the variable
-    /// `PROCTOR` names, one in the folder of this program or above it, or the first in `PATH`.
+    /// Creates an engine with the environment of this process. It uses the `proctor` binary that
+    /// the variable `PROCTOR` names, else one in the folder of this program or its parent, else the
+    /// first in `PATH`.
     pub fn of_this_process() -> Result<Self, EngineError> {
         let environment: Environment = std::env::vars().collect();
         let program = find_program(&environment)?;
         Ok(Self::new(environment, program))
     }
 
-    /// The command line that the record of a run names.
+    /// Sets the command line that the run's record contains.
     #[must_use]
     pub fn with_command(self, command: Vec<String>) -> Self {
         Self { command, ..self }
     }
 
-    /// The environment that servers, agents and steps get a part of.
+    /// The environment of which servers, agents and steps get a part.
     pub fn environment(&self) -> &Environment {
         &self.environment
     }
 
-    /// Takes out the secrets of the environment, and of these servers.
+    /// A redactor for the secrets of the environment and of these servers.
     pub fn redactor(&self, servers: &[Server]) -> Redactor {
         let known = secrets_of(&self.environment).into_iter();
         Redactor::new(known.chain(servers.iter().flat_map(crate::secrets::of_server)))
     }
 
-    /// What a connection to a server is made with.
+    /// The options for a connection to a server.
     pub fn connect_options(
         &self,
         actor: Actor,
@@ -118,8 +119,8 @@ impl Engine {
         }
     }
 
-    /// Loads a suite, plans it, and opens what it needs. Starts a server only if the suite names evals that
-    /// servers ship.
+    /// Loads and plans a suite, and opens what it needs. Starts a server only if the suite names
+    /// shipped evals.
     pub async fn prepare(
         &self,
         options: &CheckOptions,
@@ -128,7 +129,7 @@ impl Engine {
         prepare::prepare(self, options, host).await
     }
 
-    /// Finds the evals that servers ship, asks the host for consent, and opens what they need.
+    /// Finds the shipped evals, asks the host for consent, and opens what the evals need.
     pub async fn prepare_evals(
         &self,
         options: &EvalsOptions,
@@ -137,7 +138,7 @@ impl Engine {
         evals::prepare(self, options, host).await
     }
 
-    /// Opens the run's folder: a new one, or that of the run that is resumed.
+    /// Opens the run's folder: a new one, or that of the resumed run.
     pub fn open(&self, prepared: PreparedRun) -> Result<RunInProgress, EngineError> {
         folder::open(self, prepared)
     }
@@ -152,36 +153,35 @@ impl Engine {
         let mut run = self.open(prepared)?;
         let (progress, _) = unbounded_channel();
         let (_interrupt, mut interrupts) = unbounded_channel();
-        let over = run.carry_out(progress, false, &mut interrupts, host).await;
-        Ok(run.end(over)?)
+        let completion = run.carry_out(progress, false, &mut interrupts, host).await;
+        Ok(run.end(completion)?)
     }
 
-    /// [`Engine::check`] for programs that have no runtime: a test of a suite, for one. Agrees to nothing
-    /// that needs consent.
+    /// [`Engine::check`] for programs without an async runtime, such as a test of a suite. It gives
+    /// no consent.
     pub fn check_blocking(&self, options: &CheckOptions) -> Result<RunResult, EngineError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
-            .map_err(|error| EngineError::unusable("no runtime can be started", error))?;
+            .map_err(|error| EngineError::unusable("can't start the async runtime", error))?;
         runtime.block_on(self.check(options, &NonInteractiveHost))
     }
 }
 
-/// The `proctor` binary.
+/// Finds the `proctor` binary.
 fn find_program(environment: &Environment) -> Result<PathBuf, EngineError> {
     if let Some(named) = environment.get("PROCTOR").filter(|path| !path.is_empty()) {
         return Ok(PathBuf::from(named));
     }
-    let own = std::env::current_exe()
-        .map_err(|error| EngineError::unusable("can't tell where this program is", error))?;
+    let own = std::env::current_exe().map_err(|error| {
+        EngineError::unusable("can't determine the path of this program", error)
+    })?;
     let near = own.ancestors().skip(1).take(2).map(Path::to_owned);
     let path = environment.get("PATH").map_or("", String::as_str);
     let folders = near.chain(std::env::split_paths(path));
     let file = format!("proctor{}", std::env::consts::EXE_SUFFIX);
     let mut found = folders.map(|folder| folder.join(&file));
     found.find(|path| path.is_file()).ok_or_else(|| {
-        EngineError::usage(
-            "the `proctor` binary is not in PATH; name it with the variable `PROCTOR`",
-        )
+        EngineError::usage("the `proctor` binary is not in PATH; set `PROCTOR` to its path")
     })
 }

@@ -1,9 +1,9 @@
-//! Agents that are programs of their own: Claude Code, Codex, whatever speaks ACP, any command.
+//! External agents: Claude Code, Codex, any agent that speaks ACP, and any command.
 //!
-//! An agent is given an `Assignment`: a prompt, servers that stand behind the tap, a way to its
-//! model, an empty folder and an empty home. What it says of itself is kept, and believed in nothing
-//! that the tap can tell. An `Adapter` turns the assignment into a `Launch`, and what the program
-//! says into a `AgentReport`; only `program` starts anything.
+//! An agent gets an `Assignment`: a prompt, servers behind the tap, access to its model, an empty
+//! folder and an empty home. Proctor records what the agent reports of itself, but the tap's
+//! observations take precedence. An `Adapter` turns the assignment into a `Launch`, and the
+//! program's output into an `AgentReport`; only `program` starts processes.
 
 mod acp;
 mod assignment;
@@ -36,43 +36,36 @@ pub(crate) use self::stage::AgentFolders;
 pub use self::survey::{AgentKey, Program, Survey, check_programs, survey, survey_known};
 use proctor_models::WireFormat;
 
-/// How an agent is started and understood.
+/// How Proctor starts an agent and reads its output.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Adapter<'a> {
-    /// By the command line that its vendor gives it.
+    /// The vendor's own command line.
     Cli(Cli),
-    /// By the Agent Client Protocol.
+    /// The Agent Client Protocol.
     Acp(Acp<'a>),
-    /// By templates of a command line.
+    /// Command line templates from an agent file.
     Commands(&'a Commands),
 }
 
 /// An agent that speaks the Agent Client Protocol.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Acp<'a> {
-    /// One that Proctor knows.
+    /// An agent that Proctor knows.
     Preset(&'static Preset),
-    /// Any other.
-    Program {
-        /// The program.
-        cmd: &'a str,
-        /// Its arguments.
-        args: &'a [String],
-    },
+    /// An agent from an agent file.
+    Program { cmd: &'a str, args: &'a [String] },
 }
 
-/// Why an agent did not get to its work.
+/// Why an agent did not start its work.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WorkError {
-    /// It can't be given the assignment.
     #[error(transparent)]
     Unfit(#[from] AssignmentError),
-    /// It can't be started.
     #[error(transparent)]
     Start(#[from] AgentStartError),
 }
 
-/// The variables that hold the keys of whatever a command may be.
+/// The variables that may hold keys for an agent from an agent file.
 const ANY_KEYS: [&str; 15] = [
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
@@ -92,7 +85,7 @@ const ANY_KEYS: [&str; 15] = [
 ];
 
 impl<'a> Adapter<'a> {
-    /// The adapter of an agent; `None` if it is no program of its own.
+    /// The adapter of an agent; `None` if the agent is not an external one.
     pub(crate) fn of(agent: &'a Agent) -> Option<Self> {
         Some(match &agent.kind {
             AgentKind::Builtin { builtin, .. } => return Self::of_builtin(*builtin),
@@ -118,7 +111,7 @@ impl<'a> Adapter<'a> {
         }
     }
 
-    /// The program that has to be there, and how it is installed, if that is known.
+    /// The agent's program, and the command that installs it, if known.
     pub(crate) fn program(&self) -> (&str, Option<&'static str>) {
         match self {
             Self::Cli(cli) => (cli.program(), install(cli.agent())),
@@ -127,7 +120,8 @@ impl<'a> Adapter<'a> {
         }
     }
 
-    /// What it can speak to its model, best first. None: it can't be told where its model is.
+    /// The model APIs that it supports, best first. Empty if it does not support a custom model
+    /// URL.
     pub(crate) fn formats(&self) -> &'static [WireFormat] {
         match self {
             Self::Cli(cli) => cli.formats(),
@@ -136,7 +130,7 @@ impl<'a> Adapter<'a> {
         }
     }
 
-    /// The variables of the user's that it reads its keys and the place of its model from.
+    /// The user's variables from which it reads its keys and the URL of its model.
     pub(crate) fn variables(&self) -> &'static [&'static str] {
         match self {
             Self::Cli(cli) => cli.agent().variables(),
@@ -145,7 +139,7 @@ impl<'a> Adapter<'a> {
         }
     }
 
-    /// Where it looks for skills, and its tool that loads one, if that is known.
+    /// The folder in which it looks for skills, and its tool that loads a skill, if known.
     pub(crate) fn skills(&self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::Cli(cli) => cli.skills(),
@@ -154,7 +148,7 @@ impl<'a> Adapter<'a> {
         }
     }
 
-    /// Whether it ends at `maxTurns` by itself, and says that it did.
+    /// Whether it stops at `maxTurns` by itself and reports that.
     pub(crate) fn keeps_to_max_turns(&self) -> bool {
         match self {
             Self::Cli(cli) => cli.keeps_to_max_turns(),
@@ -163,7 +157,7 @@ impl<'a> Adapter<'a> {
         }
     }
 
-    /// Whether it learns where its model is from its configuration alone, and not from variables.
+    /// Whether it reads the URL of its model only from its configuration, not from variables.
     pub(crate) fn reads_only_configuration(&self) -> bool {
         match self {
             Self::Cli(cli) => cli.reads_only_configuration(),
@@ -172,28 +166,27 @@ impl<'a> Adapter<'a> {
         }
     }
 
-    /// Whether it is a program that somebody wrote and an agent file describes: Proctor knows nothing of
-    /// its habits.
+    /// Whether an agent file describes it, so that Proctor knows nothing of its behaviour.
     pub(crate) fn is_from_file(&self) -> bool {
         matches!(self, Self::Commands(_) | Self::Acp(Acp::Program { .. }))
     }
 
-    /// Whether it takes servers by their address and in no other way.
+    /// Whether it reaches servers only by URL.
     pub(crate) fn wants_url(&self) -> bool {
         matches!(self, Self::Commands(commands) if commands::wants_url(commands))
     }
 
-    /// Whether it must be told the name of every tool that it may use.
+    /// Whether it needs the name of every allowed tool.
     pub(crate) fn wants_tool_names(&self) -> bool {
         matches!(self, Self::Commands(_))
     }
 
-    /// Whether it works in the user's own home, as its file says.
+    /// Whether it works in the user's own home, because its file says so.
     pub(crate) fn is_at_home(&self) -> bool {
         matches!(self, Self::Commands(commands) if !commands.virtual_home)
     }
 
-    /// Whether it can be given an assignment.
+    /// Checks whether it can do an assignment.
     fn fits(&self, assignment: &Assignment) -> Result<(), AssignmentError> {
         match self {
             Self::Cli(cli) => cli.prepare(assignment).map(drop),
@@ -202,7 +195,7 @@ impl<'a> Adapter<'a> {
         }
     }
 
-    /// Lets the agent work until it ends. Whoever drops this ends it.
+    /// Runs the agent until it ends. Dropping the future ends it.
     pub(crate) async fn work(
         &self,
         assignment: &Assignment,
@@ -221,12 +214,12 @@ impl<'a> Adapter<'a> {
     }
 }
 
-/// How the program of an agent is installed.
+/// The command that installs the program of an agent.
 fn install(agent: BuiltinAgent) -> Option<&'static str> {
     agent.program().map(|program| program.install)
 }
 
-/// Which variables a program had that ended with an error, and how to give it more. Values are not told.
+/// Names the variables that a failed program had, and how to pass more. Values are not shown.
 fn environment_note(environment: &BTreeMap<String, String>) -> String {
     let names = listed(environment.keys().map(String::as_str));
     format!(

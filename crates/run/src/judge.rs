@@ -1,8 +1,8 @@
-//! The judge: a model that says whether one criterion holds of what an agent did.
+//! The judge: a model that decides whether one criterion holds for an agent's work.
 //!
-//! Its main type is [`Judge`]. Nothing turns into a pass by itself: a verdict must come in the form
-//! that was asked for, and a pass must quote what the judge was shown. What the agent, its model
-//! or a server wrote is shown as data. No reply at all is an error, not a verdict.
+//! Its main type is [`Judge`]. Nothing passes by default: a verdict must have the requested form,
+//! and a pass must quote the exhibits. Text of the agent, its model or a server is shown as data. A
+//! missing reply is an error, not a verdict.
 
 #![warn(
     clippy::wildcard_enum_match_arm,
@@ -27,87 +27,81 @@ use self::question::JudgeQuestion;
 use proctor_models::{AskError, ModelClient};
 use proctor_wire::worker;
 
-/// How often a malformed verdict is asked for again.
+/// How often Proctor asks again after a malformed verdict.
 const ASKED_AGAIN: u32 = 2;
 
-/// Who judges.
+/// The models that judge, and the number of votes.
 #[derive(Clone)]
 pub struct Judge {
-    /// The models. Votes go round among them; there must be one.
+    /// The models, at least one. They take turns in voting.
     pub askers: Vec<ModelClient>,
-    /// How many votes there are; odd.
+    /// The number of votes, which is odd.
     pub votes: u32,
 }
 
-/// What must hold.
+/// The criterion to judge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Criterion {
-    /// Every fact of this is in the answer; more may be.
+    /// The answer contains every fact of this text; it may contain more.
     Contains(String),
-    /// The answer has the facts of this, no more and no fewer; wording is free.
+    /// The answer has exactly the facts of this text, in any wording.
     Exact(String),
-    /// What a server's eval asks for, of the answer and of the calls.
+    /// The answer and the calls meet the rubric of a shipped eval.
     Rubric(String),
 }
 
-/// What the judge is shown.
+/// The evidence that the judge sees.
 #[derive(Debug, Clone, Copy)]
 pub struct Exhibits<'a> {
-    /// What the agent was asked.
     pub prompt: &'a str,
-    /// Its final answer.
     pub answer: &'a str,
-    /// What it did. Only a rubric is judged on it.
+    /// The agent's calls, which only a rubric is judged on.
     pub transcript: Option<&'a Transcript>,
-    /// Whether an answer that says nothing fails before any judge is asked. Not so in shipped
-    /// evals, where a call alone can be the answer.
+    /// Whether an answer without content fails before any judge is asked. Not so in shipped evals,
+    /// where a call alone can be the answer.
     pub answer_required: bool,
 }
 
 impl Exhibits<'_> {
-    /// At most how many bytes they have: what the agent did is in the record.
+    /// The maximum size of the exhibits in bytes.
     fn bytes(&self, asker: &ModelClient) -> usize {
         let recorded = self.transcript.map_or(0, |_| asker.recorder.bytes());
         self.prompt.len() + self.answer.len() + recorded
     }
 }
 
-/// What the judge says.
+/// The result of judging one criterion.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ruling {
-    /// Whether the criterion holds.
     pub verdict: Verdict,
-    /// Reasons, quotes, the split of the votes, and what the judge was not shown.
+    /// Reasons, quotes, the split of the votes, and parts that the judge did not see.
     pub notes: Vec<String>,
-    /// The calls that are quoted, by their numbers in the record.
+    /// The quoted calls, by their numbers in the record.
     pub evidence: Vec<u64>,
-    /// The votes, in order; none if the answer said nothing.
+    /// The votes in order; empty if the answer has no content.
     pub votes: Vec<Vote>,
 }
 
-/// One vote.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Vote {
-    /// Whose, as `provider:id`.
+    /// The model as `provider:id`.
     pub model: String,
-    /// How it goes.
     pub verdict: Verdict,
-    /// Why, in the judge's words; empty if it gave none.
+    /// The judge's own reason; empty if it gave none.
     pub reason: String,
-    /// What it quotes.
     pub quotes: Vec<String>,
-    /// The calls that it quotes, by their numbers in the record.
+    /// The quoted calls, by their numbers in the record.
     pub evidence: Vec<u64>,
-    /// How often the model was asked for it.
+    /// The number of requests to the model for this vote.
     pub attempts: u32,
 }
 
 impl Judge {
     /// Judges one criterion.
     ///
-    /// The majority of definite votes decides, if more than half of all votes are definite. A vote that
-    /// could not be had for an outage or the budget is no vote: if it could have changed the
-    /// result, the error is returned.
+    /// The majority of definite votes decides, if more than half of all votes are definite. If a
+    /// judge call fails (outage or budget), its vote is dropped; if that vote could have changed
+    /// the result, the error is returned.
     pub async fn rule(
         &self,
         criterion: &Criterion,
@@ -148,13 +142,13 @@ impl Judge {
         Ok(ruling)
     }
 
-    /// Whether one of the judges is this model: it would judge its own work.
+    /// Whether one of the judges is this model, which would judge its own work.
     pub fn is_also(&self, model: &str) -> bool {
         self.askers.iter().any(|asker| asker.model.name() == model)
     }
 }
 
-/// Gets one vote. A malformed one is asked for again, in a fresh context.
+/// Gets one vote. After a malformed reply, it asks again in a fresh context.
 async fn vote(
     asker: &ModelClient,
     criterion: &Criterion,
@@ -164,7 +158,8 @@ async fn vote(
     let mut attempts = 0;
     loop {
         let Some(boundary) = Boundary::random() else {
-            let reason = "the system has no random numbers to keep the exhibits apart with";
+            let reason =
+                "the operating system provides no random numbers, which the judge prompt needs";
             return Ok(undecided(asker, reason.to_owned(), attempts));
         };
         let bytes = exhibits.bytes(asker);
@@ -189,7 +184,9 @@ async fn vote(
                     }
                     Err(question::BallotRejection::Invented(quote)) => {
                         let shown = exhibit::brief(&quote);
-                        let reason = format!("the judge quotes what it was not shown: \"{shown}\"");
+                        let reason = format!(
+                            "the judge quoted text that is not in the evidence: \"{shown}\""
+                        );
                         return Ok(undecided(asker, reason, attempts));
                     }
                 }

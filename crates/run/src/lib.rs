@@ -1,7 +1,7 @@
 //! Runs trials: the built-in agent loop, external agents, steps, the judge, and the runner above them.
 //!
-//! Knows nothing of bytes on a wire, of how a process is contained, or of providers' formats: the crates
-//! below do. Nothing here prints or exits.
+//! The crates below handle wire formats, process containment and provider APIs. This crate never
+//! prints or exits.
 
 pub mod agent;
 pub mod context;

@@ -1,4 +1,4 @@
-//! Whether all servers come up and offer anything, before any model is asked.
+//! Checks that all servers start and offer something, before any model is asked.
 
 use data_encoding::HEXLOWER;
 use proctor_core::check::OrderKind;
@@ -11,34 +11,25 @@ use sha2::{Digest, Sha256};
 
 use proctor_wire::client::{Client, ConnectOptions, Era, ListError, ListLimits};
 
-/// What was found out about a server.
+/// The result of checking one server.
 pub struct ServerProbe {
-    /// For the record.
     pub seen: ServerSeen,
-    /// What it lists.
     pub offered: ServerListing,
-    /// Which form of the protocol it speaks.
     pub era: Era,
-    /// The connection, to be shared or closed.
+    /// The open connection, which the caller shares or closes.
     pub client: Client,
 }
 
 /// Why a run can't start.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PreflightError {
-    /// A server does not come up.
+    /// The server failed to start.
     #[error("{0}")]
     NotUp(String),
-    /// A server does not say what it offers.
+    /// The server did not list what it offers.
     #[error("the server `{server}`: {reason}")]
-    NoList {
-        /// The server.
-        server: String,
-        /// Why.
-        reason: String,
-    },
-    /// A server offers nothing.
-    #[error("the server `{0}` offers no tool, resource or prompt, so there is nothing to test")]
+    NoList { server: String, reason: String },
+    #[error("the server `{0}` has no tools, resources or prompts to test")]
     Empty(String),
 }
 
@@ -65,19 +56,17 @@ pub async fn look(
     }
 }
 
-/// What a server lists, by name.
+/// The names that a server lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerListing {
-    /// The names of its tools.
     pub tools: Vec<String>,
-    /// The addresses of its resources; `None` if it has templates, which stand for any number of them.
+    /// The URIs of its resources; `None` if it has templates, which match any number of URIs.
     pub resources: Option<Vec<String>>,
-    /// The names of its prompts.
     pub prompts: Vec<String>,
 }
 
 impl ServerListing {
-    /// What the server has of a kind; `None` if that is not all that it has.
+    /// The names of one kind; `None` if the list is incomplete.
     pub fn of(&self, kind: OrderKind) -> Option<&[String]> {
         match kind {
             OrderKind::Tool => Some(&self.tools),
@@ -110,7 +99,7 @@ async fn ask(
     if declares("resources") {
         let listed = list("resources/list", "resources").await;
         resources = listed.map_err(|error| failed(&error))?;
-        // Many servers have resources and no templates of them.
+        // Many servers have resources but no resource templates.
         let listed = list("resources/templates/list", "resourceTemplates").await;
         templates = listed.unwrap_or_default();
     }
@@ -150,11 +139,11 @@ async fn ask(
     Ok((ServerSeen { surface, ..seen }, offered))
 }
 
-/// The SHA-256 of all items, however they are ordered and written.
+/// The SHA-256 of all items, independent of their order and formatting.
 fn digest(items: &[Box<RawValue>]) -> String {
     let written = |raw: &RawValue| match serde_json::from_str::<Value>(raw.get()) {
         Ok(value) => canonical(&value),
-        // Too deep to be read, and compared as it is.
+        // Nested too deeply to parse, so it is compared as text.
         Err(_) => raw.get().to_owned(),
     };
     let mut all: Vec<String> = items.iter().map(|raw| written(raw)).collect();
@@ -162,7 +151,7 @@ fn digest(items: &[Box<RawValue>]) -> String {
     HEXLOWER.encode(&Sha256::digest(all.join("\n")))
 }
 
-/// A text of each item that has it.
+/// The value of one text field, for each item that has it.
 fn fields(items: &[Box<RawValue>], key: &str) -> Vec<String> {
     let field = |raw: &RawValue| {
         let item: Map<String, Value> = serde_json::from_str(raw.get()).ok()?;
@@ -181,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_tells_what_tools_are_and_not_how_they_are_written() {
+    fn a_digest_ignores_the_formatting_of_tools() {
         let one = digest(&items(&[r#"{"name":"a","x":1}"#, r#"{"name":"b"}"#]));
         let same = digest(&items(&[r#"{"name":"b"}"#, r#"{ "x":1, "name":"a"}"#]));
         assert_eq!(one, same);
@@ -191,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_name_is_no_name() {
+    fn items_without_a_name_are_left_out() {
         let listed = items(&[r#"{"name":"a"}"#, r#"{"name":5}"#, "3", "{}"]);
         assert_eq!(fields(&listed, "name"), ["a"]);
     }

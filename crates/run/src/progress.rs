@@ -1,6 +1,6 @@
-//! What whoever watches a run is told, while it goes on.
+//! Progress events of a run.
 //!
-//! Its main type is [`Progress`]. Each trial says for itself what happens in it.
+//! Its main type is [`Progress`]. Each trial reports its own events.
 
 use std::time::Duration;
 
@@ -9,50 +9,39 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::agent::ToolCallNotice;
 
-/// Something that happened in a run. Trials are known by their place in the order. What happens
-/// before a trial's end is told only to those who want details.
+/// An event of a run. A trial is identified by its position in the plan. Events before a trial's
+/// end are sent only if details are requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
-    /// A trial started.
     Started {
-        /// Which one.
         trial: usize,
     },
-    /// A trial came to another phase.
+    /// A trial entered another phase.
     Phase {
-        /// Which one.
         trial: usize,
-        /// The phase.
         phase: StepPhase,
     },
-    /// An agent calls something.
+    /// An agent made a call.
     Called {
-        /// In which trial.
         trial: usize,
-        /// What.
         called: ToolCallNotice,
     },
-    /// A trial ended.
     Ended {
-        /// Which one.
         trial: usize,
-        /// How.
         ended: TrialEnded,
-        /// How long it took.
         duration: Duration,
     },
-    /// No more trials are started.
+    /// The run starts no more trials.
     Stopping {
-        /// Why.
         reason: String,
     },
 }
 
-/// Tells what happens in one trial.
+/// Sends the progress of one trial.
 #[derive(Debug, Clone)]
 pub(crate) struct TrialProgress {
     pub(crate) trial: usize,
-    /// Nobody, if only ends are of interest: every message wakes whoever waits for it.
+    /// `None` if only the ends of trials are requested, since every message wakes the receiver.
     pub(crate) to: Option<UnboundedSender<Progress>>,
 }
 
@@ -74,7 +63,7 @@ impl TrialProgress {
 
     fn tell(&self, progress: Progress) {
         if let Some(to) = &self.to {
-            // Nobody may be watching any more.
+            // The receiver may be gone.
             let _ = to.send(progress);
         }
     }

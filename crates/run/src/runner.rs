@@ -1,7 +1,7 @@
-//! Runs trials: one loop that owns what is waiting, running and done.
+//! Runs trials: one loop that owns the waiting, running and finished trials.
 //!
-//! Its main function is [`run`]. It starts what may start, and hears of what ended and of who wants
-//! it all to stop; nobody else decides anything.
+//! Its main function is [`run`]. It starts trials, collects their results, and handles requests to
+//! stop; all decisions are made here.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -22,83 +22,77 @@ use proctor_models::RetryWait;
 use proctor_wire::recorder::Recorder;
 use proctor_wire::worker;
 
-/// A trial that is to be run.
+/// A trial of the plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialSpec {
-    /// The case, by its place in the suite.
+    /// The index of the case in the suite.
     pub case: usize,
-    /// The agent, by its place in the suite.
+    /// The index of the agent in the suite.
     pub agent: usize,
-    /// Which of the case's trials by that agent, from one.
+    /// The number of the trial among those of this case and agent, from one.
     pub repeat: u32,
-    /// Which attempt at it, from one.
+    /// The number of the attempt, from one.
     pub attempt: u32,
-    /// What ends it.
     pub limits: Limits,
-    /// Whether it may run beside others.
+    /// Whether it may run in parallel with other trials.
     pub parallel: bool,
 }
 
 impl TrialSpec {
-    /// What tells it from every other trial of its run, whichever attempt it is.
+    /// A name that is unique in the run and equal for all attempts.
     pub fn name(&self, suite: &Suite) -> String {
         let (case, agent) = (&suite.cases[self.case], &suite.agents[self.agent]);
         format!("{}:{}:{}", case.id, agent.name, self.repeat)
     }
 
-    /// The names of its files in the record, without attempt and extension.
+    /// The file name of its record, without attempt and extension.
     pub fn stem(&self, suite: &Suite, redactor: &Redactor) -> String {
         trial_stem(&redactor.text(&self.name(suite)))
     }
 }
 
-/// How many trials run at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parallelism {
-    /// Those that say that they may, this many at once, after all others one by one.
+    /// Trials with `parallel: true` run this many at once, after all others have run one by one.
     Willing(usize),
-    /// Any trials, this many at once.
+    /// All trials run this many at once.
     Any(usize),
 }
 
-/// How a run goes about its trials.
+/// Options for running trials.
 #[derive(Debug, Clone, Copy)]
 pub struct RunnerOptions {
-    /// How many trials run at once.
     pub width: Parallelism,
-    /// Whether the first trial that does not pass ends the run.
+    /// Whether the first trial that fails or times out ends the run.
     pub fail_fast: bool,
-    /// Whether whoever watches is told of what happens inside trials, not only of their ends.
+    /// Whether to report events inside trials, not only their ends.
     pub detailed: bool,
 }
 
-/// What a run came to, besides what its record says.
+/// The result of a run, in addition to its record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunnerResult {
-    /// Why it did not run all its trials.
+    /// Why some trials did not run.
     pub stopped: Option<String>,
-    /// Whether somebody stopped it from outside.
+    /// Whether the user interrupted the run.
     pub interrupted: bool,
-    /// How its trials ended.
     pub ended: TrialOutcomes,
 }
 
-/// How trials ended: the latest attempt and its outcome, by the stem of the trial's files.
+/// The latest attempt and its outcome for each trial, by the stem of the trial's files.
 pub type TrialOutcomes = BTreeMap<String, (u32, Outcome)>;
 
-/// Why a run could not go on.
+/// Why a run could not continue.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The record could not be written.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// A trial panicked.
-    #[error("a trial ended in a bug of Proctor: {0}")]
+    #[error("a trial panicked, which is a bug in Proctor: {0}")]
     Bug(String),
 }
 
-/// Runs trials to their ends. `interrupts` gets a message for each time that somebody wants the run
-/// to stop: the first ends it in order, the second at once.
+/// Runs trials to their ends. Each message of `interrupts` is a request to stop: the first stops
+/// the run in order, the second at once.
 pub async fn run(
     context: Arc<RunContext>,
     writer: &RunWriter,
@@ -148,7 +142,7 @@ struct TrialBatch {
     trials: VecDeque<usize>,
 }
 
-/// In which order trials run. Between batches, everything comes to its end.
+/// Splits trials into batches. Each batch ends before the next one starts.
 fn batches(trials: &[TrialSpec], width: Parallelism) -> VecDeque<TrialBatch> {
     let all = || trials.iter().enumerate();
     let batch = |width: usize, trials: VecDeque<usize>| TrialBatch {
@@ -222,7 +216,7 @@ impl Runner<'_> {
             repeat: spec.repeat,
             attempt: spec.attempt,
         };
-        // It makes a file.
+        // This creates a file.
         let writer = worker::blocking(|| self.writer.trial(micros, &name, trial_started))?;
         let watch = TrialProgress {
             trial: at,
@@ -264,7 +258,7 @@ impl Runner<'_> {
             self.stop_soon(spent.to_string());
         }
         if is_left && fail_fast && matches!(ended.outcome, Outcome::Failed | Outcome::TimedOut) {
-            self.stop_soon("a trial did not pass, and the first such ends the run".to_owned());
+            self.stop_soon("a trial failed and `--fail-fast` is set".to_owned());
         }
         let _ = self.progress.send(Progress::Ended {
             trial,
@@ -282,20 +276,20 @@ impl Runner<'_> {
         self.stop_soon("interrupted".to_owned());
     }
 
-    /// Starts nothing more, and has running trials stop in order. The first reason stays.
+    /// Starts no more trials, and stops running ones in order. The first reason stays.
     fn stop_soon(&mut self, reason: String) {
         if *self.stop.borrow() != RunStop::Go {
             return;
         }
         self.finished.stopped = Some(reason.clone());
-        let told = Progress::Stopping {
+        let stopping = Progress::Stopping {
             reason: reason.clone(),
         };
-        let _ = self.progress.send(told);
+        let _ = self.progress.send(stopping);
         self.stop.send_replace(RunStop::Soon { reason });
     }
 
-    /// Ends the run because it can't be told any more what happens in it.
+    /// Ends the run because its trials can't be tracked any more.
     fn give_up(&mut self, error: RunError) {
         self.stop_soon(error.to_string());
         self.error.get_or_insert(error);
@@ -307,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trials_run_in_order_and_the_willing_beside_each_other() {
+    fn trials_run_in_order_and_parallel_ones_together() {
         let check = |parallel: &[bool], width: Parallelism, expected: &[(usize, &[usize])]| {
             let trials: Vec<TrialSpec> = parallel
                 .iter()

@@ -1,6 +1,6 @@
-//! What is secret in the description of a server or a step: what it is given as a key, by whatever way.
+//! Finds the secrets in the configuration of servers and steps.
 //!
-//! The values are hidden wherever they turn up, also where a server repeats them.
+//! Their values are redacted everywhere, also where a server repeats them.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use proctor_core::suite::step::values::TemplateValues;
 use proctor_core::suite::template::Template;
 use proctor_core::suite::{Environment, Server, Suite};
 
-/// Names and values.
+/// The secrets of a server, as names and values.
 pub(crate) fn of_server(server: &Server) -> Vec<(String, String)> {
     match &server.transport {
         Transport::Stdio { args, env, .. } => {
@@ -33,8 +33,8 @@ pub(crate) fn of_server(server: &Server) -> Vec<(String, String)> {
     }
 }
 
-/// What the steps of a suite and its extensions are given as keys: in their environment, and in the
-/// headers and addresses of their requests. What is known only in a trial is not known here.
+/// The secrets of a suite's steps and extensions: in their environment, and in the headers and URLs
+/// of their requests. Values that only a trial knows are missing.
 pub(crate) fn of_steps(suite: &Suite, env: &Environment) -> Vec<(String, String)> {
     let mut values = TemplateValues::default();
     values.env.clone_from(env);
@@ -63,7 +63,7 @@ pub(crate) fn of_steps(suite: &Suite, env: &Environment) -> Vec<(String, String)
     secrets
 }
 
-/// What a request carries as keys.
+/// The secrets in the URL and the headers of a request.
 pub(crate) fn of_request(url: &str, headers: &BTreeMap<String, String>) -> Vec<(String, String)> {
     let of_headers = headers
         .iter()
@@ -71,12 +71,13 @@ pub(crate) fn of_request(url: &str, headers: &BTreeMap<String, String>) -> Vec<(
     of_address(url).into_iter().chain(of_headers).collect()
 }
 
-/// What a step gives that is a key by its name: a header of a response, the output `token`.
+/// Outputs of a step that are secret by their name, such as a response header or the output
+/// `token`.
 pub(crate) fn of_outputs(outputs: &BTreeMap<String, String>) -> Vec<(String, String)> {
     let each = outputs
         .iter()
         .flat_map(|(name, value)| match name.strip_prefix("header-") {
-            // Behind the cookie stand words that mean something else.
+            // The attributes after the cookie are not secret.
             Some("set-cookie") => {
                 let cookie = value.split(';').next().unwrap_or_default();
                 of_header("set-cookie", cookie.trim())
@@ -88,7 +89,7 @@ pub(crate) fn of_outputs(outputs: &BTreeMap<String, String>) -> Vec<(String, Str
     each.collect()
 }
 
-/// What follows an option such as `--api-key` or `--token=`.
+/// The values of options such as `--api-key` or `--token=`.
 fn of_words(words: &[String]) -> Vec<(String, String)> {
     let is_option = |word: &str| word.starts_with('-') && is_secret_name(word);
     let named =
@@ -105,8 +106,8 @@ fn of_words(words: &[String]) -> Vec<(String, String)> {
     joined.chain(apart).collect()
 }
 
-/// The password and the secret parameters of an address, as they are written; the password also as it
-/// is meant, and as the header has it that carries it.
+/// The password and the secret parameters of a URL as written; the password also decoded, and as
+/// part of a `Basic` header.
 fn of_address(url: &str) -> Vec<(String, String)> {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let rest = rest.split_once('#').map_or(rest, |(rest, _)| rest);
@@ -131,8 +132,8 @@ fn of_address(url: &str) -> Vec<(String, String)> {
     passwords.chain(parameters).collect()
 }
 
-/// The value of a header that carries a secret, and its parts: a server that repeats a cookie or a token
-/// leaves out `Bearer` and the name of the cookie.
+/// The value of a secret header, and its parts: a server may repeat a token without `Bearer`, or a
+/// cookie without its name.
 fn of_header(name: &str, value: &str) -> Vec<(String, String)> {
     if !is_secret_name(name) {
         return Vec::new();
@@ -141,7 +142,7 @@ fn of_header(name: &str, value: &str) -> Vec<(String, String)> {
         .split([' ', ';', ','])
         .filter(|part| !part.is_empty())
         .collect();
-    // `Bearer` is no secret, what follows it is.
+    // `Bearer` is not secret; the token after it is.
     if parts.len() > 1 && !parts[0].contains('=') {
         parts.remove(0);
     }
@@ -157,7 +158,7 @@ fn of_header(name: &str, value: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// What `Basic` credentials hide from nobody.
+/// The password in `Basic` credentials.
 fn basic_password(value: &str) -> Option<String> {
     let (scheme, pair) = value.split_once(' ')?;
     let pair = BASE64.decode(pair.trim().as_bytes()).ok()?;
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_secret_option_is_secret() {
+    fn the_value_of_a_secret_option_is_secret() {
         let check = |words: &str, expected: &[&str]| {
             let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
             assert_eq!(values(&of_words(&words)), expected, "{words:?}");
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_and_secret_parameters_of_an_address_are_secret() {
+    fn passwords_and_secret_parameters_of_a_url_are_secret() {
         let check = |url: &str, expected: &[&str]| {
             assert_eq!(values(&of_address(url)), expected, "{url}");
         };
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn secret_headers_are_secret_in_parts() {
+    fn the_parts_of_a_secret_header_are_secret() {
         let check = |name: &str, value: &str, expected: &[&str]| {
             assert_eq!(values(&of_header(name, value)), expected, "{name}: {value}");
         };

@@ -1,8 +1,8 @@
 //! The steps of one trial: scripts, HTTP requests, tool calls and extensions, around the agent's work.
 //!
-//! Its main type is [`Steps`], which lives for one trial: what steps start goes on until it is closed,
-//! so that a server that a setup step started is there for the verification. Dropping it, or the
-//! future of a step, leaves no process and no file behind. Knows nothing of the order of phases, and
+//! Its main type is [`Steps`], which lives for one trial: processes that steps start run until it
+//! is closed, so that a server from a setup step is available for verification. Dropping it, or the
+//! future of a step, leaves no process and no file behind. It does not know the order of phases and
 //! asks no judge.
 
 #![warn(
@@ -40,66 +40,61 @@ use proctor_contain::scratch::Scratch;
 use proctor_wire::client::{Client, ConnectOptions};
 use proctor_wire::worker;
 
-/// How long a step may take that says nothing of it.
+/// The default timeout of a step.
 const STEP_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// What the steps of a trial may know and use.
+/// Everything that the steps of a trial use.
 #[derive(Clone)]
 pub struct StepsOptions {
-    /// How servers are connected to. Its environment, recorder and guard are those of all steps.
+    /// How to connect to servers. All steps share its environment, recorder and guard.
     pub connect: ConnectOptions,
-    /// Variables that steps do not get, besides [`MODEL_KEYS`]: the keys of the suite's models.
+    /// Variables that steps don't get, in addition to [`MODEL_KEYS`]: the keys of the suite's
+    /// models.
     pub withheld: Vec<String>,
-    /// What is taken out of a text before it is cut. It learns what steps are given as keys.
+    /// Redacts a text before it is cut. It also learns the secrets of steps.
     pub redactor: Redactor,
-    /// The servers that steps may call.
     pub servers: Vec<Server>,
-    /// The extensions that steps may ask.
     pub extensions: Vec<Extension>,
-    /// The folder of user caches, in which released extensions are looked for.
+    /// The user's cache folder, in which released extensions are looked up.
     pub cache: Option<PathBuf>,
-    /// The folder of the task.
     pub folder: PathBuf,
-    /// What the agent is asked.
     pub prompt: Template,
 }
 
-/// The steps of one trial.
 pub struct Steps {
     options: StepsOptions,
     values: TemplateValues,
-    /// Inline scripts, for as long as one of them may run.
+    /// The folder of inline scripts, which exists while one of them may run.
     scripts: Option<Scratch>,
     written: usize,
-    /// Scripts that may have left something running.
+    /// Scripts that may have left processes running.
     lingering: Vec<LingeringProcess>,
     web: Option<reqwest::Client>,
     clients: BTreeMap<String, Client>,
     extensions: BTreeMap<String, extension::RunningExtension>,
 }
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepResult {
-    /// Whether it passed. Unknown means that it could not be run as it is written.
+    /// The verdict, which is unknown if the step could not be run as written.
     pub verdict: Verdict,
-    /// Whether the phase goes on: it passed, or may fail.
+    /// Whether the phase continues: the step passed, or is allowed to fail.
     pub goes_on: bool,
-    /// Who is to blame, unless it passed or that can't be told.
+    /// The blame, if the step did not pass and the cause is proven.
     pub blame: Option<Blame>,
-    /// What it wrote, as far as it is kept.
+    /// The recorded part of its output.
     pub output: Option<String>,
-    /// How long it took.
     pub duration: Duration,
 }
 
-/// What an action came to, before its phase is considered.
+/// The result of an action, before its phase is considered.
 #[derive(Debug)]
 struct ActionOutcome {
     verdict: Verdict,
-    /// Absent where the phase decides.
+    /// `None` if the phase decides.
     blame: Option<Blame>,
-    /// Whether nobody can tell who is to blame if this looks at the agent's work.
+    /// Whether the blame is unknown in a step that checks the agent's work.
     is_unclear: bool,
     output: Option<String>,
     outputs: BTreeMap<String, String>,
@@ -130,7 +125,7 @@ impl ActionOutcome {
 }
 
 impl Steps {
-    /// The steps of a trial that has just begun.
+    /// Creates the steps of a new trial.
     pub fn new(mut options: StepsOptions) -> Self {
         options.connect.actor = Actor::Step;
         let inherited = &options.connect.inherited;
@@ -138,7 +133,7 @@ impl Steps {
         values.random_id = random::id();
         values.random_port = random::free_port();
         values.env = environment::step_environment(inherited, &options.withheld);
-        // A prompt that names a step is filled in after the setup.
+        // A prompt that refers to a step is filled in after the setup.
         values.agent_prompt = values.fill(&options.prompt).ok();
         Self {
             options,
@@ -152,7 +147,7 @@ impl Steps {
         }
     }
 
-    /// What the agent is asked, now that the setup is done.
+    /// The agent's prompt, filled in after the setup.
     pub fn prompt(&mut self) -> Result<String, FillError> {
         if let Some(prompt) = &self.values.agent_prompt {
             return Ok(prompt.clone());
@@ -162,28 +157,28 @@ impl Steps {
         Ok(prompt)
     }
 
-    /// What `{agent.output}` stands for from here on.
+    /// Sets the value of `{agent.output}`.
     pub fn agent_answered(&mut self, output: String) {
         self.values.agent_output = Some(output);
     }
 
-    /// The text of a template.
+    /// Fills in a template.
     pub fn fill(&self, template: &Template) -> Result<String, FillError> {
         self.apart(|values| values.fill(template))
     }
 
-    /// Works with what steps gave. Nothing of it is larger than the record.
+    /// Runs `work` on the outputs of steps, without blocking other tasks if the record is large.
     fn apart<T>(&self, work: impl FnOnce(&TemplateValues) -> T) -> T {
         let bytes = self.options.connect.recorder.bytes();
         worker::on_body(bytes, || work(&self.values))
     }
 
-    /// Adds what a step gave that was not run here.
+    /// Adds the outputs of a step that ran elsewhere.
     pub fn add_outputs(&mut self, step: &Step, outputs: BTreeMap<String, String>) {
         self.values.add_outputs(&step.id, &step.kind, outputs);
     }
 
-    /// Runs a step that is not a judge's, and records its end, also if the future is dropped before.
+    /// Runs any step but a judge's, and records its end even if the future is dropped.
     pub async fn run(&mut self, phase: StepPhase, step: &Step) -> StepResult {
         self.lingering.retain_mut(|script| !script.is_over());
         self.settle().await;
@@ -208,7 +203,7 @@ impl Steps {
         }
     }
 
-    /// Waits until scripts that had to be ended are gone.
+    /// Waits until terminated scripts are gone.
     async fn settle(&mut self) {
         while let Some(at) = self.lingering.iter().position(LingeringProcess::is_ending) {
             self.lingering.swap_remove(at).stop().await;
@@ -236,11 +231,13 @@ impl Steps {
                     Err(error) => ActionOutcome::unknown(&error, Blame::Suite),
                 }
             }
-            Action::Judge(_) => ActionOutcome::unknown(&"a judge is asked elsewhere", Blame::Judge),
+            Action::Judge(_) => {
+                ActionOutcome::unknown(&"judge steps run outside of the other steps", Blame::Judge)
+            }
         }
     }
 
-    /// Ends everything that steps have started, and waits for that.
+    /// Ends everything that steps have started, and waits for it.
     pub async fn close(self) {
         let mut ending = JoinSet::new();
         for script in self.lingering {
@@ -256,7 +253,7 @@ impl Steps {
     }
 }
 
-/// A step around the agent's work is the suite's; one that looks at the work fails because of it.
+/// The suite is to blame for setup and cleanup steps; the agent for verify steps.
 fn blame_of(phase: StepPhase) -> Blame {
     match phase {
         StepPhase::Grade => Blame::Agent,

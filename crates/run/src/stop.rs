@@ -1,22 +1,19 @@
-//! How a run is told to stop, and its trials with it.
+//! The signal that stops a run and its trials.
 
 use tokio::sync::watch;
 
-/// Whether a run goes on.
+/// Whether and how a run has to stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RunStop {
-    /// It does.
+    /// The run continues.
     Go,
-    /// It ends: agents stop, and what has to be cleaned up is.
-    Soon {
-        /// Why.
-        reason: String,
-    },
-    /// It ends at once.
+    /// Agents stop, and the cleanup still runs.
+    Soon { reason: String },
+    /// The run ends at once, without cleanup.
     Now,
 }
 
-/// Waits until a run ends, and says why.
+/// Waits until the run has to stop, and returns the reason.
 pub(crate) async fn soon(stop: &mut watch::Receiver<RunStop>) -> String {
     wait(stop, |stop| match stop {
         RunStop::Go => None,
@@ -26,7 +23,7 @@ pub(crate) async fn soon(stop: &mut watch::Receiver<RunStop>) -> String {
     .await
 }
 
-/// Waits until a run ends at once.
+/// Waits until the run has to end at once.
 pub(crate) async fn now(stop: &mut watch::Receiver<RunStop>) {
     wait(stop, |stop| (*stop == RunStop::Now).then_some(())).await;
 }
@@ -40,7 +37,7 @@ async fn wait<T>(
             return found;
         }
         if stop.changed().await.is_err() {
-            // Whoever could stop the run is gone.
+            // The sender is gone, so the run can't be stopped any more.
             std::future::pending::<()>().await;
         }
     }

@@ -1,12 +1,12 @@
-//! Several futures at once, in the task that waits for them.
+//! Runs several futures concurrently in the current task.
 //!
-//! Its one function is [`together`]. Whoever drops it drops them all.
+//! Its one function is [`together`]. Dropping its future drops all of them.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 
-/// Waits for all, and gives what they came to in their order. Each is first tried in its order.
+/// Waits for all futures and returns their outputs in order. They are first polled in order.
 pub(crate) async fn together<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
     let mut waiting: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
     let mut done: Vec<Option<F::Output>> = waiting.iter().map(|_| None).collect();
@@ -38,8 +38,8 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn all_go_on_at_once_and_keep_their_order() {
-        // Nobody passes before all are there.
+    async fn futures_run_concurrently_and_keep_their_order() {
+        // The barrier opens only if all three wait at the same time.
         let barrier = Barrier::new(3);
         let answers = together(["a", "b", "c"].map(async |name| {
             barrier.wait().await;
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn none_at_all_are_done_at_once() {
+    async fn no_futures_complete_at_once() {
         assert!(
             together(Vec::<std::future::Ready<()>>::new())
                 .await

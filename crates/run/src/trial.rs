@@ -1,7 +1,7 @@
 //! One trial: setup, serve, drive, grade, and cleanup whatever happened.
 //!
-//! Its main type is [`Trial`]. A trial that goes wrong is data, not an error; only a record that
-//! can't be written is one.
+//! Its main type is [`Trial`]. A trial that goes wrong has an outcome, not an error; only a failure
+//! to write the record is an error.
 
 #![warn(
     clippy::wildcard_enum_match_arm,
@@ -46,37 +46,37 @@ use proctor_wire::worker;
 /// One run of a case by one agent.
 pub(crate) struct Trial {
     pub(crate) context: Arc<RunContext>,
-    /// The case, by its place in the suite.
+    /// The index of the case in the suite.
     pub(crate) case: usize,
-    /// The agent, by its place in the suite.
+    /// The index of the agent in the suite.
     pub(crate) agent: usize,
     pub(crate) limits: Limits,
     pub(crate) recorder: Recorder,
     pub(crate) watch: TrialProgress,
     pub(crate) waiting: RetryWait,
-    /// What is heard again instead of asking models.
+    /// The recorded replies to use instead of asking models.
     pub(crate) replay: Option<Replay>,
 }
 
 impl Trial {
-    /// Runs the trial to its end, and writes that.
+    /// Runs the trial and writes its end.
     pub(crate) async fn run(
         self,
         mut stop: watch::Receiver<RunStop>,
     ) -> Result<TrialEnded, RecordError> {
         let mut steps = Steps::new(self.steps_options());
         let mut toolbox = None;
-        let mut room = AgentWorkspace::default();
+        let mut workspace = AgentWorkspace::default();
         let mut ended = {
             let started = Instant::now();
             tokio::select! {
                 biased;
                 reason = stop::soon(&mut stop) => cancelled(reason),
                 limit = clock(self.limits.timeout, started, &self.waiting) => {
-                    // What is under way is told before anything is closed.
+                    // The state at the timeout is read before anything is closed.
                     self.out_of_time(&limit).await
                 }
-                ended = self.work(&mut steps, &mut toolbox, &mut room) => ended,
+                ended = self.work(&mut steps, &mut toolbox, &mut workspace) => ended,
             }
         };
         tokio::select! {
@@ -87,11 +87,11 @@ impl Trial {
         tokio::select! {
             biased;
             () = stop::now(&mut stop) => {}
-            () = room.clear() => {}
+            () = workspace.clear() => {}
         }
         let cleanup = tokio::select! {
             biased;
-            () = stop::now(&mut stop) => Err(cancelled("interrupted before it was cleaned up")),
+            () = stop::now(&mut stop) => Err(cancelled("interrupted before the cleanup ended")),
             cleanup = self.cleanup(&mut steps) => cleanup.map_err(|(blame, r)| errored(blame, r)),
         };
         if let (Err(instead), Outcome::Passed) = (cleanup, ended.outcome) {
@@ -132,14 +132,14 @@ impl Trial {
         &self,
         steps: &mut Steps,
         toolbox: &mut Option<Toolbox>,
-        room: &mut AgentWorkspace,
+        workspace: &mut AgentWorkspace,
     ) -> TrialEnded {
         let case = self.case();
         if let Some(reason) = case.unmet.first() {
             return errored(Blame::Suite, reason);
         }
         if !case.has_checks() {
-            let reason = "the case has no checks, so nothing could fail it";
+            let reason = "the case has no checks";
             return errored(Blame::Suite, reason);
         }
         if let Some(shipped) = &case.shipped {
@@ -160,8 +160,8 @@ impl Trial {
             Err(error) => return errored(Blame::Suite, format!("the prompt: {error}")),
         };
         let answered = match &self.context.agents[self.agent] {
-            Worker::External(external) => self.examine(external, room, &prompt).await,
-            Worker::Model(_) | Worker::Nobody => self.do_task(toolbox, &prompt).await,
+            Worker::External(external) => self.examine(external, workspace, &prompt).await,
+            Worker::Model(_) | Worker::NoAgent => self.do_task(toolbox, &prompt).await,
         };
         let answer = match answered {
             Ok(answer) => answer,
@@ -170,10 +170,10 @@ impl Trial {
         self.phase(StepPhase::Grade);
         steps.agent_answered(answer.clone());
         let graded = self.grade(steps, &answer).await;
-        room.explain(graded)
+        workspace.explain(graded)
     }
 
-    /// Lets the built-in agent do the task, on servers that it is connected to.
+    /// Runs the built-in agent on connected servers.
     async fn do_task(
         &self,
         toolbox: &mut Option<Toolbox>,
@@ -185,7 +185,7 @@ impl Trial {
         self.drive(toolbox, prompt).await
     }
 
-    /// Connects to all servers, and asks them what they offer.
+    /// Connects to all servers and lists what they offer.
     async fn serve(&self) -> Result<Toolbox, (Blame, String)> {
         let servers = &self.context.suite.servers;
         let connecting = together(servers.iter().map(|server| self.connect(server))).await;
@@ -197,7 +197,7 @@ impl Trial {
             }
         }
         if let Some(reason) = reason {
-            // The others have ended before anything is cleaned up.
+            // All connection attempts have ended before the cleanup starts.
             together(connected.into_iter().map(|server| server.client.close())).await;
             return Err(reason);
         }
@@ -227,7 +227,7 @@ impl Trial {
         })
     }
 
-    /// Lets the agent work, and gives its answer as it was recorded.
+    /// Runs the agent, and returns its answer as recorded.
     async fn drive(
         &self,
         toolbox: &mut Option<Toolbox>,
@@ -235,13 +235,13 @@ impl Trial {
     ) -> Result<String, TrialEnded> {
         self.phase(StepPhase::Drive);
         let Some(tools) = toolbox.as_ref() else {
-            return Err(errored(Blame::Infra, "there are no tools"));
+            return Err(errored(Blame::Infra, "the servers offer no tools"));
         };
         self.recorder.record(EventKind::Prompted {
             text: Body::Text(prompt.to_owned()),
         });
         let Some(model) = self.context.agents[self.agent].model() else {
-            return Err(errored(Blame::Suite, "there is no agent to do the task"));
+            return Err(errored(Blame::Suite, "the case has no agent"));
         };
         let asker = self.asker(model, Purpose::Agent);
         let (driven, _) = drive(Task {
@@ -271,7 +271,7 @@ impl Trial {
             AgentOutcome::Unanswered(error) => return Err(unanswered(&error)),
         };
         let shared_breach = self.shared_breach(tools);
-        // Before anything is decided or graded, so that the record of the servers is whole.
+        // The connections are closed first, so that their record is complete before grading.
         close(toolbox.take()).await;
         let folded = self.folded().await?;
         if let Some(failure) = server_failure(&folded.conduct) {
@@ -288,19 +288,19 @@ impl Trial {
         }
     }
 
-    /// A text as it stands in the record.
+    /// The text after redaction, as the record contains it.
     fn redacted_text(&self, text: &str) -> String {
         worker::on_body(text.len(), || {
             self.recorder.redactor().text(text).into_owned()
         })
     }
 
-    /// Works on what the record holds.
+    /// Runs `work` on the record, without blocking other tasks if the record is large.
     fn on_record<T>(&self, work: impl FnOnce() -> T) -> T {
         worker::on_body(self.recorder.bytes(), work)
     }
 
-    /// A model, as this trial asks it.
+    /// A client for a model, with the purpose of its requests.
     fn asker(&self, model: &Arc<Model>, purpose: Purpose) -> ModelClient {
         self.context.asker(
             model,
@@ -335,23 +335,23 @@ impl Trial {
             None => all.await,
             Some(limit) => tokio::time::timeout(limit, all).await.unwrap_or_else(|_| {
                 let limit = proctor_core::duration::brief(limit);
-                let reason = format!("the cleanup did not end within {limit}");
+                let reason = format!("the cleanup timed out after {limit}");
                 Err((Blame::Suite, reason))
             }),
         }
     }
 
-    /// Writes how the trial ended, and waits until that lasts.
+    /// Writes the end of the trial, and waits until it is on disk.
     async fn end(self, mut ended: TrialEnded) -> Result<TrialEnded, RecordError> {
         match self.recorder.take_error() {
             None => {}
-            // What does not fit spoils the trial, not the run.
+            // An event that is too large spoils the trial, not the run.
             Some(
                 error @ (RecordError::TrialTooLarge { .. } | RecordError::EventTooLarge { .. }),
             ) => ended = errored(Blame::Infra, error.to_string()),
             Some(error) => return Err(error),
         }
-        // What is shown of it knows less.
+        // The reason is also displayed, so it is redacted here too.
         ended.reason = ended.reason.map(|reason| self.redacted_text(&reason));
         let at = self.recorder.at();
         let Some(trial) = self.recorder.take_trial() else {
@@ -361,20 +361,20 @@ impl Trial {
         trial.end_then(at, ended.clone(), |written| drop(tell.send(written)));
         let written = told.await.unwrap_or(Err(RecordError::WriterGone))?;
         let indexed = tokio::task::spawn_blocking(move || index::add(&written)).await;
-        // A panic in there goes on as one.
+        // Propagates a panic of the task.
         indexed.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
         Ok(ended)
     }
 }
 
-/// What the work came to, where the servers' part in it has yet to be looked at.
+/// How the work ended, before protocol problems of servers are considered.
 enum WorkOutcome {
     Answered(String),
     Stopped(String),
     Lost(String),
 }
 
-/// Who is to blame if a server can't be reached: Proctor's own means may have run out.
+/// The blame if a server can't be reached, which is `infra` if Proctor ran out of resources.
 fn blame(error: &ConnectError) -> Blame {
     match error {
         ConnectError::Spawn(SpawnError::Guard { .. }) => Blame::Infra,
@@ -390,7 +390,8 @@ async fn close(toolbox: Option<Toolbox>) {
     }
 }
 
-/// Waits until the time is over, and says so. Time spent waiting for a provider does not count.
+/// Waits until the time limit and returns the reason. Time spent waiting for a provider does not
+/// count.
 async fn clock(limit: Option<Duration>, started: Instant, waiting: &RetryWait) -> String {
     let Some(limit) = limit else {
         return std::future::pending().await;
@@ -399,13 +400,13 @@ async fn clock(limit: Option<Duration>, started: Instant, waiting: &RetryWait) -
         let deadline = started + limit + waiting.total();
         if Instant::now() >= deadline {
             let limit = proctor_core::duration::brief(limit);
-            return format!("the trial did not end within {limit}");
+            return format!("the trial timed out after {limit}");
         }
         tokio::time::sleep_until(deadline).await;
     }
 }
 
-/// What it means that a model can't be asked any more.
+/// The end of a trial whose model can't be asked any more.
 fn unanswered(error: &AskError) -> TrialEnded {
     match error {
         AskError::Budget(reason) => cancelled(reason.clone()),

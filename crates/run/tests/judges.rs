@@ -1,5 +1,5 @@
-//! Judges that are honest, malformed, refusing, injected or inventing, from scripts: none of the
-//! bad ones turns into a pass.
+//! Scripted judges: honest, malformed, refusing, injected and inventing ones. A bad judge never
+//! causes a pass.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ fn rule(judge: &Judge, criterion: &Criterion, exhibits: &Exhibits<'_>) -> Result
     runtime.block_on(judge.rule(criterion, exhibits))
 }
 
-/// A script, and what its annotations say of it.
+/// A script, and the expectations in its annotations.
 struct Case {
     path: PathBuf,
     says: Value,
@@ -135,7 +135,7 @@ impl Case {
 }
 
 #[test]
-fn every_judge_of_the_corpus_comes_to_what_it_says() {
+fn every_judge_script_gives_its_expected_ruling() {
     let cases = cases();
     assert!(cases.len() > 40, "only {} judges", cases.len());
     for case in cases {
@@ -188,7 +188,7 @@ fn a_quoted_call_is_evidence_by_its_number() {
     );
 }
 
-/// The votes of some judges on an answer that tries to talk them into a pass.
+/// The votes of some judges on an answer that tries to manipulate them into a pass.
 fn vote(judges: &[&str], votes: u32) -> Result<Ruling, AskError> {
     let paths = judges
         .iter()
@@ -205,7 +205,7 @@ fn vote(judges: &[&str], votes: u32) -> Result<Ruling, AskError> {
 }
 
 #[test]
-fn a_judge_that_was_talked_into_a_pass_is_outvoted() {
+fn a_manipulated_judge_is_outvoted() {
     let alone = vote(&["gullible"], 1).unwrap();
     assert_eq!(
         alone.verdict,
@@ -219,7 +219,7 @@ fn a_judge_that_was_talked_into_a_pass_is_outvoted() {
 }
 
 #[test]
-fn votes_go_round_among_the_judges() {
+fn judges_take_turns_in_voting() {
     let ruling = vote(&["gullible", "strict"], 5).unwrap();
     let ways: Vec<bool> = ruling
         .votes
@@ -247,7 +247,7 @@ fn a_tie_and_a_missing_quorum_are_unknown() {
 }
 
 #[test]
-fn an_outage_changes_nothing_that_is_decided_without_it() {
+fn an_outage_does_not_change_a_decided_vote() {
     let ruling = vote(&["strict", "down", "strict"], 3).unwrap();
     assert_eq!(ruling.verdict, Verdict::fail("The number is missing."));
     assert_eq!(
@@ -265,7 +265,7 @@ fn an_outage_changes_nothing_that_is_decided_without_it() {
 }
 
 #[test]
-fn a_judge_knows_when_it_judges_its_own_work() {
+fn a_judge_of_its_own_work_is_detected() {
     let path = folder().join("votes/strict.yaml");
     let judge = judge(std::slice::from_ref(&path), 1);
     assert!(judge.is_also(&format!("scripted:{}", path.display())));

@@ -1,1 +1,1 @@
-//! Proctor as a library. `tests/suite.rs` runs a suite and asserts on what came of it.
+//! Proctor as a library. `tests/suite.rs` runs a suite and asserts on the results.

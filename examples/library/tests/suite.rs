@@ -1,7 +1,7 @@
-//! Runs suites as tests: `cargo test` fails when an agent no longer gets its work done.
+//! Runs suites as tests: `cargo test` fails if an agent no longer does its tasks.
 //!
-//! Needs the `proctor` binary, which contains the servers: built beside this test, in `PATH`, or where the
-//! variable `PROCTOR` says.
+//! Needs the `proctor` binary, which starts the servers: next to this test, in `PATH`, or at the path in the
+//! variable `PROCTOR`.
 
 use std::error::Error;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::path::Path;
 use proctor_core::gate::Gate;
 use proctor_run::engine::{CheckOptions, Engine, EngineError};
 
-/// The eval file of an example, and a place for the record of its run.
+/// Options for the eval file of an example, with a folder for the record of its run.
 fn example(file: &str, record: &Path) -> CheckOptions {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../quickstart")
@@ -30,7 +30,7 @@ fn the_suite_meets_its_gate() -> Result<(), Box<dyn Error>> {
 }
 
 #[test]
-fn a_careless_agent_misses_the_gate_and_the_summary_says_why() -> Result<(), Box<dyn Error>> {
+fn a_careless_agent_misses_the_gate_and_the_summary_has_the_reason() -> Result<(), Box<dyn Error>> {
     let record = tempfile::tempdir()?;
     let engine = Engine::of_this_process()?;
     let result = engine.check_blocking(&example("failing.yaml", record.path()))?;
@@ -47,7 +47,7 @@ fn a_careless_agent_misses_the_gate_and_the_summary_says_why() -> Result<(), Box
 }
 
 #[test]
-fn a_suite_with_mistakes_does_not_start() -> Result<(), Box<dyn Error>> {
+fn an_invalid_suite_does_not_start() -> Result<(), Box<dyn Error>> {
     let record = tempfile::tempdir()?;
     let engine = Engine::of_this_process()?;
     let result = engine.check_blocking(&example("no-such-file.yaml", record.path()));

@@ -158,13 +158,13 @@ fn what_is_no_verdict_is_asked_for_again_and_then_unknown() {
 fn a_program_that_goes_wrong_gives_no_verdict() {
     for (command, reason) in [
         (format!("printf %s '{PASS}'; exit 3"), "exited with code 3"),
-        ("true".to_owned(), "it said nothing"),
+        ("true".to_owned(), "it gave no answer"),
         (
             format!(
                 "printf %s '{}'",
                 PASS.replace("It said hello.", "It said bye.")
             ),
-            "quotes what it was not shown",
+            "quoted text that is not in the evidence",
         ),
     ] {
         let suite = by_command(&format!("{command} # {{{{ .Prompt }}}}"));

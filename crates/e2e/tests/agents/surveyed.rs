@@ -155,7 +155,7 @@ fn a_program_that_crashes_hangs_or_prints_garbage_is_not_ready() {
             "copilot",
             "copilot",
             "trap '' TERM; sleep 600",
-            "did not end within 15s",
+            "timed out after 15s",
         ),
         (
             "gemini",
@@ -170,7 +170,7 @@ fn a_program_that_crashes_hangs_or_prints_garbage_is_not_ready() {
             "printed no version",
         ),
         ("claude-acp", "claude-agent-acp", "true", "printed nothing"),
-        ("codex-acp", "codex-acp", "yes", "did not end within 15s"),
+        ("codex-acp", "codex-acp", "yes", "timed out after 15s"),
     ];
     for (_, name, script, _) in broken {
         program(folder.path(), name, script);

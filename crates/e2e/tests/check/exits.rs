@@ -130,7 +130,7 @@ fn one_if_the_model_says_nothing_and_calls_nothing() {
         expect(&seen, 1);
         assert!(
             seen.stdout
-                .contains("the agent gave no answer and called nothing"),
+                .contains("the agent gave no answer and made no calls"),
             "{reply}: {}",
             seen.stdout
         );
@@ -198,7 +198,7 @@ fn three_if_the_criterion_of_the_judge_turns_out_to_be_empty() {
     let seen = suite.check(&[]).run();
     expect(&seen, 3);
     assert!(
-        seen.stdout.contains("the judge has nothing to look for"),
+        seen.stdout.contains("the criterion is empty"),
         "{}",
         seen.stdout
     );

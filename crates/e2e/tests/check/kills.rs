@@ -137,7 +137,7 @@ fn a_run_whose_own_file_was_cut_comes_to_the_same() {
     let expected = outcomes(&seen.record);
     let folder = tempfile::tempdir().unwrap();
     let run = fs::read(seen.record.join("run.jsonl")).unwrap();
-    // Before its plan is written, a run has no trials and can't be gone on with.
+    // Before its plan is written, a run has no trials and can't be resumed.
     let planned: usize = run
         .split_inclusive(|b| *b == b'\n')
         .take(2)

@@ -356,7 +356,7 @@ fn said(words: &[&str], limits: &str) -> String {
 
 #[test]
 fn jobs_beside_which_a_task_may_not_run_are_told_of() {
-    let note = "note: `--jobs` runs 8 trials of tasks without `parallel: true` beside others";
+    let note = "note: `--jobs` runs 8 trials of tasks without `parallel: true` in parallel";
     assert!(said(&["--jobs", "2"], "true").contains(note));
     for words in [["--jobs", "1"], ["--parallel", "2"]] {
         assert!(!said(&words, "true").contains("note:"), "{words:?}");
@@ -365,7 +365,7 @@ fn jobs_beside_which_a_task_may_not_run_are_told_of() {
 
 #[test]
 fn no_more_trials_run_at_once_than_there_are_files_for() {
-    let warning = "warning: `--jobs 4000000000` is too many: at most 3 trials at once, \
+    let warning = "warning: `--jobs 4000000000` is too high: running at most 3 trials at once \
                    because of the limit of 120 open files";
     let words = ["--jobs", "4000000000"];
     let said_so = said(&words, "ulimit -n 120");

@@ -119,7 +119,7 @@ fn a_trial_that_takes_too_long_is_timed_out_and_its_server_ended() {
     assert_eq!(ended.outcome, Outcome::TimedOut, "{ended:?}");
     assert_eq!(
         ended.reason.as_deref(),
-        Some("the trial did not end within 300ms: `fixture.sleep` had not answered, drive phase")
+        Some("the trial timed out after 300ms: waiting for `fixture.sleep` in the drive phase")
     );
     assert_eq!(seen.code, Some(1));
 }
@@ -143,7 +143,7 @@ fn a_tool_that_is_not_there_is_told_to_the_model_and_work_goes_on() {
     let (seen, ended) = run("nothing", &[], &json!({}), &[]);
     assert_eq!(ended.outcome, Outcome::Passed, "{ended:?}");
     let told = seen.events.iter().any(|event| match &event.event {
-        EventKind::ModelAsked(asked) => format!("{:?}", asked.request).contains("there is no tool"),
+        EventKind::ModelAsked(asked) => format!("{:?}", asked.request).contains("unknown tool"),
         _ => false,
     });
     assert!(told);
@@ -221,7 +221,7 @@ fn a_script_that_takes_too_long_is_told_by_its_phase() {
     let ended = ended(&suite.check(&[]).run());
     assert_eq!(
         ended.reason.as_deref(),
-        Some("the trial did not end within 300ms: it was in the setup phase")
+        Some("the trial timed out after 300ms: it was in the setup phase")
     );
 }
 
@@ -280,6 +280,6 @@ fn a_name_that_no_server_lists_is_told_once() {
         .filter(|line| line.starts_with("warning: the server"))
         .collect();
     assert_eq!(warnings.len(), 2, "{warnings:?}");
-    let expected = "warning: the server `fixture` lists no tool `ecko`, which `echo` names; did you mean `echo`?";
+    let expected = "warning: the server `fixture` lists no tool `ecko`, which `echo` refers to; did you mean `echo`?";
     assert!(warnings.contains(&expected), "{warnings:?}");
 }

@@ -126,7 +126,7 @@ fn expect(seen: &SessionOutcome, code: i32, says: &str) {
 #[test]
 fn e3_a_server_that_ships_nothing_is_not_asked() {
     let shop = Shop::new(&json!([passing()]), &["evals-nowhere"]);
-    expect(&shop.run_all(&["--yes"]), 2, "ships no evals");
+    expect(&shop.run_all(&["--yes"]), 2, "declares no `evals` capability");
     assert!(!shop.sent().iter().any(|method| method == "evals/list"));
 }
 
@@ -265,7 +265,7 @@ fn e7_e30_what_changes_after_the_yes_is_not_run() {
     let seen = Session::new(&["evals", "run", "--yes"])
         .on(fixture().display().to_string(), &args)
         .run();
-    expect(&seen, 2, "is not what was agreed to");
+    expect(&seen, 2, "changed since you gave consent");
     assert_eq!(shop.calls(), 0);
 }
 

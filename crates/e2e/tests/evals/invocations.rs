@@ -110,7 +110,7 @@ async fn e19_some_call_has_the_tool_and_the_arguments_that_are_named() {
     }
     let broken = ran.reason(&ids[ids.len() - 1]);
     assert!(
-        broken.contains("what came for `echo` is not JSON"),
+        broken.contains("the arguments of `echo` are not JSON"),
         "{broken}"
     );
     // E18: all pages of tools, and no call.

@@ -64,7 +64,7 @@ const NOT_PASSING: &[ExpectedTrial] = &[
         "suite",
         "setup step `fetch` failed: the script exited with code 7",
     ),
-    ("dawdle", "timed-out", "", "did not end within 4s"),
+    ("dawdle", "timed-out", "", "timed out after 4s"),
     ("circle", "timed-out", "", "not done after 3 turns"),
     ("unchecked", "errored", "suite", "the case has no checks"),
     (

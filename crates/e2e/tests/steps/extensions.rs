@@ -125,7 +125,7 @@ async fn what_fails_and_what_goes_wrong_are_two_things() {
     let released = stage.verify(ask("released", "echo", &json!({}))).await;
     cannot_tell(&released, suite, "https://github.com/acme/steps@v1");
     let unknown = stage.verify(ask("nobody", "echo", &json!({}))).await;
-    cannot_tell(&unknown, suite, "the suite has no extension `nobody`");
+    cannot_tell(&unknown, suite, "unknown extension `nobody`");
     stage.close().await;
 }
 
@@ -133,7 +133,7 @@ async fn what_fails_and_what_goes_wrong_are_two_things() {
 async fn one_that_does_not_come_up_is_said() {
     let mut stage = stage(&json!({"mute": true}));
     let result = stage.setup(ask("k8s", "echo", &json!({}))).await;
-    let says = "the extension `k8s` did not come up: it exited with code 5; the end of its output:\non stderr";
+    let says = "the extension `k8s` failed to start: it exited with code 5; the end of its output:\non stderr";
     cannot_tell(&result, Blame::Suite, says);
     stage.close().await;
 }

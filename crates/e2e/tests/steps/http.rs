@@ -132,7 +132,7 @@ async fn the_response_is_what_is_expected_or_not() {
             .await,
     );
     let wrong = stage.verify(check("/nothing", Some(200), None)).await;
-    let says = "the status should be 200, and is 404 Not Found: `no such thing`";
+    let says = "expected status 200, found 404 Not Found: `no such thing`";
     fails(&wrong, Blame::Agent, says);
     let wrong = stage
         .verify(check("/note", Some(201), Some(equals("id", &json!(8)))))
@@ -164,14 +164,14 @@ async fn a_verification_that_names_no_status_wants_success() {
     };
     for http in [get(&server, "/nothing"), none] {
         let wrong = stage.verify(action(http)).await;
-        let says = "the status should be 2xx, and is 404 Not Found: `no such thing`";
+        let says = "expected status 2xx, found 404 Not Found: `no such thing`";
         fails(&wrong, Blame::Agent, says);
     }
     let wrong = stage.verify(action(get(&server, "/away"))).await;
     fails(
         &wrong,
         Blame::Agent,
-        "the status should be 2xx, and is 302 Found",
+        "expected status 2xx, found 302 Found",
     );
     let wanted = HttpStep {
         status: Some(404),
@@ -251,7 +251,7 @@ async fn redirects_stay_within_an_origin() {
     passes(&stage.verify(check("/near")).await);
     let away = stage.verify(check("/away")).await;
     let says = format!(
-        "the status should be 200, and is 302 Found, to `{}/note`",
+        "expected status 200, found 302 Found, to `{}/note`",
         other.origin
     );
     fails(&away, Blame::Agent, &says);

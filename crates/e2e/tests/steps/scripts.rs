@@ -39,7 +39,7 @@ async fn the_exit_code_decides() {
     cannot_tell(
         &killed,
         Blame::Suite,
-        "was killed by signal 9 (SIGKILL), and wrote nothing",
+        "was killed by signal 9 (SIGKILL) without output",
     );
     assert_eq!(stage.fill("{steps.script.exitCode}"), "137");
     stage.close().await;
@@ -156,7 +156,7 @@ async fn it_has_the_users_environment_without_the_keys_of_models() {
     cannot_tell(
         &stage.verify(nul).await,
         Blame::Suite,
-        "holds a NUL character",
+        "contains a NUL character",
     );
     stage.close().await;
 }
@@ -172,7 +172,7 @@ async fn one_that_does_not_end_is_ended() {
     cannot_tell(
         &result,
         Blame::Suite,
-        "the script did not end within 300ms; the end of its output:\nbegun",
+        "the script timed out after 300ms; the end of its output:\nbegun",
     );
     assert_eq!(stage.left.count(), 0);
     stage.close().await;
@@ -204,7 +204,7 @@ async fn a_dropped_step_leaves_nothing_but_its_end() {
     let dropped = timeout(Duration::from_millis(500), stage.setup(action)).await;
     assert!(dropped.is_err());
     let ended = &stage.ends()[0];
-    let stopped = Verdict::unknown("the step was stopped before it ended");
+    let stopped = Verdict::unknown("the step was interrupted");
     assert_eq!(ended.verdict, stopped);
     assert_eq!(ended.output, Some(Body::Text("begun\n".to_owned())));
     // The next one begins when it is gone.

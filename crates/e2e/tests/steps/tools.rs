@@ -84,7 +84,7 @@ async fn the_result_is_what_is_expected_or_not() {
     fails(
         &wrong,
         Blame::Agent,
-        "the text of the result is no JSON: `plain`; `count` is not",
+        "the text of the result is not JSON: `plain`; `count` is not",
     );
 
     // One connection, which is the steps' own.
@@ -125,7 +125,7 @@ async fn a_tool_that_fails_does_what_it_should_or_not() {
     fails(
         &went_well,
         Blame::Agent,
-        "`echo` should have failed, and did not",
+        "`echo`: expected an error, found success",
     );
     let unknown = stage.verify(expects("nothing", None)).await;
     let says = "the server `fixture` has no tool `nothing`";

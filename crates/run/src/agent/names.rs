@@ -1,18 +1,18 @@
-//! Names of tools that every provider takes, and that tell all tools of all servers apart.
+//! Assigns tool names that every provider accepts and that are unique across all servers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
-/// The longest name that every provider takes.
+/// The longest name that every provider accepts.
 const LONGEST: usize = 64;
 
-/// How much of a hash stands for the rest of a name that is too long.
+/// The length of the hash that replaces the rest of a long name.
 const HASH: usize = 8;
 
-/// A name for each tool, in the same order. A tool keeps its own name where that is legal and
-/// nobody else's; otherwise its server's name comes first.
+/// Returns a name for each tool, in the same order. A tool keeps its own name if that is legal and
+/// unique; otherwise the server's name is put before it.
 pub(super) fn assign(tools: &[(&str, &str)]) -> Vec<String> {
     let plain: Vec<String> = tools.iter().map(|(_, tool)| legal(tool)).collect();
     let mut wanted: BTreeMap<&str, usize> = BTreeMap::new();
@@ -41,7 +41,8 @@ pub(super) fn assign(tools: &[(&str, &str)]) -> Vec<String> {
     names.collect()
 }
 
-/// The name, with what no provider takes replaced: a letter, then letters, digits, `_` and `-`.
+/// Replaces illegal characters, so that the name is a letter followed by letters, digits, `_` and
+/// `-`.
 fn legal(name: &str) -> String {
     let mut legal: String = name
         .chars()
@@ -68,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_keeps_its_name_where_it_can() {
+    fn a_tool_keeps_its_name_if_it_is_legal_and_unique() {
         let check = |tools: &[(&str, &str)], expected: &[&str]| {
             assert_eq!(assign(tools), expected, "{tools:?}");
         };
@@ -99,7 +100,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_name_is_legal_and_nobody_else_s(
+        fn every_name_is_legal_and_unique(
             tools in prop::collection::vec(("[a-c./é]{0,3}", "[ab._é-]{0,4}|[a-z]{60,70}"), 0..12),
         ) {
             let pairs: Vec<(&str, &str)> =

@@ -1,4 +1,4 @@
-//! What a model is shown of a result: text, and a word for what is none.
+//! Renders results for a model: text, and a placeholder for other content.
 
 use proctor_core::json;
 use proctor_core::model::Media;
@@ -6,16 +6,16 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// How much of a result a model is shown. What would not fit any context is cut, and says so.
+/// The maximum length of a result for a model. Longer results are cut, with a note.
 const SHOWN: usize = 512 * 1024;
 
-/// How large a picture or a sound may be, in base64: what providers take.
+/// The maximum size of an image or audio in base64, which providers accept.
 const LARGEST_MEDIA: usize = 5 << 20;
-/// How many of them one result may show.
+/// The maximum number of images and audios of one result.
 const MOST_MEDIA: usize = 10;
 
-/// The parts of a result that are shown. Each is understood by itself, so that one that makes no
-/// sense hides no other.
+/// The parts of a result that are shown. Each is parsed by itself, so that a malformed part does
+/// not hide another.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ResultParts<'a> {
@@ -25,9 +25,8 @@ struct ResultParts<'a> {
     structured_content: Option<&'a RawValue>,
 }
 
-/// The text of a tool's result.
 pub(super) fn tool_result(raw: &RawValue) -> String {
-    // A list would be taken for the fields of an object.
+    // Serde would accept a list as the fields of an object.
     let is_object = raw.get().starts_with('{');
     let parts = serde_json::from_str::<ResultParts<'_>>(raw.get());
     let Some(parts) = parts.ok().filter(|_| is_object) else {
@@ -55,7 +54,7 @@ pub(super) fn tool_result(raw: &RawValue) -> String {
     cut(shown.join("\n"))
 }
 
-/// A block of content, as text.
+/// Renders a content block as text.
 fn block(raw: &RawValue) -> String {
     let Ok(block) = serde_json::from_str::<Value>(raw.get()) else {
         return raw.get().to_owned();
@@ -82,7 +81,7 @@ fn block(raw: &RawValue) -> String {
     }
 }
 
-/// The pictures and sounds of a tool's result.
+/// The images and audios of a tool's result.
 pub(super) fn tool_media(raw: &RawValue) -> Vec<Media> {
     let decoded = json::decode(raw.get()).or_else(|_| serde_json::from_str(raw.get()));
     let Ok(Value::Object(result)) = decoded else {
@@ -97,7 +96,7 @@ pub(super) fn tool_media(raw: &RawValue) -> Vec<Media> {
         .collect()
 }
 
-/// A picture or a sound that a model can be shown.
+/// The image or audio of a block, if it is small enough for a model.
 fn media(block: &Value) -> Option<Media> {
     let text = |key: &str| block.get(key).and_then(Value::as_str);
     let data = text("data").filter(|data| (1..=LARGEST_MEDIA).contains(&data.len()))?;
@@ -108,7 +107,7 @@ fn media(block: &Value) -> Option<Media> {
     })
 }
 
-/// The contents of a resource, as text.
+/// The contents of a resource as text.
 fn resource(contents: &Value) -> String {
     let text = |key: &str| contents.get(key).and_then(Value::as_str);
     let uri = text("uri").unwrap_or_default();
@@ -123,7 +122,7 @@ fn resource(contents: &Value) -> String {
     }
 }
 
-/// What `resources/read` gave, as text.
+/// The result of `resources/read` as text.
 pub(super) fn resource_result(raw: &RawValue) -> String {
     let result: Value = serde_json::from_str(raw.get()).unwrap_or_default();
     match result.get("contents").and_then(Value::as_array) {
@@ -135,7 +134,7 @@ pub(super) fn resource_result(raw: &RawValue) -> String {
     }
 }
 
-/// Any other result, as it is.
+/// Any other text, cut to the maximum length.
 pub(super) fn plain(text: String) -> String {
     cut(text)
 }
@@ -159,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_is_shown_as_text() {
+    fn a_result_is_rendered_as_text() {
         let check = |result: &str, expected: &str| {
             let raw = RawValue::from_string(result.to_owned()).unwrap();
             assert_eq!(tool_result(&raw), expected, "{result}");
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_and_sounds_are_kept_as_far_as_models_take_them() {
+    fn images_and_audio_are_kept_within_the_limits() {
         let found = |result: &str| {
             let raw = RawValue::from_string(result.to_owned()).unwrap();
             let found = tool_media(&raw).into_iter();
@@ -225,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_no_context_is_cut_and_says_so() {
+    fn a_long_result_is_cut_with_a_note() {
         let text = format!("é{}é", "x".repeat(SHOWN));
         let shown = cut(text);
         assert!(shown.contains("bytes are left out here"));

@@ -1,8 +1,8 @@
-//! What the built-in agent can do: the tools of all servers under names that tell them apart, and
-//! helper tools for resources and prompts.
+//! The tools of the built-in agent: those of all servers under unique names, and helper tools for
+//! resources and prompts.
 //!
-//! Its main type is [`Toolbox`]. A call that can't be made is told to the model; only a server that
-//! is gone or broken ends the work.
+//! Its main type is [`Toolbox`]. The model is told of a call that can't be made; only a lost or
+//! broken server ends the work.
 
 mod helpers;
 
@@ -21,54 +21,48 @@ use crate::together::together;
 use proctor_wire::client::{CallError, Client, ListError, ListLimits};
 use proctor_wire::worker;
 
-/// The server's name of the helper tools, should one of them need a prefix.
+/// The server name that prefixes a helper tool, if its name is not unique.
 const OWN: &str = "proctor";
 
-/// A server that the agent can use.
 pub struct ConnectedServer {
     /// Its name in the suite.
     pub name: String,
-    /// The connection.
     pub client: Client,
-    /// The tools that the agent may use.
     pub allowed: AllowedTools,
 }
 
-/// Everything that an agent can call.
+/// The tools that an agent can call.
 pub struct Toolbox {
     servers: Vec<ConnectedServer>,
     tools: Vec<Tool>,
     routes: HashMap<String, ToolRoute>,
 }
 
-/// What a name stands for.
+/// The target of a tool name.
 #[derive(Debug, Clone)]
 enum ToolRoute {
     Tool { server: usize, tool: String },
     Helper(Helper),
 }
 
-/// A server that can't be used any more.
+/// A server that became unusable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the server `{server}` failed while the agent worked: {reason}")]
 pub struct ServerLoss {
-    /// The server.
     pub server: String,
-    /// Why.
     pub reason: String,
 }
 
-/// A call, for whoever watches.
+/// A call of the agent, for progress events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolCallNotice {
-    /// The server.
     pub server: String,
-    /// The tool, resource or prompt.
+    /// The name of the tool, the URI of the resource, or the name of the prompt.
     pub name: String,
 }
 
 impl Toolbox {
-    /// Servers, and nothing that a model could call.
+    /// A toolbox with servers and without tools.
     pub fn bare(servers: Vec<ConnectedServer>) -> Self {
         Self {
             servers,
@@ -77,7 +71,7 @@ impl Toolbox {
         }
     }
 
-    /// Asks all servers what they offer. With `helpers`, there are tools for resources and prompts.
+    /// Lists the tools of all servers. With `helpers`, it adds tools for resources and prompts.
     pub async fn open(
         servers: Vec<ConnectedServer>,
         helpers: bool,
@@ -94,7 +88,7 @@ impl Toolbox {
                 if tool.get("name").is_some_and(Value::is_string) {
                     found.push((at, tool));
                 } else {
-                    let detail = "a tool without a name can't be offered";
+                    let detail = "`tools/list` contains a tool without a name";
                     server.client.note(FindingKind::Protocol, detail);
                 }
             }
@@ -135,17 +129,16 @@ impl Toolbox {
         }
     }
 
-    /// The tools, as models are told of them.
+    /// The tools as models see them.
     pub fn tools(&self) -> &[Tool] {
         &self.tools
     }
 
-    /// The servers.
     pub fn servers(&self) -> &[ConnectedServer] {
         &self.servers
     }
 
-    /// What servers tell models about themselves.
+    /// The servers' instructions for models.
     pub fn instructions(&self) -> Option<String> {
         let texts: Vec<String> = self
             .servers
@@ -159,7 +152,7 @@ impl Toolbox {
         (!texts.is_empty()).then(|| texts.join("\n\n"))
     }
 
-    /// The name that models are told of a server's tool.
+    /// The name under which models see a server's tool.
     pub fn name_of(&self, server: &str, tool: &str) -> Option<&str> {
         let found = self.routes.iter().find(|(_, route)| match route {
             ToolRoute::Tool {
@@ -171,7 +164,7 @@ impl Toolbox {
         found.map(|(name, _)| name.as_str())
     }
 
-    /// What a call is about, if it is one of anything.
+    /// The notice for a call; `None` if the tool is unknown.
     pub fn called(&self, call: &ToolCall) -> Option<ToolCallNotice> {
         let (server, name) = match self.routes.get(&call.name)? {
             ToolRoute::Tool { server, tool } => {
@@ -185,7 +178,7 @@ impl Toolbox {
         })
     }
 
-    /// Makes a call. What is wrong with it is told to the model.
+    /// Makes a call. Problems with the call are returned as its result, for the model.
     pub async fn call(&self, call: &ToolCall) -> Result<ToolResult, ServerLoss> {
         let mut shown = Vec::new();
         let outcome = match (self.routes.get(&call.name), &call.arguments) {
@@ -224,12 +217,12 @@ impl Toolbox {
             && !allowed.iter().any(|name| name == tool)
         {
             return Ok(Err(format!(
-                "the tool `{tool}` of the server `{}` may not be used",
+                "the tool `{tool}` of the server `{}` is not allowed",
                 connected.name
             )));
         }
         let called = connected.client.call_tool(tool, arguments.clone()).await;
-        told(
+        model_result(
             connected,
             called.map(|result| {
                 worker::on_body(result.raw.get().len(), || {
@@ -244,19 +237,19 @@ impl Toolbox {
     fn unknown(&self, name: &str) -> String {
         let known = || self.tools.iter().map(|tool| tool.name.as_str());
         match nearest(name, known()) {
-            Some(near) => format!("there is no tool `{name}`; did you mean `{near}`?"),
-            None => format!("there is no tool `{name}`; there is {}", listed(known())),
+            Some(near) => format!("unknown tool `{name}`; did you mean `{near}`?"),
+            None => format!("unknown tool `{name}`; available: {}", listed(known())),
         }
     }
 
-    /// Ends all connections.
+    /// Closes all connections.
     pub async fn close(self) {
         let servers = self.servers.into_iter();
         together(servers.map(|connected| connected.client.close())).await;
     }
 }
 
-/// Whether a server says that it has such things.
+/// Whether a server declares a capability.
 fn offers(client: &Client, what: &str) -> bool {
     client.identity().capabilities.contains_key(what)
 }
@@ -276,15 +269,15 @@ fn offered(name: &str, mut tool: Value) -> Tool {
     }
 }
 
-/// What the model is told of a call. A server that is gone or broken has nothing more to say.
-fn told(
+/// The result of a call as the model sees it; a lost or broken server is an error.
+fn model_result(
     connected: &ConnectedServer,
     called: Result<Result<String, String>, CallError>,
 ) -> Result<Result<String, String>, ServerLoss> {
     match called {
-        Ok(told) => Ok(told),
-        // A server that does not answer and sends what makes no sense has broken the protocol.
-        Err(error @ CallError::TimedOut { .. }) => match nonsense(&connected.client) {
+        Ok(result) => Ok(result),
+        // A server that sends malformed messages instead of an answer has broken the protocol.
+        Err(error @ CallError::TimedOut { .. }) => match malformed_message(&connected.client) {
             Some(detail) => Err(ServerLoss {
                 server: connected.name.clone(),
                 reason: format!("{error}, and it broke the protocol: {detail}"),
@@ -303,8 +296,8 @@ fn told(
     }
 }
 
-/// What a server sent instead of an answer, if it did.
-fn nonsense(client: &Client) -> Option<String> {
+/// A malformed message that the server sent instead of an answer, if any.
+fn malformed_message(client: &Client) -> Option<String> {
     let mut findings = client.findings();
     findings.extend(client.connection_findings());
     let found = findings.into_iter().find(|(kind, ..)| {

@@ -1,4 +1,5 @@
-//! How a run is configured, for its record: what result files say of agents, servers and task sets.
+//! The configuration of a run for its record, with agents, servers and task sets as result files
+//! show them.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use proctor_core::suite::agent::AgentKind;
 use proctor_core::suite::server::{Transport, command_line};
 use proctor_core::suite::{Agent, JudgeConfig, JudgeModel, Server, Suite};
 
-/// How a run of a suite is configured, in which so many trials run at once.
+/// The configuration of a run of this suite with `workers` parallel trials.
 pub(super) fn config(suite: &Suite, options: &PlanOptions, workers: u32) -> RunConfig {
     let folder = std::env::current_dir().unwrap_or_default();
     let flags = &options.limits;
@@ -72,7 +73,7 @@ fn judge(judge: &JudgeConfig) -> AgentConfig {
 
 fn server(server: &Server) -> ServerConfig {
     let (kind, url, command) = match &server.transport {
-        // Arguments can carry credentials; the program can't.
+        // Arguments can contain credentials; the program can't.
         Transport::Stdio { command, .. } => ("stdio", None, Some(command.clone())),
         Transport::Http { url, .. } => ("http", Some(as_written(server, url)), None),
         Transport::Sse { url, .. } => ("sse", Some(as_written(server, url)), None),
@@ -85,7 +86,8 @@ fn server(server: &Server) -> ServerConfig {
     }
 }
 
-/// What a variable of the environment holds is not written down.
+/// The URL as written in the file, so that the values of environment variables stay out of the
+/// record.
 fn as_written(server: &Server, expanded: &str) -> String {
     if server.written.contains("${") {
         server.written.clone()
@@ -94,7 +96,7 @@ fn as_written(server: &Server, expanded: &str) -> String {
     }
 }
 
-/// An address without user, query and fragment.
+/// A URL without user, query and fragment.
 fn without_credentials(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or(url);
     let Some((scheme, rest)) = url.split_once("://") else {
@@ -110,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_told_without_credentials() {
+    fn a_url_is_recorded_without_credentials() {
         let check = |url: &str, expected: &str| assert_eq!(without_credentials(url), expected);
         check("http://h:1/mcp", "http://h:1/mcp");
         check("https://u:p@h/mcp?key=k#f", "https://h/mcp");

@@ -1,7 +1,7 @@
-//! Shows what would be called, and asks whether it may be.
+//! Shows the planned calls and asks for consent.
 //!
-//! Its main function is [`obtain`]. Nothing that a server says grants anything: what is agreed to is
-//! bound to the server's command or address, its tools and its evals, as they were shown.
+//! Its main function is [`obtain`]. Consent comes only from the user, never from a server. It is
+//! bound to the server's command or URL, its tools and its evals, as they were shown.
 
 mod keep;
 
@@ -21,44 +21,42 @@ use super::offers::{EvalPlan, ServerOffer};
 
 const HOW_TO_SEE: &str = "`proctor evals list -o json` shows them";
 
-/// How many characters of a call are written to a consent file.
+/// The maximum number of characters of a call in a consent file.
 const CALL: usize = 4_000;
 
-/// What is asked for, and how.
+/// The options for asking for consent.
 pub struct ConsentOptions<'a> {
     pub purpose: ConsentPurpose,
-    /// The user says yes beforehand.
+    /// Whether the user agreed beforehand with `--yes`.
     pub yes: bool,
-    /// Where consent is kept.
+    /// The consent file.
     pub file: Option<&'a Path>,
     /// The model that will be asked.
     pub model: Option<&'a str>,
     /// The model that will judge.
     pub judge: Option<&'a str>,
-    /// How often each eval is run.
+    /// The number of trials per eval.
     pub runs: u32,
-    /// How many turns a scenario has at most, where the user says so.
+    /// The user's turn limit for scenarios.
     pub max_turns: Option<u32>,
     pub redactor: &'a Redactor,
 }
 
-/// What the calls are for.
+/// The purpose of the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConsentPurpose {
-    /// To run evals.
     Run,
-    /// To write evals.
     Write,
 }
 
-/// What was agreed to.
+/// The servers to which the user consented, with their fingerprints.
 #[derive(Debug)]
 pub struct ConsentGrant {
     servers: Vec<(String, Fingerprint)>,
     redactor: Redactor,
 }
 
-/// How servers are not what was agreed to.
+/// The changes of servers since consent was given.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ConsentDifference(Vec<(String, fingerprint::FingerprintDifference)>);
 
@@ -68,7 +66,7 @@ impl std::fmt::Display for ConsentDifference {
             let start = if at == 0 { "" } else { "\n" };
             write!(
                 f,
-                "{start}`{server}` is not what was agreed to:{difference}"
+                "{start}`{server}` changed since you gave consent:{difference}"
             )?;
         }
         Ok(())
@@ -78,7 +76,7 @@ impl std::fmt::Display for ConsentDifference {
 impl std::error::Error for ConsentDifference {}
 
 impl ConsentGrant {
-    /// Whether servers, listed again, are what was agreed to.
+    /// Checks that servers, listed again, are unchanged since consent was given.
     pub fn still_holds(&self, offers: &[ServerOffer]) -> Result<(), ConsentDifference> {
         let mut differences = Vec::new();
         for offer in offers {
@@ -87,7 +85,7 @@ impl ConsentGrant {
                 .servers
                 .iter()
                 .find(|(name, _)| *name == offer.server.name);
-            // A server that nobody was asked about is all new.
+            // A server without earlier consent counts as new.
             let agreed = match agreed {
                 Some((_, agreed)) => agreed.clone(),
                 None => Fingerprint::new(String::new(), Vec::new(), &[], &[]),
@@ -105,17 +103,17 @@ impl ConsentGrant {
     }
 }
 
-/// What the consent file says about what is planned.
+/// The contents of the consent file for the planned evals.
 #[derive(Default)]
 struct StoredConsent {
     consents: Consents,
     differences: Vec<(String, fingerprint::FingerprintDifference)>,
-    /// Whether every server has an entry that fits.
+    /// Whether every server has a matching entry.
     is_all: bool,
 }
 
-/// Shows what would be called, and asks unless that was answered before. Dropping the future while it
-/// waits for an answer ends the waiting.
+/// Shows the planned calls, and asks unless consent already exists. Dropping the future cancels the
+/// question.
 pub async fn obtain(
     planned: &[EvalPlan<'_>],
     options: &ConsentOptions<'_>,
@@ -140,10 +138,10 @@ pub async fn obtain(
     let expired = !kept.differences.is_empty();
     if expired {
         let difference = ConsentDifference(kept.differences.clone());
-        let text = format!("Consent is gone: {difference}");
+        let text = format!("Consent expired: {difference}");
         host.notice(HostNotice::Text(&options.redactor.text(&text)));
     }
-    // What is to be kept is made before anything is agreed to: it may be too much.
+    // The file is rendered before the question, since it may be too large.
     let text = match options.file {
         Some(_) => {
             let consents = with_new(kept.consents, planned, options.redactor).render();
@@ -154,7 +152,7 @@ pub async fn obtain(
     if !options.yes || expired {
         let purpose = options.purpose;
         let answer = host.ask(purpose).await;
-        match answer.map_err(|error| EngineError::unusable("nobody answered", error))? {
+        match answer.map_err(|error| EngineError::unusable("can't read the answer", error))? {
             ConsentAnswer::Yes => {}
             ConsentAnswer::No => return Err(EngineError::Refused),
             ConsentAnswer::Nobody => return Err(EngineError::NoConsent { purpose, expired }),
@@ -169,7 +167,7 @@ pub async fn obtain(
     Ok(granted)
 }
 
-/// Reads the consent file, if there is one.
+/// Reads the consent file, if it exists.
 fn kept(
     planned: &[EvalPlan<'_>],
     options: &ConsentOptions<'_>,
@@ -194,14 +192,14 @@ fn kept(
             kept.differences
                 .push((offer.server.name.clone(), difference));
         }
-        // What was there, and was not shown, was not agreed to.
+        // Consent covers only the evals that were shown.
         kept.is_all &= evals.iter().all(|eval| consent.agreed.contains(&eval.id));
     }
     kept.consents = consents;
     Ok(kept)
 }
 
-/// The consents with what is agreed to now. What was agreed to before stays so if nothing has changed.
+/// Adds the new consent. Earlier consent stays valid if nothing has changed.
 fn with_new(mut consents: Consents, planned: &[EvalPlan<'_>], redactor: &Redactor) -> Consents {
     for EvalPlan { offer, evals } in planned.iter().filter(|planned| !planned.evals.is_empty()) {
         let calls = evals.iter().filter_map(|eval| call(eval));
@@ -226,7 +224,7 @@ fn with_new(mut consents: Consents, planned: &[EvalPlan<'_>], redactor: &Redacto
     consents
 }
 
-/// A call as one line, for a file.
+/// A call as one line of a consent file.
 fn call_text(tool: &str, arguments: &Map<String, Value>, redactor: &Redactor) -> String {
     let arguments = Value::Object(arguments.clone()).to_string();
     let text = redactor.text(&format!("{tool} {arguments}")).into_owned();
@@ -240,7 +238,7 @@ fn call_text(tool: &str, arguments: &Map<String, Value>, redactor: &Redactor) ->
     }
 }
 
-/// What an execution eval calls.
+/// The tool and the arguments of an execution eval.
 pub fn call(eval: &Eval) -> Option<(&str, &Map<String, Value>)> {
     match &eval.input {
         Input::Execution(input) => Some((&input.tool_name, &input.arguments)),
@@ -248,7 +246,7 @@ pub fn call(eval: &Eval) -> Option<(&str, &Map<String, Value>)> {
     }
 }
 
-/// What a server is and offers. Nothing secret is in it.
+/// The fingerprint of a server and its offer, without secrets.
 fn print_of(offer: &ServerOffer, redactor: &Redactor) -> Fingerprint {
     Fingerprint::new(
         redactor.text(&offer.server.written).into_owned(),
@@ -258,7 +256,7 @@ fn print_of(offer: &ServerOffer, redactor: &Redactor) -> Fingerprint {
     )
 }
 
-/// The names of what a server is given.
+/// The names of the environment variables or headers that a server gets.
 pub fn given(transport: &Transport) -> Vec<String> {
     match transport {
         Transport::Stdio { env, .. } => env.keys().cloned().collect(),

@@ -1,4 +1,4 @@
-//! What a run came to: summed up from its record, with its end written there.
+//! The result of a run: summed up from its record, in which its end is written.
 //!
 //! Its main type is [`RunResult`].
 
@@ -17,46 +17,45 @@ use proctor_core::summary::{Summary, TrialResult};
 use super::running::{RunCompletion, RunInProgress};
 use crate::runner::TrialOutcomes;
 
-/// What a run came to.
+/// The result of a run.
 pub struct RunResult {
-    /// The run's record.
     pub record: RunReader,
     pub summary: Summary,
     pub gate: Gate,
-    /// What stopped the run, if it did not come to its own end.
+    /// Why the run stopped early, if it did.
     pub stopped: Option<RunStopCause>,
-    /// The exit code that the record names.
+    /// The exit code, as in the record.
     pub exit: u8,
-    /// Why that is not what the gate says, if it is not.
+    /// Why the exit code differs from the gate's, if it does.
     pub note: Option<String>,
-    /// Whether the run's end could be written.
+    /// Whether the end of the run was written.
     pub kept: Result<(), RecordError>,
 }
 
-/// What stopped a run.
+/// Why a run stopped early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunStopCause {
-    /// Somebody, from outside.
+    /// The user interrupted it.
     Interrupted,
-    /// A server that was not fit for it, before the first trial.
+    /// A server was unusable, before the first trial.
     NotStarted(String),
-    /// An error of Proctor's own, or of the disk, with its causes.
+    /// An internal or disk error, with its causes.
     Broken(Vec<String>),
 }
 
-/// The exit codes that a run has besides those of its gate.
+/// The exit codes of a run other than those of its gate.
 const INCONCLUSIVE: u8 = 3;
 const INTERRUPTED: u8 = 130;
 
 impl RunInProgress {
-    /// Sums the run up, and writes its end.
-    pub fn end(self, over: RunCompletion) -> Result<RunResult, RecordError> {
+    /// Sums the run up and writes its end.
+    pub fn end(self, completion: RunCompletion) -> Result<RunResult, RecordError> {
         let Self {
             mut written,
             redactor,
             ..
         } = self;
-        // What a summary needs is in the record, and it takes the place of this.
+        // Frees memory: the summary reads the trials from the record.
         written.trials = Vec::new();
         let at = written.at();
         written.writer.flush();
@@ -67,7 +66,7 @@ impl RunInProgress {
             Err(error) => {
                 let reason = Some(redactor.text(&causes(&error).join(": ")).into_owned());
                 let exit = INCONCLUSIVE;
-                // What can't be read is news enough.
+                // The caller gets the read error; a write error would add nothing.
                 let ended = RunEnded {
                     exit,
                     reason,
@@ -77,11 +76,11 @@ impl RunInProgress {
                 return Err(error);
             }
         };
-        let changed = changed(&over, written.ended, &outcomes(&summary, &record));
+        let changed = changed(&completion, written.ended, &outcomes(&summary, &record));
         let changed = changed.iter().map(|stem| redactor.text(stem).into_owned());
         summary.changed_trials.extend(changed);
         let gate = Gate::of(&summary);
-        let (exit, note) = with_invalid(exit_of(&over, &gate), &summary.plan.not_run);
+        let (exit, note) = with_invalid(exit_of(&completion, &gate), &summary.plan.not_run);
         let (exit, note) = if summary.changed_trials.is_empty() {
             (exit, note)
         } else {
@@ -95,17 +94,17 @@ impl RunInProgress {
         };
         let kept = written.writer.end(at, ended.clone());
         if kept.is_ok() {
-            // As whoever reads the record will find it.
+            // Matches what a reader of the record will find.
             summary.ended = Some(ended);
             summary.duration = summary.duration.max(Duration::from_micros(at));
-            // Whoever misses it makes it again.
+            // A missing overview is created again when it is needed.
             let _ = Overview::store(&record, &summary);
         }
         Ok(RunResult {
             record,
             summary,
             gate,
-            stopped: stopped(over, &redactor),
+            stopped: stopped(completion, &redactor),
             exit,
             note,
             kept,
@@ -113,9 +112,9 @@ impl RunInProgress {
     }
 }
 
-/// The exit code, and why it is not what the gate says.
-fn exit_of(over: &RunCompletion, gate: &Gate) -> (u8, Option<String>) {
-    match over {
+/// The exit code, and why it differs from the gate's.
+fn exit_of(completion: &RunCompletion, gate: &Gate) -> (u8, Option<String>) {
+    match completion {
         RunCompletion::Finished(finished) if finished.interrupted => {
             (INTERRUPTED, Some("interrupted".to_owned()))
         }
@@ -126,7 +125,7 @@ fn exit_of(over: &RunCompletion, gate: &Gate) -> (u8, Option<String>) {
     }
 }
 
-/// How the trials of a run ended, as its record tells it.
+/// The outcomes of all trials, as the record has them.
 pub(super) fn outcomes(summary: &Summary, record: &RunReader) -> TrialOutcomes {
     let results = summary
         .trials()
@@ -138,23 +137,23 @@ pub(super) fn outcomes(summary: &Summary, record: &RunReader) -> TrialOutcomes {
     results.filter_map(outcome).collect()
 }
 
-/// The trials whose outcome in the record is not the one that this process saw: somebody changed the
-/// record, and an agent may want to.
+/// The trials whose outcome in the record differs from the outcome that this process saw. An agent may
+/// have tampered with the record.
 fn changed(
-    over: &RunCompletion,
+    completion: &RunCompletion,
     mut before: TrialOutcomes,
-    told: &TrialOutcomes,
+    recorded: &TrialOutcomes,
 ) -> BTreeSet<String> {
-    let RunCompletion::Finished(finished) = over else {
+    let RunCompletion::Finished(finished) = completion else {
         return BTreeSet::new();
     };
     before.extend(finished.ended.clone());
-    let all = before.keys().chain(told.keys());
-    let changed = all.filter(|stem| before.get(*stem) != told.get(*stem));
+    let all = before.keys().chain(recorded.keys());
+    let changed = all.filter(|stem| before.get(*stem) != recorded.get(*stem));
     changed.cloned().collect()
 }
 
-/// An eval that is invalid fails the run, whatever came of the others.
+/// An invalid eval fails the run, whatever the results of the others.
 fn with_invalid(
     (exit, note): (u8, Option<String>),
     not_run: &[SkippedEval],
@@ -162,13 +161,13 @@ fn with_invalid(
     let mut all = not_run.iter();
     let is_invalid = all.any(|not_run| not_run.outcome == NotRunOutcome::Invalid);
     match exit {
-        0 | INCONCLUSIVE if is_invalid => (1, note.or(Some("there are invalid evals".to_owned()))),
+        0 | INCONCLUSIVE if is_invalid => (1, note.or(Some("some evals are invalid".to_owned()))),
         exit => (exit, note),
     }
 }
 
-fn stopped(over: RunCompletion, redactor: &Redactor) -> Option<RunStopCause> {
-    match over {
+fn stopped(completion: RunCompletion, redactor: &Redactor) -> Option<RunStopCause> {
+    match completion {
         RunCompletion::Finished(finished) => {
             finished.interrupted.then_some(RunStopCause::Interrupted)
         }
@@ -184,7 +183,7 @@ fn stopped(over: RunCompletion, redactor: &Redactor) -> Option<RunStopCause> {
     }
 }
 
-/// An error, and what caused it.
+/// The messages of an error and its sources.
 fn causes(error: &dyn Error) -> Vec<String> {
     let mut all = vec![error.to_string()];
     let mut cause = error.source();

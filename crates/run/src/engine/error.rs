@@ -1,4 +1,4 @@
-//! Why a run did not start.
+//! Errors that prevent a run from starting.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -12,51 +12,48 @@ use super::consent::{ConsentDifference, ConsentPurpose};
 /// Why a run did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// A file has errors; the host was given all of them.
+    /// A file has errors, which the host has received.
     #[error("`{}` has errors", .file.display())]
     InvalidFile {
         file: PathBuf,
         problems: Box<Problems>,
     },
-    /// The options contradict each other, or name what is not there.
+    /// The options contradict each other or name something unknown.
     #[error("{0}")]
     Usage(String),
-    /// Something that the run needs can't be used.
+    /// Something that the run needs is unusable.
     #[error("{what}")]
     Unusable {
         what: String,
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// An agent or a model can't be used.
+    /// An agent or a model is unusable.
     #[error(transparent)]
     Missing(Box<dyn Error + Send + Sync>),
-    /// The selection matches no case.
     #[error("no case of `{}` is selected", .0.name)]
     NothingSelected(Box<Suite>),
-    /// No eval that a server ships is left to run.
-    #[error("no eval is left to run")]
+    #[error("no evals to run")]
     NoEvals {
-        /// Whether one of them is invalid, which fails a run.
+        /// Whether an eval is invalid, which fails a run.
         any_invalid: bool,
     },
-    /// Consent is needed, and the host can't ask anybody.
-    #[error("this needs consent, and nobody can be asked")]
+    /// Consent is required, and the host can't ask for it.
+    #[error("consent is required, and this host can't ask for it")]
     NoConsent {
         purpose: ConsentPurpose,
-        /// Whether an earlier consent no longer holds.
+        /// Whether an earlier consent expired.
         expired: bool,
     },
-    /// The answer to the question for consent was no.
+    /// The user refused consent.
     #[error("consent was refused")]
     Refused,
-    /// The servers are no longer what consent was given to.
+    /// The servers changed since consent was given.
     #[error(transparent)]
     Changed(ConsentDifference),
-    /// A server can't be reached, so nothing is known of it.
+    /// A server can't be reached.
     #[error("{0}")]
     Unreachable(String),
-    /// A run's folder can't be read or written.
     #[error(transparent)]
     Record(#[from] RecordError),
 }

@@ -1,6 +1,8 @@
-//! A run of evals that servers ship: found, agreed to, and looked at again before anything is called.
+//! Prepares a run of shipped evals: finds them, asks for consent, and checks the servers again
+//! before the first call.
 //!
-//! Its main functions are `prepare` and `agree`; the second serves suites that name such evals too.
+//! Its main functions are `prepare` and `agree`; the latter also serves suites that name shipped
+//! evals.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,7 +29,7 @@ use super::options::EvalsOptions;
 use super::planning::{SuiteLocation, plan};
 use super::prepare::{PreparedRun, stand_in};
 
-/// Finds the evals, asks for consent, plans them, and opens what they need.
+/// Finds the evals, asks for consent, plans the evals, and opens what they need.
 pub(super) async fn prepare(
     engine: &Engine,
     options: &EvalsOptions,
@@ -64,7 +66,7 @@ pub(super) async fn prepare(
         mcp_config: None,
     };
     let Some((planned, trials)) = plan(engine, &suite, &wanted, named, &asked, None, 1)? else {
-        return Err(EngineError::usage("there is nothing to run"));
+        return Err(EngineError::usage("no evals to run"));
     };
     let mut context = context(engine, &options.run, &asked, suite, &trials, host)?;
     context.timeouts = options.timeouts;
@@ -81,7 +83,7 @@ pub(super) async fn prepare(
     })
 }
 
-/// The evals of the user's own file.
+/// Loads the evals of the user's own file.
 fn own_evals(
     path: &Path,
     servers: &[Server],
@@ -89,7 +91,7 @@ fn own_evals(
 ) -> Result<Vec<ListedEval>, EngineError> {
     if servers.len() != 1 {
         return Err(EngineError::usage(format!(
-            "`--evals` is for one server, and there are {}",
+            "`--evals` works with one server, found {}",
             servers.len()
         )));
     }
@@ -108,7 +110,7 @@ fn own_evals(
     }
 }
 
-/// A suite that no file describes.
+/// A suite with these servers and nothing else.
 fn bare_suite(servers: &[Server]) -> Suite {
     let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
     Suite {
@@ -128,18 +130,18 @@ fn bare_suite(servers: &[Server]) -> Suite {
     }
 }
 
-/// How servers are looked at: once before consent is asked for, and again right before anything is called.
+/// Surveys servers, once before asking for consent and again right before the first call.
 pub(super) struct ServerSurvey<'a> {
     pub(super) servers: &'a [Server],
     pub(super) level: Option<Level>,
-    /// Evals of the user's own, instead of those that the server ships.
+    /// The user's own evals, in place of those that the server ships.
     pub(super) own: Option<&'a [ListedEval]>,
     pub(super) connect: &'a ConnectOptions,
     pub(super) redactor: &'a Redactor,
 }
 
 impl ServerSurvey<'_> {
-    /// What the servers offer, with the user's own evals in place of theirs.
+    /// The offers of all servers, with the user's own evals in place of theirs.
     pub(super) async fn look(&self) -> Result<Vec<ServerOffer>, EngineError> {
         let offers = gather(
             self.servers,
@@ -164,16 +166,16 @@ impl ServerSurvey<'_> {
     }
 }
 
-/// Asks for consent to what is planned, and makes sure that the servers still are what was agreed to.
+/// Asks for consent to the planned evals, and checks that the servers have not changed meanwhile.
 pub(super) async fn agree(
     planned: &[EvalPlan<'_>],
     terms: &ConsentOptions<'_>,
-    sight: &ServerSurvey<'_>,
+    survey: &ServerSurvey<'_>,
     host: &dyn Host,
 ) -> Result<(), EngineError> {
     let granted = consent::obtain(planned, terms, host).await?;
-    // What somebody agreed to may have changed while they read it.
-    let again = sight.look().await?;
+    // The servers may have changed while the user read the question.
+    let again = survey.look().await?;
     granted.still_holds(&again).map_err(EngineError::Changed)
 }
 
@@ -191,19 +193,19 @@ async fn find_and_ask(
         options.timeouts,
     );
     let choice = &options.choice;
-    let sight = ServerSurvey {
+    let survey = ServerSurvey {
         servers: &options.servers,
         level: choice.level,
         own,
         connect: &connect,
         redactor: &redactor,
     };
-    let offers = sight.look().await?;
+    let offers = survey.look().await?;
     if own.is_none() && !offers.iter().any(ServerOffer::ships_evals) {
         let names = listed(options.servers.iter().map(|server| server.name.as_str()));
         return Err(EngineError::usage(format!(
-            "{names} ships no evals: nothing of the kind is declared; `--evals FILE` runs evals of \
-             your own, and `proctor evals init` writes a first file"
+            "{names} declares no `evals` capability; run your own evals with `--evals FILE`, or create \
+             a first file with `proctor evals init`"
         )));
     }
     refuse_unknown_ids(&offers, choice)?;
@@ -226,13 +228,13 @@ async fn find_and_ask(
         redactor: &redactor,
     };
     refuse_what_lacks_a_model(&planned, &terms)?;
-    agree(&planned, &terms, &sight, host).await?;
+    agree(&planned, &terms, &survey, host).await?;
     let cases = planned.iter().flat_map(|planned| cases(planned, &terms));
     let cases = cases.collect();
     Ok((cases, not_run))
 }
 
-/// The cases of what was agreed to.
+/// The cases of the evals with consent.
 fn cases(planned: &EvalPlan<'_>, options: &ConsentOptions<'_>) -> Vec<Case> {
     let case = |eval: &&mcp_evals::Eval| {
         Case::of_eval(ShippedEval {
@@ -244,10 +246,10 @@ fn cases(planned: &EvalPlan<'_>, options: &ConsentOptions<'_>) -> Vec<Case> {
     planned.evals.iter().map(case).collect()
 }
 
-/// How many turns a scenario has that names none.
+/// The default turn limit of a scenario.
 const DEFAULT_TURNS: u32 = 10;
 
-/// How many turns a scenario has: what it says, or the default, and no more than the user allows.
+/// The turn limit of a scenario: its own or the default, and at most the user's limit.
 pub fn turns(eval: &mcp_evals::Eval, most: Option<u32>) -> u32 {
     let own = match &eval.input {
         mcp_evals::Input::Scenario(input) => input.turn_limit(),
@@ -257,7 +259,7 @@ pub fn turns(eval: &mcp_evals::Eval, most: Option<u32>) -> u32 {
     most.map_or(own, |most| own.min(most))
 }
 
-/// An id that no server has is a mistake, and nothing to be run by silence.
+/// Reports ids that no server has, so that a typo does not silently skip an eval.
 fn refuse_unknown_ids(offers: &[ServerOffer], choice: &EvalSelection) -> Result<(), EngineError> {
     let known = |id: &String| {
         let mut all = offers.iter().flat_map(|offer| &offer.evals);
@@ -271,7 +273,7 @@ fn refuse_unknown_ids(offers: &[ServerOffer], choice: &EvalSelection) -> Result<
     }
 }
 
-/// What is listed, meant, and not run.
+/// The selected evals that can't be run.
 pub(super) fn not_run(offers: &[ServerOffer], choice: &EvalSelection) -> Vec<SkippedEval> {
     let mut all = Vec::new();
     for offer in offers {
@@ -295,7 +297,7 @@ pub(super) fn not_run(offers: &[ServerOffer], choice: &EvalSelection) -> Vec<Ski
     all
 }
 
-/// Evals that need a model or a judge that was not given are named before anything is started.
+/// Reports evals that need a model or a judge, before anything starts.
 fn refuse_what_lacks_a_model(
     planned: &[EvalPlan<'_>],
     options: &ConsentOptions<'_>,
@@ -316,7 +318,7 @@ fn refuse_what_lacks_a_model(
             }
         }
     }
-    let told: Vec<String> = lacking
+    let missing: Vec<String> = lacking
         .iter()
         .map(|(flag, ids)| {
             format!(
@@ -325,10 +327,10 @@ fn refuse_what_lacks_a_model(
             )
         })
         .collect();
-    if !told.is_empty() {
+    if !missing.is_empty() {
         return Err(EngineError::usage(format!(
-            "{}; `--level` or `--id` chooses others",
-            told.join("; ")
+            "{}; select other evals with `--level` or `--id`",
+            missing.join("; ")
         )));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The folder of a run: a new one, or one that is gone on with.
+//! The folder of a run: a new one, or that of a resumed run.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -20,15 +20,15 @@ use super::{Engine, PreparedRun, RunInProgress};
 use crate::context::RunContext;
 use crate::runner::{TrialOutcomes, TrialSpec};
 
-/// What is written of a run, and what is left to be run.
+/// The open record of a run, and the trials that are left.
 pub(super) struct OpenRun {
     pub(super) writer: RunWriter,
-    /// When it started; for a run that is gone on with, when that would have been without the break.
+    /// The start of the run; for a resumed run, shifted by the time of the interruption.
     pub(super) started: Instant,
     pub(super) trials: Vec<TrialSpec>,
-    /// What servers said of themselves before the break.
+    /// The server information from before the interruption.
     pub(super) seen: Vec<ServerSeen>,
-    /// How trials had ended before the break.
+    /// The outcomes of trials from before the interruption.
     pub(super) ended: TrialOutcomes,
 }
 
@@ -39,11 +39,11 @@ impl OpenRun {
     }
 }
 
-/// The plan of a run that is to be gone on with.
+/// The plan of a run to resume.
 pub(super) fn plan_of(folder: &Path) -> Result<RunPlanned, EngineError> {
     if record::is_unused(folder)? {
         return Err(EngineError::usage(format!(
-            "the run in `{0}` was stopped before its plan was written, so there is nothing to \
+            "the run in `{0}` stopped before it wrote its plan, so there is nothing to \
              resume; start it again with `proctor check FILE --record {0}`",
             folder.display()
         )));
@@ -60,7 +60,7 @@ pub(super) fn plan_of(folder: &Path) -> Result<RunPlanned, EngineError> {
     )))
 }
 
-/// Opens the run's folder: a new one, or that of the run that is resumed.
+/// Opens the run's folder: a new one, or that of the resumed run.
 pub(super) fn open(engine: &Engine, prepared: PreparedRun) -> Result<RunInProgress, EngineError> {
     let PreparedRun {
         context,
@@ -129,10 +129,9 @@ fn resume(
     let redactor = &context.redactor;
     let reader = RunReader::open(folder)?;
     if reader.is_newer() {
-        // What it does not know of the run it can't keep.
+        // An older version would lose what it does not know of the run.
         return Err(EngineError::usage(format!(
-            "the run in `{}` was started by Proctor {}, and this is {}: resume it with that version \
-             or a later one",
+            "the run in `{}` needs Proctor {} or later to resume, and this is Proctor {}",
             folder.display(),
             reader.started().proctor,
             env!("CARGO_PKG_VERSION")
@@ -146,11 +145,11 @@ fn resume(
             seen.push(server);
         }
     }
-    // Before the folder is locked, so that an index that is not whole is made again.
+    // Before the folder is locked, so that an incomplete index is rebuilt.
     let (ended, last_at) = count_earlier(&reader, context)?;
     last = last.max(last_at);
     let writer = RunWriter::resume(folder, redactor.clone(), RecordOptions::default())?;
-    // By file name, which says all that is needed even if what is in the file was torn.
+    // By file name, which suffices even if the file's content is torn.
     let mut attempts: HashMap<String, u32> = HashMap::new();
     for trial in reader.trials()? {
         let known = attempts.entry(trial.stem).or_default();
@@ -167,7 +166,7 @@ fn resume(
     });
     let started = Instant::now()
         .checked_sub(Duration::from_micros(last))
-        .ok_or_else(|| EngineError::usage("the run's times make no sense"))?;
+        .ok_or_else(|| EngineError::usage("the run has invalid timestamps"))?;
     Ok(OpenRun {
         writer,
         started,
@@ -177,8 +176,8 @@ fn resume(
     })
 }
 
-/// Counts what was spent before the break, since a budget is the run's. Gives how trials ended, by files
-/// that were compared with the index, and when the last event was.
+/// Counts the spending before the interruption, since the budget is for the whole run. Returns how
+/// trials ended, from files that match the index, and the time of the last event.
 fn count_earlier(
     reader: &RunReader,
     context: &RunContext,

@@ -1,7 +1,7 @@
-//! Whoever uses the engine: hears what there is to say before a run, and is asked for consent.
+//! The user of the engine: receives notices before a run, and is asked for consent.
 //!
-//! Main types: [`Host`], which a command line or a test implements, and [`NonInteractiveHost`], which hears nothing
-//! and agrees to nothing.
+//! Main types: [`Host`], which a command line or a test implements, and [`NonInteractiveHost`],
+//! which ignores notices and gives no consent.
 
 use std::io;
 use std::path::Path;
@@ -13,47 +13,46 @@ use proctor_core::problem::Problems;
 use super::consent::{ConsentOptions, ConsentPurpose};
 use super::offers::EvalPlan;
 
-/// Something to be told before the first trial starts.
+/// A notice before the first trial starts.
 pub enum HostNotice<'a> {
-    /// What is wrong with files: errors and warnings, with their places.
+    /// Errors and warnings of files, with their locations.
     Problems(&'a Problems),
-    /// A warning or a note, without secrets.
+    /// A warning or a note, redacted.
     Text(&'a str),
-    /// What would be called, before consent is asked for.
+    /// The planned calls, before the question for consent.
     Calls {
         planned: &'a [EvalPlan<'a>],
         options: &'a ConsentOptions<'a>,
     },
-    /// Consent was found in this file, and still holds.
+    /// This file has consent that still holds.
     ConsentFound(&'a Path),
-    /// Consent was written to this file.
+    /// Consent was saved to this file.
     ConsentKept(&'a Path),
-    /// Evals that are listed and can't be run, where none is left that can.
+    /// The evals that can't be run, if no other is left.
     NotRun(&'a [SkippedEval]),
 }
 
-/// The answer to a question.
+/// The answer to the question for consent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConsentAnswer {
     Yes,
     No,
-    /// Nobody is there to be asked.
+    /// The host has no user to ask.
     Nobody,
 }
 
-/// A future of a host.
 pub type HostFuture<'a> = Pin<Box<dyn Future<Output = io::Result<ConsentAnswer>> + Send + 'a>>;
 
-/// Whoever uses the engine.
+/// The user of the engine.
 pub trait Host: Send + Sync {
-    /// Takes in what there is to tell. Nothing depends on whether anybody reads it.
+    /// Receives a notice. The host may ignore it.
     fn notice(&self, notice: HostNotice<'_>);
 
-    /// Asks whether what was shown may be called.
+    /// Asks for consent to the calls that were shown.
     fn ask(&self, purpose: ConsentPurpose) -> HostFuture<'_>;
 }
 
-/// A host that hears nothing and agrees to nothing.
+/// A host that ignores notices and gives no consent.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NonInteractiveHost;
 

@@ -1,6 +1,6 @@
-//! What servers offer: their tools, and the evals that they ship.
+//! The tools and shipped evals of servers.
 //!
-//! Its main type is [`ServerOffer`]. A server that does not say that it ships evals is not asked for any.
+//! Its main type is [`ServerOffer`]. Proctor requests evals only from servers that declare them.
 
 use std::collections::HashMap;
 
@@ -14,33 +14,32 @@ use proctor_wire::evals::{self, CapabilityLocation, RawEval};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// What a server offers, and what is to be said about it.
+/// The tools and evals of a server, with the findings about them.
 #[derive(Debug)]
 pub struct ServerOffer {
     pub server: Server,
-    /// Where the server says that it ships evals; nowhere, if it ships none.
+    /// Where the server declares its evals; empty if it ships none.
     pub places: Vec<CapabilityLocation>,
-    /// All tools, as the server wrote them.
+    /// The tools as the server wrote them.
     pub tools: Vec<Value>,
-    /// The level that was asked for.
+    /// The requested level.
     pub level: Option<Level>,
-    /// The evals, of that level as far as it can be told.
+    /// The evals of that level, and those whose level is unknown.
     pub evals: Vec<ListedEval>,
-    /// The same, as the server wrote them.
+    /// The same evals as the server wrote them.
     pub raw: Vec<Box<RawValue>>,
-    /// What is wrong with them.
     pub report: ValidationReport,
-    /// Whether the server says that it tells when its evals change.
+    /// Whether the server declares that it notifies clients of changed evals.
     pub tells_of_changes: bool,
 }
 
-/// Why it is not known what a server offers.
+/// Why the offer of a server is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum GatherError {
-    /// The server does not come up.
+    /// The server failed to start.
     #[error("{0}")]
     NotUp(String),
-    /// The server does not list what it has.
+    /// The server did not list its tools or evals.
     #[error("the server `{server}`: {source}")]
     NoList {
         server: String,
@@ -49,24 +48,25 @@ pub enum GatherError {
     },
 }
 
-/// Which evals are meant, on a user's word.
+/// The user's selection of evals.
 #[derive(Debug, Clone, Default)]
 pub struct EvalSelection {
     pub level: Option<Level>,
-    /// Ids; all of them if there are none.
+    /// The ids to select; empty for all.
     pub ids: Vec<String>,
-    /// Only execution evals whose tool says that it only reads, and scenarios on servers whose tools all do.
+    /// Whether to select only execution evals of read-only tools, and scenarios on servers with
+    /// only such tools.
     pub only_read_only: bool,
 }
 
-/// The evals of a server that are to be run.
+/// The selected evals of one server.
 #[derive(Debug)]
 pub struct EvalPlan<'a> {
     pub offer: &'a ServerOffer,
     pub evals: Vec<&'a Eval>,
 }
 
-/// Looks at servers one after the other.
+/// Surveys servers one after another.
 pub async fn gather(
     servers: &[Server],
     level: Option<Level>,
@@ -80,7 +80,7 @@ pub async fn gather(
     Ok(offers)
 }
 
-/// Connects to a server, asks what it offers, and ends the connection.
+/// Connects to a server, lists its offer, and closes the connection.
 pub async fn look(
     server: &Server,
     level: Option<Level>,
@@ -95,7 +95,7 @@ pub async fn look(
     offer
 }
 
-/// Asks a server what it offers.
+/// Lists the tools and evals of a connected server.
 pub async fn ask(
     server: &Server,
     level: Option<Level>,
@@ -130,7 +130,7 @@ pub async fn ask(
     })
 }
 
-/// Asks a server for its tools only.
+/// Lists the tools of a connected server only.
 pub async fn offer_of_tools(
     server: &Server,
     client: &Client,
@@ -158,14 +158,14 @@ async fn list_tools(client: &Client, caps: &ListLimits) -> Result<Vec<Value>, Li
         return Ok(Vec::new());
     }
     let listed = client.list_tools(caps).await?;
-    // What is nested too deep to be understood is still known by its text.
+    // A tool that is nested too deeply to parse is still known by its text.
     let read =
         |raw: &RawValue| serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().into());
     Ok(listed.items.iter().map(|raw| read(raw)).collect())
 }
 
 impl ServerOffer {
-    /// What a server would offer that declares its evals at the top and lists these.
+    /// The offer of a server that declares its evals at the top level and lists these.
     pub fn of(server: Server, tools: Vec<Value>, evals: Vec<ListedEval>) -> Self {
         Self {
             server,
@@ -179,7 +179,7 @@ impl ServerOffer {
         }
     }
 
-    /// Whether the server says that it ships evals.
+    /// Whether the server declares evals.
     pub fn ships_evals(&self) -> bool {
         !self.places.is_empty()
     }
@@ -192,12 +192,12 @@ impl ServerOffer {
         valid.filter_map(|(index, _)| self.evals[index].eval())
     }
 
-    /// The evals that must not be run, each by its place, with what is wrong.
+    /// The invalid evals, by index, with their findings.
     pub fn invalid(&self) -> impl Iterator<Item = (usize, Vec<&EvalFinding>)> {
         self.with(EvalStatus::Invalid, Severity::Error)
     }
 
-    /// The evals of types that are not known, each by its place, with the notice.
+    /// The evals of unknown types, by index, with their findings.
     pub fn skipped(&self) -> impl Iterator<Item = (usize, Vec<&EvalFinding>)> {
         self.with(EvalStatus::Skipped, Severity::Skip)
     }
@@ -215,7 +215,7 @@ impl ServerOffer {
         })
     }
 
-    /// What is to be done with each eval.
+    /// The status of each eval, by index.
     pub fn statuses(&self) -> impl Iterator<Item = (usize, EvalStatus)> {
         (0..self.evals.len()).map(|index| {
             let has = |severity| {
@@ -233,7 +233,7 @@ impl ServerOffer {
         })
     }
 
-    /// The findings about one eval. They are in the order of the evals, which may be many.
+    /// The findings about one eval, by binary search, since there may be many.
     fn findings_of(&self, index: usize) -> &[EvalFinding] {
         let all = &self.report.findings;
         let start = all.partition_point(|finding| finding.index < index);
@@ -241,13 +241,12 @@ impl ServerOffer {
         &all[start..end]
     }
 
-    /// The tool of that name.
     pub fn tool(&self, name: &str) -> Option<&Value> {
         let named = |tool: &&Value| tool.get("name").and_then(Value::as_str) == Some(name);
         self.tools.iter().find(named)
     }
 
-    /// What the tools say of their effects; the worst of it, if several have one name.
+    /// The declared effect of each tool; the worst one if several tools share a name.
     pub fn effects(&self) -> HashMap<&str, Effect> {
         let mut effects = HashMap::new();
         for tool in &self.tools {
@@ -259,7 +258,7 @@ impl ServerOffer {
         effects
     }
 
-    /// What is meant by a choice, of what can be run.
+    /// The runnable evals that a selection matches.
     pub fn plan(&self, choice: &EvalSelection) -> EvalPlan<'_> {
         let effects = self.effects();
         let is_meant = |eval: &&Eval| {
@@ -274,35 +273,33 @@ impl ServerOffer {
     }
 }
 
-/// Whether all that an eval may call says of itself that it only reads.
+/// Whether all tools that an eval may call declare that they only read.
 fn only_reads(eval: &Eval, effects: &HashMap<&str, Effect>) -> bool {
     match &eval.input {
         Input::Execution(input) => effects.get(input.tool_name.as_str()) == Some(&Effect::ReadOnly),
         Input::Scenario(_) => effects.values().all(|effect| *effect == Effect::ReadOnly),
-        // Nothing is called.
+        // Invocation evals make no calls.
         Input::Invocation(_) | Input::Other(_) => true,
     }
 }
 
-/// What a tool says of its effects. Nobody checks it.
+/// The effect that a tool declares, unverified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effect {
-    /// It may destroy something.
     Destructive,
-    /// It does not say enough.
+    /// The tool declares too little.
     Unknown,
-    /// It changes things, and destroys nothing.
+    /// It changes things but destroys nothing.
     Additive,
-    /// It only reads.
     ReadOnly,
 }
 
 impl Effect {
-    /// What the annotations of a tool claim.
+    /// Reads the annotations of a tool.
     pub fn of(tool: &Value) -> Self {
         let hint = |key: &str| tool.get("annotations")?.get(key)?.as_bool();
         match (hint("readOnlyHint"), hint("destructiveHint")) {
-            // Even where the tool says too that it only reads.
+            // Even if the tool also declares that it is read-only.
             (_, Some(true)) => Self::Destructive,
             (Some(true), _) => Self::ReadOnly,
             (_, Some(false)) => Self::Additive,

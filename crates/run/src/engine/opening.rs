@@ -1,5 +1,5 @@
-//! What all trials of a run share, made from the suite, the flags and the environment; and what is
-//! missing for it.
+//! Creates the shared state of all trials from the suite, the flags and the environment, and
+//! reports what is missing.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,10 +25,10 @@ use crate::external::{ExternalAgent, JudgeProgram, sent_key};
 use crate::runner::TrialSpec;
 use crate::secrets;
 
-/// What is said of a judge that can't be opened, before why.
+/// The start of the message if the judge can't be opened.
 const JUDGE: &str = "the judge can't be used";
 
-/// What all trials share.
+/// Creates the shared state of all trials.
 pub(super) fn context(
     engine: &Engine,
     options: &RunOptions,
@@ -39,7 +39,7 @@ pub(super) fn context(
 ) -> Result<RunContext, EngineError> {
     let env = engine.environment.clone();
     let prices = prices(options, host)?;
-    // What a run that was killed has left may hold keys.
+    // Leftovers of a killed run may contain keys.
     proctor_contain::scratch::sweep();
     let agents = open_agents(&suite, asked, &env)?;
     let models: Vec<Arc<Model>> = agents.iter().filter_map(Worker::model).cloned().collect();
@@ -93,7 +93,7 @@ pub(super) fn context(
     })
 }
 
-/// Every agent of a suite, or what is missing for one.
+/// Opens every agent of the suite, or reports what one lacks.
 fn open_agents(
     suite: &Suite,
     asked: &PlannedOptions,
@@ -103,7 +103,7 @@ fn open_agents(
     let has_skills = !suite.skills.is_empty();
     let open = |agent: &Agent| {
         if agent.kind == AgentKind::Nobody {
-            return Ok(Worker::Nobody);
+            return Ok(Worker::NoAgent);
         }
         if let Some(external) = ExternalAgent::open(agent, env, has_skills, is_replayed) {
             let external = external.map_err(|error| EngineError::Missing(error.into()))?;
@@ -119,8 +119,8 @@ fn open_agents(
     suite.agents.iter().map(open).collect()
 }
 
-/// What a program does that asks its model itself is seen only with the model tap: without it, limits
-/// on turns, tokens and costs would be met by never being checked.
+/// Refuses limits on turns, tokens and costs for external agents without the model tap: Proctor
+/// could not enforce them.
 fn require_enforced_limits(
     options: &RunOptions,
     suite: &Suite,
@@ -157,7 +157,7 @@ fn require_enforced_limits(
     Ok(())
 }
 
-/// The first limit of a trial that an agent can overrun without anybody seeing it.
+/// The first limit of a trial that Proctor can't enforce for this agent.
 fn unenforced(limits: &Limits, external: &ExternalAgent) -> Option<&'static str> {
     if limits.max_cost_usd.is_some() {
         return Some("maxCostUsd");
@@ -169,7 +169,7 @@ fn unenforced(limits: &Limits, external: &ExternalAgent) -> Option<&'static str>
     is_unlimited.then_some("maxTurns")
 }
 
-/// What models cost, as far as it is known.
+/// The known prices of models.
 fn prices(options: &RunOptions, host: &dyn Host) -> Result<Prices, EngineError> {
     let Some(file) = &options.prices else {
         return Ok(Prices::default());
@@ -183,7 +183,7 @@ fn prices(options: &RunOptions, host: &dyn Host) -> Result<Prices, EngineError> 
     })
 }
 
-/// The models that judge, if anything is to be judged.
+/// The models that judge, if a case needs a judge.
 fn open_judges(
     engine: &Engine,
     suite: &Suite,
@@ -217,7 +217,7 @@ fn open_judges(
     Ok(vec![Arc::new(model)])
 }
 
-/// The judge, if it is a program of its own.
+/// The judge, if it is an external agent.
 fn open_judge_program(
     engine: &Engine,
     judge: &JudgeConfig,
@@ -240,7 +240,7 @@ fn open_judge_program(
     )))
 }
 
-/// Money can be limited only where it is known what things cost.
+/// Refuses limits on costs if a price is unknown.
 fn require_prices(
     options: &RunOptions,
     suite: &Suite,
@@ -257,8 +257,8 @@ fn require_prices(
         && let Some(model) = unknown(agents).or_else(|| unknown(judges))
     {
         return Err(EngineError::usage(format!(
-            "the price of `{model}` is not known, so `--budget-usd` can't be kept: give it with \
-             `--prices FILE`"
+            "the price of `{model}` is unknown, so `--budget-usd` can't be enforced: add the price \
+             with `--prices FILE`"
         )));
     }
     let limited = trials
@@ -269,14 +269,14 @@ fn require_prices(
     {
         let case = &suite.cases[spec.case].name;
         return Err(EngineError::usage(format!(
-            "the price of `{model}` is not known, so `maxCostUsd` of `{case}` can't be kept: give \
-             it with `--prices FILE`"
+            "the price of `{model}` is unknown, so `maxCostUsd` of `{case}` can't be enforced: add \
+             the price with `--prices FILE`"
         )));
     }
     Ok(())
 }
 
-/// An address that a file names gets the user's usual key, unless the file names another.
+/// Warns if an agent file sends the user's default key to its own URL.
 fn warn_of_sent_keys(suite: &Suite, env: &Environment, host: &dyn Host) {
     let agents = suite.agents.iter().map(|agent| ("agent", agent));
     let judge = match suite.judge.as_ref().map(|judge| &judge.model) {
@@ -286,8 +286,8 @@ fn warn_of_sent_keys(suite: &Suite, env: &Environment, host: &dyn Host) {
     for (who, agent) in agents.chain(judge) {
         if let Some((url, variable)) = sent_key(agent, env) {
             let text = format!(
-                "warning: the {who} `{}` sends `{variable}` to `{url}`, as its file says; `apiKey` \
-                 names another variable",
+                "warning: the {who} `{}` sends `{variable}` to `{url}`, the URL in its file; to \
+                 send another key, set `apiKey`",
                 agent.name
             );
             host.notice(HostNotice::Text(&text));
@@ -302,14 +302,14 @@ fn warn_of_own_judge(agents: &[Worker], judges: &[Arc<Model>], host: &dyn Host) 
         .find(|judge| names.iter().any(|name| name == judge.name()));
     if let Some(model) = own {
         let text = format!(
-            "warning: `{}` judges its own work; a judge of another kind is more impartial",
+            "warning: `{}` judges its own work; use another model as judge",
             model.name()
         );
         host.notice(HostNotice::Text(&text));
     }
 }
 
-/// The agents of a suite, and its judge if that is one: their files may hold secrets.
+/// The agents of a suite and its judge, since their files may hold secrets.
 fn agents_of(suite: &Suite) -> impl Iterator<Item = &Agent> {
     let judge = suite.judge.as_ref().and_then(|judge| match &judge.model {
         JudgeModel::Agent(agent) => Some(&**agent),
@@ -318,7 +318,7 @@ fn agents_of(suite: &Suite) -> impl Iterator<Item = &Agent> {
     suite.agents.iter().chain(judge)
 }
 
-/// The variables that hold model keys, by the names that the suite gives.
+/// The variables that hold model keys, as the suite names them.
 fn key_variables(suite: &Suite) -> Vec<String> {
     let of_agent = |agent: &Agent| match &agent.kind {
         AgentKind::Builtin {
@@ -335,7 +335,7 @@ fn key_variables(suite: &Suite) -> Vec<String> {
     agents.chain(of_judge).collect()
 }
 
-/// Where programs keep what they can get again.
+/// The user's cache folder.
 fn cache_folder(env: &Environment) -> Option<PathBuf> {
     let set = |name: &str| env.get(name).filter(|value| !value.is_empty());
     let own = set("XDG_CACHE_HOME").map(PathBuf::from);

@@ -1,7 +1,7 @@
-//! What a run is asked for: the same whether a command line or a program asks.
+//! The options of a run, for command lines and programs alike.
 //!
-//! Main types: [`CheckOptions`] for a suite, [`EvalsOptions`] for evals that servers ship, and
-//! [`RunOptions`], which both have.
+//! Main types: [`CheckOptions`] for a suite, [`EvalsOptions`] for shipped evals, and
+//! [`RunOptions`], which both contain.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,21 +13,19 @@ use proctor_wire::client::Timeouts;
 
 use super::offers::EvalSelection;
 
-/// Which run is asked for.
+/// The run to make: a new one, a resumed one, or a replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunSource {
     /// A new run of the suite in this eval file.
     File(PathBuf),
     /// The rest of an earlier run.
     Resume {
-        /// The run's folder.
         folder: PathBuf,
-        /// Whether trials that ended in an error are run again too.
+        /// Whether errored trials are run again too.
         retry_errors: bool,
     },
     /// A new run in which models reply as they did in an earlier one.
     Replay {
-        /// The earlier run's folder.
         folder: PathBuf,
         /// The eval file, if it is not that of the earlier run.
         file: Option<PathBuf>,
@@ -36,7 +34,7 @@ pub enum RunSource {
     },
 }
 
-/// A run of a suite.
+/// The options for a run of a suite.
 #[derive(Debug, Clone)]
 pub struct CheckOptions {
     pub source: RunSource,
@@ -54,9 +52,9 @@ pub struct CheckOptions {
     pub model: Option<String>,
     /// The judge's model, in place of the suite's own.
     pub judge: Option<String>,
-    /// Variables that servers get besides the usual ones.
+    /// Variables that servers get in addition to the default ones.
     pub pass_env: Vec<String>,
-    /// How many turns scenarios that servers ship have at most; by default what they name, or 10.
+    /// The turn limit for shipped scenarios; by default their own, or 10.
     pub max_turns: Option<u32>,
     /// The response timeout of servers.
     pub call_timeout: Duration,
@@ -65,12 +63,12 @@ pub struct CheckOptions {
 }
 
 impl CheckOptions {
-    /// Runs the suite in an eval file as the file says.
+    /// Options for the suite in an eval file, with defaults.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self::of(RunSource::File(path.into()))
     }
 
-    /// Runs what a source says, without any option.
+    /// Options for a source, with defaults.
     pub fn of(source: RunSource) -> Self {
         Self {
             source,
@@ -90,19 +88,19 @@ impl CheckOptions {
     }
 }
 
-/// A run of evals that servers ship.
+/// The options for a run of shipped evals.
 #[derive(Debug, Clone)]
 pub struct EvalsOptions {
     pub servers: Vec<Server>,
-    /// A file of evals in place of those that the one server ships.
+    /// A file with evals, in place of those that the only server ships.
     pub own_evals: Option<PathBuf>,
     pub choice: EvalSelection,
     pub model: Option<String>,
     pub judge: Option<String>,
     pub pass_env: Vec<String>,
-    /// How often each eval is run.
+    /// The number of trials per eval.
     pub runs: Option<u32>,
-    /// How many turns a scenario has at most; by default what it names, or 10.
+    /// The turn limit for scenarios; by default their own, or 10.
     pub max_turns: Option<u32>,
     /// The time limit of each eval.
     pub task_timeout: Option<Duration>,
@@ -114,27 +112,26 @@ pub struct EvalsOptions {
 /// How consent to run shipped evals is given.
 #[derive(Debug, Clone, Default)]
 pub struct ConsentTerms {
-    /// The user said yes beforehand.
+    /// Whether the user agreed beforehand with `--yes`.
     pub yes: bool,
-    /// The consent file.
     pub file: Option<PathBuf>,
 }
 
-/// How trials are run, whatever they are.
+/// The options for running trials of any kind.
 #[derive(Debug, Clone, Default)]
 pub struct RunOptions {
     /// Whether a protocol problem that can be tolerated fails a trial.
     pub strict: bool,
     pub budget_usd: Option<f64>,
     pub budget_tokens: Option<u64>,
-    /// A file with prices of models, besides those that are known.
+    /// A file with prices of models, in addition to the built-in ones.
     pub prices: Option<PathBuf>,
     /// The run's folder; if absent, a new one under `.proctor/runs`.
     pub folder: Option<PathBuf>,
     pub width: WidthOption,
     /// Whether the first trial that fails or times out ends the run.
     pub fail_fast: bool,
-    /// Whether the record leaves out the commit and the CI job that the run belongs to.
+    /// Whether to omit the commit and the CI job from the record.
     pub no_context: bool,
 }
 
@@ -148,7 +145,7 @@ pub enum WidthOption {
 }
 
 impl WidthOption {
-    /// How many are asked for.
+    /// The requested number of parallel trials.
     pub fn asked(self) -> u32 {
         match self {
             Self::Parallel(width) | Self::Jobs(width) => width,

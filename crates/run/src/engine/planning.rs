@@ -1,4 +1,4 @@
-//! The plan of a run: which trials it has, as it is written to the record and read again to resume.
+//! The plan of a run: its trials, as written to the record and read again to resume.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -18,8 +18,8 @@ use super::error::EngineError;
 use super::{Engine, config};
 use crate::runner::TrialSpec;
 
-/// The plan of a new run; `None` if nothing is selected. `named` says where its suite is. Cases that
-/// another run has are run as often as there, if one is given.
+/// The plan of a new run; `None` if nothing is selected. `named` is the location of its suite. If
+/// another run is given, each case runs as often as there.
 pub(super) fn plan(
     engine: &Engine,
     suite: &Suite,
@@ -43,7 +43,9 @@ pub(super) fn plan(
     let places = places(suite);
     for planned in &plan.cases {
         let Some(&at) = places.get(planned.case.id.0.as_str()) else {
-            return Err(EngineError::usage("a case is not in its suite"));
+            return Err(EngineError::usage(
+                "the plan has a case that is not in the suite",
+            ));
         };
         cases.push(planned_case(planned.case, planned.runs, &planned.limits)?);
         trials.extend(specs(suite, at, planned.runs, planned.limits));
@@ -68,7 +70,7 @@ pub(super) fn plan(
     Ok(Some((planned, trials)))
 }
 
-/// Where a run's suite is, to be found again.
+/// The paths of a run's suite, with which a later run finds it again.
 pub(super) struct SuiteLocation {
     pub(super) suite: String,
     pub(super) mcp_config: Option<String>,
@@ -77,8 +79,9 @@ pub(super) struct SuiteLocation {
 impl SuiteLocation {
     pub(super) fn new(file: &Path, mcp_config: Option<&Path>) -> Result<Self, EngineError> {
         let absolute = |path: &Path| {
-            let path = std::path::absolute(path)
-                .map_err(|error| EngineError::unusable("can't tell where the suite is", error))?;
+            let path = std::path::absolute(path).map_err(|error| {
+                EngineError::unusable("can't determine the path of the suite", error)
+            })?;
             Ok::<_, EngineError>(path.display().to_string())
         };
         Ok(Self {
@@ -88,7 +91,7 @@ impl SuiteLocation {
     }
 }
 
-/// The plan of a run that is gone on with: what it was, if the suite still is what it was.
+/// The plan of a resumed run; an error if the suite has changed.
 pub(super) fn plan_again(
     engine: &Engine,
     suite: &Suite,
@@ -97,12 +100,12 @@ pub(super) fn plan_again(
     let agents: Vec<PlannedAgent> = suite.agents.iter().map(planned_agent).collect();
     if agents != planned.agents {
         return Err(EngineError::usage(
-            "the agents are not those of the run; start a new one",
+            "the agents changed since the run started; start a new run",
         ));
     }
     if suite.judge.as_ref().map(judge_name) != planned.judge {
         return Err(EngineError::usage(
-            "the judge is not that of the run; start a new one",
+            "the judge changed since the run started; start a new run",
         ));
     }
     if planned
@@ -111,8 +114,8 @@ pub(super) fn plan_again(
         .is_some_and(|known| *known != surroundings(suite))
     {
         return Err(EngineError::usage(
-            "the servers, the scripts of models, or agent files have changed since the run started; \
-             start a new one",
+            "the servers, model scripts or agent files changed since the run started; start a new \
+             run",
         ));
     }
     refuse_other_settings(engine, suite, &planned)?;
@@ -121,13 +124,13 @@ pub(super) fn plan_again(
     for case in &planned.cases {
         let Some(&at) = places.get(case.id.as_str()) else {
             return Err(EngineError::usage(format!(
-                "the case `{}` is gone since the run started; start a new one",
+                "the case `{}` no longer exists; start a new run",
                 case.id
             )));
         };
         if hash_of(&suite.cases[at])? != case.hash {
             return Err(EngineError::usage(format!(
-                "the case `{}` has changed since the run started; start a new one",
+                "the case `{}` changed since the run started; start a new run",
                 case.id
             )));
         }
@@ -137,7 +140,7 @@ pub(super) fn plan_again(
     Ok((planned, trials))
 }
 
-/// Records of older versions don't tell what servers and agents were given.
+/// Refuses changed settings of servers and agents. Records of older versions don't contain them.
 fn refuse_other_settings(
     engine: &Engine,
     suite: &Suite,
@@ -152,20 +155,20 @@ fn refuse_other_settings(
     let servers = settings(server_settings(suite, &redactor))?;
     if let Some(name) = changed(&planned.server_settings, &servers) {
         return Err(EngineError::usage(format!(
-            "the server `{name}` has changed since the run started (its command, arguments, \
+            "the server `{name}` changed since the run started (its command, arguments, \
              environment, URL or headers); start a new run"
         )));
     }
     let agents = settings(agent_settings(suite, &redactor))?;
     if let Some(name) = changed(&planned.agent_settings, &agents) {
         return Err(EngineError::usage(format!(
-            "the agent `{name}` has changed since the run started; start a new run"
+            "the agent `{name}` changed since the run started; start a new run"
         )));
     }
     Ok(())
 }
 
-/// What servers or agents are given, unless it can't be read.
+/// The settings of servers or agents, or an error if they can't be read.
 fn settings<T, E>(read: Result<T, E>) -> Result<T, EngineError>
 where
     E: std::error::Error + Send + Sync + 'static,
@@ -173,7 +176,7 @@ where
     read.map_err(|error| EngineError::Missing(error.into()))
 }
 
-/// Where each case is in its suite, by id.
+/// The index of each case in its suite, by id.
 fn places(suite: &Suite) -> HashMap<&str, usize> {
     let cases = suite.cases.iter().enumerate();
     cases.map(|(at, case)| (case.id.0.as_str(), at)).collect()

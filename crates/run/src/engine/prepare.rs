@@ -1,5 +1,5 @@
-//! Everything that can be known before anything is started: the suite, its plan, its models, and
-//! what is missing.
+//! Prepares a run before anything starts: the suite, its plan, its models, and a report of what is
+//! missing.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,18 +25,18 @@ use super::{Engine, shipped};
 use crate::context::RunContext;
 use crate::runner::TrialSpec;
 
-/// A run that is known whole, before anything of it is started.
+/// A complete run that has not started yet.
 pub struct PreparedRun {
     pub(super) context: RunContext,
     pub(super) planned: RunPlanned,
     /// Every trial of the plan, in order.
     pub(super) trials: Vec<TrialSpec>,
     pub(super) options: RunOptions,
-    /// The folder of the run that is resumed, and whether its errors are tried again.
+    /// The folder of the resumed run, and whether its errored trials are retried.
     pub(super) resumed: Option<(PathBuf, bool)>,
 }
 
-/// Loads a suite, plans it, and opens what it needs.
+/// Loads and plans a suite, and opens what it needs.
 pub(super) async fn prepare(
     engine: &Engine,
     options: &CheckOptions,
@@ -63,7 +63,7 @@ pub(super) async fn prepare(
             _,
         ) => file.clone(),
         (_, Some(planned)) => PathBuf::from(&planned.suite),
-        (_, None) => return Err(EngineError::usage("which suite? name an eval file")),
+        (_, None) => return Err(EngineError::usage("no suite given: name an eval file")),
     };
     let asked = match &earlier {
         Some(earlier) => asked_again(options, &earlier.asked)?,
@@ -105,8 +105,7 @@ pub(super) async fn prepare(
     })
 }
 
-/// What the command line asks for. A run that is replayed has the agents that it had, unless others
-/// are given.
+/// The requested agents and judge. A replay uses those of the recorded run by default.
 fn asked_for(
     options: &CheckOptions,
     replayed: Option<&PlannedOptions>,
@@ -133,19 +132,19 @@ fn asked_for(
     asked.model_tap |= then.model_tap;
     asked.pass_env.extend(then.pass_env.iter().cloned());
     let folder = std::path::absolute(folder)
-        .map_err(|error| EngineError::unusable("can't tell where the run is", error))?;
+        .map_err(|error| EngineError::unusable("can't determine the path of the run", error))?;
     asked.replay = Some(folder.display().to_string());
     Ok(asked)
 }
 
-/// What was asked for when a run started, and is asked for now.
+/// The options of a resumed run: the new ones, else those of its start.
 fn asked_again(
     options: &CheckOptions,
     earlier: &PlannedOptions,
 ) -> Result<PlannedOptions, EngineError> {
     if options.plan.is_some() {
         return Err(EngineError::usage(
-            "a run that is gone on with keeps its plan: cases, runs and limits can't be given anew",
+            "a resumed run keeps its plan; `-n`, `--run` and limits can't be changed",
         ));
     }
     let mut pass_env = earlier.pass_env.clone();
@@ -165,7 +164,7 @@ fn asked_again(
     })
 }
 
-/// The MCP config that stands in for the suite's own. A run that is gone on with keeps its servers.
+/// The MCP config that replaces the suite's own. A resumed run keeps its servers.
 fn mcp_config(options: &CheckOptions, earlier: Option<&RunPlanned>) -> Option<PathBuf> {
     let of_run = || earlier?.mcp_config.as_ref().map(PathBuf::from);
     options.mcp_config.clone().or_else(of_run)
@@ -189,7 +188,7 @@ fn load_suite(
     let mut problems = Problems::default();
     let loaded = load(file, &inputs, &mut problems);
     problems.promote(Code::UnsetVariable);
-    // Such a task ends in an error of its own, and the others are run.
+    // Such a task ends as errored, and the others run.
     problems.demote(Code::UnmetRequirement);
     if asked.strict {
         problems.promote(Code::UnknownKey);
@@ -206,7 +205,7 @@ fn load_suite(
     }
 }
 
-/// Puts the models of the command line where the suite's own agents and judge are.
+/// Replaces the suite's agents and judge by those of the command line.
 pub(super) fn stand_in(
     asked: &PlannedOptions,
     suite: &mut Suite,
@@ -244,7 +243,7 @@ pub(super) fn stand_in(
     for (at, agent) in agents.iter().enumerate() {
         if agents[..at].iter().any(|known| known.name == agent.name) {
             return Err(EngineError::usage(format!(
-                "two agents are called `{}`",
+                "duplicate agent name `{}`",
                 agent.name
             )));
         }
@@ -264,12 +263,12 @@ pub(super) fn stand_in(
     Ok(())
 }
 
-/// What a suite may ask for and this version can't do is said before anything is started.
+/// Refuses features that this version does not support, before anything starts.
 fn refuse_what_can_t_be_run(suite: &Suite) -> Result<(), EngineError> {
     if !suite.unfetched.is_empty() {
         let names = listed(suite.unfetched.iter().map(|source| source.name.as_str()));
         return Err(EngineError::usage(format!(
-            "the checkout of {names} is needed: give it with `--source NAME=DIR`"
+            "the suite needs a checkout of {names}: set it with `--source NAME=DIR`"
         )));
     }
     let shares = suite.isolation == Isolation::Run;
@@ -280,15 +279,15 @@ fn refuse_what_can_t_be_run(suite: &Suite) -> Result<(), EngineError> {
         suite.servers.iter().find(|server| on_stdio(server)),
     ) {
         return Err(EngineError::usage(format!(
-            "`isolation: run` can't be kept: the agent `{}` is a program of its own, which starts \
-             the server `{}` itself",
+            "`isolation: run` is not supported for the external agent `{}`: it starts the server \
+             `{}` itself",
             agent.name, server.name
         )));
     }
     Ok(())
 }
 
-/// Evals that servers ship are for models; those that only call a tool are for nobody.
+/// Refuses external agents for shipped evals, which need a model unless they only call a tool.
 fn refuse_programs_for_models_work(suite: &Suite) -> Result<(), EngineError> {
     let is_for_model = |case: &&Case| {
         let shipped = case.shipped.as_ref();
@@ -297,15 +296,14 @@ fn refuse_programs_for_models_work(suite: &Suite) -> Result<(), EngineError> {
     let program = suite.agents.iter().find(|agent| is_external(agent));
     if let (Some(agent), Some(case)) = (program, suite.cases.iter().find(is_for_model)) {
         return Err(EngineError::usage(format!(
-            "the agent `{}` is a program of its own, and `{}`, which a server ships, is for a model: \
-             give one with `--model MODEL`",
+            "the external agent `{}` can't run the shipped eval `{}`: set a model with `--model \
+             MODEL`",
             agent.name, case.name
         )));
     }
     Ok(())
 }
 
-/// Whether an agent is a program of its own.
 fn is_external(agent: &Agent) -> bool {
     agent.model_in_loop().is_none() && agent.kind != AgentKind::Nobody
 }

@@ -1,4 +1,4 @@
-//! The run folder of one session, for commands that run no suite.
+//! The run folder of one session, for commands that don't run a suite.
 //!
 //! Its main type is [`SessionRecording`].
 
@@ -15,14 +15,14 @@ use proctor_wire::recorder::Recorder;
 
 use super::{Engine, runs};
 
-/// A run of one trial, which is a session.
+/// A run with one trial, which is the session.
 pub struct SessionRecording {
     run: RunWriter,
     pub recorder: Recorder,
 }
 
 impl SessionRecording {
-    /// Starts a recording in a folder of its own. Others may start one in the same second.
+    /// Starts a recording in a new folder, unique even if several start in the same second.
     pub fn start(
         engine: &Engine,
         out: Option<&Path>,
@@ -38,7 +38,7 @@ impl SessionRecording {
         Self::within(run, name, started)
     }
 
-    /// Starts a recording in this folder, which must not hold one yet.
+    /// Starts a recording in this folder, which must not contain one.
     pub fn at(
         engine: &Engine,
         folder: &Path,
@@ -64,17 +64,16 @@ impl SessionRecording {
         })
     }
 
-    /// Where it is.
     pub fn folder(&self) -> &Path {
         self.run.folder()
     }
 
-    /// Ends the recording, or says that it is not whole.
+    /// Ends the recording, or reports that it is incomplete.
     pub fn end(self, ended: TrialEnded, exit: u8) -> Result<(), RecordError> {
         let error = self.recorder.take_error();
         let ended = match &error {
             None => ended,
-            // What came before is whole, and says so; it is only not all.
+            // The earlier events are complete; only the rest is missing.
             Some(full @ RecordError::TrialTooLarge { .. }) => TrialEnded {
                 outcome: Outcome::Errored,
                 reason: Some(full.to_string()),
@@ -99,7 +98,7 @@ impl SessionRecording {
     }
 }
 
-/// An end without anything to complain of.
+/// The end of a session without problems.
 pub fn well() -> TrialEnded {
     TrialEnded {
         outcome: Outcome::Passed,

@@ -1,6 +1,6 @@
-//! A run that is going on: servers are looked at, then trials are run.
+//! A run in progress: it checks the servers, then runs the trials.
 //!
-//! Main types: [`RunInProgress`], and [`RunCompletion`], how it came to an end.
+//! Main types: [`RunInProgress`], and [`RunCompletion`] for its end.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ use crate::preflight::{self, PreflightError, ServerProbe};
 use crate::progress::Progress;
 use crate::runner::{self, RunError, RunnerOptions, RunnerResult, TrialSpec};
 
-/// A run whose folder is open.
+/// A run with an open folder.
 pub struct RunInProgress {
     pub(super) context: Option<RunContext>,
     pub(super) written: OpenRun,
@@ -31,41 +31,38 @@ pub struct RunInProgress {
     pub(super) is_resumed: bool,
 }
 
-/// How a run was over.
+/// How a run ended.
 #[derive(Debug)]
 pub enum RunCompletion {
-    /// It ran, to its end or until it was stopped.
+    /// The run ended by itself, or was stopped during its trials.
     Finished(RunnerResult),
-    /// It was stopped before its first trial.
+    /// The user stopped it before its first trial.
     Interrupted,
-    /// A server was not fit for it.
+    /// A server was unusable.
     NotStarted(String),
-    /// It could not go on.
+    /// The run could not continue.
     Broken(RunError),
 }
 
 impl RunInProgress {
-    /// Its folder.
     pub fn folder(&self) -> &Path {
         self.written.writer.folder()
     }
 
-    /// Takes secrets out of whatever is shown of it.
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 
-    /// How many trials are left to be run.
+    /// The number of trials left to run.
     pub fn trials(&self) -> usize {
         self.written.trials.len()
     }
 
-    /// Whether it goes on with an earlier one.
     pub fn is_resumed(&self) -> bool {
         self.is_resumed
     }
 
-    /// A name for each trial, for people, without what is secret.
+    /// A display name for each trial, redacted.
     pub fn names(&self) -> Vec<String> {
         let Some(context) = &self.context else {
             return Vec::new();
@@ -90,9 +87,9 @@ impl RunInProgress {
         self.written.trials.iter().map(name).collect()
     }
 
-    /// Looks at the servers, then runs the trials. Each message of `interrupts` is somebody who wants it to
-    /// stop: the first stops it in order, the second at once. `detailed` asks for what happens inside
-    /// trials, too.
+    /// Checks the servers, then runs the trials. Each message of `interrupts` is a request to stop:
+    /// the first stops the run in order, the second at once. With `detailed`, events inside trials
+    /// are reported too.
     pub async fn carry_out(
         &mut self,
         progress: UnboundedSender<Progress>,
@@ -115,8 +112,8 @@ impl RunInProgress {
             looked = look_at_servers(&mut context) => looked,
             Some(()) = interrupts.recv() => return RunCompletion::Interrupted,
         };
-        if let Err(over) = self.take_in(looked, &context, host) {
-            return over;
+        if let Err(completion) = self.take_in(looked, &context, host) {
+            return completion;
         }
         let options = RunnerOptions {
             width,
@@ -124,7 +121,7 @@ impl RunInProgress {
             detailed,
         };
         let context = Arc::new(context);
-        let over = self
+        let completion = self
             .run_trials(options, &context, progress, interrupts)
             .await;
         if let Some(context) = Arc::into_inner(context) {
@@ -134,16 +131,16 @@ impl RunInProgress {
                     client.close().await;
                 }
             };
-            // Nobody has to wait for servers that don't end by themselves.
+            // An interrupted run does not wait for servers that don't exit by themselves.
             tokio::select! {
                 () = close => {}
                 Some(()) = interrupts.recv() => {}
             }
         }
-        over
+        completion
     }
 
-    /// Writes what the servers said of themselves, unless the run can't go on with them.
+    /// Writes the server information, unless the run can't continue with these servers.
     fn take_in(
         &mut self,
         looked: Result<Vec<PreflightReport>, PreflightError>,
@@ -189,7 +186,7 @@ impl RunInProgress {
             tokio::select! {
                 finished = &mut running => break finished,
                 Some(()) = interrupts.recv() => {
-                    // The runner hears it as long as it runs.
+                    // The runner may have ended already.
                     let _ = interrupt.send(());
                 }
             }
@@ -201,7 +198,7 @@ impl RunInProgress {
     }
 }
 
-/// Starts every server once, and keeps those that all trials share.
+/// Starts every server once, and keeps the connections that all trials share.
 async fn look_at_servers(context: &mut RunContext) -> Result<Vec<PreflightReport>, PreflightError> {
     let mut all = Vec::new();
     for server in context.suite.servers.clone() {

@@ -1,4 +1,4 @@
-//! Where runs are kept, unless somebody says.
+//! The default folder of runs.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write;
@@ -9,11 +9,11 @@ use proctor_core::event::RunStarted;
 use proctor_core::record::{RecordError, RunWriter};
 use proctor_core::redact::Redactor;
 
-/// Where runs are kept, unless somebody says.
+/// The default folder of runs.
 pub const RUNS: &str = ".proctor/runs";
 
-/// Keeps runs out of the repository that they are made in, the first time that there are any. Where
-/// that can't be written, runs are kept all the same, or say themselves why not.
+/// Writes a `.gitignore` that excludes runs, before the first run. A failure is ignored: the run
+/// reports its own write errors.
 pub(super) fn ignore() {
     let runs = Path::new(RUNS);
     let Some(folder) = runs.parent().filter(|_| !runs.exists()) else {
@@ -29,7 +29,7 @@ pub(super) fn ignore() {
         .and_then(|mut file| file.write_all(b"*\n"));
 }
 
-/// Starts a run in a folder of its own below `runs`, however many start there in the same second.
+/// Starts a run in a new folder below `runs`, unique even if several start in the same second.
 pub(super) fn create(
     runs: &Path,
     redactor: &Redactor,
@@ -37,7 +37,8 @@ pub(super) fn create(
 ) -> Result<RunWriter, RecordError> {
     let mut taken = None;
     for folder in folders(runs, &redactor.text(&started.name)) {
-        // Only the attempt itself tells whether a folder is free: others look at the same time.
+        // Only creating the folder shows whether it is free, since other processes try at the same
+        // time.
         match RunWriter::create(&folder, redactor.clone(), started.clone()) {
             Err(error @ (RecordError::HoldsARun { .. } | RecordError::Locked { .. })) => {
                 taken = Some(error);
@@ -51,7 +52,7 @@ pub(super) fn create(
     }))
 }
 
-/// Folders for a run, the best first: the time and a name, and then a number too.
+/// Candidate folders for a run, best first: the time and a name, then with a number.
 fn folders(runs: &Path, name: &str) -> impl Iterator<Item = PathBuf> + use<> {
     let time = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string();
     let word: String = name

@@ -1,4 +1,4 @@
-//! What the servers of a run are, compared with what the suite and the run expect of them.
+//! Compares the servers of a run with the suite and with the earlier part of a resumed run.
 
 use std::collections::BTreeSet;
 
@@ -13,19 +13,19 @@ use proctor_core::suite::{Case, Suite};
 use crate::preflight::ServerListing;
 use crate::runner::TrialSpec;
 
-/// What a server said before the first trial.
+/// What Proctor learned of a server before the first trial.
 pub(super) struct PreflightReport {
     pub(super) seen: ServerSeen,
     pub(super) offered: ServerListing,
 }
 
-/// Why a run can't go on with a server: it is not the one that the run started with.
+/// Why a run can't be resumed with this server: it changed since the run started.
 pub(super) fn change(
     before: &[ServerSeen],
     now: &ServerSeen,
     redactor: &Redactor,
 ) -> Option<String> {
-    // The record holds what is left of it without secrets.
+    // The record contains the redacted form.
     let text = |text: &Option<String>| Some(redactor.text(text.as_deref()?).into_owned());
     let now = ServerSeen {
         server: redactor.text(&now.server).into_owned(),
@@ -38,14 +38,14 @@ pub(super) fn change(
     let changes = now.changes_since(before);
     (!changes.is_empty()).then(|| {
         format!(
-            "the server `{}` is not the one that the run started with: {}; start a new run",
+            "the server `{}` changed since the run started: {}; start a new run",
             now.server,
             changes.join(", ")
         )
     })
 }
 
-/// A warning for each name in the checks and steps of the cases at hand that its server does not list.
+/// A warning for each name in the selected checks and steps that its server does not list.
 pub(super) fn unknown_names(
     suite: &Suite,
     trials: &[TrialSpec],
@@ -53,7 +53,7 @@ pub(super) fn unknown_names(
 ) -> Vec<String> {
     let cases: BTreeSet<usize> = trials.iter().map(|spec| spec.case).collect();
     let mut warnings = Vec::new();
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     for case in cases.into_iter().filter_map(|case| suite.cases.get(case)) {
         for entry in names(case) {
             let server = looked.iter().find(|l| l.seen.server == entry.server);
@@ -64,7 +64,7 @@ pub(super) fn unknown_names(
                 continue;
             }
             let warning = warning(&entry, known, case);
-            if told.insert((word(entry.kind), entry.server, entry.name)) {
+            if reported.insert((word(entry.kind), entry.server, entry.name)) {
                 warnings.push(warning);
             }
         }
@@ -72,7 +72,7 @@ pub(super) fn unknown_names(
     warnings
 }
 
-/// Everything that a case names exactly.
+/// All exact names in a case.
 fn names(case: &Case) -> Vec<OrderEntry> {
     let mut names: Vec<OrderEntry> = case.checks.iter().flat_map(|c| c.exact_names()).collect();
     let steps = case.setup.iter().chain(&case.verify).chain(&case.cleanup);
@@ -93,7 +93,7 @@ fn warning(entry: &OrderEntry, known: &[String], case: &Case) -> String {
     let hint = nearest_hint(name, known.iter().map(String::as_str));
     let hint = hint.map_or(String::new(), |hint| format!("; {hint}"));
     let text = format!(
-        "warning: the server `{server}` lists no {kind} `{name}`, which `{}` names{hint}",
+        "warning: the server `{server}` lists no {kind} `{name}`, which `{}` refers to{hint}",
         case.name
     );
     printable(&text).into_owned()

@@ -1,4 +1,4 @@
-//! Evals that servers ship, as cases of a suite: found, agreed to, and put among the others.
+//! Adds shipped evals to the cases of a suite, with the user's consent.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use super::offers::{EvalPlan, EvalSelection, ServerOffer};
 use super::options::CheckOptions;
 use super::planning::judge_name;
 
-/// Puts the evals that the suite names among its cases, once somebody has agreed to it. Gives those
-/// that are listed and can't be run.
+/// Adds the named evals to the suite's cases after the user has consented. Returns those that can't
+/// be run.
 pub(super) async fn fill(
     engine: &Engine,
     options: &CheckOptions,
@@ -56,17 +56,17 @@ async fn find_and_ask(
         &options.pass_env,
         Timeouts::default(),
     );
-    let sight = ServerSurvey {
+    let survey = ServerSurvey {
         servers: &servers,
         level: None,
         own: None,
         connect: &connect,
         redactor: &redactor,
     };
-    let offers = sight.look().await?;
+    let offers = survey.look().await?;
     if let Some(offer) = offers.iter().find(|offer| !offer.ships_evals()) {
         return Err(EngineError::usage(format!(
-            "the suite names evals of `{}`, which ships none",
+            "the suite names evals of `{}`, but that server ships no evals",
             offer.server.name
         )));
     }
@@ -91,14 +91,14 @@ async fn find_and_ask(
         max_turns: options.max_turns,
         redactor: &redactor,
     };
-    agree(&planned, &terms, &sight, host).await?;
+    agree(&planned, &terms, &survey, host).await?;
     let mut all: Vec<Case> = Vec::new();
     for case in suite
         .shipped
         .iter()
         .flat_map(|set| cases(set, &offers, options.max_turns))
     {
-        // What two sets mean is one case, and what both ask for must hold.
+        // An eval that two sets select is one case, with the checks of both.
         match all.iter_mut().find(|known| known.id == case.id) {
             Some(known) => {
                 known.checks.extend(case.checks);
@@ -110,7 +110,7 @@ async fn find_and_ask(
     Ok((all, not_run(&offers, &EvalSelection::default())))
 }
 
-/// The evals of a server that any task set means.
+/// The evals of a server that any task set selects.
 fn meant<'a>(offer: &'a ServerOffer, suite: &Suite) -> EvalPlan<'a> {
     let is_meant = |eval: &mcp_evals::Eval| {
         let mut sets = suite.shipped.iter();
@@ -158,7 +158,7 @@ fn refuse_without_judge(planned: &[EvalPlan<'_>], suite: &Suite) -> Result<(), E
         return Ok(());
     }
     Err(EngineError::usage(format!(
-        "a judge is needed for {}: add `config.llmJudge`, or give `--judge`",
+        "a judge is needed for {}: add `config.llmJudge`, or set `--judge`",
         listed(ids)
     )))
 }

@@ -1,7 +1,8 @@
-//! Finds out which commit and which CI job a run belongs to, from files and variables alone.
+//! Finds the commit and the CI job of a run, from files and variables alone.
 //!
-//! No program is started, and a file that is not what git writes is ignored. `dirty` is left open: only
-//! git's objects could tell what is staged. Remotes are not read, since their URLs may hold passwords.
+//! It starts no program, and ignores files that git would not write. `dirty` stays unset, because
+//! only git's objects show what is staged. It does not read remotes, since their URLs may contain
+//! passwords.
 
 mod ci;
 mod git;
@@ -11,8 +12,8 @@ use std::path::Path;
 use proctor_core::event::SourceContext;
 use proctor_core::suite::Environment;
 
-/// The context of a run in this folder; `None` if neither a repository nor CI is found. What is checked
-/// out wins over what CI says.
+/// The context of a run in this folder; `None` without a repository and CI. The checkout takes
+/// precedence over CI variables.
 pub(super) fn read(folder: &Path, env: &Environment) -> Option<SourceContext> {
     let head = git::head(folder).unwrap_or_default();
     let job = ci::job(env).unwrap_or_default();
@@ -40,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_checked_out_wins_over_what_ci_says() {
+    fn the_checkout_takes_precedence_over_ci_variables() {
         let circle = environment(&[
             ("CIRCLECI", "true"),
             ("CIRCLE_SHA1", OTHER),
@@ -56,7 +57,7 @@ mod tests {
         std::fs::write(git.join("HEAD"), format!("{commit}\n")).unwrap();
         let inside = read(folder.path(), &circle).unwrap();
         assert_eq!(inside.commit.as_deref(), Some(commit));
-        // HEAD is detached, as it is in most jobs.
+        // HEAD is detached, as in most CI jobs.
         assert_eq!(inside.branch.as_deref(), Some("topic"));
         assert_eq!(inside.job_url.as_deref(), Some("https://ci/1"));
     }

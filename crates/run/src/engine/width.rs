@@ -1,6 +1,6 @@
-//! How many trials run at once: what was asked for, as far as the system has room for it.
+//! The number of parallel trials: the requested one, as far as system limits allow.
 //!
-//! Nothing is changed silently: [`settle`] says so.
+//! [`settle`] reports every reduction.
 
 use proctor_contain::os::raise_file_limit;
 use proctor_core::hint::counted;
@@ -8,22 +8,23 @@ use proctor_core::hint::counted;
 use super::options::WidthOption;
 use crate::runner::{Parallelism, TrialSpec};
 
-/// How many files Proctor itself may have open, in all that is not a trial.
+/// The number of open files that Proctor needs apart from trials.
 const OWN_FILES: u64 = 64;
 
-/// How many a trial has open, besides its servers: its record, its model.
+/// The number of open files of a trial apart from its servers, for its record and its model.
 const TRIAL_FILES: u64 = 8;
 
-/// How many a server of a trial takes: pipes, its guard, or connections.
+/// The number of open files per server of a trial: pipes, the guard, or connections.
 const SERVER_FILES: u64 = 8;
 
-/// More files than this are not asked for: servers inherit the limit, and some go through all numbers.
+/// The maximum of open files to request. Servers inherit this limit, and some loop over all
+/// descriptors.
 const ENOUGH_FILES: u64 = 65_536;
 
-/// How many trials run at once at most.
+/// The maximum of parallel trials.
 const MOST: u64 = 1000;
 
-/// How many trials run at once, and what is to be said about that.
+/// The number of parallel trials, with warnings and notes about it.
 pub fn settle(
     option: WidthOption,
     trials: &[TrialSpec],
@@ -41,10 +42,10 @@ pub fn settle(
         let at_once = counted(usize::try_from(allowed).unwrap_or(usize::MAX), "trial");
         let why = match files {
             Some(files) if allowed < MOST => format!("the limit of {files} open files"),
-            _ => "what is sensible".to_owned(),
+            _ => "Proctor's own limit".to_owned(),
         };
         said.push(format!(
-            "warning: `{flag} {asked}` is too many: at most {at_once} at once, because of {why}"
+            "warning: `{flag} {asked}` is too high: running at most {at_once} at once because of {why}"
         ));
     }
     let width = usize::try_from(wanted.min(allowed)).unwrap_or(1);
@@ -53,7 +54,7 @@ pub fn settle(
     if is_jobs && width > 1 && unwilling > 0 {
         let unwilling = counted(unwilling, "trial");
         said.push(format!(
-            "note: `--jobs` runs {unwilling} of tasks without `parallel: true` beside others"
+            "note: `--jobs` runs {unwilling} of tasks without `parallel: true` in parallel"
         ));
     }
     let width = if is_jobs {
@@ -64,7 +65,7 @@ pub fn settle(
     (width, said)
 }
 
-/// How many trials on so many servers have files enough.
+/// The number of trials with this many servers for which enough files can be open.
 fn allowed(servers: u64, files: Option<u64>) -> u64 {
     let Some(files) = files else {
         return MOST;
@@ -78,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_trials_run_at_once_as_there_are_files_for() {
+    fn open_files_limit_the_number_of_parallel_trials() {
         for (servers, files, expected) in [
             (1, None, 1000),
             (1, Some(1024), 60),

@@ -1,9 +1,9 @@
-//! Agents that speak the Agent Client Protocol, version 1: JSON-RPC on their stdin and stdout, a
-//! message a line.
+//! Agents that speak the Agent Client Protocol, version 1: JSON-RPC on stdin and stdout, one
+//! message per line.
 //!
-//! Main types: [`Acp`], which prepares a [`LaunchPlan`], and [`Client`](client::Client), which says what is sent for what was
-//! received. Both are functions of what they are given; [`work`] is what runs them. What the known
-//! agents differ in is data: see [`Preset`].
+//! Main types: [`Acp`], which prepares a [`LaunchPlan`], and [`AcpClient`](client::AcpClient),
+//! which computes the messages to send. Neither does I/O; [`work`] does. The differences between
+//! known agents are data: see [`Preset`].
 
 mod answer;
 mod calls;
@@ -24,45 +24,38 @@ use super::cli::aliases;
 use super::{Acp, Assignment, AssignmentError, Launch, ModelAccess, ServerRoute, environment_note};
 use proctor_models::WireFormat;
 
-/// What an agent's words mean, where the protocol leaves that open.
+/// How to read an agent's messages where the protocol is not specific.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Dialect {
-    /// That of Claude's adapter.
     Claude,
-    /// That of Codex's adapter.
     Codex,
-    /// That of the Gemini CLI.
     Gemini,
-    /// That of opencode.
     Opencode,
-    /// That of goose.
     Goose,
-    /// Nobody's.
+    /// An agent that Proctor does not know.
     Unknown,
 }
 
-/// What is started for an assignment, and what is said then.
+/// The program to start for an assignment, and the first messages to it.
 #[derive(Debug, Clone)]
 struct LaunchPlan {
     launch: Launch,
     opening: AcpSessionRequest,
 }
 
-/// What an agent is told at first.
+/// The parameters of a new session.
 #[derive(Debug, Clone, Default)]
 struct AcpSessionRequest {
-    /// Its working folder.
     folder: String,
-    /// The servers that it is told of, by their names there. Those that are in its configuration
-    /// already are not among them.
+    /// The servers, by their names in the session. Servers in the agent's own configuration are
+    /// missing here.
     servers: Vec<(String, ServerRoute)>,
-    /// What the protocol does not know, but the agent does.
+    /// The agent's own extension of the parameters (`_meta`).
     meta: Option<Value>,
-    /// The mode that its session is put into.
+    /// The mode to set for the session.
     mode: Option<&'static str>,
-    /// The task.
     prompt: String,
-    /// What is said beside an error, of an agent that Proctor does not know.
+    /// A note to add to errors of an agent that Proctor does not know.
     note: String,
 }
 
@@ -79,7 +72,7 @@ impl Acp<'_> {
             .map_or(Dialect::Unknown, |preset| preset.dialect)
     }
 
-    /// The program, as it is called.
+    /// The name of the program.
     pub(crate) fn program(&self) -> &str {
         match *self {
             Self::Preset(preset) => preset.agent.command(),
@@ -87,22 +80,23 @@ impl Acp<'_> {
         }
     }
 
-    /// The arguments with which the program prints its version, if they are known.
+    /// The arguments with which the program prints its version, if known.
     pub(crate) fn version(self) -> Option<&'static [&'static str]> {
         self.preset().map(|preset| preset.version)
     }
 
-    /// What it can speak to its model, best first. None: it can't be told where its model is.
+    /// The model APIs that it supports, best first. Empty if it does not support a custom model
+    /// URL.
     pub(crate) fn formats(self) -> &'static [WireFormat] {
         self.preset().map_or(&[], |preset| preset.formats)
     }
 
-    /// Where it looks for skills, and its tool that loads one, if that is known.
+    /// The folder in which it looks for skills, and its tool that loads a skill, if known.
     pub(crate) fn skills(self) -> Option<(&'static str, &'static str)> {
         self.preset().and_then(|preset| preset.skills)
     }
 
-    /// Whether it can be given an assignment.
+    /// Checks whether it can do an assignment.
     pub(crate) fn fits(self, assignment: &Assignment) -> Result<(), AssignmentError> {
         self.prepare(assignment).map(drop)
     }
@@ -164,7 +158,7 @@ impl AcpSessionRequest {
     }
 }
 
-/// A server, as the protocol writes it.
+/// A server in the protocol's form.
 fn offer((name, way): &(String, ServerRoute)) -> Value {
     let pairs = |headers: &[(String, String)]| -> Vec<Value> {
         let headers = headers.iter();

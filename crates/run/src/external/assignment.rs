@@ -1,4 +1,4 @@
-//! What an external agent is given, what is started for it, and what it tells.
+//! The input of an external agent, the program to start, and the agent's report.
 //!
 //! Main types: [`Assignment`], [`Launch`] and [`AgentReport`].
 
@@ -11,62 +11,50 @@ use proctor_core::suite::server::AllowedTools;
 
 use proctor_models::WireFormat;
 
-/// A task, and all that an agent needs for it.
+/// A task with everything that an agent needs for it.
 #[derive(Debug, Clone)]
 pub(crate) struct Assignment {
-    /// What it is asked to do. Data: nothing in it is ever executed.
+    /// The prompt. It is data: no part of it is ever executed.
     pub(crate) prompt: String,
-    /// The servers that it may use.
     pub(crate) servers: Vec<AgentServer>,
-    /// How it reaches its model.
     pub(crate) access: ModelAccess,
-    /// Its working folder, which is empty but for skills.
+    /// Its working folder, which is empty except for skills.
     pub(crate) folder: PathBuf,
-    /// Where its skills are, in the working folder, if it has any.
+    /// The folder of its skills inside the working folder, if it has any.
     pub(crate) skills: Option<String>,
     /// Its home, which is empty.
     pub(crate) home: PathBuf,
-    /// What it inherits: PATH and the like, HOME as above, and what its keys are in.
+    /// Its environment: PATH and similar variables, HOME as above, and its keys.
     pub(crate) environment: BTreeMap<String, String>,
-    /// How often its model may be asked, for agents that can be told.
+    /// The turn limit, for agents that support one.
     pub(crate) max_turns: Option<u32>,
 }
 
-/// A server, as the agent is told of it.
+/// A server, as configured for the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AgentServer {
     /// Its name in the suite.
     pub(crate) name: String,
-    /// How to reach it: through the tap.
+    /// How to reach it through the tap.
     pub(crate) way: ServerRoute,
-    /// The tools that the agent may use. Everything else is denied.
+    /// The allowed tools. All others are denied.
     pub(crate) allowed: AllowedTools,
-    /// The tools that the server listed before the run, to tell which one a permission is asked for.
+    /// The tools that the server listed before the run, to match permission requests.
     pub(crate) tools: Vec<String>,
 }
 
-/// How an agent reaches a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ServerRoute {
-    /// By starting a program: the relay.
-    Stdio {
-        /// The program.
-        program: PathBuf,
-        /// Its arguments.
-        args: Vec<String>,
-    },
-    /// Over streamable HTTP.
+    /// The agent starts a program, the relay.
+    Stdio { program: PathBuf, args: Vec<String> },
+    /// Streamable HTTP.
     Http {
-        /// Where.
         url: String,
-        /// The headers to send.
         headers: Vec<(String, String)>,
     },
-    /// Over the older HTTP with server-sent events.
+    /// HTTP+SSE.
     Sse {
-        /// Where.
         url: String,
-        /// The headers to send.
         headers: Vec<(String, String)>,
     },
 }
@@ -74,24 +62,23 @@ pub(crate) enum ServerRoute {
 /// How an agent reaches its model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ModelAccess {
-    /// The model, by its provider's name for it; the agent's own choice, if absent.
+    /// The provider's name of the model; `None` if the agent chooses it.
     pub(crate) model: Option<String>,
-    /// Whose model it is, in the suite's words for providers, if the suite says so.
+    /// The provider, if the suite names it.
     pub(crate) provider: Option<Provider>,
-    /// Where it is, if not where the agent would look.
+    /// The custom model URL, if there is one.
     pub(crate) endpoint: Option<ModelUrl>,
 }
 
-/// A place where models are asked.
+/// The URL of a model API.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct ModelUrl {
-    /// The scheme, host and port, and what stands before the format's own path; no slash at the end. As
-    /// in the vendors' variables, `/v1` belongs to it for OpenAI's formats (`…/v1` + `/responses`), and
-    /// to the path for the others (`…` + `/v1/messages`).
+    /// The scheme, host, port and path before the API's own path, without a slash at the end. As in
+    /// the vendors' variables, it includes `/v1` for OpenAI's APIs (`…/v1` + `/responses`) and not
+    /// for the others (`…` + `/v1/messages`).
     pub(crate) base: String,
-    /// The key that the agent sends. With the model tap it opens nothing but the tap.
+    /// The key that the agent sends. With the model tap it is valid only at the tap.
     pub(crate) key: String,
-    /// What is spoken there.
     pub(crate) format: WireFormat,
 }
 
@@ -102,40 +89,40 @@ impl std::fmt::Debug for ModelUrl {
     }
 }
 
-/// A program that is to be started in the agent's folder.
+/// A program to start in the agent's folder.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Launch {
-    /// A path, or a name to be found in PATH.
+    /// A path, or a name to look up in PATH.
     pub(crate) program: String,
-    /// Its arguments. No secret and no prompt that could be long is among them.
+    /// Its arguments, without secrets and without long prompts.
     pub(crate) args: Vec<String>,
     /// Its complete environment.
     pub(crate) env: BTreeMap<String, String>,
-    /// Files to be written before, for their owner only: absolute, in the folder or the home.
+    /// Files to write first, readable only by their owner, with absolute paths in the folder or the
+    /// home.
     pub(crate) files: Vec<(PathBuf, String)>,
-    /// What it reads on its stdin, which is closed afterwards. ACP agents are spoken to instead.
+    /// The text for its stdin, which is closed afterwards. `None` for ACP agents.
     pub(crate) stdin: Option<String>,
 }
 
-/// What an agent said of its work when it was done.
+/// The agent's own report of its work.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct AgentReport {
-    /// Its final answer.
     pub(crate) answer: Option<String>,
-    /// The tokens that it took, all of them; `None` if it does not tell, or only of a part.
+    /// Its complete token usage; `None` if it reports none or only a part.
     pub(crate) usage: Option<Usage>,
-    /// How often its model was asked.
+    /// The number of requests to its model.
     pub(crate) turns: Option<u32>,
-    /// That it could not do its work, in its words: the answer is none.
+    /// Why it could not do its work, in its own words. Then there is no answer.
     pub(crate) error: Option<String>,
-    /// The tools that it wanted and was not allowed to use.
+    /// The tools that it tried to use without permission.
     pub(crate) denied: Vec<String>,
-    /// The permissions that it was refused, in words, where nobody can tell which tools were meant.
+    /// The refused permission requests as text, if the tools are unknown.
     pub(crate) refused: Vec<String>,
-    /// The servers that it could not reach, by its own account.
+    /// The servers that it reports as unreachable.
     pub(crate) unreached: Vec<String>,
-    /// Whether that is because its model could not be asked.
+    /// Whether the error is that its model could not be asked.
     pub(crate) model_lost: bool,
-    /// It stopped at its limit of turns.
+    /// Whether it stopped at its turn limit.
     pub(crate) out_of_turns: bool,
 }

@@ -1,7 +1,7 @@
-//! Agents with a command line of their vendor's.
+//! Agents that run by their vendor's command line.
 //!
-//! Main types: [`Cli`], which prepares a [`Launch`], and [`CopilotReader`], which understands what the program
-//! writes. Both are functions of what they are given: [`program`](super::program) does the rest.
+//! Main types: [`Cli`], which prepares a [`Launch`], and [`OutputReader`], which parses the
+//! program's output. Neither does I/O: [`program`](super::program) does.
 
 mod claude_code;
 mod codex;
@@ -17,61 +17,42 @@ use proctor_contain::process::ProcessExit;
 use proctor_models::WireFormat;
 use proctor_wire::worker;
 
-/// An agent with a command line of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cli {
-    /// Claude Code.
     ClaudeCode,
-    /// Codex.
     Codex,
-    /// Copilot.
     Copilot,
 }
 
-/// Why an agent can't be given an assignment.
+/// Why an agent can't do an assignment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum AssignmentError {
-    /// It does not speak the older HTTP.
-    #[error(
-        "{agent} can't use the server `{server}`: it does not speak HTTP with server-sent events"
-    )]
-    Sse {
-        /// The agent.
-        agent: &'static str,
-        /// The server.
-        server: String,
-    },
-    /// It has no model that it would take by itself, and none was named.
-    #[error("{0} must be told which model to use: name one in `model`")]
+    /// It does not support HTTP+SSE.
+    #[error("{agent} can't use the server `{server}`: it does not support HTTP+SSE")]
+    Sse { agent: &'static str, server: String },
+    /// It has no default model, and the suite names none.
+    #[error("{0} needs a model: set `model`")]
     NoModel(&'static str),
-    /// It would not take the prompt for one.
-    #[error(
-        "{agent} would take the prompt for a command of its own, since it starts with `{word}`"
-    )]
+    /// It would run the prompt as a command.
+    #[error("{agent} would run the prompt as its own command, because it starts with `{word}`")]
     Command {
-        /// The agent.
         agent: &'static str,
-        /// The prompt's first word.
+        /// The first word of the prompt.
         word: String,
     },
-    /// A text has a character that no argument can have.
-    #[error("{0} has a NUL character, which can't be passed to a program")]
+    /// A text contains a NUL character.
+    #[error("{0} contains a NUL character, which can't be passed to a program")]
     Nul(&'static str),
-    /// The system takes only so much at once.
-    #[error("the prompt has {bytes} bytes, and a command line can't pass more than {limit}")]
-    TooLong {
-        /// How many it has.
-        bytes: usize,
-        /// How many there may be.
-        limit: usize,
-    },
-    /// A template that makes no sense to a shell.
+    /// The prompt exceeds the system's limit.
+    #[error("the prompt has {bytes} bytes, and a command line holds at most {limit}")]
+    TooLong { bytes: usize, limit: usize },
+    /// A command template is invalid.
     #[error("the command of the agent {0}")]
     Template(String),
 }
 
 impl Cli {
-    /// The agent whose command line it is.
+    /// The agent with this command line.
     pub(crate) fn agent(self) -> BuiltinAgent {
         match self {
             Self::ClaudeCode => BuiltinAgent::ClaudeCode,
@@ -80,13 +61,13 @@ impl Cli {
         }
     }
 
-    /// The program, as it is called.
+    /// The name of the program.
     pub(crate) fn program(self) -> &'static str {
         self.agent().command()
     }
 
-    /// Whether it ends at `maxTurns` by itself, and says that it did. Others stop quietly, or answer what
-    /// they have.
+    /// Whether it stops at `maxTurns` by itself and reports that. Others stop without a report, or
+    /// answer early.
     pub(crate) fn keeps_to_max_turns(self) -> bool {
         match self {
             Self::ClaudeCode => true,
@@ -94,7 +75,7 @@ impl Cli {
         }
     }
 
-    /// Whether it learns where its model is from its configuration alone, and not from variables.
+    /// Whether it reads the URL of its model only from its configuration, not from variables.
     pub(crate) fn reads_only_configuration(self) -> bool {
         match self {
             Self::Codex => true,
@@ -102,7 +83,7 @@ impl Cli {
         }
     }
 
-    /// What it can speak to its model, best first.
+    /// The model APIs that it supports, best first.
     pub(crate) fn formats(self) -> &'static [WireFormat] {
         match self {
             Self::ClaudeCode => &[WireFormat::Messages],
@@ -111,7 +92,7 @@ impl Cli {
         }
     }
 
-    /// Where it looks for skills, and its tool that loads one.
+    /// The folder in which it looks for skills, and its tool that loads a skill.
     pub(crate) fn skills(self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::ClaudeCode => Some((".claude/skills", "Skill")),
@@ -120,11 +101,11 @@ impl Cli {
         }
     }
 
-    /// What is started for an assignment.
+    /// The program to start for an assignment.
     pub(crate) fn prepare(self, assignment: &Assignment) -> Result<Launch, AssignmentError> {
         let mut assignment = assignment.clone();
         if assignment.access.endpoint.is_some() {
-            // Whoever says where the model is, says with which key: no other goes there.
+            // A suite that sets the URL also sets the key: no other key is sent there.
             let is_key = |name: &&&str| name.contains("_KEY") || name.contains("_TOKEN");
             for name in self.agent().variables().iter().filter(is_key) {
                 assignment.environment.remove(*name);
@@ -137,7 +118,7 @@ impl Cli {
         }
     }
 
-    /// What understands the program's output.
+    /// The reader for the program's output.
     pub(crate) fn reader(self, assignment: &Assignment) -> OutputReader {
         match self {
             Self::ClaudeCode => OutputReader::ClaudeCode(claude_code::ClaudeCodeReader::default()),
@@ -147,27 +128,24 @@ impl Cli {
     }
 }
 
-/// Understands the lines that a program writes, and says in the end what they came to.
+/// Parses the lines of a program's output into a report.
 #[derive(Debug)]
 pub(crate) enum OutputReader {
-    /// Claude Code's.
     ClaudeCode(claude_code::ClaudeCodeReader),
-    /// Codex's.
     Codex(codex::CodexReader),
-    /// Copilot's.
     Copilot(copilot::CopilotReader),
-    /// That of any command: what it writes is its answer.
+    /// Any command: its output is the answer.
     Plain(super::commands::CommandReader),
 }
 
 impl OutputReader {
-    /// Takes a line, and gives the calls that it tells of.
+    /// Takes a line, and returns the calls that it reports.
     pub(crate) fn line(&mut self, line: &[u8]) -> Vec<AgentClaimed> {
         if let Self::Plain(reader) = self {
             reader.line(line);
             return Vec::new();
         }
-        // Some write blank lines, and some write noise before they start.
+        // Some agents print blank lines or noise before their events.
         let Ok(line) = worker::parse::<Value>(line) else {
             return Vec::new();
         };
@@ -179,7 +157,7 @@ impl OutputReader {
         }
     }
 
-    /// Why it makes no sense to wait any longer: some agents try for ever.
+    /// Why it is pointless to wait any longer, since some agents retry forever.
     pub(crate) fn hopeless(&self) -> Option<&str> {
         match self {
             Self::Codex(reader) => reader.hopeless(),
@@ -188,10 +166,10 @@ impl OutputReader {
         }
     }
 
-    /// Says what it all came to. A program that ended badly has done nothing.
+    /// The final report. A program that exited with an error has no answer.
     pub(crate) fn end(self, ended: ProcessExit, stderr: &str) -> AgentReport {
         let mut note = String::new();
-        let told = match self {
+        let report = match self {
             Self::ClaudeCode(reader) => reader.end(),
             Self::Codex(reader) => reader.end(),
             Self::Copilot(reader) => reader.end(),
@@ -200,28 +178,27 @@ impl OutputReader {
                 Some(reader.end())
             }
         };
-        let is_said = told.is_some();
-        let mut told = told.unwrap_or_default();
-        if told.error.is_none() && !told.out_of_turns {
-            told.error = match ended {
+        let is_said = report.is_some();
+        let mut report = report.unwrap_or_default();
+        if report.error.is_none() && !report.out_of_turns {
+            report.error = match ended {
                 ProcessExit::Exited(0) if is_said => None,
-                ProcessExit::Exited(0) => {
-                    Some("it ended without saying what came of it".to_owned())
-                }
+                ProcessExit::Exited(0) => Some("it exited without a result".to_owned()),
                 ProcessExit::Exited(_) | ProcessExit::Signalled(_) | ProcessExit::Unknown => {
                     Some(format!("it {ended}{note}{}", last_words(stderr)))
                 }
             };
         }
-        told
+        report
     }
 }
 
-/// The longest name of a server: behind it, the tool's has to find room in what a model takes.
+/// The maximum length of a server's name, which leaves room for the tool's name within the model's
+/// limit.
 const LONGEST_ALIAS: usize = 32;
 
-/// Names that every agent takes, one for each server. Most put two underscores between a server and its
-/// tool, and look for the first two: a name has none in a row, and none at its ends.
+/// A name for each server that every agent accepts. Most agents join server and tool by two
+/// underscores and split at the first two, so a name has no two in a row and none at its ends.
 pub(super) fn aliases(servers: &[AgentServer]) -> Vec<String> {
     let mut taken: Vec<String> = Vec::new();
     for server in servers {
@@ -245,7 +222,7 @@ pub(super) fn aliases(servers: &[AgentServer]) -> Vec<String> {
     taken
 }
 
-/// A name with letters, digits, `_` and `-` alone, as agents write names of servers and tools.
+/// A name with only letters, digits, `_` and `-`, as agents write names of servers and tools.
 fn plain(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     name.chars()
@@ -253,15 +230,16 @@ fn plain(name: &str) -> String {
         .collect()
 }
 
-/// The word with which a prompt looks like a command of an agent's own: `/help`, and no path.
+/// The first word of a prompt that looks like an agent's own command, such as `/help`, but not a
+/// path.
 pub(super) fn command(prompt: &str) -> Option<&str> {
     let word = prompt.split_whitespace().next()?;
     let name = word.strip_prefix('/')?;
     (!name.is_empty() && !name.contains('/')).then_some(word)
 }
 
-/// A prompt that Claude takes for one, whatever it starts with: it looks for commands of its own at the
-/// very start, and nowhere else.
+/// A prompt that Claude never takes for a command. It looks for its own commands only at the very
+/// start.
 pub(super) fn never_a_command(prompt: &str) -> String {
     if prompt.starts_with('/') {
         format!("\n{prompt}")
@@ -270,17 +248,17 @@ pub(super) fn never_a_command(prompt: &str) -> String {
     }
 }
 
-/// A text in a JSON object.
+/// A text field of a JSON object.
 fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value.get(key).and_then(Value::as_str)
 }
 
-/// A value as the body of an event.
+/// A JSON value as the body of an event.
 fn body(value: &Value) -> Option<Body> {
     (!value.is_null()).then(|| Body::Text(value.to_string()))
 }
 
-/// A text that says something.
+/// The trimmed text, if it is not empty.
 fn said(text: &str) -> Option<String> {
     Some(text.trim())
         .filter(|text| !text.is_empty())

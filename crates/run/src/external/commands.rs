@@ -1,8 +1,8 @@
-//! Any program, by templates of its command line.
+//! Runs any program by command line templates.
 //!
-//! A template is text for a shell, by the hand of whoever wrote the agent file. What is put into it is
-//! not: the prompt, addresses, and names of servers and tools are handed over in variables of the
-//! environment, and the command only refers to them. So nothing in them is ever executed.
+//! A template is shell text from the agent file. Values such as the prompt, URLs, and names of
+//! servers and tools are passed in environment variables, and the command only refers to them. So
+//! no part of a value is ever executed.
 
 mod shell;
 
@@ -17,22 +17,21 @@ use self::shell::Value as Slot;
 use super::cli::AssignmentError;
 use super::{AgentReport, AgentServer, Assignment, Launch, ServerRoute};
 
-/// The longest text that a system hands over in one variable or argument: 32 pages.
+/// The longest text that Linux accepts in one variable or argument: 32 pages.
 const LONGEST: usize = 128 << 10;
 
-/// The variable that holds the prompt.
 const PROMPT: &str = "PROCTOR_PROMPT";
 
-/// How much of what a command writes is its answer: the end.
+/// How much of a command's output is its answer: the end.
 const ANSWER: usize = 4 << 20;
 
-/// Whether an agent wants addresses instead of files.
+/// Whether an agent takes URLs instead of files.
 pub(crate) fn wants_url(commands: &Commands) -> bool {
     let written = commands.mcp_server.as_deref().unwrap_or_default();
     GoTemplate::parse(written, TemplateUse::McpServer).is_ok_and(|template| template.uses("URL"))
 }
 
-/// What is started for an assignment.
+/// The program to start for an assignment.
 pub(crate) fn prepare(
     commands: &Commands,
     assignment: &Assignment,
@@ -58,7 +57,7 @@ pub(crate) fn prepare(
     let rendered = shell::render(&command.slots)?;
     let mut env = assignment.environment.clone();
     for (name, value) in command.variables {
-        // Of what is quoted one of two forms is used, and the other one may be too long.
+        // Only one of the two forms of a quoted value is used, and the other may be too long.
         if name != PROMPT && !rendered.contains(&format!("${{{name}}}")) {
             continue;
         }
@@ -81,17 +80,17 @@ pub(crate) fn prepare(
     })
 }
 
-/// A template of an agent file. The loader has refused those with mistakes.
+/// Parses a template of an agent file. The loader has already refused invalid ones.
 fn template(text: &str, usage: TemplateUse) -> Result<GoTemplate, AssignmentError> {
     GoTemplate::parse(text, usage).map_err(|faults| {
         let first = faults.into_iter().next();
         AssignmentError::Template(first.map_or_else(String::new, |fault| {
-            format!("has a mistake: {}", fault.message)
+            format!("is invalid: {}", fault.message)
         }))
     })
 }
 
-/// A command that is being put together.
+/// A command that is being built.
 #[derive(Default)]
 struct CommandLine {
     slots: Vec<Slot>,
@@ -99,12 +98,12 @@ struct CommandLine {
 }
 
 impl CommandLine {
-    /// Hands the prompt over, under a name that commands may count on.
+    /// Passes the prompt under a fixed name.
     fn prompt(&mut self, prompt: &str) {
         self.variables.push((PROMPT.to_owned(), prompt.to_owned()));
     }
 
-    /// Adds a part: the author's text as it is, everything else by reference.
+    /// Adds a piece: the author's text unchanged, everything else as a reference.
     fn piece(&mut self, piece: RenderedPiece) {
         let is_prompt = piece.origin == TextOrigin::Prompt;
         let slot = match (piece.origin, piece.quoted) {
@@ -120,7 +119,7 @@ impl CommandLine {
         self.slots.push(slot);
     }
 
-    /// The name of a variable that holds a text.
+    /// Stores a text in a variable and returns the variable's name.
     fn variable(&mut self, value: String) -> String {
         if let Some((name, _)) = self.variables.iter().find(|(_, known)| *known == value) {
             return name.clone();
@@ -131,7 +130,7 @@ impl CommandLine {
     }
 }
 
-/// What names the servers on the command line.
+/// The command line arguments for the servers.
 fn servers(
     commands: &Commands,
     assignment: &Assignment,
@@ -157,7 +156,7 @@ fn servers(
     Ok(pieces)
 }
 
-/// What names the allowed tools on the command line.
+/// The command line arguments for the allowed tools.
 fn tools(
     commands: &Commands,
     assignment: &Assignment,
@@ -186,13 +185,13 @@ fn tools(
     Ok(pieces)
 }
 
-/// The path of the file of a server.
+/// The path of a server's config file.
 fn file(assignment: &Assignment, at: usize) -> String {
     let name = format!("mcp-{}.json", at + 1);
     assignment.home.join(name).to_string_lossy().into_owned()
 }
 
-/// A file for each server, with that server alone.
+/// One config file per server.
 fn files(assignment: &Assignment) -> Vec<(std::path::PathBuf, String)> {
     let servers = assignment.servers.iter().enumerate();
     let one = |(at, server): (usize, &AgentServer)| {
@@ -222,17 +221,17 @@ fn config(way: &ServerRoute) -> Value {
     }
 }
 
-/// Takes what a command writes for its answer.
+/// Takes a command's output as its answer.
 #[derive(Debug, Default)]
 pub(crate) struct CommandReader {
     lines: std::collections::VecDeque<String>,
     bytes: usize,
-    /// What is said beside an error that the command ends with.
+    /// A note to add to the error if the command fails.
     pub(super) note: String,
 }
 
 impl CommandReader {
-    /// One that says this beside an error.
+    /// A reader that adds this note to errors.
     pub(super) fn noting(note: String) -> Self {
         Self {
             note,

@@ -1,8 +1,8 @@
-//! A program that judges: it is asked what a model would be asked, as one prompt.
+//! An external agent as judge: it gets a model's question as one prompt.
 //!
-//! Its main type is [`JudgeProgram`]. Every question is a session of its own, in an empty folder with an
-//! empty home, without any server; the program's last words are the reply. A program that goes wrong
-//! gives no verdict.
+//! Its main type is [`JudgeProgram`]. Every question is a separate session in an empty folder with
+//! an empty home and without servers. The program's final answer is the reply; if the program
+//! fails, there is no verdict.
 
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -21,13 +21,12 @@ use proctor_models::LoopLimits;
 use proctor_models::{Budget, Meter, ModelError, PromptedProgram};
 use proctor_wire::recorder::Recorder;
 
-/// How long a verdict may take.
+/// The timeout of a verdict.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// How long a program may take to end: its grace, and then some.
+/// The timeout of the program's exit, including its grace period.
 const LAST_WORDS: Duration = Duration::from_secs(8);
 
-/// An external agent as a judge.
 pub struct JudgeProgram {
     external: ExternalAgent,
     name: String,
@@ -38,7 +37,7 @@ pub struct JudgeProgram {
 
 impl std::fmt::Debug for JudgeProgram {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The environment has keys.
+        // The environment contains keys.
         write!(f, "JudgeProgram({})", self.name)
     }
 }
@@ -58,8 +57,9 @@ impl PromptedProgram for JudgeProgram {
 }
 
 impl JudgeProgram {
-    /// Lets an agent judge. `environment` is the user's, of which it gets what the agent would get, and
-    /// `pass` names what agents from files get besides; `guard` is the `proctor` binary.
+    /// Creates a judge from an agent. It gets the part of `environment` that the agent would get;
+    /// `pass` names the variables that agents from files get in addition; `guard` is the `proctor`
+    /// binary.
     pub fn new(
         external: ExternalAgent,
         environment: Environment,
@@ -85,7 +85,7 @@ impl JudgeProgram {
             environment: &self.environment,
             limits: LoopLimits::default(),
             meter: meter.clone(),
-            // The question itself is in the record already.
+            // The record already has the question.
             recorder: Recorder::nothing(),
             replay: None,
             waiting: proctor_models::RetryWait::default(),
@@ -101,9 +101,9 @@ impl JudgeProgram {
         }
         let seen = line.is_some().then(|| meter.spent().total().usage);
         Ok(match worked {
-            Ok(Ok(told)) => {
-                let usage = seen.or(told.usage).unwrap_or_default();
-                reply(told, usage)
+            Ok(Ok(report)) => {
+                let usage = seen.or(report.usage).unwrap_or_default();
+                reply(report, usage)
             }
             Ok(Err(why)) => no_verdict(&why, seen.unwrap_or_default()),
             Err(_) => {
@@ -114,7 +114,7 @@ impl JudgeProgram {
         })
     }
 
-    /// One session of the program, and what is left of it put away.
+    /// Runs one session of the program and cleans up.
     async fn session(
         &self,
         request: &ModelRequest,
@@ -129,19 +129,19 @@ impl JudgeProgram {
                 None => std::future::pending().await,
             }
         };
-        let told = tokio::select! {
+        let report = tokio::select! {
             biased;
-            // A program may wait much longer for a model that is not there.
+            // A program may wait much longer for an unreachable model.
             ended = line_ended => Err(ended.to_string()),
-            told = self.work(request, line, recorder, &stage, &guard) => told,
+            report = self.work(request, line, recorder, &stage, &guard) => report,
         };
         if let Some(guard) = guard.into_inner() {
-            // A program that is being ended still writes to its home.
+            // A program still writes to its home while it ends.
             let waiting = tokio::task::spawn_blocking(move || process::wait_for(guard, LAST_WORDS));
             let _ = waiting.await;
         }
         stage.clear().await;
-        told
+        report
     }
 
     async fn work(
@@ -153,7 +153,7 @@ impl JudgeProgram {
         guard: &OnceLock<Pid>,
     ) -> Result<AgentReport, String> {
         let external = &self.external;
-        let adapter = external.adapter().ok_or("there is no program")?;
+        let adapter = external.adapter().ok_or("the judge has no program")?;
         let access = match line {
             Some(line) => line.access(external),
             None => external
@@ -193,8 +193,7 @@ impl JudgeProgram {
     }
 }
 
-/// A question to a model, as a program is asked it: one that must call a tool writes out what it would
-/// call it with.
+/// A model request as one prompt. Instead of calling a tool, the program writes out the arguments.
 fn prompt(request: &ModelRequest) -> String {
     let mut text = String::new();
     if let Some(system) = &request.system {
@@ -218,24 +217,26 @@ fn prompt(request: &ModelRequest) -> String {
     text
 }
 
-/// What a program said, as a model's reply.
-fn reply(told: AgentReport, usage: Usage) -> Reply {
-    let trouble = match &told {
+/// The program's answer as a model's reply.
+fn reply(report: AgentReport, usage: Usage) -> Reply {
+    let trouble = match &report {
         AgentReport {
             error: Some(error), ..
         } => Some(format!("it ended with an error: {error}")),
         AgentReport {
             out_of_turns: true, ..
-        } => Some("it ran out of turns".to_owned()),
+        } => Some("it reached its turn limit".to_owned()),
         AgentReport { denied, .. } if !denied.is_empty() => {
             let tools = proctor_core::hint::listed(denied.iter().map(String::as_str));
-            Some(format!("it wanted to use {tools}, which a judge may not"))
+            Some(format!(
+                "it tried to use {tools}, which is not allowed for a judge"
+            ))
         }
         _ => None,
     };
-    match (trouble, told.answer) {
+    match (trouble, report.answer) {
         (Some(why), _) => no_verdict(&why, usage),
-        (None, None) => no_verdict("it said nothing", usage),
+        (None, None) => no_verdict("it gave no answer", usage),
         (None, Some(text)) => Reply {
             turn: Turn {
                 text,
@@ -248,7 +249,7 @@ fn reply(told: AgentReport, usage: Usage) -> Reply {
     }
 }
 
-/// A reply that can't be taken for a verdict.
+/// A reply that can't be read as a verdict.
 fn no_verdict(why: &str, usage: Usage) -> Reply {
     Reply {
         turn: Turn::default(),
@@ -282,10 +283,10 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_wrong_is_no_verdict() {
+    fn a_failed_program_gives_no_verdict() {
         let pass = || Some("{\"verdict\": \"pass\"}".to_owned());
-        let check = |told: AgentReport, why: Option<&str>| {
-            let reply = reply(told, Usage::default());
+        let check = |report: AgentReport, why: Option<&str>| {
+            let reply = reply(report, Usage::default());
             match (&reply.stop, why) {
                 (StopReason::Done, None) => assert_eq!(Some(reply.turn.text), pass()),
                 (StopReason::Other(said), Some(why)) => {
@@ -295,23 +296,23 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         };
-        let told = || AgentReport {
+        let report = || AgentReport {
             answer: pass(),
             ..AgentReport::default()
         };
-        check(told(), None);
-        check(AgentReport::default(), Some("it said nothing"));
+        check(report(), None);
+        check(AgentReport::default(), Some("it gave no answer"));
         let error = Some("no credit".to_owned());
-        check(AgentReport { error, ..told() }, Some("no credit"));
+        check(AgentReport { error, ..report() }, Some("no credit"));
         let denied = vec!["Bash".to_owned()];
-        check(AgentReport { denied, ..told() }, Some("`Bash`"));
+        check(AgentReport { denied, ..report() }, Some("`Bash`"));
         let out_of_turns = true;
         check(
             AgentReport {
                 out_of_turns,
-                ..told()
+                ..report()
             },
-            Some("out of turns"),
+            Some("turn limit"),
         );
     }
 }

@@ -1,7 +1,7 @@
-//! An external agent's line to its model, for one assignment: through the model tap.
+//! The connection of an external agent to its model through the model tap, for one assignment.
 //!
-//! Its main type is [`ModelLine`]. What the agent asks is in the record, and so is what it took; its key
-//! opens the tap and nothing else.
+//! Its main type is [`ModelLine`]. The record contains the agent's requests and their usage; the
+//! agent's key is valid only at the tap.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,49 +15,44 @@ pub use proctor_models::tap::{ModelTap, TapEnd, TapOptions, TapProvider};
 use proctor_models::{Meter, ModelError, ModelTimeouts, Replay, RetryWait, Settings, WireFormat};
 use proctor_wire::recorder::Recorder;
 
-/// What a script that stands in for a model is called there.
+/// The model name under which a script is served.
 const SCRIPTED: &str = "scripted-1";
 
-/// A line that is open until this is dropped.
+/// A connection that is open until it is dropped.
 pub(crate) struct ModelLine {
     tap: ModelTap,
     format: WireFormat,
-    /// The script at its other end, if it is one.
+    /// The script that stands in for the model, if any.
     script: Option<(ModelServer, ScriptGap)>,
 }
 
-/// What a line is opened with.
 pub(crate) struct LineOptions<'a> {
     /// The user's environment, which has the real key.
     pub(crate) environment: &'a Environment,
-    /// What the agent may take.
     pub(crate) limits: LoopLimits,
-    /// Counts what is asked.
     pub(crate) meter: Arc<Meter>,
-    /// Keeps what is asked.
     pub(crate) recorder: Recorder,
-    /// What is heard again instead of asking.
+    /// The recorded replies to use instead of asking.
     pub(crate) replay: Option<Replay>,
-    /// The time that is spent waiting for the provider.
+    /// The time spent waiting for the provider.
     pub(crate) waiting: RetryWait,
 }
 
-/// Why there is no line.
+/// Why the connection can't be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LineError {
-    /// The agent has no place for it, or its model can't be asked.
+    /// The agent does not support it, or its model can't be asked.
     #[error("{0}")]
     Unfit(String),
-    /// The system does not let us.
     #[error(transparent)]
     System(#[from] std::io::Error),
 }
 
-/// The first thing that was asked and a script has no answer to.
+/// The first request that a script has no answer to.
 type ScriptGap = Arc<Mutex<Option<String>>>;
 
 impl ModelLine {
-    /// Opens a line; `None` if the agent has a way of its own to its model.
+    /// Opens a connection; `None` if the agent reaches its model by itself.
     pub(crate) async fn open(
         external: &ExternalAgent,
         options: LineOptions<'_>,
@@ -68,7 +63,7 @@ impl ModelLine {
         }
         let Some(format) = external.format() else {
             let name = &external.agent().name;
-            let reason = format!("the agent `{name}` can't be told where its model is");
+            let reason = format!("the agent `{name}` does not support a custom model URL");
             return Err(LineError::Unfit(reason));
         };
         let mut script = None;
@@ -106,7 +101,7 @@ impl ModelLine {
         }))
     }
 
-    /// How the agent reaches its model over it.
+    /// How the agent reaches its model through it.
     pub(crate) fn access(&self, external: &ExternalAgent) -> ModelAccess {
         let endpoint = self.endpoint();
         let mut access = external.named_model();
@@ -117,7 +112,7 @@ impl ModelLine {
         access
     }
 
-    /// Where the agent finds it, and with which key.
+    /// The URL and key for the agent.
     fn endpoint(&self) -> ModelUrl {
         let base = self.tap.base();
         ModelUrl {
@@ -130,36 +125,36 @@ impl ModelLine {
         }
     }
 
-    /// Waits until the line is a reason to end the agent.
+    /// Waits until the tap requires the agent to end.
     pub(crate) async fn ended(&self) -> TapEnd {
         self.tap.ended().await
     }
 
-    /// Adds what the provider said to what the agent makes of it.
-    pub(crate) fn explain(&self, told: &mut AgentReport) {
-        // What the agent asked wrongly is told by itself.
-        if let (Some(error), Some((Blame::Infra, lost))) = (&mut told.error, self.unanswered()) {
+    /// Adds the provider's error to the agent's report.
+    pub(crate) fn explain(&self, report: &mut AgentReport) {
+        // The agent reports its own invalid requests.
+        if let (Some(error), Some((Blame::Infra, lost))) = (&mut report.error, self.unanswered()) {
             error.push_str(&format!("; {lost}"));
-            told.model_lost = true;
+            report.model_lost = true;
         }
     }
 
-    /// Why what the agent says is not its model's answer, and who is to blame, if it is not.
+    /// Why the agent's answer is not from its model, and the blame, if so.
     pub(crate) fn unanswered(&self) -> Option<(Blame, String)> {
         match self.tap.unanswered() {
-            // What was asked is the agent's affair.
+            // The agent is responsible for its requests.
             Some(error @ (ModelError::Rejected { .. } | ModelError::ContextOverflow { .. })) => {
                 Some((Blame::Agent, error.to_string()))
             }
             Some(error) => Some((Blame::Infra, error.to_string())),
             None if !self.tap.has_replies() => {
-                Some((Blame::Agent, "it never asked its model".to_owned()))
+                Some((Blame::Agent, "it never called its model".to_owned()))
             }
             None => None,
         }
     }
 
-    /// What was asked that the script has no answer to.
+    /// The first request that the script has no answer to.
     pub(crate) fn trouble(&self) -> Option<String> {
         let (_, trouble) = self.script.as_ref()?;
         trouble

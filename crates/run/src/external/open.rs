@@ -1,5 +1,4 @@
-//! From an agent of a suite to one that can be given work, or to what is missing, before anything is
-//! started.
+//! Opens an agent of a suite, or reports what it lacks, before anything starts.
 //!
 //! Its main type is [`ExternalAgent`].
 
@@ -17,80 +16,61 @@ use proctor_contain::program::{self, ProgramError};
 use proctor_models::tap::TapProvider;
 use proctor_models::{ModelOpenError, Settings, WireFormat, format_of, key_variable, provider_of};
 
-/// An agent that is a program of its own, and is there.
+/// An external agent whose program was found.
 #[derive(Debug)]
 pub struct ExternalAgent {
     agent: Agent,
-    /// Asked for once.
+    /// Queried at most once.
     pub(super) version: OnceCell<ProgramVersion>,
 }
 
-/// Why an agent can't be given work.
+/// Why an agent can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExternalError {
-    /// Its program is not there.
+    /// Its program was not found.
     #[error("the agent `{agent}` can't be run: {reason}{}", install.map_or(String::new(), |how| format!("; install it with `{how}`")))]
     Missing {
-        /// The agent.
         agent: String,
-        /// What is missing.
         reason: String,
-        /// How it is installed, if that is known.
+        /// The command that installs it, if known.
         install: Option<&'static str>,
     },
-    /// Nobody would let it ask its model.
-    #[error("the agent `{agent}` needs a key, and its home is empty: set {}", listed(variables.iter().map(String::as_str)))]
+    /// It has no key for its model.
+    #[error("the agent `{agent}` needs an API key, because its home is empty: set {}", listed(variables.iter().map(String::as_str)))]
     NoKey {
-        /// The agent.
         agent: String,
-        /// The variables that may hold it.
+        /// The variables that may hold the key.
         variables: Vec<String>,
     },
-    /// It has no place for what the suite gives it.
+    /// Its folder for skills is unknown.
     #[error(
-        "the suite has skills, and it is not known where the agent `{0}` looks for them: say so in `skills.mountPath` of its file"
+        "the suite has skills, but Proctor does not know where the agent `{0}` looks for them: set `skills.mountPath` in its agent file"
     )]
     NoSkills(String),
-    /// Its place for skills is outside its folder.
+    /// Its folder for skills is outside its working folder.
     #[error("`{path}`, where the agent `{agent}` looks for skills, is not inside its folder")]
-    SkillsOutside {
-        /// The agent.
-        agent: String,
-        /// The path.
-        path: String,
-    },
-    /// It can't be told where its model is.
-    #[error("the agent `{0}` has its own way to its model, and can't be given another")]
+    SkillsOutside { agent: String, path: String },
+    /// It does not support a custom model URL.
+    #[error("the agent `{0}` does not support another model provider")]
     NoEndpoint(String),
-    /// Its file names variables of the user's that are not set.
+    /// Its file refers to variables that are not set.
     #[error("the `env` of the agent `{agent}` refers to {}, which is not set", listed(variables.iter().map(String::as_str)))]
     Unset {
-        /// The agent.
         agent: String,
-        /// The variables.
         variables: Vec<String>,
     },
-    /// It lacks something that only it needs.
+    /// It lacks something specific to it.
     #[error("the agent `{agent}` can't be run: {reason}")]
-    Unfit {
-        /// The agent.
-        agent: String,
-        /// What it lacks.
-        reason: String,
-    },
-    /// Its real model can't be asked.
-    #[error("the model of the agent `{agent}` can't be listened to: {reason}")]
-    ModelTap {
-        /// The agent.
-        agent: String,
-        /// What is missing.
-        reason: String,
-    },
+    Unfit { agent: String, reason: String },
+    /// The model tap can't reach its model.
+    #[error("the model tap can't be used with the agent `{agent}`: {reason}")]
+    ModelTap { agent: String, reason: String },
 }
 
 impl ExternalAgent {
-    /// Opens an agent; `None` if it is no program of its own. Nothing is started, but everything that can
-    /// be known to be missing is said. One whose model is `heard` again needs no key.
+    /// Opens an agent; `None` if it is not an external one. It starts nothing and reports
+    /// everything that is known to be missing. An agent whose model is replayed (`heard`) needs no
+    /// key.
     pub fn open(
         agent: &Agent,
         env: &Environment,
@@ -103,7 +83,7 @@ impl ExternalAgent {
         Some(checked.map(|()| external))
     }
 
-    /// An agent of which nobody knows whether it is there.
+    /// An agent whose program was not looked up.
     pub(super) fn unchecked(agent: &Agent) -> Self {
         Self {
             agent: agent.clone(),
@@ -157,7 +137,7 @@ impl ExternalAgent {
         self.fits(self.access(env)?, env)
     }
 
-    /// Whether what it is told of its model is enough for it.
+    /// Checks whether the configuration of its model suffices.
     fn fits(&self, access: ModelAccess, env: &Environment) -> Result<(), ExternalError> {
         let nowhere = Path::new("/");
         let assignment = Assignment {
@@ -177,22 +157,22 @@ impl ExternalAgent {
         })
     }
 
-    /// Whether its model is reached through the tap.
+    /// Whether it reaches its model through the tap.
     pub fn is_tapped(&self) -> bool {
         self.agent.model_tap || self.scripted().is_some()
     }
 
-    /// Whether it can be told where its model is, as the tap needs.
+    /// Whether it supports a custom model URL, as the tap needs.
     pub fn can_be_tapped(&self) -> bool {
         self.format().is_some()
     }
 
-    /// Whether it ends at `maxTurns` by itself, and says that it did.
+    /// Whether it stops at `maxTurns` by itself and reports that.
     pub fn keeps_to_max_turns(&self) -> bool {
         self.adapter().is_some_and(|it| it.keeps_to_max_turns())
     }
 
-    /// In whose words it asks a model that it is told of; `None` if it can't be told.
+    /// The API with which it asks a model at a custom URL; `None` if it does not support one.
     pub(crate) fn format(&self) -> Option<WireFormat> {
         let formats = self.adapter()?.formats();
         let provider = self.model().and_then(|model| model.provider);
@@ -202,7 +182,7 @@ impl ExternalAgent {
         own.or_else(|| formats.first().copied())
     }
 
-    /// The API that its model is behind, as its file and the environment say.
+    /// The API of its model, from its file and the environment.
     pub(crate) fn provider(&self, settings: &Settings<'_>) -> Result<TapProvider, ModelOpenError> {
         let mut settings = *settings;
         if let AgentKind::Builtin {
@@ -218,7 +198,7 @@ impl ExternalAgent {
         TapProvider::open(format, &self.model_name(), &settings)
     }
 
-    /// Its model, as records and prices call it: `provider:` alone, if the agent chooses it itself.
+    /// Its model, as records and prices name it: only `provider:` if the agent chooses the model.
     pub(crate) fn model_name(&self) -> String {
         if let Some(model) = self.scripted() {
             return model.to_string();
@@ -228,7 +208,7 @@ impl ExternalAgent {
         format!("{provider}:{id}")
     }
 
-    /// The model that it is told to use, as `provider:id`; its own name, if it chooses that itself.
+    /// The configured model as `provider:id`, or the agent's name if the agent chooses it.
     pub(crate) fn asked_model(&self) -> String {
         match self.model() {
             Some(_) => self.model_name(),
@@ -236,7 +216,7 @@ impl ExternalAgent {
         }
     }
 
-    /// The model that it is told to use, wherever that is.
+    /// The configured model, without a URL.
     pub(crate) fn named_model(&self) -> ModelAccess {
         ModelAccess {
             model: self.model().map(|model| model.id.clone()),
@@ -245,12 +225,12 @@ impl ExternalAgent {
         }
     }
 
-    /// The agent, as the suite has it.
+    /// The agent, as the suite defines it.
     pub fn agent(&self) -> &Agent {
         &self.agent
     }
 
-    /// Its script, if a script stands in for its model.
+    /// The script that stands in for its model, if any.
     pub(crate) fn scripted(&self) -> Option<&ModelRef> {
         self.model().filter(|model| model.script.is_some())
     }
@@ -266,7 +246,7 @@ impl ExternalAgent {
         }
     }
 
-    /// The agent's tool that loads skills, if it is known.
+    /// The agent's tool that loads skills, if known.
     pub(crate) fn skill_tool(&self) -> Option<&str> {
         let named = self.agent.skills.as_ref();
         let named = named.and_then(|skills| skills.tool_name.as_deref());
@@ -274,7 +254,7 @@ impl ExternalAgent {
         named.or_else(usual)
     }
 
-    /// Where in its folder the agent looks for skills.
+    /// The folder in which the agent looks for skills, inside its working folder.
     pub(crate) fn skill_folder(&self) -> Result<&str, ExternalError> {
         let named = self.agent.skills.as_ref();
         let named = named.and_then(|skills| skills.mount_path.as_deref());
@@ -296,8 +276,8 @@ impl ExternalAgent {
         Ok(path)
     }
 
-    /// The complete environment of its program. One that `has_model` is told where that is, and gets none
-    /// of the user's keys.
+    /// The complete environment of its program. With `has_model`, the agent gets the URL of its
+    /// model and none of the user's keys.
     pub(crate) fn environment(
         &self,
         inherited: &Environment,
@@ -311,7 +291,7 @@ impl ExternalAgent {
             needed.extend(adapter.variables());
         }
         if adapter.is_some_and(|adapter| adapter.is_from_file()) {
-            // Nobody else could tell what it needs.
+            // Only the agent file knows what the agent needs.
             needed.extend(pass.iter().map(String::as_str));
         }
         let is_at_home = adapter.is_some_and(|adapter| adapter.is_at_home());
@@ -324,7 +304,7 @@ impl ExternalAgent {
         all
     }
 
-    /// The variables of which one has to hold its key.
+    /// The variables of which one must hold its key.
     pub(crate) fn key_variables(&self) -> Vec<String> {
         if let AgentKind::Builtin {
             api_key_variable: Some(name),
@@ -341,7 +321,7 @@ impl ExternalAgent {
         keys.map(|name| (*name).to_owned()).collect()
     }
 
-    /// The variables of which one may say where its model is.
+    /// The variables that may hold the URL of its model.
     pub(crate) fn url_variables(&self) -> impl Iterator<Item = &'static str> {
         let variables = self
             .adapter()
@@ -350,8 +330,8 @@ impl ExternalAgent {
         variables.filter(|name| name.ends_with("_URL"))
     }
 
-    /// How it reaches its model, unless a script stands in for that: what its file says, or what the
-    /// user's environment does.
+    /// How it reaches its model, unless a script stands in for it: from its file or the user's
+    /// environment.
     pub(crate) fn access(&self, env: &Environment) -> Result<ModelAccess, ExternalError> {
         let Some(adapter) = self.adapter() else {
             return Ok(ModelAccess::default());
@@ -373,7 +353,7 @@ impl ExternalAgent {
                 api_key_variable,
                 ..
             } => (base_url.clone(), api_key_variable.clone()),
-            // A command has a way of its own.
+            // A command reaches its model by itself.
             AgentKind::Acp { .. } | AgentKind::Commands(_) | AgentKind::Nobody => {
                 return Ok(access);
             }
@@ -403,7 +383,7 @@ impl ExternalAgent {
                     url.as_deref().unwrap_or(provider_of(*format).base_url()),
                     *format,
                 ),
-                // A server of one's own may need none.
+                // The user's own server may need no key.
                 key: key.unwrap_or_else(|| "none".to_owned()),
                 format: *format,
             });
@@ -412,8 +392,8 @@ impl ExternalAgent {
     }
 }
 
-/// The URL that an agent's file names for its model, and the variable whose key is sent there, though
-/// the file names none: whoever wrote the file gets the user's usual key.
+/// The custom URL in an agent's file, and the variable with the user's default key that is sent
+/// there because the file names no other.
 pub fn sent_key<'a>(agent: &'a Agent, env: &Environment) -> Option<(&'a str, String)> {
     let AgentKind::Builtin {
         model,
@@ -442,7 +422,7 @@ pub fn sent_key<'a>(agent: &'a Agent, env: &Environment) -> Option<(&'a str, Str
     Some((url, variable?))
 }
 
-/// An address as an [`ModelUrl`] has it.
+/// A URL in the form of [`ModelUrl::base`].
 fn based(url: &str, format: WireFormat) -> String {
     let url = url.trim_end_matches('/');
     let url = match format {

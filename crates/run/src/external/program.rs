@@ -1,7 +1,7 @@
-//! Starts an agent's program, and keeps what it writes.
+//! Starts an agent's program and records its output.
 //!
-//! Main types: [`Post`], which is where an agent works, [`RunningAgent`], and [`AgentOutput`], its stdout. The
-//! program and all that it starts end when the [`RunningAgent`] is dropped.
+//! Main types: [`Post`] for the agent's working conditions, [`RunningAgent`], and [`AgentOutput`]
+//! for its stdout. Dropping the [`RunningAgent`] ends the program and everything that it started.
 
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt;
@@ -22,59 +22,51 @@ use proctor_contain::process::{GRACE, Process, ProcessExit, Spawn, SpawnError};
 use proctor_wire::recorder::Recorder;
 use proctor_wire::transport::frames::{LineReader, StreamLine};
 
-/// The longest line that an agent may write to be understood.
+/// The longest line of an agent that is parsed.
 const LONGEST_LINE: usize = 32 << 20;
 
-/// The longest line that is kept whole.
+/// The longest line that is recorded in full.
 const LONGEST_KEPT: usize = 256 << 10;
 
-/// How much of what an agent writes is kept; of what comes later, only sizes and hashes.
+/// How much of an agent's output is recorded; of the rest, only sizes and hashes.
 const KEPT: usize = 64 << 20;
 
 /// How much of the end of stderr is kept.
 const STDERR: usize = 16 << 10;
 
-/// Where an agent works, and who takes note of it.
+/// The working conditions of an agent, and the receivers of its events.
 #[derive(Clone, Copy)]
 pub(crate) struct Post<'a> {
-    /// The trial's record.
     pub(crate) recorder: &'a Recorder,
-    /// What it works for.
     pub(crate) purpose: Purpose,
-    /// The `proctor` binary, which the guard is a part of.
+    /// The `proctor` binary, which contains the guard.
     pub(crate) guard: &'a Path,
-    /// The agent's working folder.
     pub(crate) folder: &'a Path,
-    /// Is told the number of the process under which everything that the agent starts lives: the taps
-    /// let nobody else in.
+    /// Called with the pid below which all processes of the agent live. The taps accept connections
+    /// only from these.
     pub(crate) admit: &'a (dyn Fn(Pid) + Send + Sync),
-    /// The version that the agent gives itself.
+    /// The version that the agent reports.
     pub(crate) version: Option<&'a str>,
-    /// The agent's tool that loads skills, if it is known.
+    /// The agent's tool that loads skills, if known.
     pub(crate) skill_tool: Option<&'a str>,
-    /// Is told of the calls that the agent tells of.
+    /// Called for each call that the agent reports.
     pub(crate) watch: &'a (dyn Fn(ToolCallNotice) + Send + Sync),
 }
 
-/// Why an agent's program is not running.
+/// Why an agent's program did not start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AgentStartError {
-    /// A file that it needs can't be written.
     #[error("`{}` could not be written: {source}", path.display())]
     File {
-        /// The file.
         path: PathBuf,
-        /// What the system said.
         source: std::io::Error,
     },
-    /// The system has a limit for arguments and variables.
+    /// The command line exceeds the system's limit.
     #[error("its command line is too long for the system: the prompt is part of it")]
     TooLong,
-    /// It can't be started.
     #[error(transparent)]
     Spawn(SpawnError),
-    /// The system gave no pipes.
-    #[error("its pipes could not be opened")]
+    #[error("can't open its pipes")]
     NoPipes,
 }
 
@@ -91,19 +83,15 @@ impl From<SpawnError> for AgentStartError {
     }
 }
 
-/// An agent's program that runs. Dropping it ends the program and all that it started.
+/// A running agent program. Dropping it ends the program and everything that it started.
 pub(crate) struct RunningAgent {
-    /// What the program reads.
     pub(crate) stdin: ChildStdin,
-    /// What it writes.
     pub(crate) stdout: AgentOutput,
-    /// The program itself.
     pub(crate) process: Process,
 }
 
 impl RunningAgent {
-    /// Writes the files of a launch and starts its program. What `launch.stdin` holds is for the caller
-    /// to write.
+    /// Writes the files of a launch and starts its program. The caller writes `launch.stdin`.
     pub(crate) fn start(launch: &Launch, post: &Post<'_>) -> Result<Self, AgentStartError> {
         for (path, text) in &launch.files {
             write(path, text).map_err(|source| AgentStartError::File {
@@ -142,7 +130,7 @@ impl RunningAgent {
 }
 
 impl Post<'_> {
-    /// Writes what the agent says of a call.
+    /// Records a call that the agent reports.
     pub(crate) fn claimed(&self, claim: AgentClaimed) {
         (self.watch)(ToolCallNotice {
             server: String::new(),
@@ -151,26 +139,26 @@ impl Post<'_> {
         self.recorder.record(EventKind::AgentClaimed(claim));
     }
 
-    /// Writes how the agent ended.
-    pub(crate) fn ended(&self, ended: ProcessExit, told: &AgentReport, stderr: &str) {
+    /// Records the end of the agent.
+    pub(crate) fn ended(&self, ended: ProcessExit, report: &AgentReport, stderr: &str) {
         let from = stderr.ceil_char_boundary(stderr.len().saturating_sub(STDERR));
         let stderr = Some(&stderr[from..]).filter(|text| !text.trim().is_empty());
         self.recorder.record(EventKind::AgentEnded(AgentEnded {
             how: ended.to_string(),
-            usage: told
+            usage: report
                 .usage
                 .map(|usage| self.recorder.believed_usage("the agent", usage)),
-            turns: told.turns,
+            turns: report.turns,
             stderr: stderr.map(str::to_owned),
         }));
     }
 }
 
-/// What an agent writes to its stdout, line by line. Every line is in the record before it is read.
+/// The stdout of an agent, line by line. Every line is recorded before it is returned.
 pub(crate) struct AgentOutput {
     lines: LineReader<ChildStdout>,
     recorder: Recorder,
-    /// How much more is kept.
+    /// How many more bytes are recorded.
     room: usize,
 }
 
@@ -183,7 +171,7 @@ impl AgentOutput {
         }
     }
 
-    /// The next line that can be understood, without its line break; nothing at the end.
+    /// The next line that is not too long, without its line break; `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<Vec<u8>> {
         loop {
             self.recorder.room().await;
@@ -223,7 +211,7 @@ impl AgentOutput {
     }
 }
 
-/// Writes a file that only its owner can read, in a folder that may have to be made.
+/// Writes a file that only its owner can read, and creates its folder.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
@@ -238,10 +226,10 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-/// How long a program may take to end once it is asked to.
+/// The grace period for a program that is asked to end.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Runs a program to its end. Whoever drops this ends it.
+/// Runs a program to its end. Dropping the future ends it.
 pub(crate) async fn run(
     launch: &Launch,
     mut reader: OutputReader,
@@ -254,7 +242,7 @@ pub(crate) async fn run(
     } = RunningAgent::start(launch, post)?;
     let feeding = async {
         if let Some(text) = &launch.stdin {
-            // A program that does not read it has ended, or will say so.
+            // A program that does not read its stdin has exited, or will report that.
             let _ = stdin.write_all(text.as_bytes()).await;
         }
         drop(stdin);
@@ -274,12 +262,12 @@ pub(crate) async fn run(
         process.wait().await
     };
     let stderr = stderr.redacted(post.recorder.redactor());
-    let told = reader.end(ended, &stderr);
-    post.ended(ended, &told, &stderr);
-    Ok(told)
+    let report = reader.end(ended, &stderr);
+    post.ended(ended, &report, &stderr);
+    Ok(report)
 }
 
-/// Reads until the end, or until there is no hope.
+/// Reads until the end, or until it is pointless to wait.
 async fn read(stdout: &mut AgentOutput, reader: &mut OutputReader, post: &Post<'_>) -> bool {
     while let Some(line) = stdout.next().await {
         for claim in reader.line(&line) {

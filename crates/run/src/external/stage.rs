@@ -1,4 +1,4 @@
-//! Where an external agent works: an empty folder, and an empty home.
+//! The folders of an external agent: an empty working folder and an empty home.
 //!
 //! Its main type is [`AgentFolders`].
 
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use proctor_contain::scratch::Scratch;
 
-/// A folder and a home, which are removed when this is dropped.
+/// A working folder and a home, which are removed on drop.
 #[derive(Debug)]
 pub(crate) struct AgentFolders {
     root: Option<Scratch>,
     pub(crate) folder: PathBuf,
     pub(crate) home: PathBuf,
-    /// For what is in nobody's way: some agents leave things in the user's.
+    /// A temporary folder, since some agents leave files in the user's.
     pub(crate) temporary: PathBuf,
 }
 
@@ -31,12 +31,12 @@ impl AgentFolders {
         })
     }
 
-    /// The home, and the folder for what is temporary.
+    /// The home and the temporary folder.
     pub(crate) fn homes(&self) -> (&Path, &Path) {
         (&self.home, &self.temporary)
     }
 
-    /// Copies skills into the folder: a source is one skill, or a folder of them.
+    /// Copies skills into the folder. A source is one skill, or a folder of skills.
     pub(crate) fn mount(&self, sources: &[PathBuf], at: &str) -> io::Result<()> {
         let target = self.folder.join(at);
         for source in sources {
@@ -48,10 +48,10 @@ impl AgentFolders {
         Ok(())
     }
 
-    /// Removes everything, and waits until it is gone.
+    /// Removes everything and waits until it is gone.
     pub(crate) async fn clear(mut self) {
         if let Some(root) = self.root.take() {
-            // A panic in there leaves a folder behind, and nothing else.
+            // A panic in the task only leaves a folder behind.
             let _ = tokio::task::spawn_blocking(move || drop(root)).await;
         }
     }

@@ -1,7 +1,7 @@
-//! Which agents can be used here and now, and what the others lack.
+//! Finds which agents are usable, and what the others lack.
 //!
-//! Its main type is [`Survey`]. No model is asked and no key is shown; programs are started only by
-//! [`check_programs`], without work.
+//! Its main type is [`Survey`]. It asks no model and shows no key; only [`check_programs`] starts
+//! programs, without a task.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,71 +17,68 @@ use super::{Adapter, AgentFolders, ExternalAgent};
 use proctor_contain::program;
 use proctor_models::{Model, ModelOpenError, Settings, WireFormat, format_of, key_variable};
 
-/// How many programs are started at once.
+/// How many programs run at once.
 const AT_ONCE: usize = 4;
 
-/// What there is of an agent, and what it lacks.
+/// The availability of an agent.
 #[derive(Debug)]
 pub struct Survey {
-    /// Its name.
     pub name: String,
     /// Its program; `None` for Proctor's own loop.
     pub program: Option<Program>,
-    /// What lets it ask its model.
     pub key: AgentKey,
-    /// Whether it can be told where its model is: then `scripted:FILE` and the model tap work with it.
+    /// Whether it supports a custom model URL, which `scripted:FILE` and the model tap need.
     pub can_be_told: bool,
-    /// Why it can't be run as it is, if it can't.
+    /// Why it is not usable, if so.
     pub problem: Option<String>,
-    /// Whether its program was started, or has none.
+    /// Whether its program was started, or it has none.
     pub is_checked: bool,
-    /// Whether its program can't be started without work, since its file does not say how.
+    /// Whether its program can't be checked, because its file names no version command.
     pub is_silent: bool,
-    /// What its program did wrong when it was started without work.
+    /// The problem that occurred when its program was started.
     pub broken: Option<String>,
     external: Option<ExternalAgent>,
 }
 
-/// The program of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// As it is called.
+    /// The name to call it by.
     pub name: String,
-    /// Where it is, if it is there.
+    /// Its path, if it was found.
     pub path: Option<PathBuf>,
-    /// The version that it gives itself, if it was asked and gave one.
+    /// The version that it reports, if it was asked and answered.
     pub version: Option<String>,
-    /// How it is installed, if that is known.
+    /// The command that installs it, if known.
     pub install: Option<&'static str>,
 }
 
-/// What lets an agent ask its model.
+/// How an agent authenticates with its model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentKey {
-    /// It needs none: its model is a script.
+    /// It needs no key: its model is a script.
     NotNeeded,
-    /// This variable, or this setting of its file, has a key or the address of a server of one's own.
+    /// This variable or this setting of its file holds a key or the URL of the user's own server.
     Found(String),
-    /// One of these variables has to hold it.
+    /// One of these variables must hold a key.
     Wanted(Vec<String>),
     /// Only the agent knows.
     Own,
 }
 
 impl Survey {
-    /// Whether it can be run as it is.
+    /// Whether it is usable as configured.
     pub fn is_usable(&self) -> bool {
         self.problem.is_none() && self.broken.is_none()
     }
 
-    /// Whether it can be run with a script for its model.
+    /// Whether it is usable with a scripted model.
     pub fn runs_scripts(&self) -> bool {
         let is_there = |program: &Program| program.path.is_some();
         self.can_be_told && self.broken.is_none() && self.program.as_ref().is_none_or(is_there)
     }
 }
 
-/// Looks at every agent that Proctor knows, and at every provider for its own loop.
+/// Surveys every agent that Proctor knows, and every provider for its own loop.
 pub fn survey_known(env: &Environment) -> Vec<Survey> {
     let own = Provider::ALL.into_iter().map(|provider| {
         let mut agent = Agent::on_model(ModelRef {
@@ -111,7 +108,7 @@ pub fn survey_known(env: &Environment) -> Vec<Survey> {
     own.chain(programs).collect()
 }
 
-/// Looks at an agent.
+/// Surveys one agent.
 pub fn survey(agent: &Agent, env: &Environment) -> Survey {
     let Some(adapter) = Adapter::of(agent) else {
         return survey_own(agent, env);
@@ -143,7 +140,7 @@ pub fn survey(agent: &Agent, env: &Environment) -> Survey {
     }
 }
 
-/// Proctor's own loop, on a model. A model without a name is any of its provider's.
+/// Surveys Proctor's own loop with a model. A model without a name stands for any of its provider.
 fn survey_own(agent: &Agent, env: &Environment) -> Survey {
     let model = match &agent.kind {
         AgentKind::Builtin { model, .. } => model.as_ref(),
@@ -173,7 +170,7 @@ fn survey_own(agent: &Agent, env: &Environment) -> Survey {
     }
 }
 
-/// What lets a program ask its model.
+/// How a program authenticates with its model.
 fn key(external: &ExternalAgent, env: &Environment) -> AgentKey {
     if external.scripted().is_some() {
         return AgentKey::NotNeeded;
@@ -197,7 +194,7 @@ fn key(external: &ExternalAgent, env: &Environment) -> AgentKey {
     }
 }
 
-/// What lets somebody ask a provider who speaks this.
+/// How an agent authenticates with a provider that has this API.
 fn found(format: WireFormat, agent: &Agent, env: &Environment) -> AgentKey {
     let mut settings = Settings::of(env);
     if let AgentKind::Builtin {
@@ -210,15 +207,15 @@ fn found(format: WireFormat, agent: &Agent, env: &Environment) -> AgentKey {
         settings.api_key_variable = api_key_variable.as_deref();
     }
     match key_variable(format, &agent.name, &settings) {
-        Ok(variable) => AgentKey::Found(variable.unwrap_or_else(|| "its address".to_owned())),
+        Ok(variable) => AgentKey::Found(variable.unwrap_or_else(|| "its URL".to_owned())),
         Err(ModelOpenError::MissingKey { variables, .. }) => AgentKey::Wanted(variables),
         Err(_) => AgentKey::Own,
     }
 }
 
-/// Starts the programs that are there without giving them work, a few at once and each in an empty home:
-/// they tell their versions, or what is wrong with them. `pass` names variables that agents from files get;
-/// `guard` is the `proctor` binary.
+/// Starts the installed programs without a task, a few at once and each in an empty home, and
+/// collects their versions or problems. `pass` names variables that agents from files get; `guard`
+/// is the `proctor` binary.
 pub async fn check_programs(
     surveys: &mut [Survey],
     env: &Environment,
@@ -237,7 +234,7 @@ pub async fn check_programs(
             continue;
         }
         let stage = AgentFolders::new()?;
-        // Programs that Proctor knows need no key to tell their version.
+        // Programs that Proctor knows print their version without a key.
         let is_known = external.adapter().is_some_and(|it| !it.is_from_file());
         let env = external.environment(env, pass, stage.homes(), is_known);
         let (guard, room) = (guard.to_owned(), room.clone());
@@ -279,11 +276,11 @@ mod tests {
     }
 
     #[test]
-    fn every_agent_that_suites_can_name_is_looked_at() {
+    fn every_known_agent_is_surveyed() {
         let all = survey_known(&Environment::new());
         for name in BuiltinAgent::names() {
             let is_known = all.iter().any(|one| one.name.starts_with(name));
-            // Others' words for Proctor's own loop.
+            // Names that other tools use for Proctor's own loop.
             let is_alias = ["openai-agent", "openai-acp"].contains(&name);
             assert!(is_known != is_alias, "{name}");
         }
@@ -298,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_told_by_their_variables() {
+    fn keys_are_found_by_their_variables() {
         let env = environment(&[
             ("ANTHROPIC_API_KEY", "sk-1"),
             ("OPENAI_BASE_URL", "http://h/v1"),
@@ -308,7 +305,7 @@ mod tests {
         let check = |name: &str, key: AgentKey| assert_eq!(named(&all, name).key, key, "{name}");
         let found = |name: &str| AgentKey::Found(name.to_owned());
         check("llm-agent (anthropic)", found("ANTHROPIC_API_KEY"));
-        check("llm-agent (openai)", found("its address"));
+        check("llm-agent (openai)", found("its URL"));
         check("llm-agent (scripted)", AgentKey::NotNeeded);
         check("claude-code", found("ANTHROPIC_API_KEY"));
         check("codex", found("OPENAI_BASE_URL"));
@@ -319,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_has_to_be_there() {
+    fn a_missing_program_is_reported() {
         let bin = tempfile::tempdir().unwrap();
         let claude = bin.path().join("claude");
         std::fs::write(&claude, "#!/bin/sh\n").unwrap();
@@ -334,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_one_agent_needs_is_told() {
+    fn needs_of_single_agents_are_reported() {
         let bin = tempfile::tempdir().unwrap();
         let goose = bin.path().join("goose");
         std::fs::write(&goose, "#!/bin/sh\n").unwrap();
@@ -343,7 +340,7 @@ mod tests {
         let mut env = environment(&[("PATH", &path), ("OPENAI_API_KEY", "k")]);
         let problem = named(&survey_known(&env), "goose").problem.clone();
         let problem = problem.unwrap();
-        assert!(problem.contains("must be told which model"), "{problem}");
+        assert!(problem.contains("needs a model"), "{problem}");
         env.insert("GOOSE_MODEL".to_owned(), "gpt-5".to_owned());
         assert!(named(&survey_known(&env), "goose").is_usable());
     }

@@ -1,6 +1,7 @@
-//! Asks an agent's program for its version, once: one that can't tell it does not work.
+//! Asks an agent's program once for its version; a program that fails to print it is broken.
 //!
-//! Programs of agent files that speak ACP are greeted instead, for nobody knows how they print theirs.
+//! Programs of agent files that speak ACP get an `initialize` instead, since their version option
+//! is unknown.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,18 +15,18 @@ use tokio::io::AsyncReadExt;
 use super::{Acp, Adapter, ExternalAgent, acp};
 use proctor_contain::process::{GRACE, ProcessExit, Spawn};
 
-/// How long an answer may take: nothing waits for one for long.
+/// The timeout of the version command.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// The longest version.
+/// The maximum length of a version.
 const LONGEST: usize = 200;
 
-/// What a program says of its version: `None` if it can't be asked, or does not tell; or why it does not
-/// work.
+/// The version that a program reports, `None` if it can't be asked or has none, or why the program
+/// is broken.
 pub(super) type ProgramVersion = Result<Option<String>, String>;
 
 impl ExternalAgent {
-    /// The version that the agent gives itself, if it gives one.
+    /// The version that the agent reports, if any.
     pub(crate) async fn version(
         &self,
         env: &Environment,
@@ -41,12 +42,12 @@ impl ExternalAgent {
         asking.await.as_ref().ok()?.as_deref()
     }
 
-    /// Whether the program can be started without giving it work.
+    /// Whether the program can be started without a task.
     pub(super) fn can_be_checked(&self) -> bool {
         self.question().is_some() || self.custom_acp().is_some()
     }
 
-    /// Starts the program without giving it work: its version, or why it does not work.
+    /// Starts the program without a task, and returns its version or why it is broken.
     pub(super) async fn checked(
         &self,
         env: &Environment,
@@ -77,7 +78,7 @@ impl ExternalAgent {
         }
     }
 
-    /// The command that prints it.
+    /// The command that prints the version.
     fn question(&self) -> Option<VersionCommand> {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let (program, args, is_free) = match self.adapter()? {
@@ -100,12 +101,12 @@ impl ExternalAgent {
 struct VersionCommand {
     program: String,
     args: Vec<String>,
-    /// Whether any words will do: `getVersion` of an agent file may say `nightly`.
+    /// Whether any text is accepted: `getVersion` of an agent file may print `nightly`.
     is_free: bool,
 }
 
 impl VersionCommand {
-    /// As people would type it.
+    /// The command as a user would type it.
     fn shown(&self) -> String {
         match (&self.args[..], self.is_free) {
             ([_, command], true) => format!("`{command}`"),
@@ -114,7 +115,7 @@ impl VersionCommand {
     }
 }
 
-/// Runs a program to its end, and finds the version in what it prints.
+/// Runs a program and finds the version in its output.
 async fn ask(
     question: VersionCommand,
     env: &Environment,
@@ -133,7 +134,7 @@ async fn ask(
     };
     let redactor = Redactor::from_environment(env);
     let run = tokio::time::timeout(patience, run(spawn, &redactor)).await;
-    let hung = |_| Err(format!("{shown} did not end within {}", brief(patience)));
+    let hung = |_| Err(format!("{shown} timed out after {}", brief(patience)));
     let (ended, printed, stderr) = run.unwrap_or_else(hung)?;
     if ended != ProcessExit::Exited(0) {
         return Err(format!("{shown} {ended}{}", last_words(&stderr)));
@@ -141,7 +142,7 @@ async fn ask(
     found(&printed, question.is_free).map_err(|why| format!("{shown} {why}"))
 }
 
-/// How a program ended, the start of what it printed, and its stderr.
+/// Runs a program, and returns its exit, the start of its output, and its stderr.
 async fn run(spawn: Spawn, redactor: &Redactor) -> Result<(ProcessExit, Vec<u8>, String), String> {
     let mut process = spawn.start().map_err(|error| error.to_string())?;
     process.stdin = None;
@@ -151,7 +152,7 @@ async fn run(spawn: Spawn, redactor: &Redactor) -> Result<(ProcessExit, Vec<u8>,
         let mut stdout = stdout?;
         let mut start = (&mut stdout).take(LONGEST as u64 * 20);
         start.read_to_end(&mut printed).await.ok()?;
-        // One that prints without end must not be kept from ending.
+        // A program that prints without end must still be able to exit.
         tokio::io::copy(&mut stdout, &mut tokio::io::sink())
             .await
             .ok()
@@ -161,12 +162,12 @@ async fn run(spawn: Spawn, redactor: &Redactor) -> Result<(ProcessExit, Vec<u8>,
     Ok((ended, printed, stderr))
 }
 
-/// The line with the version; or why there is none.
+/// The line with the version, or why there is none.
 fn found(printed: &[u8], is_free: bool) -> Result<String, &'static str> {
     let end = printed.len().min(LONGEST * 19);
     let text = match str::from_utf8(&printed[..end]) {
         Ok(text) => text,
-        // The start of a longer text may be cut within a character.
+        // The start of a longer text may end within a character.
         Err(error) if error.error_len().is_none() => {
             str::from_utf8(&printed[..error.valid_up_to()]).unwrap_or_default()
         }
@@ -185,7 +186,7 @@ fn found(printed: &[u8], is_free: bool) -> Result<String, &'static str> {
     Ok(line[..line.floor_char_boundary(LONGEST)].to_owned())
 }
 
-/// Whether a text has a number such as `1.2` in it.
+/// Whether a text contains a number such as `1.2`.
 fn has_number(text: &str) -> bool {
     let is_number =
         |three: &[u8]| three[0].is_ascii_digit() && three[1] == b'.' && three[2].is_ascii_digit();
@@ -197,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_is_found_and_garbage_is_none() {
+    fn a_version_is_found_and_garbage_is_refused() {
         let check = |printed: &[u8], is_free: bool, expected: Result<&str, &'static str>| {
             let found = found(printed, is_free);
             assert_eq!(

@@ -1,7 +1,7 @@
-//! What a judge says, read strictly: the form that was asked for, or nothing.
+//! Parses a judge's reply strictly: anything but the requested form is rejected.
 //!
-//! Its main type is [`Ballot`]. Complaints name the rule that was broken and never repeat what the
-//! judge wrote: that may come from whoever wrote the exhibits.
+//! Its main type is [`Ballot`]. Complaints name the broken rule and never repeat the judge's text,
+//! which may originate from the exhibits.
 
 use proctor_core::model::{Arguments, Reply, StopReason, Tool};
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 /// The tool that a judge must call.
 pub(super) const TOOL: &str = "verdict";
 
-/// A verdict in the form that was asked for.
+/// A verdict in the requested form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ballot {
     pub(super) reason: String,
@@ -18,7 +18,6 @@ pub(super) struct Ballot {
     pub(super) choice: BallotVerdict,
 }
 
-/// How a judge decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BallotVerdict {
     Pass,
@@ -26,18 +25,17 @@ pub(super) enum BallotVerdict {
     Unknown,
 }
 
-/// What came of reading a reply.
+/// The result of parsing a reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ParsedBallot {
-    /// A verdict.
     Ballot(Ballot),
-    /// Not the form that was asked for: what to say when asking again.
+    /// The reply has another form; the text is the complaint for the next attempt.
     Malformed(&'static str),
-    /// There is none, and asking again would not help.
+    /// The reply has no verdict, and asking again would not help.
     None(String),
 }
 
-/// The tool, as the judge is told of it.
+/// The definition of the tool for the judge.
 pub(super) fn tool() -> Tool {
     Tool {
         name: TOOL.to_owned(),
@@ -69,7 +67,6 @@ pub(super) fn tool() -> Tool {
     }
 }
 
-/// Reads a reply.
 pub(super) fn read(reply: &Reply) -> ParsedBallot {
     match &reply.stop {
         StopReason::Done | StopReason::Calls => {}
@@ -79,7 +76,7 @@ pub(super) fn read(reply: &Reply) -> ParsedBallot {
         }
         StopReason::Other(why) => {
             let why = super::exhibit::brief(why);
-            return ParsedBallot::None(format!("the judge stopped for `{why}`"));
+            return ParsedBallot::None(format!("the judge stopped with the reason `{why}`"));
         }
     }
     let found = match &reply.turn.calls[..] {
@@ -96,10 +93,10 @@ pub(super) fn read(reply: &Reply) -> ParsedBallot {
     found.map_or_else(ParsedBallot::Malformed, ParsedBallot::Ballot)
 }
 
-/// A verdict that was written out instead: the JSON object alone.
+/// A verdict as text: the JSON object alone.
 fn from_text(text: &str) -> Result<Ballot, &'static str> {
     const WRONG: &str = "it was neither a call of `verdict` nor its JSON object alone";
-    /// Says no to a key that is there twice, which a map does not.
+    /// Rejects duplicate keys, which a map would accept.
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct UniqueBallotKeys {

@@ -1,4 +1,4 @@
-//! What keeps exhibits apart from the question: lines that nobody could have foreseen.
+//! Separates exhibits from the question by unpredictable lines.
 //!
 //! Its main type is [`Boundary`].
 
@@ -9,7 +9,7 @@ use std::fmt;
 pub(super) struct Boundary(String);
 
 impl Boundary {
-    /// A new one, with 128 bits from the operating system; `None` if it gives none.
+    /// A new token with 128 bits from the operating system; `None` if that fails.
     pub(super) fn random() -> Option<Self> {
         let mut bytes = [0; 16];
         let provider = rustls::crypto::ring::default_provider();
@@ -21,17 +21,17 @@ impl Boundary {
         Self(data_encoding::HEXLOWER.encode(&bytes))
     }
 
-    /// An exhibit in its block. The text was made harmless by [`super::exhibit`]; the title is ours.
+    /// An exhibit in its block. [`super::exhibit`] has escaped the text; Proctor chose the title.
     pub(super) fn block(&self, title: &str, text: &str) -> String {
         format!("<<<{self} begin {title}>>>\n{text}\n<<<{self} end {title}>>>\n")
     }
 
-    /// The text without the token, which can only be there if something went very wrong.
+    /// The text without the token, which an exhibit can't normally contain.
     pub(super) fn keep_out_of(&self, text: &str) -> String {
         text.replace(&self.0, "(token)")
     }
 
-    /// A line of ours in the middle of an exhibit.
+    /// A line of Proctor's own inside an exhibit.
     pub(super) fn remark(&self, remark: &str) -> String {
         format!("\n<<<{self} {remark}>>>\n")
     }

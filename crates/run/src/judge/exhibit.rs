@@ -1,5 +1,5 @@
-//! What the judge is shown, made harmless: nothing hidden, nothing that looks like a boundary, nothing
-//! too long.
+//! Prepares exhibits for the judge: it escapes hidden characters and boundary look-alikes, and
+//! shortens long texts.
 //!
 //! Its main type is [`ExhibitItem`].
 
@@ -11,22 +11,22 @@ use serde_json::Value;
 use super::boundary::Boundary;
 use super::{Criterion, Exhibits};
 
-/// How long an item may be before its middle is left out.
+/// The maximum length of an item, from which on its middle is omitted.
 const MAX_ITEM: usize = 64 * 1024;
 
-/// How much of a judge's words a result shows.
+/// How many characters of a judge's text a result shows.
 const BRIEF_CHARS: usize = 600;
 
-/// One thing that is shown.
+/// One exhibit.
 #[derive(Debug)]
 pub(super) struct ExhibitItem {
-    /// What it is; our words.
+    /// The title, chosen by Proctor.
     pub(super) title: String,
-    /// As it was written.
+    /// The original text.
     text: String,
     /// Whether a quote from it is evidence.
     pub(super) proves: bool,
-    /// The call that it belongs to.
+    /// The number of the call that it belongs to.
     pub(super) seq: Option<u64>,
 }
 
@@ -40,12 +40,12 @@ impl ExhibitItem {
         }
     }
 
-    /// Whether there is anything to quote.
+    /// Whether it has no visible text to quote.
     pub(super) fn is_blank(&self) -> bool {
         self.text.trim().is_empty()
     }
 
-    /// As the judge sees it: all of it, or its two ends.
+    /// The text as the judge sees it: all of it, or its beginning and end.
     pub(super) fn shown(&self, boundary: &Boundary) -> Vec<String> {
         let show = |text: &str| boundary.keep_out_of(&harmless(text));
         match ends(&self.text) {
@@ -54,14 +54,14 @@ impl ExhibitItem {
         }
     }
 
-    /// How many bytes of the middle are left out.
+    /// The number of bytes omitted from the middle.
     pub(super) fn left_out(&self) -> usize {
         let (head, tail) = ends(&self.text);
         self.text.len() - head.len() - tail.len()
     }
 }
 
-/// The whole text and nothing, or what is left of it at both ends.
+/// The whole text and an empty one, or the beginning and the end.
 fn ends(text: &str) -> (&str, &str) {
     if text.len() <= MAX_ITEM {
         return (text, "");
@@ -71,7 +71,7 @@ fn ends(text: &str) -> (&str, &str) {
     (&text[..head], &text[tail..])
 }
 
-/// The items of a question: the criterion's own first, then what it is about.
+/// The items of a question: the criterion's own first, then the evidence.
 pub(super) fn items(criterion: &Criterion, exhibits: &Exhibits<'_>) -> Vec<ExhibitItem> {
     let own = match criterion {
         Criterion::Contains(text) | Criterion::Exact(text) => {
@@ -94,7 +94,7 @@ pub(super) fn items(criterion: &Criterion, exhibits: &Exhibits<'_>) -> Vec<Exhib
     items
 }
 
-/// What was left out of the items, for the result.
+/// Notes about omitted parts, for the result.
 pub(super) fn left_out(criterion: &Criterion, exhibits: &Exhibits<'_>) -> Vec<String> {
     let items = items(criterion, exhibits);
     let mut notes: Vec<String> = items
@@ -111,14 +111,12 @@ pub(super) fn left_out(criterion: &Criterion, exhibits: &Exhibits<'_>) -> Vec<St
         .collect();
     let unread = unread(criterion, exhibits);
     if unread > 0 {
-        notes.push(format!(
-            "messages of the agent that can't be read: {unread}"
-        ));
+        notes.push(format!("unreadable messages of the agent: {unread}"));
     }
     notes
 }
 
-/// How many messages of the agent are missing in what a rubric is judged on.
+/// The number of the agent's messages that are missing from the evidence of a rubric.
 pub(super) fn unread(criterion: &Criterion, exhibits: &Exhibits<'_>) -> usize {
     match (criterion, exhibits.transcript) {
         (Criterion::Rubric(_), Some(transcript)) => transcript.unread.len(),
@@ -159,7 +157,7 @@ fn json(value: &Value) -> String {
     value.to_string()
 }
 
-/// A tool's texts as they are, so that they can be quoted; everything else as JSON.
+/// The texts of a result unchanged, so that they can be quoted; other content as JSON.
 fn result_text(result: &Value) -> String {
     let Some(blocks) = result.get("content").and_then(Value::as_array) else {
         return json(result);
@@ -180,8 +178,8 @@ fn result_text(result: &Value) -> String {
     lines.join("\n")
 }
 
-/// The text with everything hidden as an escape, line breaks and tabs aside, and with whatever
-/// looks like a boundary or the mark of a turn broken.
+/// Escapes hidden characters except line breaks and tabs, and breaks up text that looks like a
+/// boundary or a turn marker.
 pub(super) fn harmless(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
     let chars: Vec<char> = text.chars().collect();
@@ -209,7 +207,7 @@ pub(super) fn harmless(text: &str) -> String {
     out
 }
 
-/// Whether two characters are brackets that open, or that close, like those of a boundary.
+/// Whether two characters look like the same opening or closing bracket.
 fn same_bracket(a: char, b: char) -> bool {
     const OPEN: &str = "<＜‹«〈〈⟨《⟪≪⋘﹤❮❰˂ᐸ";
     const CLOSE: &str = ">＞›»〉〉⟩》⟫≫⋙﹥❯❱˃ᐳ";
@@ -218,7 +216,7 @@ fn same_bracket(a: char, b: char) -> bool {
         .any(|set| set.contains(a) && set.contains(b))
 }
 
-/// A judge's words, short and safe to show.
+/// A judge's text, shortened and safe to show.
 pub(super) fn brief(text: &str) -> String {
     let mut out = String::new();
     for (count, c) in text.trim().chars().enumerate() {

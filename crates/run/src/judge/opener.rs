@@ -1,9 +1,9 @@
-//! Answers that say nothing: empty, only punctuation, or an opener with nothing behind it. Judges have been
-//! seen to pass them.
+//! Detects answers without content: empty, only punctuation, or only an introduction. Judges have
+//! been seen to pass them.
 
 use proctor_core::printable::is_hidden;
 
-/// Words that announce an answer.
+/// Words that introduce an answer.
 const OPENERS: [&str; 34] = [
     "thought",
     "thoughts",
@@ -41,10 +41,10 @@ const OPENERS: [&str; 34] = [
     "かいせつ",
 ];
 
-/// How many words an opener has at most.
+/// The maximum number of words of an introduction.
 const OPENER_WORDS: usize = 10;
 
-/// Why an answer says nothing, if it does not.
+/// Why an answer has no content, if it has none.
 pub(super) fn says_nothing(answer: &str) -> Option<&'static str> {
     let visible = |c: char| !c.is_whitespace() && !is_hidden(c);
     if !answer.chars().any(visible) {
@@ -53,11 +53,10 @@ pub(super) fn says_nothing(answer: &str) -> Option<&'static str> {
     if answer.chars().filter(|c| visible(*c)).all(is_punctuation) {
         return Some("the answer is only punctuation");
     }
-    is_opener(answer).then_some("the answer is an opener with nothing behind it")
+    is_opener(answer).then_some("the answer is only an introduction")
 }
 
-/// What Unicode calls punctuation, as far as anybody would write it. Symbols such as `+` and `€`
-/// may be an answer.
+/// Whether a character is common Unicode punctuation. Symbols such as `+` and `€` may be an answer.
 fn is_punctuation(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_punctuation() && !"$+<=>^|~".contains(c);
@@ -69,8 +68,7 @@ fn is_punctuation(c: char) -> bool {
         | '！' | '，' | '．' | '：' | '；' | '？' | '｡')
 }
 
-/// One short line of words that ends in a colon and announces what does not come, or a phrase that
-/// announces thinking.
+/// Whether an answer is one short line that ends in a colon, or a phrase that announces thinking.
 fn is_opener(answer: &str) -> bool {
     let line =
         answer.trim_matches(|c: char| c.is_whitespace() || is_hidden(c) || "*_#`>~".contains(c));
@@ -95,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_says_nothing_is_known() {
+    fn answers_without_content_are_detected() {
         for answer in ["", " \n\t", "\u{200b}\u{feff}"] {
             assert_eq!(says_nothing(answer), Some("the answer is empty"));
         }
@@ -120,14 +118,14 @@ mod tests {
         ] {
             assert_eq!(
                 says_nothing(answer),
-                Some("the answer is an opener with nothing behind it"),
+                Some("the answer is only an introduction"),
                 "{answer}"
             );
         }
     }
 
     #[test]
-    fn what_says_something_is_left_to_the_judge() {
+    fn answers_with_content_are_left_to_the_judge() {
         for answer in [
             "5",
             "€",

@@ -1,7 +1,6 @@
-//! What the judge is asked: rules, exhibits in their blocks, one criterion.
+//! The judge's prompt: rules, exhibits in their blocks, and one criterion.
 //!
-//! Its main type is [`JudgeQuestion`]. It also knows what the judge was shown, so that quotes can be
-//! looked up.
+//! Its main type is [`JudgeQuestion`]. It keeps the exhibits, to verify quotes.
 
 use proctor_core::model::{ModelMessage, ModelRequest};
 
@@ -9,15 +8,14 @@ use super::ballot::{self, Ballot, BallotVerdict};
 use super::boundary::Boundary;
 use super::{Criterion, Exhibits, exhibit};
 
-/// How long a quote is that supports a pass, unless it is all of what it quotes.
+/// The minimum length of a quote that supports a pass, unless it is a whole exhibit.
 const SHORTEST_QUOTE: usize = 12;
 
-/// One question to one judge.
 pub(super) struct JudgeQuestion {
     boundary: Boundary,
     asks: &'static str,
     complaint: Option<&'static str>,
-    /// Messages that the record does not hold.
+    /// The number of messages that the record lacks.
     unread: usize,
     shown: Vec<Exhibit>,
 }
@@ -26,7 +24,7 @@ pub(super) struct JudgeQuestion {
 struct Exhibit {
     title: String,
     text: String,
-    /// Its parts, with every run of white space as one space: what quotes are looked up in.
+    /// Its parts with normalized white space, in which quotes are looked up.
     flat: Vec<String>,
     proves: bool,
     blank: bool,
@@ -36,11 +34,11 @@ struct Exhibit {
 /// Why a ballot does not count.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum BallotRejection {
-    /// It quotes what was not shown.
+    /// It quotes text that was not shown.
     Invented(String),
-    /// It passes without a quote from what the agent did.
+    /// It passes without a quote of the agent's work.
     Missing,
-    /// It passes with quotes that are too short to prove anything.
+    /// Its quotes are too short for a pass.
     Short,
 }
 
@@ -49,7 +47,7 @@ impl Exhibit {
         self.flat.iter().any(|part| part.contains(quote))
     }
 
-    /// Whether a quote that it holds says something about it: a letter is in every text.
+    /// Whether a quote is long enough to be evidence: a single letter is in every text.
     fn is_proven_by(&self, quote: &str) -> bool {
         self.proves && (visible_chars(quote) >= SHORTEST_QUOTE || self.flat == [quote])
     }
@@ -86,7 +84,7 @@ impl JudgeQuestion {
         }
     }
 
-    /// As a model is asked it.
+    /// The request to the model.
     pub(super) fn request(&self) -> ModelRequest {
         let mut user = String::from("The exhibits:\n\n");
         for item in &self.shown {
@@ -116,7 +114,7 @@ impl JudgeQuestion {
         }
     }
 
-    /// Looks the quotes up, and gives the calls that they are from.
+    /// Verifies the quotes, and returns the calls that they are from.
     pub(super) fn check(&self, ballot: &Ballot) -> Result<Vec<u64>, BallotRejection> {
         let mut evidence = Vec::new();
         let (mut proven, mut is_short) = (false, false);
@@ -133,7 +131,7 @@ impl JudgeQuestion {
                 return Err(BallotRejection::Invented(quote.clone()));
             }
         }
-        // Where there is nothing to quote, nobody could have talked the judge into anything either.
+        // Without any exhibit to quote, there is also nothing that could manipulate the judge.
         let quotable = self.shown.iter().any(|item| item.proves && !item.blank);
         if ballot.choice == BallotVerdict::Pass && quotable && !proven {
             return Err(if is_short {
@@ -147,7 +145,7 @@ impl JudgeQuestion {
     }
 }
 
-/// How many characters of a quote can be seen. Escapes of those that can't don't count.
+/// The number of visible characters of a quote, without escapes of hidden ones.
 fn visible_chars(quote: &str) -> usize {
     let mut pieces = quote.split("\\u{");
     let first = pieces.next().map_or(0, |piece| piece.chars().count());
@@ -158,7 +156,7 @@ fn visible_chars(quote: &str) -> usize {
     first + rest.sum::<usize>()
 }
 
-/// White space does not matter in a quote.
+/// Normalizes white space.
 fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

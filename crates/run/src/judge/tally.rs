@@ -1,10 +1,10 @@
-//! From votes to a ruling.
+//! Turns votes into a ruling.
 
 use proctor_core::verdict::Verdict;
 
 use super::{Ruling, Vote};
 
-/// How many votes go which way.
+/// The number of votes for each verdict.
 struct VoteSplit {
     pass: usize,
     fail: usize,
@@ -19,20 +19,20 @@ impl VoteSplit {
         }
     }
 
-    /// More than half of all votes must be definite.
+    /// Whether more than half of all votes are definite.
     fn has_quorum(&self, wanted: usize) -> bool {
         self.pass + self.fail > wanted / 2
     }
 }
 
-/// Whether the votes decide, and those that are missing could not have changed that.
+/// Whether the votes decide, whatever the missing ones would be.
 pub(super) fn is_settled(votes: &[Vote], wanted: usize) -> bool {
     let split = VoteSplit::of(votes);
     let missing = wanted - votes.len();
     split.has_quorum(wanted) && split.pass.abs_diff(split.fail) > missing
 }
 
-/// The ruling that votes come to.
+/// The ruling that results from votes.
 pub(super) fn ruling(votes: Vec<Vote>, wanted: usize) -> Ruling {
     let split = VoteSplit::of(&votes);
     let verdict = if !split.has_quorum(wanted) {
@@ -64,13 +64,13 @@ pub(super) fn ruling(votes: Vec<Vote>, wanted: usize) -> Ruling {
     ruling
 }
 
-/// Why too few votes are definite: the first that is not says it.
+/// Why too few votes are definite, from the first vote that is not.
 fn no_quorum(votes: &[Vote], split: &VoteSplit, wanted: usize) -> String {
     let why = votes.iter().find_map(|vote| match &vote.verdict {
         Verdict::Unknown { reason } => Some(reason.as_str()),
         Verdict::Pass | Verdict::Fail { .. } => None,
     });
-    let why = why.unwrap_or("there is no vote");
+    let why = why.unwrap_or("no usable votes");
     if wanted == 1 {
         return why.to_owned();
     }
@@ -104,7 +104,7 @@ fn notes(votes: &[Vote], verdict: &Verdict, wanted: usize) -> Vec<String> {
             Verdict::Fail { reason } => format!("fail: {reason}"),
             Verdict::Unknown { reason } => format!("unknown: {reason}"),
         };
-        // A single failure or unknown says the same in the verdict itself.
+        // For a single fail or unknown, the verdict has the same text.
         if wanted > 1 || matches!(verdict, Verdict::Pass) {
             notes.push(format!("{}: {said}", vote.model));
         }

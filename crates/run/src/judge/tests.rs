@@ -1,4 +1,4 @@
-//! What the judge is shown, how its words are read, and how votes are counted.
+//! Tests of the judge's prompt, the parsing of its replies, and the count of votes.
 
 mod questions;
 mod quotes;
@@ -48,7 +48,7 @@ fn transcript(result: Value) -> Transcript {
     }
 }
 
-/// What the judge is told.
+/// The text of the judge's prompt.
 fn asked(criterion: &Criterion, exhibits: &Exhibits<'_>) -> String {
     let request = JudgeQuestion::new(criterion, exhibits, boundary(), None).request();
     match &request.messages[..] {

@@ -1,8 +1,8 @@
-//! The environment of steps and extensions: the user's, less the keys of models.
+//! The environment of steps and extensions: the user's, without model keys.
 
 use std::collections::BTreeMap;
 
-/// Variables that hold the keys of models. They stay in Proctor.
+/// Variables that hold model keys. Steps don't get them.
 pub const MODEL_KEYS: [&str; 5] = [
     "OPENAI_API_KEY",
     "ANTHROPIC_API_KEY",
@@ -11,10 +11,10 @@ pub const MODEL_KEYS: [&str; 5] = [
     "MODEL_KEY",
 ];
 
-/// What the kernel takes for one variable: its name, `=`, its value and the end.
+/// The kernel's limit for one variable: name, `=`, value and NUL.
 const LONGEST: usize = 128 * 1024;
 
-/// The user's environment without the keys of models.
+/// The user's environment without model keys.
 pub(super) fn step_environment(
     users: &BTreeMap<String, String>,
     withheld: &[String],
@@ -27,18 +27,18 @@ pub(super) fn step_environment(
         .collect()
 }
 
-/// A variable that no program can be given.
+/// Why a program can't get a variable.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum VariableError {
-    #[error("`{0}` is not a name for an environment variable")]
+    #[error("`{0}` is not a valid name of an environment variable")]
     Name(String),
-    #[error("the value of `{0}` holds a NUL character, which no environment can")]
+    #[error("the value of `{0}` contains a NUL character, which environment variables can't hold")]
     Nul(String),
-    #[error("the value of `{name}` has {bytes} bytes, more than a program's environment takes")]
+    #[error("the value of `{name}` has {bytes} bytes, more than an environment variable can hold")]
     TooLong { name: String, bytes: usize },
 }
 
-/// Whether a program can be given this variable.
+/// Checks that a program can get this variable.
 pub(super) fn check_variable(name: &str, value: &str) -> Result<(), VariableError> {
     if name.is_empty() || name.contains(['=', '\0']) {
         return Err(VariableError::Name(name.to_owned()));
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_get_all_but_the_keys_of_models() {
+    fn steps_get_everything_but_model_keys() {
         let variables = |names: &[&str]| {
             let pairs = names
                 .iter()
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_program_can_be_given_is_refused() {
+    fn invalid_variables_are_refused() {
         let name = "N".to_owned();
         let fits = "x".repeat(LONGEST - 3);
         assert_eq!(check_variable("N", &fits), Ok(()));

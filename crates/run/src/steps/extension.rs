@@ -1,7 +1,8 @@
-//! Extensions: programs that add types of steps. JSON-RPC, one message a line, on stdin and stdout.
+//! Extensions: programs that add step types. They speak JSON-RPC on stdin and stdout, one message
+//! per line.
 //!
-//! Its main type is [`RunningExtension`]. Reading and writing have tasks of their own, so that a step that is
-//! dropped leaves no half message behind, and the next one finds the extension as it was.
+//! Its main type is [`RunningExtension`]. Separate tasks read and write, so that a dropped step
+//! leaves no partial message behind and the next step finds the extension in order.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,28 +27,28 @@ use proctor_wire::worker;
 
 mod wire;
 
-/// The version of the protocol that is spoken.
+/// The supported version of the protocol.
 const PROTOCOL: &str = "0.0.1";
-/// How long an extension may take to say what it is.
+/// The timeout of `initialize`.
 const INITIALIZE: Duration = Duration::from_secs(30);
-/// How long it may take to say goodbye, and then to end.
+/// The timeout of `shutdown`, and then of the exit.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// An extension that has said what it can do.
+/// An extension that answered `initialize`.
 pub(super) struct RunningExtension {
     process: Process,
     wire: ExtensionStreams,
     operations: Vec<String>,
 }
 
-/// What an extension says of itself.
+/// The result of `initialize`.
 #[derive(Deserialize)]
 struct Manifest {
     #[serde(default)]
     operations: BTreeMap<String, Value>,
 }
 
-/// What came of an operation.
+/// The result of `execute`.
 #[derive(Deserialize)]
 struct OperationResult {
     success: bool,
@@ -59,14 +60,14 @@ struct OperationResult {
     outputs: Option<BTreeMap<String, Value>>,
 }
 
-/// Why an extension is of no use.
+/// Why an extension is unusable.
 #[derive(Debug, thiserror::Error)]
 enum ExtensionError {
-    #[error("the suite has no extension `{0}`")]
+    #[error("unknown extension `{0}`")]
     Unknown(String),
     #[error(
-        "the extension `{alias}` is a release that is not there, and nothing is fetched: put the \
-         program of {repository}@{version} at `{}`", .path.display()
+        "the extension `{alias}` is not installed, and Proctor downloads nothing: copy the program \
+         of {repository}@{version} to `{}`", .path.display()
     )]
     NotFetched {
         alias: String,
@@ -74,7 +75,7 @@ enum ExtensionError {
         version: String,
         path: PathBuf,
     },
-    #[error("the extension `{alias}` did not come up: {reason}")]
+    #[error("the extension `{alias}` failed to start: {reason}")]
     NotUp { alias: String, reason: String },
     #[error("the extension `{alias}` has no operation `{operation}`{hint}")]
     NoOperation {
@@ -129,7 +130,7 @@ impl Steps {
         }
     }
 
-    /// What an extension is told of an operation.
+    /// The parameters of `execute`.
     fn execution(&self, operation: &str, args: &Value, phase: StepPhase) -> Value {
         let output = self.values.agent_output.as_ref();
         let agent = output.filter(|_| phase == StepPhase::Grade).map(|output| {
@@ -183,7 +184,7 @@ fn suite(error: &ExtensionError) -> ActionOutcome {
     ActionOutcome::unknown(&error, Blame::Suite)
 }
 
-/// The program of an extension. One that is released is not fetched, only found.
+/// The path of an extension's program. Released extensions are looked up, never downloaded.
 fn program(extension: &Extension, cache: Option<&Path>) -> Result<PathBuf, ExtensionError> {
     let (repository, version) = match &extension.package {
         Package::Local(path) => return Ok(std::path::absolute(path).unwrap_or(path.clone())),
@@ -219,7 +220,7 @@ impl RunningExtension {
         let streams = (process.stdin.take(), process.stdout.take());
         let (Some(stdin), Some(stdout)) = streams else {
             return Err(ActionOutcome::unknown(
-                &"the extension has no streams",
+                &"can't open the pipes of the extension",
                 Blame::Infra,
             ));
         };
@@ -259,7 +260,7 @@ impl RunningExtension {
         let known = self.operations.iter().map(String::as_str);
         let hint = match nearest_hint(operation, known) {
             Some(hint) => format!("; {hint}"),
-            None => format!("; it has `{}`", self.operations.join("`, `")),
+            None => format!("; available: `{}`", self.operations.join("`, `")),
         };
         Err(ExtensionError::NoOperation {
             alias: alias.to_owned(),
@@ -268,12 +269,12 @@ impl RunningExtension {
         })
     }
 
-    /// Says goodbye, and ends it.
+    /// Sends `shutdown` and ends the process.
     pub(super) async fn close(mut self) {
-        // It is ended whatever it answers.
+        // The process is ended whatever it answers.
         let _ = self.wire.request("shutdown", &json!({}), GOODBYE).await;
         let Self { process, wire, .. } = self;
-        // Closes its stdin.
+        // This closes its stdin.
         let _ = timeout(GOODBYE, wire.close()).await;
         process.stop(GOODBYE).await;
     }
@@ -285,7 +286,7 @@ impl OperationResult {
         let error = self.error.unwrap_or_default();
         let verdict = match (self.success, &*error, &*message) {
             (true, ..) => Verdict::Pass,
-            (false, "", "") => Verdict::fail("the extension says no more than that it failed"),
+            (false, "", "") => Verdict::fail("the extension failed without a message"),
             (false, "", message) => Verdict::fail(message),
             (false, error, _) => Verdict::fail(error),
         };
@@ -308,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_release_is_found_where_it_is_kept() {
+    fn a_released_extension_is_found_in_the_cache() {
         let cache = tempfile::tempdir().unwrap();
         let extension = Extension {
             alias: "k8s".to_owned(),
@@ -324,8 +325,8 @@ mod tests {
             .join("proctor/extensions/github.com/acme/kube-steps/v0.1.0/kube-steps");
         let error = program(&extension, Some(cache.path())).unwrap_err();
         let expected = format!(
-            "the extension `k8s` is a release that is not there, and nothing is fetched: put the \
-             program of https://github.com/acme/kube-steps@v0.1.0 at `{}`",
+            "the extension `k8s` is not installed, and Proctor downloads nothing: copy the program \
+             of https://github.com/acme/kube-steps@v0.1.0 to `{}`",
             path.display()
         );
         assert_eq!(error.to_string(), expected);

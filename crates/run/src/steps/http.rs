@@ -1,4 +1,4 @@
-//! HTTP requests, and what is expected of the response.
+//! HTTP request steps, and the checks of their responses.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,13 +20,13 @@ use proctor_wire::network::{page_text, reason};
 use proctor_wire::transport::http::{AddressError, parse_headers, parse_url};
 use proctor_wire::worker;
 
-/// How much of a body is taken in.
+/// The maximum size of a body.
 const MAX_BODY: usize = 8 << 20;
 const MAX_REDIRECTS: usize = 10;
 /// How much of a body is shown with a wrong status.
 const SHOWN: usize = 500;
 
-/// Why a request can't be made as it is written.
+/// Why a request can't be sent as written.
 #[derive(Debug, thiserror::Error)]
 enum RequestError {
     #[error(transparent)]
@@ -37,11 +37,11 @@ enum RequestError {
     Method(String),
 }
 
-/// The status that a response must have.
+/// The expected status of a response.
 #[derive(Debug, Clone, Copy)]
 enum ExpectedStatus {
     Exactly(u16),
-    /// Any that means success.
+    /// Any 2xx status.
     Success,
 }
 
@@ -63,7 +63,7 @@ impl fmt::Display for ExpectedStatus {
     }
 }
 
-/// A response, as far as it was taken in.
+/// The part of a response that was read.
 struct StepResponse {
     status: StatusCode,
     headers: HeaderMap,
@@ -101,13 +101,13 @@ impl Steps {
             }
             Err(_) => {
                 let limit = duration::render(limit);
-                let reason = format!("no whole response from {origin} within {limit}");
+                let reason = format!("no complete response from {origin} within {limit}");
                 return ActionOutcome::new(Verdict::fail(reason));
             }
         };
         let status = match (http.status, phase) {
             (Some(status), _) => Some(ExpectedStatus::Exactly(status)),
-            // An error page proves nothing, whatever is in it.
+            // An error page proves nothing, whatever it contains.
             (None, StepPhase::Grade) => Some(ExpectedStatus::Success),
             (None, _) => None,
         };
@@ -141,10 +141,11 @@ impl Steps {
         Ok(request)
     }
 
-    /// One client for the trial: its steps share connections, and nothing with other trials.
+    /// The client of this trial. Its steps share connections with each other and with no other
+    /// trial.
     fn web(&mut self) -> Result<&Client, reqwest::Error> {
         if self.web.is_none() {
-            // Somebody else may have chosen one already, which is as good.
+            // Another crate may have installed one already, which works as well.
             let _ = rustls::crypto::ring::default_provider().install_default();
             let client = Client::builder()
                 .redirect(Policy::custom(follow))
@@ -180,7 +181,7 @@ impl Steps {
             };
             if response.is_cut {
                 let limit = MAX_BODY >> 20;
-                let reason = format!("the body is larger than the {limit} MiB that are taken in");
+                let reason = format!("the body is larger than the limit of {limit} MiB");
                 verdict = Some(Verdict::unknown(reason));
             } else {
                 failures.extend(expected.failures(found));
@@ -211,12 +212,12 @@ impl Steps {
                 format!(": `{}`", self.options.redactor.head(&text, SHOWN))
             }
         };
-        format!("the status should be {wanted}, and is {status}{said}")
+        format!("expected status {wanted}, found {status}{said}")
     }
 }
 
-/// Only within an origin: what is sent along may be for nobody else. A redirect that is not followed
-/// is the response.
+/// Follows redirects only within an origin, so that credentials reach no other host. An unfollowed
+/// redirect is the response.
 fn follow(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     let asked = attempt.previous().first().map(Url::origin);
     if asked != Some(attempt.url().origin()) {

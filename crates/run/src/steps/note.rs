@@ -1,4 +1,4 @@
-//! The end of a step in the record. A step that is dropped has an end too.
+//! Records the end of a step, even if the step is dropped.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use super::ActionOutcome;
 use proctor_contain::tail::Tail;
 use proctor_wire::recorder::Recorder;
 
-/// How much of one output is recorded: what it was taken from is there as a whole.
+/// The recorded length of one output. The source of the output is recorded in full.
 const OUTPUT: usize = 1000;
 
-/// What is written when the step ends, in whatever way.
+/// Writes the end of the step when it ends or is dropped.
 pub(super) struct StepEndRecorder {
     recorder: Recorder,
     redactor: Redactor,
@@ -23,7 +23,7 @@ pub(super) struct StepEndRecorder {
     id: String,
     kind: String,
     started: Instant,
-    /// What the step has written so far.
+    /// The output of the step so far.
     pub(super) written: Option<Tail>,
     is_over: bool,
 }
@@ -47,7 +47,7 @@ impl StepEndRecorder {
         }
     }
 
-    /// Writes what came of the step, and gives how long it took.
+    /// Writes the result of the step, and returns its duration.
     pub(super) fn end(mut self, done: &ActionOutcome) -> Duration {
         self.is_over = true;
         let outputs = done.outputs.iter();
@@ -86,7 +86,7 @@ impl Drop for StepEndRecorder {
         if !self.is_over {
             let output = self.written.as_ref();
             let output = output.map(|written| written.text_and_gap(&self.redactor));
-            let verdict = Verdict::unknown("the step was stopped before it ended");
+            let verdict = Verdict::unknown("the step was interrupted");
             self.write(verdict, output, BTreeMap::new());
         }
     }

@@ -1,13 +1,13 @@
-//! What `{random.id}` and `{random.port}` stand for.
+//! The values of `{random.id}` and `{random.port}`.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::{Ipv4Addr, TcpListener};
 
 const CHARACTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 
-/// Eight lower-case letters and digits. Not a secret: it only keeps trials apart.
+/// Eight lower-case letters and digits. They only keep trials apart and are not secret.
 pub(super) fn id() -> String {
-    // Each state has keys of its own, from the system's source.
+    // Each state has its own keys from the operating system.
     let mut left = RandomState::new().hash_one(());
     let mut id = String::with_capacity(8);
     for _ in 0..8 {
@@ -18,7 +18,7 @@ pub(super) fn id() -> String {
     id
 }
 
-/// A port that nobody listens on, at this moment.
+/// A port that is free at this moment.
 pub(super) fn free_port() -> Option<u16> {
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
     Some(listener.local_addr().ok()?.port())

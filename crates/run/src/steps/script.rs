@@ -1,4 +1,4 @@
-//! Scripts: a `#!` line is honoured, all others are for the user's shell.
+//! Script steps: the `#!` line is used if present; other scripts run in the user's shell.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -23,14 +23,14 @@ use proctor_contain::scratch::Scratch;
 use proctor_contain::tail::Tail;
 use proctor_wire::worker;
 
-/// How much of the start of a file is looked at for its `#!` line.
+/// How much of a file is read to find its `#!` line.
 const FIRST_LINE: u64 = 1024;
 
-/// How much of a script's end a reason shows.
+/// How many lines of a script's output a reason shows.
 const SHOWN_LINES: usize = 20;
 const SHOWN_CHARS: usize = 2000;
 
-/// Why a script can't be run as it is written.
+/// Why a script can't be run as written.
 #[derive(Debug, thiserror::Error)]
 enum ScriptStepError {
     #[error(transparent)]
@@ -61,7 +61,8 @@ impl Steps {
             Err(error) => return not_started(&error),
         };
         note.written = Some(process.merged().clone());
-        // What it left running goes on until the trial is over; it itself ends with this step.
+        // Processes that it left behind run until the trial ends; the script itself ends with this
+        // step.
         let mut running = WatchedScript::new(&mut self.lingering, process);
         let process = running.process();
         let Ok(ended) = timeout(script.timeout, process.ended()).await else {
@@ -69,10 +70,10 @@ impl Steps {
             drop(running);
             self.settle().await;
             let limit = duration::render(script.timeout);
-            let reason = format!("the script did not end within {limit}");
+            let reason = format!("the script timed out after {limit}");
             let text = merged.text_and_gap(&self.options.redactor);
             let shown = self.options.redactor.text(&text);
-            // It was ended, so what it would have said is not known.
+            // Proctor ended it, so its verdict is unknown.
             return ActionOutcome::unknown(&with_end(&reason, &shown), Blame::Suite).shows(text);
         };
         process.last_words().await;
@@ -86,7 +87,7 @@ impl Steps {
         let done = match ended {
             ProcessExit::Exited(0) => ActionOutcome::new(Verdict::Pass),
             ProcessExit::Exited(_) => ActionOutcome::new(Verdict::fail(reason())),
-            // A script that crashed has said nothing.
+            // A crashed script has no verdict.
             ProcessExit::Signalled(_) | ProcessExit::Unknown => {
                 ActionOutcome::unknown(&reason(), Blame::Suite)
             }
@@ -133,8 +134,8 @@ impl Steps {
         })
     }
 
-    /// Writes an inline script to a file that nobody else can read. A blank line before `#!` is
-    /// what YAML makes of a careless block, and not meant.
+    /// Writes an inline script to a file that only its owner can read. Blank lines before `#!` are
+    /// removed, since YAML blocks often start with one.
     fn write(&mut self, text: &str) -> io::Result<PathBuf> {
         let folder = match &self.scripts {
             Some(folder) => folder,
@@ -153,8 +154,8 @@ impl Steps {
     }
 }
 
-/// A script that is asked to end if nobody waits for it any more. It stays among those that may have
-/// left something, so that the next step and the end of the trial can wait until it is gone.
+/// A script that is terminated if its future is dropped. It stays in the list of scripts that may
+/// have left processes, so that the next step and the end of the trial can wait until it is gone.
 struct WatchedScript<'a> {
     all: &'a mut Vec<LingeringProcess>,
     at: usize,
@@ -192,8 +193,8 @@ fn start_of(path: &Path) -> io::Result<Vec<u8>> {
     Ok(start)
 }
 
-/// What is to be started for a script. The interpreter is started by name, as the kernel would, so
-/// that the file itself need not be executable.
+/// The program and arguments for a script. The interpreter is started by name, as the kernel would,
+/// so that the file itself need not be executable.
 fn command(path: &Path, start: &[u8], shell: &str) -> (OsString, Vec<OsString>) {
     let file = path.as_os_str().to_owned();
     if start.starts_with(b"\x7fELF") {
@@ -207,7 +208,7 @@ fn command(path: &Path, start: &[u8], shell: &str) -> (OsString, Vec<OsString>) 
         .next()
         .unwrap_or(line)
         .trim_ascii();
-    // One argument at most, with all its spaces: that is what the kernel gives.
+    // At most one argument, including its spaces, as the kernel passes it.
     let end = line
         .iter()
         .position(u8::is_ascii_whitespace)
@@ -231,7 +232,7 @@ fn outputs(
         let text = tail.text(redactor);
         text.trim_end_matches(['\n', '\r']).to_owned()
     };
-    // As shells count.
+    // As shells compute it.
     let code = match ended {
         ProcessExit::Exited(code) => code.to_string(),
         ProcessExit::Signalled(signal) => (128 + signal).to_string(),
@@ -247,7 +248,7 @@ fn outputs(
     .into()
 }
 
-/// A program that could not be started is the suite's, unless the guard could not.
+/// The result if a program could not be started: the suite is to blame, unless the guard failed.
 pub(super) fn not_started(error: &SpawnError) -> ActionOutcome {
     match error {
         SpawnError::Guard { .. } => ActionOutcome::unknown(&error, Blame::Infra),
@@ -257,11 +258,11 @@ pub(super) fn not_started(error: &SpawnError) -> ActionOutcome {
     }
 }
 
-/// A reason with the end of what was written, from which secrets have been taken.
+/// A reason with the end of the output, redacted.
 pub(super) fn with_end(reason: &str, written: &str) -> String {
     let text = written.trim_end();
     if text.is_empty() {
-        return format!("{reason}, and wrote nothing");
+        return format!("{reason} without output");
     }
     let from = text.rmatch_indices('\n').nth(SHOWN_LINES - 1);
     let lines = from.map_or(text, |(at, _)| &text[at + 1..]);
@@ -275,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_first_line_names_the_interpreter() {
+    fn the_first_line_names_the_interpreter() {
         let check = |start: &str, expected: &[&str]| {
             let (program, args) = command(Path::new("/s/f"), start.as_bytes(), "/bin/zsh");
             let words = [vec![program], args].concat();
@@ -297,11 +298,11 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_shows_the_end() {
+    fn a_reason_shows_the_end_of_the_output() {
         let check = |written: &str, expected: &str| {
             assert_eq!(with_end("it failed", written), expected);
         };
-        check(" \n", "it failed, and wrote nothing");
+        check(" \n", "it failed without output");
         check("a\nb\n", "it failed; the end of its output:\na\nb");
         let lines: Vec<String> = (1..=30).map(|n| n.to_string()).collect();
         let last = lines[10..].join("\n");

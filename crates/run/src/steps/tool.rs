@@ -1,4 +1,4 @@
-//! Calls of a server's tool by a step, in a connection of the steps' own.
+//! Tool call steps, on a connection of their own.
 
 use std::collections::BTreeMap;
 
@@ -18,17 +18,16 @@ use proctor_contain::process::SpawnError;
 use proctor_wire::client::{CallError, CallResult, Client, ConnectError, ListLimits};
 use proctor_wire::worker;
 
-/// How much of what a tool said is shown.
+/// How much of a tool's text is shown.
 const SHOWN: usize = 500;
 
-/// The parts of a result that steps look at. What makes no sense is as good as absent.
+/// The parts of a result that steps check. A malformed part counts as absent.
 struct StepResultParts {
-    /// The text blocks, line by line.
+    /// The text blocks, joined by line breaks.
     text: String,
-    /// The blocks, as JSON.
     content: Option<Value>,
     structured: Option<Value>,
-    /// Why something of it can't be read.
+    /// Why a part can't be read.
     unreadable: Option<String>,
 }
 
@@ -47,7 +46,7 @@ impl Steps {
             Ok(result) => result.is_error,
             Err(error) => matches!(error, CallError::Rpc(_)),
         };
-        // Whatever is expected of it: a tool that does not exist proves nothing.
+        // A tool that does not exist proves nothing, even if an error is expected.
         if is_error && let Some(why) = missing(client, call).await {
             return ActionOutcome::unknown(&why, Blame::Suite);
         }
@@ -64,7 +63,7 @@ impl Steps {
                 let reason = format!("the server answered `{}` with {said}", call.tool);
                 ActionOutcome {
                     blame: match error.code {
-                        // No such method, or parameters that are none: the step is wrong.
+                        // Unknown method or invalid parameters: the step is wrong.
                         -32601 | -32602 => Some(Blame::Suite),
                         -32603 => Some(Blame::Server),
                         _ => None,
@@ -79,13 +78,13 @@ impl Steps {
                 {
                     client.close().await;
                 }
-                let reason = format!("`{}` could not be called: {error}", call.tool);
+                let reason = format!("calling `{}` failed: {error}", call.tool);
                 ActionOutcome::unknown(&reason, Blame::Server)
             }
         }
     }
 
-    /// The connection to a server, which is made on first use.
+    /// The connection to a server, opened on first use.
     async fn client(&mut self, name: &str) -> Result<&Client, ActionOutcome> {
         if !self.clients.contains_key(name) {
             let server = self.options.servers.iter().find(|s| s.name == name);
@@ -97,7 +96,7 @@ impl Steps {
             let client = client.map_err(|error| not_connected(&error))?;
             self.clients.insert(name.to_owned(), client);
         }
-        let missing = || ActionOutcome::unknown(&"the connection is gone", Blame::Server);
+        let missing = || ActionOutcome::unknown(&"the connection is closed", Blame::Server);
         self.clients.get(name).ok_or_else(missing)
     }
 
@@ -111,7 +110,7 @@ impl Steps {
         let mut failures = Vec::new();
         let tool = &call.tool;
         match (call.is_error == Some(true), result.is_error) {
-            (true, false) => failures.push(format!("`{tool}` should have failed, and did not")),
+            (true, false) => failures.push(format!("`{tool}`: expected an error, found success")),
             (false, true) => {
                 let said = self.options.redactor.head(parts.text.as_bytes(), SHOWN);
                 failures.push(format!("`{tool}` failed: `{said}`"));
@@ -119,7 +118,7 @@ impl Steps {
             (true, true) | (false, false) => {}
         }
         if let (Some(why), Some(_)) = (&parts.unreadable, expected) {
-            let reason = format!("the result could not be read as JSON: {why}");
+            let reason = format!("the result is not valid JSON: {why}");
             return ActionOutcome::unknown(&reason, Blame::Server);
         }
         if let Some(expected) = expected {
@@ -135,7 +134,7 @@ impl Steps {
             let has_fields = call.content.as_ref().is_some_and(|c| !c.fields.is_empty());
             if has_fields && !found.is_empty() && documents.len() < 2 {
                 let said = self.options.redactor.head(parts.text.as_bytes(), SHOWN);
-                failures.push(format!("the text of the result is no JSON: `{said}`"));
+                failures.push(format!("the text of the result is not JSON: `{said}`"));
             }
             failures.extend(found);
         }
@@ -145,19 +144,19 @@ impl Steps {
         };
         ActionOutcome {
             outputs: parts.outputs(result.is_error),
-            // A tool that fails does not tell why.
+            // A failed tool does not say why.
             is_unclear: result.is_error && call.is_error != Some(true),
             ..ActionOutcome::new(verdict).shows(parts.text)
         }
     }
 }
 
-/// What a tool is called with, and what is expected of its result.
+/// The arguments of a call and the expectations for its result.
 fn arguments(
     call: &ToolStep,
     values: &TemplateValues,
 ) -> Result<(Map<String, Value>, Option<ContentExpectation>), FillError> {
-    // The loader takes nothing but an object.
+    // The loader accepts only objects.
     let arguments = values.fill_value(&call.args)?;
     let arguments = arguments.as_object().cloned().unwrap_or_default();
     let content = call.content.as_ref();
@@ -165,7 +164,7 @@ fn arguments(
     Ok((arguments, expected.transpose()?))
 }
 
-/// Why a call could only fail: the server has no such tool, by its own list.
+/// Why a call can only fail: the server does not list the tool.
 async fn missing(client: &Client, call: &ToolStep) -> Option<String> {
     let listed = client.list_tools(&ListLimits::default()).await.ok()?;
     let names: Vec<String> = listed
@@ -188,7 +187,8 @@ struct ToolListEntry {
     name: String,
 }
 
-/// A server that does not come up is to blame, unless it could not be started at all.
+/// The result if a server can't be reached: the server is to blame, unless it could not be started
+/// at all.
 fn not_connected(error: &ConnectError) -> ActionOutcome {
     match error {
         ConnectError::Spawn(error @ SpawnError::Guard { .. }) => super::script::not_started(error),

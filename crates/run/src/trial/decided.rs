@@ -1,6 +1,7 @@
-//! What the record of a trial means for its end, before anything is graded.
+//! Decides from the record of a trial how it ends, before grading.
 //!
-//! The decision itself is in [`proctor_core::decision`]; here it is asked, for every kind of agent.
+//! The decision itself is in [`proctor_core::decision`]; this module calls it for every kind of
+//! agent.
 
 use proctor_core::decision::{self, TrialFailure};
 use proctor_core::event::{Actor, Blame, TrialEnded};
@@ -11,13 +12,13 @@ use super::ending::errored;
 use crate::agent::Toolbox;
 
 impl Trial {
-    /// What was written so far, as checks and verdicts read it.
+    /// The events so far, in the form that checks read.
     pub(super) async fn folded(&self) -> Result<FoldedTrial, TrialEnded> {
         let options = FoldOptions {
             actors: vec![Actor::Agent, Actor::Loop],
             ..FoldOptions::default()
         };
-        // A long record takes a while, in which limits and interrupts must be heard.
+        // Folding a long record takes time, in which limits and interrupts must still work.
         let recorder = self.recorder.clone();
         let folding = tokio::task::spawn_blocking(move || {
             let folded = recorder.fold(&options)?;
@@ -25,18 +26,18 @@ impl Trial {
         });
         let folded: Result<_, proctor_core::record::RecordError> = match folding.await {
             Ok(folded) => folded,
-            // A panic in there goes on as one.
+            // Propagates a panic of the task.
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         };
         folded.map_err(|error| errored(Blame::Infra, error.to_string()))
     }
 
-    /// What a server did against the protocol, if that matters.
+    /// The protocol problem of a server that fails the trial, if any.
     pub(super) fn breach(&self, folded: &FoldedTrial) -> Option<TrialFailure> {
         self.context.strict.then(|| decision::breach(folded))?
     }
 
-    /// The same for what stands in the record of a connection that trials share.
+    /// The same for connections that trials share.
     pub(super) fn shared_breach(&self, toolbox: &Toolbox) -> Option<TrialFailure> {
         if !self.context.strict {
             return None;

@@ -1,4 +1,4 @@
-//! The ends that a trial can come to.
+//! Constructors for the ends of a trial.
 
 use proctor_core::event::{Blame, Outcome, TrialEnded};
 

@@ -1,7 +1,7 @@
-//! A trial whose agent is a program of its own: the servers stand behind the tap, and what the agent
-//! says of its work is beside what the tap has seen.
+//! Trials of external agents: the servers are behind taps, and the agent's report is compared with
+//! what the taps saw.
 //!
-//! Main type: [`AgentWorkspace`], which holds what has to be put away afterwards.
+//! Main type: [`AgentWorkspace`], which holds everything to clean up afterwards.
 
 mod facts;
 mod taps;
@@ -32,30 +32,30 @@ use proctor_models::Replay;
 pub use proctor_models::tap::TapEnd;
 use proctor_wire::proxy::ProxyOptions;
 
-/// How long an agent may take to end: its grace, and then some.
+/// The timeout of the agent's exit, including its grace period.
 const LAST_WORDS: Duration = Duration::from_secs(8);
 
-/// What an external agent works in and with. Whatever ends the trial, this is put away in order.
+/// The folders and connections of an external agent, which are cleaned up however the trial ends.
 #[derive(Default)]
 pub(super) struct AgentWorkspace {
     taps: Option<Taps>,
     stage: Option<AgentFolders>,
-    /// What the agent lives under.
+    /// The pid below which all processes of the agent live.
     guard: OnceLock<Pid>,
-    /// The permissions that the agent was refused.
+    /// The refused permission requests.
     refused: Vec<String>,
 }
 
 impl AgentWorkspace {
-    /// Ends every session with a server.
+    /// Closes every session with a server.
     async fn close(&mut self) {
         if let Some(taps) = self.taps.take() {
             taps.close().await;
         }
     }
 
-    /// Gives the permissions that the agent was refused as the reason of a trial that failed its checks:
-    /// they are why a call is missing. What the checks say is beside it in the record.
+    /// Sets the refused permission requests as the reason of a trial that failed its checks, since
+    /// they explain missing calls. The record still has the results of the checks.
     pub(super) fn explain(&self, mut ended: TrialEnded) -> TrialEnded {
         if ended.outcome == Outcome::Failed && !self.refused.is_empty() {
             ended.reason = Some(self.refused.join("; "));
@@ -63,14 +63,14 @@ impl AgentWorkspace {
         ended
     }
 
-    /// Puts everything away.
+    /// Cleans everything up.
     pub(super) async fn clear(&mut self) {
         self.close().await;
         let Some(stage) = self.stage.take() else {
             return;
         };
         if let Some(guard) = self.guard.take() {
-            // An agent that is being ended still writes to its home.
+            // An agent still writes to its home while it ends.
             let waiting = tokio::task::spawn_blocking(move || process::wait_for(guard, LAST_WORDS));
             let _ = waiting.await;
         }
@@ -79,23 +79,23 @@ impl AgentWorkspace {
 }
 
 impl Trial {
-    /// Lets an external agent do the task, and gives its answer as it was recorded.
+    /// Runs an external agent, and returns its answer as recorded.
     pub(super) async fn examine(
         &self,
         external: &ExternalAgent,
-        room: &mut AgentWorkspace,
+        workspace: &mut AgentWorkspace,
         prompt: &str,
     ) -> Result<String, TrialEnded> {
         self.phase(StepPhase::Serve);
-        self.offer(external, room).await?;
-        self.drive_external(external, room, prompt).await
+        self.offer(external, workspace).await?;
+        self.drive_external(external, workspace, prompt).await
     }
 
-    /// Puts the servers behind the tap.
+    /// Puts taps before the servers.
     async fn offer(
         &self,
         external: &ExternalAgent,
-        room: &mut AgentWorkspace,
+        workspace: &mut AgentWorkspace,
     ) -> Result<(), TrialEnded> {
         let context = &self.context;
         let servers = &context.suite.servers;
@@ -103,8 +103,7 @@ impl Trial {
         if context.suite.isolation == Isolation::Run
             && servers.iter().any(|server| is_stdio(&server.transport))
         {
-            let reason =
-                "servers on stdio can't be shared by the trials of an agent that is a program";
+            let reason = "trials of an external agent can't share stdio servers";
             return Err(errored(Blame::Suite, reason));
         }
         let options = ProxyOptions {
@@ -116,17 +115,17 @@ impl Trial {
             editor: None,
         };
         let Some(adapter) = external.adapter() else {
-            return Err(errored(Blame::Infra, "there is no agent"));
+            return Err(errored(Blame::Infra, "the trial has no agent"));
         };
         let taps = Taps::open(servers, &options, adapter).await;
-        room.taps = Some(taps.map_err(|reason| errored(Blame::Infra, reason))?);
+        workspace.taps = Some(taps.map_err(|reason| errored(Blame::Infra, reason))?);
         Ok(())
     }
 
     async fn drive_external(
         &self,
         external: &ExternalAgent,
-        room: &mut AgentWorkspace,
+        workspace: &mut AgentWorkspace,
         prompt: &str,
     ) -> Result<String, TrialEnded> {
         self.phase(StepPhase::Drive);
@@ -140,43 +139,43 @@ impl Trial {
         let line = self.line(external).await?;
         let worked = tokio::select! {
             biased;
-            // An agent may wait much longer for a model that is not there.
+            // An agent may wait much longer for an unreachable model.
             ended = line_ended(line.as_ref()) => return Err(ended),
-            worked = self.work_external(external, room, line.as_ref(), prompt) => worked?,
+            worked = self.work_external(external, workspace, line.as_ref(), prompt) => worked?,
         };
-        // Before anything is judged, so that the record of the servers is whole.
-        room.close().await;
-        let mut told = worked.map_err(|error| not_begun(&error))?;
+        // The sessions are closed first, so that their record is complete before grading.
+        workspace.close().await;
+        let mut report = worked.map_err(|error| not_begun(&error))?;
         if let Some(line) = &line {
-            line.explain(&mut told);
+            line.explain(&mut report);
         }
-        self.charge(external, &told, line.is_some());
+        self.charge(external, &report, line.is_some());
         let trouble = line.as_ref().and_then(ModelLine::trouble);
         let lost = line.as_ref().and_then(ModelLine::unanswered);
-        self.look_at(external, &told, trouble.as_deref(), lost)
+        self.look_at(external, &report, trouble.as_deref(), lost)
             .await?;
-        room.refused = std::mem::take(&mut told.refused);
-        let answer = told.answer.unwrap_or_default();
+        workspace.refused = std::mem::take(&mut report.refused);
+        let answer = report.answer.unwrap_or_default();
         self.recorder.record(EventKind::AgentAnswered {
             text: Body::Text(answer.clone()),
         });
         Ok(self.redacted_text(&answer))
     }
 
-    /// What the agent says it took counts, unless what it asked was seen.
-    fn charge(&self, external: &ExternalAgent, told: &AgentReport, is_seen: bool) {
-        if let (Some(usage), false) = (&told.usage, is_seen) {
+    /// Counts the usage that the agent reports, unless the model tap measured it.
+    fn charge(&self, external: &ExternalAgent, report: &AgentReport, is_seen: bool) {
+        if let (Some(usage), false) = (&report.usage, is_seen) {
             let name = &external.agent().name;
             let usage = usage.believable().unwrap_or_default();
             self.context.meter.charge(Purpose::Agent, name, &usage);
         }
     }
 
-    /// Why the work can't be graded, if it can't.
+    /// Why the work can't be graded, if so.
     async fn look_at(
         &self,
         external: &ExternalAgent,
-        told: &AgentReport,
+        report: &AgentReport,
         trouble: Option<&str>,
         lost: Option<(Blame, String)>,
     ) -> Result<(), TrialEnded> {
@@ -194,7 +193,7 @@ impl Trial {
         });
         let read: Result<_, proctor_core::record::RecordError> = match reading.await {
             Ok(read) => read,
-            // A panic in there goes on as one.
+            // Propagates a panic of the task.
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         };
         let (facts, drift) = read.map_err(|error| errored(Blame::Infra, error.to_string()))?;
@@ -204,7 +203,7 @@ impl Trial {
         }
         let folded = self.folded().await?;
         let work = AgentEvidence {
-            told,
+            report,
             facts: &facts,
             failure: server_failure(&folded.conduct),
             breach: self.breach(&folded),
@@ -234,17 +233,17 @@ impl Trial {
     async fn work_external(
         &self,
         external: &ExternalAgent,
-        room: &mut AgentWorkspace,
+        workspace: &mut AgentWorkspace,
         line: Option<&ModelLine>,
         prompt: &str,
     ) -> Result<Result<AgentReport, WorkError>, TrialEnded> {
         let context = &self.context;
         let infra = |error: &dyn std::fmt::Display| errored(Blame::Infra, error.to_string());
-        let (Some(adapter), Some(taps)) = (external.adapter(), &room.taps) else {
-            return Err(infra(&"there is no agent"));
+        let (Some(adapter), Some(taps)) = (external.adapter(), &workspace.taps) else {
+            return Err(infra(&"the trial has no agent"));
         };
-        let guard = &room.guard;
-        let stage = room
+        let guard = &workspace.guard;
+        let stage = workspace
             .stage
             .insert(AgentFolders::new().map_err(|error| infra(&error))?);
         let sources = &context.suite.skills;
@@ -287,7 +286,7 @@ impl Trial {
         Ok(adapter.work(&assignment, &post).await)
     }
 
-    /// The servers, as this agent has to be told of them.
+    /// The servers, in the form that this agent needs.
     fn servers_of(&self, adapter: Adapter<'_>, offered: &[AgentServer]) -> Vec<AgentServer> {
         let mut servers = offered.to_vec();
         for server in &mut servers {
@@ -313,7 +312,7 @@ impl Trial {
         Ok(line.access(external))
     }
 
-    /// The agent's line to its model, if that is ours.
+    /// Opens the model tap for the agent, if it is enabled.
     async fn line(&self, external: &ExternalAgent) -> Result<Option<ModelLine>, TrialEnded> {
         let limits = &self.limits;
         let options = LineOptions {
@@ -336,7 +335,7 @@ impl Trial {
     }
 }
 
-/// How a trial ends whose line to a model has.
+/// The end of a trial whose model tap ended the agent.
 async fn line_ended(line: Option<&ModelLine>) -> TrialEnded {
     let Some(line) = line else {
         return std::future::pending().await;
@@ -349,7 +348,7 @@ async fn line_ended(line: Option<&ModelLine>) -> TrialEnded {
     }
 }
 
-/// What it means that an agent did not get to its work.
+/// The end of a trial whose agent did not start its work.
 fn not_begun(error: &WorkError) -> TrialEnded {
     let blame = match error {
         WorkError::Unfit(_) => Blame::Suite,

@@ -1,4 +1,4 @@
-//! Whether a trial passed: checks on what was written, then verify steps, then the judge.
+//! Grades a trial: checks on the record, then verify steps, then the judge.
 
 use proctor_core::decision::blame_for_failure;
 use proctor_core::event::{
@@ -18,7 +18,7 @@ use crate::judge::{Criterion, Exhibits, Judge, Ruling};
 use crate::steps::Steps;
 use proctor_models::AskError;
 
-/// What the checks of a trial came to, so far.
+/// The results of a trial's checks so far.
 #[derive(Debug, Default)]
 pub(super) struct CheckTally {
     passed: usize,
@@ -27,7 +27,7 @@ pub(super) struct CheckTally {
 }
 
 impl CheckTally {
-    /// Takes in a verdict. `blame` is whose fault it is that it is no pass, if that is proven.
+    /// Adds a verdict. `blame` is the proven cause of a verdict other than pass.
     pub(super) fn add(&mut self, check: &str, verdict: &Verdict, blame: Option<Blame>) {
         match verdict {
             Verdict::Pass => self.passed += 1,
@@ -58,11 +58,10 @@ impl CheckTally {
     }
 }
 
-/// Why an agent fails that neither said nor did anything: it keeps every rule that only forbids, and
-/// has done no work that could be graded.
-pub(super) const SILENT: &str = "the agent gave no answer and called nothing";
+/// The reason for an agent that did nothing: it would meet every check that only forbids something.
+pub(super) const SILENT: &str = "the agent gave no answer and made no calls";
 
-/// Whether nobody could read anything in a text.
+/// Whether a text has no visible characters.
 pub(super) fn says_nothing(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || is_hidden(c))
 }
@@ -74,14 +73,14 @@ fn did_nothing(transcript: &Transcript) -> bool {
 }
 
 impl Trial {
-    /// Evaluates everything that must hold.
+    /// Evaluates all checks of the case.
     pub(super) async fn grade(&self, steps: &mut Steps, answer: &str) -> TrialEnded {
         let folded = match self.folded().await {
             Ok(folded) => folded,
             Err(ended) => return ended,
         };
         let ended = self.grade_by(steps, answer, &folded).await;
-        // To forget a long record takes a while too.
+        // Dropping a long record takes time too.
         self.on_record(|| drop(folded));
         ended
     }
@@ -93,7 +92,7 @@ impl Trial {
             return failed(Blame::Agent, SILENT);
         }
         self.verify(steps, folded, &mut grades).await;
-        // The judge is asked only about what nothing else decides.
+        // The judge is asked only if no other check decides.
         if grades.failed.is_empty()
             && let Err(ended) = self.judge(steps, answer, folded, &mut grades).await
         {
@@ -102,7 +101,7 @@ impl Trial {
         grades.end()
     }
 
-    /// Evaluates the case's own checks.
+    /// Evaluates the assertions of the case.
     pub(super) fn check(&self, folded: &FoldedTrial, grades: &mut CheckTally) {
         for check in &self.case().checks {
             let (result, blame) = self.on_record(|| {
@@ -125,7 +124,7 @@ impl Trial {
         }
     }
 
-    /// Everybody who judges.
+    /// The judge of the case, with all its models.
     pub(super) fn panel(&self) -> Judge {
         let context = &self.context;
         let askers = context.judges.iter();
@@ -137,12 +136,13 @@ impl Trial {
         }
     }
 
-    /// Runs the verify steps that need no judge. One that fails ends them, unless it says otherwise.
+    /// Runs the verify steps other than the judge's. The first failure ends them, unless the step
+    /// is allowed to fail.
     async fn verify(&self, steps: &mut Steps, folded: &FoldedTrial, grades: &mut CheckTally) {
         let others = |step: &&Step| !matches!(step.action, Action::Judge(_));
         for step in self.case().verify.iter().filter(others) {
             let result = steps.run(StepPhase::Grade, step).await;
-            // A step that looks at the work fails because of it.
+            // A failed verify step is the agent's fault.
             let blame = match result.blame {
                 Some(Blame::Agent) => blame_for_failure(folded),
                 other => other,
@@ -204,8 +204,7 @@ impl Trial {
             .fill(template)
             .map_err(|error| errored(Blame::Suite, error.to_string()))?;
         if says_nothing(&reference) {
-            let reason =
-                "the judge has nothing to look for: the criterion is empty once it is filled in";
+            let reason = "the criterion is empty after its variables are replaced";
             return Err(errored(Blame::Suite, reason));
         }
         let criterion = match judgement {

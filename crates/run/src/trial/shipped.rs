@@ -1,7 +1,8 @@
-//! A trial of an eval that a server ships: one call, one turn of a model, or an agent at work, on the
-//! tools of that server alone.
+//! Trials of shipped evals: one call, one turn of a model, or an agent at work, with only the tools
+//! of the server that ships the eval.
 //!
-//! What the server wrote is data: nothing in it is expanded, and it chooses neither judge nor limits.
+//! The server's text is data: no variables in it are replaced, and it chooses neither judge nor
+//! limits.
 
 use mcp_evals::matching::{self, match_content, match_invocation};
 use mcp_evals::{ExactMatch, Expected, Input};
@@ -28,24 +29,23 @@ use proctor_wire::client::{CallError, Era, ListLimits};
 
 mod conversation;
 
-/// What was done, as far as the transcript of calls does not tell.
+/// The work of a trial, in addition to the transcript.
 struct EvalWork {
-    /// What the model was asked.
     prompt: String,
-    /// What it answered, calls included.
+    /// The answer, including calls.
     answer: String,
-    /// The calls of its one turn, by the server's own names.
+    /// The calls of its only turn, with the server's own tool names.
     calls: Vec<(String, Map<String, Value>)>,
-    /// The tools of calls that can't be made, as their arguments are not JSON.
+    /// The tools of calls that can't be made, because their arguments are not JSON.
     broken: Vec<String>,
-    /// Whether a model was asked, and neither said nor called anything.
+    /// Whether a model was asked and returned neither text nor calls.
     is_silent: bool,
-    /// What the judge should know besides.
+    /// A note for the judge.
     note: Option<String>,
 }
 
 impl Trial {
-    /// Does what a server's eval asks for, and grades it.
+    /// Runs and grades a shipped eval.
     pub(super) async fn work_shipped(
         &self,
         shipped: &ShippedEval,
@@ -58,7 +58,7 @@ impl Trial {
         }
         self.phase(StepPhase::Drive);
         let Some(tools) = toolbox.as_ref() else {
-            return errored(Blame::Infra, "there is no server");
+            return errored(Blame::Infra, "the trial has no server");
         };
         let done = match &shipped.eval.input {
             Input::Execution(input) => {
@@ -68,7 +68,7 @@ impl Trial {
             }
             Input::Invocation(input) => self.invoke(shipped, tools, &input.messages).await,
             Input::Scenario(input) => self.play(shipped, tools, &input.messages).await,
-            Input::Other(_) => Err(errored(Blame::Suite, "the eval is of an unknown type")),
+            Input::Other(_) => Err(errored(Blame::Suite, "the eval has an unknown type")),
         };
         let shared_breach = self.shared_breach(tools);
         close(toolbox.take()).await;
@@ -76,7 +76,7 @@ impl Trial {
             Ok(folded) => folded,
             Err(ended) => return ended,
         };
-        // What was seen while it worked is less than what the record says in the end.
+        // The complete record takes precedence over what was seen during the work.
         let is_open = |ended: &TrialEnded| ended.blame == Some(Blame::Server);
         let failure = server_failure(&folded.conduct);
         let done = match (done, failure) {
@@ -98,7 +98,7 @@ impl Trial {
     async fn serve_one(&self, shipped: &ShippedEval) -> Result<Toolbox, (Blame, String)> {
         let mut servers = self.context.suite.servers.iter();
         let Some(server) = servers.find(|server| server.name == shipped.server) else {
-            let reason = format!("there is no server `{}`", shipped.server);
+            let reason = format!("unknown server `{}`", shipped.server);
             return Err((Blame::Suite, reason));
         };
         let connected = vec![self.connect(server).await?];
@@ -121,10 +121,10 @@ impl Trial {
         arguments: Map<String, Value>,
     ) -> Result<EvalWork, TrialEnded> {
         let Some(connected) = tools.servers().first() else {
-            return Err(errored(Blame::Infra, "there is no server"));
+            return Err(errored(Blame::Infra, "the trial has no server"));
         };
         let client = &connected.client;
-        // What the stateless era repeats in headers stands in the list.
+        // The stateless era repeats arguments in headers, which the tool list defines.
         if client.identity().era == Era::Stateless {
             let _ = client.list_tools(&ListLimits::default()).await;
         }
@@ -151,11 +151,11 @@ impl Trial {
     fn agent_asker(&self) -> Result<ModelClient, TrialEnded> {
         match &self.context.agents[self.agent] {
             Worker::Model(model) => Ok(self.asker(model, Purpose::Agent)),
-            Worker::Nobody => Err(errored(Blame::Suite, "no model was given")),
+            Worker::NoAgent => Err(errored(Blame::Suite, "the case needs a model")),
             Worker::External(external) => {
                 let name = &external.agent().name;
                 let reason = format!(
-                    "evals that servers ship are for models, and `{name}` is a program: give one with \
+                    "shipped evals need a model, and `{name}` is an external agent: set one with \
                      `--model`"
                 );
                 Err(errored(Blame::Suite, reason))
@@ -163,7 +163,7 @@ impl Trial {
         }
     }
 
-    /// Asks the model once. Nothing is called.
+    /// Asks the model once, and makes no calls.
     async fn invoke(
         &self,
         shipped: &ShippedEval,
@@ -202,7 +202,7 @@ impl Trial {
         })
     }
 
-    /// Lets the agent work.
+    /// Runs the agent loop.
     async fn play(
         &self,
         shipped: &ShippedEval,
@@ -229,7 +229,7 @@ impl Trial {
         .await;
         let note = match driven {
             AgentOutcome::Answered(_) => None,
-            // That is for the judge to weigh, and no outcome by itself.
+            // The judge weighs this; it is not an outcome by itself.
             AgentOutcome::Turns(reason) | AgentOutcome::Stopped(reason) => Some(reason),
             AgentOutcome::Limit(reason) => return Err(timed_out(reason)),
             AgentOutcome::Lost(lost) => return Err(failed(Blame::Server, lost.to_string())),
@@ -277,7 +277,7 @@ impl Trial {
             Expected::LlmJudge(expected) => {
                 self.judge_rubric(&expected.rubric, done, transcript).await
             }
-            Expected::Other(_) => Err(errored(Blame::Suite, "the grading is of an unknown type")),
+            Expected::Other(_) => Err(errored(Blame::Suite, "the grading has an unknown type")),
         };
         let main = match outcome {
             Ok(main) => main,
@@ -286,7 +286,7 @@ impl Trial {
         let blame = match (&main.verdict, &shipped.eval.expected, &shipped.eval.input) {
             (Verdict::Unknown { .. }, Expected::LlmJudge(_), _) => Some(Blame::Judge),
             (Verdict::Unknown { .. }, ..) => Some(Blame::Infra),
-            // The server says itself what its tool gives.
+            // The server defines the result of its own tool.
             (Verdict::Pass | Verdict::Fail { .. }, _, Input::Execution(_)) => Some(Blame::Server),
             (Verdict::Pass | Verdict::Fail { .. }, ..) => blame_for_failure(folded),
         };
@@ -297,7 +297,7 @@ impl Trial {
         grades.end()
     }
 
-    /// Whether what came is what the eval says, after the same was taken out of both.
+    /// Compares the result with the expected one after redacting both.
     fn match_exactly(
         &self,
         shipped: &ShippedEval,
@@ -341,7 +341,7 @@ impl Trial {
             match matched(match_invocation(&expected, &calls)) {
                 Verdict::Fail { reason } if !done.broken.is_empty() => {
                     let tools = listed(done.broken.iter().map(String::as_str));
-                    Verdict::fail(format!("{reason} (what came for {tools} is not JSON)"))
+                    Verdict::fail(format!("{reason} (the arguments of {tools} are not JSON)"))
                 }
                 verdict @ (Verdict::Pass | Verdict::Fail { .. } | Verdict::Unknown { .. }) => {
                     verdict
@@ -358,12 +358,12 @@ impl Trial {
         }
     }
 
-    /// A value as it would stand in the record.
+    /// A value after redaction, as the record contains it.
     fn redacted<T: serde::Serialize + serde::de::DeserializeOwned + Clone>(&self, value: &T) -> T {
         let text = serde_json::to_string(value).unwrap_or_default();
         match self.recorder.redactor().text(&text) {
             std::borrow::Cow::Borrowed(_) => value.clone(),
-            // Redaction keeps JSON what it is.
+            // Redacted JSON is still JSON.
             std::borrow::Cow::Owned(text) => {
                 serde_json::from_str(&text).unwrap_or_else(|_| value.clone())
             }
@@ -377,7 +377,7 @@ impl Trial {
         transcript: &Transcript,
     ) -> Result<CheckEvaluated, TrialEnded> {
         if done.is_silent {
-            // What only forbids something holds of silence, and a judge might say so.
+            // Silence meets a criterion that only forbids something, and a judge might pass it.
             return Ok(CheckEvaluated {
                 check: "llm-as-judge".to_owned(),
                 id: Some(CheckId::Grading("llm-as-judge".to_owned())),
@@ -421,7 +421,7 @@ fn matched(outcome: Result<(), matching::Mismatch>) -> Verdict {
     }
 }
 
-/// A turn in which tools have the names that their server gives them.
+/// A turn with the server's own tool names.
 fn by_own_names(turn: Turn, tools: &Toolbox) -> Turn {
     let own = |call: ToolCall| match tools.called(&call) {
         Some(called) => ToolCall {

@@ -1,4 +1,4 @@
-//! What a trial was about when its time was over.
+//! Describes the state of a trial at its timeout.
 
 use proctor_core::event::{Actor, Blame, TrialEnded};
 use proctor_core::fold::{FoldOptions, FoldedTrial};
@@ -8,8 +8,8 @@ use super::Trial;
 use super::ending::{errored, timed_out};
 
 impl Trial {
-    /// The end of a trial whose time is over: in which phase it is, and which calls wait for their
-    /// answers. If its model failed every time that it was asked, the agent had no chance.
+    /// The end of a trial that timed out, with its phase and the calls without an answer. If its
+    /// model failed every time, the trial is errored.
     pub(super) async fn out_of_time(&self, limit: &str) -> TrialEnded {
         let options = FoldOptions {
             actors: vec![Actor::Agent, Actor::Loop, Actor::Step],
@@ -24,14 +24,14 @@ impl Trial {
         let asked = &folded.work.agent;
         if asked.turns == 0 && asked.failures > 0 {
             let failures = asked.failures;
-            let reason = format!("{limit}: the model gave no reply, and failed {failures} times");
+            let reason = format!("{limit}: the model failed {failures} times and never replied");
             return errored(Blame::Infra, reason);
         }
-        timed_out(format!("{limit}{}", told(&folded)))
+        timed_out(format!("{limit}{}", pending(&folded)))
     }
 }
 
-fn told(folded: &FoldedTrial) -> String {
+fn pending(folded: &FoldedTrial) -> String {
     let Some(phase) = folded.work.phases.last().map(|span| span.phase) else {
         return String::new();
     };
@@ -41,10 +41,10 @@ fn told(folded: &FoldedTrial) -> String {
         .collect();
     match waiting.as_slice() {
         [] => format!(": it was in the {phase} phase"),
-        [only] => format!(": {} had not answered, {phase} phase", name(only)),
+        [only] => format!(": waiting for {} in the {phase} phase", name(only)),
         [rest @ .., last] => {
             let (last, more) = (name(last), rest.len());
-            format!(": {last} and {more} more had not answered, {phase} phase")
+            format!(": waiting for {last} and {more} more in the {phase} phase")
         }
     }
 }

@@ -52,7 +52,7 @@ fn e30_what_differs_is_shown_and_only_a_person_can_agree_again() {
         &json!({"evals": [changed, execution("two", "look")]}),
     );
     let difference =
-        "`server` is not what was agreed to:\n  evals added: `two`\n  evals changed: `one`";
+        "`server` changed since you gave consent:\n  evals added: `two`\n  evals changed: `one`";
     for words in [&[][..], &["--yes"]] {
         let output = canned.run(&[&RUN[..], words].concat());
         assert_eq!(output.code, Some(2), "{output}");

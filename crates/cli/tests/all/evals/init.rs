@@ -189,7 +189,7 @@ fn e30_tools_that_change_after_the_yes_are_not_called() {
     assert_eq!(output.code, Some(3), "{output}");
     assert!(
         output.stderr.contains(
-            "`server` is not what was agreed to:\n  tools removed: `drop`\n  tools changed: `look`"
+            "`server` changed since you gave consent:\n  tools removed: `drop`\n  tools changed: `look`"
         ),
         "{output}"
     );

@@ -134,7 +134,7 @@ fn an_agent_that_does_not_do_its_work_is_told_apart_from_one_that_does_it_badly(
         "dies",
         Outcome::Errored,
         agent,
-        "it exited with code 3 in the middle of its work",
+        "it exited with code 3 during its work",
     );
     check(
         "dies",
@@ -147,13 +147,13 @@ fn an_agent_that_does_not_do_its_work_is_told_apart_from_one_that_does_it_badly(
         "refuses",
         Outcome::Errored,
         agent,
-        "its model refused to go on: I would rather not.",
+        "its model refused to continue: I would rather not.",
     );
     check(
         "newer",
         Outcome::Errored,
         agent,
-        "it speaks version 2 of ACP, and not 1",
+        "it speaks version 2 of ACP, but Proctor speaks version 1",
     );
     check(
         "needs-login",
@@ -183,12 +183,12 @@ fn what_is_no_agent_is_an_error() {
         let seen = with(program, args, &json!({})).check(&[]).run();
         expect(&seen, Outcome::Errored, Some(Blame::Agent), reason);
     };
-    check("cat", &[], "it could not be greeted");
-    check("true", &[], "it exited with code 0 before it took its task");
+    check("cat", &[], "`initialize` failed");
+    check("true", &[], "it exited with code 0 before it accepted the task");
     check(
         "sh",
         &["-c", "echo; echo hello; exit 4"],
-        "it exited with code 4 before it took its task",
+        "it exited with code 4 before it accepted the task",
     );
 }
 
@@ -207,7 +207,7 @@ fn an_agent_that_takes_no_http_is_told_so() {
     let servers = json!({"mcpServers": {"fixture": {"type": "http", "url": server.url()}}});
     suite.write("mcp.json", &servers.to_string());
     let seen = suite.check(&[]).run();
-    let reason = "it can't use the server `fixture`: it takes none over HTTP";
+    let reason = "it can't use the server `fixture`: it does not support servers over HTTP";
     expect(&seen, Outcome::Errored, Some(Blame::Agent), reason);
 }
 

@@ -92,7 +92,7 @@ fn a_missing_program_is_told_with_how_to_install_it() {
 
 #[test]
 fn servers_that_are_shared_are_not_for_agents_that_start_them() {
-    let words = ["`isolation: run` can't be kept", "`ev`"];
+    let words = ["`isolation: run` is not supported", "`ev`"];
     is_refused(
         &scripted("claude-code"),
         &json!({"isolation": "run"}),

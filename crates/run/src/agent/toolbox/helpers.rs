@@ -1,15 +1,15 @@
-//! Tools for what is no tool: resources and prompts of servers.
+//! Helper tools that give models access to resources and prompts of servers.
 //!
-//! Its main type is [`Helper`]. What is read through one is a read of the server, as checks see it.
+//! Its main type is [`Helper`]. Checks see a read through a helper as a read of the server.
 
 use proctor_core::hint::listed;
 use proctor_core::model::Tool;
 use serde_json::{Map, Value, json};
 
-use super::{ConnectedServer, ServerLoss, Toolbox, offers, rendering, told};
+use super::{ConnectedServer, ServerLoss, Toolbox, model_result, offers, rendering};
 use proctor_wire::client::{CallError, ListError, ListLimits};
 
-/// What is listed of resources: method, key, and the word for one of them.
+/// The lists of resources: method, key, and the word for one item.
 const RESOURCES: [(&str, &str, &str); 2] = [
     ("resources/list", "resources", "resource"),
     (
@@ -19,10 +19,10 @@ const RESOURCES: [(&str, &str, &str); 2] = [
     ),
 ];
 
-/// What is listed of prompts.
+/// The list of prompts, in the same form.
 const PROMPTS: [(&str, &str, &str); 1] = [("prompts/list", "prompts", "prompt")];
 
-/// What the built-in agent adds to the tools of servers.
+/// A tool that the built-in agent adds to those of the servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Helper {
     ListResources,
@@ -32,7 +32,7 @@ pub(super) enum Helper {
 }
 
 impl Toolbox {
-    /// Does what a helper is for.
+    /// Executes a helper tool.
     pub(super) async fn help(
         &self,
         helper: Helper,
@@ -50,7 +50,7 @@ impl Toolbox {
                 };
                 let read = connected.client.call("resources/read", json!({"uri": uri}));
                 let read = read.await;
-                told(
+                model_result(
                     connected,
                     read.map(|r| Ok(rendering::resource_result(&r.raw))),
                 )
@@ -67,12 +67,12 @@ impl Toolbox {
                 }
                 let prompt = connected.client.call("prompts/get", params).await;
                 let shown = |raw: &str| Ok(rendering::plain(raw.to_owned()));
-                told(connected, prompt.map(|result| shown(result.raw.get())))
+                model_result(connected, prompt.map(|result| shown(result.raw.get())))
             }
         }
     }
 
-    /// What the servers list, one after another.
+    /// Lists the items of all servers, one server after another.
     async fn list(
         &self,
         capability: &str,
@@ -93,13 +93,13 @@ impl Toolbox {
                         let item: Value = serde_json::from_str(raw.get()).unwrap_or_default();
                         json!({"server": connected.name, *one: item})
                     })),
-                    // Many servers have resources and no templates of them.
+                    // Many servers have resources but no resource templates.
                     Err(ListError::Call {
                         source: CallError::Rpc(_),
                         ..
                     }) if at > 0 => {}
                     Err(ListError::Call { source, .. }) => {
-                        if let Err(reason) = told(connected, Err(source))? {
+                        if let Err(reason) = model_result(connected, Err(source))? {
                             return Ok(Err(reason));
                         }
                     }
@@ -110,7 +110,7 @@ impl Toolbox {
         Ok(Ok(rendering::plain(Value::Array(all).to_string())))
     }
 
-    /// The server that a helper's arguments mean: the only one that has such things, if none is named.
+    /// The server that the arguments name, or the only one with this capability.
     fn meant(
         &self,
         capability: &str,
@@ -124,13 +124,16 @@ impl Toolbox {
         if let Some(name) = arguments.get("server").and_then(Value::as_str) {
             let found = having().find(|connected| connected.name == name);
             return found.ok_or_else(|| {
-                format!("no server `{name}` has {capability}; there is {}", names())
+                format!(
+                    "no server `{name}` has {capability}; available: {}",
+                    names()
+                )
             });
         }
         let mut all = having();
         match (all.next(), all.next()) {
             (Some(only), None) => Ok(only),
-            _ => Err(format!("`server` is missing; there is {}", names())),
+            _ => Err(format!("`server` is missing; available: {}", names())),
         }
     }
 }

@@ -10,7 +10,7 @@ use proctor_core::problem::Problems;
 use crate::engine::error::EngineError;
 use crate::engine::host::{Host, HostNotice};
 
-/// Reads the file; none is there before the first yes.
+/// Reads the file; a missing file has no consent.
 pub(super) fn read(path: &Path, host: &dyn Host) -> Result<Consents, EngineError> {
     if let Err(error) = path.symlink_metadata()
         && error.kind() == io::ErrorKind::NotFound
@@ -28,9 +28,9 @@ pub(super) fn read(path: &Path, host: &dyn Host) -> Result<Consents, EngineError
     })
 }
 
-/// Writes the file whole, or not at all.
+/// Writes the file atomically.
 pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
-    // A link stays one: what it leads to is replaced.
+    // A symbolic link stays; its target is replaced.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
@@ -41,7 +41,7 @@ pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
     });
     let moved = written.and_then(|()| fs::rename(&beside, path));
     if moved.is_err() {
-        // What is left of it is of no use to anybody.
+        // The leftover file is useless.
         let _ = fs::remove_file(&beside);
     }
     moved

@@ -25,27 +25,27 @@ fn e7_e30_consent_holds_for_what_was_shown_and_nothing_else() {
     check(offer(&tools, &evals), "");
     check(
         offer(&tools, &[execution("one", "a", &json!({"x": 2}))]),
-        "`library` is not what was agreed to:\n  evals changed: `one`",
+        "`library` changed since you gave consent:\n  evals changed: `one`",
     );
     check(
         offer(&[json!({"name": "a", "description": "now evil"})], &evals),
-        "`library` is not what was agreed to:\n  tools changed: `a`",
+        "`library` changed since you gave consent:\n  tools changed: `a`",
     );
     let mut other = offer(&tools, &evals);
     other.server.written = "rm -rf".to_owned();
     check(
         other,
-        "`library` is not what was agreed to:\n  the server was `server` and is `rm -rf`",
+        "`library` changed since you gave consent:\n  the server was `server` and is `rm -rf`",
     );
     let mut stranger = offer(&[], &[]);
     stranger.server.name = "stranger".to_owned();
     check(
         stranger,
-        "`stranger` is not what was agreed to:\n  the server was `` and is `server`",
+        "`stranger` changed since you gave consent:\n  the server was `` and is `server`",
     );
 }
 
-/// What comes of a server, with a consent file and without a terminal.
+/// The result for a server with a consent file and without a terminal.
 async fn come_of(offer: &ServerOffer, path: &Path, yes: bool) -> Result<(), EngineError> {
     come_of_part(offer, &EvalSelection::default(), path, yes).await
 }
@@ -79,14 +79,14 @@ async fn e29_e30_a_consent_file_agrees_until_anything_differs() {
     let path = folder.path().join("consent.yaml");
     let tools = [json!({"name": "a"})];
     let one = offer(&tools, &[execution("one", "a", &json!({"x": 1}))]);
-    // Without a terminal, a yes or an entry nothing is agreed to, and nothing is kept.
+    // Without a terminal, `--yes` or an entry there is no consent, and nothing is saved.
     assert!(come_of(&one, &path, false).await.is_err());
     assert!(!path.exists());
     come_of(&one, &path, true).await.unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(text.contains(r#"- "a {\"x\":1}""#), "{text}");
     come_of(&one, &path, false).await.unwrap();
-    // Who agreed to one eval has not agreed to the others.
+    // Consent to one eval does not cover the others.
     let both = [
         execution("one", "a", &json!({"x": 1})),
         execution("more", "a", &json!({})),
@@ -103,7 +103,7 @@ async fn e29_e30_a_consent_file_agrees_until_anything_differs() {
     come_of(&both, &part, true).await.unwrap();
     come_of_part(&both, &only_one, &part, false).await.unwrap();
     come_of(&both, &part, false).await.unwrap();
-    // Another server has no entry; its own does not touch the first.
+    // Another server has no entry; its own entry does not change the first.
     let mut two = offer(&tools, &[execution("two", "a", &json!({}))]);
     two.server.name = "two".to_owned();
     assert!(come_of(&two, &path, false).await.is_err());

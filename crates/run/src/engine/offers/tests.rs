@@ -1,11 +1,11 @@
-//! What is meant by a choice; and offers for the tests of others.
+//! Selections of evals, and offers for other tests.
 
 use proctor_core::suite::server::{AllowedTools, Transport};
 use serde_json::json;
 
 use super::*;
 
-/// An offer of a server on stdio.
+/// An offer of a stdio server.
 pub(crate) fn offer(tools: &[Value], evals: &[Value]) -> ServerOffer {
     let listed = evals.iter().cloned().map(ListedEval::from).collect();
     let server = Server {
@@ -22,7 +22,6 @@ pub(crate) fn offer(tools: &[Value], evals: &[Value]) -> ServerOffer {
     ServerOffer::of(server, tools.to_vec(), listed)
 }
 
-/// An execution eval.
 pub(crate) fn execution(id: &str, tool: &str, arguments: &Value) -> Value {
     json!({
         "id": id, "name": id, "gradingType": "exact-match",

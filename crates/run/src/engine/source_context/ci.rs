@@ -1,9 +1,9 @@
-//! What the variables of known CI services say of a job.
+//! Reads the variables of known CI services.
 
 use proctor_core::event::SourceContext;
 use proctor_core::suite::Environment;
 
-/// The job that this process is a part of, if a known CI service runs it.
+/// The CI job of this process, if a known service runs it.
 pub(super) fn job(env: &Environment) -> Option<SourceContext> {
     let job = Job(env);
     let is_set = |name: &str| job.get(name).is_some();
@@ -32,7 +32,7 @@ pub(super) fn job(env: &Environment) -> Option<SourceContext> {
 struct Job<'a>(&'a Environment);
 
 impl Job<'_> {
-    /// A variable that is set to something.
+    /// The value of a variable that is set and not empty.
     fn get(&self, name: &str) -> Option<String> {
         let value = self.0.get(name).map(|value| value.trim());
         value.filter(|value| !value.is_empty()).map(str::to_owned)
@@ -151,7 +151,8 @@ mod tests {
 
     const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 
-    /// The variables of a service, as `NAME=value` words, and branch, pull request and job that they mean.
+    /// Checks the branch, pull request and job for the variables of a service, given as
+    /// `NAME=value` words.
     fn check(variables: &str, [branch, pull_request, job_url]: [&str; 3]) {
         let pairs = variables
             .split_whitespace()
@@ -250,7 +251,7 @@ mod tests {
             &format!("{usual} BUILDKITE_COMMIT={COMMIT} BUILDKITE_PULL_REQUEST=false"),
             ["main", "", url],
         );
-        // A build that was started by hand knows no commit yet.
+        // A build that a user started has no commit yet.
         check(
             &format!("{usual} BUILDKITE_COMMIT=HEAD BUILDKITE_PULL_REQUEST=12"),
             ["main", "12", url],
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn no_known_service_runs_no_job() {
+    fn an_unknown_ci_service_has_no_job() {
         assert_eq!(job(&Environment::new()), None);
         let unset = [("CIRCLECI".to_owned(), String::new())];
         assert_eq!(job(&unset.into_iter().collect()), None);

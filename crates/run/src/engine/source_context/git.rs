@@ -1,17 +1,17 @@
-//! HEAD of the repository that a folder is in, read as git writes it: in `.git`, in the `.git` file of a
-//! worktree, in loose and in packed refs.
+//! Reads HEAD of a repository as git writes it: in `.git`, in the `.git` file of a worktree, in
+//! loose and packed refs.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
 
-/// The longest file that holds one ref or one path.
+/// The maximum size of a file with one ref or path.
 const LONGEST: u64 = 4096;
 
-/// How much of `packed-refs` is looked through.
+/// How much of `packed-refs` is read.
 const MOST_REFS: u64 = 64 << 20;
 
-/// How many symbolic refs may lead to a commit; git has the same limit.
+/// The maximum number of symbolic refs to follow, the same as git's.
 const DEPTH: usize = 5;
 
 /// What HEAD points to.
@@ -21,7 +21,7 @@ pub(super) struct Head {
     pub(super) branch: Option<String>,
 }
 
-/// HEAD of the repository that has this folder.
+/// HEAD of the repository that contains this folder.
 pub(super) fn head(folder: &Path) -> Option<Head> {
     let folder = folder.canonicalize().ok()?;
     let git = folder.ancestors().find_map(git_folder)?;
@@ -45,7 +45,8 @@ pub(super) fn head(folder: &Path) -> Option<Head> {
     Some(Head { commit, branch })
 }
 
-/// The repository's own folder, if it belongs to this one. Worktrees and submodules name it in a file.
+/// The repository's git folder, if it belongs to this folder. Worktrees and submodules name it in a
+/// file.
 fn git_folder(folder: &Path) -> Option<PathBuf> {
     let git = folder.join(".git");
     if git.is_dir() {
@@ -56,7 +57,7 @@ fn git_folder(folder: &Path) -> Option<PathBuf> {
     Some(folder.join(path))
 }
 
-/// The only line of a short file. Links and pipes are not read: git makes none here.
+/// The only line of a short file. Links and pipes are ignored, since git creates none here.
 fn line(path: &Path) -> Option<String> {
     let is_file = path.symlink_metadata().ok()?.is_file();
     let mut bytes = Vec::new();
@@ -71,11 +72,11 @@ fn line(path: &Path) -> Option<String> {
     is_plain.then(|| text.to_owned())
 }
 
-/// The ref that another one points to, if that is a name that can't lead out of the repository.
+/// The target of a symbolic ref, if its name can't lead out of the repository.
 fn symbolic(text: &str) -> Option<&str> {
     let name = text.strip_prefix("ref:")?.trim();
     let is_plain = |part: Component<'_>| match part {
-        // No part of a ref starts with a dot; `.invalid` stands for refs that are kept elsewhere.
+        // No part of a ref starts with a dot; `.invalid` marks refs that are stored elsewhere.
         Component::Normal(part) => !part.as_encoded_bytes().starts_with(b"."),
         Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => {
             false
@@ -85,7 +86,7 @@ fn symbolic(text: &str) -> Option<&str> {
     is_ref.then_some(name)
 }
 
-/// A ref in the file that holds those which have not changed for long.
+/// A ref in `packed-refs`.
 fn packed(shared: &Path, name: &str) -> Option<String> {
     let path = shared.join("packed-refs");
     let is_file = path.symlink_metadata().ok()?.is_file();
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_without_a_commit_has_none() {
+    fn a_new_branch_has_no_commit() {
         let folder = repository(&[("HEAD", "ref: refs/heads/main\n")]);
         check(folder.path(), Some("main"), None);
     }
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn no_repository_has_no_head() {
+    fn without_a_repository_there_is_no_head() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(head(folder.path()), None);
         assert_eq!(head(&folder.path().join("none")), None);
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn refs_that_lead_to_each_other_lead_nowhere() {
+    fn circular_refs_have_no_commit() {
         let folder = repository(&[
             ("HEAD", "ref: refs/heads/a\n"),
             ("refs/heads/a", "ref: refs/heads/b\n"),

@@ -1,16 +1,16 @@
-//! The final answer of an agent: the last message that it wrote.
+//! Assembles the final answer of an agent, which is its last message.
 //!
-//! Main type: [`AnswerAssembler`]. Agents write notes before they answer, some before their first call and some
-//! between calls; a message ends where a call begins, or where another message does.
+//! Main type: [`AnswerAssembler`]. Agents write notes before they answer, some before their first
+//! call and some between calls. A message ends where a call or another message begins.
 
-/// The longest message that is an answer.
+/// The maximum length of an answer.
 const LONGEST: usize = 4 << 20;
 
-/// Puts the last message together from its pieces.
+/// Assembles the last message from its chunks.
 #[derive(Debug, Default)]
 pub(super) struct AnswerAssembler {
     message: String,
-    /// The one before: an answer is not lost if an agent writes nothing but blanks after it.
+    /// The previous message, which is the answer if the last one is blank.
     before: String,
     id: Option<String>,
     is_over: bool,
@@ -18,7 +18,7 @@ pub(super) struct AnswerAssembler {
 }
 
 impl AnswerAssembler {
-    /// Takes a piece of a message.
+    /// Adds a chunk of a message.
     pub(super) fn piece(&mut self, id: Option<&str>, text: &str) {
         if self.is_over || id != self.id.as_deref() {
             let message = std::mem::take(&mut self.message);
@@ -35,17 +35,17 @@ impl AnswerAssembler {
         self.message.push_str(&text[..end]);
     }
 
-    /// The message is over: something else began.
+    /// Ends the message, because something else began.
     pub(super) fn over(&mut self) {
         self.is_over = true;
     }
 
-    /// Whether the last message was longer than what is kept of it.
+    /// Whether the last message exceeded the maximum length.
     pub(super) fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// The last message that says something.
+    /// The last message that is not blank.
     pub(super) fn text(&self) -> Option<String> {
         [&self.message, &self.before]
             .into_iter()
@@ -76,7 +76,7 @@ mod tests {
         check(&[], None);
         check(&[(None, " \n")], None);
         check(&[(None, "4"), (None, "2")], Some("42"));
-        // A note of the adapter's own, without an id, and no call after it.
+        // The adapter's own note has no id, and no call follows.
         check(&[(None, "Warning!"), (Some("m1"), "42")], Some("42"));
         check(
             &[(Some("m1"), "I will look."), CALL, (Some("m1"), "42")],
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_without_end_is_cut_at_a_character() {
+    fn an_endless_message_is_cut_at_a_character() {
         let mut answer = AnswerAssembler::default();
         for _ in 0..3 {
             answer.piece(None, &"ä".repeat(1 << 20));

@@ -1,4 +1,4 @@
-//! The calls that an agent tells of, from their first mention to their end.
+//! Tracks the calls that an agent reports.
 //!
 //! Main types: [`AcpCalls`] and [`AcpCall`]. Each call becomes one claim.
 
@@ -7,33 +7,31 @@ use serde_json::Value;
 
 use super::Dialect;
 
-/// How many calls are remembered.
+/// The maximum number of tracked calls.
 const MOST: usize = 10_000;
 
-/// The longest explanation that is kept.
+/// The maximum length of an explanation.
 const LONGEST: usize = 2_000;
 
-/// What is known of an agent's calls.
+/// The calls of an agent.
 #[derive(Debug)]
 pub(super) struct AcpCalls {
     dialect: Dialect,
     all: Vec<AcpCall>,
 }
 
-/// What is known of one call.
+/// One call of an agent.
 #[derive(Debug, Default)]
 pub(super) struct AcpCall {
-    /// What it is told apart by.
     pub(super) id: String,
-    /// What people read. The first one: when a call has ended, some write something else.
+    /// The first title of the call, since some agents change it when the call ends.
     pub(super) title: String,
-    /// The tool's name, where the agent says it beside the title.
+    /// The tool's name, if the agent gives it beside the title.
     pub(super) tool: Option<String>,
-    /// What sort of call it is.
+    /// The kind of the call, as the protocol defines it.
     pub(super) kind: Option<String>,
-    /// The arguments.
     pub(super) input: Option<Value>,
-    /// It has been claimed.
+    /// Whether the call was already reported as a claim.
     is_claimed: bool,
 }
 
@@ -43,35 +41,35 @@ impl AcpCalls {
         Self { dialect, all }
     }
 
-    /// Takes what is told of a call: that it is made, or what has become of it.
-    pub(super) fn told(&mut self, told: &Value) -> Option<AgentClaimed> {
-        let status = match told["status"].as_str() {
+    /// Takes a new call or an update of one.
+    pub(super) fn take_update(&mut self, update: &Value) -> Option<AgentClaimed> {
+        let status = match update["status"].as_str() {
             Some("completed") => Some(Claim::Completed),
             Some("failed") => Some(Claim::Failed),
             _ => None,
         };
         let dialect = self.dialect;
-        let call = self.update(told)?;
+        let call = self.entry(update)?;
         let detail = match status? {
-            Claim::Failed => detail(told),
+            Claim::Failed => detail(update),
             _ => None,
         };
         call.claim(dialect, status?, detail)
     }
 
-    /// Takes a call that is to be allowed or not.
-    pub(super) fn asked(&mut self, told: &Value) -> Option<&AcpCall> {
-        self.update(told).map(|call| &*call)
+    /// Takes the call of a permission request.
+    pub(super) fn take_request(&mut self, update: &Value) -> Option<&AcpCall> {
+        self.entry(update).map(|call| &*call)
     }
 
-    /// Notes that a call was not allowed.
+    /// Marks a call as denied.
     pub(super) fn denied(&mut self, id: &str) -> Option<AgentClaimed> {
         let dialect = self.dialect;
         let call = self.all.iter_mut().find(|call| call.id == id)?;
         call.claim(dialect, Claim::Denied, None)
     }
 
-    /// The calls of which the agent never said what came of them.
+    /// The calls whose end the agent never reported.
     pub(super) fn rest(&mut self) -> Vec<AgentClaimed> {
         let dialect = self.dialect;
         let all = self.all.iter_mut();
@@ -79,8 +77,8 @@ impl AcpCalls {
             .collect()
     }
 
-    fn update(&mut self, told: &Value) -> Option<&mut AcpCall> {
-        let id = told["toolCallId"].as_str()?;
+    fn entry(&mut self, update: &Value) -> Option<&mut AcpCall> {
+        let id = update["toolCallId"].as_str()?;
         let at = match self.all.iter().rposition(|call| call.id == id) {
             Some(at) => at,
             None if self.all.len() == MOST => return None,
@@ -93,16 +91,16 @@ impl AcpCalls {
             }
         };
         let call = &mut self.all[at];
-        if let (true, Some(title)) = (call.title.is_empty(), told["title"].as_str()) {
+        if let (true, Some(title)) = (call.title.is_empty(), update["title"].as_str()) {
             title.clone_into(&mut call.title);
         }
-        if let Some(kind) = told["kind"].as_str() {
+        if let Some(kind) = update["kind"].as_str() {
             call.kind = Some(kind.to_owned());
         }
-        if let Some(tool) = tool(self.dialect, id, told) {
+        if let Some(tool) = tool(self.dialect, id, update) {
             call.tool = Some(tool.to_owned());
         }
-        match &told["rawInput"] {
+        match &update["rawInput"] {
             Value::Null => {}
             Value::Object(empty) if empty.is_empty() && call.input.is_some() => {}
             input => call.input = Some(input.clone()),
@@ -112,7 +110,7 @@ impl AcpCalls {
 }
 
 impl AcpCall {
-    /// The tool, by the agent's own name for it.
+    /// The tool, as the agent names it.
     pub(super) fn name(&self) -> &str {
         match (&self.tool, self.title.as_str()) {
             (Some(tool), _) => tool,
@@ -147,18 +145,18 @@ impl AcpCall {
     }
 }
 
-/// The tool's name, where the agent says it beside the title.
-fn tool<'a>(dialect: Dialect, id: &'a str, told: &'a Value) -> Option<&'a str> {
+/// The tool's name, if the agent gives it beside the title.
+fn tool<'a>(dialect: Dialect, id: &'a str, update: &'a Value) -> Option<&'a str> {
     match dialect {
-        Dialect::Claude => told["_meta"]["claudeCode"]["toolName"].as_str(),
-        Dialect::Goose => told["_meta"]["goose"]["toolCall"]["toolName"].as_str(),
+        Dialect::Claude => update["_meta"]["claudeCode"]["toolName"].as_str(),
+        Dialect::Goose => update["_meta"]["goose"]["toolCall"]["toolName"].as_str(),
         Dialect::Gemini => before(id),
         Dialect::Codex | Dialect::Opencode | Dialect::Unknown => None,
     }
 }
 
 /// The tool in `mcp_ev_echo__call_1`, where the model named the call, or in
-/// `mcp_ev_echo__mcp_ev_echo_1794739400199_0`, where it did not. The name may have the mark in it too.
+/// `mcp_ev_echo__mcp_ev_echo_1794739400199_0`, where it did not. The name may contain `__` too.
 fn before(id: &str) -> Option<&str> {
     let repeated = id.match_indices("__").find_map(|(at, mark)| {
         let (name, rest) = (&id[..at], &id[at + mark.len()..]);
@@ -169,9 +167,9 @@ fn before(id: &str) -> Option<&str> {
 }
 
 /// Why a call failed, in the agent's words.
-fn detail(told: &Value) -> Option<String> {
-    let output = &told["rawOutput"];
-    let content = &told["content"][0]["content"]["text"];
+fn detail(update: &Value) -> Option<String> {
+    let output = &update["rawOutput"];
+    let content = &update["content"][0]["content"]["text"];
     let places = [
         &output["error"]["message"],
         &output["error"],

@@ -1,7 +1,7 @@
-//! The client's side of the protocol: what is sent for what was received.
+//! The client side of the protocol: computes the messages to send.
 //!
-//! Main type: [`AcpClient`]. It knows nothing of processes and clocks, and whatever an agent writes, it
-//! goes on.
+//! Main type: [`AcpClient`]. It knows nothing of processes and time, and tolerates any output of an
+//! agent.
 
 use proctor_core::event::AgentClaimed;
 use proctor_core::message::{Id, Message};
@@ -21,24 +21,24 @@ use proctor_wire::rpc::{self, MessageHandler, PeerClose, Requests};
 /// The version of the protocol.
 const VERSION: u64 = 1;
 
-/// JSON-RPC's code for a method that there is not.
+/// JSON-RPC's code for an unknown method.
 const NO_METHOD: i64 = -32601;
 
-/// The code for "you have to log in first".
+/// ACP's code for "authentication required".
 const AUTHENTICATION: i64 = -32000;
 
-/// How many refused permissions are told.
+/// How many refused permission requests are reported.
 const REFUSED: usize = 3;
 
-/// How a session with an agent stands.
+/// The state of a session with an agent.
 #[derive(Debug)]
 pub(super) struct AcpClient {
     dialect: Dialect,
     opening: AcpSessionRequest,
     policy: Policy,
-    /// What the agent was asked last; nothing once it is known how it ended.
+    /// The pending request; empty once the end is known.
     requests: Requests<Question>,
-    /// The version that the agent gives itself.
+    /// The version that the agent reports.
     pub(super) agent_version: Option<String>,
     session: Option<String>,
     logins: Vec<String>,
@@ -46,11 +46,11 @@ pub(super) struct AcpClient {
     calls: AcpCalls,
     answer: AnswerAssembler,
     outage: Outage,
-    told: AgentReport,
+    report: AgentReport,
     reply: LineOutcome,
 }
 
-/// What an agent is asked, one after the other.
+/// A request to the agent; they are sent one after another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Question {
     Initialize,
@@ -60,17 +60,16 @@ enum Question {
     Prompt,
 }
 
-/// What comes of a line.
+/// The effects of a line.
 #[derive(Debug, Default)]
 pub(super) struct LineOutcome {
-    /// What is to be sent, each a line.
+    /// The lines to send.
     pub(super) send: Vec<Vec<u8>>,
-    /// What the agent says of its calls.
     pub(super) claims: Vec<AgentClaimed>,
 }
 
 impl AcpClient {
-    /// A session that is to be opened, and its first message.
+    /// Creates a session and its first message.
     pub(super) fn new(
         dialect: Dialect,
         opening: AcpSessionRequest,
@@ -88,7 +87,7 @@ impl AcpClient {
             calls: AcpCalls::new(dialect),
             answer: AnswerAssembler::default(),
             outage: Outage::default(),
-            told: AgentReport::default(),
+            report: AgentReport::default(),
             reply: LineOutcome::default(),
         };
         let first = client.ask(
@@ -106,29 +105,29 @@ impl AcpClient {
         (client, first)
     }
 
-    /// Takes a line that the agent wrote. What is no message is passed by: it is in the record.
+    /// Takes a line of the agent. A line that is not a message is ignored; the record has it.
     pub(super) fn line(&mut self, line: &[u8]) -> LineOutcome {
         rpc::receive(line, self);
         std::mem::take(&mut self.reply)
     }
 
-    /// Whether it is known how the agent ended.
+    /// Whether the agent's end is known.
     pub(super) fn is_done(&self) -> bool {
         self.asked().is_none()
     }
 
-    /// Whether the agent has answered its greeting, and is fit for work.
+    /// Whether the agent answered `initialize` and is usable.
     pub(super) fn is_greeted(&self) -> bool {
         self.asked()
             .is_some_and(|asked| asked != Question::Initialize)
     }
 
-    /// What the agent has not answered yet.
+    /// The request that the agent has not answered yet.
     fn asked(&self) -> Option<Question> {
         self.requests.waiters().next().copied()
     }
 
-    /// What tells the agent to stop what it does, if it does something.
+    /// The message that tells a working agent to stop.
     pub(super) fn cancel(&self) -> Option<Vec<u8>> {
         let session = self.session.as_ref()?;
         let params = raw(&json!({"sessionId": session}));
@@ -136,7 +135,7 @@ impl AcpClient {
             .then(|| rpc::notification("session/cancel", Some(&params)))
     }
 
-    /// What it all came to. How the program ended matters only if it did so too early.
+    /// The final report. The program's exit matters only if it came too early.
     pub(super) fn end(
         &mut self,
         ended: process::ProcessExit,
@@ -144,19 +143,19 @@ impl AcpClient {
     ) -> (AgentReport, Vec<AgentClaimed>) {
         if let Some(asked) = self.asked() {
             let when = match asked {
-                Question::Prompt => "in the middle of its work",
-                _ => "before it took its task",
+                Question::Prompt => "during its work",
+                _ => "before it accepted the task",
             };
             let words = last_words(stderr);
             let note = &self.opening.note;
-            self.told.error = Some(format!("it {ended} {when}{note}{words}"));
+            self.report.error = Some(format!("it {ended} {when}{note}{words}"));
         }
-        (std::mem::take(&mut self.told), self.calls.rest())
+        (std::mem::take(&mut self.report), self.calls.rest())
     }
 
     fn permit(&mut self, params: &Value) -> Value {
         let options = &params["options"];
-        let call = self.calls.asked(&params["toolCall"]);
+        let call = self.calls.take_request(&params["toolCall"]);
         let (id, name, mut ruling) = match call {
             Some(call) => (
                 call.id.clone(),
@@ -170,13 +169,13 @@ impl AcpClient {
         }
         if let (true, Some(call)) = (ruling != PermissionDecision::Allowed, call)
             && let Some(why) = self.policy.why(call)
-            && self.told.refused.len() < REFUSED
-            && !self.told.refused.contains(&why)
+            && self.report.refused.len() < REFUSED
+            && !self.report.refused.contains(&why)
         {
-            self.told.refused.push(why);
+            self.report.refused.push(why);
         }
-        if ruling == PermissionDecision::Denied && !self.told.denied.contains(&name) {
-            self.told.denied.push(name);
+        if ruling == PermissionDecision::Denied && !self.report.denied.contains(&name) {
+            self.report.denied.push(name);
         }
         if ruling != PermissionDecision::Allowed {
             self.reply.claims.extend(self.calls.denied(&id));
@@ -193,10 +192,10 @@ impl AcpClient {
             }
             Some("tool_call" | "tool_call_update") => {
                 self.answer.over();
-                self.reply.claims.extend(self.calls.told(update));
+                self.reply.claims.extend(self.calls.take_update(update));
             }
             Some("session_info_update") => {
-                self.outage.told(self.dialect, update);
+                self.outage.take_update(self.dialect, update);
                 if let (Some(Question::Prompt), Some(trouble)) =
                     (self.asked(), self.outage.hopeless())
                 {
@@ -204,12 +203,12 @@ impl AcpClient {
                     self.give_up(trouble);
                 }
             }
-            // Thoughts are no answer.
+            // Thoughts are not part of the answer.
             _ => {}
         }
     }
 
-    /// Goes on from what the agent answered.
+    /// Continues after an answer of the agent.
     fn answered(&mut self, question: Question, result: &Value) {
         let next = match question {
             Question::Initialize => match self.initialized(result) {
@@ -219,7 +218,7 @@ impl AcpClient {
             Question::Authenticate => self.open(),
             Question::NewSession => {
                 let Some(session) = result["sessionId"].as_str() else {
-                    let error = "it opened a session without a name";
+                    let error = "it opened a session without an id";
                     return self.give_up(AgentFailure::Other(error.to_owned()));
                 };
                 self.session = Some(session.to_owned());
@@ -231,12 +230,12 @@ impl AcpClient {
         self.reply.send.push(next);
     }
 
-    /// Takes note of what the agent says of itself, or finds out why it is of no use.
+    /// Reads the agent's capabilities, or returns why the agent is unusable.
     fn initialized(&mut self, result: &Value) -> Result<(), String> {
         let version = &result["protocolVersion"];
         if version.as_u64() != Some(VERSION) {
             return Err(format!(
-                "it speaks version {version} of ACP, and not {VERSION}"
+                "it speaks version {version} of ACP, but Proctor speaks version {VERSION}"
             ));
         }
         let version = result["agentInfo"]["version"].as_str();
@@ -254,14 +253,12 @@ impl AcpClient {
             .iter()
             .find_map(|(name, way)| match way {
                 ServerRoute::Http { .. } if !can("http") => Some((name, "over HTTP")),
-                ServerRoute::Sse { .. } if !can("sse") => {
-                    Some((name, "over HTTP with server-sent events"))
-                }
+                ServerRoute::Sse { .. } if !can("sse") => Some((name, "over HTTP+SSE")),
                 _ => None,
             });
         match refused {
             Some((name, how)) => Err(format!(
-                "it can't use the server `{name}`: it takes none {how}"
+                "it can't use the server `{name}`: it does not support servers {how}"
             )),
             None => Ok(()),
         }
@@ -285,9 +282,9 @@ impl AcpClient {
         self.ask(Question::Prompt, "session/prompt", &params)
     }
 
-    /// The agent says that it is done.
+    /// Handles the end of the agent's turn.
     fn finished(&mut self, result: &Value) {
-        self.told.usage = tells::usage(self.dialect, result);
+        self.report.usage = tells::usage(self.dialect, result);
         let answer = self.answer.text();
         let trouble = tells::ended(self.dialect, result, answer.as_deref());
         match trouble.or_else(|| self.outage.fatal()) {
@@ -296,13 +293,13 @@ impl AcpClient {
                 self.give_up(AgentFailure::Other("its answer is too long".to_owned()));
             }
             None => {
-                self.told.answer = answer;
+                self.report.answer = answer;
                 self.requests.end(PeerClose::ByUs);
             }
         }
     }
 
-    /// The agent answered with an error.
+    /// Handles an error answer of the agent.
     fn failed(&mut self, question: Question, error: &Value) {
         let code = error["code"].as_i64().unwrap_or_default();
         let message = error["message"].as_str().unwrap_or_default();
@@ -310,10 +307,10 @@ impl AcpClient {
             return self.log_in(message);
         }
         let doing = match question {
-            Question::Initialize => "it could not be greeted: ",
-            Question::Authenticate => "it could not log in: ",
-            Question::NewSession => "it opened no session: ",
-            Question::SetMode => "its mode could not be set: ",
+            Question::Initialize => "`initialize` failed: ",
+            Question::Authenticate => "login failed: ",
+            Question::NewSession => "`session/new` failed: ",
+            Question::SetMode => "`session/set_mode` failed: ",
             Question::Prompt => "",
         };
         let note = &self.opening.note;
@@ -329,7 +326,7 @@ impl AcpClient {
         self.give_up(trouble);
     }
 
-    /// Logs in by a key that is in the environment, where the agent has a way to do that.
+    /// Logs in with a key from the environment, if the agent supports that.
     fn log_in(&mut self, message: &str) {
         let by_key = match self.dialect {
             Dialect::Codex => Some("api-key"),
@@ -344,7 +341,7 @@ impl AcpClient {
                 self.reply.send.push(next);
             }
             _ => self.give_up(AgentFailure::Model(format!(
-                "it wants to be logged in, and has no key: {message}{}",
+                "it requires a login, and has no key: {message}{}",
                 self.opening.note
             ))),
         }
@@ -352,12 +349,12 @@ impl AcpClient {
 
     fn give_up(&mut self, trouble: AgentFailure) {
         match trouble {
-            AgentFailure::OutOfTurns => self.told.out_of_turns = true,
+            AgentFailure::OutOfTurns => self.report.out_of_turns = true,
             AgentFailure::Model(error) => {
-                self.told.model_lost = true;
-                self.told.error = Some(error);
+                self.report.model_lost = true;
+                self.report.error = Some(error);
             }
-            AgentFailure::Other(error) => self.told.error = Some(error),
+            AgentFailure::Other(error) => self.report.error = Some(error),
         }
         self.requests.end(PeerClose::ByUs);
     }
@@ -368,14 +365,14 @@ impl AcpClient {
     }
 }
 
-/// What breaks the rules of JSON-RPC is in the record, and passed by.
+/// Violations of JSON-RPC are ignored; the record has them.
 impl MessageHandler for AcpClient {
     fn request(&mut self, id: &RawValue, method: &str, params: Option<&RawValue>) {
         let answer = match method {
             "session/request_permission" => Ok(self.permit(&value(params)).to_string()),
-            _ if method.starts_with("fs/") => Err("there are no files for the agent"),
-            _ if method.starts_with("terminal/") => Err("there is no terminal for the agent"),
-            _ => Err("there is no such method"),
+            _ if method.starts_with("fs/") => Err("file access is not supported"),
+            _ if method.starts_with("terminal/") => Err("terminals are not supported"),
+            _ => Err("unknown method"),
         };
         let answer = answer.as_deref().map_err(|error| (NO_METHOD, *error));
         self.reply.send.push(rpc::answer(id, answer));
@@ -388,7 +385,7 @@ impl MessageHandler for AcpClient {
     }
 
     fn answer(&mut self, id: &Id, message: &Message<'_>) {
-        // An error without an id may be about anything that an agent was sent.
+        // An error without an id may refer to any message.
         let meant = self.requests.meant(id).filter(|_| *id != Id::Absent);
         let Ok(question) = self.requests.answered(meant) else {
             return;
@@ -400,13 +397,13 @@ impl MessageHandler for AcpClient {
     }
 }
 
-/// A part of a message; what can't be read is nothing.
+/// A part of a message; null if it can't be parsed.
 fn value(raw: Option<&RawValue>) -> Value {
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
         .unwrap_or_default()
 }
 
 fn raw(value: &Value) -> Box<RawValue> {
-    // A value always serialises.
+    // A value always serializes.
     serde_json::value::to_raw_value(value).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Greets an agent and lets it go: what answers `initialize` can be started and speaks the protocol.
+//! Checks an agent by `initialize`: one that answers can be started and speaks the protocol.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,13 +14,14 @@ use proctor_contain::process::{GRACE, Spawn};
 use proctor_wire::transport::frames::{LineReader, StreamLine};
 use proctor_wire::transport::lines::LineWriter;
 
-/// The longest line that is read.
+/// The maximum length of a line.
 const LONGEST: usize = 1 << 20;
 
-/// How long an agent may take to end when its stdin is closed.
+/// The grace period for an agent after its stdin is closed.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Starts an agent, greets it and ends it: the version that it gives itself, or why it does not work.
+/// Starts an agent, sends `initialize`, ends the agent, and returns its version or why it is
+/// broken.
 pub(crate) async fn greet(
     acp: Acp<'_>,
     env: &Environment,
@@ -52,7 +53,7 @@ pub(crate) async fn greet(
     };
     let mut process = spawn.start().map_err(|error| error.to_string())?;
     let (Some(stdin), Some(stdout)) = (process.stdin.take(), process.stdout.take()) else {
-        return Err("its pipes could not be opened".to_owned());
+        return Err("can't open its pipes".to_owned());
     };
     let writer = LineWriter::start(stdin, QUEUE, None, || {});
     writer.send_soon((), first);
@@ -72,7 +73,7 @@ pub(crate) async fn greet(
     }
 }
 
-/// Reads up to the answer, which has the version; `None` if there is no answer that will do.
+/// Reads up to the answer, and returns the version in it; `None` without a usable answer.
 async fn answer(
     client: &mut AcpClient,
     lines: &mut LineReader<tokio::process::ChildStdout>,

@@ -1,7 +1,7 @@
-//! Which calls of an agent are allowed: those of the configured servers' allowed tools.
+//! Decides which calls of an agent are allowed: those of allowed tools of the configured servers.
 //!
-//! Main type: [`Policy`]. Agents name a server's tool in ways of their own; a name is looked for where
-//! the model has no hand in it, as far as the agent has such a place.
+//! Main type: [`Policy`]. Agents name a server's tool in different ways. The name is taken from a
+//! field that the model can't influence, if the agent has one.
 
 use proctor_core::suite::server::AllowedTools;
 use serde_json::{Value, json};
@@ -12,26 +12,26 @@ use super::titles::{Titles, is_harmless};
 use crate::external::Assignment;
 use crate::external::cli::aliases;
 
-/// What an agent may do.
+/// The permissions of an agent.
 #[derive(Debug)]
 pub(super) struct Policy {
     dialect: Dialect,
-    /// The servers, by the names that the agent knows them by.
+    /// The servers, by the names that the agent uses.
     servers: Vec<(String, AllowedTools)>,
-    /// What titles mean that an agent writes which Proctor does not know.
+    /// The titles to match, for an agent that Proctor does not know.
     titles: Option<Titles>,
-    /// Its tool that loads skills, if it may.
+    /// The tool that loads skills, if it is allowed.
     skill_tool: Option<&'static str>,
 }
 
-/// What becomes of a call.
+/// The decision about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PermissionDecision {
-    /// It is a server's tool, and allowed.
+    /// An allowed tool of a server.
     Allowed,
-    /// It is a server's tool, and not allowed.
+    /// A tool of a server that is not allowed.
     Denied,
-    /// It is something else: the agent's own tools are none of what is tested.
+    /// Another tool, such as one of the agent's own, which are not under test.
     Foreign,
 }
 
@@ -51,7 +51,7 @@ impl Policy {
         }
     }
 
-    /// What becomes of a call.
+    /// Decides about a call.
     pub(super) fn rule(&self, call: &AcpCall) -> PermissionDecision {
         if self.skill_tool.is_some_and(|tool| call.name() == tool) {
             return PermissionDecision::Allowed;
@@ -71,13 +71,13 @@ impl Policy {
         ruling
     }
 
-    /// Why a call is not allowed, where only its title says what it is.
+    /// Why a call is denied, if only its title identifies it.
     pub(super) fn why(&self, call: &AcpCall) -> Option<String> {
         Some(self.titles.as_ref()?.why(call))
     }
 }
 
-/// The outcome that an agent is told: one of the options that it gave.
+/// The answer to a permission request: one of the agent's options.
 pub(super) fn outcome(ruling: PermissionDecision, options: &Value) -> Value {
     let kinds = match ruling {
         PermissionDecision::Allowed => ["allow_once", "allow_always"],
@@ -96,12 +96,12 @@ pub(super) fn outcome(ruling: PermissionDecision, options: &Value) -> Value {
     }
 }
 
-/// Whether an agent gave an option to allow a call at all.
+/// Whether the request has an option to allow the call.
 pub(super) fn can_allow(options: &Value) -> bool {
     outcome(PermissionDecision::Allowed, options)["outcome"]["optionId"].is_string()
 }
 
-/// The tools of a server that a call may mean.
+/// The tools of a server that a call may refer to.
 fn tools(dialect: Dialect, server: &str, call: &AcpCall) -> Vec<String> {
     let name = fold(call.name());
     let title = fold(&call.title);
@@ -111,12 +111,12 @@ fn tools(dialect: Dialect, server: &str, call: &AcpCall) -> Vec<String> {
         Dialect::Codex => vec![named(call, server)],
         // The title is `ev: echo`.
         Dialect::Goose => vec![before(format!("{server}__"), &name)],
-        // The name may be cut, the title is not.
+        // The name may be cut; the title is not.
         Dialect::Gemini => vec![behind(server, &title).filter(|_| name.starts_with("mcp_"))],
         Dialect::Opencode => {
             vec![before(format!("{server}_"), &title).filter(|_| is_harmless(call))]
         }
-        // Its titles say it.
+        // An unknown agent is matched by its titles.
         Dialect::Unknown => Vec::new(),
     };
     let found = found.into_iter().flatten();
@@ -144,7 +144,7 @@ fn allows(allowed: &AllowedTools, tool: &str) -> bool {
     }
 }
 
-/// A name as it is compared: agents write some characters otherwise.
+/// A name for comparison, since agents replace some characters.
 fn fold(name: &str) -> String {
     let is_plain = |c: &char| c.is_ascii_alphanumeric();
     let fold = |c: char| {

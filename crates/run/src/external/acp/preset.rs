@@ -1,7 +1,7 @@
-//! The known agents, as data.
+//! The agents that Proctor knows, as data.
 //!
-//! Main type: [`Preset`]. Each of the modules below holds one, and how it is configured; the traps that
-//! each of them sets are told there.
+//! Main type: [`Preset`]. Each module below holds one agent and its configuration, and documents
+//! the agent's pitfalls.
 
 mod claude;
 mod codex;
@@ -24,35 +24,32 @@ use proctor_models::WireFormat;
 /// An agent that Proctor knows.
 #[derive(Debug)]
 pub(crate) struct Preset {
-    /// Which one.
     pub(in crate::external) agent: BuiltinAgent,
     /// The arguments with which the program prints its version.
     pub(super) version: &'static [&'static str],
-    /// What it can speak to its model, best first.
+    /// The model APIs that it supports, best first.
     pub(super) formats: &'static [WireFormat],
-    /// Where it looks for skills, and its tool that loads one.
+    /// The folder in which it looks for skills, and its tool that loads a skill.
     pub(super) skills: Option<(&'static str, &'static str)>,
-    /// What its words mean.
     pub(super) dialect: Dialect,
-    /// What people call it, if it takes a prompt that starts with `/` for a command of its own, and can't
-    /// be told otherwise.
+    /// The agent's display name, if it always takes a prompt that starts with `/` for a command of
+    /// its own.
     pub(super) commands: Option<&'static str>,
-    /// Whether it ends at `maxTurns` by itself, and says that it did.
+    /// Whether it stops at `maxTurns` by itself and reports that.
     pub(in crate::external) keeps_to_max_turns: bool,
-    /// Whether it learns where its model is from its configuration alone, and not from variables.
+    /// Whether it reads the URL of its model only from its configuration, not from variables.
     pub(in crate::external) reads_only_configuration: bool,
-    /// Whether it ends when its stdin is closed.
+    /// Whether it exits when its stdin is closed.
     pub(super) leaves: bool,
-    /// Its arguments.
     args: &'static [&'static str],
-    /// What is always in its environment.
+    /// Variables that are always set for it.
     env: &'static [(&'static str, &'static str)],
-    /// Does the rest.
+    /// Adds what depends on the assignment.
     configure: fn(&Assignment, &mut LaunchPlan) -> Result<(), AssignmentError>,
 }
 
 impl Preset {
-    /// Adds what it needs for an assignment.
+    /// Adds the arguments, variables and files for an assignment.
     pub(super) fn configure(
         &self,
         assignment: &Assignment,
@@ -63,7 +60,7 @@ impl Preset {
             return Err(AssignmentError::Command { agent, word });
         }
         if assignment.access.endpoint.is_some() {
-            // Whoever says where the model is, says with which key.
+            // A suite that sets the URL also sets the key.
             for name in self.agent.variables() {
                 plan.launch.env.remove(*name);
             }
@@ -76,11 +73,12 @@ impl Preset {
     }
 }
 
-/// The model's name where an endpoint needs one and does not care which.
+/// The model's name if an endpoint needs one and accepts any.
 const ANY_MODEL: &str = "any";
 
-/// The provider of the model, in the words of an agent that knows many: as the suite says, or the first
-/// one that the user has a key for. `of` are variables of keys, with their provider's name for the agent.
+/// The provider of the model, as an agent with many providers names it: the suite's, or the first
+/// one that the user has a key for. `of` lists key variables with the agent's name of their
+/// provider.
 fn provider(assignment: &Assignment, of: &[(&str, &'static str)]) -> Option<&'static str> {
     let named = assignment.access.provider.and_then(Provider::vendor);
     if named.is_some() {

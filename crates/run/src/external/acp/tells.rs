@@ -1,4 +1,4 @@
-//! What agents tell of their end in ways of their own: tokens, limits, and answers that are none.
+//! Agent-specific signs of how a turn ended: tokens, limits, and errors that look like answers.
 //!
 //! Main type: [`AgentFailure`].
 
@@ -10,16 +10,15 @@ use super::Dialect;
 /// Why an agent could not do its work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AgentFailure {
-    /// It stopped at its limit of turns.
+    /// It reached its turn limit.
     OutOfTurns,
     /// Its model could not be asked.
     Model(String),
-    /// Anything else.
     Other(String),
 }
 
-/// The tokens that an agent took, where it tells of all of them. opencode and goose tell of the last
-/// question alone, and of others it is not known.
+/// The agent's token usage, if it reports all of it. opencode and goose report only the last
+/// request; for unknown agents it is not known.
 pub(super) fn usage(dialect: Dialect, result: &Value) -> Option<Usage> {
     match dialect {
         Dialect::Claude | Dialect::Codex => whole(&result["usage"]),
@@ -35,8 +34,8 @@ pub(super) fn usage(dialect: Dialect, result: &Value) -> Option<Usage> {
     }
 }
 
-/// Some count what the cache had to do with apart from the input, and some count it as a part of it; so
-/// it is with thinking and the output. The total tells.
+/// Some agents count cached tokens as part of the input and others separately; the same holds for
+/// thinking and output. The total shows which.
 fn whole(usage: &Value) -> Option<Usage> {
     let number = |key: &str| usage[key].as_u64();
     let (input, output) = (number("inputTokens")?, number("outputTokens")?);
@@ -62,7 +61,7 @@ fn whole(usage: &Value) -> Option<Usage> {
     })
 }
 
-/// Why what an agent gave as the end of its turn is no answer.
+/// Why the end of an agent's turn is not an answer.
 pub(super) fn ended(
     dialect: Dialect,
     result: &Value,
@@ -76,14 +75,12 @@ pub(super) fn ended(
         Some("end_turn") => {}
         Some("max_turn_requests") => return Some(AgentFailure::OutOfTurns),
         Some("max_tokens") => return said("its model's answer was cut off"),
-        Some("refusal") => return said("its model refused to go on"),
-        Some("cancelled") => return said("it says that it was cancelled"),
+        Some("refusal") => return said("its model refused to continue"),
+        Some("cancelled") => return said("it reported that it was cancelled"),
         Some(other) => {
-            return said(&format!(
-                "it stopped for a reason that is not known, `{other}`"
-            ));
+            return said(&format!("unknown stop reason `{other}`"));
         }
-        None => return said("it does not say why it stopped"),
+        None => return said("it gave no stop reason"),
     }
     match dialect {
         Dialect::Goose => goose(result, answer),
@@ -95,8 +92,8 @@ pub(super) fn ended(
     }
 }
 
-/// goose gives an outage as its answer. It counts tokens itself where a model does not, so that none at
-/// all means that no model answered.
+/// goose returns an outage as its answer. It counts tokens itself if a model does not, so zero
+/// tokens mean that no model answered.
 fn goose(result: &Value, answer: Option<&str>) -> Option<AgentFailure> {
     const ERRORS: [&str; 3] = [
         "Ran into this error",
@@ -113,9 +110,9 @@ fn goose(result: &Value, answer: Option<&str>) -> Option<AgentFailure> {
     (took_none || is_error).then(|| AgentFailure::Model(answer.to_owned()))
 }
 
-/// What the error means that an agent gave instead of an answer; `is_prompted` if that is the end of its
-/// turn. Gemini and opencode give whatever their provider says there, and their code is its status or
-/// says nothing: what goes wrong with a tool is no error of the turn.
+/// Interprets an error that an agent returned instead of an answer; `is_prompted` if it ends the
+/// turn. Gemini and opencode pass on their provider's error, and the code is its status or has no
+/// meaning: a failed tool is not an error of the turn.
 pub(super) fn failed(
     dialect: Dialect,
     is_prompted: bool,
@@ -134,7 +131,7 @@ pub(super) fn failed(
         return AgentFailure::OutOfTurns;
     }
     let message = match message.trim() {
-        "" => format!("it failed with code {code}, and does not say why"),
+        "" => format!("it failed with code {code} and no message"),
         message => message.to_owned(),
     };
     let is_outage = OUTAGES.iter().any(|words| message.contains(words));
@@ -148,11 +145,11 @@ pub(super) fn failed(
     }
 }
 
-/// Takes note of what Codex tells between its messages: it would try to reach its model for ever, and
-/// where it gives up, what it says about that is its answer.
+/// Tracks what Codex reports between its messages: it retries an unreachable model forever, and
+/// where it gives up, the error is its answer.
 #[derive(Debug, Default)]
 pub(super) struct Outage {
-    /// How often it said that it waits for the network.
+    /// How often it reported that it waits for the network.
     waits: u32,
     last: Option<String>,
     is_fatal: bool,
@@ -160,7 +157,7 @@ pub(super) struct Outage {
 
 impl Outage {
     /// Takes a `session_info_update`.
-    pub(super) fn told(&mut self, dialect: Dialect, update: &Value) {
+    pub(super) fn take_update(&mut self, dialect: Dialect, update: &Value) {
         if dialect != Dialect::Codex {
             return;
         }
@@ -176,26 +173,26 @@ impl Outage {
         }
         match codex["threadStatus"]["type"].as_str() {
             Some("systemError") => self.is_fatal = true,
-            // It got over it.
+            // It recovered.
             Some("active") => self.is_fatal = false,
             _ => {}
         }
     }
 
-    /// Why it makes no sense to wait any longer.
+    /// Why it is pointless to wait any longer.
     pub(super) fn hopeless(&self) -> Option<AgentFailure> {
-        /// The second comes after five seconds, and the third after ten more.
+        /// The second wait follows after five seconds, and the third after ten more.
         const ENOUGH: u32 = 2;
         (self.waits >= ENOUGH).then(|| self.trouble())
     }
 
-    /// Why an answer is none.
+    /// Why the answer is an error.
     pub(super) fn fatal(&self) -> Option<AgentFailure> {
         self.is_fatal.then(|| self.trouble())
     }
 
     fn trouble(&self) -> AgentFailure {
         let last = self.last.as_deref();
-        AgentFailure::Model(last.unwrap_or("it says that it failed").to_owned())
+        AgentFailure::Model(last.unwrap_or("it reported a failure").to_owned())
     }
 }

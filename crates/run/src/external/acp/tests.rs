@@ -1,4 +1,4 @@
-//! Sessions as real agents wrote them, and all that could go wrong in one.
+//! Sessions of real agents, and everything that can go wrong in one.
 
 mod faults;
 mod permissions;
@@ -74,7 +74,7 @@ fn at(format: WireFormat, base: &str) -> ModelAccess {
     }
 }
 
-/// A session with an agent, from outside.
+/// A session with an agent, seen from outside.
 struct AcpDialogue {
     client: AcpClient,
     sent: Vec<Value>,
@@ -94,7 +94,7 @@ impl AcpDialogue {
         }
     }
 
-    /// One that has been opened, so that the agent is at work.
+    /// A session that is open, with the agent at work.
     fn opened(acp: Acp<'_>, assignment: &Assignment) -> Self {
         let mut talk = Self::new(acp, assignment);
         talk.hear(&json!({"protocolVersion": 1,
@@ -113,7 +113,7 @@ impl AcpDialogue {
         self.claims.extend(reply.claims);
     }
 
-    /// The agent answers what it was asked last.
+    /// Answers the last request as the agent.
     fn hear(&mut self, result: &Value) {
         let id = self.asked();
         self.line(&json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string());
@@ -147,9 +147,9 @@ impl AcpDialogue {
     }
 
     fn end(mut self) -> (AgentReport, Vec<AgentClaimed>) {
-        let (told, rest) = self.client.end(ProcessExit::Exited(0), "");
+        let (report, rest) = self.client.end(ProcessExit::Exited(0), "");
         self.claims.extend(rest);
-        (told, self.claims)
+        (report, self.claims)
     }
 }
 
@@ -158,7 +158,7 @@ fn read(sent: &[u8]) -> Value {
     serde_json::from_slice(sent).expect("what is sent is JSON")
 }
 
-/// Claims in a form that is read easily: `tool arguments status`.
+/// Claims in a readable form: `tool arguments status`.
 fn shown(claims: &[AgentClaimed]) -> Vec<String> {
     let arguments = |claim: &AgentClaimed| match &claim.arguments {
         Some(Body::Text(text)) => text.clone(),

@@ -1,7 +1,7 @@
-//! Which tool a custom agent asks permission for, by the title of its request.
+//! Matches permission requests of custom agents to tools by their titles.
 //!
-//! Its main type is [`Titles`]. A title is compared as a whole: a part of it never grants anything, and
-//! one that may mean several tools is granted only if all of them are allowed.
+//! Its main type is [`Titles`]. A title is compared as a whole: a part never grants anything, and
+//! an ambiguous title is allowed only if all matching tools are.
 
 use proctor_core::hint::listed;
 use proctor_core::suite::server::AllowedTools;
@@ -17,28 +17,28 @@ const NAMED: usize = 5;
 /// How much of a title a message shows.
 const SHOWN: usize = 200;
 
-/// The servers of an agent, with the tools that its titles may mean.
+/// The servers of an agent, with the tools that titles may refer to.
 #[derive(Debug)]
 pub(super) struct Titles(Vec<TitleServer>);
 
 #[derive(Debug)]
 struct TitleServer {
-    /// As the agent is told of it.
+    /// The server's name in the agent's configuration.
     alias: String,
     allowed: AllowedTools,
-    /// What it listed before the run, and what is allowed.
+    /// The tools that it listed before the run, and the allowed ones.
     tools: Vec<String>,
 }
 
-/// What a title means.
+/// What a title refers to.
 enum TitleMeaning<'a> {
     /// One of these tools, each with its server.
     Tools(Vec<(&'a TitleServer, &'a str)>),
-    /// A tool of one of these servers that nobody has heard of.
+    /// An unknown tool of one of these servers.
     Unheard(Vec<&'a TitleServer>),
-    /// Nothing of a server.
+    /// No tool of a server.
     Nothing,
-    /// Something of the agent's own, by the kind of its request.
+    /// The agent's own tool, by the kind of the request.
     Own(&'a str),
 }
 
@@ -61,13 +61,13 @@ impl Titles {
         Self(servers.collect())
     }
 
-    /// What becomes of a call.
+    /// Decides about a call.
     pub(super) fn rule(&self, call: &AcpCall) -> PermissionDecision {
         match self.meaning(call) {
             TitleMeaning::Tools(tools) if tools.iter().all(|(s, tool)| s.allows(tool)) => {
                 PermissionDecision::Allowed
             }
-            // A server may have got a tool since it was asked.
+            // The server may have added a tool since it was listed.
             TitleMeaning::Unheard(servers) if servers.iter().all(|s| s.allows_all()) => {
                 PermissionDecision::Allowed
             }
@@ -76,7 +76,7 @@ impl Titles {
         }
     }
 
-    /// Why a call is not allowed, and what would have been.
+    /// Why a call is denied, and which titles are accepted.
     pub(super) fn why(&self, call: &AcpCall) -> String {
         let end = call.title.floor_char_boundary(SHOWN);
         let denied = format!("Proctor denied permission for `{}`", &call.title[..end]);
@@ -93,7 +93,7 @@ impl Titles {
         format!("{denied}: {why}")
     }
 
-    /// Why a call is not allowed that means one of these tools.
+    /// Why a call that refers to one of these tools is denied.
     fn why_not(&self, tools: &[(&TitleServer, &str)]) -> String {
         let names = |tools: &[(&TitleServer, &str)]| {
             let names = tools.iter().map(|(server, tool)| server.title(tool));
@@ -112,7 +112,7 @@ impl Titles {
                 )
             }
             (Some((server, tool)), false) => {
-                // Naming the server does not help where one has two tools that are written alike.
+                // Naming the server does not help if one server has two tools with similar names.
                 let is_same = tools.iter().all(|(other, _)| other.alias == server.alias);
                 let hint = if is_same {
                     String::new()
@@ -125,7 +125,7 @@ impl Titles {
         }
     }
 
-    /// Which titles are accepted, by examples.
+    /// The accepted titles, by examples.
     fn accepted(&self) -> String {
         let all = self.0.iter().flat_map(|server| {
             let tools = server.tools.iter().filter(|tool| server.allows(tool));
@@ -149,7 +149,7 @@ impl Titles {
         let (mut tools, mut unheard) = (Vec::new(), Vec::new());
         for server in &self.0 {
             let alias = fold(&server.alias);
-            // What the model writes has no part in these.
+            // The model has no influence on these.
             let by_input = named(call, &alias);
             let (mut qualified, mut bare) = (by_input.into_iter().collect::<Vec<_>>(), None);
             if is_harmless(call) {
@@ -194,7 +194,7 @@ impl TitleServer {
     }
 }
 
-/// The tools that a title names together with a server, in every way that agents are known to write.
+/// The tools that a title names together with a server, in all forms that agents are known to use.
 fn behind_server(server: &str, title: &str) -> Vec<String> {
     let prefixes = ["mcp__{}__", "mcp_{}_", "{}___", "{}__", "{}_"];
     let by_prefix = prefixes
@@ -204,8 +204,8 @@ fn behind_server(server: &str, title: &str) -> Vec<String> {
     by_prefix.chain(by_suffix).map(str::to_owned).collect()
 }
 
-/// Whether a call is of the sort that tools of servers are: what people read of a command or an edit
-/// may be any text, and so the name of a tool.
+/// Whether the kind of a call fits a server's tool. The title of a command or an edit can be any
+/// text, and so equal a tool's name.
 pub(super) fn is_harmless(call: &AcpCall) -> bool {
     !matches!(
         call.kind.as_deref(),
@@ -213,8 +213,8 @@ pub(super) fn is_harmless(call: &AcpCall) -> bool {
     )
 }
 
-/// A title as it is compared: case and ASCII punctuation don't matter, since agents write `get_sum` for
-/// `get-sum`, and `/`, `.` or `: ` behind a server.
+/// A title for comparison without case and ASCII punctuation, since agents write `get_sum` for
+/// `get-sum`, and `/`, `.` or `: ` after a server.
 fn fold(name: &str) -> String {
     let fold = |c: char| match c {
         c if c.is_ascii_alphanumeric() => c.to_ascii_lowercase(),

@@ -1,4 +1,4 @@
-//! Has an agent do its assignment: starts its program and speaks to it until it is done.
+//! Runs an assignment: starts the agent's program and exchanges messages until it is done.
 
 use std::time::Duration;
 
@@ -8,17 +8,18 @@ use super::{Acp, Assignment};
 use crate::external::{AgentReport, Post, RunningAgent, WorkError};
 use proctor_wire::transport::lines::LineWriter;
 
-/// How many messages may wait to be written. An agent that asks more without reading is not answered.
+/// The maximum number of queued messages. An agent that sends more requests without reading gets no
+/// answers.
 pub(super) const QUEUE: usize = 1024;
 
-/// How long an agent may take to end when its stdin is closed.
+/// The grace period for an agent after its stdin is closed.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How long what it writes then is read.
+/// The timeout for reading its remaining output.
 const LAST_WORDS: Duration = Duration::from_secs(15);
 
-/// Has an agent do its assignment. There is no time limit; when the future is dropped, the agent is told
-/// to stop, and ended.
+/// Runs an assignment without a time limit. If the future is dropped, the agent is told to stop and
+/// then ended.
 pub(crate) async fn work(
     acp: Acp<'_>,
     assignment: &Assignment,
@@ -56,19 +57,19 @@ pub(crate) async fn work(
     let patience = if leaves { PATIENCE } else { Duration::ZERO };
     let stderr = process.stderr();
     let last_words = async { while stdout.next().await.is_some() {} };
-    // Only what even the guard could not end holds the stream for so long.
+    // Only processes that even the guard could not end hold the stream for so long.
     let last_words = tokio::time::timeout(LAST_WORDS, last_words);
     let (ended, _) = tokio::join!(process.stop(patience), last_words);
     let stderr = stderr.redacted(post.recorder.redactor());
-    let (told, rest) = session.client.end(ended, &stderr);
+    let (report, rest) = session.client.end(ended, &stderr);
     for claim in rest {
         post.claimed(claim);
     }
-    post.ended(ended, &told, &stderr);
-    Ok(told)
+    post.ended(ended, &report, &stderr);
+    Ok(report)
 }
 
-/// A client and the way to its agent. Whoever drops it tells the agent to stop.
+/// A client and its channel to the agent. Dropping it tells the agent to stop.
 struct AcpSession {
     client: AcpClient,
     writer: LineWriter<()>,
@@ -76,7 +77,7 @@ struct AcpSession {
 
 impl AcpSession {
     fn send(&self, message: Vec<u8>) {
-        // An agent that has gone is noticed by the reader.
+        // The reader notices that the agent is gone.
         self.writer.send_soon((), message);
     }
 }

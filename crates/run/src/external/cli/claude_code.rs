@@ -1,7 +1,7 @@
-//! Claude Code: `claude -p`, with the prompt on its stdin, and events as lines of JSON.
+//! Claude Code: `claude -p`, with the prompt on stdin and JSON lines as output.
 //!
-//! Its tools are never deferred, and it waits for servers that start slowly: else they would not be
-//! there when the model is first asked.
+//! Its tools are never deferred, and it waits for slow servers: otherwise their tools would be
+//! missing from the first model request.
 
 use proctor_core::event::{AgentClaimed, Claim};
 use proctor_core::model::Usage;
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{Cli, aliases, body, never_a_command, plain, said, text};
 use crate::external::{AgentReport, Assignment, Launch, ServerRoute};
 
-/// How often a question to the model is repeated: without a limit, an outage takes minutes.
+/// The number of retries of a model request. Without a limit, an outage takes minutes.
 const RETRIES: &str = "2";
 
 pub(super) fn prepare(assignment: &Assignment) -> Launch {
@@ -24,7 +24,7 @@ pub(super) fn prepare(assignment: &Assignment) -> Launch {
     };
     set("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
     set("CLAUDE_CODE_MAX_RETRIES", RETRIES);
-    // Else `@/etc/passwd` in a prompt would be read, and sent to the model.
+    // Otherwise `@/etc/passwd` in a prompt would be read and sent to the model.
     set("CLAUDE_CODE_DISABLE_FILE_MENTIONS", "1");
     set("ENABLE_TOOL_SEARCH", "false");
     set("MCP_CONNECTION_NONBLOCKING", "0");
@@ -42,7 +42,7 @@ pub(super) fn prepare(assignment: &Assignment) -> Launch {
         "--strict-mcp-config",
     ]);
     add(&["--settings", &settings.to_string_lossy()]);
-    // None of its own tools: what it does, it does through the servers.
+    // Its own tools are off: it works only through the servers.
     if assignment.skills.is_some() {
         add(&["--tools", "Skill,Read"]);
     } else {
@@ -89,7 +89,7 @@ fn config(assignment: &Assignment) -> Value {
     json!({"mcpServers": servers})
 }
 
-/// The allowed tools, and nothing else: what would have to be asked is denied.
+/// The allowed tools and nothing else: requests that would need a permission are denied.
 fn permissions(assignment: &Assignment) -> Value {
     let mut allow = Vec::new();
     for (server, alias) in assignment.servers.iter().zip(aliases(&assignment.servers)) {
@@ -108,11 +108,11 @@ fn permissions(assignment: &Assignment) -> Value {
     json!({"permissions": {"allow": allow, "defaultMode": "dontAsk"}})
 }
 
-/// Understands `stream-json`.
+/// Parses `stream-json`.
 #[derive(Debug, Default)]
 pub(crate) struct ClaudeCodeReader {
-    told: AgentReport,
-    /// Calls that have no result yet: id, tool, arguments.
+    report: AgentReport,
+    /// Calls without a result so far, by id.
     open: Vec<(String, AgentClaimed)>,
     refused: Vec<String>,
     has_result: bool,
@@ -130,7 +130,7 @@ impl ClaudeCodeReader {
             (Some("user"), _) => return self.results(line),
             (Some("result"), subtype) => {
                 self.result(line, subtype);
-                // Nothing more comes of them.
+                // These calls have no result.
                 return self.open.drain(..).map(|(_, claim)| claim).collect();
             }
             _ => {}
@@ -143,12 +143,12 @@ impl ClaudeCodeReader {
         let lost = servers
             .filter(|server| !matches!(text(server, "status"), Some("connected" | "pending")));
         let names = lost.filter_map(|server| Some(text(server, "name")?.to_owned()));
-        self.told.unreached.extend(names);
+        self.report.unreached.extend(names);
     }
 
     fn assistant(&mut self, line: &Value) {
         if line["is_api_error_message"] == Value::Bool(true) {
-            self.told.model_lost = true;
+            self.report.model_lost = true;
         }
         for block in line["message"]["content"].as_array().into_iter().flatten() {
             let (Some("tool_use"), Some(id), Some(tool)) =
@@ -190,46 +190,46 @@ impl ClaudeCodeReader {
 
     fn result(&mut self, line: &Value, subtype: Option<&str>) {
         self.has_result = true;
-        self.told.usage = usage(&line["usage"]);
+        self.report.usage = usage(&line["usage"]);
         let turns = line["num_turns"].as_u64();
-        self.told.turns = turns.and_then(|turns| turns.try_into().ok());
+        self.report.turns = turns.and_then(|turns| turns.try_into().ok());
         for denial in line["permission_denials"].as_array().into_iter().flatten() {
             let tool = text(denial, "tool_name").unwrap_or_default();
             if tool.starts_with("mcp__") {
-                self.told.denied.push(tool.to_owned());
+                self.report.denied.push(tool.to_owned());
             }
         }
         let said_last = text(line, "result").and_then(said);
         // The subtype of an outage is `success`.
         if line["is_error"] != Value::Bool(true) {
-            // What it says without its model is no work: a command of its own that it found in the prompt.
+            // An answer without a model is not work: Claude Code ran a command that it found in
+            // the prompt.
             if turns == Some(0) {
                 let words = said_last.as_deref().unwrap_or("nothing");
-                self.told.error = Some(format!("it never asked its model, and says: {words}"));
+                self.report.error =
+                    Some(format!("it never called its model, and answered: {words}"));
             }
-            self.told.answer = said_last;
+            self.report.answer = said_last;
         } else if subtype == Some("error_max_turns") {
-            self.told.out_of_turns = true;
+            self.report.out_of_turns = true;
         } else {
             let errors = line["errors"].as_array().into_iter().flatten();
             let errors: Vec<&str> = errors.filter_map(Value::as_str).collect();
             let error = said_last.or_else(|| said(&errors.join("; ")));
-            let error =
-                error.unwrap_or_else(|| subtype.unwrap_or("it does not say why").to_owned());
-            self.told.model_lost |= text(line, "terminal_reason") == Some("api_error")
+            let error = error.unwrap_or_else(|| subtype.unwrap_or("it gave no reason").to_owned());
+            self.report.model_lost |= text(line, "terminal_reason") == Some("api_error")
                 || error.starts_with("API Error")
                 || error.contains("API key");
-            self.told.error = Some(error);
+            self.report.error = Some(error);
         }
     }
 
-    /// What it came to; `None` if it never said.
+    /// The final report; `None` if there was no result line.
     pub(super) fn end(self) -> Option<AgentReport> {
-        self.has_result.then_some(self.told)
+        self.has_result.then_some(self.report)
     }
 }
 
-/// The text of a tool's result.
 fn words(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -248,7 +248,7 @@ fn usage(usage: &Value) -> Option<Usage> {
         number("cache_creation_input_tokens"),
     );
     Some(Usage {
-        // Its input is what no cache had to do with.
+        // Its input excludes cached tokens.
         input: Some(number("input_tokens")? + cached.unwrap_or(0) + written.unwrap_or(0)),
         output: Some(number("output_tokens")?),
         cached,

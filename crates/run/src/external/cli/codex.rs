@@ -1,6 +1,6 @@
-//! Codex: `codex exec`, with the prompt on its stdin, and events as lines of JSON.
+//! Codex: `codex exec`, with the prompt on stdin and JSON lines as output.
 //!
-//! Every server is required: else it would start without those that start slowly, and say nothing.
+//! Every server is `required`: otherwise Codex silently starts without slow servers.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ use crate::external::{AgentReport, Assignment, Launch, ServerRoute};
 /// The variable that holds the key.
 const KEY: &str = "PROCTOR_MODEL_KEY";
 
-/// How often it may wait for the network before nobody waits for it any more: it never stops itself.
+/// How often it may wait for the network before Proctor gives up, since it never stops itself.
 const PATIENCE: u32 = 2;
 
 pub(super) fn prepare(assignment: &Assignment) -> Result<Launch, AssignmentError> {
@@ -55,7 +55,7 @@ fn config(assignment: &Assignment) -> Result<String, AssignmentError> {
     if access.endpoint.is_some() {
         line("model_provider = \"proctor\"".to_owned());
     }
-    // Nobody is there to be asked, and nothing but the servers is there to be used.
+    // It can ask no user, and has only the tools of the servers.
     line("approval_policy = \"never\"\nsandbox_mode = \"read-only\"".to_owned());
     line("web_search = \"disabled\"".to_owned());
     line("[features]".to_owned());
@@ -117,18 +117,18 @@ fn way(name: &str, way: &ServerRoute) -> Result<String, AssignmentError> {
     })
 }
 
-/// A text as TOML writes it: as JSON does, but for one control character.
+/// A TOML string, which is like a JSON string except for one control character.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
-/// Understands `codex exec --json`.
+/// Parses `codex exec --json`.
 #[derive(Debug, Default)]
 pub(crate) struct CodexReader {
-    told: AgentReport,
-    /// The latest complaint, which may have passed.
+    report: AgentReport,
+    /// The latest error, which may have been temporary.
     complaint: Option<String>,
-    /// How often it said that it waits for the network.
+    /// How often it reported that it waits for the network.
     waits: u32,
     hopeless: Option<String>,
     is_over: bool,
@@ -140,15 +140,16 @@ impl CodexReader {
             Some("item.completed") => return self.item(&line["item"]),
             Some("turn.completed") => {
                 self.is_over = true;
-                self.told.usage = usage(&line["usage"]);
+                self.report.usage = usage(&line["usage"]);
             }
             Some("turn.failed") => {
                 self.is_over = true;
                 let message = text(&line["error"], "message").and_then(said);
                 let message = message.or_else(|| self.complaint.take());
-                // A turn fails when the model can't be asked; what tools do wrong is told to the model.
-                self.told.model_lost = true;
-                self.told.error = Some(message.unwrap_or_else(|| "its turn failed".to_owned()));
+                // A turn fails if the model can't be asked; failures of tools are reported to the
+                // model.
+                self.report.model_lost = true;
+                self.report.error = Some(message.unwrap_or_else(|| "its turn failed".to_owned()));
             }
             Some("error") => self.complain(text(line, "message").unwrap_or_default()),
             _ => {}
@@ -170,7 +171,7 @@ impl CodexReader {
         self.waits = 0;
         match text(item, "type") {
             Some("agent_message") => {
-                self.told.answer = text(item, "text").and_then(said);
+                self.report.answer = text(item, "text").and_then(said);
                 Vec::new()
             }
             Some("mcp_tool_call") => vec![self.call(item)],
@@ -199,7 +200,7 @@ impl CodexReader {
             _ => Claim::Unknown,
         };
         if status == Claim::Denied {
-            self.told.denied.push(tool.clone());
+            self.report.denied.push(tool.clone());
         }
         AgentClaimed {
             tool,
@@ -213,18 +214,18 @@ impl CodexReader {
         self.hopeless.as_deref()
     }
 
-    /// What it came to; `None` if it never said.
+    /// The final report; `None` if there was no result.
     pub(super) fn end(mut self) -> Option<AgentReport> {
         if self.hopeless.is_some() {
-            self.told.model_lost = true;
-            self.told.error = self.hopeless;
-            return Some(self.told);
+            self.report.model_lost = true;
+            self.report.error = self.hopeless;
+            return Some(self.report);
         }
-        self.is_over.then_some(self.told)
+        self.is_over.then_some(self.report)
     }
 }
 
-/// Of all turns. It tells nothing of how often the model was asked.
+/// The usage of all turns. Codex does not report the number of model requests.
 fn usage(usage: &Value) -> Option<Usage> {
     let number = |key: &str| usage.get(key).and_then(Value::as_u64);
     Some(Usage {

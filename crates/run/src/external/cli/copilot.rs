@@ -1,6 +1,7 @@
-//! Copilot: `copilot` with the prompt on its stdin, and events as lines of JSON.
+//! Copilot: `copilot` with the prompt on stdin and JSON lines as output.
 //!
-//! It does not ask before it calls a tool that its server calls read-only: that is seen by the tap.
+//! It does not ask before it calls a tool that its server declares read-only; the tap sees these
+//! calls.
 
 use std::path::PathBuf;
 
@@ -12,10 +13,11 @@ use serde_json::{Map, Value, json};
 use super::{AssignmentError, Cli, aliases, body, command, said, text};
 use crate::external::{AgentReport, AgentServer, Assignment, Launch, ServerRoute};
 
-/// After how many attempts nobody waits for its model any more: it takes its time with the next.
+/// After how many attempts Proctor stops waiting for its model, since retries become slower and
+/// slower.
 const ATTEMPTS: u64 = 2;
 
-/// Where it writes what it took.
+/// The file to which it writes its token usage.
 fn usage_file(assignment: &Assignment) -> PathBuf {
     assignment.home.join("usage.json")
 }
@@ -70,7 +72,7 @@ pub(super) fn prepare(assignment: &Assignment) -> Result<Launch, AssignmentError
     })
 }
 
-/// What its own tools and permissions are called. A server of that name would bring them along.
+/// The names of its own tools and permissions. A server with such a name would enable them too.
 const OWN: [&str; 34] = [
     "all",
     "apply_patch",
@@ -108,7 +110,7 @@ const OWN: [&str; 34] = [
     "write",
 ];
 
-/// The names of the servers, none of which means anything else to it.
+/// Names for the servers that don't collide with its own tools.
 fn names(servers: &[AgentServer]) -> Vec<String> {
     let own = |alias: String| {
         if OWN.contains(&alias.to_ascii_lowercase().as_str()) {
@@ -120,7 +122,7 @@ fn names(servers: &[AgentServer]) -> Vec<String> {
     aliases(servers).into_iter().map(own).collect()
 }
 
-/// The servers' tools are there and no others, and those may be used that are allowed.
+/// Makes only the servers' tools available, and allows the allowed ones.
 fn permissions(assignment: &Assignment) -> Vec<String> {
     let mut words = Vec::new();
     for (server, alias) in assignment.servers.iter().zip(names(&assignment.servers)) {
@@ -137,7 +139,7 @@ fn permissions(assignment: &Assignment) -> Vec<String> {
         words.extend(["--available-tools=skill", "--allow-tool=skill"].map(str::to_owned));
     }
     if words.is_empty() {
-        // Without a name, all of its own tools would be there.
+        // An empty list would enable all of its own tools.
         words.push("--available-tools=none".to_owned());
     }
     words
@@ -166,12 +168,12 @@ fn config(assignment: &Assignment) -> Value {
     json!({"mcpServers": servers})
 }
 
-/// Understands `--output-format json`.
+/// Parses `--output-format json`.
 #[derive(Debug, Default)]
 pub(crate) struct CopilotReader {
-    told: AgentReport,
+    report: AgentReport,
     usage: PathBuf,
-    /// Calls that are under way: id and what is known of them.
+    /// Running calls, by id.
     open: Vec<(String, AgentClaimed, bool)>,
     turns: u32,
     hopeless: Option<String>,
@@ -190,20 +192,20 @@ impl CopilotReader {
         let data = &line["data"];
         match text(line, "type") {
             Some("assistant.message") => {
-                self.told.answer = text(data, "content").and_then(said);
+                self.report.answer = text(data, "content").and_then(said);
             }
             Some("model.call_final_result") => {
                 let went_well = text(data, "result") == Some("success");
                 self.turns += u32::from(went_well);
-                self.told.model_lost = !went_well;
+                self.report.model_lost = !went_well;
             }
             Some("model.call_failure") => self.failure(data),
             Some("session.error") => {
                 let message = text(data, "message").and_then(said);
-                self.told.error = Some(message.unwrap_or_else(|| "it does not say why".to_owned()));
+                self.report.error = Some(message.unwrap_or_else(|| "it gave no reason".to_owned()));
             }
             Some("session.mcp_server_status_changed") if text(data, "status") == Some("failed") => {
-                self.told
+                self.report
                     .unreached
                     .extend(text(data, "serverName").map(str::to_owned));
             }
@@ -218,7 +220,7 @@ impl CopilotReader {
         Vec::new()
     }
 
-    /// It tries again a few times, more and more slowly.
+    /// Handles a failed model request. It retries a few times, more and more slowly.
     fn failure(&mut self, data: &Value) {
         let is_network = text(data, "failureKind") == Some("transport");
         if is_network && data["retryAttempt"].as_u64() >= Some(ATTEMPTS) {
@@ -254,7 +256,7 @@ impl CopilotReader {
         };
         claim.detail = text(error, "message").map(str::to_owned);
         if claim.status == Claim::Denied && is_of_server {
-            self.told.denied.push(claim.tool.clone());
+            self.report.denied.push(claim.tool.clone());
         }
         Some(claim)
     }
@@ -263,23 +265,23 @@ impl CopilotReader {
         self.hopeless.as_deref()
     }
 
-    /// What it came to; `None` if it never said.
+    /// The final report; `None` if there was no result.
     pub(super) fn end(mut self) -> Option<AgentReport> {
         if let Some(reason) = self.hopeless {
-            self.told.error = Some(reason);
-            self.told.model_lost = true;
+            self.report.error = Some(reason);
+            self.report.model_lost = true;
             self.is_over = true;
         }
         let written = std::fs::read(&self.usage).unwrap_or_default();
-        self.told.usage = serde_json::from_slice(&written)
+        self.report.usage = serde_json::from_slice(&written)
             .ok()
             .and_then(|all| usage(&all));
-        self.told.turns = Some(self.turns);
-        self.is_over.then_some(self.told)
+        self.report.turns = Some(self.turns);
+        self.is_over.then_some(self.report)
     }
 }
 
-/// What all models took. The input includes what has to do with the cache.
+/// The usage of all models. The input includes cached tokens.
 fn usage(all: &Value) -> Option<Usage> {
     let mut sum = Usage::default();
     for metrics in all["modelMetrics"].as_object()?.values() {

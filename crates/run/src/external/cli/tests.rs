@@ -1,5 +1,5 @@
-//! What is started for each agent, and what is made of what it writes. The lines are those of the real
-//! programs (claude 2.1.325, codex 0.166.0, copilot 1.0.102), shortened.
+//! The launch of each agent, and the parsing of its output. The lines are from the real programs
+//! (claude 2.1.325, codex 0.166.0, copilot 1.0.102), shortened.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -63,7 +63,7 @@ fn usual() -> Assignment {
     ])
 }
 
-/// What is started, without its secrets' place.
+/// The launch, without the folder of its secrets.
 fn prepared(cli: Cli, assignment: &Assignment) -> Launch {
     let launch = cli.prepare(assignment).unwrap();
     for arg in &launch.args {
@@ -77,7 +77,7 @@ fn prepared(cli: Cli, assignment: &Assignment) -> Launch {
 }
 
 #[test]
-fn claude_code_is_told_of_servers_and_rules_in_files() {
+fn claude_code_gets_servers_and_permissions_in_files() {
     let launch = prepared(Cli::ClaudeCode, &usual());
     assert_eq!(
         launch.args.join(" "),
@@ -119,7 +119,7 @@ fn claude_code_is_told_of_servers_and_rules_in_files() {
 }
 
 #[test]
-fn codex_is_told_everything_in_its_configuration() {
+fn codex_gets_everything_in_its_configuration() {
     let launch = prepared(Cli::Codex, &usual());
     assert_eq!(
         launch.args.join(" "),
@@ -196,7 +196,7 @@ fn copilot_gets_the_tools_of_its_servers_and_no_others() {
 }
 
 #[test]
-fn names_stay_apart() {
+fn aliases_are_unique() {
     let names = |names: &[&str]| {
         let servers = names.iter();
         let servers: Vec<AgentServer> = servers
@@ -218,7 +218,7 @@ fn names_stay_apart() {
 }
 
 #[test]
-fn a_server_does_not_bring_tools_of_copilot_along() {
+fn a_server_name_does_not_enable_copilots_own_tools() {
     let servers = vec![offered("bash", stdio(), AllowedTools::All)];
     let launch = prepared(Cli::Copilot, &assignment(servers));
     let args = launch.args.join(" ");
@@ -230,7 +230,7 @@ fn a_server_does_not_bring_tools_of_copilot_along() {
 }
 
 #[test]
-fn a_prompt_is_no_command_of_the_agent() {
+fn a_prompt_is_never_an_agent_command() {
     let asked = |prompt: &str| Assignment {
         prompt: prompt.to_owned(),
         ..usual()
@@ -257,7 +257,7 @@ fn a_prompt_is_no_command_of_the_agent() {
 }
 
 #[test]
-fn a_place_that_the_suite_names_gets_no_other_key() {
+fn a_custom_model_url_gets_no_other_key() {
     for cli in [Cli::ClaudeCode, Cli::Codex, Cli::Copilot] {
         let mut given = usual();
         for name in cli.agent().variables() {
@@ -275,7 +275,7 @@ fn a_place_that_the_suite_names_gets_no_other_key() {
     }
 }
 
-/// What a reader makes of lines, with the claims on the way.
+/// The report that a reader makes of these lines, and the claims on the way.
 fn read(
     cli: Cli,
     lines: &str,
@@ -309,7 +309,7 @@ const ANSWERED: &str = r#"{"type":"user","message":{"content":[{"type":"tool_res
 #[test]
 fn claude_codes_answer_usage_and_calls_are_read() {
     let lines = format!("{INIT}{ANSWERED}");
-    let (told, claims) = read(Cli::ClaudeCode, &lines, ProcessExit::Exited(0), "");
+    let (report, claims) = read(Cli::ClaudeCode, &lines, ProcessExit::Exited(0), "");
     let usage = Usage {
         input: Some(2498),
         output: Some(112),
@@ -324,47 +324,47 @@ fn claude_codes_answer_usage_and_calls_are_read() {
         unreached: vec!["gone".to_owned()],
         ..AgentReport::default()
     };
-    assert_eq!(told, expected);
+    assert_eq!(report, expected);
     assert_eq!(claims, [("mcp__ev__echo".to_owned(), Claim::Completed)]);
     let lines = format!("{INIT}{DENIED}");
-    let (told, claims) = read(Cli::ClaudeCode, &lines, ProcessExit::Exited(0), "");
-    assert_eq!(told.denied, ["mcp__ev__echo"]);
+    let (report, claims) = read(Cli::ClaudeCode, &lines, ProcessExit::Exited(0), "");
+    assert_eq!(report.denied, ["mcp__ev__echo"]);
     assert_eq!(claims, [("mcp__ev__echo".to_owned(), Claim::Denied)]);
 }
 
 #[test]
-fn claude_codes_failures_are_no_answers() {
-    // Its outage calls itself a success.
+fn claude_codes_failures_are_not_answers() {
+    // An outage has the subtype `success`.
     let own = r#"{"type":"result","subtype":"success","is_error":false,"num_turns":0,"result":"Unknown command: /x","usage":{"input_tokens":0,"output_tokens":0}}"#;
-    let (told, _) = read(Cli::ClaudeCode, own, ProcessExit::Exited(0), "");
-    let error = told.error.unwrap_or_default();
-    assert!(error.contains("never asked its model"), "{error}");
+    let (report, _) = read(Cli::ClaudeCode, own, ProcessExit::Exited(0), "");
+    let error = report.error.unwrap_or_default();
+    assert!(error.contains("never called its model"), "{error}");
     let lost = r#"{"type":"result","subtype":"success","is_error":true,"terminal_reason":"api_error","num_turns":1,"result":"API Error: Connection refused","usage":{"input_tokens":0,"output_tokens":0},"permission_denials":[]}"#;
-    let (told, _) = read(Cli::ClaudeCode, lost, ProcessExit::Exited(1), "");
-    assert_eq!(told.error.as_deref(), Some("API Error: Connection refused"));
-    assert!(told.model_lost && told.answer.is_none());
+    let (report, _) = read(Cli::ClaudeCode, lost, ProcessExit::Exited(1), "");
+    assert_eq!(
+        report.error.as_deref(),
+        Some("API Error: Connection refused")
+    );
+    assert!(report.model_lost && report.answer.is_none());
     let tired = r#"{"type":"result","subtype":"error_max_turns","is_error":true,"num_turns":2,"errors":["Reached maximum number of turns (1)"],"usage":{"input_tokens":1,"output_tokens":1}}"#;
-    let (told, claims) = read(
+    let (report, claims) = read(
         Cli::ClaudeCode,
         &format!("{INIT}{tired}"),
         ProcessExit::Exited(1),
         "",
     );
-    assert!(told.out_of_turns && told.error.is_none());
+    assert!(report.out_of_turns && report.error.is_none());
     assert_eq!(claims, [("mcp__ev__echo".to_owned(), Claim::Unknown)]);
-    let (told, _) = read(Cli::ClaudeCode, INIT, ProcessExit::Exited(0), "");
-    assert_eq!(
-        told.error.as_deref(),
-        Some("it ended without saying what came of it")
-    );
-    let (told, _) = read(
+    let (report, _) = read(Cli::ClaudeCode, INIT, ProcessExit::Exited(0), "");
+    assert_eq!(report.error.as_deref(), Some("it exited without a result"));
+    let (report, _) = read(
         Cli::ClaudeCode,
         "",
         ProcessExit::Exited(2),
         "error: unknown option\n",
     );
     let expected = "it exited with code 2; the end of its stderr:\nerror: unknown option";
-    assert_eq!(told.error.as_deref(), Some(expected));
+    assert_eq!(report.error.as_deref(), Some(expected));
 }
 
 const THREAD: &str = r#"{"type":"thread.started","thread_id":"1"}
@@ -382,7 +382,7 @@ fn codexs_answer_usage_and_calls_are_read() {
 {"type":"item.completed","item":{"id":"item_4","type":"agent_message","text":"done"}}
 {"type":"turn.completed","usage":{"input_tokens":2468,"cached_input_tokens":5,"cache_write_input_tokens":0,"output_tokens":112,"reasoning_output_tokens":7}}
 "#;
-    let (told, claims) = read(
+    let (report, claims) = read(
         Cli::Codex,
         &format!("{THREAD}{rest}"),
         ProcessExit::Exited(0),
@@ -401,7 +401,7 @@ fn codexs_answer_usage_and_calls_are_read() {
         denied: vec!["ev.write".to_owned()],
         ..AgentReport::default()
     };
-    assert_eq!(told, expected);
+    assert_eq!(report, expected);
     let expected = [
         ("ev.echo".to_owned(), Claim::Completed),
         ("ev.write".to_owned(), Claim::Denied),
@@ -410,7 +410,7 @@ fn codexs_answer_usage_and_calls_are_read() {
 }
 
 #[test]
-fn codex_is_not_waited_for_when_it_waits_for_the_network() {
+fn codex_is_ended_if_it_waits_for_the_network() {
     let waits =
         r#"{"type":"error","message":"Reconnecting... waiting for network (Connection failed)"}"#;
     let mut reader = Cli::Codex.reader(&usual());
@@ -422,19 +422,19 @@ fn codex_is_not_waited_for_when_it_waits_for_the_network() {
             .hopeless()
             .is_some_and(|why| why.contains("waiting for network"))
     );
-    let told = reader.end(ProcessExit::Signalled(15), "");
-    assert!(told.model_lost && told.error.is_some());
+    let report = reader.end(ProcessExit::Signalled(15), "");
+    assert!(report.model_lost && report.error.is_some());
     let failed = r#"{"type":"turn.failed","error":{"message":"unexpected status 401"}}"#;
-    let (told, _) = read(
+    let (report, _) = read(
         Cli::Codex,
         &format!("{THREAD}{failed}"),
         ProcessExit::Exited(1),
         "",
     );
-    assert_eq!(told.error.as_deref(), Some("unexpected status 401"));
+    assert_eq!(report.error.as_deref(), Some("unexpected status 401"));
     let stderr = "Error: required MCP servers failed to initialize: ev";
-    let (told, _) = read(Cli::Codex, "", ProcessExit::Exited(1), stderr);
-    assert!(told.error.unwrap().contains(stderr));
+    let (report, _) = read(Cli::Codex, "", ProcessExit::Exited(1), stderr);
+    assert!(report.error.unwrap().contains(stderr));
 }
 
 #[test]
@@ -450,7 +450,7 @@ fn copilots_answer_and_calls_are_read() {
 {"type":"model.call_final_result","data":{"result":"success"}}
 {"type":"assistant.message","data":{"content":"done","toolRequests":[]}}
 {"type":"result","exitCode":0}"#;
-    let (told, claims) = read(Cli::Copilot, lines, ProcessExit::Exited(0), "");
+    let (report, claims) = read(Cli::Copilot, lines, ProcessExit::Exited(0), "");
     let expected = AgentReport {
         answer: Some("done".to_owned()),
         turns: Some(2),
@@ -458,7 +458,7 @@ fn copilots_answer_and_calls_are_read() {
         unreached: vec!["gone".to_owned()],
         ..AgentReport::default()
     };
-    assert_eq!(told, expected, "its usage is in a file that is not there");
+    assert_eq!(report, expected, "its usage is in a file that is not there");
     let expected = [
         ("ev-echo".to_owned(), Claim::Completed),
         ("ev-write".to_owned(), Claim::Denied),
@@ -467,16 +467,16 @@ fn copilots_answer_and_calls_are_read() {
 }
 
 #[test]
-fn copilots_failures_are_no_answers() {
+fn copilots_failures_are_not_answers() {
     let lines = r#"{"type":"session.error","data":{"errorType":"query","message":"Could not connect to local model provider"}}
 {"type":"model.call_final_result","data":{"result":"transport_error"}}
 {"type":"result","exitCode":1}"#;
-    let (told, _) = read(Cli::Copilot, lines, ProcessExit::Exited(1), "");
+    let (report, _) = read(Cli::Copilot, lines, ProcessExit::Exited(1), "");
     assert_eq!(
-        told.error.as_deref(),
+        report.error.as_deref(),
         Some("Could not connect to local model provider")
     );
-    assert!(told.model_lost);
+    assert!(report.model_lost);
     let failure = |attempt: u32| {
         format!(
             r#"{{"type":"model.call_failure","data":{{"retryAttempt":{attempt},"failureKind":"transport","errorMessage":"refused"}}}}"#
@@ -490,7 +490,7 @@ fn copilots_failures_are_no_answers() {
 }
 
 #[test]
-fn what_copilot_took_is_summed_over_its_models() {
+fn copilots_usage_is_summed_over_its_models() {
     let home = tempfile::tempdir().unwrap();
     let assignment = Assignment {
         home: home.path().to_owned(),

@@ -1,21 +1,21 @@
-//! Puts references to variables into a shell command, quoted as the place where they stand needs it.
+//! Inserts variable references into a shell command, quoted for their position.
 //!
-//! Main function: [`render`]. A shell never looks for commands in what a variable holds, so a place
-//! that is judged wrongly may change what arrives, but nothing is executed.
+//! Main function: [`render`]. A shell never executes the value of a variable, so a wrongly judged
+//! position may change the value but never runs it.
 
 use crate::external::cli::AssignmentError;
 
-/// A part of a command.
+/// A piece of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Value {
     /// Text for the shell.
     Text(String),
     /// A reference to this variable.
     Variable(String),
-    /// The same, for the one that holds the prompt.
+    /// A reference to the variable that holds the prompt.
     Prompt(String),
-    /// A value that the template quotes with `%q`, in two variables. Where a shell would read the
-    /// quotes, it gets the plain one; where they are text, the quoted one.
+    /// A value that the template quotes with `%q`, in two variables. Where the shell would
+    /// interpret the quotes, it gets the plain value; where they are text, the quoted one.
     Quoted {
         plain: String,
         quoted: String,
@@ -23,12 +23,12 @@ pub(super) enum Value {
     },
 }
 
-/// The shells that run what they are given as text, and those that hand it to one.
+/// The shells that execute text, and programs that pass text to a shell.
 const SHELLS: [&str; 9] = [
     "sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "su", "runuser",
 ];
 
-/// The command, with its references.
+/// The command with its references.
 pub(super) fn render(values: &[Value]) -> Result<String, AssignmentError> {
     let mut scanner = Scanner::default();
     let mut command = String::new();
@@ -63,7 +63,7 @@ pub(super) fn render(values: &[Value]) -> Result<String, AssignmentError> {
     Ok(command)
 }
 
-/// How the text at a place is quoted.
+/// The quoting at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum ShellQuote {
     #[default]
@@ -72,7 +72,7 @@ enum ShellQuote {
     Double,
 }
 
-/// What ends a part of a command that is read as a command of its own.
+/// The end marker of a nested command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Close {
     #[default]
@@ -81,19 +81,19 @@ enum Close {
     Backtick,
 }
 
-/// A command, or one within another.
+/// A command, or one nested in another.
 #[derive(Debug, Default)]
 struct ShellFrame {
     close: Close,
     quote: ShellQuote,
-    /// The words of the simple command so far, without their quotes; the last one is not over.
+    /// The words of the simple command so far, without quotes; the last one may be incomplete.
     words: Vec<String>,
     in_word: bool,
-    /// It reads a word of its own as if that were a file.
+    /// Whether it has a here-string (`<<<`).
     has_here_string: bool,
 }
 
-/// Text that a command reads, up to a line of its own.
+/// A here-document.
 #[derive(Debug, Clone)]
 struct HereDocument {
     delimiter: String,
@@ -102,15 +102,15 @@ struct HereDocument {
     is_for_shell: bool,
 }
 
-/// Follows a command, and knows how the place is quoted at which it is.
+/// Scans a command and tracks the quoting at the current position.
 #[derive(Debug, Default)]
 struct Scanner {
     frame: ShellFrame,
     outer: Vec<ShellFrame>,
     is_comment: bool,
-    /// Documents that start on the next line.
+    /// Here-documents that start on the next line.
     announced: Vec<HereDocument>,
-    /// The document that is being read, and its line so far.
+    /// The current here-document, and its line so far.
     document: Option<(HereDocument, String)>,
 }
 
@@ -123,7 +123,7 @@ impl Scanner {
         }
     }
 
-    /// Takes a character, and gives what is left to be taken.
+    /// Takes a character, and returns the remaining text.
     fn step<'a>(&mut self, c: char, behind: &'a str) -> &'a str {
         if let Some((document, line)) = &mut self.document {
             if c != '\n' {
@@ -234,7 +234,7 @@ impl Scanner {
         }
     }
 
-    /// A document is announced: `<<`, and this is what stands behind.
+    /// Starts a here-document after `<<`.
     fn announce<'a>(&mut self, behind: &'a str) -> &'a str {
         let (strips_tabs, rest) = match behind.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -257,17 +257,17 @@ impl Scanner {
         self.document = next.map(|document| (document, String::new()));
     }
 
-    /// Whether double quotes at this place are text, and not read by the shell.
+    /// Whether double quotes at this position are plain text.
     fn quotes_are_text(&self) -> bool {
         self.document.is_some() || self.frame.quote == ShellQuote::Single
     }
 
-    /// A reference to a variable, for this place.
+    /// A reference to a variable, quoted for this position.
     fn reference(&mut self, name: &str) -> Result<String, AssignmentError> {
         if let Some((document, line)) = &mut self.document {
             if document.is_quoted {
-                let reason = "puts a value where its shell expands nothing: take the quotes off the \
-                              here-document's delimiter";
+                let reason = "puts a value into a quoted here-document, which its shell does not expand: \
+                              remove the quotes around the delimiter";
                 return Err(AssignmentError::Template(reason.to_owned()));
             }
             line.push_str(name);
@@ -284,7 +284,7 @@ impl Scanner {
         })
     }
 
-    /// A prompt that becomes part of another shell's command would be executed there.
+    /// Refuses a prompt that becomes part of another shell's command, which would execute it.
     fn refuse_other_shells(&self) -> Result<(), AssignmentError> {
         let frames = self.outer.iter().chain([&self.frame]);
         let runs_text = |frame: &ShellFrame| {
@@ -297,8 +297,8 @@ impl Scanner {
         };
         let is_for_shell = |(document, _): &(HereDocument, String)| document.is_for_shell;
         if frames.into_iter().any(runs_text) || self.document.as_ref().is_some_and(is_for_shell) {
-            let reason = "makes the prompt part of another shell's command, which would run what is \
-                          in it: call the program itself";
+            let reason = "passes the prompt to another shell, which would execute it: call the \
+                          program directly";
             return Err(AssignmentError::Template(reason.to_owned()));
         }
         Ok(())

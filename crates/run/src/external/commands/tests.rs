@@ -47,7 +47,7 @@ fn assignment(prompt: &str) -> Assignment {
     }
 }
 
-/// The arguments that a program gets: `show` stands for it in the command.
+/// The arguments that a program gets; `show` stands for the program in the command.
 fn arguments(run_prompt: &str, prompt: &str) -> Vec<String> {
     let show = "printf '%s\\0'";
     let run_prompt = run_prompt.replace("show", show);
@@ -70,7 +70,7 @@ fn arguments(run_prompt: &str, prompt: &str) -> Vec<String> {
 
 const HOSTILE: &str = "-rf 'a' \"b\" $(touch pwned) `touch pwned` ${HOME} \\ \n;touch pwned\n# * ~ !! %s {{ .Prompt }} é\u{1F600}";
 
-/// Commands that say the same in other quotes.
+/// Equivalent commands with different quotes.
 const QUOTED: [&str; 9] = [
     "show \"{{ .Prompt }}\"",
     "show {{ .Prompt }}",
@@ -83,7 +83,7 @@ const QUOTED: [&str; 9] = [
     "x=`printf %s {{ .Prompt }}.`; show \"${x%.}\"",
 ];
 
-/// Commands that hand the prompt over unchanged, as Go's templates can write it.
+/// Commands that pass the prompt unchanged, as Go templates can write it.
 const WRITTEN: [&str; 9] = [
     "show {{ printf \"%q\" .Prompt }}",
     "show {{ .Prompt | printf \"%q\" }}",
@@ -96,7 +96,7 @@ const WRITTEN: [&str; 9] = [
     "x={{ printf \"%q\" .Prompt }}; show \"$x\"",
 ];
 
-/// What a template gives for a prompt, outside of any shell.
+/// The text that a template renders for a prompt, outside of any shell.
 fn go(action: &str, prompt: &str) -> String {
     let template = GoTemplate::parse(action, TemplateUse::RunPrompt).unwrap();
     let pieces = template
@@ -105,12 +105,12 @@ fn go(action: &str, prompt: &str) -> String {
 }
 
 #[test]
-fn a_template_hands_the_prompt_over_as_data() {
+fn a_template_passes_the_prompt_as_data() {
     for command in WRITTEN {
         assert_eq!(arguments(command, HOSTILE), [HOSTILE], "{command}");
         assert_eq!(arguments(command, ""), [""], "{command}");
     }
-    // Where quotes are text, the quoted form is what arrives.
+    // Where quotes are text, the quoted form arrives.
     let quoted = go("{{ printf \"%q\" .Prompt }}", HOSTILE);
     let json = "show '{\"p\": {{ printf \"%q\" .Prompt }}}'";
     assert_eq!(arguments(json, HOSTILE), [format!("{{\"p\": {quoted}}}")]);
@@ -141,7 +141,7 @@ fn no_function_lets_a_prompt_into_another_shell() {
 }
 
 #[test]
-fn a_prompt_arrives_as_it_is_however_it_is_quoted() {
+fn a_prompt_arrives_unchanged_in_any_quotes() {
     for command in QUOTED {
         assert_eq!(arguments(command, HOSTILE), [HOSTILE], "{command}");
         assert_eq!(arguments(command, ""), [""], "{command}");
@@ -159,7 +159,7 @@ fn a_prompt_arrives_as_it_is_however_it_is_quoted() {
 }
 
 #[test]
-fn a_document_takes_a_prompt_without_quotes() {
+fn a_here_document_takes_a_prompt_without_quotes() {
     let command = "show \"$(cat <<EOF\n{{ .Prompt }}.\nEOF\n)\"";
     assert_eq!(arguments(command, HOSTILE), [format!("{HOSTILE}.")]);
     let quoted = "cat <<'EOF'\n{{ .Prompt }}\nEOF";
@@ -168,7 +168,7 @@ fn a_document_takes_a_prompt_without_quotes() {
 }
 
 #[test]
-fn servers_and_tools_are_handed_over_as_data() {
+fn servers_and_tools_are_passed_as_data() {
     let command =
         "show {{ .McpServerFileArgs }} --tools \"{{ .AllowedToolArgs }}\" '{{ .AllowedToolArgs }}'";
     let tools = "a b/x,a b/$(touch y),c/z";
@@ -200,7 +200,7 @@ fn servers_and_tools_are_handed_over_as_data() {
 }
 
 #[test]
-fn what_can_t_be_passed_is_said() {
+fn values_that_can_t_be_passed_are_reported() {
     let check = |command: &str, prompt: &str, part: &str| {
         let error = prepare(&templates(command), &assignment(prompt)).unwrap_err();
         assert!(error.to_string().contains(part), "{command}: {error}");
@@ -223,7 +223,7 @@ fn what_can_t_be_passed_is_said() {
     ] {
         check(command, "x", "another shell");
     }
-    // Options of other programs, and shells that do something else.
+    // Options of other programs, and other uses of shells.
     for command in [
         "agent <<< {{ .Prompt }}",
         "agent -c {{ .Prompt }}",
@@ -238,7 +238,7 @@ fn what_can_t_be_passed_is_said() {
 }
 
 #[test]
-fn what_a_command_writes_is_its_answer() {
+fn the_output_of_a_command_is_its_answer() {
     let read = |lines: &[&str]| {
         let mut reader = CommandReader::default();
         for line in lines {
@@ -263,7 +263,7 @@ proptest! {
         prompt in "([a-z \\n\t'\"`$(){}\\\\;&|<>*?~!#%=-]|\\PC){0,60}",
         command in prop::sample::select(&QUOTED[..]),
     ) {
-        // The shell itself takes line breaks at the end away from what a command substitution gives.
+        // The shell strips line breaks from the end of a command substitution.
         let before = command.split("{{").next().unwrap_or_default();
         let is_substituted = before.matches("$(").count() > before.matches(')').count();
         let expected = if is_substituted { prompt.trim_end_matches('\n') } else { &prompt };

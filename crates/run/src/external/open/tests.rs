@@ -5,7 +5,7 @@ use proctor_core::suite::agent::SkillMount;
 
 use super::*;
 
-/// An agent, as a suite has it.
+/// An agent, as a suite defines it.
 fn agent(builtin: &str, base_url: Option<&str>, key: Option<&str>) -> Agent {
     Agent {
         name: "the-agent".to_owned(),
@@ -35,8 +35,8 @@ fn access(agent: &Agent, env: &[(&str, &str)]) -> Result<ModelAccess, ExternalEr
     external.access(&environment(env))
 }
 
-/// The place and the key that an agent is told.
-fn told(agent: &Agent, env: &[(&str, &str)]) -> Option<(String, String)> {
+/// The custom model URL and the key for an agent.
+fn endpoint(agent: &Agent, env: &[(&str, &str)]) -> Option<(String, String)> {
     let access = access(agent, env).unwrap();
     assert_eq!(access.model.as_deref(), Some("gpt-9"));
     access
@@ -45,24 +45,24 @@ fn told(agent: &Agent, env: &[(&str, &str)]) -> Option<(String, String)> {
 }
 
 #[test]
-fn an_agent_reaches_its_model_as_its_file_or_its_user_says() {
+fn model_access_comes_from_the_file_or_the_environment() {
     let pair = |base: &str, key: &str| Some((base.to_owned(), key.to_owned()));
     let claude = agent("claude-code", None, None);
     // It reads its own variables.
-    assert_eq!(told(&claude, &[("ANTHROPIC_API_KEY", "k")]), None);
-    assert_eq!(told(&claude, &[("CLAUDE_CODE_OAUTH_TOKEN", "k")]), None);
-    // A server of one's own may need no key.
+    assert_eq!(endpoint(&claude, &[("ANTHROPIC_API_KEY", "k")]), None);
+    assert_eq!(endpoint(&claude, &[("CLAUDE_CODE_OAUTH_TOKEN", "k")]), None);
+    // The user's own server may need no key.
     let own = [("ANTHROPIC_BASE_URL", "http://h/v1/")];
-    assert_eq!(told(&claude, &own), pair("http://h", "none"));
+    assert_eq!(endpoint(&claude, &own), pair("http://h", "none"));
     let other = agent("claude-code", Some("http://o"), Some("MY_KEY"));
     let keys = [("MY_KEY", "m"), ("ANTHROPIC_API_KEY", "k")];
-    assert_eq!(told(&other, &keys), pair("http://o", "m"));
-    // Codex reads nothing but its configuration.
+    assert_eq!(endpoint(&other, &keys), pair("http://o", "m"));
+    // Codex reads only its configuration.
     let codex = agent("codex", None, None);
     let usual = pair("https://api.openai.com/v1", "k");
-    assert_eq!(told(&codex, &[("OPENAI_API_KEY", "k")]), usual);
+    assert_eq!(endpoint(&codex, &[("OPENAI_API_KEY", "k")]), usual);
     let own = [("OPENAI_API_KEY", "k"), ("OPENAI_BASE_URL", "http://h/v1")];
-    assert_eq!(told(&codex, &own), pair("http://h/v1", "k"));
+    assert_eq!(endpoint(&codex, &own), pair("http://h/v1", "k"));
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_missing_key_is_an_error_that_names_its_variables() {
 }
 
 #[test]
-fn what_is_missing_is_said_before_anything_starts() {
+fn missing_requirements_are_reported_before_anything_starts() {
     let folder = tempfile::tempdir().unwrap();
     let open = |agent: &Agent, has_skills: bool| {
         let path = folder.path().display().to_string();
@@ -124,7 +124,7 @@ fn what_is_missing_is_said_before_anything_starts() {
         ..codex
     };
     assert_eq!(open(&tapped, false), Ok(()));
-    // The tap has the key, so the tap needs one; a run that is replayed needs none.
+    // The tap sends the key, so it needs one; a replay needs none.
     let path = folder.path().display().to_string();
     let keyless = environment(&[("PATH", &path)]);
     let opened = |is_replayed| ExternalAgent::open(&tapped, &keyless, false, is_replayed).unwrap();
@@ -135,7 +135,7 @@ fn what_is_missing_is_said_before_anything_starts() {
 }
 
 #[test]
-fn a_key_that_a_file_sends_to_its_own_url_is_known() {
+fn a_key_sent_to_a_custom_url_is_detected() {
     let env = environment(&[
         ("OPENAI_API_KEY", "o"),
         ("GEMINI_API_KEY", "g"),
@@ -168,7 +168,7 @@ fn a_key_that_a_file_sends_to_its_own_url_is_known() {
 }
 
 #[test]
-fn only_claude_code_is_known_to_end_at_its_turns() {
+fn only_claude_code_stops_at_its_turn_limit() {
     for (builtin, expected) in [
         ("claude-code", true),
         ("claude-acp", true),

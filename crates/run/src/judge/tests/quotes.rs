@@ -1,9 +1,9 @@
-//! Quotes, looked up in what was shown.
+//! Quotes are looked up in the exhibits.
 
 use super::*;
 
 #[test]
-fn quotes_are_looked_up_in_what_was_shown() {
+fn quotes_are_looked_up_in_the_exhibits() {
     let transcript =
         transcript(json!({"content": [{"type": "text", "text": "ready:  3\nof 3\u{200b}!"}]}));
     let exhibits = exhibits("There are\n  three.", Some(&transcript));
@@ -48,7 +48,7 @@ fn quotes_are_looked_up_in_what_was_shown() {
     check(BallotVerdict::Fail, &["four"], invented("four"));
     check(BallotVerdict::Unknown, &["four"], invented("four"));
     check(BallotVerdict::Pass, &["THREE"], invented("THREE"));
-    // What the user or the suite wrote is there, but proves nothing about the agent.
+    // Text of the user or the suite is shown, but proves nothing about the agent.
     check(
         BallotVerdict::Pass,
         &["How many replicas"],
@@ -66,7 +66,7 @@ fn quotes_are_looked_up_in_what_was_shown() {
 }
 
 #[test]
-fn a_quote_does_not_span_what_was_left_out() {
+fn a_quote_does_not_span_an_omitted_part() {
     let long = format!("{}b{}", "a".repeat(32 * 1024), "c".repeat(40_000));
     let exhibits = exhibits(&long, None);
     let question = JudgeQuestion::new(&reference(), &exhibits, boundary(), None);
@@ -82,7 +82,7 @@ fn a_quote_does_not_span_what_was_left_out() {
 }
 
 #[test]
-fn a_short_quote_is_enough_if_it_is_all_there_is() {
+fn a_short_quote_is_enough_if_it_is_the_whole_exhibit() {
     let check = |answer: &str, quote: &str, expected| {
         let exhibits = exhibits(answer, None);
         let question = JudgeQuestion::new(&reference(), &exhibits, boundary(), None);
@@ -100,7 +100,7 @@ fn a_short_quote_is_enough_if_it_is_all_there_is() {
 }
 
 #[test]
-fn where_there_is_nothing_to_quote_a_pass_needs_no_quote() {
+fn a_pass_without_quotable_exhibits_needs_no_quote() {
     let rubric = Criterion::Rubric("The agent does nothing.".to_owned());
     let question = JudgeQuestion::new(&rubric, &exhibits(" \n", None), boundary(), None);
     assert_eq!(

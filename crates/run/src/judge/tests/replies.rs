@@ -1,4 +1,4 @@
-//! Replies, read strictly.
+//! Replies are parsed strictly.
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn reply(text: &str, calls: &[(&str, Value)], stop: StopReason) -> Reply {
 }
 
 #[test]
-fn a_verdict_is_read_strictly() {
+fn a_verdict_is_parsed_strictly() {
     let good = json!({"reason": "r", "evidence": ["q"], "verdict": "pass"});
     let with = |key: &str, value: Value| {
         let mut changed = good.clone();
@@ -100,7 +100,7 @@ fn a_verdict_is_read_strictly() {
 }
 
 #[test]
-fn a_verdict_in_plain_text_must_be_that_and_nothing_else() {
+fn a_verdict_in_plain_text_must_be_the_json_object_alone() {
     let passes = |text: &str| {
         matches!(
             ballot::read(&reply(text, &[], StopReason::Done)),
@@ -129,7 +129,7 @@ fn a_verdict_in_plain_text_must_be_that_and_nothing_else() {
 }
 
 #[test]
-fn a_reply_that_did_not_end_well_is_no_verdict() {
+fn a_refused_or_cut_off_reply_is_not_a_verdict() {
     let good = json!({"reason": "r", "evidence": ["q"], "verdict": "pass"});
     let check = |stop: StopReason, reason: &str| {
         let read = ballot::read(&reply("", &[("verdict", good.clone())], stop));
@@ -139,6 +139,6 @@ fn a_reply_that_did_not_end_well_is_no_verdict() {
     check(StopReason::Length, "the judge's reply was cut off");
     check(
         StopReason::Other("pause".to_owned()),
-        "the judge stopped for `pause`",
+        "the judge stopped with the reason `pause`",
     );
 }

@@ -1,4 +1,4 @@
-//! Votes, counted.
+//! Votes are counted.
 
 use super::*;
 
@@ -53,14 +53,14 @@ fn the_majority_of_definite_votes_decides_with_a_quorum() {
     check(
         "",
         0,
-        Verdict::unknown("only 0 of 0 votes are definite: there is no vote"),
+        Verdict::unknown("only 0 of 0 votes are definite: no usable votes"),
         &[],
     );
-    check("", 1, Verdict::unknown("there is no vote"), &[]);
+    check("", 1, Verdict::unknown("no usable votes"), &[]);
 }
 
 #[test]
-fn an_outage_counts_unless_it_could_have_changed_the_result() {
+fn a_dropped_vote_is_an_error_only_if_it_could_change_the_result() {
     let settled = |given: &str, wanted: usize| tally::is_settled(&votes(given), wanted);
     assert!(settled("pp", 3));
     assert!(settled("ff", 3));

@@ -1,4 +1,4 @@
-//! The way to an extension and back: one question at a time, answers by id, everything bounded.
+//! The message channel to an extension: one request at a time, answers by id, and bounded sizes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,19 +20,19 @@ use proctor_wire::recorder::OversizedMessage;
 use proctor_wire::rpc::{self, About, MessageHandler, PastRequest, PeerClose, Requests, RpcError};
 use proctor_wire::transport::lines::{self, LineHandler, LineWriter, Noise};
 
-/// The longest message that is taken in.
+/// The maximum size of a message.
 const MAX_MESSAGE: usize = 8 << 20;
-/// How many messages may wait.
+/// The maximum number of queued messages.
 const QUEUE: usize = 16;
 
-/// Why there is no answer.
+/// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ExtensionWireError {
     #[error("it answered with error {}: {}", .0.code, .0.message)]
     Rpc(RpcError),
     #[error("no answer within {}", proctor_core::duration::render(*.0))]
     TimedOut(Duration),
-    #[error("the answer makes no sense: {0}")]
+    #[error("malformed answer: {0}")]
     Nonsense(String),
     #[error("it closed its streams")]
     Gone,
@@ -42,7 +42,6 @@ pub(super) enum ExtensionWireError {
 
 type Waiter = oneshot::Sender<Result<Box<RawValue>, RpcError>>;
 
-/// The streams of an extension.
 pub(super) struct ExtensionStreams {
     writer: LineWriter<()>,
     incoming: Incoming,
@@ -66,8 +65,7 @@ impl ExtensionStreams {
         }
     }
 
-    /// Asks, and waits for the answer. Answers to earlier questions that nobody waits for any more
-    /// are passed by.
+    /// Sends a request and waits for its answer. Late answers to earlier requests are ignored.
     pub(super) async fn request(
         &mut self,
         method: &str,
@@ -89,19 +87,19 @@ impl ExtensionStreams {
             .unwrap_or(Err(ExtensionWireError::TimedOut(limit)))
     }
 
-    /// What was logged since the last look.
+    /// The log since the last call.
     pub(super) fn take_log(&self, redactor: &Redactor) -> String {
         self.incoming.log.take(redactor)
     }
 
-    /// Closes the extension's stdin, and waits for its last word.
+    /// Closes the extension's stdin, and waits until its stdout ends.
     pub(super) async fn close(self) {
         self.writer.close();
         let _ = self.reading.await;
     }
 }
 
-/// What an extension writes: answers and a log.
+/// The output of an extension: answers and a log.
 #[derive(Clone, Default)]
 struct Incoming {
     requests: Arc<Mutex<Requests<Waiter>>>,
@@ -109,7 +107,7 @@ struct Incoming {
 }
 
 impl Incoming {
-    /// Opens a question. The one before it is over, whether it was answered or not.
+    /// Registers a new request. The previous one is over, with or without an answer.
     fn ask(&self, waiter: Waiter) -> u64 {
         let mut requests = self.lock();
         if let Some(before) = requests.only() {
@@ -128,7 +126,7 @@ impl Incoming {
 }
 
 impl LineHandler for Incoming {
-    /// What is no message may tell a person something.
+    /// Logs text that is not a message.
     fn noise(&mut self, noise: Noise<'_>) {
         if !noise.is_message {
             self.log_line(noise.line);
@@ -141,7 +139,7 @@ impl LineHandler for Incoming {
     }
 }
 
-/// An extension has nothing to ask for.
+/// Requests of an extension are refused: the protocol has none.
 impl MessageHandler for Incoming {
     fn notification(&mut self, method: &str, params: Option<&RawValue>) {
         if method == "log" {
@@ -153,7 +151,7 @@ impl MessageHandler for Incoming {
         let mut requests = self.lock();
         let meant = requests.meant(id);
         if let Ok(waiter) = requests.answered(meant) {
-            // Whoever waited may have gone.
+            // The receiver may be gone.
             let _ = waiter.send(outcome(message));
         }
     }

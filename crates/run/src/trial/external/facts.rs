@@ -1,4 +1,4 @@
-//! What the record says of an external agent's work, whatever the agent says.
+//! What the record shows of an external agent's work, independent of the agent's report.
 //!
 //! Its main type is [`ServerContacts`].
 
@@ -8,16 +8,15 @@ use proctor_core::event::{Actor, ConnectionId, Direction, Event, EventKind, Find
 use proctor_core::message::{self, Message, MessageKind};
 use proctor_core::record::{Blobs, RecordError};
 
-/// What is known of the servers of a trial.
+/// The contacts between an agent and the servers of a trial.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ServerContacts {
-    /// The servers that were asked for anything: a session, their tools, a call.
+    /// The servers that received any request.
     pub(super) reached: BTreeSet<String>,
-    /// The servers that were asked for their tools.
+    /// The servers whose tools were listed.
     pub(super) listed: BTreeSet<String>,
-    /// Why a proxy turned the agent away, by server.
+    /// Why a proxy refused the agent, by server.
     pub(super) refused: BTreeMap<String, String>,
-    /// The tools that were called, by server.
     pub(super) called: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -57,7 +56,7 @@ impl ServerContacts {
     }
 
     fn asked(&mut self, server: &str, bytes: &[u8]) {
-        // What is no message asks for nothing.
+        // Text that is not a message requests nothing.
         let _ = message::each(bytes, &mut |message| {
             if let MessageKind::Request { method, .. } = message.kind() {
                 self.reached.insert(server.to_owned());

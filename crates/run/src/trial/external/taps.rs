@@ -1,4 +1,4 @@
-//! What stands between an external agent and the servers of its trial.
+//! The taps between an external agent and the servers of its trial.
 //!
 //! Its main type is [`Taps`].
 
@@ -10,7 +10,7 @@ use crate::external::{Adapter, AgentServer, ServerRoute};
 use crate::together::together;
 use proctor_wire::proxy::{Admission, Bridge, ProxyOptions, Relay, ReverseProxy};
 
-/// The proxies of a trial, one for each server. Dropping them ends every session.
+/// The proxies of a trial, one per server. Dropping them ends every session.
 pub(crate) struct Taps {
     taps: Vec<ServerTap>,
     offered: Vec<AgentServer>,
@@ -23,7 +23,7 @@ enum ServerTap {
 }
 
 impl Taps {
-    /// Puts a proxy before every server, in a way that suits the agent.
+    /// Opens a proxy for every server, in the form that the agent needs.
     pub(crate) async fn open(
         servers: &[Server],
         options: &ProxyOptions,
@@ -36,7 +36,10 @@ impl Taps {
         for server in servers {
             let opened = open(server, options, adapter).await;
             let (tap, way) = opened.map_err(|reason| {
-                format!("the server `{}` can't be offered: {reason}", server.name)
+                format!(
+                    "can't provide the server `{}` to the agent: {reason}",
+                    server.name
+                )
             })?;
             all.taps.push(tap);
             all.offered.push(AgentServer {
@@ -49,12 +52,12 @@ impl Taps {
         Ok(all)
     }
 
-    /// The servers, as an agent is told of them.
+    /// The servers, as configured for the agent.
     pub(crate) fn offered(&self) -> &[AgentServer] {
         &self.offered
     }
 
-    /// From here on this process and those below it may use the servers.
+    /// Allows this process and its descendants to connect.
     pub(crate) fn admit(&self, pid: Pid) {
         for tap in &self.taps {
             if let ServerTap::Relay(relay) = tap {
@@ -63,7 +66,7 @@ impl Taps {
         }
     }
 
-    /// Ends every session, and waits until that is in the record.
+    /// Closes every session, and waits until the record has their ends.
     pub(crate) async fn close(self) {
         let close = async |tap: ServerTap| match tap {
             ServerTap::Relay(relay) => relay.close().await,
@@ -80,8 +83,8 @@ async fn open(
     adapter: Adapter<'_>,
 ) -> Result<(ServerTap, ServerRoute), String> {
     let by_url = adapter.wants_url();
-    // Programs that people write read the URL of a server and send no headers, so the token is in it.
-    // Nothing is lost: the file that holds it is readable by its owner only.
+    // Custom programs read the URL of a server and send no headers, so the token is in the URL.
+    // The file that holds it is readable by its owner only.
     let admission = if adapter.is_from_file() {
         Admission::Path
     } else {

@@ -1,4 +1,4 @@
-//! Why the work of an external agent is no work to be graded: what it says, beside what was seen.
+//! Decides whether an external agent's work can be graded, from its report and the record.
 //!
 //! Its main function is [`verdict`].
 
@@ -16,39 +16,35 @@ use super::super::ending::{errored, failed, timed_out};
 use super::facts::ServerContacts;
 use crate::external::{Adapter, AgentReport, ExternalAgent};
 
-/// What is known when an agent has ended.
+/// What is known after an agent has ended.
 pub(super) struct AgentEvidence<'a> {
-    /// What it says.
-    pub(super) told: &'a AgentReport,
-    /// What was seen.
+    pub(super) report: &'a AgentReport,
     pub(super) facts: &'a ServerContacts,
-    /// How a server failed the trial, by the record.
+    /// A server failure that decides the trial, from the record.
     pub(super) failure: Option<TrialFailure>,
-    /// What a server did against the protocol, where that matters.
+    /// A protocol problem of a server that decides the trial.
     pub(super) breach: Option<TrialFailure>,
-    /// Who is to blame for work that is not as it should be, if the record proves it.
+    /// The proven blame if the work can't be graded.
     pub(super) at_fault: Option<Blame>,
-    /// The servers that it was given.
     pub(super) servers: &'a [Server],
-    /// The tools of each, where they are known.
+    /// The tools of each server, if known.
     pub(super) tools: &'a BTreeMap<String, Vec<String>>,
-    /// Which of the servers it must have reached.
     pub(super) reach: Reach,
-    /// What its script has no answer to.
+    /// The first request that its script has no answer to.
     pub(super) trouble: Option<&'a str>,
-    /// Why the last that it asked its model has no reply, and whose fault that is, where that is seen.
+    /// Why its last model request has no reply, and the blame, if the tap saw it.
     pub(super) lost: Option<(Blame, String)>,
     pub(super) limits: &'a Limits,
 }
 
-/// Which of its servers an agent must have reached, for its work to be graded.
+/// Which servers an agent must have reached for its work to be graded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// The tools of every server must have been listed: how agents that Proctor knows start.
+    /// The tools of every server must have been listed, as known agents do at the start.
     AllListed,
-    /// One server is enough, by any request.
+    /// Any request to one server is enough.
     One,
-    /// None has to be: the agent connects when it needs a server, as its file says.
+    /// No server: the agent connects when it needs one, as its file says.
     OnUse,
 }
 
@@ -65,9 +61,9 @@ impl Reach {
     }
 }
 
-/// The end of a trial whose agent's work can't be graded; `None` if it can.
+/// The end of a trial whose work can't be graded; `None` if it can.
 pub(super) fn verdict(work: &AgentEvidence<'_>) -> Option<TrialEnded> {
-    let AgentEvidence { told, .. } = work;
+    let AgentEvidence { report, .. } = work;
     let is_proven = |failure: &&TrialFailure| failure.blame.is_some();
     if let Some(failure) = work.failure.as_ref().filter(is_proven) {
         return Some(ended(failure.clone()));
@@ -75,23 +71,26 @@ pub(super) fn verdict(work: &AgentEvidence<'_>) -> Option<TrialEnded> {
     if let Some(why) = work.trouble {
         return Some(errored(Blame::Suite, why));
     }
-    if told.out_of_turns {
+    if report.out_of_turns {
         return Some(timed_out(out_of_turns(work.limits)));
     }
-    if let Some(error) = &told.error {
+    if let Some(error) = &report.error {
         let seen = work.lost.as_ref().map(|(blame, _)| *blame);
-        let blame = match (told.model_lost, seen) {
+        let blame = match (report.model_lost, seen) {
             (true, _) => Blame::Infra,
             (false, seen) => seen.unwrap_or(Blame::Agent),
         };
-        let reason = format!("the agent ended with an error: {error}{}", unreached(told));
+        let reason = format!(
+            "the agent ended with an error: {error}{}",
+            unreached(report)
+        );
         return Some(errored(blame, reason));
     }
     if let Some((blame, why)) = &work.lost {
-        let reason = format!("what the agent says is no answer of its model's: {why}");
+        let reason = format!("the answer is not from the model: {why}");
         return Some(errored(*blame, reason));
     }
-    // An agent that went wrong leaves calls behind; here it says that it did not.
+    // A failed agent may leave calls unanswered; this agent reports no failure.
     if let Some(failure) = work.failure.as_ref().or(work.breach.as_ref()) {
         return Some(ended(failure.clone()));
     }
@@ -99,10 +98,10 @@ pub(super) fn verdict(work: &AgentEvidence<'_>) -> Option<TrialEnded> {
         return Some(failed(Blame::Agent, reason));
     }
     if let Some(reason) = out_of_reach(work) {
-        let reason = format!("{reason}{}", unreached(told));
+        let reason = format!("{reason}{}", unreached(report));
         return Some(errored(Blame::Agent, reason));
     }
-    if told.answer.is_none() {
+    if report.answer.is_none() {
         return Some(failed(work.at_fault, "the agent gave no answer"));
     }
     None
@@ -111,16 +110,16 @@ pub(super) fn verdict(work: &AgentEvidence<'_>) -> Option<TrialEnded> {
 fn out_of_turns(limits: &Limits) -> String {
     match limits.max_turns {
         Some(turns) => format!("the agent was not done after {turns} turns"),
-        None => "the agent was not done after as many turns as it has".to_owned(),
+        None => "the agent reached its turn limit".to_owned(),
     }
 }
 
-/// What an agent wanted to use that it may not, or used all the same.
+/// A tool that the agent tried to use or used without permission.
 fn forbidden(work: &AgentEvidence<'_>) -> Option<String> {
-    if !work.told.denied.is_empty() {
-        let tools = listed(work.told.denied.iter().map(String::as_str));
-        return Some(match &work.told.refused[..] {
-            [] => format!("the agent wanted to use {tools}, which is not allowed"),
+    if !work.report.denied.is_empty() {
+        let tools = listed(work.report.denied.iter().map(String::as_str));
+        return Some(match &work.report.refused[..] {
+            [] => format!("the agent tried to use {tools}, which is not allowed"),
             refused => refused.join("; "),
         });
     }
@@ -139,7 +138,7 @@ fn forbidden(work: &AgentEvidence<'_>) -> Option<String> {
     None
 }
 
-/// Which servers an agent did not reach though it should have. A server without tools need not be.
+/// The servers that an agent should have reached and did not. Servers without tools don't count.
 fn out_of_reach(work: &AgentEvidence<'_>) -> Option<String> {
     let has_tools = |server: &&Server| {
         let tools = work.tools.get(&server.name);
@@ -151,7 +150,7 @@ fn out_of_reach(work: &AgentEvidence<'_>) -> Option<String> {
         Reach::OnUse => None,
         Reach::AllListed => {
             let server = names.find(|name| !work.facts.listed.contains(*name))?;
-            Some(format!("the agent never asked `{server}` for its tools"))
+            Some(format!("the agent never listed the tools of `{server}`"))
         }
         Reach::One => {
             let names: Vec<&str> = names.collect();
@@ -171,12 +170,12 @@ fn out_of_reach(work: &AgentEvidence<'_>) -> Option<String> {
     }
 }
 
-fn unreached(told: &AgentReport) -> String {
-    if told.unreached.is_empty() {
+fn unreached(report: &AgentReport) -> String {
+    if report.unreached.is_empty() {
         return String::new();
     }
-    let names = listed(told.unreached.iter().map(String::as_str));
-    format!("; it says that it could not reach {names}")
+    let names = listed(report.unreached.iter().map(String::as_str));
+    format!("; it reported that it could not reach {names}")
 }
 
 #[cfg(test)]

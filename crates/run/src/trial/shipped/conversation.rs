@@ -1,4 +1,4 @@
-//! From the messages of an eval to a conversation with a model, and from that to text.
+//! Converts the messages of an eval to a model conversation, and a conversation to text.
 
 use std::collections::HashMap;
 
@@ -8,24 +8,24 @@ use serde_json::Value;
 
 use crate::agent::Toolbox;
 
-/// Reads messages. Tools get the names that the model is told.
+/// Converts messages. Tools get the names that the model knows.
 pub(super) fn read(
     messages: &[mcp_evals::Message],
     server: &str,
     tools: &Toolbox,
 ) -> Result<Vec<ModelMessage>, String> {
     read_as(messages, |tool| {
-        let told = tools.name_of(server, tool);
-        told.unwrap_or(tool).to_owned()
+        let known = tools.name_of(server, tool);
+        known.unwrap_or(tool).to_owned()
     })
 }
 
 fn read_as(
     messages: &[mcp_evals::Message],
-    told: impl Fn(&str) -> String,
+    name_for_model: impl Fn(&str) -> String,
 ) -> Result<Vec<ModelMessage>, String> {
     let mut read = Vec::new();
-    // Which tool a result is of stands in the call alone.
+    // Only the call names the tool of a result.
     let mut names: HashMap<&str, String> = HashMap::new();
     for message in messages {
         let (mut text, mut calls, mut results) = (Vec::new(), Vec::new(), Vec::new());
@@ -34,7 +34,7 @@ fn read_as(
             match block {
                 Content::Text(block) => text.push(block.text.as_str()),
                 Content::ToolUse(call) => {
-                    let name = told(&call.name);
+                    let name = name_for_model(&call.name);
                     names.insert(&call.id, name.clone());
                     calls.push(ToolCall {
                         id: call.id.clone(),
@@ -60,7 +60,7 @@ fn read_as(
                 }
                 other @ (Content::Image(_) | Content::Audio(_) | Content::Other(_)) => {
                     return Err(format!(
-                        "a message of the eval holds {}, which can't be said to a model",
+                        "a message of the eval contains {}, which can't be sent to a model",
                         kind(other)
                     ));
                 }
@@ -101,7 +101,7 @@ fn blocks_text(blocks: &[Value]) -> String {
     blocks.iter().map(text).collect::<Vec<_>>().join("\n")
 }
 
-/// A picture or a sound in a result.
+/// An image or audio of a result.
 fn media_of(block: &Value) -> Option<Media> {
     let text = |key: &str| block.get(key).and_then(Value::as_str).map(str::to_owned);
     let is_media = ["image", "audio"].contains(&block.get("type")?.as_str()?);
@@ -112,11 +112,11 @@ fn media_of(block: &Value) -> Option<Media> {
     })
 }
 
-/// A conversation, to be read by people and judges.
+/// A conversation as text, for people and judges.
 pub(super) fn text(messages: &[ModelMessage]) -> String {
     let parts: Vec<String> = messages.iter().map(message_text).collect();
     match messages {
-        // One thing that was said needs no speaker.
+        // A single message needs no speaker.
         [ModelMessage::User(text)] => text.clone(),
         _ => parts.join("\n"),
     }
@@ -137,7 +137,7 @@ fn message_text(message: &ModelMessage) -> String {
     }
 }
 
-/// A turn: what was said, and what was called with what.
+/// A turn as text, with its calls and their arguments.
 pub(super) fn turn_text(turn: &Turn) -> String {
     let mut parts = Vec::new();
     if !turn.text.is_empty() {
@@ -195,6 +195,6 @@ mod tests {
             read_as(&messages, str::to_owned)
         };
         assert_eq!(text(&read("user").unwrap()), "user: [image/png]");
-        assert!(read("assistant").unwrap_err().contains("holds an image"));
+        assert!(read("assistant").unwrap_err().contains("contains an image"));
     }
 }

@@ -1,7 +1,7 @@
-//! Claude's adapter for ACP, which brings its own Claude Code.
+//! Claude's ACP adapter, which includes its own Claude Code.
 //!
-//! Its tools are never deferred, and it waits for servers that start slowly: else they would not be
-//! there when the model is first asked. Its own tools are off.
+//! Its tools are never deferred, and it waits for slow servers: otherwise their tools would be
+//! missing from the first model request. Its own tools are off.
 
 use serde_json::json;
 
@@ -27,7 +27,7 @@ pub(crate) static PRESET: Preset = Preset {
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
         // Without a limit, an outage takes minutes.
         ("CLAUDE_CODE_MAX_RETRIES", "2"),
-        // Else `@/etc/passwd` in a prompt could be read, and sent to the model.
+        // Otherwise `@/etc/passwd` in a prompt would be read and sent to the model.
         ("CLAUDE_CODE_DISABLE_FILE_MENTIONS", "1"),
         ("ENABLE_TOOL_SEARCH", "false"),
         ("MCP_CONNECTION_NONBLOCKING", "0"),

@@ -1,8 +1,8 @@
-//! Codex's adapter for ACP, which brings its own Codex.
+//! Codex's ACP adapter, which includes its own Codex.
 //!
-//! The servers are in its configuration and not in the session: only there can they be required, and
-//! without that it starts without those that start slowly, and says nothing. The tools that are allowed
-//! are approved there; for all others it has to ask, and to ask us: its usual mode asks a model.
+//! The servers are in its configuration and not in the session, because only there can they be
+//! `required`: otherwise it silently starts without slow servers. Allowed tools are approved there.
+//! For all others it must ask Proctor; in its default mode it would ask a model.
 
 use proctor_core::suite::server::AllowedTools;
 use serde_json::Value;
@@ -32,7 +32,7 @@ pub(crate) static PRESET: Preset = Preset {
 /// The variable that holds the key of an endpoint.
 const KEY: &str = "PROCTOR_MODEL_KEY";
 
-/// Its own tools are off, as far as they can be, and so is all that asks its vendor for something.
+/// Settings that turn off its own tools as far as possible, and all requests to its vendor.
 const SETTINGS: &str = r#"approval_policy = "on-request"
 sandbox_mode = "read-only"
 web_search = "disabled"
@@ -84,7 +84,7 @@ fn configure(assignment: &Assignment, plan: &mut LaunchPlan) -> Result<(), Assig
     Ok(())
 }
 
-/// The part of the configuration that is about one server.
+/// The configuration of one server.
 fn table(server: &AgentServer, alias: &str) -> Result<String, AssignmentError> {
     let alias = quoted(alias);
     let mut table = format!("\n[mcp_servers.{alias}]\nrequired = true\n");
@@ -128,7 +128,7 @@ fn table(server: &AgentServer, alias: &str) -> Result<String, AssignmentError> {
     Ok(table)
 }
 
-/// A text in TOML. What JSON escapes, TOML escapes alike, but it wants one character more to be.
+/// A TOML string. TOML escapes as JSON does, plus one more character.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }

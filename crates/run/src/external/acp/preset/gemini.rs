@@ -1,8 +1,8 @@
 //! The Gemini CLI.
 //!
-//! It starts itself again, and does not end when its stdin is closed: the guard ends both. It asks for
-//! every tool of a server that it is not told to trust, which is what we want. An allow-list of its own
-//! tools would hide those of the servers too, so its own are named to be left out.
+//! It restarts itself and does not exit when its stdin is closed: the guard ends both processes. It
+//! asks permission for every tool of an untrusted server, as Proctor needs. An allow-list of its
+//! own tools would hide those of the servers too, so its own tools are excluded by name.
 
 use serde_json::json;
 
@@ -30,7 +30,7 @@ pub(crate) static PRESET: Preset = Preset {
     configure,
 };
 
-/// Its own tools. That which loads skills is left out where there are some.
+/// Its own tools. The one that loads skills is not excluded if there are skills.
 const OWN_TOOLS: [&str; 20] = [
     "run_shell_command",
     "list_background_processes",

@@ -1,7 +1,7 @@
-//! goose.
+//! The goose agent.
 //!
-//! It asks for every call in its mode `approve`. Its own extensions are always on unless each of them is
-//! said to be off. A dead model is its answer: see the tells.
+//! In its mode `approve` it asks permission for every call. Its own extensions are on unless each
+//! is turned off. It returns a model outage as its answer: see `tells`.
 
 use serde_json::{Map, json};
 
@@ -26,7 +26,7 @@ pub(crate) static PRESET: Preset = Preset {
         ("GOOSE_DISABLE_KEYRING", "1"),
         ("GOOSE_DISABLE_SESSION_NAMING", "true"),
         ("GOOSE_MODE", "approve"),
-        // It tries a few times either way; without this it takes eight seconds to give up.
+        // It retries a few times either way; without this it takes eight seconds to give up.
         ("GOOSE_PROVIDER_SKIP_BACKOFF", "true"),
         ("GOOSE_TELEMETRY_OFF", "1"),
         ("GOOSE_TELEMETRY_ENABLED", "false"),
@@ -34,7 +34,7 @@ pub(crate) static PRESET: Preset = Preset {
     configure,
 };
 
-/// The variables of keys, and the providers that they are for.
+/// The key variables, and the providers that they are for.
 const KEYS: [(&str, &str); 4] = [
     ("ANTHROPIC_API_KEY", "anthropic"),
     ("OPENAI_API_KEY", "openai"),
@@ -70,7 +70,7 @@ fn configure(assignment: &Assignment, plan: &mut LaunchPlan) -> Result<(), Assig
             "description": "", "bundled": true});
         extensions.insert(name.to_owned(), extension);
     }
-    // YAML takes JSON.
+    // JSON is valid YAML.
     let config = json!({"GOOSE_TELEMETRY_ENABLED": false, "extensions": extensions});
     let file = assignment.home.join(".config/goose/config.yaml");
     plan.launch.files.push((file, config.to_string()));
@@ -111,7 +111,7 @@ fn model(assignment: &Assignment, plan: &mut LaunchPlan) -> Result<(), Assignmen
     Ok(())
 }
 
-/// An address as its host, and what stands before the format's own path: `v1/`.
+/// The host of a URL, and the path before the API's own path, such as `v1/`.
 fn split(base: &str) -> (&str, String) {
     let scheme = base.find("://").map_or(0, |at| at + 3);
     match base[scheme..].find('/') {

@@ -1,7 +1,7 @@
-//! opencode.
+//! The opencode agent.
 //!
-//! It asks for every tool of a server; its own are denied, which takes them from the model too. It tries
-//! a model that is not there for a minute, and can't be told otherwise.
+//! It asks permission for every tool of a server; its own tools are denied, which also hides them
+//! from the model. It retries an unreachable model for a minute, which can't be configured.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ pub(crate) static PRESET: Preset = Preset {
     configure,
 };
 
-/// The variables of keys, and the providers that they are for.
+/// The key variables, and the providers that they are for.
 const KEYS: [(&str, &str); 5] = [
     ("ANTHROPIC_API_KEY", "anthropic"),
     ("OPENAI_API_KEY", "openai"),
@@ -88,7 +88,7 @@ fn configure(assignment: &Assignment, plan: &mut LaunchPlan) -> Result<(), Assig
     }
     if let Some(endpoint) = &assignment.access.endpoint {
         config["provider"] = json!({"proctor": at(endpoint, assignment)});
-        // It would ask for the names of all models there are.
+        // Otherwise it would download a list of all models.
         plan.set("OPENCODE_DISABLE_MODELS_FETCH", "true");
         config["enabled_providers"] = json!(["proctor"]);
     }
@@ -98,7 +98,7 @@ fn configure(assignment: &Assignment, plan: &mut LaunchPlan) -> Result<(), Assig
     Ok(())
 }
 
-/// The model, as it wants it: behind the name of its provider.
+/// The model in opencode's form, after the name of its provider.
 fn model(assignment: &Assignment) -> Option<String> {
     let model = assignment.access.model.as_deref();
     if assignment.access.endpoint.is_some() {
@@ -111,7 +111,7 @@ fn model(assignment: &Assignment) -> Option<String> {
     })
 }
 
-/// A provider that is somewhere else.
+/// A provider with a custom URL.
 fn at(endpoint: &ModelUrl, assignment: &Assignment) -> Value {
     let (package, base) = match endpoint.format {
         WireFormat::Chat => ("@ai-sdk/openai-compatible", endpoint.base.clone()),

@@ -1,4 +1,4 @@
-//! What agents do wrong, and what comes of it.
+//! Faults of agents, and how they are reported.
 
 use super::*;
 
@@ -14,17 +14,17 @@ fn ready(acp: Acp<'static>) -> AcpDialogue {
 }
 
 #[test]
-fn a_turn_that_does_not_end_well_is_no_answer() {
+fn a_failed_turn_has_no_answer() {
     let check = |reason: Value, error: Option<&str>, out_of_turns: bool| {
         let mut talk = ready(ANY);
         talk.says("Half an");
         talk.hear(&json!({"stopReason": reason}));
-        let (told, _) = talk.end();
+        let (report, _) = talk.end();
         assert_eq!(
-            (told.error.as_deref(), told.out_of_turns),
+            (report.error.as_deref(), report.out_of_turns),
             (error, out_of_turns)
         );
-        assert_eq!(told.answer.is_some(), error.is_none() && !out_of_turns);
+        assert_eq!(report.answer.is_some(), error.is_none() && !out_of_turns);
     };
     check(json!("end_turn"), None, false);
     check(json!("max_turn_requests"), None, true);
@@ -35,24 +35,20 @@ fn a_turn_that_does_not_end_well_is_no_answer() {
     );
     check(
         json!("refusal"),
-        Some("its model refused to go on: Half an"),
+        Some("its model refused to continue: Half an"),
         false,
     );
     check(
         json!("cancelled"),
-        Some("it says that it was cancelled: Half an"),
+        Some("it reported that it was cancelled: Half an"),
         false,
     );
     check(
         json!("bored"),
-        Some("it stopped for a reason that is not known, `bored`: Half an"),
+        Some("unknown stop reason `bored`: Half an"),
         false,
     );
-    check(
-        Value::Null,
-        Some("it does not say why it stopped: Half an"),
-        false,
-    );
+    check(Value::Null, Some("it gave no stop reason: Half an"), false);
 }
 
 #[test]
@@ -60,11 +56,11 @@ fn an_outage_is_not_an_answer() {
     let check = |preset: &'static str, tell: &dyn Fn(&mut AcpDialogue), expected: &str| {
         let mut talk = ready(known(preset));
         tell(&mut talk);
-        let (told, _) = talk.end();
-        assert_eq!(told.answer, None, "{preset}");
-        let error = told.error.unwrap_or_default();
+        let (report, _) = talk.end();
+        assert_eq!(report.answer, None, "{preset}");
+        let error = report.error.unwrap_or_default();
         assert!(error.contains(expected), "{preset}: {error}");
-        assert!(told.model_lost, "{preset}");
+        assert!(report.model_lost, "{preset}");
     };
     let network = "Network error: Could not connect to 127.0.0.1:9";
     check(
@@ -83,7 +79,7 @@ fn an_outage_is_not_an_answer() {
         },
         "Something new",
     );
-    // After a few good questions.
+    // After a few successful requests.
     check(
         "goose",
         &|talk| {
@@ -114,7 +110,7 @@ fn an_outage_is_not_an_answer() {
         },
         "fetch failed",
     );
-    // What they said with a provider that answers with 401, and with a page instead of JSON.
+    // Their messages for a provider that answers with 401, and with a page instead of JSON.
     check(
         "gemini",
         &|talk| {
@@ -160,7 +156,7 @@ fn an_outage_is_not_an_answer() {
 }
 
 #[test]
-fn codex_is_not_left_to_wait_for_ever() {
+fn codex_does_not_wait_for_the_network_forever() {
     let waiting = json!({"sessionUpdate": "session_info_update", "_meta": {"codex": {"error": {
         "message": "Reconnecting... waiting for network",
         "additionalDetails": "Connection failed: error sending request", "willRetry": true}}}});
@@ -170,16 +166,16 @@ fn codex_is_not_left_to_wait_for_ever() {
     talk.update(&waiting);
     assert!(talk.client.is_done());
     assert_eq!(talk.last()["method"], "session/cancel");
-    let (told, _) = talk.end();
-    assert!(told.model_lost);
+    let (report, _) = talk.end();
+    assert!(report.model_lost);
     assert_eq!(
-        told.error.as_deref(),
+        report.error.as_deref(),
         Some("Reconnecting... waiting for network: Connection failed: error sending request")
     );
 }
 
 #[test]
-fn a_limit_of_turns_is_known_by_what_is_said() {
+fn a_reached_turn_limit_is_detected() {
     let mut goose = ready(known("goose"));
     goose.says("I've reached the maximum number of actions I can do without user input. Would you like me to continue?");
     goose.hear(&json!({"stopReason": "end_turn", "usage": {"totalTokens": 1290}}));
@@ -188,43 +184,43 @@ fn a_limit_of_turns_is_known_by_what_is_said() {
         &json!({"code": -32603, "message": "Internal error: Reached maximum number of turns (1)"}),
     );
     for talk in [goose, claude] {
-        let (told, _) = talk.end();
+        let (report, _) = talk.end();
         assert_eq!(
-            (told.answer, told.error, told.out_of_turns),
+            (report.answer, report.error, report.out_of_turns),
             (None, None, true)
         );
     }
 }
 
-/// What is said beside the errors of agents that Proctor does not know.
+/// The note that is added to errors of agents that Proctor does not know.
 const NOTE: &str = "; its environment variables: `PATH`; add more with `env:` in the agent file or `--pass-env NAME`";
 
 #[test]
-fn an_agent_that_ends_too_early_says_when() {
+fn an_early_exit_is_reported_with_its_stage() {
     let mut talk = AcpDialogue::new(ANY, &assignment(Vec::new()));
-    let (told, _) = talk.client.end(ProcessExit::Exited(3), "");
+    let (report, _) = talk.client.end(ProcessExit::Exited(3), "");
     assert_eq!(
-        told.error.as_deref(),
+        report.error.as_deref(),
         Some(&*format!(
-            "it exited with code 3 before it took its task{NOTE}"
+            "it exited with code 3 before it accepted the task{NOTE}"
         ))
     );
     let mut talk = ready(ANY);
     talk.says("42");
     talk.update(&json!({"sessionUpdate": "tool_call", "toolCallId": "1", "title": "ev/echo"}));
-    let (told, rest) = talk.client.end(ProcessExit::Signalled(9), "");
+    let (report, rest) = talk.client.end(ProcessExit::Signalled(9), "");
     assert_eq!(
-        told.error.as_deref(),
+        report.error.as_deref(),
         Some(&*format!(
-            "it was killed by signal 9 (SIGKILL) in the middle of its work{NOTE}"
+            "it was killed by signal 9 (SIGKILL) during its work{NOTE}"
         ))
     );
-    assert_eq!(told.answer, None);
+    assert_eq!(report.answer, None);
     assert_eq!(shown(&rest), ["ev/echo - Unknown"]);
 }
 
 #[test]
-fn an_agent_that_can_not_reach_a_server_is_told_so() {
+fn an_unsupported_transport_is_reported() {
     let check = |way: ServerRoute, capabilities: Value, expected: Option<&str>| {
         let mut offered = server("ev", AllowedTools::All);
         offered.way = way;
@@ -247,8 +243,8 @@ fn an_agent_that_can_not_reach_a_server_is_told_so() {
         url: url(),
         headers: Vec::new(),
     };
-    let no_http = "it can't use the server `ev`: it takes none over HTTP";
-    let no_sse = "it can't use the server `ev`: it takes none over HTTP with server-sent events";
+    let no_http = "it can't use the server `ev`: it does not support servers over HTTP";
+    let no_sse = "it can't use the server `ev`: it does not support servers over HTTP+SSE";
     check(http(), json!({"http": true}), None);
     check(http(), json!({"sse": true}), Some(no_http));
     check(http(), Value::Null, Some(no_http));
@@ -257,7 +253,7 @@ fn an_agent_that_can_not_reach_a_server_is_told_so() {
 }
 
 #[test]
-fn another_version_is_not_spoken() {
+fn another_protocol_version_is_refused() {
     for (version, shown) in [
         (json!(2), "2"),
         (json!("1"), "\"1\""),
@@ -265,13 +261,13 @@ fn another_version_is_not_spoken() {
     ] {
         let mut talk = AcpDialogue::new(ANY, &assignment(Vec::new()));
         talk.hear(&json!({"protocolVersion": version}));
-        let expected = format!("it speaks version {shown} of ACP, and not 1");
+        let expected = format!("it speaks version {shown} of ACP, but Proctor speaks version 1");
         assert_eq!(talk.end().0.error, Some(expected));
     }
 }
 
 #[test]
-fn who_has_to_log_in_does_so_by_key_or_not_at_all() {
+fn an_agent_logs_in_by_key_only() {
     let required = json!({"code": -32000, "message": "Authentication required"});
     let greeting = json!({"protocolVersion": 1,
         "authMethods": [{"id": "chat-gpt"}, {"id": "api-key"}]});
@@ -283,10 +279,10 @@ fn who_has_to_log_in_does_so_by_key_or_not_at_all() {
     talk.hear(&json!({}));
     assert_eq!(talk.last()["method"], "session/new");
     talk.hear_error(&required);
-    let (told, _) = talk.end();
-    let no_key = "it wants to be logged in, and has no key: Authentication required";
+    let (report, _) = talk.end();
+    let no_key = "it requires a login, and has no key: Authentication required";
     assert_eq!(
-        (told.error.as_deref(), told.model_lost),
+        (report.error.as_deref(), report.model_lost),
         (Some(no_key), true)
     );
 
@@ -312,7 +308,7 @@ fn files_and_terminals_are_refused_and_unknown_methods_too() {
 }
 
 #[test]
-fn noise_is_passed_by() {
+fn noise_is_ignored() {
     let mut talk = ready(ANY);
     let before = talk.sent.len();
     let noise = [
@@ -338,13 +334,13 @@ fn noise_is_passed_by() {
     assert_eq!(talk.sent.len(), before);
     talk.says("42");
     talk.hear(&json!({"stopReason": "end_turn"}));
-    let (told, claims) = talk.end();
-    assert_eq!((told.answer.as_deref(), told.error), (Some("42"), None));
+    let (report, claims) = talk.end();
+    assert_eq!((report.answer.as_deref(), report.error), (Some("42"), None));
     assert!(claims.is_empty());
 }
 
 #[test]
-fn an_echo_is_no_agent() {
+fn an_echo_is_not_an_agent() {
     let mut talk = AcpDialogue::new(ANY, &assignment(Vec::new()));
     for _ in 0..3 {
         let last = talk.last().to_string();
@@ -379,7 +375,7 @@ proptest::proptest! {
         for line in &lines {
             talk.line(line);
         }
-        let (told, _) = talk.end();
-        proptest::prop_assert!(told.answer.is_none());
+        let (report, _) = talk.end();
+        proptest::prop_assert!(report.answer.is_none());
     }
 }

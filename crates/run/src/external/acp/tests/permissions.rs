@@ -1,40 +1,45 @@
-//! Who may do what, by each agent's way to name it.
+//! Permissions, for each agent's way of naming tools.
 
 use super::*;
 
-/// Asks for a call, after it was told of, and gives whether it is allowed and whether it is denied as a
-/// server's tool.
-fn ask(acp: Acp<'_>, servers: &[AgentServer], told: &Value, asked: &Value) -> (bool, Vec<String>) {
+/// Requests permission for a call after announcing it, and returns whether it is allowed and which
+/// tools of servers are denied.
+fn ask(
+    acp: Acp<'_>,
+    servers: &[AgentServer],
+    update: &Value,
+    request: &Value,
+) -> (bool, Vec<String>) {
     let mut assignment = assignment(servers.to_vec());
     assignment.access.model = Some("m".to_owned());
     let mut talk = AcpDialogue::opened(acp, &assignment);
-    if !told.is_null() {
-        talk.update(told);
+    if !update.is_null() {
+        talk.update(update);
     }
-    let params = json!({"sessionId": "s", "toolCall": asked, "options": [
+    let params = json!({"sessionId": "s", "toolCall": request, "options": [
         {"optionId": "y", "kind": "allow_once"}, {"optionId": "n", "kind": "reject_once"}]});
     let request = json!({"jsonrpc": "2.0", "id": 9, "method": "session/request_permission",
         "params": params});
     talk.line(&request.to_string());
     let answer = talk.last()["result"]["outcome"]["optionId"].clone();
-    let (told, claims) = talk.end();
+    let (report, claims) = talk.end();
     let is_allowed = answer == "y";
     assert_eq!(
         !is_allowed,
         shown(&claims).iter().any(|claim| claim.ends_with("Denied"))
     );
-    (is_allowed, told.denied)
+    (is_allowed, report.denied)
 }
 
-/// `ev` has one tool that is allowed, and `my files` has all.
-fn check(acp: Acp<'_>, told: &Value, asked: &Value, allowed: bool, denied: &[&str]) {
+/// `ev` has one allowed tool; all tools of `my files` are allowed.
+fn check(acp: Acp<'_>, update: &Value, request: &Value, allowed: bool, denied: &[&str]) {
     let servers = [
         server("ev", only(&["get-sum"])),
         server("my files", AllowedTools::All),
     ];
-    let found = ask(acp, &servers, told, asked);
+    let found = ask(acp, &servers, update, request);
     let denied: Vec<String> = denied.iter().map(|name| (*name).to_owned()).collect();
-    assert_eq!(found, (allowed, denied), "{acp:?} {told} {asked}");
+    assert_eq!(found, (allowed, denied), "{acp:?} {update} {request}");
 }
 
 #[test]
@@ -55,23 +60,23 @@ fn claude_may_use_what_is_allowed_and_nothing_else() {
 #[test]
 fn codex_may_use_what_is_allowed_and_nothing_else() {
     let codex = |server: &str, tool: &str, title: &str, allowed: bool, denied: &[&str]| {
-        let told = json!({"sessionUpdate": "tool_call", "toolCallId": "1", "kind": "execute",
+        let update = json!({"sessionUpdate": "tool_call", "toolCallId": "1", "kind": "execute",
             "title": title, "rawInput": {"server": server, "tool": tool, "arguments": {}}});
-        let asked = json!({"toolCallId": "1", "kind": "execute"});
-        check(known("codex-acp"), &told, &asked, allowed, denied);
+        let request = json!({"toolCallId": "1", "kind": "execute"});
+        check(known("codex-acp"), &update, &request, allowed, denied);
     };
     codex("ev", "get-sum", "mcp.ev.get-sum", true, &[]);
     codex("ev", "echo", "mcp.ev.echo", false, &["mcp.ev.echo"]);
     codex("my_files", "read", "mcp.my_files.read", true, &[]);
-    // A command whose title is written by the model.
+    // A command whose title the model writes.
     codex("x", "y", "mcp.ev.get-sum", false, &[]);
 }
 
 #[test]
 fn goose_may_use_what_is_allowed_and_nothing_else() {
-    let goose = |told: Value, title: &str, allowed: bool, denied: &[&str]| {
-        let asked = json!({"toolCallId": "1", "kind": "other", "title": title});
-        check(known("goose"), &told, &asked, allowed, denied);
+    let goose = |update: Value, title: &str, allowed: bool, denied: &[&str]| {
+        let request = json!({"toolCallId": "1", "kind": "other", "title": title});
+        check(known("goose"), &update, &request, allowed, denied);
     };
     let named = |name: &str| {
         json!({"sessionUpdate": "tool_call", "toolCallId": "1",
@@ -80,7 +85,7 @@ fn goose_may_use_what_is_allowed_and_nothing_else() {
     goose(named("ev__get-sum"), "ev: get-sum", true, &[]);
     goose(named("ev__echo"), "ev: echo", false, &["ev__echo"]);
     goose(named("my_files__read"), "my_files: read", true, &[]);
-    // A command whose title is written by the model.
+    // A command whose title the model writes.
     goose(named("shell"), "ev: get-sum", false, &[]);
     goose(Value::Null, "ev: get-sum", true, &[]);
 }
@@ -88,8 +93,8 @@ fn goose_may_use_what_is_allowed_and_nothing_else() {
 #[test]
 fn gemini_may_use_what_is_allowed_and_nothing_else() {
     let gemini = |id: &str, title: &str, allowed: bool, denied: &[&str]| {
-        let asked = json!({"toolCallId": id, "kind": "other", "title": title});
-        check(known("gemini"), &Value::Null, &asked, allowed, denied);
+        let request = json!({"toolCallId": id, "kind": "other", "title": title});
+        check(known("gemini"), &Value::Null, &request, allowed, denied);
     };
     gemini(
         "mcp_ev_get-sum__mcp_ev_get-sum_17_0",
@@ -109,7 +114,7 @@ fn gemini_may_use_what_is_allowed_and_nothing_else() {
         true,
         &[],
     );
-    // Where the model names its calls.
+    // Here the model names its calls.
     gemini(
         "mcp_ev_get-sum__call_1_1",
         "get-sum (ev MCP Server)",
@@ -139,8 +144,8 @@ fn gemini_may_use_what_is_allowed_and_nothing_else() {
 #[test]
 fn opencode_may_use_what_is_allowed_and_nothing_else() {
     let opencode = |title: &str, kind: &str, allowed: bool, denied: &[&str]| {
-        let asked = json!({"toolCallId": "1", "kind": kind, "title": title});
-        check(known("opencode"), &Value::Null, &asked, allowed, denied);
+        let request = json!({"toolCallId": "1", "kind": kind, "title": title});
+        check(known("opencode"), &Value::Null, &request, allowed, denied);
     };
     opencode("ev_get-sum", "other", true, &[]);
     opencode("ev_echo", "other", false, &["ev_echo"]);
@@ -160,9 +165,9 @@ fn an_unknown_agent_may_name_tools_in_any_of_the_usual_ways() {
         server("fs", AllowedTools::All),
     ];
     let check = |title: &str, kind: &str, allowed: bool| {
-        let asked = json!({"toolCallId": "1", "kind": kind, "title": title});
+        let request = json!({"toolCallId": "1", "kind": kind, "title": title});
         assert_eq!(
-            ask(acp, &servers, &Value::Null, &asked).0,
+            ask(acp, &servers, &Value::Null, &request).0,
             allowed,
             "{title}"
         );
@@ -190,7 +195,7 @@ fn an_unknown_agent_may_name_tools_in_any_of_the_usual_ways() {
 }
 
 #[test]
-fn what_can_not_be_allowed_is_cancelled_and_denied() {
+fn a_request_without_an_allow_option_is_cancelled_and_denied() {
     let assignment = assignment(vec![server("ev", AllowedTools::All)]);
     let check = |options: Value, expected: &str| {
         let mut talk = AcpDialogue::opened(known("claude-acp"), &assignment);
@@ -216,15 +221,15 @@ fn what_can_not_be_allowed_is_cancelled_and_denied() {
 }
 
 #[test]
-fn a_skill_is_loaded_only_where_there_are_some() {
+fn the_skill_tool_is_allowed_only_with_skills() {
     let acp = known("claude-acp");
-    let asked = json!({"toolCallId": "1", "_meta": {"claudeCode": {"toolName": "Skill"}}});
+    let request = json!({"toolCallId": "1", "_meta": {"claudeCode": {"toolName": "Skill"}}});
     for skills in [None, Some(".claude/skills".to_owned())] {
         let mut assignment = assignment(Vec::new());
         assignment.skills.clone_from(&skills);
         let mut talk = AcpDialogue::opened(acp, &assignment);
         let params =
-            json!({"toolCall": asked, "options": [{"optionId": "y", "kind": "allow_once"}]});
+            json!({"toolCall": request, "options": [{"optionId": "y", "kind": "allow_once"}]});
         let request = json!({"jsonrpc": "2.0", "id": 9, "method": "session/request_permission",
             "params": params});
         talk.line(&request.to_string());

@@ -1,4 +1,4 @@
-//! What is started for each of the known agents, and what they are told first.
+//! The launch and the first messages for each known agent.
 
 use proctor_core::builtin_agent::Protocol;
 
@@ -50,7 +50,7 @@ fn every_agent_has_the_adapter_of_its_protocol() {
 }
 
 #[test]
-fn a_prompt_is_no_command_of_the_agent() {
+fn a_prompt_is_never_an_agent_command() {
     let assignment = Assignment {
         prompt: "/compact".to_owned(),
         ..assignment(vec![server("a", AllowedTools::All)])
@@ -68,7 +68,7 @@ fn a_prompt_is_no_command_of_the_agent() {
 }
 
 #[test]
-fn servers_are_told_of_as_the_protocol_has_it() {
+fn servers_are_passed_in_the_form_of_the_protocol() {
     let mut sse = http("c");
     sse.way = ServerRoute::Sse {
         url: "http://127.0.0.1:8/sse".to_owned(),
@@ -178,7 +178,7 @@ default_tools_approval_mode = "approve"
 }
 
 #[test]
-fn codex_does_not_speak_the_older_http() {
+fn codex_does_not_support_http_sse() {
     let mut old = http("old");
     old.way = ServerRoute::Sse {
         url: String::new(),
@@ -196,7 +196,7 @@ fn codex_does_not_speak_the_older_http() {
 }
 
 #[test]
-fn gemini_leaves_its_own_tools_out_and_tries_again_only_once() {
+fn gemini_excludes_its_own_tools_and_retries_only_once() {
     let mut assignment = assignment(vec![server("ev", AllowedTools::All)]);
     assignment.access = at(WireFormat::Gemini, "http://127.0.0.1:1");
     assignment.max_turns = Some(7);
@@ -215,7 +215,7 @@ fn gemini_leaves_its_own_tools_out_and_tries_again_only_once() {
 }
 
 #[test]
-fn opencode_finds_a_model_behind_each_format() {
+fn opencode_supports_a_custom_url_for_each_api() {
     let check = |format: WireFormat, package: &str, base: &str| {
         let mut assignment = assignment(Vec::new());
         assignment.access = at(format, "http://127.0.0.1:1/x");
@@ -251,7 +251,7 @@ fn opencode_finds_a_model_behind_each_format() {
 }
 
 #[test]
-fn goose_is_told_its_model_in_its_own_parts() {
+fn goose_gets_the_url_of_its_model_in_parts() {
     let check = |format: WireFormat, base: &str, expected: &[(&str, &str)]| {
         let mut assignment = assignment(Vec::new());
         assignment.access = at(format, base);
@@ -290,7 +290,7 @@ fn goose_is_told_its_model_in_its_own_parts() {
 }
 
 #[test]
-fn without_an_endpoint_the_users_key_tells_the_provider() {
+fn without_an_endpoint_the_users_key_selects_the_provider() {
     let mut assignment = assignment(Vec::new());
     let refused = known("goose").prepare(&assignment);
     assert_eq!(refused.err(), Some(AssignmentError::NoModel("goose")));
@@ -304,7 +304,7 @@ fn without_an_endpoint_the_users_key_tells_the_provider() {
     assert_eq!(goose.launch.env["OPENAI_API_KEY"], "k");
     let opencode = prepare("opencode", &assignment);
     assert!(file(&opencode, "opencode.json").contains(r#""model":"openai/gpt-x""#));
-    // What the suite says counts for more.
+    // The suite takes precedence.
     assignment.access.provider = Some(proctor_core::provider::Provider::Anthropic);
     let said = "openai".to_owned();
     assignment

@@ -1,4 +1,4 @@
-//! What the titles of a custom agent's permission requests mean.
+//! Titles in permission requests of custom agents.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn listing(name: &str, tools: &[&str], allowed: AllowedTools) -> AgentServer {
     }
 }
 
-/// Asks for a call, and gives whether it is allowed, and what the agent is told to have done.
+/// Requests permission for a call, and returns whether it is allowed, and the agent's report.
 fn ask(servers: &[AgentServer], title: &str, kind: &str) -> (bool, AgentReport) {
     let mut talk = AcpDialogue::opened(ACP, &assignment(servers.to_vec()));
     let call = json!({"toolCallId": "1", "kind": kind, "title": title});
@@ -29,16 +29,16 @@ fn ask(servers: &[AgentServer], title: &str, kind: &str) -> (bool, AgentReport) 
 }
 
 fn allowed(servers: &[AgentServer], title: &str) {
-    let (is_allowed, told) = ask(servers, title, "other");
-    assert!(is_allowed, "{title}: {:?}", told.refused);
-    assert_eq!((told.denied, told.refused), (Vec::new(), Vec::new()));
+    let (is_allowed, report) = ask(servers, title, "other");
+    assert!(is_allowed, "{title}: {:?}", report.refused);
+    assert_eq!((report.denied, report.refused), (Vec::new(), Vec::new()));
 }
 
-/// Checks that a title is refused, and that the reason says these things.
+/// Checks that a title is refused, and that the reason contains these texts.
 fn refused(servers: &[AgentServer], title: &str, kind: &str, parts: &[&str]) {
-    let (is_allowed, told) = ask(servers, title, kind);
+    let (is_allowed, report) = ask(servers, title, kind);
     assert!(!is_allowed, "{title}");
-    let reason = told.refused.join("\n");
+    let reason = report.refused.join("\n");
     assert!(reason.contains(&format!("`{title}`")), "{reason}");
     for part in parts {
         assert!(reason.contains(part), "{part}: {reason}");
@@ -54,7 +54,7 @@ fn the_name_of_a_tool_is_enough_where_all_tools_are_allowed() {
     for title in ["mcp__ev__echo", "ev__echo", "echo (ev MCP Server)"] {
         allowed(&servers, title);
     }
-    // One that the server has got since.
+    // A tool that the server added later.
     allowed(&servers, "ev/new");
 }
 
@@ -125,7 +125,7 @@ fn a_server_whose_name_begins_with_another_s_is_not_that_server() {
         server("fs_admin", only(&["list"])),
     ];
     refused(&unknown, "fs_admin_delete", "other", &[]);
-    // Two tools that are written alike.
+    // Two tools with similar names.
     let alike = [listing("ev", &["get-sum", "get_sum"], only(&["get-sum"]))];
     refused(&alike, "get_sum", "other", &["`ev/get_sum` is not allowed"]);
     let foreign = [listing(
@@ -152,8 +152,8 @@ fn a_command_is_not_a_tool_whatever_its_title() {
 #[test]
 fn a_long_title_is_cut_and_few_refusals_are_told() {
     let servers = [listing("ev", &["echo"], AllowedTools::All)];
-    let (_, told) = ask(&servers, &"\u{e4}".repeat(10_000), "other");
-    assert!(told.refused[0].len() < 1_000, "{:?}", told.refused);
+    let (_, report) = ask(&servers, &"\u{e4}".repeat(10_000), "other");
+    assert!(report.refused[0].len() < 1_000, "{:?}", report.refused);
     let mut talk = AcpDialogue::opened(ACP, &assignment(servers.to_vec()));
     for at in 0..100 {
         let call = json!({"toolCallId": format!("{at}"), "title": format!("run {at}")});

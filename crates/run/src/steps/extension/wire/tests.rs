@@ -3,7 +3,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
 use super::*;
 
-/// A wire, and the streams at the extension's end.
+/// A connection, and the extension's end of its streams.
 fn wire() -> (ExtensionStreams, DuplexStream, DuplexStream) {
     let (stdin, its_stdin) = duplex(1 << 20);
     let (its_stdout, stdout) = duplex(1 << 20);
@@ -17,7 +17,7 @@ fn wire() -> (ExtensionStreams, DuplexStream, DuplexStream) {
 const LONG: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(20);
 
-/// Asks, while the extension writes.
+/// Sends a request while the extension writes.
 async fn ask(
     wire: &mut ExtensionStreams,
     stdout: &mut DuplexStream,
@@ -49,7 +49,7 @@ async fn an_answer_is_found_by_its_id() {
     let first = r#"{"jsonrpc":"2.0","id":1,"result":{"n":1}}"#;
     check(first, r#"{"n":1}"#).await;
     check(first, late).await;
-    // The answer to the second question comes too late for it, and is nobody else's.
+    // The late answer to the second request must not be taken for another one.
     let both = r#"{"id":2,"result":"second"}
 {"id":3,"result":"third"}"#;
     check(both, "\"third\"").await;
@@ -63,7 +63,7 @@ async fn an_answer_is_found_by_its_id() {
         "it answered with error 0: \"no\"",
     )
     .await;
-    // Who could not read the question can't name it.
+    // An extension that could not parse the request can't name its id.
     check(
         r#"{"id":null,"error":{"code":-32700,"message":"what?"}}"#,
         "it answered with error -32700: what?",
@@ -78,7 +78,7 @@ async fn an_answer_is_found_by_its_id() {
 }
 
 #[tokio::test]
-async fn answers_that_nobody_asked_for_take_no_other_answers_place() {
+async fn unexpected_answers_replace_no_other_answer() {
     let (mut wire, _stdin, mut stdout) = wire();
     let flood = r#"{"id":99,"result":{}}"#.to_owned() + "\n";
     let written = flood.repeat(500) + r#"{"id":1,"result":"mine"}"# + "\n";
@@ -89,7 +89,7 @@ async fn answers_that_nobody_asked_for_take_no_other_answers_place() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_in_the_log() {
+async fn lines_that_are_not_messages_are_logged() {
     let (mut wire, _stdin, mut stdout) = wire();
     let written = r#"starting
 [INFO] up

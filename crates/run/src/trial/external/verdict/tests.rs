@@ -38,21 +38,21 @@ fn only(tools: &[&str]) -> AllowedTools {
     AllowedTools::Only(tools.iter().map(|tool| (*tool).to_owned()).collect())
 }
 
-/// How the work ends: outcome, blame, and a part of the reason; `None` if it can be graded.
+/// The expected end: outcome, blame, and a part of the reason; `None` if the work can be graded.
 type ExpectedVerdict = Option<(Outcome, Option<Blame>, &'static str)>;
 
 fn check(
-    told: &AgentReport,
+    report: &AgentReport,
     facts: &ServerContacts,
     allowed: AllowedTools,
     trouble: Option<&str>,
     expected: ExpectedVerdict,
 ) {
-    check_with(told, facts, None, allowed, trouble, expected);
+    check_with(report, facts, None, allowed, trouble, expected);
 }
 
 fn check_with(
-    told: &AgentReport,
+    report: &AgentReport,
     facts: &ServerContacts,
     failure: Option<TrialFailure>,
     allowed: AllowedTools,
@@ -60,7 +60,7 @@ fn check_with(
     expected: ExpectedVerdict,
 ) {
     let found = verdict(&AgentEvidence {
-        told,
+        report,
         facts,
         failure,
         breach: None,
@@ -87,7 +87,7 @@ fn check_with(
 }
 
 #[test]
-fn only_work_that_was_done_is_graded() {
+fn only_completed_work_is_graded() {
     let all = AllowedTools::All;
     check(&done(), &seen(&["echo"]), all.clone(), None, None);
     check(&done(), &seen(&[]), all.clone(), None, None);
@@ -118,7 +118,7 @@ fn only_work_that_was_done_is_graded() {
 }
 
 #[test]
-fn what_is_not_allowed_fails_whether_it_was_denied_or_not() {
+fn a_forbidden_tool_fails_the_trial_even_if_denied() {
     let denied = AgentReport {
         denied: vec!["mcp__ev__echo".to_owned()],
         ..done()
@@ -130,8 +130,12 @@ fn what_is_not_allowed_fails_whether_it_was_denied_or_not() {
 }
 
 #[test]
-fn an_agent_without_its_tools_was_not_examined() {
-    let expected = Some((Outcome::Errored, Some(Blame::Agent), "never asked `ev`"));
+fn an_agent_that_did_not_reach_its_servers_is_not_graded() {
+    let expected = Some((
+        Outcome::Errored,
+        Some(Blame::Agent),
+        "never listed the tools of `ev`",
+    ));
     check(
         &done(),
         &ServerContacts::default(),
@@ -139,13 +143,13 @@ fn an_agent_without_its_tools_was_not_examined() {
         None,
         expected,
     );
-    let told = AgentReport {
+    let report = AgentReport {
         unreached: vec!["ev".to_owned()],
         ..done()
     };
     let expected = Some((Outcome::Errored, Some(Blame::Agent), "could not reach `ev`"));
     check(
-        &told,
+        &report,
         &ServerContacts::default(),
         AllowedTools::All,
         None,
@@ -154,7 +158,7 @@ fn an_agent_without_its_tools_was_not_examined() {
 }
 
 #[test]
-fn a_server_that_dies_is_to_blame_whatever_the_agent_says() {
+fn a_dead_server_gets_the_blame_whatever_the_agent_reports() {
     let died = |outcome, blame| {
         Some(TrialFailure {
             outcome,
@@ -170,13 +174,13 @@ fn a_server_that_dies_is_to_blame_whatever_the_agent_says() {
     };
     for outcome in [Outcome::Failed, Outcome::Errored] {
         let server = Some(Blame::Server);
-        for told in [done(), broken.clone()] {
+        for report in [done(), broken.clone()] {
             let failure = died(outcome, server);
             let expected = Some((outcome, server, "code 7"));
-            check_with(&told, &facts, failure, all.clone(), None, expected);
+            check_with(&report, &facts, failure, all.clone(), None, expected);
         }
     }
-    // A call that an agent left behind fails the trial; that it broke says more.
+    // An unanswered call fails the trial; the agent's own error explains more.
     let left = || died(Outcome::Failed, None);
     let expected = Some((Outcome::Failed, None, "code 7"));
     check_with(&done(), &facts, left(), all.clone(), None, expected);
@@ -185,14 +189,14 @@ fn a_server_that_dies_is_to_blame_whatever_the_agent_says() {
 }
 
 #[test]
-fn a_strict_run_fails_what_breaks_the_protocol() {
+fn a_strict_run_fails_on_protocol_problems() {
     let breach = TrialFailure {
         outcome: Outcome::Failed,
         blame: Some(Blame::Server),
         reason: "noise".to_owned(),
     };
     let ended = verdict(&AgentEvidence {
-        told: &done(),
+        report: &done(),
         facts: &seen(&["echo"]),
         failure: None,
         breach: Some(breach),
@@ -212,11 +216,11 @@ fn a_strict_run_fails_what_breaks_the_protocol() {
 }
 
 #[test]
-fn what_is_said_without_a_model_is_no_answer() {
+fn an_answer_without_the_model_does_not_count() {
     let facts = seen(&["echo"]);
-    let ended = |told: &AgentReport, blame: Blame| {
+    let ended = |report: &AgentReport, blame: Blame| {
         let work = AgentEvidence {
-            told,
+            report,
             facts: &facts,
             failure: None,
             breach: None,
@@ -244,7 +248,7 @@ fn what_is_said_without_a_model_is_no_answer() {
     assert_eq!(ended(&broken, Blame::Infra).0, Some(Blame::Infra));
 }
 
-/// Why an agent on two servers, `ev` and `fs`, has not reached enough of them.
+/// Why an agent with the servers `ev` and `fs` has not reached enough of them.
 fn missed(reach: Reach, reached: &[&str], listed: &[&str]) -> Option<String> {
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let facts = ServerContacts {
@@ -255,7 +259,7 @@ fn missed(reach: Reach, reached: &[&str], listed: &[&str]) -> Option<String> {
     let mut other = server(AllowedTools::All);
     "fs".clone_into(&mut other.name);
     let ended = verdict(&AgentEvidence {
-        told: &done(),
+        report: &done(),
         facts: &facts,
         failure: None,
         breach: None,
@@ -291,16 +295,16 @@ fn an_agent_that_proctor_knows_has_to_list_the_tools_of_every_server() {
         let reason = missed(Reach::AllListed, all, listed).expect("one is missing");
         assert!(reason.contains(part), "{reason}");
     };
-    check(&[], "never asked `ev` for its tools");
-    check(&["ev"], "never asked `fs` for its tools");
+    check(&[], "never listed the tools of `ev`");
+    check(&["ev"], "never listed the tools of `fs`");
     assert_eq!(missed(Reach::AllListed, all, all), None);
 }
 
 #[test]
 fn an_agent_that_connects_on_use_still_has_to_answer_and_to_stay_within_what_is_allowed() {
-    let ended = |told: &AgentReport, facts: &ServerContacts| {
+    let ended = |report: &AgentReport, facts: &ServerContacts| {
         verdict(&AgentEvidence {
-            told,
+            report,
             facts,
             failure: None,
             breach: None,
