@@ -48,9 +48,9 @@ impl ServerRequestReplies {
             }
             "sampling/createMessage" => Err((
                 -1,
-                "the user declined: no model answers for this client".to_owned(),
+                "the user declined: sampling is not configured".to_owned(),
             )),
-            other => Err((-32601, format!("this client has no method `{other}`"))),
+            other => Err((-32601, format!("unknown method `{other}`"))),
         }
     }
 }

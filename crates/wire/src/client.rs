@@ -109,13 +109,13 @@ pub enum CallError {
     #[error("the server answered with error {}: {}", .0.code, .0.message)]
     Rpc(RpcError),
     /// No answer in time.
-    #[error("no answer within {}", proctor_core::duration::brief(*.after))]
+    #[error("no response within {}", proctor_core::duration::brief(*.after))]
     TimedOut {
         /// How long was waited.
         after: Duration,
     },
     /// An answer that is too large to be taken in.
-    #[error("the answer is larger than is taken in: {bytes} bytes")]
+    #[error("the response is too large: {bytes} bytes")]
     TooLarge {
         /// Its length.
         bytes: u64,

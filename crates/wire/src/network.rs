@@ -50,7 +50,7 @@ pub(crate) fn failed(
             format!("could not connect to {address} while opening the event stream: {reason}")
         }
         (false, Some(request)) => {
-            format!("no answer to `{request}` from {address}: {reason}")
+            format!("no response to `{request}` from {address}: {reason}")
         }
         (false, None) => format!("the event stream from {address} failed: {reason}"),
     };
@@ -125,7 +125,7 @@ fn of_system(error: &io::Error) -> Option<String> {
 
 fn of_http(error: &hyper::Error) -> Option<&'static str> {
     if error.is_incomplete_message() {
-        Some("the server closed the connection without an answer")
+        Some("the server closed the connection without a response")
     } else if error.is_parse_too_large() {
         Some("the headers of the response are too large")
     } else if error.is_parse() {

@@ -217,13 +217,13 @@ impl Peer {
         let (kind, what) = match past {
             // It was under way when it was cancelled.
             Some(PastRequest::Unwanted) => return,
-            Some(PastRequest::Answered) => (FindingKind::DuplicateAnswer, "a second answer with"),
-            Some(PastRequest::GivenUp) => {
-                (FindingKind::LateAnswer, "an answer after giving up, with")
+            Some(PastRequest::Answered) => {
+                (FindingKind::DuplicateAnswer, "duplicate response with")
             }
+            Some(PastRequest::GivenUp) => (FindingKind::LateAnswer, "late response with"),
             None => (
                 FindingKind::UnknownId,
-                "an answer to a request that nobody made, with",
+                "response that matches no request, with",
             ),
         };
         self.tap_of(message, from)
@@ -272,7 +272,7 @@ impl MessageHandler for Incoming<'_> {
 /// What is made of an error that is none.
 fn no_error(raw: &RawValue, tap: &ConnectionTap) -> RpcError {
     let head = tap.head(raw.get().as_bytes(), SHOWN);
-    let detail = format!("an error that is none: {head}");
+    let detail = format!("malformed JSON-RPC error: {head}");
     tap.finding(FindingKind::Malformed, detail.clone());
     RpcError {
         code: 0,

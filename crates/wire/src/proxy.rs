@@ -66,13 +66,13 @@ pub enum ProxyError {
     #[error(transparent)]
     Address(#[from] AddressError),
     /// The server has no address.
-    #[error("the server `{0}` is started, not reached by an address")]
+    #[error("the server `{0}` has a command, not a URL")]
     NoAddress(String),
     /// The server can't be started.
     #[error(transparent)]
     Start(#[from] ServerStartError),
     /// The port can't be listened on.
-    #[error("port {port} of this machine can't be listened on: {error}")]
+    #[error("can't listen on port {port}: {error}")]
     Listen {
         /// Which, or 0 for any.
         port: u16,

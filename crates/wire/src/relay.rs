@@ -70,9 +70,9 @@ enum RelayError {
     NoRun { path: String, source: io::Error },
     #[error("the run did not start the server: {0}")]
     Refused(String),
-    #[error("the run is gone")]
+    #[error("the run has ended")]
     Gone,
-    #[error("the run said something that makes no sense")]
+    #[error("unexpected message from the run")]
     Nonsense,
     #[error("could not {what}: {source}")]
     System {
@@ -123,8 +123,8 @@ fn hand_over(control: &UnixStream) -> Result<Option<JoinHandle<()>>, RelayError>
         Ok(()) | Err(Errno::PIPE | Errno::CONNRESET) => {}
         Err(error) => return Err(system("hand over the streams")(error)),
     }
-    dup2_stdin(&null).map_err(system("let go of stdin"))?;
-    dup2_stdout(&null).map_err(system("let go of stdout"))?;
+    dup2_stdin(&null).map_err(system("release stdin"))?;
+    dup2_stdout(&null).map_err(system("release stdout"))?;
     Ok(leaving)
 }
 

@@ -67,7 +67,7 @@ pub enum SendError {
     #[error("the connection is closed")]
     Closed,
     /// The server does not read.
-    #[error("the server does not read what it is sent")]
+    #[error("the server does not read its input")]
     Stuck,
 }
 

@@ -74,7 +74,9 @@ impl Client {
     /// Makes a call that the server may answer with questions of its own.
     pub async fn call(&self, method: &str, params: Value) -> Result<CallResult, CallError> {
         let Value::Object(params) = params else {
-            return Err(CallError::Nonsense("parameters are an object".to_owned()));
+            return Err(CallError::Nonsense(
+                "the parameters must be an object".to_owned(),
+            ));
         };
         let mut next = params.clone();
         for rounds in 0..=MAX_ROUNDS {
@@ -97,7 +99,7 @@ impl Client {
             }
         }
         Err(CallError::Nonsense(format!(
-            "the server asked back more than {MAX_ROUNDS} times"
+            "the server requested input more than {MAX_ROUNDS} times"
         )))
     }
 
@@ -109,9 +111,9 @@ impl Client {
             detail
         };
         let glance: ResultHeader<'_> = worker::parse(raw.get().as_bytes())
-            .map_err(|_| CallError::Nonsense(note("is not an object as it should be")))?;
+            .map_err(|_| CallError::Nonsense(note("is not an object")))?;
         if method == "tools/call" && !glance.asks_back() && !glance.has_content() {
-            note("has no list `content`");
+            note("has no `content` list");
         }
         Ok(glance)
     }
@@ -124,7 +126,7 @@ fn responses(asks: &ResultHeader<'_>, answers: &ServerRequestReplies) -> Result<
     for (key, question) in &questions {
         let method = question.get("method").and_then(Value::as_str).unwrap_or("");
         let answer = answers.to(method).map_err(|(_, why)| {
-            CallError::Nonsense(format!("the server asks back for `{method}`: {why}"))
+            CallError::Nonsense(format!("the server requested input with `{method}`: {why}"))
         })?;
         let answer = serde_json::from_str(&answer).unwrap_or(Value::Null);
         responses.insert(key.clone(), answer);

@@ -49,7 +49,7 @@ pub enum ConnectError {
     #[error(transparent)]
     Address(#[from] AddressError),
     /// The server did not come up.
-    #[error("the server `{server}` did not come up: {reason}{}", super::stderr_part(.stderr))]
+    #[error("the server `{server}` failed to start: {reason}{}", super::stderr_part(.stderr))]
     NotUp {
         /// The server.
         server: String,

@@ -50,7 +50,7 @@ impl Connection {
         let Some(ended) = self.peer.ended() else {
             let end = ConnectionEnd::by(EndedBy::Proctor);
             tap.ended(
-                "the connection is shared, and goes on".to_owned(),
+                "the connection is shared and stays open".to_owned(),
                 None,
                 Some(end),
             );
@@ -156,7 +156,7 @@ pub(crate) async fn stop(mut process: Process, by: EndedBy) -> (String, Connecti
     }
     let waited = proctor_core::duration::brief(GOODBYE);
     let why =
-        format!("was ended by Proctor: it did not end within {waited} after its stdin was closed");
+        format!("did not exit within {waited} after its stdin was closed, so Proctor stopped it");
     let ended = process.stop(Duration::ZERO).await;
     let reason = match ended {
         process::ProcessExit::Signalled(signal) if signal == Signal::TERM.as_raw() => why,
@@ -168,9 +168,9 @@ pub(crate) async fn stop(mut process: Process, by: EndedBy) -> (String, Connecti
 /// Why the connection ended, in words.
 fn ending(ended: Option<PeerClose>) -> String {
     match ended {
-        Some(PeerClose::Stuck) => "the server does not read what it is sent".to_owned(),
+        Some(PeerClose::Stuck) => "the server does not read its input".to_owned(),
         Some(PeerClose::Broken(why)) => format!("the connection broke: {why}"),
-        Some(PeerClose::ByUs) => "the connection was closed".to_owned(),
+        Some(PeerClose::ByUs) => "Proctor closed the connection".to_owned(),
         Some(PeerClose::Closed) | None => "the server closed the connection".to_owned(),
     }
 }

@@ -57,7 +57,7 @@ pub enum ListError {
         source: CallError,
     },
     /// A page is none.
-    #[error("`{method}` gave a page without a list `{key}`")]
+    #[error("`{method}` returned a page without a `{key}` list")]
     NoList {
         /// The list.
         method: String,
@@ -65,7 +65,7 @@ pub enum ListError {
         key: String,
     },
     /// The list goes on too long.
-    #[error("`{method}` gave more than {limit}, and was not read to its end")]
+    #[error("`{method}` exceeded the limit of {limit}; the rest was not read")]
     TooLong {
         /// The list.
         method: String,
@@ -73,7 +73,7 @@ pub enum ListError {
         limit: String,
     },
     /// The list goes round in circles.
-    #[error("`{method}` gave the cursor `{cursor}` twice, and would never end")]
+    #[error("`{method}` returned the cursor `{cursor}` twice (endless pagination)")]
     Circle {
         /// The list.
         method: String,
@@ -203,7 +203,7 @@ impl Client {
                 (bytes > caps.bytes, format!("{} bytes", caps.bytes)),
                 (
                     has_more && started.elapsed() > caps.time,
-                    format!("{} of waiting", proctor_core::duration::render(caps.time)),
+                    proctor_core::duration::render(caps.time),
                 ),
             ];
             if let Some((_, limit)) = limit.into_iter().find(|(reached, _)| *reached) {

@@ -154,7 +154,7 @@ impl Drop for InFlightRequest<'_> {
                 wire.peer.abandon_probe(id);
             }
             wire.peer.give_up(id);
-            "no answer in time"
+            "no response in time"
         } else {
             wire.peer.abandon(id);
             UNWANTED

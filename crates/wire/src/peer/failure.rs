@@ -14,7 +14,7 @@ pub(crate) enum RequestFailure {
     #[error("{} (code {})", .0.message, .0.code)]
     Rpc(RpcError),
     /// The answer was too large to be taken in.
-    #[error("the answer is larger than is taken in: {bytes} bytes")]
+    #[error("the response is too large: {bytes} bytes")]
     TooLarge {
         /// Its length.
         bytes: u64,

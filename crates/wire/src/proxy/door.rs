@@ -51,7 +51,7 @@ impl Door {
         S: Fn(IncomingRequest) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Result<OutgoingResponse, ConnectionAbort>> + Send + 'static,
     {
-        let none = || io::Error::other("the system has no random numbers");
+        let none = || io::Error::other("the system can't generate random numbers");
         let token = AccessToken::random().ok_or_else(none)?;
         let expected = token.clone();
         // The port is known only once it listens, and every request names it.
@@ -62,7 +62,7 @@ impl Door {
             async move {
                 let address = told.wait_for(Option::is_some).await.ok().and_then(|a| *a);
                 let Some(address) = address else {
-                    return Err(ConnectionAbort("the door is closed".to_owned()));
+                    return Err(ConnectionAbort("the proxy is closed".to_owned()));
                 };
                 match admit(request, address, admission, &expected) {
                     Ok(request) => serve(request).await,
@@ -125,7 +125,7 @@ fn admit<B>(
     token: &AccessToken,
 ) -> Result<http::Request<B>, String> {
     if *request.method() == Method::CONNECT {
-        return Err("it asks for a tunnel".to_owned());
+        return Err("CONNECT is not supported".to_owned());
     }
     check_page(&request, address, |_| false)?;
     let headers = request.headers();
@@ -138,7 +138,7 @@ fn admit<B>(
         Admission::Header => {
             let shown = headers.get(TOKEN_HEADER).map(http::HeaderValue::as_bytes);
             if !shown.is_some_and(|shown| token.is(shown)) {
-                return Err(told(shown.is_some(), "in its headers"));
+                return Err(told(shown.is_some(), "headers"));
             }
             path.to_owned()
         }
@@ -146,7 +146,7 @@ fn admit<B>(
     };
     // The door does not go on with it: the server must not see it.
     remove_token(request.headers_mut(), token);
-    let uri = Uri::try_from(path).map_err(|_| "its path is none".to_owned())?;
+    let uri = Uri::try_from(path).map_err(|_| "invalid path".to_owned())?;
     *request.uri_mut() = uri;
     Ok(request)
 }
@@ -164,18 +164,18 @@ fn check_page<B>(
         && !is_own(other)
         && !is_relayed(other)
     {
-        return Err(format!("it asks for another address, `{other}`"));
+        return Err(format!("the request is for another host, `{other}`"));
     }
     let headers = request.headers();
     match only(headers, &HOST)? {
         Some(host) if is_own(host) || is_relayed(host) => {}
-        Some(host) => return Err(format!("its Host is `{host}`")),
-        None => return Err("it has no Host".to_owned()),
+        Some(host) => return Err(format!("the Host header is `{host}`")),
+        None => return Err("missing Host header".to_owned()),
     }
     if let Some(origin) = only(headers, &ORIGIN)?
         && !origin.strip_prefix("http://").is_some_and(is_own)
     {
-        return Err(format!("its Origin is `{origin}`"));
+        return Err(format!("the Origin header is `{origin}`"));
     }
     Ok(())
 }
@@ -195,7 +195,7 @@ fn is_loopback(host: &str) -> bool {
 pub fn refuse_page<B>(request: &http::Request<B>) -> Option<OutgoingResponse> {
     let refused = match request.extensions().get::<ListenAddress>() {
         Some(ListenAddress(address)) => check_page(request, *address, is_loopback).err()?,
-        None => "the address that it asks for is not known".to_owned(),
+        None => "the listen address is unknown".to_owned(),
     };
     let text = format!("refused by Proctor: {refused}\n");
     Some(whole(StatusCode::FORBIDDEN, "text/plain", text))
@@ -207,7 +207,7 @@ fn without_token(path: &str, token: &AccessToken) -> Result<String, String> {
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (shown, rest) = rest.split_at(end);
     if !token.is(shown.as_bytes()) {
-        return Err(told(!shown.is_empty(), "in its path"));
+        return Err(told(!shown.is_empty(), "path"));
     }
     Ok(match rest.chars().next() {
         Some('/') => rest.to_owned(),
@@ -233,9 +233,9 @@ fn remove_token(headers: &mut HeaderMap, token: &AccessToken) {
 
 fn told(is_there: bool, place: &str) -> String {
     if is_there {
-        format!("the token {place} is wrong")
+        format!("wrong token in the {place}")
     } else {
-        format!("there is no token {place}")
+        format!("missing token in the {place}")
     }
 }
 
@@ -246,7 +246,7 @@ fn only<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> Result<Option<&'
     match (first.map(|value| value.to_str()), second) {
         (None, _) => Ok(None),
         (Some(Ok(value)), None) => Ok(Some(value)),
-        _ => Err(format!("its `{name}` makes no sense")),
+        _ => Err(format!("invalid `{name}` header")),
     }
 }
 

@@ -245,7 +245,7 @@ async fn answer_to(
     match &post.stream {
         None => Ok(answered(answer, headers)),
         Some(stream) if stream.say(answer).await => Ok(accepted()),
-        Some(_) => Err(ConnectionAbort("nobody listens".to_owned()).into()),
+        Some(_) => Err(ConnectionAbort("no client listens on the stream".to_owned()).into()),
     }
 }
 

@@ -57,7 +57,10 @@ impl Refusals {
     /// Nobody comes any more: writes the end, if there was anything.
     pub(crate) fn close(&self) {
         if let Some(tap) = self.tap.get() {
-            tap.close("nobody was let in here".to_owned(), None);
+            tap.close(
+                "Proctor refused all clients of this connection".to_owned(),
+                None,
+            );
         }
     }
 }

@@ -187,11 +187,11 @@ async fn admit(stream: &UnixStream, shared: &RelayState) -> Result<Option<Stream
     };
     peer::check(stream, admit)?;
     let handed = timeout(PATIENCE, hand_over(stream)).await;
-    let handed = handed.map_err(|_| "it said nothing".to_owned())??;
+    let handed = handed.map_err(|_| "it sent no message in time".to_owned())??;
     let Some((from, to)) = handed else {
         return Ok(None);
     };
-    let unusable = |error: io::Error| format!("its streams can't be used: {error}");
+    let unusable = |error: io::Error| format!("can't use its streams: {error}");
     Ok(Some((
         input(from).map_err(unusable)?,
         output(to).map_err(unusable)?,

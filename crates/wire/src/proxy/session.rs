@@ -91,9 +91,12 @@ impl fmt::Display for SessionEnd {
         let how = self.how;
         match self.cause {
             Cause::Server => write!(f, "{how}"),
-            Cause::Closed => write!(f, "was closed by its client, and {how}"),
-            Cause::ClientLeft => write!(f, "was ended since its client left, and {how}"),
-            Cause::Stopped => write!(f, "was ended by Proctor, and {how}"),
+            Cause::Closed => write!(f, "{how} after its client closed the connection"),
+            Cause::ClientLeft => write!(
+                f,
+                "{how}; Proctor stopped it because its client disconnected"
+            ),
+            Cause::Stopped => write!(f, "{how}; Proctor stopped it"),
         }
     }
 }

@@ -35,10 +35,10 @@ pub enum ServerStartError {
     #[error(transparent)]
     Spawn(#[from] SpawnError),
     /// The server is none that is started.
-    #[error("the server `{0}` is reached by an address, not started")]
+    #[error("the server `{0}` has a URL, not a command")]
     NoCommand(String),
     /// The system gave no pipes.
-    #[error("the pipes of the server `{0}` could not be opened")]
+    #[error("can't open the pipes of the server `{0}`")]
     NoPipes(String),
 }
 

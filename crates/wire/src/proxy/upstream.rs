@@ -61,7 +61,7 @@ pub struct Upstream {
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamError {
     /// What was asked for is no path.
-    #[error("`{0}` is no path")]
+    #[error("invalid path `{0}`")]
     Target(String),
     /// The server could not be reached, or broke off.
     #[error("{0}")]
@@ -174,7 +174,7 @@ impl Upstream {
             UpstreamError::Broken(if error.is_connect() {
                 format!("could not connect to {address}: {reason}")
             } else {
-                format!("no answer from {address}: {reason}")
+                format!("no response from {address}: {reason}")
             })
         })?;
         *response.version_mut() = Version::HTTP_11;

@@ -338,7 +338,7 @@ fn finding(conn: ConnectionId, kind: FindingKind, detail: String, count: u64) ->
 impl Drop for ConnectionTap {
     fn drop(&mut self) {
         // Whoever gave up on the connection had no time to say how it ended.
-        self.close("was given up".to_owned(), None);
+        self.close("the connection was dropped".to_owned(), None);
     }
 }
 

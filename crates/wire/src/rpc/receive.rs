@@ -35,7 +35,7 @@ pub enum About<'a> {
 pub fn receive(bytes: &[u8], handler: &mut dyn MessageHandler) {
     let parsed = worker::each_message(bytes, &mut |message| one(message, handler));
     if let Err(unparsable) = parsed {
-        let detail = format!("not a message: {}", unparsable.reason);
+        let detail = format!("not a JSON-RPC message: {}", unparsable.reason);
         handler.finding(About::Bytes(bytes), FindingKind::Malformed, detail);
     }
 }
@@ -43,7 +43,7 @@ pub fn receive(bytes: &[u8], handler: &mut dyn MessageHandler) {
 fn one(message: &Message<'_>, handler: &mut dyn MessageHandler) {
     let mut finding = |kind, detail: String| handler.finding(About::Message(message), kind, detail);
     if message.jsonrpc.as_deref() != Some("2.0") {
-        let detail = "a message that does not say `\"jsonrpc\": \"2.0\"`";
+        let detail = "message without `\"jsonrpc\": \"2.0\"`";
         finding(FindingKind::Protocol, detail.to_owned());
     }
     match (message.kind(), message.id) {
@@ -53,13 +53,13 @@ fn one(message: &Message<'_>, handler: &mut dyn MessageHandler) {
         (MessageKind::Notification { method }, _) => handler.notification(method, message.params),
         (MessageKind::Answer { id }, _) => {
             if message.result.is_some() && message.error.is_some() {
-                let detail = format!("the answer with {id} has both a result and an error");
+                let detail = format!("the response with {id} has both a result and an error");
                 finding(FindingKind::ResultAndError, detail);
             }
             handler.answer(&id, message);
         }
         (MessageKind::Request { .. } | MessageKind::Neither, _) => {
-            let detail = "a message that is neither request, notification nor answer";
+            let detail = "message is neither a request, a notification nor a response";
             finding(FindingKind::Malformed, detail.to_owned());
         }
     }

@@ -64,13 +64,13 @@ struct HttpSession {
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
     /// The address is none.
-    #[error("`{0}` is not an HTTP address")]
+    #[error("invalid URL `{0}`: expected `http://` or `https://`")]
     Url(String),
     /// The header is none.
-    #[error("the header `{0}` can't be sent")]
+    #[error("invalid HTTP header `{0}`")]
     Header(String),
     /// TLS or the like could not be set up.
-    #[error("HTTP can't be used: {0}")]
+    #[error("can't set up HTTP: {0}")]
     Setup(String),
 }
 
@@ -227,7 +227,7 @@ impl HttpLink {
         for answer in peer.receive(message, from) {
             // A server that asks faster than it takes answers is not waited for.
             let Ok(place) = self.answering.clone().try_acquire_owned() else {
-                let detail = "an answer to the server was not taken";
+                let detail = "the server did not accept a response";
                 from.tap.finding(FindingKind::Dropped, detail);
                 continue;
             };
@@ -393,8 +393,8 @@ impl Drop for OpenExchange<'_> {
         // A response may go on after its answer, as streams do.
         if let Some(failure) = self.peer.unanswered(id) {
             let line = match failure {
-                HttpFailure::TimedOut => "no answer in time",
-                HttpFailure::Broken | HttpFailure::ClientLeft => "the answer is no longer wanted",
+                HttpFailure::TimedOut => "no response in time",
+                HttpFailure::Broken | HttpFailure::ClientLeft => "the response is no longer needed",
             };
             let tap = &self.labels.tap;
             tap.http_failed(self.exchange, line.to_owned(), failure);
@@ -468,7 +468,11 @@ fn described(response: &Response) -> String {
         .headers()
         .get(CONTENT_TYPE)
         .and_then(|v| v.to_str().ok());
-    format!("{}, {}", response.status(), kind.unwrap_or("of no type"))
+    format!(
+        "{}, {}",
+        response.status(),
+        kind.unwrap_or("no content type")
+    )
 }
 
 /// What a response that is no success says.

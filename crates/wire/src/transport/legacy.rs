@@ -121,7 +121,7 @@ impl LegacyLink {
             let failure = match sent {
                 Ok(Ok(())) => return,
                 Ok(Err(failure)) => failure,
-                Err(_) => RequestFailure::Broken("the server does not take messages".to_owned()),
+                Err(_) => RequestFailure::Broken("the server does not accept messages".to_owned()),
             };
             if let Some(id) = labels.id {
                 peer.fail(id, failure);
@@ -162,7 +162,7 @@ impl LegacyLink {
         );
         let body = body(response).await;
         if body.as_ref().map_or(true, |body| !body.is_empty()) {
-            tap.aside(exchange, Direction::ToClient, "no message", &body);
+            tap.aside(exchange, Direction::ToClient, "not a message", &body);
         }
         if status.is_success() {
             return Ok(());
@@ -233,7 +233,7 @@ impl LegacyStream {
                 .map_err(StreamOpenError::Refused)?;
             let Some(chunk) = chunk else {
                 return Err(StreamOpenError::Refused(
-                    "the stream ended before it named an endpoint".to_owned(),
+                    "the event stream ended before the `endpoint` event".to_owned(),
                 ));
             };
             let mut events = self.events.take(&chunk).into_iter();
@@ -262,9 +262,7 @@ impl LegacyStream {
                 Some(endpoint) => Err(StreamOpenError::Refused(format!(
                     "the endpoint `{endpoint}` is on another server"
                 ))),
-                None => Err(StreamOpenError::Refused(
-                    "the endpoint is no address".to_owned(),
-                )),
+                None => Err(StreamOpenError::Refused("invalid endpoint URL".to_owned())),
             };
         }
     }
@@ -285,7 +283,7 @@ impl LegacyStream {
                             if answers.try_send(answer).is_err() {
                                 peer.tap().finding(
                                     FindingKind::Dropped,
-                                    "an answer to the server was not taken",
+                                    "the server did not accept a response",
                                 );
                             }
                         }

@@ -95,7 +95,7 @@ pub async fn read(
 /// What is said of a line that the end of the stream cut short. It may be whole but for its end.
 pub(crate) fn torn(line: &[u8]) -> Noise<'_> {
     Noise {
-        what: "the last line has no end",
+        what: "the last line has no newline",
         line,
         is_message: worker::parse::<IgnoredAny>(line).is_ok(),
     }
@@ -112,11 +112,11 @@ pub(crate) fn message_in<'a>(line: &'a [u8], tell: &mut dyn FnMut(Noise<'a>)) ->
     };
     let mut message = line;
     if let Some(rest) = message.strip_prefix("\u{feff}".as_bytes()) {
-        noise("a byte order mark before a message", b"", true);
+        noise("byte order mark before a message", b"", true);
         message = rest;
     }
     if let Some(rest) = message.strip_suffix(b"\r") {
-        noise("a carriage return at the end of a line", b"", true);
+        noise("carriage return at the end of a line", b"", true);
         message = rest;
     }
     let bare = message.trim_ascii();
@@ -126,7 +126,7 @@ pub(crate) fn message_in<'a>(line: &'a [u8], tell: &mut dyn FnMut(Noise<'a>)) ->
         Some(b'[') if matches!(bare[1..].trim_ascii_start().first(), Some(b'{' | b']')) => {
             return Some(bare);
         }
-        Some(_) => noise("a line that is no message", message, false),
+        Some(_) => noise("line is not a JSON-RPC message", message, false),
         None => noise(BLANK_LINE, b"", false),
     }
     None

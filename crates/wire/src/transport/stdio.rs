@@ -69,7 +69,7 @@ async fn read(
     let mut answer = |answer| {
         // A server that asks faster than it reads is not waited for.
         if !writer.send_soon(tap.clone(), answer) {
-            let detail = "an answer to the server was not taken";
+            let detail = "the server did not accept a response";
             tap.finding(FindingKind::Dropped, detail);
         }
     };

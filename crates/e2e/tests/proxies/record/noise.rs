@@ -42,12 +42,12 @@ async fn the_bridge_reports_lines_that_are_no_messages_as_the_relay_does() {
     assert_eq!(
         details,
         [
-            "a line that is no message: Spring :: 1.0",
-            "a blank line",
-            "a line that is no message: [INFO] up",
-            "a byte order mark before a message",
-            "a carriage return at the end of a line",
-            "the last line has no end: {\"jsonrpc\":",
+            "line is not a JSON-RPC message: Spring :: 1.0",
+            "blank line",
+            "line is not a JSON-RPC message: [INFO] up",
+            "byte order mark before a message",
+            "carriage return at the end of a line",
+            "the last line has no newline: {\"jsonrpc\":",
         ]
     );
 }

@@ -73,7 +73,7 @@ impl UnprobedConnection {
                     .start()?;
                 let (Some(stdin), Some(stdout)) = (started.stdin.take(), started.stdout.take())
                 else {
-                    return Err(not_up(server, "its pipes could not be opened"));
+                    return Err(not_up(server, "can't open its pipes"));
                 };
                 process = Some(started);
                 Link::Stdio(StdioLink::start(stdin, stdout, &peer))
@@ -118,14 +118,16 @@ impl UnprobedConnection {
     async fn discover(&self, patience: Duration) -> Result<ServerIdentity, IntroductionError> {
         // The older stream transport has no stateless form.
         if matches!(self.link, Link::Legacy(_)) {
-            return Err(IntroductionError::Refused("the older transport".to_owned()));
+            return Err(IntroductionError::Refused(
+                "HTTP+SSE has no stateless form".to_owned(),
+            ));
         }
         let headers = meta::headers(PROBE, &Map::new(), &[]);
         let raw = self
             .ask(PROBE, Map::new(), headers, Era::Stateless, patience)
             .await?;
         let result: Value = serde_json::from_str(raw.get())
-            .map_err(|_| IntroductionError::Refused("an answer that makes no sense".to_owned()))?;
+            .map_err(|_| IntroductionError::Refused("malformed response".to_owned()))?;
         let versions = result
             .get("supportedVersions")
             .or_else(|| result.get("protocolVersions"));
@@ -135,7 +137,7 @@ impl UnprobedConnection {
             .unwrap_or_default();
         let speaks = versions.is_empty() || versions.iter().any(|v| v == STATELESS_VERSION);
         if !speaks {
-            let reason = format!("it speaks {} only", json!(versions));
+            let reason = format!("it supports only {}", json!(versions));
             return Err(IntroductionError::OtherVersion(reason));
         }
         let info = meta::server_info(&result).or_else(|| result.get("serverInfo"));
@@ -161,9 +163,9 @@ impl UnprobedConnection {
             .ask("initialize", params, Vec::new(), Era::Handshake, patience)
             .await?;
         let result: Value = serde_json::from_str(raw.get())
-            .map_err(|_| IntroductionError::Refused("an answer that makes no sense".to_owned()))?;
+            .map_err(|_| IntroductionError::Refused("malformed response".to_owned()))?;
         let Some(version) = result.get("protocolVersion").and_then(Value::as_str) else {
-            let reason = "its answer to `initialize` names no version of the protocol";
+            let reason = "its response to `initialize` has no protocol version";
             return Err(IntroductionError::Refused(reason.to_owned()));
         };
         let version = version.to_owned();
@@ -234,7 +236,7 @@ impl UnprobedConnection {
             }
             IntroductionError::TimedOut => {
                 let set = proctor_core::duration::brief(set);
-                (format!("no answer within {set}"), self.stderr())
+                (format!("no response within {set}"), self.stderr())
             }
             IntroductionError::Gone => {
                 let deadline = Instant::now() + GOODBYE;

@@ -24,7 +24,7 @@ pub enum ServeError {
     #[error(transparent)]
     Spawn(#[from] SpawnError),
     /// The system gave no pipes.
-    #[error("the pipes of the server could not be opened")]
+    #[error("can't open the pipes of the server")]
     NoPipes,
 }
 

@@ -80,7 +80,7 @@ impl Inbound {
             }
             (MessageKind::Answer { .. }, _) => return Ok(()),
             _ => {
-                let why = "it is neither request, notification nor answer".to_owned();
+                let why = "it is neither a request, a notification nor a response".to_owned();
                 return Err(MessageRejection::new(INVALID_REQUEST, why));
             }
         };
@@ -102,7 +102,7 @@ impl Inbound {
             });
         }
         if self.asks.iter().any(|ask| ask.id == id) {
-            let why = format!("two requests with {id}");
+            let why = format!("duplicate requests with {id}");
             return Err(MessageRejection::new(INVALID_REQUEST, why));
         }
         self.asks.push(ClientRequest {
@@ -134,7 +134,7 @@ impl MessageRejection {
     pub(super) fn taken(ask: Option<&ClientRequest>) -> Self {
         Self {
             code: INVALID_REQUEST,
-            why: "its id or progress token belongs to a request under way".to_owned(),
+            why: "its id or progress token is already in use".to_owned(),
             id: ask.map_or_else(|| "null".to_owned(), |ask| ask.written.clone()),
         }
     }
@@ -223,12 +223,12 @@ impl RequestFields {
                 continue;
             };
             if values.next().is_some() {
-                return Err(format!("the header `{header}` is there twice"));
+                return Err(format!("duplicate header `{header}`"));
             }
             let said = String::from_utf8_lossy(said.as_bytes());
             if decoded(&said).as_deref() != Some(meant) {
                 return Err(format!(
-                    "the header `{header}` says `{said}`, the body `{meant}`"
+                    "the header `{header}` is `{said}`, but the body says `{meant}`"
                 ));
             }
         }

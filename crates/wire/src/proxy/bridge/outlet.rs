@@ -150,7 +150,7 @@ impl StreamReceiver {
             Some(StreamItem::Message(message, _room)) => Ok(Some(message)),
             Some(StreamItem::End) => Ok(None),
             Some(StreamItem::Broken(why)) => Err(ConnectionAbort(why)),
-            None => Err(ConnectionAbort("the stream was given up".to_owned())),
+            None => Err(ConnectionAbort("the stream was dropped".to_owned())),
         })
     }
 }

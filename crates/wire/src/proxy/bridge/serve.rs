@@ -37,7 +37,7 @@ const HOLD: Duration = Duration::from_secs(1);
 const ROOM: Duration = Duration::from_secs(30);
 /// How long it may take until it is known how a server ended.
 const LAST_WORDS: Duration = Duration::from_secs(5);
-const UNREAD: &str = "the server does not read any more";
+const UNREAD: &str = "the server no longer reads its input";
 const SESSION: &str = "mcp-session-id";
 
 /// Answers a request.
@@ -48,8 +48,8 @@ pub(super) async fn serve(
     let (head, body) = request.into_parts();
     if head.uri.path() != PATH {
         hub.refusals
-            .refused(&format!("it asks for the path `{}`", head.uri.path()));
-        return Ok(text(StatusCode::NOT_FOUND, "there is nothing here"));
+            .refused(&format!("unknown path `{}`", head.uri.path()));
+        return Ok(text(StatusCode::NOT_FOUND, "not found"));
     }
     Ok(match head.method {
         Method::POST => post(&hub, &head, body).await,
@@ -61,7 +61,7 @@ pub(super) async fn serve(
 
 async fn post(hub: &Arc<Hub>, head: &Parts, body: Incoming) -> OutgoingResponse {
     let Some(accepts) = AcceptedFormats::of(&head.headers) else {
-        return text(StatusCode::NOT_ACCEPTABLE, "it accepts no kind of answer");
+        return text(StatusCode::NOT_ACCEPTABLE, "no acceptable content type");
     };
     let (mut message, room) = match take_in(hub, head, body).await {
         Ok(taken) => taken,
@@ -226,15 +226,17 @@ fn get(hub: &Arc<Hub>, head: &Parts) -> OutgoingResponse {
         AcceptedFormats::of(&head.headers),
         Some(AcceptedFormats::Both | AcceptedFormats::Stream)
     ) {
-        return exchange.end(text(StatusCode::NOT_ACCEPTABLE, "there are only events"));
+        return exchange.end(text(
+            StatusCode::NOT_ACCEPTABLE,
+            "only `text/event-stream` is available",
+        ));
     }
     exchange.end(match upstream.open_get() {
         Ok(inflow) => event_stream(BridgeEventStream::new(inflow, None)),
         Err(StreamRefusal::Ended) => no_session(hub, head),
-        Err(StreamRefusal::Taken) => text(
-            StatusCode::CONFLICT,
-            "the session has such a stream already",
-        ),
+        Err(StreamRefusal::Taken) => {
+            text(StatusCode::CONFLICT, "the session already has a GET stream")
+        }
     })
 }
 
@@ -255,8 +257,8 @@ async fn take_in(
     mut body: Incoming,
 ) -> Result<(Vec<u8>, OwnedSemaphorePermit), OutgoingResponse> {
     let too_large = || {
-        hub.refusals.refused("its message is too large");
-        let why = format!("a message must not be larger than {MAX_MESSAGE} bytes");
+        hub.refusals.refused("message too large");
+        let why = format!("the message exceeds {MAX_MESSAGE} bytes");
         text(StatusCode::PAYLOAD_TOO_LARGE, &why)
     };
     let length = header(&head.headers, CONTENT_LENGTH.as_str());
@@ -268,13 +270,13 @@ async fn take_in(
     let permits = u32::try_from(size.max(1 << 10)).unwrap_or(u32::MAX);
     let room = hub.bodies.clone().acquire_many_owned(permits);
     let Ok(Ok(room)) = timeout(ROOM, room).await else {
-        let why = "too many messages are on their way already";
+        let why = "too many messages are pending";
         return Err(text(StatusCode::SERVICE_UNAVAILABLE, why));
     };
     let mut message = Vec::with_capacity(length.unwrap_or_default() + 1);
     while let Some(frame) = body.frame().await {
         let Ok(frame) = frame else {
-            return Err(text(StatusCode::BAD_REQUEST, "the body has no end"));
+            return Err(text(StatusCode::BAD_REQUEST, "the body is incomplete"));
         };
         let Ok(data) = frame.into_data() else {
             continue;
@@ -301,7 +303,7 @@ fn turned_away(
             refuse(hub, Some(&upstream), head, &unfit)
         }
         DeliveryError::TooMany => {
-            let why = "there are too many processes already";
+            let why = "too many server processes";
             hub.refusals.refused(why);
             text(StatusCode::SERVICE_UNAVAILABLE, why)
         }
@@ -316,7 +318,7 @@ fn refuse(
     head: &Parts,
     unfit: &MessageRejection,
 ) -> OutgoingResponse {
-    let why = format!("its message is not passed on: {}", unfit.why);
+    let why = format!("message rejected: {}", unfit.why);
     let response = responses::unfit(unfit);
     let Some(upstream) = upstream else {
         hub.refusals.refused(&why);
@@ -331,9 +333,9 @@ fn refuse(
 /// reason to be suspicious.
 fn no_session(hub: &Hub, head: &Parts) -> OutgoingResponse {
     if !header(&head.headers, SESSION).is_some_and(|id| hub.knows(id)) {
-        hub.refusals.refused("it names a session that never was");
+        hub.refusals.refused("unknown session id");
     }
-    text(StatusCode::NOT_FOUND, "there is no such session")
+    text(StatusCode::NOT_FOUND, "unknown session")
 }
 
 /// One request and its response, in the record.

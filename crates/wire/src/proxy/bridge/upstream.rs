@@ -214,7 +214,7 @@ impl UpstreamProcess {
                 Ok(()) => return,
                 Err(PutError::Gone) => {}
                 Err(PutError::Stalled) => {
-                    let detail = "a client that does not read lost its stream";
+                    let detail = "closed the stream of a client that does not read";
                     self.tap.finding(FindingKind::Dropped, detail);
                     outlet.fail("the client does not read");
                 }
@@ -235,7 +235,7 @@ impl UpstreamProcess {
             MessageRoute::Waits { dropped } => {
                 drop(state);
                 for _ in 0..dropped {
-                    let detail = "a message that no stream was open for";
+                    let detail = "message dropped: no stream is open";
                     self.tap.finding(FindingKind::Dropped, detail);
                 }
                 return None;
@@ -244,7 +244,7 @@ impl UpstreamProcess {
         };
         for other in way.left_out {
             if let Some(outlet) = state.outlets.remove(&other) {
-                outlet.fail("the answer went with those of another request");
+                outlet.fail("the response was sent with those of another request");
             }
         }
         let outlet = if way.is_last {
@@ -307,7 +307,7 @@ async fn keep(
         _ = closed => {
             upstream.end(None);
             let (how, end) = stop(process, EndedBy::Client).await;
-            let reason = format!("was closed, and {how}");
+            let reason = format!("was told to stop, and {how}");
             // The server's last words come before its end.
             if timeout(GOODBYE, &mut reading).await.is_err() {
                 reading.abort();
@@ -377,7 +377,7 @@ async fn read(stdout: ClientInput, upstream: Arc<UpstreamProcess>) {
                 let mut state = upstream.lock();
                 let stream = state.router.cut(&cut.head);
                 if let Some(outlet) = stream.and_then(|stream| state.outlets.remove(&stream)) {
-                    outlet.fail(&format!("{why} is too large to be passed on"));
+                    outlet.fail(&format!("{why} is too large"));
                 }
             }
         }

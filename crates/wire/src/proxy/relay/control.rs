@@ -30,11 +30,11 @@ pub(super) async fn hand_over(stream: &UnixStream) -> Result<Option<(OwnedFd, Ow
         Ok(received) => received,
     };
     if read < HEAD || message::read_head(head) != Some((RelayMessageKind::HandOver, 0)) {
-        return Err("it does not speak as a relay does".to_owned());
+        return Err("unexpected message from the relay".to_owned());
     }
     match <[OwnedFd; 2]>::try_from(streams) {
         Ok([input, output]) if is_stream(&input) && is_stream(&output) => Ok(Some((input, output))),
-        Ok(_) => Err("what it handed over are no streams".to_owned()),
+        Ok(_) => Err("the descriptors that it handed over are not streams".to_owned()),
         Err(streams) => Err(format!("it handed over {} streams, not two", streams.len())),
     }
 }
@@ -58,7 +58,7 @@ pub(super) async fn listen(mut reader: OwnedReadHalf) -> RelayMessage {
         Some((RelayMessageKind::HandOver, _)) => {
             RelayMessage::Nonsense("it handed over streams twice".to_owned())
         }
-        _ => RelayMessage::Nonsense("it does not speak as a relay does".to_owned()),
+        _ => RelayMessage::Nonsense("unexpected message from the relay".to_owned()),
     }
 }
 

@@ -18,17 +18,21 @@ pub enum AdmissionPolicy {
 
 /// Whether one who came may come in; or why not.
 pub(super) fn check(stream: &UnixStream, admit: AdmissionPolicy) -> Result<(), String> {
-    let peer = os::peer(stream).map_err(|error| format!("nobody knows who it is: {error}"))?;
+    let peer =
+        os::peer(stream).map_err(|error| format!("can't identify the peer process: {error}"))?;
     if peer.user != geteuid() {
-        return Err(format!("it is of another user, {}", peer.user.as_raw()));
+        return Err(format!(
+            "it belongs to another user, {}",
+            peer.user.as_raw()
+        ));
     }
     let pid = peer.pid;
     match admit {
         AdmissionPolicy::Descendants(agent) if !os::is_below(pid, agent) => {
             let pid = pid.as_raw_pid();
-            Err(format!("process {pid} is not below the agent"))
+            Err(format!("process {pid} is not a descendant of the agent"))
         }
-        AdmissionPolicy::Nobody => Err("nobody is let in yet".to_owned()),
+        AdmissionPolicy::Nobody => Err("no client is authorized yet".to_owned()),
         AdmissionPolicy::Descendants(_) | AdmissionPolicy::SameUser => Ok(()),
     }
 }

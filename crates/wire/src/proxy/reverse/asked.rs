@@ -72,7 +72,7 @@ impl ProxiedRequest {
     pub(super) fn content(&self, headers: &HeaderMap) -> BodyKind {
         let encoding = text(headers, &CONTENT_ENCODING);
         if let Some(encoding) = encoding.filter(|name| name != "identity") {
-            let detail = format!("the answer is encoded as `{encoding}`, which nobody asked for");
+            let detail = format!("unrequested content encoding `{encoding}`");
             self.exchange.finding(detail);
             return BodyKind::message();
         }
@@ -92,7 +92,7 @@ impl ProxiedRequest {
 impl Drop for ProxiedRequest {
     fn drop(&mut self) {
         if !self.is_answered {
-            let why = "the client did not wait for the answer";
+            let why = "the client disconnected before the response";
             self.leftover.discard(&self.exchange);
             self.exchange
                 .failed(HttpFailure::ClientLeft, why, &Ok(Vec::new()));

@@ -85,7 +85,7 @@ impl ReverseProxyState {
     pub(super) fn close(&self) {
         if let Some(tap) = self.tap.get() {
             let end = ConnectionEnd::by(EndedBy::Proctor);
-            tap.ended("the proxy was closed".to_owned(), None, Some(end));
+            tap.ended("Proctor closed the proxy".to_owned(), None, Some(end));
         }
     }
 
@@ -135,7 +135,7 @@ impl ReverseProxyState {
             .head(Direction::ToClient, status.to_string(), headers);
         if let Some(location) = headers.get(LOCATION).filter(|_| status.is_redirection()) {
             let location = String::from_utf8_lossy(location.as_bytes());
-            let detail = format!("a redirect, which leads around the proxy, to `{location}`");
+            let detail = format!("redirect to `{location}`, which bypasses the proxy");
             asked.exchange.finding(detail);
         }
         if asked.method == Method::POST && status.is_success() && asked.exchange.is_newer() {
@@ -197,7 +197,7 @@ impl ReverseProxyState {
     }
 
     fn refuse(&self, path: &str) -> OutgoingResponse {
-        let why = format!("it asks for `{path}`, which is not the server's own path");
+        let why = format!("`{path}` is not a path of the server");
         self.refusals.refused(&why);
         let text = format!("refused by Proctor: {why}\n");
         whole(StatusCode::FORBIDDEN, "text/plain", text)

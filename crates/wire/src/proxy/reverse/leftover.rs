@@ -61,7 +61,7 @@ impl UnreadBody {
         if is_whole {
             exchange.body(Direction::ToServer, body.end());
         } else {
-            let why = "the rest of the request was not taken";
+            let why = "the server did not read the rest of the request";
             exchange.aside(Direction::ToServer, why, &body.end());
         }
     }
@@ -69,7 +69,7 @@ impl UnreadBody {
     /// Keeps the start of what is left: nobody waits for the rest.
     pub(super) fn discard(&self, exchange: &ProxyExchange) {
         if let Some((_, body)) = self.take() {
-            let why = "the rest of the request was not taken";
+            let why = "the server did not read the rest of the request";
             exchange.aside(Direction::ToServer, why, &body.end());
         }
     }

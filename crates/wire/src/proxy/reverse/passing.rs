@@ -134,18 +134,18 @@ impl RecordedBody {
         let why = match self.content.take() {
             Some(BodyKind::Message(body)) => {
                 self.exchange.body(self.direction, body.end());
-                "the server answered with no stream"
+                "the response of the server is not a stream"
             }
             Some(BodyKind::Other(body)) => {
                 let body = body.end();
                 if body.as_ref().map_or(true, |body| !body.is_empty()) {
-                    self.exchange.aside(self.direction, "no message", &body);
+                    self.exchange.aside(self.direction, "not a message", &body);
                 }
-                "the server answered with no stream"
+                "the response of the server is not a stream"
             }
             Some(BodyKind::Events(events)) => {
                 if let Some(rest) = events.end() {
-                    let why = "the last event has no end";
+                    let why = "the last event is incomplete";
                     self.exchange.aside(self.direction, why, &rest);
                 }
                 "the server ended the stream"
@@ -217,7 +217,7 @@ impl http_body::Body for RecordedBody {
             match ready!(Pin::new(inner).poll_frame(context)) {
                 None => self.end(),
                 Some(Err(error)) => {
-                    let why = format!("broke off: {error}");
+                    let why = format!("the connection broke: {error}");
                     self.exchange.finding(why.clone());
                     self.broke(&why, HttpFailure::Broken);
                     return Poll::Ready(Some(Err(ConnectionAbort(why))));
@@ -262,8 +262,8 @@ impl Drop for RecordedBody {
     fn drop(&mut self) {
         self.leave();
         let why = match self.direction {
-            Direction::ToServer => "the rest of the request was not taken",
-            Direction::ToClient => "the client did not wait for the rest",
+            Direction::ToServer => "the server did not read the rest of the request",
+            Direction::ToClient => "the client disconnected before the end of the response",
         };
         self.broke(why, HttpFailure::ClientLeft);
     }

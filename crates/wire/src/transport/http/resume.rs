@@ -202,7 +202,7 @@ fn pause(wanted: Option<Duration>) -> Duration {
 
 fn not_resumed(labels: &Labels, why: &str) -> RequestFailure {
     let what = match &labels.method {
-        Some(method) => format!("the event stream ended before the answer to `{method}`"),
+        Some(method) => format!("the event stream ended before the response to `{method}`"),
         None => "the event stream ended".to_owned(),
     };
     RequestFailure::Broken(format!("{what}, and could not be resumed: {why}"))

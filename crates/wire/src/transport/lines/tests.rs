@@ -41,7 +41,7 @@ impl LineHandler for Seen {
 
 /// A message that tells something.
 const TOLD: &str = r#"{"jsonrpc":"2.0","method":"x"}"#;
-const NO_MESSAGE: &str = "line: a line that is no message: ";
+const NO_MESSAGE: &str = "line: line is not a JSON-RPC message: ";
 
 fn line(line: &str) -> String {
     format!("line {}", text(line.as_bytes()))
@@ -72,19 +72,19 @@ async fn a_line_is_recorded_as_it_came_before_it_is_taken() {
     check("  up\n", &["line   up", &format!("{NO_MESSAGE}  up")]).await;
     check("\n", &["line ", &format!("line: {BLANK_LINE}: ")]).await;
     check("{x\n", &["line {x", "Malformed"]).await;
-    let returned = "message: a carriage return at the end of a line: ";
+    let returned = "message: carriage return at the end of a line: ";
     let ended = [&*line(&format!("{TOLD}\r")), returned, "told x"];
     check(&format!("{TOLD}\r\n"), &ended).await;
-    let mark = "message: a byte order mark before a message: ";
+    let mark = "message: byte order mark before a message: ";
     let marked = format!("\u{feff}{TOLD}");
     let expected = [&*line(&marked), mark, "told x"];
     check(&format!("{marked}\n"), &expected).await;
     let unended = format!(
-        "message: the last line has no end: {}",
+        "message: the last line has no newline: {}",
         text(TOLD.as_bytes())
     );
     check(TOLD, &[&line(TOLD), &unended, "told x"]).await;
-    let torn = "line: the last line has no end: {1";
+    let torn = "line: the last line has no newline: {1";
     check("{1", &["line {1", torn]).await;
     let oversized = format!("{}\n{TOLD}\n", "x".repeat(61));
     check(&oversized, &["oversized 61", &line(TOLD), "told x"]).await;

@@ -49,7 +49,7 @@ pub(super) fn gone(why: &str) -> OutgoingResponse {
 }
 
 pub(super) fn not_allowed(allowed: &'static str) -> OutgoingResponse {
-    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "this is not done here");
+    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed");
     let allowed = HeaderValue::from_static(allowed);
     response.headers_mut().insert(ALLOW, allowed);
     response
