@@ -1,4 +1,4 @@
-//! One logical call, however many rounds it takes.
+//! One logical call, with all its rounds of requested input.
 
 use proctor_core::event::FindingKind;
 use serde::Deserialize;
@@ -9,22 +9,22 @@ use super::{CallError, Client, Era};
 use crate::answers::ServerRequestReplies;
 use crate::worker;
 
-/// How often a server may ask back before it gives a result.
+/// The maximum number of rounds in which a server may request input.
 const MAX_ROUNDS: usize = 10;
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Debug, Clone)]
 pub struct CallResult {
-    /// The result, untouched. It may be large: whoever looks into it takes it piece by piece.
+    /// The unmodified result. It may be large, so callers parse only the parts that they need.
     pub raw: Box<RawValue>,
-    /// Whether the tool says that it failed.
+    /// The value of `isError`: the tool reports that it failed.
     pub is_error: bool,
-    /// How often the server asked back.
+    /// How many rounds of input the server requested.
     pub rounds: usize,
 }
 
-/// What is looked at in every result. The rest is skipped, however large and deep, and each part
-/// is understood by itself: one that makes no sense hides no other.
+/// The members that the client reads of every result. The rest is skipped, whatever its size and
+/// depth. Each member is parsed separately, so a malformed one does not hide the others.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ResultHeader<'a> {
@@ -55,13 +55,13 @@ impl ResultHeader<'_> {
     }
 }
 
-/// A part of a result, if it is what it should be.
+/// Parses a member of a result; `None` if it is missing or malformed.
 fn read<T: serde::de::DeserializeOwned>(raw: Option<&RawValue>) -> Option<T> {
     serde_json::from_str(raw?.get()).ok()
 }
 
 impl Client {
-    /// Calls a tool. It is never called again by itself.
+    /// Calls a tool, without retries.
     pub async fn call_tool(
         &self,
         name: &str,
@@ -71,7 +71,7 @@ impl Client {
         self.call("tools/call", params).await
     }
 
-    /// Makes a call that the server may answer with questions of its own.
+    /// Sends a request that the server may answer with requests for input.
     pub async fn call(&self, method: &str, params: Value) -> Result<CallResult, CallError> {
         let Value::Object(params) = params else {
             return Err(CallError::Nonsense(
@@ -103,7 +103,7 @@ impl Client {
         )))
     }
 
-    /// Looks at a result, and notes what no result should be.
+    /// Reads the header of a result, and adds findings for protocol problems.
     fn glance<'a>(&self, method: &str, raw: &'a RawValue) -> Result<ResultHeader<'a>, CallError> {
         let note = |problem: &str| {
             let detail = format!("the result of `{method}` {problem}");
@@ -119,7 +119,7 @@ impl Client {
     }
 }
 
-/// What is answered to the questions in a result.
+/// Returns the replies to the input requests of a result.
 fn responses(asks: &ResultHeader<'_>, answers: &ServerRequestReplies) -> Result<Value, CallError> {
     let mut responses = Map::new();
     let questions: Map<String, Value> = read(asks.input_requests).unwrap_or_default();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn one_part_that_makes_no_sense_hides_no_other() {
+    fn a_malformed_member_does_not_hide_the_others() {
         check(r#"{"content":[],"isError":true}"#, true, false, true);
         check(
             r#"{"content":[],"isError":true,"inputRequests":[],"resultType":5}"#,

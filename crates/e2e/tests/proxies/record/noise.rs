@@ -43,7 +43,7 @@ async fn the_bridge_reports_lines_that_are_no_messages_as_the_relay_does() {
         details,
         [
             "line is not a JSON-RPC message: Spring :: 1.0",
-            "blank line",
+            "a blank line",
             "line is not a JSON-RPC message: [INFO] up",
             "byte order mark before a message",
             "carriage return at the end of a line",

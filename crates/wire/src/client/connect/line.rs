@@ -1,4 +1,4 @@
-//! A connection that is open, but not introduced yet: what a server is asked first, in which era.
+//! An open connection before the handshake: which requests detect the era.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,25 +23,25 @@ use crate::transport::stdio::StdioLink;
 use crate::transport::{Labels, Link};
 use proctor_contain::process::{Process, Spawn};
 
-/// What a server answers that speaks the stateless era in another version.
+/// The error code of a server of the stateless era that does not support the requested version.
 const UNSUPPORTED_VERSION: i64 = -32022;
 
-/// A connection before it is known what it speaks.
+/// A connection whose era is unknown.
 pub(super) struct UnprobedConnection {
     peer: Arc<Peer>,
     link: Link,
     process: Option<Process>,
 }
 
-/// Why a server was not introduced.
+/// Why a handshake failed.
 pub(super) enum IntroductionError {
-    /// It said no, or nothing that makes sense.
+    /// The server answered with an error, or with a malformed response.
     Refused(String),
-    /// It speaks the stateless era in a version that we do not.
+    /// The server speaks the stateless era, but not our version.
     OtherVersion(String),
-    /// It said nothing in time.
+    /// The server did not respond in time.
     TimedOut,
-    /// It is not there any more.
+    /// The server has ended or closed the connection.
     Gone,
 }
 
@@ -116,7 +116,7 @@ impl UnprobedConnection {
     }
 
     async fn discover(&self, patience: Duration) -> Result<ServerIdentity, IntroductionError> {
-        // The older stream transport has no stateless form.
+        // HTTP+SSE has no stateless form.
         if matches!(self.link, Link::Legacy(_)) {
             return Err(IntroductionError::Refused(
                 "HTTP+SSE has no stateless form".to_owned(),
@@ -175,7 +175,7 @@ impl UnprobedConnection {
         let unasked = Labels::unasked(self.peer.tap());
         let ready = rpc::notification("notifications/initialized", None);
         if let Ok(Some(exchange)) = self.link.send(&self.peer, ready, &unasked).await {
-            // Requests before the server has taken this in may be refused.
+            // A server may refuse requests before it has processed this notification.
             let _ = tokio::time::timeout(GOODBYE, exchange).await;
         }
         if let Link::Http(link) = &self.link {
@@ -224,7 +224,8 @@ impl UnprobedConnection {
             })
     }
 
-    /// Why there is no connection, after all the time that was set for it, and the end of the stderr.
+    /// Returns why the handshake failed, with the timeout `set` for it, and the end of the server's
+    /// stderr.
     pub(super) async fn farewell(
         &mut self,
         reason: IntroductionError,

@@ -5,7 +5,7 @@ use super::super::samples::{DELAY, Identity, Obedient, conversation};
 use super::*;
 
 #[test]
-fn an_event_becomes_what_the_edit_decides() {
+fn the_edit_decides_about_events() {
     let check = |text: &str, expected: &str| {
         for at in 0..=text.len() {
             let (head, tail) = text.as_bytes().split_at(at);
@@ -43,7 +43,7 @@ fn an_event_becomes_what_the_edit_decides() {
 }
 
 #[test]
-fn a_delay_holds_its_event_and_those_behind_it() {
+fn a_delay_applies_to_later_events_too() {
     let mut stream = EvalsEventStream::new(&conversation(Obedient));
     let parts = stream.take(b"data: delay\n\ndata: b\n\n").parts();
     let all = Part::Bytes(b"data: delay\n\ndata: b\n\n".to_vec());
@@ -84,7 +84,7 @@ proptest! {
 
     /// A replacement keeps what is around it, and is the data of the event that comes out.
     #[test]
-    fn a_replaced_message_is_what_a_client_reads(
+    fn a_client_parses_the_replaced_message(
         message in "[ a-z{}\n]{0,30}",
         lines in prop::collection::vec("[a-z]{1,5}", 1..4),
         space in any::<bool>(),

@@ -1,4 +1,4 @@
-//! One conversation with a server that ships evals of a file: the edit that `evals serve` is.
+//! The edit of `evals serve` for one conversation.
 //!
 //! Its main type is [`Shipping`].
 
@@ -25,14 +25,14 @@ impl Editor for EvalsResponder {
     }
 }
 
-/// Answers `evals/list`, and declares the capability in the answer to a handshake.
+/// Answers `evals/list`, and adds the capability to the handshake response.
 struct Shipping {
     desk: Arc<EvalsResponder>,
-    /// Handshakes on their way; whether each is `initialize`.
+    /// Handshakes without a response; whether each is `initialize`.
     handshakes: Pending<bool>,
-    /// Whether the answer to `initialize` says that changes are told.
+    /// Whether the response to `initialize` declares `listChanged`.
     tells: bool,
-    /// Whether the client has finished the handshake.
+    /// Whether the client has completed the handshake.
     initialized: bool,
 }
 

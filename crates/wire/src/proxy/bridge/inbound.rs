@@ -1,7 +1,7 @@
-//! What a client sends, as far as it has to be understood.
+//! Client messages, parsed as far as the bridge needs it.
 //!
-//! Its main type is [`Inbound`]. It is read, never changed, but for line breaks: within JSON they are
-//! nothing but white space, and on stdio they would end the message.
+//! Its main type is [`Inbound`]. Messages stay unchanged except for line breaks: in JSON they are
+//! white space, and on stdio they would end the message.
 
 use std::borrow::Cow;
 
@@ -13,37 +13,35 @@ use serde_json::value::RawValue;
 
 use super::router::ClientRequest;
 
-/// The version whose requests stand for themselves.
+/// The protocol version of the stateless era.
 const STATELESS: &str = "2026-07-28";
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 const HEADER_MISMATCH: i64 = -32020;
 
-/// A message of the client, or a batch of them.
+/// A message or a batch of the client.
 #[derive(Debug, Default)]
 pub(super) struct Inbound {
-    /// The requests in it.
     pub(super) asks: Vec<ClientRequest>,
-    /// The request that it cancels.
+    /// The id of the request that it cancels.
     pub(super) cancels: Option<Id>,
     /// Whether it opens a session.
     pub(super) is_initialize: bool,
-    /// Whether it is of the stateless era.
     pub(super) is_stateless: bool,
 }
 
-/// Why a message is not passed on, as the client is told.
+/// Why the bridge rejects a message, in the words of the error response.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct MessageRejection {
-    /// The code of JSON-RPC.
+    /// The JSON-RPC error code.
     pub(super) code: i64,
     pub(super) why: String,
-    /// The id of the request, as it is written.
+    /// The raw JSON of the request's id.
     pub(super) id: String,
 }
 
 impl Inbound {
-    /// Reads a body.
+    /// Parses a request body.
     pub(super) fn read(body: &[u8], headers: &HeaderMap) -> Result<Self, MessageRejection> {
         let mut inbound = Self {
             is_stateless: header(headers, "mcp-protocol-version") == Some(STATELESS),
@@ -117,7 +115,7 @@ impl Inbound {
 }
 
 impl MessageRejection {
-    /// Whether the message could not be read at all: another server may well read it.
+    /// Whether the body is not valid JSON-RPC: a lenient server might accept it.
     pub(super) fn is_unreadable(&self) -> bool {
         self.code == PARSE_ERROR
     }
@@ -130,7 +128,7 @@ impl MessageRejection {
         }
     }
 
-    /// A request whose id can't be told from another's.
+    /// Rejects a request whose id is already in use.
     pub(super) fn taken(ask: Option<&ClientRequest>) -> Self {
         Self {
             code: INVALID_REQUEST,
@@ -140,7 +138,7 @@ impl MessageRejection {
     }
 }
 
-/// The status of an answer in the stateless era.
+/// Returns the HTTP status of a response in the stateless era.
 pub(super) fn status(error: Option<i64>) -> http::StatusCode {
     match error {
         Some(-32601) => http::StatusCode::NOT_FOUND,
@@ -149,7 +147,7 @@ pub(super) fn status(error: Option<i64>) -> http::StatusCode {
     }
 }
 
-/// Makes one line of a message.
+/// Replaces the line breaks of a message with spaces.
 pub(super) fn into_line(message: &mut [u8]) {
     for byte in message {
         if matches!(byte, b'\n' | b'\r') {
@@ -158,12 +156,12 @@ pub(super) fn into_line(message: &mut [u8]) {
     }
 }
 
-/// The value of a header, if it is text.
+/// Returns the value of a header, if it is text.
 pub(super) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// What a request is about.
+/// The fields of a request that the bridge reads.
 #[derive(Default)]
 struct RequestFields {
     name: Option<String>,
@@ -204,8 +202,8 @@ impl RequestFields {
         }
     }
 
-    /// Whether the headers of the stateless era say the same as the request; or what they say. One
-    /// that is absent is for the server to miss.
+    /// Checks that the headers of the stateless era match the request; returns the difference. A
+    /// missing header is left to the server.
     fn fits(&self, method: &str, headers: &HeaderMap) -> Result<(), String> {
         let name = match method {
             "tools/call" | "prompts/get" => self.name.as_deref(),
@@ -236,7 +234,7 @@ impl RequestFields {
     }
 }
 
-/// A header's value as it was meant: what is no plain text is wrapped.
+/// Decodes a header value, which may be wrapped in base64.
 fn decoded(value: &str) -> Option<Cow<'_, str>> {
     let wrapped = value.strip_prefix("=?base64?");
     let Some(wrapped) = wrapped.and_then(|rest| rest.strip_suffix("?=")) else {

@@ -1,9 +1,9 @@
-//! What is answered to each HTTP request.
+//! Answers the HTTP requests of a bridge.
 //!
-//! A response to requests is held back until the server has said something, for [`HOLD`] at most: an
-//! answer alone goes as JSON, with a status in the stateless era; anything else is an event stream. A
-//! client whose server has gone gets 502 if nothing was said yet, since official clients survive
-//! that and not a connection that breaks; after that, its stream breaks.
+//! The response is held back until the server has sent something, for at most [`HOLD`]: a response
+//! alone becomes JSON, with a status in the stateless era; anything else becomes an event stream.
+//! If the server ends before its first message, the client gets status 502, because official
+//! clients survive that but not a broken connection. Later, the stream breaks.
 
 mod accepts;
 mod responses;
@@ -31,16 +31,16 @@ use super::upstream::{SendFailure, StreamRefusal, UpstreamProcess};
 use crate::transport::MAX_MESSAGE;
 use crate::web::{ConnectionAbort, IncomingRequest, OutgoingResponse};
 
-/// How long a response waits for the server to say something.
+/// How long a response is held back until the server sends something.
 const HOLD: Duration = Duration::from_secs(1);
-/// How long a message waits until others have been taken in.
+/// How long a message may wait for memory.
 const ROOM: Duration = Duration::from_secs(30);
-/// How long it may take until it is known how a server ended.
+/// How long it may take until the exit status of a server is known.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 const UNREAD: &str = "the server no longer reads its input";
 const SESSION: &str = "mcp-session-id";
 
-/// Answers a request.
+/// Answers an HTTP request.
 pub(super) async fn serve(
     hub: Arc<Hub>,
     request: IncomingRequest,
@@ -72,7 +72,7 @@ async fn post(hub: &Arc<Hub>, head: &Parts, body: Incoming) -> OutgoingResponse 
         Ok(inbound) => inbound,
         Err(unfit) => {
             let upstream = session.and_then(|id| hub.session(id));
-            // What a more lenient server would take as a call is an attempt at one.
+            // If a lenient server would accept the message as a call, it counts as one.
             if unfit.is_unreadable() && !LenientReading::of(&message).calls.is_empty() {
                 match &upstream {
                     Some(upstream) => upstream.tap.frame(None, Direction::ToServer, &message),
@@ -86,7 +86,7 @@ async fn post(hub: &Arc<Hub>, head: &Parts, body: Incoming) -> OutgoingResponse 
     match hub.place(session, &inbound, accepts != AcceptedFormats::Json) {
         Ok(place) => pass_on(head, place, &inbound, accepts, (message, room)).await,
         Err(unplaced) => {
-            // What a client asks of a server that is gone is in the record too.
+            // Requests to an ended server are recorded too.
             if let Some(upstream) = session.and_then(|id| hub.past_session(id)) {
                 upstream.tap.frame(None, Direction::ToServer, &message);
             }
@@ -95,7 +95,7 @@ async fn post(hub: &Arc<Hub>, head: &Parts, body: Incoming) -> OutgoingResponse 
     }
 }
 
-/// Brings a message to its process, and what comes back to the client.
+/// Delivers a message to its process, and returns the response.
 async fn pass_on(
     head: &Parts,
     place: Destination,
@@ -136,7 +136,7 @@ async fn pass_on(
         BufferedResponse::Over(inflow) => event_stream(BridgeEventStream::over(inflow)),
         BufferedResponse::Whole(answers) => json(answers, inbound),
     };
-    // A session that was not agreed on ends before anybody knows of it.
+    // A session whose handshake failed ends before the client knows its id.
     let session = opened
         .filter(|_| !has_failed)
         .and_then(PendingSession::tell);
@@ -146,15 +146,15 @@ async fn pass_on(
     exchange.end(response)
 }
 
-/// What was said while the response was held back.
+/// The server's output while the response was held back.
 enum BufferedResponse {
-    /// All answers, and nothing else.
+    /// All responses, and no other message.
     Whole(Vec<OutboundMessage>),
-    /// Something, or nothing, and more will come.
+    /// The first message, if any; more will follow.
     Stream(StreamReceiver, Option<OutboundMessage>),
-    /// Nothing will come, and nobody is to blame.
+    /// The stream ended without an error.
     Over(StreamReceiver),
-    /// Nothing will come.
+    /// The stream failed, for this reason.
     Broken(String),
 }
 
@@ -193,7 +193,7 @@ async fn hold(
             }
             (Ok(Some(message)), AcceptedFormats::Json) => {
                 let is_last = message.is_last;
-                // Progress, which such a client can't be told.
+                // Progress, which a client without event streams can't receive.
                 if message.answers {
                     answers.push(message);
                 }
@@ -205,7 +205,8 @@ async fn hold(
     }
 }
 
-/// What comes of a request that could not be written. How the server ended is known soon, if it has.
+/// Returns the response to a request that could not be written. If the server has ended, its exit
+/// status will be known soon.
 async fn unread(mut inflow: StreamReceiver) -> BufferedResponse {
     match timeout(LAST_WORDS, inflow.next()).await {
         Ok(Ok(Some(message))) => BufferedResponse::Stream(inflow, Some(message)),
@@ -250,7 +251,7 @@ fn delete(hub: &Arc<Hub>, head: &Parts) -> OutgoingResponse {
     }
 }
 
-/// Reads a body of bounded size, once there is room for it.
+/// Reads a body of limited size, as soon as there is memory for it.
 async fn take_in(
     hub: &Hub,
     head: &Parts,
@@ -289,7 +290,7 @@ async fn take_in(
     Ok((message, room))
 }
 
-/// Tells a client why its message goes nowhere.
+/// Returns the error response for a message that could not be delivered.
 fn turned_away(
     hub: &Arc<Hub>,
     head: &Parts,
@@ -311,7 +312,7 @@ fn turned_away(
     }
 }
 
-/// Tells a client what is wrong with its message, and the record too.
+/// Returns the error response for an invalid message, and records it.
 fn refuse(
     hub: &Arc<Hub>,
     upstream: Option<&Arc<UpstreamProcess>>,
@@ -329,8 +330,8 @@ fn refuse(
     exchange.end(response)
 }
 
-/// There is no such session, or no more. Clients learn from it that theirs has ended: that is no
-/// reason to be suspicious.
+/// Returns the response for an unknown or ended session. Clients of an ended session get it too, so
+/// only a session that never existed is recorded as a refusal.
 fn no_session(hub: &Hub, head: &Parts) -> OutgoingResponse {
     if !header(&head.headers, SESSION).is_some_and(|id| hub.knows(id)) {
         hub.refusals.refused("unknown session id");
@@ -338,7 +339,7 @@ fn no_session(hub: &Hub, head: &Parts) -> OutgoingResponse {
     text(StatusCode::NOT_FOUND, "unknown session")
 }
 
-/// One request and its response, in the record.
+/// The record of one request and its response.
 struct BridgeExchange {
     upstream: Arc<UpstreamProcess>,
     number: u64,

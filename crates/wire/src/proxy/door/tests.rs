@@ -2,8 +2,8 @@ use super::*;
 
 const OWN: &str = "127.0.0.1:4000";
 
-/// A request, given as `METHOD TARGET` and header lines, at a door whose token is written `TOKEN`.
-/// What comes of it: the path and the headers, or why it is turned away.
+/// Checks a request, given as `METHOD TARGET` and header lines, in which `TOKEN` stands for the
+/// token. Returns the path and the headers, or why it is refused.
 fn tried(admission: Admission, head: &[&str]) -> Result<String, String> {
     let token = AccessToken::random().unwrap();
     let lines: Vec<String> = head
@@ -36,7 +36,7 @@ fn check(admission: Admission, head: &[&str], expected: Result<&str, &str>) {
 const HOST: &str = "host: 127.0.0.1:4000";
 
 #[test]
-fn whoever_shows_the_token_comes_in_without_it() {
+fn the_token_authorizes_and_is_removed() {
     use Admission::{Header, Open, Path};
     let passed = |rest: &str| format!("{rest}; {HOST}");
     let header = "Proctor-Token: TOKEN";
@@ -78,7 +78,7 @@ fn whoever_shows_the_token_comes_in_without_it() {
 }
 
 #[test]
-fn whoever_does_not_is_turned_away() {
+fn requests_without_the_token_are_refused() {
     use Admission::{Header, Path};
     let (none, wrong) = ("missing token in the headers", "wrong token in the headers");
     check(Header, &["POST /mcp", HOST], Err(none));
@@ -102,7 +102,7 @@ fn whoever_does_not_is_turned_away() {
 }
 
 #[test]
-fn whoever_means_somebody_else_is_turned_away() {
+fn requests_for_other_hosts_and_origins_are_refused() {
     let refused = |head: &[&str], why: &str| {
         for admission in [Admission::Header, Admission::Open] {
             let head: Vec<&str> = head

@@ -1,22 +1,22 @@
-//! Who may come in.
+//! Decides which processes may start a server.
 
 use rustix::process::{Pid, geteuid};
 use tokio::net::UnixStream;
 
 use proctor_contain::os;
 
-/// Who may start a server. All others of the same user are turned away; other users are in any case.
+/// Which processes of the same user may start a server. Other users are always refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AdmissionPolicy {
-    /// Nobody yet: who comes waits.
+    /// No process yet: relays wait.
     Nobody,
-    /// This process, and those below it.
+    /// This process and its descendants.
     Descendants(Pid),
     /// Every process of the same user.
     SameUser,
 }
 
-/// Whether one who came may come in; or why not.
+/// Checks a connected process; returns why it is refused.
 pub(super) fn check(stream: &UnixStream, admit: AdmissionPolicy) -> Result<(), String> {
     let peer =
         os::peer(stream).map_err(|error| format!("can't identify the peer process: {error}"))?;

@@ -1,4 +1,4 @@
-//! What the exchanges of a proxy share: where each goes, and where it is kept.
+//! The state that all exchanges of a reverse proxy share.
 //!
 //! Its main type is [`ReverseProxyState`].
 
@@ -25,31 +25,31 @@ use crate::web::{ConnectionAbort, IncomingRequest, OutgoingResponse, ResponseBod
 
 const SESSION: &str = "mcp-session-id";
 
-/// What all exchanges share.
+/// The state that all exchanges share.
 pub(super) struct ReverseProxyState {
     pub(super) upstream: Upstream,
     server: Server,
     options: ProxyOptions,
     pub(super) refusals: Arc<Refusals>,
-    /// Whether the server is known to speak the older HTTP.
+    /// Whether the config says that the server uses HTTP+SSE.
     is_older: bool,
-    /// Whether it is known to speak the newer.
+    /// Whether the server is known to use streamable HTTP.
     has_posted: AtomicBool,
     exchanges: AtomicU64,
-    /// The connection of all that belongs to no stream of the older HTTP. It is opened for the first
-    /// request.
+    /// The connection of all exchanges that belong to no HTTP+SSE stream. The first request opens
+    /// it.
     tap: OnceLock<Arc<ConnectionTap>>,
     addresses: OnceLock<Arc<Addresses>>,
     announced: Arc<AnnouncedEndpoint<ConnectionTap>>,
     editing: Option<EditStage>,
 }
 
-/// Where a request goes, and where it is kept.
+/// Where a request goes, and where it is recorded.
 struct RequestTarget {
-    /// The path and query to ask the server for.
+    /// The path and query at the server.
     target: String,
     exchange: ProxyExchange,
-    /// The connection that it opens in the record, and that ends with it.
+    /// The connection that the request opens in the record, and that ends with it.
     stream: Option<RecordedStream>,
 }
 
@@ -77,7 +77,7 @@ impl ReverseProxyState {
         }
     }
 
-    /// Lets requests pass, now that it is known where they come in.
+    /// Starts to serve requests, now that the proxy's own URL is known.
     pub(super) fn open(&self, addresses: Addresses) {
         self.addresses.get_or_init(|| Arc::new(addresses));
     }
@@ -98,7 +98,7 @@ impl ReverseProxyState {
         };
         let asked = ProxiedRequest::new(request.method(), route.exchange, route.stream);
         let path = request.uri().path_and_query().map_or("/", |p| p.as_str());
-        // What the configured address has besides may be secret.
+        // The query of the configured URL may be secret.
         let line = format!("{} {}{path}", request.method(), self.upstream.origin());
         let (exchange, leftover) = (asked.exchange.clone(), asked.leftover.clone());
         let mut request =
@@ -117,7 +117,7 @@ impl ReverseProxyState {
         }
     }
 
-    /// Everything behind this is on the server's side of the record.
+    /// Sends a request to the server; edits happen here, on the server's side of the record.
     async fn exchange(
         &self,
         request: http::Request<ResponseBody>,
@@ -143,7 +143,7 @@ impl ReverseProxyState {
         }
         let content = asked.content(headers);
         if asked.is_stream() && matches!(content, BodyKind::Events(_)) {
-            // An address on it may become longer.
+            // A URL on the stream may become longer.
             response.headers_mut().remove(CONTENT_LENGTH);
         }
         let (exchange, stream) = asked.answered();
@@ -174,7 +174,7 @@ impl ReverseProxyState {
             return None;
         }
         let target = with_queries(uri.path(), [self.upstream.url().query(), uri.query()]);
-        // Who names a session comes back to one: the older HTTP has none.
+        // A request with a session id belongs to streamable HTTP: HTTP+SSE has none.
         let is_newer =
             self.has_posted.load(Ordering::Relaxed) || request.headers().contains_key(SESSION);
         if *request.method() == Method::GET && (self.is_older || !is_newer) {
@@ -221,7 +221,7 @@ impl ReverseProxyState {
     }
 }
 
-/// A path with all of what is asked of it.
+/// Returns a path with all queries.
 fn with_queries(path: &str, queries: [Option<&str>; 2]) -> String {
     let queries: Vec<&str> = queries.into_iter().flatten().collect();
     match queries.as_slice() {

@@ -1,4 +1,4 @@
-//! A stream of the older HTTP, on which a server says where it takes messages.
+//! An HTTP+SSE stream, on which a server announces its endpoint.
 //!
 //! Its main type is [`RecordedStream`].
 
@@ -11,7 +11,7 @@ use super::exchange::ProxyExchange;
 use crate::proxy::addresses::{Addresses, AnnouncedEndpoint};
 use crate::recorder::{ConnectionTap, OversizedMessage};
 
-/// A stream, which has a connection of its own in the record. That ends with it.
+/// A stream with its own connection in the record, which ends with it.
 pub(super) struct RecordedStream {
     pub(super) addresses: Arc<Addresses>,
     pub(super) announced: Arc<AnnouncedEndpoint<ConnectionTap>>,
@@ -19,12 +19,12 @@ pub(super) struct RecordedStream {
 }
 
 impl RecordedStream {
-    /// What changes the addresses on it.
+    /// Returns the rewriter for the URLs on the stream.
     pub(super) fn endpoints(&self) -> Endpoints {
         Endpoints::new(self.addresses.clone())
     }
 
-    /// The server said where it takes messages.
+    /// Records the endpoint that the server announces.
     pub(super) fn announce(
         &self,
         exchange: &ProxyExchange,

@@ -5,7 +5,7 @@ use tokio::io::{AsyncReadExt, duplex};
 use super::*;
 use crate::rpc::About;
 
-/// What happened to each line, in order.
+/// The calls of the handler, in order.
 #[derive(Default)]
 struct Seen(Vec<String>);
 
@@ -39,7 +39,7 @@ impl LineHandler for Seen {
     }
 }
 
-/// A message that tells something.
+/// A notification.
 const TOLD: &str = r#"{"jsonrpc":"2.0","method":"x"}"#;
 const NO_MESSAGE: &str = "line: line is not a JSON-RPC message: ";
 
@@ -58,7 +58,7 @@ async fn seen(written: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_line_is_recorded_as_it_came_before_it_is_taken() {
+async fn a_line_is_recorded_before_it_is_parsed() {
     let check = async |written: &str, expected: &[&str]| {
         assert_eq!(seen(written).await, expected, "{written:?}");
     };
@@ -98,7 +98,7 @@ fn writer(stdin: impl AsyncWrite + Unpin + Send + 'static) -> LineWriter<()> {
 }
 
 #[tokio::test]
-async fn all_that_was_sent_is_written_before_stdin_is_closed() {
+async fn all_messages_are_written_before_stdin_closes() {
     let (stdin, mut program) = duplex(4);
     let writer = writer(stdin);
     writer.send((), b"{\"id\":1}".to_vec()).await.unwrap();
@@ -113,7 +113,7 @@ async fn all_that_was_sent_is_written_before_stdin_is_closed() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_not_waited_for() {
+async fn send_soon_does_not_wait_for_room() {
     let (stdin, _program) = duplex(1);
     let writer = writer(stdin);
     let sent = (0..4).filter(|_| writer.send_soon((), b"{}".to_vec()));

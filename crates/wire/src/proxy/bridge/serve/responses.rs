@@ -1,4 +1,4 @@
-//! What responses look like.
+//! The HTTP responses of a bridge.
 
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
@@ -14,7 +14,7 @@ use crate::web::{OutgoingResponse, whole};
 pub(super) const STREAM: &str = "text/event-stream";
 pub(super) const JSON: &str = "application/json";
 
-/// All answers, and nothing else.
+/// Returns all responses as a JSON body.
 pub(super) fn json(mut answers: Vec<OutboundMessage>, inbound: &Inbound) -> OutgoingResponse {
     let error = answers.first().and_then(|answer| answer.error);
     let status = if inbound.is_stateless {
@@ -27,7 +27,7 @@ pub(super) fn json(mut answers: Vec<OutboundMessage>, inbound: &Inbound) -> Outg
     {
         return whole(status, JSON, answer.bytes);
     }
-    // A batch whose answers came one by one.
+    // A batch whose responses came one by one.
     let parts: Vec<&[u8]> = answers.iter().map(|answer| &answer.bytes[..]).collect();
     let batch = [&b"["[..], &parts.join(&b','), b"]"].concat();
     whole(status, JSON, batch)
@@ -65,7 +65,7 @@ pub(super) fn empty(status: StatusCode) -> OutgoingResponse {
     response
 }
 
-/// What is wrong with a message.
+/// Returns the error response for a rejected message.
 pub(super) fn unfit(unfit: &MessageRejection) -> OutgoingResponse {
     let id = RawValue::from_string(unfit.id.clone()).unwrap_or_default();
     let body = rpc::answer(&id, Err((unfit.code, &unfit.why)));

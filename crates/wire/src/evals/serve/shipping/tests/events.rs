@@ -26,7 +26,7 @@ fn passed(stream: &mut EvalsEventStream, chunks: &[&[u8]]) -> String {
 }
 
 #[test]
-fn e35_the_capability_is_put_into_the_one_line_that_holds_it() {
+fn e35_the_capability_is_added_to_one_data_line() {
     let check = |text: &str| {
         let expected = text.replace('@', ADDED);
         let text = text.replace('@', "");
@@ -47,7 +47,7 @@ fn e35_the_capability_is_put_into_the_one_line_that_holds_it() {
 }
 
 #[test]
-fn e35_events_of_ours_never_stand_in_an_event_of_the_server() {
+fn e35_own_events_never_split_a_server_event() {
     let mut stream = stream(false);
     let check = |stream: &mut EvalsEventStream, text: &str, gap, between| {
         let said = stream.take(text.as_bytes());
@@ -66,7 +66,7 @@ fn e35_events_of_ours_never_stand_in_an_event_of_the_server() {
 }
 
 #[test]
-fn e35_an_event_beyond_the_limit_passes_as_it_comes() {
+fn e35_an_oversized_event_passes_unchanged() {
     let mut stream = stream(true);
     let long = format!("data: {}\n\n", "x".repeat(LIMIT));
     let mut out = Vec::new();
@@ -80,7 +80,7 @@ fn e35_an_event_beyond_the_limit_passes_as_it_comes() {
 
 proptest! {
     #[test]
-    fn e35_what_is_not_ours_comes_out_as_it_went_in(
+    fn e35_other_bytes_pass_unchanged(
         pieces in prop::collection::vec(prop_oneof![
             prop::sample::select(vec!["data: {\"id\":2,\"result\":{\"capabilities\":{}}}", "data", ": c", "id: 1", "\r", "\n", "\r\n", "\n\n", "data:{\"id\":1,\"method\":\"x\"}"]).prop_map(|text| text.as_bytes().to_vec()),
             prop::collection::vec(any::<u8>(), 0..20),
