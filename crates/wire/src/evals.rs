@@ -87,9 +87,9 @@ pub struct RawEval {
 pub async fn list(
     client: &Client,
     level: Option<Level>,
-    caps: &ListLimits,
+    limits: &ListLimits,
 ) -> Result<Vec<ListedEval>, ListError> {
-    let shipped = list_raw(client, level, caps).await?;
+    let shipped = list_raw(client, level, limits).await?;
     Ok(shipped.into_iter().map(|shipped| shipped.item).collect())
 }
 
@@ -97,13 +97,13 @@ pub async fn list(
 pub async fn list_raw(
     client: &Client,
     level: Option<Level>,
-    caps: &ListLimits,
+    limits: &ListLimits,
 ) -> Result<Vec<RawEval>, ListError> {
     let mut params = Map::new();
     if let Some(level) = level {
         params.insert("level".to_owned(), level.as_str().into());
     }
-    let listed = client.list_with(METHOD, "evals", &params, caps).await?;
+    let listed = client.list_with(METHOD, "evals", &params, limits).await?;
     let read = listed.items.into_iter().map(|raw| {
         let value: Value = serde_json::from_str(raw.get()).unwrap_or_default();
         RawEval {

@@ -72,7 +72,7 @@ enum RelayError {
     #[error("the run has ended")]
     Gone,
     #[error("unexpected message from the run")]
-    Nonsense,
+    Unexpected,
     #[error("could not {what}: {source}")]
     System {
         what: &'static str,
@@ -143,7 +143,7 @@ fn attend(control: UnixStream, asked: &[OwnedFd]) -> Result<ProcessExit, RelayEr
         match kind {
             RelayMessageKind::Errors => run.write_errors(body)?,
             RelayMessageKind::Exited | RelayMessageKind::Signalled => {
-                let number = message::number(body).ok_or(RelayError::Nonsense)?;
+                let number = message::number(body).ok_or(RelayError::Unexpected)?;
                 return Ok(match kind {
                     RelayMessageKind::Exited => ProcessExit::Exited(number),
                     _ => ProcessExit::Signalled(number),
@@ -154,7 +154,7 @@ fn attend(control: UnixStream, asked: &[OwnedFd]) -> Result<ProcessExit, RelayEr
                 return Err(RelayError::Refused(why));
             }
             RelayMessageKind::HandOver | RelayMessageKind::Leave => {
-                return Err(RelayError::Nonsense);
+                return Err(RelayError::Unexpected);
             }
         }
     }
@@ -245,7 +245,7 @@ fn receive<'a>(
     control
         .read_exact(&mut head)
         .map_err(|_| RelayError::Gone)?;
-    let (kind, length) = message::read_head(head).ok_or(RelayError::Nonsense)?;
+    let (kind, length) = message::read_head(head).ok_or(RelayError::Unexpected)?;
     let body = &mut body[..length];
     control.read_exact(body).map_err(|_| RelayError::Gone)?;
     Ok((kind, body))

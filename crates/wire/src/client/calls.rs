@@ -81,10 +81,10 @@ impl Client {
         let mut next = params.clone();
         for rounds in 0..=MAX_ROUNDS {
             let raw = self.request(method, next).await?;
-            let glance = self.glance(method, &raw)?;
-            let asks_back = self.identity().era == Era::Stateless && glance.asks_back();
+            let header = self.read_header(method, &raw)?;
+            let asks_back = self.identity().era == Era::Stateless && header.asks_back();
             if !asks_back {
-                let is_error = glance.is_error();
+                let is_error = header.is_error();
                 return Ok(CallResult {
                     raw,
                     is_error,
@@ -92,9 +92,9 @@ impl Client {
                 });
             }
             next = params.clone();
-            let responses = responses(&glance, self.connection.peer.answers())?;
+            let responses = responses(&header, self.connection.peer.answers())?;
             next.insert("inputResponses".to_owned(), responses);
-            if let Some(state) = read(glance.request_state) {
+            if let Some(state) = read(header.request_state) {
                 next.insert("requestState".to_owned(), state);
             }
         }
@@ -104,18 +104,22 @@ impl Client {
     }
 
     /// Reads the header of a result, and adds findings for protocol problems.
-    fn glance<'a>(&self, method: &str, raw: &'a RawValue) -> Result<ResultHeader<'a>, CallError> {
+    fn read_header<'a>(
+        &self,
+        method: &str,
+        raw: &'a RawValue,
+    ) -> Result<ResultHeader<'a>, CallError> {
         let note = |problem: &str| {
             let detail = format!("the result of `{method}` {problem}");
             self.tap.finding(FindingKind::Protocol, detail.as_str());
             detail
         };
-        let glance: ResultHeader<'_> = worker::parse(raw.get().as_bytes())
+        let header: ResultHeader<'_> = worker::parse(raw.get().as_bytes())
             .map_err(|_| CallError::Nonsense(note("is not an object")))?;
-        if method == "tools/call" && !glance.asks_back() && !glance.has_content() {
+        if method == "tools/call" && !header.asks_back() && !header.has_content() {
             note("has no `content` list");
         }
-        Ok(glance)
+        Ok(header)
     }
 }
 
@@ -140,8 +144,8 @@ mod tests {
 
     #[track_caller]
     fn check(result: &str, is_error: bool, asks_back: bool, has_content: bool) {
-        let glance: ResultHeader<'_> = serde_json::from_str(result).unwrap();
-        let found = (glance.is_error(), glance.asks_back(), glance.has_content());
+        let header: ResultHeader<'_> = serde_json::from_str(result).unwrap();
+        let found = (header.is_error(), header.asks_back(), header.has_content());
         assert_eq!(found, (is_error, asks_back, has_content), "{result}");
     }
 

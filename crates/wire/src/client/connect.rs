@@ -11,7 +11,7 @@ use proctor_core::suite::Server;
 use proctor_core::suite::server::Transport;
 use tokio::time::Instant;
 
-use self::line::{IntroductionError, UnprobedConnection};
+use self::line::{HandshakeError, UnprobedConnection};
 use super::{Client, Era, Timeouts};
 use crate::answers::ServerRequestReplies;
 use crate::recorder::Recorder;
@@ -104,14 +104,14 @@ impl Client {
             ],
         };
         let mut line = UnprobedConnection::open(server, options, deadline).await?;
-        let mut reason = IntroductionError::Gone;
+        let mut reason = HandshakeError::Gone;
         let mut was_slow = false;
         for (at, (era, patience)) in order.iter().enumerate() {
             if at == 2 && !was_slow {
                 break;
             }
             // A server that answered one request, or died of it, may not accept another.
-            let is_taken = matches!(reason, IntroductionError::OtherVersion(_));
+            let is_taken = matches!(reason, HandshakeError::OtherVersion(_));
             if at == 2 || (at > 0 && (is_taken || line.is_spent())) {
                 line.close().await;
                 line = UnprobedConnection::open(server, options, deadline).await?;
@@ -121,9 +121,9 @@ impl Client {
             match line.introduce(*era, left.min(*patience)).await {
                 Ok(identity) => return Ok(line.into_client(identity, options.timeouts)),
                 Err(error) => {
-                    was_slow |= at == 0 && matches!(error, IntroductionError::TimedOut);
+                    was_slow |= at == 0 && matches!(error, HandshakeError::TimedOut);
                     // The first refusal that lists versions says more than the later ones.
-                    if !matches!(reason, IntroductionError::OtherVersion(_)) {
+                    if !matches!(reason, HandshakeError::OtherVersion(_)) {
                         reason = error;
                     }
                     if Instant::now() >= deadline {

@@ -120,8 +120,8 @@ fn difference(old: &Tools, new: &Tools) -> Option<String> {
 
 impl Client {
     /// Lists all tools. Adds a finding if they differ from the last listing.
-    pub async fn list_tools(&self, caps: &ListLimits) -> Result<FullList, ListError> {
-        let listed = self.list("tools/list", "tools", caps).await?;
+    pub async fn list_tools(&self, limits: &ListLimits) -> Result<FullList, ListError> {
+        let listed = self.list("tools/list", "tools", limits).await?;
         let tools = tools(&listed);
         let mut known = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(difference) = known.as_ref().and_then(|old| difference(old, &tools)) {
@@ -137,9 +137,9 @@ impl Client {
         &self,
         method: &str,
         key: &str,
-        caps: &ListLimits,
+        limits: &ListLimits,
     ) -> Result<FullList, ListError> {
-        self.list_with(method, key, &Map::new(), caps).await
+        self.list_with(method, key, &Map::new(), limits).await
     }
 
     /// Reads all pages of a list, with these parameters in every request.
@@ -148,7 +148,7 @@ impl Client {
         method: &str,
         key: &str,
         params: &Map<String, Value>,
-        caps: &ListLimits,
+        limits: &ListLimits,
     ) -> Result<FullList, ListError> {
         let mut listed = FullList::default();
         let mut cursors = BTreeSet::new();
@@ -174,17 +174,17 @@ impl Client {
             let has_more = next.is_some();
             let limit = [
                 (
-                    has_more && listed.pages >= caps.pages,
-                    format!("{} pages", caps.pages),
+                    has_more && listed.pages >= limits.pages,
+                    format!("{} pages", limits.pages),
                 ),
                 (
-                    listed.items.len() > caps.items,
-                    format!("{} items", caps.items),
+                    listed.items.len() > limits.items,
+                    format!("{} items", limits.items),
                 ),
-                (bytes > caps.bytes, format!("{} bytes", caps.bytes)),
+                (bytes > limits.bytes, format!("{} bytes", limits.bytes)),
                 (
-                    has_more && started.elapsed() > caps.time,
-                    proctor_core::duration::render(caps.time),
+                    has_more && started.elapsed() > limits.time,
+                    proctor_core::duration::render(limits.time),
                 ),
             ];
             if let Some((_, limit)) = limit.into_iter().find(|(reached, _)| *reached) {

@@ -1,6 +1,6 @@
 //! Edits server-sent events on their way to a client.
 //!
-//! Its main type is [`EvalsEventStream`]. The output equals the input, except for the messages that
+//! Its main type is [`EventStreamEditor`]. The output equals the input, except for the messages that
 //! an edit changes; the chunk boundaries don't matter.
 
 use std::ops::Range;
@@ -12,7 +12,7 @@ use super::output::Output;
 use super::{BOM, Passage};
 
 /// An event stream on its way to a client.
-pub(crate) struct EvalsEventStream {
+pub(crate) struct EventStreamEditor {
     conversation: Arc<Conversation>,
     /// An event that is not complete yet.
     held: Vec<u8>,
@@ -29,7 +29,7 @@ enum EventParseState {
     Passing,
 }
 
-impl EvalsEventStream {
+impl EventStreamEditor {
     pub(crate) fn new(conversation: &Arc<Conversation>) -> Self {
         Self {
             conversation: conversation.clone(),

@@ -1,7 +1,7 @@
 //! The endpoint URLs that a server announces over HTTP+SSE, on both sides of the proxy.
 //!
 //! Its main types are [`Addresses`], which translates URLs of the server into URLs of the proxy,
-//! and [`AnnouncedEndpoint`], which stores the announced URLs with their streams.
+//! and [`AnnouncedEndpoints`], which stores the announced URLs with their streams.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -74,15 +74,15 @@ pub(crate) fn path_of(server: &Url, written: &str) -> Option<String> {
 }
 
 /// The announced URLs with their streams; `T` is the state of a stream.
-pub(crate) struct AnnouncedEndpoint<T>(Mutex<VecDeque<(String, Weak<T>)>>);
+pub(crate) struct AnnouncedEndpoints<T>(Mutex<VecDeque<(String, Weak<T>)>>);
 
-impl<T> Default for AnnouncedEndpoint<T> {
+impl<T> Default for AnnouncedEndpoints<T> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<T> AnnouncedEndpoint<T> {
+impl<T> AnnouncedEndpoints<T> {
     /// Adds a URL that a stream announced.
     pub(crate) fn add(&self, path: String, stream: &Arc<T>) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -26,7 +26,7 @@ pub(crate) use self::head::is_stateless;
 use self::head::{EVENTS, answered, fits, is, session};
 use self::peeked::PeekedBody;
 use self::stream::{EditedStream, Listening};
-use super::addresses::AnnouncedEndpoint;
+use super::addresses::AnnouncedEndpoints;
 use super::upstream::{Upstream, UpstreamError, passed};
 use crate::edit::conversation::Conversation;
 use crate::edit::{BOM, Editor, Handling, Passage};
@@ -37,7 +37,7 @@ pub(super) struct EditStage {
     editor: Arc<dyn Editor>,
     server: Url,
     conversations: Arc<Conversations>,
-    announced: Arc<AnnouncedEndpoint<Stream>>,
+    announced: Arc<AnnouncedEndpoints<Stream>>,
     telling: Option<JoinHandle<()>>,
 }
 

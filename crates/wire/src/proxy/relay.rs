@@ -229,7 +229,7 @@ async fn leave(reader: OwnedReadHalf, shared: &RelayState) -> SessionEndReason {
         () = stopped(&mut stop) => return SessionEndReason::Proctor,
         told = control::listen(reader) => told,
     };
-    if let RelayMessage::Nonsense(why) = told {
+    if let RelayMessage::Unexpected(why) = told {
         shared.refusals.refused(&why);
     }
     SessionEndReason::Client

@@ -42,7 +42,7 @@ impl ReverseProxy {
         port: u16,
         admission: Admission,
     ) -> Result<Self, ProxyError> {
-        let (url, headers, is_older) = match &server.transport {
+        let (url, headers, is_legacy) = match &server.transport {
             Transport::Http { url, headers } => (url, headers, false),
             Transport::Sse { url, headers } => (url, headers, true),
             Transport::Stdio { .. } => return Err(ProxyError::NoAddress(server.name.clone())),
@@ -50,7 +50,7 @@ impl ReverseProxy {
         let upstream = Upstream::new(url, headers)?;
         let refusals = Refusals::new(&options.recorder, options.actor, server);
         let inside =
-            ReverseProxyState::new(upstream, server, options, Arc::new(refusals), is_older);
+            ReverseProxyState::new(upstream, server, options, Arc::new(refusals), is_legacy);
         let inside = Arc::new(inside);
         let serving = inside.clone();
         let serve = move |request| serving.clone().serve(request);

@@ -48,7 +48,7 @@ fn one(message: &Message<'_>, handler: &mut dyn MessageHandler) {
     }
     match (message.kind(), message.id) {
         (MessageKind::Request { method, .. }, Some(id)) => {
-            handler.request(id, method, message.params)
+            handler.request(id, method, message.params);
         }
         (MessageKind::Notification { method }, _) => handler.notification(method, message.params),
         (MessageKind::Answer { id }, _) => {

@@ -34,7 +34,7 @@ pub(super) struct UnprobedConnection {
 }
 
 /// Why a handshake failed.
-pub(super) enum IntroductionError {
+pub(super) enum HandshakeError {
     /// The server answered with an error, or with a malformed response.
     Refused(String),
     /// The server speaks the stateless era, but not our version.
@@ -108,17 +108,17 @@ impl UnprobedConnection {
         &self,
         era: Era,
         patience: Duration,
-    ) -> Result<ServerIdentity, IntroductionError> {
+    ) -> Result<ServerIdentity, HandshakeError> {
         match era {
             Era::Stateless => self.discover(patience).await,
             Era::Handshake => self.initialize(patience).await,
         }
     }
 
-    async fn discover(&self, patience: Duration) -> Result<ServerIdentity, IntroductionError> {
+    async fn discover(&self, patience: Duration) -> Result<ServerIdentity, HandshakeError> {
         // HTTP+SSE has no stateless form.
         if matches!(self.link, Link::Legacy(_)) {
-            return Err(IntroductionError::Refused(
+            return Err(HandshakeError::Refused(
                 "HTTP+SSE has no stateless form".to_owned(),
             ));
         }
@@ -127,7 +127,7 @@ impl UnprobedConnection {
             .ask(PROBE, Map::new(), headers, Era::Stateless, patience)
             .await?;
         let result: Value = serde_json::from_str(raw.get())
-            .map_err(|_| IntroductionError::Refused("malformed response".to_owned()))?;
+            .map_err(|_| HandshakeError::Refused("malformed response".to_owned()))?;
         let versions = result
             .get("supportedVersions")
             .or_else(|| result.get("protocolVersions"));
@@ -138,7 +138,7 @@ impl UnprobedConnection {
         let speaks = versions.is_empty() || versions.iter().any(|v| v == STATELESS_VERSION);
         if !speaks {
             let reason = format!("it supports only {}", json!(versions));
-            return Err(IntroductionError::OtherVersion(reason));
+            return Err(HandshakeError::OtherVersion(reason));
         }
         let info = meta::server_info(&result).or_else(|| result.get("serverInfo"));
         Ok(identity(
@@ -150,23 +150,23 @@ impl UnprobedConnection {
         ))
     }
 
-    async fn initialize(&self, patience: Duration) -> Result<ServerIdentity, IntroductionError> {
+    async fn initialize(&self, patience: Duration) -> Result<ServerIdentity, HandshakeError> {
         let params = json!({
             "protocolVersion": HANDSHAKE_VERSION,
             "capabilities": self.peer.answers().capabilities(),
             "clientInfo": meta::client_info(),
         });
         let Value::Object(params) = params else {
-            return Err(IntroductionError::Gone);
+            return Err(HandshakeError::Gone);
         };
         let raw = self
             .ask("initialize", params, Vec::new(), Era::Handshake, patience)
             .await?;
         let result: Value = serde_json::from_str(raw.get())
-            .map_err(|_| IntroductionError::Refused("malformed response".to_owned()))?;
+            .map_err(|_| HandshakeError::Refused("malformed response".to_owned()))?;
         let Some(version) = result.get("protocolVersion").and_then(Value::as_str) else {
             let reason = "its response to `initialize` has no protocol version";
-            return Err(IntroductionError::Refused(reason.to_owned()));
+            return Err(HandshakeError::Refused(reason.to_owned()));
         };
         let version = version.to_owned();
         if let Link::Http(link) = &self.link {
@@ -192,7 +192,7 @@ impl UnprobedConnection {
         headers: Vec<(String, String)>,
         era: Era,
         patience: Duration,
-    ) -> Result<Box<RawValue>, IntroductionError> {
+    ) -> Result<Box<RawValue>, HandshakeError> {
         let wire = RequestWire {
             peer: &self.peer,
             link: &self.link,
@@ -210,17 +210,17 @@ impl UnprobedConnection {
                     let reason = format!("it answered `{method}` with error {code}: {message}");
                     match (code, era) {
                         (UNSUPPORTED_VERSION, Era::Stateless) => {
-                            IntroductionError::OtherVersion(reason)
+                            HandshakeError::OtherVersion(reason)
                         }
-                        _ => IntroductionError::Refused(reason),
+                        _ => HandshakeError::Refused(reason),
                     }
                 }
                 WireError::Failed(RequestFailure::Http { status, body }) => {
-                    IntroductionError::Refused(self.refused(method, status, &body))
+                    HandshakeError::Refused(self.refused(method, status, &body))
                 }
-                WireError::Failed(failure) => IntroductionError::Refused(failure.to_string()),
-                WireError::TimedOut(_) => IntroductionError::TimedOut,
-                WireError::Gone => IntroductionError::Gone,
+                WireError::Failed(failure) => HandshakeError::Refused(failure.to_string()),
+                WireError::TimedOut(_) => HandshakeError::TimedOut,
+                WireError::Gone => HandshakeError::Gone,
             })
     }
 
@@ -228,18 +228,18 @@ impl UnprobedConnection {
     /// stderr.
     pub(super) async fn farewell(
         &mut self,
-        reason: IntroductionError,
+        reason: HandshakeError,
         set: Duration,
     ) -> (String, String) {
         match reason {
-            IntroductionError::Refused(reason) | IntroductionError::OtherVersion(reason) => {
+            HandshakeError::Refused(reason) | HandshakeError::OtherVersion(reason) => {
                 (reason, self.stderr())
             }
-            IntroductionError::TimedOut => {
+            HandshakeError::TimedOut => {
                 let set = proctor_core::duration::brief(set);
                 (format!("no response within {set}"), self.stderr())
             }
-            IntroductionError::Gone => {
+            HandshakeError::Gone => {
                 let deadline = Instant::now() + GOODBYE;
                 farewell(self.process.as_mut(), &self.peer, deadline).await
             }

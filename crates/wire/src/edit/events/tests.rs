@@ -9,7 +9,7 @@ fn the_edit_decides_about_events() {
     let check = |text: &str, expected: &str| {
         for at in 0..=text.len() {
             let (head, tail) = text.as_bytes().split_at(at);
-            let mut stream = EvalsEventStream::new(&conversation(Obedient));
+            let mut stream = EventStreamEditor::new(&conversation(Obedient));
             let parts = [
                 stream.take(head).bytes,
                 stream.take(tail).bytes,
@@ -44,7 +44,7 @@ fn the_edit_decides_about_events() {
 
 #[test]
 fn a_delay_applies_to_later_events_too() {
-    let mut stream = EvalsEventStream::new(&conversation(Obedient));
+    let mut stream = EventStreamEditor::new(&conversation(Obedient));
     let parts = stream.take(b"data: delay\n\ndata: b\n\n").parts();
     let all = Part::Bytes(b"data: delay\n\ndata: b\n\n".to_vec());
     assert_eq!(parts, [Part::Wait(DELAY), all, Part::Gap]);
@@ -52,7 +52,7 @@ fn a_delay_applies_to_later_events_too() {
 
 #[test]
 fn no_more_than_the_limit_is_held() {
-    let mut stream = EvalsEventStream::new(&conversation(Identity(100)));
+    let mut stream = EventStreamEditor::new(&conversation(Identity(100)));
     let long = format!("data: {}\n\n", "x".repeat(1_000));
     let mut out = Vec::new();
     for chunk in long.as_bytes().chunks(7) {
@@ -73,7 +73,7 @@ proptest! {
         ], 0..30),
         limit in 0_usize..80,
     ) {
-        let mut stream = EvalsEventStream::new(&conversation(Identity(limit)));
+        let mut stream = EventStreamEditor::new(&conversation(Identity(limit)));
         let mut out = Vec::new();
         for piece in &pieces {
             out.extend(stream.take(piece).bytes);

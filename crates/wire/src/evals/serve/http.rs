@@ -14,7 +14,7 @@ use crate::recorder::Recorder;
 /// nothing. Must be called within a tokio runtime.
 pub async fn http(
     server: &Server,
-    desk: &Arc<EvalsResponder>,
+    responder: &Arc<EvalsResponder>,
     port: u16,
     admission: Admission,
 ) -> Result<ReverseProxy, ProxyError> {
@@ -25,7 +25,7 @@ pub async fn http(
         inherited: Environment::default(),
         pass: Vec::new(),
         guard: PathBuf::new(),
-        editor: Some(desk.clone()),
+        editor: Some(responder.clone()),
     };
     ReverseProxy::start(server, &options, port, admission).await
 }

@@ -27,7 +27,7 @@ impl Editor for EvalsResponder {
 
 /// Answers `evals/list`, and adds the capability to the handshake response.
 struct Shipping {
-    desk: Arc<EvalsResponder>,
+    responder: Arc<EvalsResponder>,
     /// Handshakes without a response; whether each is `initialize`.
     handshakes: Pending<bool>,
     /// Whether the response to `initialize` declares `listChanged`.
@@ -37,9 +37,9 @@ struct Shipping {
 }
 
 impl Shipping {
-    fn new(desk: Arc<EvalsResponder>) -> Self {
+    fn new(responder: Arc<EvalsResponder>) -> Self {
         Self {
-            desk,
+            responder,
             handshakes: Pending::default(),
             tells: false,
             initialized: false,
@@ -50,7 +50,9 @@ impl Shipping {
 impl Edit for Shipping {
     fn on_client_message(&mut self, message: &[u8]) -> Handling {
         match asked::read(message) {
-            ClientMessage::List(request) => return Handling::Answer(self.desk.answer(&request)),
+            ClientMessage::List(request) => {
+                return Handling::Answer(self.responder.answer(&request));
+            }
             ClientMessage::Handshake(handshake) => {
                 self.handshakes.add(handshake.id, handshake.is_initialize);
             }
@@ -64,7 +66,7 @@ impl Edit for Shipping {
         let Some(is_initialize) = self.handshakes.answered(message) else {
             return Passage::Pass;
         };
-        let declared = self.desk.declare(message);
+        let declared = self.responder.declare(message);
         if is_initialize {
             self.tells = declared.tells;
         }

@@ -32,7 +32,7 @@ pub enum ServeError {
 /// `stop` resolves, the server is asked to end.
 pub async fn stdio<R, W, F>(
     spawn: Spawn,
-    desk: &Arc<EvalsResponder>,
+    responder: &Arc<EvalsResponder>,
     client: (R, W),
     stop: impl FnMut() -> F,
 ) -> Result<ProcessExit, ServeError>
@@ -45,7 +45,7 @@ where
     let (Some(stdin), Some(stdout)) = (process.stdin.take(), process.stdout.take()) else {
         return Err(ServeError::NoPipes);
     };
-    let editor: Arc<dyn Editor> = desk.clone();
+    let editor: Arc<dyn Editor> = responder.clone();
     let lanes = Lanes::start(&editor, client, (stdin, stdout));
     let ended = until_end(&mut process, stop).await;
     // The last messages of the server may not be forwarded yet.

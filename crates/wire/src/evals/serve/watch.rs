@@ -24,7 +24,7 @@ pub fn stamp(path: &Path) -> Stamp {
 
 /// Serves the file again whenever it changes and is valid; never returns. `read` is the state of
 /// the file when it was last read.
-pub async fn watch(path: PathBuf, read: Stamp, desk: Arc<EvalsResponder>) {
+pub async fn watch(path: PathBuf, read: Stamp, responder: Arc<EvalsResponder>) {
     let (mut read, mut seen) = (read, read);
     loop {
         tokio::time::sleep(LOOK).await;
@@ -40,8 +40,8 @@ pub async fn watch(path: PathBuf, read: Stamp, desk: Arc<EvalsResponder>) {
             (suite, problems)
         });
         match loaded.await {
-            Ok((Some(suite), problems)) => desk.replace(suite, problems),
-            Ok((None, problems)) => (desk.tell)(&ServeNotice::Kept(problems)),
+            Ok((Some(suite), problems)) => responder.replace(suite, problems),
+            Ok((None, problems)) => (responder.tell)(&ServeNotice::Kept(problems)),
             // The task panicked, or the runtime is shutting down.
             Err(_) => {}
         }

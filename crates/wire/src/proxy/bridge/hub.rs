@@ -50,7 +50,7 @@ struct Processes {
 pub(super) struct Destination {
     pub(super) upstream: Arc<UpstreamProcess>,
     /// The responses; `None` without a request.
-    pub(super) inflow: Option<StreamReceiver>,
+    pub(super) receiver: Option<StreamReceiver>,
     /// The session that the message opened.
     pub(super) opened: Option<PendingSession>,
 }
@@ -240,18 +240,18 @@ fn place(
     inbound: &Inbound,
     takes_more: bool,
 ) -> Result<Destination, DeliveryError> {
-    let inflow = if inbound.asks.is_empty() {
+    let receiver = if inbound.asks.is_empty() {
         None
     } else {
         match upstream.open_post(&inbound.asks, takes_more) {
-            Ok(inflow) => Some(inflow),
+            Ok(receiver) => Some(receiver),
             Err(StreamRefusal::Ended) => return Err(DeliveryError::NoSession),
             Err(StreamRefusal::Taken) => return Err(DeliveryError::Taken(upstream)),
         }
     };
     Ok(Destination {
         upstream,
-        inflow,
+        receiver,
         opened: None,
     })
 }

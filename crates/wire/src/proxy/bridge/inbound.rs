@@ -47,17 +47,17 @@ impl Inbound {
             is_stateless: header(headers, "mcp-protocol-version") == Some(STATELESS),
             ..Self::default()
         };
-        let mut unfit = None;
+        let mut rejection = None;
         let parsed = worker::each_message(body, &mut |message| {
             if let Err(wrong) = inbound.take(message, headers) {
-                unfit.get_or_insert(wrong);
+                rejection.get_or_insert(wrong);
             }
         });
         if let Err(unparsable) = parsed {
             return Err(MessageRejection::new(PARSE_ERROR, unparsable.reason));
         }
-        if let Some(unfit) = unfit {
-            return Err(unfit);
+        if let Some(rejection) = rejection {
+            return Err(rejection);
         }
         for ask in &mut inbound.asks {
             ask.ends_with_its_post = inbound.is_stateless;

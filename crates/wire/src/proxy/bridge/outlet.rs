@@ -82,17 +82,17 @@ pub fn stream(upstream: &Arc<UpstreamProcess>, stream: StreamId) -> (StreamSende
 fn ends(leaving: AbandonSignal) -> (StreamSender, StreamReceiver) {
     let (to, from) = mpsc::unbounded_channel();
     let room = Arc::new(Semaphore::new(ROOM));
-    let outlet = StreamSender {
+    let sender = StreamSender {
         to,
         room: room.clone(),
         patience: STALL,
     };
-    let inflow = StreamReceiver {
+    let receiver = StreamReceiver {
         from,
         room,
         leaving,
     };
-    (outlet, inflow)
+    (sender, receiver)
 }
 
 impl StreamSender {
@@ -166,7 +166,7 @@ impl Drop for StreamReceiver {
 
 /// Encodes a stream as server-sent events.
 pub(super) struct BridgeEventStream {
-    inflow: StreamReceiver,
+    receiver: StreamReceiver,
     /// Parts of events, so that large messages are not copied.
     parts: VecDeque<Bytes>,
     is_over: bool,
@@ -174,17 +174,17 @@ pub(super) struct BridgeEventStream {
 
 impl BridgeEventStream {
     /// Returns a stream that has already ended.
-    pub(super) fn over(inflow: StreamReceiver) -> Self {
+    pub(super) fn over(receiver: StreamReceiver) -> Self {
         Self {
             is_over: true,
-            ..Self::new(inflow, None)
+            ..Self::new(receiver, None)
         }
     }
 
     /// Returns a stream that starts with a message that was already received.
-    pub(super) fn new(inflow: StreamReceiver, first: Option<OutboundMessage>) -> Self {
+    pub(super) fn new(receiver: StreamReceiver, first: Option<OutboundMessage>) -> Self {
         let mut events = Self {
-            inflow,
+            receiver,
             parts: VecDeque::new(),
             is_over: false,
         };
@@ -219,7 +219,7 @@ impl http_body::Body for BridgeEventStream {
             if self.is_over {
                 return Poll::Ready(None);
             }
-            match std::task::ready!(self.inflow.poll(context)) {
+            match std::task::ready!(self.receiver.poll(context)) {
                 Ok(Some(message)) => self.add(message),
                 Ok(None) => self.is_over = true,
                 Err(broken) => {
@@ -246,42 +246,45 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_queue_blocks_the_sender() {
-        let (outlet, mut inflow) = ends(None);
+        let (sender, mut receiver) = ends(None);
         // A message larger than the queue waits alone.
-        outlet.put(message(3 * ROOM)).await.unwrap();
-        let more = outlet.clone();
+        sender.put(message(3 * ROOM)).await.unwrap();
+        let more = sender.clone();
         let waiting = tokio::spawn(async move { more.put(message(1)).await });
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
-        assert_eq!(inflow.next().await.unwrap().unwrap().bytes.len(), 3 * ROOM);
+        assert_eq!(
+            receiver.next().await.unwrap().unwrap().bytes.len(),
+            3 * ROOM
+        );
         waiting.await.unwrap().unwrap();
-        drop(inflow);
-        assert!(matches!(outlet.put(message(1)).await, Err(PutError::Gone)));
+        drop(receiver);
+        assert!(matches!(sender.put(message(1)).await, Err(PutError::Gone)));
     }
 
     #[tokio::test]
     async fn a_client_that_does_not_read_loses_its_stream() {
-        let (mut outlet, mut inflow) = ends(None);
-        outlet.patience = Duration::from_millis(20);
-        outlet.put(message(ROOM)).await.unwrap();
-        let stalled = outlet.put(message(1)).await;
+        let (mut sender, mut receiver) = ends(None);
+        sender.patience = Duration::from_millis(20);
+        sender.put(message(ROOM)).await.unwrap();
+        let stalled = sender.put(message(1)).await;
         assert!(matches!(stalled, Err(PutError::Stalled)));
-        outlet.fail("it does not read");
+        sender.fail("it does not read");
         // Queued messages can still be read, and then the stream fails.
-        assert!(inflow.next().await.unwrap().is_some());
-        assert!(inflow.next().await.is_err());
+        assert!(receiver.next().await.unwrap().is_some());
+        assert!(receiver.next().await.is_err());
     }
 
     #[tokio::test]
     async fn an_event_stream_ends_with_the_last_response() {
-        let (outlet, inflow) = ends(None);
-        outlet.put(message(2)).await.unwrap();
+        let (sender, receiver) = ends(None);
+        sender.put(message(2)).await.unwrap();
         let last = OutboundMessage {
             is_last: true,
             ..message(1)
         };
-        outlet.put(last).await.unwrap();
-        let events = BridgeEventStream::new(inflow, None);
+        sender.put(last).await.unwrap();
+        let events = BridgeEventStream::new(receiver, None);
         let bytes = http_body_util::BodyExt::collect(events).await.unwrap();
         let expected = "event: message\ndata: xx\n\nevent: message\ndata: x\n\n";
         assert_eq!(bytes.to_bytes(), expected);

@@ -70,16 +70,16 @@ async fn post(hub: &Arc<Hub>, head: &Parts, body: Incoming) -> OutgoingResponse 
     let session = header(&head.headers, SESSION);
     let inbound = match Inbound::read(&message, &head.headers) {
         Ok(inbound) => inbound,
-        Err(unfit) => {
+        Err(rejection) => {
             let upstream = session.and_then(|id| hub.session(id));
             // If a lenient server would accept the message as a call, it counts as one.
-            if unfit.is_unreadable() && !LenientReading::of(&message).calls.is_empty() {
+            if rejection.is_unreadable() && !LenientReading::of(&message).calls.is_empty() {
                 match &upstream {
                     Some(upstream) => upstream.tap.frame(None, Direction::ToServer, &message),
                     None => hub.refusals.message(&message),
                 }
             }
-            return refuse(hub, upstream.as_ref(), head, &unfit);
+            return refuse(hub, upstream.as_ref(), head, &rejection);
         }
     };
     into_line(&mut message);
@@ -105,7 +105,7 @@ async fn pass_on(
 ) -> OutgoingResponse {
     let Destination {
         upstream,
-        inflow,
+        receiver,
         opened,
     } = place;
     let exchange = BridgeExchange::begin(&upstream, head);
@@ -116,13 +116,13 @@ async fn pass_on(
             return exchange.end(gone("the server has ended"));
         }
     };
-    let Some(inflow) = inflow else {
+    let Some(receiver) = receiver else {
         return exchange.end(match written.await {
             Ok(()) => empty(StatusCode::ACCEPTED),
             Err(_) => gone(UNREAD),
         });
     };
-    let first = hold(inflow, written, accepts).await;
+    let first = hold(receiver, written, accepts).await;
     let has_failed = match &first {
         BufferedResponse::Broken(_) => true,
         BufferedResponse::Whole(answers) => answers.iter().any(|answer| answer.error.is_some()),
@@ -130,10 +130,10 @@ async fn pass_on(
     };
     let mut response = match first {
         BufferedResponse::Broken(why) => gone(&why),
-        BufferedResponse::Stream(inflow, first) => {
-            event_stream(BridgeEventStream::new(inflow, first))
+        BufferedResponse::Stream(receiver, first) => {
+            event_stream(BridgeEventStream::new(receiver, first))
         }
-        BufferedResponse::Over(inflow) => event_stream(BridgeEventStream::over(inflow)),
+        BufferedResponse::Over(receiver) => event_stream(BridgeEventStream::over(receiver)),
         BufferedResponse::Whole(answers) => json(answers, inbound),
     };
     // A session whose handshake failed ends before the client knows its id.
@@ -159,7 +159,7 @@ enum BufferedResponse {
 }
 
 async fn hold(
-    mut inflow: StreamReceiver,
+    mut receiver: StreamReceiver,
     mut written: oneshot::Receiver<()>,
     accepts: AcceptedFormats,
 ) -> BufferedResponse {
@@ -170,26 +170,26 @@ async fn hold(
     loop {
         let next = tokio::select! {
             biased;
-            next = inflow.next() => next,
+            next = receiver.next() => next,
             done = &mut written, if !is_written => {
                 if done.is_err() {
-                    return unread(inflow).await;
+                    return unread(receiver).await;
                 }
                 is_written = true;
                 continue;
             }
             () = &mut deadline, if accepts != AcceptedFormats::Json => {
-                return BufferedResponse::Stream(inflow, None);
+                return BufferedResponse::Stream(receiver, None);
             }
         };
         match (next, accepts) {
             (Err(ConnectionAbort(why)), _) => return BufferedResponse::Broken(why),
-            (Ok(None), _) => return BufferedResponse::Over(inflow),
+            (Ok(None), _) => return BufferedResponse::Over(receiver),
             (Ok(Some(message)), AcceptedFormats::Both) if message.is_last => {
                 return BufferedResponse::Whole(vec![message]);
             }
             (Ok(Some(message)), AcceptedFormats::Both | AcceptedFormats::Stream) => {
-                return BufferedResponse::Stream(inflow, Some(message));
+                return BufferedResponse::Stream(receiver, Some(message));
             }
             (Ok(Some(message)), AcceptedFormats::Json) => {
                 let is_last = message.is_last;
@@ -207,9 +207,9 @@ async fn hold(
 
 /// Returns the response to a request that could not be written. If the server has ended, its exit
 /// status will be known soon.
-async fn unread(mut inflow: StreamReceiver) -> BufferedResponse {
-    match timeout(LAST_WORDS, inflow.next()).await {
-        Ok(Ok(Some(message))) => BufferedResponse::Stream(inflow, Some(message)),
+async fn unread(mut receiver: StreamReceiver) -> BufferedResponse {
+    match timeout(LAST_WORDS, receiver.next()).await {
+        Ok(Ok(Some(message))) => BufferedResponse::Stream(receiver, Some(message)),
         Ok(Err(ConnectionAbort(why))) => BufferedResponse::Broken(why),
         _ => BufferedResponse::Broken(UNREAD.to_owned()),
     }
@@ -233,7 +233,7 @@ fn get(hub: &Arc<Hub>, head: &Parts) -> OutgoingResponse {
         ));
     }
     exchange.end(match upstream.open_get() {
-        Ok(inflow) => event_stream(BridgeEventStream::new(inflow, None)),
+        Ok(receiver) => event_stream(BridgeEventStream::new(receiver, None)),
         Err(StreamRefusal::Ended) => no_session(hub, head),
         Err(StreamRefusal::Taken) => {
             text(StatusCode::CONFLICT, "the session already has a GET stream")
@@ -300,8 +300,8 @@ fn turned_away(
     match unplaced {
         DeliveryError::NoSession => no_session(hub, head),
         DeliveryError::Taken(upstream) => {
-            let unfit = MessageRejection::taken(inbound.asks.first());
-            refuse(hub, Some(&upstream), head, &unfit)
+            let rejection = MessageRejection::taken(inbound.asks.first());
+            refuse(hub, Some(&upstream), head, &rejection)
         }
         DeliveryError::TooMany => {
             let why = "too many server processes";
@@ -317,10 +317,10 @@ fn refuse(
     hub: &Arc<Hub>,
     upstream: Option<&Arc<UpstreamProcess>>,
     head: &Parts,
-    unfit: &MessageRejection,
+    rejection: &MessageRejection,
 ) -> OutgoingResponse {
-    let why = format!("message rejected: {}", unfit.why);
-    let response = responses::unfit(unfit);
+    let why = format!("message rejected: {}", rejection.why);
+    let response = responses::rejection(rejection);
     let Some(upstream) = upstream else {
         hub.refusals.refused(&why);
         return response;

@@ -158,12 +158,12 @@ impl UpstreamProcess {
         stream: StreamId,
         waiting: Vec<Bytes>,
     ) -> StreamReceiver {
-        let (outlet, inflow) = outlet::stream(self, stream);
+        let (sender, receiver) = outlet::stream(self, stream);
         for bytes in waiting {
-            outlet.put_now(bytes);
+            sender.put_now(bytes);
         }
-        state.outlets.insert(stream, outlet);
-        inflow
+        state.outlets.insert(stream, sender);
+        receiver
     }
 
     /// Sends a message as one line. The returned channel resolves when it is written.
@@ -208,15 +208,15 @@ impl UpstreamProcess {
 
     /// Delivers a message of the server to its client.
     async fn deliver(&self, bytes: Bytes) {
-        while let Some((stream, outlet, message)) = self.address(&bytes) {
+        while let Some((stream, sender, message)) = self.address(&bytes) {
             let answers = message.answers;
-            match outlet.put(message).await {
+            match sender.put(message).await {
                 Ok(()) => return,
                 Err(PutError::Gone) => {}
                 Err(PutError::Stalled) => {
                     let detail = "closed the stream of a client that does not read";
                     self.tap.finding(FindingKind::Dropped, detail);
-                    outlet.fail("the client does not read");
+                    sender.fail("the client does not read");
                 }
             }
             self.leave(stream);
@@ -243,11 +243,11 @@ impl UpstreamProcess {
             MessageRoute::Nowhere => return None,
         };
         for other in way.left_out {
-            if let Some(outlet) = state.outlets.remove(&other) {
-                outlet.fail("the response was sent with those of another request");
+            if let Some(sender) = state.outlets.remove(&other) {
+                sender.fail("the response was sent with those of another request");
             }
         }
-        let outlet = if way.is_last {
+        let sender = if way.is_last {
             state.outlets.remove(&way.stream)
         } else {
             state.outlets.get(&way.stream).cloned()
@@ -258,7 +258,7 @@ impl UpstreamProcess {
             is_last: way.is_last,
             error: way.error,
         };
-        Some((way.stream, outlet?, message))
+        Some((way.stream, sender?, message))
     }
 
     /// Ends all streams. With a reason, streams with pending requests fail; without one, the client
@@ -266,10 +266,10 @@ impl UpstreamProcess {
     fn end(&self, why: Option<&str>) {
         let mut state = self.lock();
         state.stdin = None;
-        for (stream, outlet) in std::mem::take(&mut state.outlets) {
+        for (stream, sender) in std::mem::take(&mut state.outlets) {
             match why {
-                Some(why) if !state.router.is_get(stream) => outlet.fail(why),
-                _ => outlet.end(),
+                Some(why) if !state.router.is_get(stream) => sender.fail(why),
+                _ => sender.end(),
             }
         }
     }
@@ -376,8 +376,8 @@ async fn read(stdout: ClientInput, upstream: Arc<UpstreamProcess>) {
                 tap.finding(FindingKind::TooLarge, why.as_str());
                 let mut state = upstream.lock();
                 let stream = state.router.cut(&cut.head);
-                if let Some(outlet) = stream.and_then(|stream| state.outlets.remove(&stream)) {
-                    outlet.fail(&format!("{why} is too large"));
+                if let Some(sender) = stream.and_then(|stream| state.outlets.remove(&stream)) {
+                    sender.fail(&format!("{why} is too large"));
                 }
             }
         }

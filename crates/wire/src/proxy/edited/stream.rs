@@ -16,9 +16,9 @@ use tokio::time::{Sleep, sleep};
 
 use super::conversations::Stream;
 use crate::edit::conversation::Conversation;
-use crate::edit::events::EvalsEventStream;
+use crate::edit::events::EventStreamEditor;
 use crate::edit::output::Part;
-use crate::proxy::addresses::{AnnouncedEndpoint, path_of};
+use crate::proxy::addresses::{AnnouncedEndpoints, path_of};
 use crate::proxy::upstream::causes;
 use crate::transport::sse::Events;
 use crate::web::ConnectionAbort;
@@ -30,7 +30,7 @@ const LONGEST: usize = 16 << 10;
 pub(super) struct EditedStream {
     /// `None` once the stream has ended.
     inner: Option<Incoming>,
-    events: EvalsEventStream,
+    events: EventStreamEditor,
     listening: Option<Listening>,
     ready: VecDeque<Part>,
     sleeping: Option<Pin<Box<Sleep>>>,
@@ -43,7 +43,7 @@ pub(super) struct Listening {
     /// Our own events.
     ours: Receiver<Vec<u8>>,
     server: Url,
-    announced: Arc<AnnouncedEndpoint<Stream>>,
+    announced: Arc<AnnouncedEndpoints<Stream>>,
     events: Events,
 }
 
@@ -51,7 +51,7 @@ impl Listening {
     pub(super) fn new(
         (stream, ours): (Arc<Stream>, Receiver<Vec<u8>>),
         server: &Url,
-        announced: &Arc<AnnouncedEndpoint<Stream>>,
+        announced: &Arc<AnnouncedEndpoints<Stream>>,
     ) -> Self {
         Self {
             stream,
@@ -83,7 +83,7 @@ impl EditedStream {
     ) -> Self {
         Self {
             inner: Some(inner),
-            events: EvalsEventStream::new(conversation),
+            events: EventStreamEditor::new(conversation),
             listening,
             ready: VecDeque::new(),
             sleeping: None,

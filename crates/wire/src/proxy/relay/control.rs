@@ -44,7 +44,7 @@ pub(super) enum RelayMessage {
     /// It was asked to end, or it disconnected.
     Leave,
     /// An unexpected message, with its description.
-    Nonsense(String),
+    Unexpected(String),
 }
 
 /// Waits for the last message of a relay.
@@ -56,9 +56,9 @@ pub(super) async fn listen(mut reader: OwnedReadHalf) -> RelayMessage {
     match message::read_head(head) {
         Some((RelayMessageKind::Leave, 0)) => RelayMessage::Leave,
         Some((RelayMessageKind::HandOver, _)) => {
-            RelayMessage::Nonsense("it handed over streams twice".to_owned())
+            RelayMessage::Unexpected("it handed over streams twice".to_owned())
         }
-        _ => RelayMessage::Nonsense("unexpected message from the relay".to_owned()),
+        _ => RelayMessage::Unexpected("unexpected message from the relay".to_owned()),
     }
 }
 

@@ -81,7 +81,7 @@ impl ProxiedRequest {
             return BodyKind::events();
         }
         // The response to a POST is a message, whatever its content type.
-        let wants_message = self.method == Method::POST && self.exchange.is_newer();
+        let wants_message = self.method == Method::POST && self.exchange.is_streamable();
         if wants_message || kind.starts_with("application/json") {
             return BodyKind::message();
         }

@@ -20,7 +20,7 @@ pub(super) struct ProxyExchange {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExchangeKind {
     /// In the same exchange (streamable HTTP).
-    Newer,
+    Streamable,
     /// On the stream (a message of HTTP+SSE).
     Posted,
     /// This exchange is that stream.
@@ -32,8 +32,8 @@ impl ProxyExchange {
         Self { tap, number, kind }
     }
 
-    pub(super) fn is_newer(&self) -> bool {
-        self.kind == ExchangeKind::Newer
+    pub(super) fn is_streamable(&self) -> bool {
+        self.kind == ExchangeKind::Streamable
     }
 
     pub(super) fn head(&self, direction: Direction, line: String, headers: &HeaderMap) {
@@ -42,7 +42,7 @@ impl ProxyExchange {
 
     /// Records a message of a stream, or the head of an oversized one.
     pub(super) fn event(&self, direction: Direction, message: Result<Vec<u8>, OversizedMessage>) {
-        let number = (self.kind == ExchangeKind::Newer).then_some(self.number);
+        let number = (self.kind == ExchangeKind::Streamable).then_some(self.number);
         self.frame(number, direction, message);
     }
 

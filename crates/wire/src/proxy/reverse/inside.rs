@@ -16,7 +16,7 @@ use super::exchange::{ExchangeKind, ProxyExchange};
 use super::passing::{BodyKind, RecordedBody};
 use super::stream::RecordedStream;
 use crate::proxy::ProxyOptions;
-use crate::proxy::addresses::{Addresses, AnnouncedEndpoint};
+use crate::proxy::addresses::{Addresses, AnnouncedEndpoints};
 use crate::proxy::edited::EditStage;
 use crate::proxy::refusals::Refusals;
 use crate::proxy::upstream::{Upstream, UpstreamError, passed};
@@ -32,7 +32,7 @@ pub(super) struct ReverseProxyState {
     options: ProxyOptions,
     pub(super) refusals: Arc<Refusals>,
     /// Whether the config says that the server uses HTTP+SSE.
-    is_older: bool,
+    is_legacy: bool,
     /// Whether the server is known to use streamable HTTP.
     has_posted: AtomicBool,
     exchanges: AtomicU64,
@@ -40,7 +40,7 @@ pub(super) struct ReverseProxyState {
     /// it.
     tap: OnceLock<Arc<ConnectionTap>>,
     addresses: OnceLock<Arc<Addresses>>,
-    announced: Arc<AnnouncedEndpoint<ConnectionTap>>,
+    announced: Arc<AnnouncedEndpoints<ConnectionTap>>,
     editing: Option<EditStage>,
 }
 
@@ -59,7 +59,7 @@ impl ReverseProxyState {
         server: &Server,
         options: &ProxyOptions,
         refusals: Arc<Refusals>,
-        is_older: bool,
+        is_legacy: bool,
     ) -> Self {
         let editor = options.editor.as_ref();
         Self {
@@ -68,7 +68,7 @@ impl ReverseProxyState {
             server: server.clone(),
             options: options.clone(),
             refusals,
-            is_older,
+            is_legacy,
             has_posted: AtomicBool::new(false),
             exchanges: AtomicU64::new(0),
             tap: OnceLock::new(),
@@ -138,7 +138,7 @@ impl ReverseProxyState {
             let detail = format!("redirect to `{location}`, which bypasses the proxy");
             asked.exchange.finding(detail);
         }
-        if asked.method == Method::POST && status.is_success() && asked.exchange.is_newer() {
+        if asked.method == Method::POST && status.is_success() && asked.exchange.is_streamable() {
             self.has_posted.store(true, Ordering::Relaxed);
         }
         let content = asked.content(headers);
@@ -175,9 +175,9 @@ impl ReverseProxyState {
         }
         let target = with_queries(uri.path(), [self.upstream.url().query(), uri.query()]);
         // A request with a session id belongs to streamable HTTP: HTTP+SSE has none.
-        let is_newer =
+        let is_streamable =
             self.has_posted.load(Ordering::Relaxed) || request.headers().contains_key(SESSION);
-        if *request.method() == Method::GET && (self.is_older || !is_newer) {
+        if *request.method() == Method::GET && (self.is_legacy || !is_streamable) {
             let tap = self.connection(WireKind::Sse);
             return Some(RequestTarget {
                 target,
@@ -191,7 +191,7 @@ impl ReverseProxyState {
         }
         Some(RequestTarget {
             target,
-            exchange: ProxyExchange::new(self.tap().clone(), number, ExchangeKind::Newer),
+            exchange: ProxyExchange::new(self.tap().clone(), number, ExchangeKind::Streamable),
             stream: None,
         })
     }
@@ -204,7 +204,7 @@ impl ReverseProxyState {
     }
 
     fn tap(&self) -> &Arc<ConnectionTap> {
-        let wire = if self.is_older {
+        let wire = if self.is_legacy {
             WireKind::Sse
         } else {
             WireKind::Http

@@ -8,13 +8,13 @@ use proctor_core::event::{ConnectionEnd, Direction, EndedBy};
 
 use super::endpoints::Endpoints;
 use super::exchange::ProxyExchange;
-use crate::proxy::addresses::{Addresses, AnnouncedEndpoint};
+use crate::proxy::addresses::{Addresses, AnnouncedEndpoints};
 use crate::recorder::{ConnectionTap, OversizedMessage};
 
 /// A stream with its own connection in the record, which ends with it.
 pub(super) struct RecordedStream {
     pub(super) addresses: Arc<Addresses>,
-    pub(super) announced: Arc<AnnouncedEndpoint<ConnectionTap>>,
+    pub(super) announced: Arc<AnnouncedEndpoints<ConnectionTap>>,
     pub(super) tap: Arc<ConnectionTap>,
 }
 

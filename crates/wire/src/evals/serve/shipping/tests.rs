@@ -17,7 +17,7 @@ const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":"i","method":"initialize","par
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 const ANSWER: &str = r#"{"id" : "i","result":{"protocolVersion":"2025-11-25", "capabilities" : {"x":1E+2}},"jsonrpc":"2.0"}"#;
 
-fn desk() -> Arc<EvalsResponder> {
+fn responder() -> Arc<EvalsResponder> {
     let input = Input::execution("add", json!({"a": 1}));
     let eval = |id: &str| Eval::new(id, id, input.clone(), Expected::content(json!([])));
     let suite = mcp_evals::Suite::new(vec![eval("one"), eval("two")]).unwrap();
@@ -35,7 +35,7 @@ struct ProxyPair {
 
 impl ProxyPair {
     fn new() -> Self {
-        let editor: Arc<dyn Editor> = desk();
+        let editor: Arc<dyn Editor> = responder();
         let conversation = Conversation::begin(&editor);
         Self {
             client: ClientLines::new(&conversation),

@@ -11,7 +11,7 @@ fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
 }
 
 fn read(body: &str, pairs: &[(&'static str, &str)]) -> Result<Inbound, i64> {
-    Inbound::read(body.as_bytes(), &headers(pairs)).map_err(|unfit| unfit.code)
+    Inbound::read(body.as_bytes(), &headers(pairs)).map_err(|rejection| rejection.code)
 }
 
 const STATELESS_CALL: &str = r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"größe","_meta":{"progressToken":4,"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
@@ -85,9 +85,9 @@ fn headers_must_not_contradict_the_message() {
     ];
     for pairs in contradicts {
         let read = Inbound::read(STATELESS_CALL.as_bytes(), &headers(pairs));
-        let unfit = read.unwrap_err();
+        let rejection = read.unwrap_err();
         assert_eq!(
-            (unfit.code, unfit.id.as_str()),
+            (rejection.code, rejection.id.as_str()),
             (-32020, "\"a\""),
             "{pairs:?}"
         );

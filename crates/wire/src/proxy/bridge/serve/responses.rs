@@ -66,8 +66,8 @@ pub(super) fn empty(status: StatusCode) -> OutgoingResponse {
 }
 
 /// Returns the error response for a rejected message.
-pub(super) fn unfit(unfit: &MessageRejection) -> OutgoingResponse {
-    let id = RawValue::from_string(unfit.id.clone()).unwrap_or_default();
-    let body = rpc::answer(&id, Err((unfit.code, &unfit.why)));
+pub(super) fn rejection(rejection: &MessageRejection) -> OutgoingResponse {
+    let id = RawValue::from_string(rejection.id.clone()).unwrap_or_default();
+    let body = rpc::answer(&id, Err((rejection.code, &rejection.why)));
     whole(StatusCode::BAD_REQUEST, JSON, body)
 }

@@ -2,21 +2,21 @@ use mcp_evals::Suite;
 use proptest::prelude::*;
 
 use super::*;
-use crate::edit::events::EvalsEventStream;
+use crate::edit::events::EventStreamEditor;
 
 const ADDED: &str = r#""evals":{"listChanged":true},"experimental":{"evals":{"listChanged":true}},"extensions":{"dev.mcp-proctor/evals":{"listChanged":true}}"#;
 
 /// A stream on which the answer to the request 1 may come.
-fn stream(waits: bool) -> EvalsEventStream {
+fn stream(waits: bool) -> EventStreamEditor {
     let editor: Arc<dyn Editor> = Arc::new(EvalsResponder::new(Suite::default(), Box::new(|_| {})));
     let conversation = Conversation::begin(&editor);
     if waits {
         conversation.on_client_message(br#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#);
     }
-    EvalsEventStream::new(&conversation)
+    EventStreamEditor::new(&conversation)
 }
 
-fn passed(stream: &mut EvalsEventStream, chunks: &[&[u8]]) -> String {
+fn passed(stream: &mut EventStreamEditor, chunks: &[&[u8]]) -> String {
     let mut out = Vec::new();
     for chunk in chunks {
         out.extend(stream.take(chunk).bytes);
@@ -49,7 +49,7 @@ fn e35_the_capability_is_added_to_one_data_line() {
 #[test]
 fn e35_own_events_never_split_a_server_event() {
     let mut stream = stream(false);
-    let check = |stream: &mut EvalsEventStream, text: &str, gap, between| {
+    let check = |stream: &mut EventStreamEditor, text: &str, gap, between| {
         let said = stream.take(text.as_bytes());
         let seen = (said.gap, stream.is_between_events());
         assert_eq!(seen, (gap, between), "{text:?}");
