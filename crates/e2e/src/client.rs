@@ -1,4 +1,4 @@
-//! Proctor's client on a fixture, for what no command does.
+//! Connects Proctor's client to a fixture, for tests that no command covers.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use proctor_wire::answers::ServerRequestReplies;
 use proctor_wire::client::{ConnectOptions, Era, Timeouts};
 use proctor_wire::recorder::Recorder;
 
-/// A fixture on stdin and stdout, which speaks the older era.
+/// Returns a stdio fixture of the handshake era.
 pub fn stdio_server(args: &[&str]) -> Server {
     let era = ["--era", "handshake"];
     server(Transport::Stdio {
@@ -20,7 +20,7 @@ pub fn stdio_server(args: &[&str]) -> Server {
     })
 }
 
-/// A fixture that listens.
+/// Returns a server with this URL.
 pub fn http_server(url: &str) -> Server {
     server(Transport::Http {
         url: url.to_owned(),
@@ -37,7 +37,7 @@ fn server(transport: Transport) -> Server {
     }
 }
 
-/// How it is connected to.
+/// Returns the options to connect with.
 pub fn options(recorder: Recorder) -> ConnectOptions {
     ConnectOptions {
         actor: Actor::Loop,

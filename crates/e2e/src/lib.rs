@@ -1,7 +1,7 @@
-//! How tests find and start the fixtures: servers that misbehave on demand.
+//! Starts the fixtures for tests: programs that misbehave on demand.
 //!
-//! The programs are `fixture-server`, `fixture-agent`, `fixture-kubernetes` and `fixture-tee`; the crate's README lists
-//! what they can do.
+//! The programs are `fixture-server`, `fixture-agent`, `fixture-kubernetes` and `fixture-tee`; the
+//! crate's README lists their modes.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -12,28 +12,24 @@ pub mod model;
 pub mod session;
 pub mod suite;
 
-/// The path of `fixture-server`.
 pub fn fixture() -> PathBuf {
     program("fixture-server")
 }
 
-/// The path of `fixture-tee`.
 pub fn tee() -> PathBuf {
     program("fixture-tee")
 }
 
-/// The path of `fixture-kubernetes`.
 pub fn kubernetes() -> PathBuf {
     program("fixture-kubernetes")
 }
 
-/// The path of `proctor` itself.
 pub fn proctor() -> PathBuf {
     program("proctor")
 }
 
-/// A program of this workspace, in the folder into which cargo builds programs: the test's own folder or
-/// the one above.
+/// Returns the path of a program of this workspace. Cargo builds programs into the folder of the
+/// test, or into its parent.
 pub fn program(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a running test has a path");
     let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
@@ -51,10 +47,10 @@ pub fn program(name: &str) -> PathBuf {
     })
 }
 
-/// A fixture that listens on loopback. It is killed when it is dropped.
+/// A fixture that listens on loopback. Dropping it kills it.
 pub struct Fixture {
     child: Child,
-    /// Kept open: a server whose stdout is closed is another fault.
+    /// Kept open, because a closed stdout would be another fault.
     _stdout: BufReader<ChildStdout>,
     url: String,
 }
@@ -65,7 +61,7 @@ impl Fixture {
         Self::listening("--http", arguments)
     }
 
-    /// Starts a server of the legacy HTTP+SSE transport on any port.
+    /// Starts an HTTP+SSE server on any port.
     pub fn sse(arguments: &[&str]) -> Self {
         Self::listening("--sse", arguments)
     }
@@ -94,18 +90,18 @@ impl Fixture {
         }
     }
 
-    /// Where it listens: `http://127.0.0.1:PORT/mcp`, or `…/sse`.
+    /// Returns its URL: `http://127.0.0.1:PORT/mcp`, or `…/sse`.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// `127.0.0.1:PORT`.
+    /// Returns `127.0.0.1:PORT`.
     pub fn address(&self) -> &str {
         let rest = self.url.trim_start_matches("http://");
         rest.split_once('/').map_or(rest, |(address, _)| address)
     }
 
-    /// The process, for tests that wait for its end.
+    /// Returns the process, for tests that wait for its end.
     pub fn child(&mut self) -> &mut Child {
         &mut self.child
     }
@@ -113,13 +109,13 @@ impl Fixture {
 
 impl Drop for Fixture {
     fn drop(&mut self) {
-        // It may have ended already, as it was told to.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The lines of a fixture's log.
+/// Reads the lines of a fixture's log.
 pub fn log_lines(path: &Path) -> Vec<serde_json::Value> {
     let text = std::fs::read_to_string(path).expect("the log can be read");
     text.lines()

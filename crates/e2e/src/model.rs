@@ -1,7 +1,7 @@
-//! A model on loopback that says what it is told to, and misbehaves on demand.
+//! A model on loopback with given replies, which misbehaves on demand.
 //!
-//! Its main type is [`FixtureModel`]. It serves the APIs of OpenAI, Anthropic and Google on bytes, in
-//! this process, and keeps every question.
+//! Its main type is [`FixtureModel`]. It serves the APIs of OpenAI, Anthropic and Google on bytes,
+//! in this process, and stores every request.
 
 pub mod says;
 
@@ -14,40 +14,35 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// How long a fixture that never answers keeps a connection.
+/// How long a fixture that never answers keeps a connection open.
 const FOR_EVER: Duration = Duration::from_secs(30);
 
-/// What the fixture does with a question.
+/// The reaction of the fixture to a request.
 #[derive(Debug, Clone)]
 pub enum FixtureReply {
-    /// Answers.
     Says {
-        /// The status.
         status: u16,
         /// Headers besides the usual ones.
         headers: Vec<(String, String)>,
-        /// The body.
         body: Vec<u8>,
     },
-    /// Resets the connection.
     Reset,
     /// Closes the connection in the middle of this body.
     Cut(Vec<u8>),
-    /// Begins this body, and never ends it.
+    /// Starts this body, and never ends it.
     Stalls(Vec<u8>),
-    /// Never answers.
     Never,
-    /// A body of so many bytes, which is JSON as far as it goes.
+    /// A body of this many bytes, which is valid JSON as far as it goes.
     Huge(u64),
 }
 
 impl FixtureReply {
-    /// This JSON.
+    /// Returns a reply with this JSON.
     pub fn json(status: u16, body: &Value) -> Self {
         Self::text(status, &body.to_string())
     }
 
-    /// This text.
+    /// Returns a reply with this text.
     pub fn text(status: u16, body: &str) -> Self {
         Self::Says {
             status,
@@ -56,7 +51,7 @@ impl FixtureReply {
         }
     }
 
-    /// With a header.
+    /// Adds a header.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         if let Self::Says { headers, .. } = &mut self {
@@ -66,18 +61,15 @@ impl FixtureReply {
     }
 }
 
-/// A question that came.
+/// A request that the fixture received.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// The path.
     pub path: String,
-    /// The request line and the headers as they came.
+    /// The request line and the headers as received.
     pub head: String,
-    /// The body.
     pub body: Value,
 }
 
-/// A model on loopback.
 pub struct FixtureModel {
     url: String,
     told: Arc<FixtureModelState>,
@@ -90,7 +82,7 @@ struct FixtureModelState {
 }
 
 impl FixtureModel {
-    /// Starts a model that gives these answers, one after the other, and refuses afterwards.
+    /// Starts a model that gives these replies in order, and then refuses.
     pub fn start(answers: impl IntoIterator<Item = FixtureReply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         let address = listener.local_addr().expect("a listener has an address");
@@ -99,7 +91,7 @@ impl FixtureModel {
             questions: Mutex::default(),
         });
         let shared = told.clone();
-        // It ends with the test's process.
+        // The thread ends with the test process.
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let told = shared.clone();
@@ -112,12 +104,12 @@ impl FixtureModel {
         }
     }
 
-    /// `http://127.0.0.1:PORT`; Chat Completions are below `/v1`.
+    /// Returns `http://127.0.0.1:PORT`; Chat Completions are below `/v1`.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The questions so far.
+    /// Returns the requests so far.
     pub fn questions(&self) -> Vec<Question> {
         lock(&self.told.questions).clone()
     }
@@ -135,7 +127,7 @@ impl FixtureModelState {
             }
             let answer = lock(&self.answers).pop_front();
             if matches!(answer, Some(FixtureReply::Reset)) {
-                // What was not read makes the close a reset.
+                // Unread input makes the close a reset.
                 return Ok(());
             }
             let length = head.lines().find_map(|line| {
@@ -169,7 +161,7 @@ impl FixtureModelState {
     }
 }
 
-/// Gives an answer; says whether the connection can be used again.
+/// Sends a reply; returns whether the connection can be reused.
 fn give(to: &mut TcpStream, answer: &FixtureReply) -> io::Result<bool> {
     match answer {
         FixtureReply::Says {

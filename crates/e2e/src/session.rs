@@ -1,5 +1,5 @@
-//! A run of `proctor` on a server, watched from outside: how it ended, how much memory it took, what it
-//! recorded, and whether anything of it is left.
+//! Runs `proctor` on a server, and checks from outside how it ended, its memory, its record, and
+//! whether it left processes.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -11,22 +11,22 @@ use proctor_core::event::{Direction, Event, EventKind, FindingKind, Frame, Outco
 use proctor_core::record::RunReader;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A variable that everything carries which a session starts.
+/// A variable that all processes of a session inherit.
 pub const MARK: &str = "PROCTOR_E2E_MARK";
 
-/// What a session is.
+/// The command and settings of a session.
 pub struct Session {
     command: Vec<String>,
     server: Vec<String>,
     env: Vec<(String, String)>,
     wrapper: Vec<String>,
     record: Option<PathBuf>,
-    /// Whether the record is there already, and gone on with.
+    /// Whether the record exists and is resumed.
     resumed: bool,
     bound: Duration,
 }
 
-/// A session that is under way.
+/// A session whose process runs.
 pub struct RunningSession {
     child: Child,
     mark: String,
@@ -37,27 +37,24 @@ pub struct RunningSession {
     folder: tempfile::TempDir,
 }
 
-/// What came of it.
+/// The result of a session.
 #[derive(Debug)]
 pub struct SessionOutcome {
-    /// The exit code.
     pub code: Option<i32>,
-    /// What was printed.
     pub stdout: String,
-    /// What was said besides.
     pub stderr: String,
-    /// The most memory that Proctor itself held, in KiB.
+    /// The peak memory of Proctor itself, in KiB.
     pub peak_kib: u64,
-    /// The record of the one trial.
+    /// The record of the only trial.
     pub events: Vec<Event>,
-    /// Where the record is.
+    /// The path of the record.
     pub record: PathBuf,
-    /// What the record is in, unless the test chose another place.
+    /// The temporary folder of the record, unless the test chose another one.
     pub folder: tempfile::TempDir,
 }
 
 impl Session {
-    /// `proctor` with these words, which name no server.
+    /// Runs `proctor` with these arguments, without a server.
     pub fn new(command: &[&str]) -> Self {
         Self {
             command: command.iter().map(ToString::to_string).collect(),
@@ -70,7 +67,7 @@ impl Session {
         }
     }
 
-    /// On a server that it starts.
+    /// Adds a server that Proctor starts.
     #[must_use]
     pub fn on(mut self, program: impl Into<String>, args: &[&str]) -> Self {
         self.server = vec!["--".to_owned(), program.into()];
@@ -78,35 +75,35 @@ impl Session {
         self
     }
 
-    /// On a server that listens.
+    /// Adds a server with a URL.
     #[must_use]
     pub fn at(mut self, url: &str) -> Self {
         self.server = vec!["--url".to_owned(), url.to_owned()];
         self
     }
 
-    /// With a variable.
+    /// Sets an environment variable.
     #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.env.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Started by another program, which gets the command line behind these words.
+    /// Starts it with another program, which gets the command line after these arguments.
     #[must_use]
     pub fn under(mut self, wrapper: &[&str]) -> Self {
         self.wrapper = wrapper.iter().map(ToString::to_string).collect();
         self
     }
 
-    /// With its record in this folder.
+    /// Records into this folder.
     #[must_use]
     pub fn record_in(mut self, folder: &Path) -> Self {
         self.record = Some(folder.to_owned());
         self
     }
 
-    /// Going on with the record in this folder.
+    /// Resumes the record in this folder.
     #[must_use]
     pub fn resume(mut self, folder: &Path) -> Self {
         self.record = Some(folder.to_owned());
@@ -114,19 +111,18 @@ impl Session {
         self
     }
 
-    /// Within this time.
+    /// Sets the timeout.
     #[must_use]
     pub fn within(mut self, bound: Duration) -> Self {
         self.bound = bound;
         self
     }
 
-    /// Runs it, and checks what holds of every run: it ends, and nothing of it is left.
+    /// Runs it, and checks that it ends and leaves no process.
     pub fn run(self) -> SessionOutcome {
         self.start().finish()
     }
 
-    /// Starts it.
     pub fn start(self) -> RunningSession {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let record = self.record.unwrap_or_else(|| folder.path().join("run"));
@@ -165,17 +161,16 @@ impl Session {
 }
 
 impl RunningSession {
-    /// Proctor's process.
+    /// Returns the process id of Proctor.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Where the record is.
     pub fn record(&self) -> &Path {
         &self.record
     }
 
-    /// Waits until the record of the trial that is under way has this text.
+    /// Waits until the record of the running trial contains this text.
     pub fn wait_for(&self, text: &str) {
         let deadline = Instant::now() + self.bound;
         while !self.parts().contains(text) {
@@ -198,12 +193,11 @@ impl RunningSession {
             .collect()
     }
 
-    /// Sends Proctor a signal.
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).expect("proctor can be signalled");
     }
 
-    /// Waits for the end, and checks that nothing is left.
+    /// Waits for the end, and checks that no process is left.
     pub fn finish(mut self) -> SessionOutcome {
         let (code, peak_kib) = watch(&mut self.child, self.bound);
         let left = survivors(&self.mark);
@@ -223,7 +217,7 @@ impl RunningSession {
 }
 
 impl SessionOutcome {
-    /// The messages that were recorded.
+    /// Returns the recorded messages.
     pub fn frames(&self) -> impl Iterator<Item = &Frame> {
         self.events.iter().filter_map(|event| match &event.event {
             EventKind::Frame(frame) => Some(frame),
@@ -231,7 +225,7 @@ impl SessionOutcome {
         })
     }
 
-    /// How often something of a sort was found.
+    /// Returns how many findings of a kind there are.
     pub fn found(&self, kind: FindingKind) -> u64 {
         let counts = self.events.iter().filter_map(|event| match &event.event {
             EventKind::Finding(finding) if finding.kind == kind => Some(finding.count),
@@ -240,7 +234,7 @@ impl SessionOutcome {
         counts.sum()
     }
 
-    /// What went one way, byte for byte: every message of the record, with an end of line behind each.
+    /// Returns all recorded messages of one direction, with a newline after each.
     pub fn lines(&self, direction: Direction) -> Vec<u8> {
         let mut bytes = Vec::new();
         for message in self.messages(direction) {
@@ -250,7 +244,7 @@ impl SessionOutcome {
         bytes
     }
 
-    /// The messages that went one way.
+    /// Returns the messages of one direction.
     pub fn messages(&self, direction: Direction) -> Vec<Vec<u8>> {
         let run = RunReader::open(&self.record).expect("the record can be read");
         let frames = self.frames().filter(|frame| frame.direction == direction);
@@ -260,7 +254,7 @@ impl SessionOutcome {
             .collect()
     }
 
-    /// How the trial ended, if its record says so.
+    /// Returns the outcome of the trial, if its record has one.
     pub fn outcome(&self) -> Option<Outcome> {
         match self.events.last().map(|e| &e.event) {
             Some(EventKind::TrialEnded(ended)) => Some(ended.outcome),
@@ -274,7 +268,7 @@ impl SessionOutcome {
     }
 }
 
-/// The events of the one trial, which must parse.
+/// Reads the events of the only trial, which must parse.
 fn read(record: &Path) -> Vec<Event> {
     let Ok(run) = RunReader::open(record) else {
         return Vec::new();
@@ -299,7 +293,7 @@ fn drain(stream: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
     })
 }
 
-/// Waits for the end, and looks at the memory meanwhile.
+/// Waits for the end, and measures the memory meanwhile.
 fn watch(child: &mut Child, bound: Duration) -> (Option<i32>, u64) {
     let started = Instant::now();
     let mut peak = 0;
@@ -316,15 +310,15 @@ fn watch(child: &mut Child, bound: Duration) -> (Option<i32>, u64) {
     }
 }
 
-/// The most memory that a process held, in KiB.
+/// Returns the peak memory of a process, in KiB.
 pub fn peak_kib(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Processes that carry a mark, after a while for those that are just ending: a guard whose Proctor was killed
-/// gives its server two seconds.
+/// Returns the processes that carry a mark, after some time for those that are ending: a guard
+/// whose Proctor was killed gives its server two seconds.
 pub fn survivors(mark: &str) -> Vec<String> {
     let wanted = format!("{MARK}={mark}");
     let deadline = Instant::now() + Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! Suites that tests write: a folder with an eval file, tasks, a script for a model, and a server.
+//! Suites for tests: a folder with an eval file, tasks, a scripted model, and a server.
 
 use std::path::{Path, PathBuf};
 
@@ -6,13 +6,14 @@ use serde_json::{Value, json};
 
 use crate::session::Session;
 
-/// A suite in a folder of its own. JSON is YAML too, so what has many quotes is written as such.
+/// A suite in its own folder. JSON is valid YAML, so texts with many quotes are written as JSON.
 pub struct SuiteFixture {
     folder: tempfile::TempDir,
 }
 
 impl SuiteFixture {
-    /// A suite of these tasks, with `rules` for its model, on the fixture server with these arguments.
+    /// Creates a suite on the fixture server with these arguments, with `rules` for its scripted
+    /// model.
     pub fn new(rules: &str, server: &[&str]) -> Self {
         let command = crate::fixture();
         Self::on(
@@ -21,7 +22,7 @@ impl SuiteFixture {
         )
     }
 
-    /// The same, on servers as an MCP config describes them.
+    /// Creates a suite on the servers of an MCP config.
     pub fn on(rules: &str, servers: &Value) -> Self {
         let suite = Self {
             folder: tempfile::tempdir().expect("a folder can be made"),
@@ -32,7 +33,7 @@ impl SuiteFixture {
         suite
     }
 
-    /// Writes the eval file: `config` is added to its configuration, `set` to its one task set.
+    /// Writes the eval file: `config` is added to its configuration, `set` to its only task set.
     pub fn eval(&self, config: &Value, set: &Value) {
         let mut all = json!({
             "agent": {"type": "builtin.llm-agent", "model": "scripted:model.yaml"},
@@ -45,7 +46,7 @@ impl SuiteFixture {
         self.write("eval.yaml", &eval.to_string());
     }
 
-    /// Writes a task that asks its own name. `spec` is added to its specification.
+    /// Writes a task whose prompt is its own name. `spec` is added to its specification.
     pub fn task(&self, name: &str, spec: &Value) {
         let mut all = json!({"prompt": {"inline": name}});
         merge(&mut all, spec);
@@ -58,7 +59,7 @@ impl SuiteFixture {
         self.write(&format!("tasks/{name}.yaml"), &task.to_string());
     }
 
-    /// Writes a file.
+    /// Writes a file of the suite.
     pub fn write(&self, name: &str, text: &str) {
         let path = self.path(name);
         if let Some(folder) = path.parent() {
@@ -67,17 +68,15 @@ impl SuiteFixture {
         std::fs::write(path, text).expect("a file can be written");
     }
 
-    /// The path of a file.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// The suite's folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// `proctor check` on it, with these words besides.
+    /// Returns a session of `proctor check` on the suite, with these arguments.
     pub fn check(&self, words: &[&str]) -> Session {
         let eval = self.path("eval.yaml").display().to_string();
         let mut all = vec!["check", &eval];

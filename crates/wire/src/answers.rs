@@ -1,23 +1,24 @@
-//! What the client answers when a server asks it something.
+//! The client's replies to requests of a server.
 //!
-//! Declined unless configured, and always at once: a server that waits for an answer would hang.
+//! A request is declined unless a reply is configured. The reply is sent at once, so that the
+//! server never hangs.
 
 use serde_json::{Map, Value, json};
 
-/// What is answered to a server's own requests. What is configured is also declared as a capability:
-/// servers ask only for what a client says that it has.
+/// The configured replies to a server's own requests. Each configured reply is also declared as a
+/// capability, because servers only use declared capabilities.
 #[derive(Debug, Clone, Default)]
 pub struct ServerRequestReplies {
-    /// The roots that a server may know of.
+    /// The root URIs that the server gets for `roots/list`.
     pub roots: Vec<String>,
-    /// The result of every elicitation; declined if there is none.
+    /// The result of every elicitation. `None` declines.
     pub elicitation: Option<Value>,
-    /// The result of every sampling; declined if there is none.
+    /// The result of every sampling request. `None` declines.
     pub sampling: Option<Value>,
 }
 
 impl ServerRequestReplies {
-    /// What the client says that it can do.
+    /// The capabilities that the client declares.
     pub(crate) fn capabilities(&self) -> Value {
         let mut capabilities = Map::new();
         let mut declare = |name: &str, is_there: bool| {
@@ -31,7 +32,7 @@ impl ServerRequestReplies {
         Value::Object(capabilities)
     }
 
-    /// The result for a request, or the error.
+    /// Returns the result for a request, or the code and message of an error.
     pub(crate) fn to(&self, method: &str) -> Result<String, (i64, String)> {
         match method {
             "ping" => Ok("{}".to_owned()),
@@ -48,9 +49,9 @@ impl ServerRequestReplies {
             }
             "sampling/createMessage" => Err((
                 -1,
-                "the user declined: no model answers for this client".to_owned(),
+                "the user declined: sampling is not configured".to_owned(),
             )),
-            other => Err((-32601, format!("this client has no method `{other}`"))),
+            other => Err((-32601, format!("unknown method `{other}`"))),
         }
     }
 }
@@ -60,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_is_answered_at_once() {
+    fn every_server_request_gets_a_reply() {
         let answers = ServerRequestReplies {
             roots: vec!["file:///a".to_owned()],
             ..ServerRequestReplies::default()
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_configured_is_given_and_declared() {
+    fn configured_replies_are_sent_and_declared() {
         let answers = ServerRequestReplies {
             elicitation: Some(json!({"action": "accept"})),
             sampling: Some(json!({"role": "assistant"})),

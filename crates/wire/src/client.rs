@@ -1,8 +1,8 @@
 //! An MCP client on bytes, for both eras of the protocol.
 //!
-//! Its main type is [`Client`]. It keeps what a server says as the server said it: a result is raw
-//! JSON until somebody asks for more. One connection can serve several clients, each with a record
-//! of its own.
+//! Its main type is [`Client`]. A result stays raw JSON until a caller parses it, so the client
+//! keeps it exactly as the server sent it. Several clients can share one connection, each with its
+//! own record.
 
 mod calls;
 mod connect;
@@ -27,17 +27,16 @@ use crate::peer::{self, RequestFailure};
 use crate::recorder::{ConnectionTap, Recorder};
 use crate::rpc::RpcError;
 
-/// Which of the two forms of the protocol a server speaks.
+/// One of the two forms of MCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Era {
-    /// `initialize` first; up to 2025-11-25.
+    /// The client sends `initialize` first; protocol versions up to 2025-11-25.
     Handshake,
-    /// Every request stands alone; 2026-07-28.
+    /// Every request is self-contained; protocol version 2026-07-28.
     Stateless,
 }
 
 impl Era {
-    /// The era in a word.
     pub fn word(self) -> &'static str {
         match self {
             Self::Handshake => "handshake",
@@ -46,16 +45,16 @@ impl Era {
     }
 }
 
-/// How long things may take.
+/// The time limits of a client.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
-    /// From the start of a server until it has said what it is.
+    /// From the start of a server until it has introduced itself.
     pub connect: Duration,
-    /// For the answer to `server/discover`, which older servers may not give.
+    /// For the response to `server/discover`, which older servers may not send.
     pub probe: Duration,
-    /// For an answer, counted again whenever the server reports progress.
+    /// For a response; each progress notification restarts it.
     pub request: Duration,
-    /// For an answer, whatever the server reports.
+    /// For a response, regardless of progress.
     pub total: Duration,
 }
 
@@ -70,76 +69,70 @@ impl Default for Timeouts {
     }
 }
 
-/// What a server said of itself.
+/// A server's description of itself.
 #[derive(Debug, Clone)]
 pub struct ServerIdentity {
-    /// Its name.
     pub name: Option<String>,
-    /// Its version.
     pub version: Option<String>,
-    /// The version of the protocol that is spoken.
+    /// The negotiated protocol version.
     pub protocol: String,
-    /// The era that this version belongs to.
+    /// The era of the protocol version.
     pub era: Era,
-    /// What it can do, unknown things included.
+    /// All declared capabilities, including unknown ones.
     pub capabilities: Map<String, Value>,
-    /// What it tells models about itself.
+    /// The instructions that the server gives to models.
     pub instructions: Option<String>,
-    /// The answer that all of this was in, untouched.
+    /// The unmodified result of the handshake.
     pub raw: Box<RawValue>,
 }
 
-/// A connection to a server, or a share in one. Many tasks may use it at the same time.
+/// A connection to a server, or a share of one. Several tasks can use it at the same time.
 pub struct Client {
     connection: Arc<Connection>,
-    /// What the connection ends with; nothing for a share.
+    /// Closes the connection when dropped; `None` for a share.
     owner: Option<Owner>,
-    /// Where what it asks and is answered goes.
+    /// Records the requests and responses of this client.
     tap: Arc<ConnectionTap>,
-    /// The tools as they were last listed here.
+    /// The tools of the last `tools/list`.
     tools: Mutex<Option<lists::Tools>>,
-    /// The changes before it was there.
+    /// The number of list changes before this client was attached.
     old_changes: u64,
 }
 
 /// Why a request has no result.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CallError {
-    /// The server answered with an error.
+    /// The server answered with a JSON-RPC error.
     #[error("the server answered with error {}: {}", .0.code, .0.message)]
     Rpc(RpcError),
-    /// No answer in time.
-    #[error("no answer within {}", proctor_core::duration::brief(*.after))]
+    /// The server did not respond in time.
+    #[error("no response within {}", proctor_core::duration::brief(*.after))]
     TimedOut {
-        /// How long was waited.
+        /// The time limit.
         after: Duration,
     },
-    /// An answer that is too large to be taken in.
-    #[error("the answer is larger than is taken in: {bytes} bytes")]
-    TooLarge {
-        /// Its length.
-        bytes: u64,
-    },
-    /// The server is gone.
+    /// The response exceeds the size limit.
+    #[error("the response is too large: {bytes} bytes")]
+    TooLarge { bytes: u64 },
+    /// The server has ended or closed the connection.
     #[error("{how}{}", stderr_part(.stderr))]
     Gone {
-        /// How it went.
+        /// How the server ended.
         how: String,
-        /// The end of what it wrote to its stderr.
+        /// The last lines of its stderr.
         stderr: String,
     },
-    /// The server answered with an HTTP status that is no success.
+    /// The server answered with an HTTP error status.
     #[error("the server answered with HTTP status {status}{}", peer::shown_body(.body))]
     Http {
-        /// The status.
         status: u16,
-        /// The start of the body.
+        /// The start of the response body.
         body: String,
     },
-    /// The network broke, or the response ended without an answer.
+    /// The network failed, or the response ended without an answer.
     #[error("{0}")]
     Broken(String),
-    /// An answer that makes no sense.
+    /// The response is malformed.
     #[error("{0}")]
     Nonsense(String),
 }
@@ -163,14 +156,15 @@ impl Client {
         }
     }
 
-    /// The same connection, for another record: what this handle asks and is answered goes there,
-    /// and progress. What the server says unasked stays in the record of the connection, unless it
-    /// says it in the response to a request of this handle; so does what comes after this handle
-    /// was closed. Noise and lines that make no sense can't be attributed, and stay there too.
+    /// Attaches another record to the same connection. Requests of the new handle, their responses
+    /// and progress go into that record. Messages that the server sends on its own stay in the
+    /// record of the connection, unless they are part of the response to a request of this handle;
+    /// so do messages that arrive after this handle is closed. Noise and malformed lines can't be
+    /// attributed, and stay there too.
     ///
-    /// The connection, and its process, end with the client that opened them. A share is best closed
-    /// before its record ends, which then has its last words, such as a cancellation; of one that is
-    /// only dropped they may be in the record of the connection.
+    /// The connection and its process end with the client that opened them. Close a share before
+    /// its record ends, so that its last messages, such as a cancellation, are in its own record.
+    /// If a share is only dropped, they may go into the record of the connection.
     #[must_use]
     pub fn attach(&self, recorder: &Recorder, actor: Actor) -> Self {
         let peer = &self.connection.peer;
@@ -183,32 +177,31 @@ impl Client {
         }
     }
 
-    /// What the server said of itself.
     pub fn identity(&self) -> &ServerIdentity {
         &self.connection.identity
     }
 
-    /// What was not as it should be, each sort with its first example and how often.
+    /// Returns the findings, each kind with its first example and its count.
     pub fn findings(&self) -> Vec<(FindingKind, String, u64)> {
         self.tap.findings()
     }
 
-    /// What was not as it should be on the connection itself, whoever shares it.
+    /// Returns the findings of the connection itself, without those of shares.
     pub fn connection_findings(&self) -> Vec<(FindingKind, String, u64)> {
         self.connection.peer.tap().findings()
     }
 
-    /// Notes that the server did something that it should not.
+    /// Adds a finding about the server.
     pub fn note(&self, kind: FindingKind, detail: impl Into<String>) {
         self.tap.finding(kind, detail);
     }
 
-    /// How often the server said that one of its lists changed, since this client is there.
+    /// Returns how often the server announced a changed list since this client was attached.
     pub fn list_changes(&self) -> u64 {
         self.connection.peer.changes() - self.old_changes
     }
 
-    /// Asks for something.
+    /// Sends a request and waits for its result.
     pub async fn request(
         &self,
         method: &str,
@@ -255,7 +248,7 @@ impl Client {
             .unwrap_or_default()
     }
 
-    /// Ends the connection, and the process with it. A share ends for itself alone.
+    /// Closes the connection, and stops its process. Closing a share leaves the connection open.
     pub async fn close(self) {
         match &self.owner {
             Some(Owner(connection)) => connection.close().await,

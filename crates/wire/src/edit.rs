@@ -1,14 +1,14 @@
-//! Edits what a server and its clients say to each other: messages in, messages out.
+//! Edits the messages between a server and its clients.
 //!
-//! Its main traits are [`Editor`], for one server, and [`Edit`], for one conversation with it. An edit sees
-//! whole messages and nothing around them: it is the same on stdio, on streamable HTTP (JSON or events) and
-//! on the older HTTP, in both eras. The hosts of an editor take messages out of what goes over the wire and
+//! Its main traits are [`Editor`], for one server, and [`Edit`], for one conversation with it. An
+//! edit sees whole messages only, so it is the same on stdio, on streamable HTTP (JSON or events)
+//! and on HTTP+SSE, in both eras. The hosts of an editor extract messages from the transport and
 //! put them back: [`stdio`] here, `proxy::edited` on HTTP.
 //!
-//! An editor stands behind the recorder, on the server's side of it. So a record holds what the client sent
-//! and got, and the recorder itself never edits.
+//! An editor is on the server's side of the recorder. So a record holds what the client sent and
+//! received, and the recorder itself never edits.
 //!
-//! Bytes that are in no message, and messages that an edit passes, go on as they came.
+//! Bytes outside of messages, and messages that an edit passes, stay unchanged.
 
 pub(crate) mod conversation;
 pub(crate) mod events;
@@ -29,50 +29,51 @@ pub use self::pending::Pending;
 /// The default of [`Editor::limit`].
 const LIMIT: usize = 4 << 20;
 
-/// What some servers write before their first message, and most clients forgive.
+/// The byte order mark that some servers write before their first message, and most clients ignore.
 pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// Edits the conversations with one server. What has to be known across them is kept here.
+/// Edits the conversations with one server, and holds the state that they share.
 pub trait Editor: Send + Sync {
-    /// Begins a conversation. On stdio that is a process of the server, on HTTP a session or a stream of the
-    /// older transport; a request without a session is a conversation of its own.
+    /// Starts a conversation: on stdio one process of the server, on HTTP one session or one stream
+    /// of HTTP+SSE. A request without a session is a conversation of its own.
     fn begin(self: Arc<Self>) -> Box<dyn Edit>;
 
-    /// Messages up to this size are edited. Longer ones pass by unread.
+    /// The maximum size of an edited message. Larger messages pass without an edit.
     fn limit(&self) -> usize {
         LIMIT
     }
 
-    /// Fires when clients may have to be told something: then [`Edit::news`] of every conversation is asked.
+    /// Fires when clients may need a notification: then the host calls [`Edit::news`] of every
+    /// conversation.
     fn changes(&self) -> Option<watch::Receiver<()>> {
         None
     }
 
-    /// The server could not be reached over HTTP, or broke off.
+    /// Called when the server can't be reached over HTTP, or its connection breaks.
     fn unreachable(&self, _why: &str) {}
 }
 
-/// Edits one conversation. A message comes without what its transport puts around it; it may be a batch, and
-/// on stdio it may be a line of noise.
+/// Edits one conversation. A message comes without the framing of its transport. It may be a batch,
+/// and on stdio it may be a line of noise.
 pub trait Edit: Send {
-    /// Decides about a message from the client.
+    /// Decides what happens to a message from the client.
     fn on_client_message(&mut self, _message: &[u8]) -> Handling {
         Handling::Forward(Passage::Pass)
     }
 
-    /// Decides about a message from the server.
+    /// Decides what happens to a message from the server.
     fn on_server_message(&mut self, _message: &[u8]) -> Passage {
         Passage::Pass
     }
 
-    /// Whether [`on_server_message`](Self::on_server_message) has to be asked about what the server says now. Otherwise
-    /// it passes as it comes, also in parts: nobody waits for the end of a long answer.
+    /// Whether the host must call [`on_server_message`](Self::on_server_message) now. Otherwise
+    /// server messages pass in parts as they arrive, so that a long response is not delayed.
     fn reads_server(&self) -> bool {
         true
     }
 
-    /// A message of our own to the client, after [`Editor::changes`] fired. It may be asked for twice, and is
-    /// lost if the client listens nowhere.
+    /// Returns a message for the client after [`Editor::changes`] fired. The host may ask for it
+    /// twice, and drops it if the client has no open stream.
     fn news(&mut self) -> Option<Vec<u8>> {
         None
     }
@@ -81,22 +82,22 @@ pub trait Edit: Send {
 /// What happens to a message from the client.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Handling {
-    /// It goes to the server, in this way.
+    /// The message goes to the server, in this way.
     Forward(Passage),
-    /// The client gets this back, and the server never sees the message. On HTTP, a request whose headers
-    /// contradict it goes to the server all the same, which has to refuse it.
+    /// The client gets this response, and the server never sees the message. On HTTP, a request
+    /// whose headers contradict its body still goes to the server, which must refuse it.
     Answer(Vec<u8>),
 }
 
-/// What happens to a message that is on its way to the other side.
+/// What happens to a message that is forwarded.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Passage {
-    /// It goes on as it came, byte for byte.
+    /// Forward it unchanged.
     Pass,
-    /// This goes on in its place.
+    /// Forward this message instead.
     Replace(Vec<u8>),
-    /// It goes on as it came, after this time. What comes behind it on the same stream waits too.
+    /// Forward it unchanged after this time. Later messages on the same stream wait too.
     Delay(Duration),
-    /// It goes no further. A request that is dropped, or whose answer is, stays unanswered.
+    /// Drop it. If it is a request or a response, the request stays unanswered.
     Drop,
 }

@@ -1,5 +1,5 @@
-//! The evals that servers ship: whether there are any, and which; and how to ship some for a server that
-//! can't.
+//! The evals that a server ships: detecting and listing them, and shipping evals for a server that
+//! doesn't support them.
 
 pub mod serve;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::client::{Client, ListError, ListLimits, ServerIdentity};
 
-/// Where a server says that it ships evals.
+/// Where a server declares that it ships evals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CapabilityLocation {
     /// `capabilities.evals`.
@@ -30,12 +30,13 @@ impl std::fmt::Display for CapabilityLocation {
     }
 }
 
-/// Everywhere that a server says so. A server that says it nowhere is not asked for evals.
+/// Returns all places where a server declares evals. If there are none, Proctor sends no
+/// `evals/list`.
 pub fn declared(identity: &ServerIdentity) -> Vec<CapabilityLocation> {
     places(&identity.capabilities)
 }
 
-/// Where these capabilities name evals.
+/// Returns the places in these capabilities that declare evals.
 fn places(capabilities: &Map<String, Value>) -> Vec<CapabilityLocation> {
     let inside = |key: &str| capabilities.get(key).and_then(Value::as_object);
     let is_declared = |value: Option<&Value>| value.is_some_and(Value::is_object);
@@ -54,7 +55,7 @@ fn places(capabilities: &Map<String, Value>) -> Vec<CapabilityLocation> {
     places
 }
 
-/// Whether a server says that it tells when its evals change.
+/// Whether a server declares that it sends `list_changed` for evals.
 pub fn tells_of_changes(identity: &ServerIdentity) -> bool {
     let capabilities = &identity.capabilities;
     let inside = |key: &str| capabilities.get(key).and_then(Value::as_object);
@@ -73,36 +74,36 @@ pub fn tells_of_changes(identity: &ServerIdentity) -> bool {
         .any(|declared| declared.get("listChanged") == Some(&Value::Bool(true)))
 }
 
-/// One eval that a server ships.
+/// One shipped eval, raw and parsed.
 #[derive(Debug, Clone)]
 pub struct RawEval {
-    /// As the server wrote it.
+    /// The eval as the server wrote it.
     pub raw: Box<RawValue>,
-    /// As it is understood.
+    /// The parsed eval.
     pub item: ListedEval,
 }
 
-/// All evals of a server, or of one level: the server is asked for that level, and may not listen.
+/// Lists all evals of a server, or those of one level. The server may ignore the level.
 pub async fn list(
     client: &Client,
     level: Option<Level>,
-    caps: &ListLimits,
+    limits: &ListLimits,
 ) -> Result<Vec<ListedEval>, ListError> {
-    let shipped = list_raw(client, level, caps).await?;
+    let shipped = list_raw(client, level, limits).await?;
     Ok(shipped.into_iter().map(|shipped| shipped.item).collect())
 }
 
-/// The same, each with what the server wrote.
+/// Lists the evals like [`list`], each with its raw JSON.
 pub async fn list_raw(
     client: &Client,
     level: Option<Level>,
-    caps: &ListLimits,
+    limits: &ListLimits,
 ) -> Result<Vec<RawEval>, ListError> {
     let mut params = Map::new();
     if let Some(level) = level {
         params.insert("level".to_owned(), level.as_str().into());
     }
-    let listed = client.list_with(METHOD, "evals", &params, caps).await?;
+    let listed = client.list_with(METHOD, "evals", &params, limits).await?;
     let read = listed.items.into_iter().map(|raw| {
         let value: Value = serde_json::from_str(raw.get()).unwrap_or_default();
         RawEval {
@@ -110,7 +111,7 @@ pub async fn list_raw(
             item: ListedEval::from(value),
         }
     });
-    // What can't be read is of no level that is known, and stays to be told of.
+    // A malformed eval has no known level, and stays in the list so that it is reported.
     let meant = |shipped: &RawEval| {
         level.is_none_or(|level| {
             let eval = shipped.item.eval();
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn e7_changes_are_told_by_those_who_say_so() {
+    fn e7_list_changed_support_is_detected() {
         let tells = |capabilities: Value| tells_of_changes(&identity(&capabilities));
         assert!(!tells(json!({"evals": {}})));
         assert!(tells(json!({"evals": {"listChanged": true}})));

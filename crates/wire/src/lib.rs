@@ -1,8 +1,8 @@
-//! MCP on bytes: transports, the client, the proxies, and the recorder that keeps every message before it
-//! is understood.
+//! MCP on bytes: transports, the client, the proxies, and the recorder, which stores every message
+//! before it is parsed.
 //!
-//! Knows nothing of models, agents, suites' cases or verdicts: it carries messages and says how a
-//! connection ended. It starts programs through `proctor_contain` alone.
+//! This crate has no knowledge of models, agents, cases or verdicts. It transfers messages, reports
+//! how a connection ended, and starts programs only through `proctor_contain`.
 
 pub mod answers;
 pub mod client;

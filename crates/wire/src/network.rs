@@ -1,8 +1,8 @@
-//! What went wrong on the network, in words of our own: the address, what was being done, and the
-//! system's reason.
+//! Error messages for network failures: the URL, the operation, and the reason of the system.
 //!
-//! No message of an HTTP or TLS library is shown where a plain one is known, and an error page is
-//! reduced to its text. Addresses are shown without user name, password and query, which may be secret.
+//! Messages of HTTP and TLS libraries are replaced where a plain one is known, and an HTML error
+//! page is reduced to its text. URLs are shown without user name, password and query, which may be
+//! secret.
 
 mod page;
 
@@ -16,15 +16,15 @@ use rustls::CertificateError;
 pub use self::page::page_text;
 use crate::recorder::ConnectionTap;
 
-/// How much of a message about a failure is kept.
+/// The maximum length of a failure's reason.
 const MAX_REASON: usize = 1_000;
-/// How much of a response's body is shown.
+/// The maximum length of a response body in a message.
 const MAX_BODY: usize = 500;
 
-/// An address as it may be shown.
+/// Returns a URL without its secret parts.
 pub(crate) fn shown_address(url: &Url) -> String {
     let mut url = url.clone();
-    // An address that has a host can be without all of these.
+    // These can't fail for a URL that has a host.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.set_query(None);
@@ -32,8 +32,8 @@ pub(crate) fn shown_address(url: &Url) -> String {
     url.to_string()
 }
 
-/// What failed: `could not connect to URL while sending X: connection refused`. Without a request it
-/// was the event stream.
+/// Describes a failure: `could not connect to URL while sending X: connection refused`. Without a
+/// request, it is a failure of the event stream.
 pub(crate) fn failed(
     error: &reqwest::Error,
     url: &Url,
@@ -50,22 +50,22 @@ pub(crate) fn failed(
             format!("could not connect to {address} while opening the event stream: {reason}")
         }
         (false, Some(request)) => {
-            format!("no answer to `{request}` from {address}: {reason}")
+            format!("no response to `{request}` from {address}: {reason}")
         }
         (false, None) => format!("the event stream from {address} failed: {reason}"),
     };
     tap.head(text.as_bytes(), MAX_REASON)
 }
 
-/// The start of a response's body on one line: of a page its text, without secrets and control
-/// characters.
+/// Returns the start of a response body on one line, without secrets and control characters. Of an
+/// HTML page only the text is shown.
 pub(crate) fn shown_body(body: &[u8], tap: &ConnectionTap) -> String {
     let head = tap.head(&page_text(body), MAX_BODY);
     let words: Vec<&str> = head.split_whitespace().collect();
     printable(&words.join(" ")).into_owned()
 }
 
-/// The reason of a failure: the innermost cause that has plain words.
+/// Returns the reason of a failure: the innermost cause that has a plain description.
 pub fn reason(error: &(dyn Error + 'static)) -> String {
     let mut known = None;
     let mut last = error;
@@ -78,7 +78,8 @@ pub fn reason(error: &(dyn Error + 'static)) -> String {
     known.unwrap_or_else(|| printable(&last.to_string()).into_owned())
 }
 
-/// What caused an error. What an I/O error holds is not what it names as its source.
+/// Returns the cause of an error. An I/O error holds an error that it does not return as its
+/// source.
 fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     let held = error
         .downcast_ref::<io::Error>()
@@ -116,7 +117,7 @@ fn of_system(error: &io::Error) -> Option<String> {
         }
         io::ErrorKind::UnexpectedEof => "the server closed the connection too early",
         io::ErrorKind::TimedOut => "timed out",
-        // What it holds says more.
+        // The error inside says more.
         _ if error.get_ref().is_some() => return None,
         _ => return Some(lower(text.split(" (os error").next().unwrap_or(&text))),
     };
@@ -125,7 +126,7 @@ fn of_system(error: &io::Error) -> Option<String> {
 
 fn of_http(error: &hyper::Error) -> Option<&'static str> {
     if error.is_incomplete_message() {
-        Some("the server closed the connection without an answer")
+        Some("the server closed the connection without a response")
     } else if error.is_parse_too_large() {
         Some("the headers of the response are too large")
     } else if error.is_parse() {
@@ -155,7 +156,7 @@ fn of_tls(error: &rustls::Error) -> String {
     known.to_owned()
 }
 
-/// With a small letter at the start, as all reasons have.
+/// Returns the text with its first letter in lower case.
 fn lower(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|c| c.to_ascii_lowercase());

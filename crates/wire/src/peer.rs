@@ -1,8 +1,8 @@
-//! Who asked what: pairs answers with requests, and answers the server's own requests.
+//! Matches responses to requests, and answers the server's own requests.
 //!
-//! Its main type is `Peer`. Whatever arrives, in whatever order and shape, it never blocks, never
-//! panics and never sends an error back for something that was no request. Where several records
-//! share a connection, it knows which of them a message belongs to.
+//! Its main type is `Peer`. It never blocks, never panics, and never answers anything but a
+//! request, whatever the server sends. If several records share a connection, it decides which
+//! record a message belongs to.
 
 mod failure;
 mod route;
@@ -29,29 +29,29 @@ use crate::recorder::{ConnectionTap, OversizedMessage, Recorder};
 pub(crate) use crate::rpc::PeerClose;
 use crate::rpc::{self, About, MessageHandler, PastRequest, RpcError};
 
-/// How a server tells that it works on a request.
+/// The notification for progress of a request.
 const PROGRESS: &str = "notifications/progress";
 
-/// How much of something that makes no sense is shown.
+/// The maximum length of a malformed part in a finding.
 const SHOWN: usize = 100;
 
-/// One side of a connection.
+/// The client's side of a connection.
 pub(crate) struct Peer {
-    /// The connection's own.
+    /// The tap of the connection itself.
     tap: Arc<ConnectionTap>,
-    /// Whether others have attached their records.
+    /// Whether other records are attached.
     is_shared: AtomicBool,
     answers: ServerRequestReplies,
     state: Mutex<PeerState>,
-    /// Counts messages that change what a server offers.
+    /// Counts the notifications of changed lists.
     changes: AtomicU64,
 }
 
-/// A request that waits for its answer.
+/// A request without a response.
 pub(crate) struct PendingAnswer {
     pub(crate) id: u64,
     pub(crate) answer: oneshot::Receiver<RequestOutcome>,
-    /// When the server last said that it was making progress.
+    /// The time of the last progress notification.
     pub(crate) progress: watch::Receiver<Instant>,
 }
 
@@ -66,7 +66,7 @@ impl Peer {
         }
     }
 
-    /// The connection's own tap.
+    /// Returns the tap of the connection itself.
     pub(crate) fn tap(&self) -> &Arc<ConnectionTap> {
         &self.tap
     }
@@ -81,7 +81,7 @@ impl Peer {
         &self.answers
     }
 
-    /// Takes a new id, and waits for its answer, which belongs to `tap`.
+    /// Allocates an id for a request of `tap`, and returns the handle for its response.
     pub(crate) fn expect(&self, tap: &Arc<ConnectionTap>) -> PendingAnswer {
         let (to, answer) = oneshot::channel();
         let (progress, seen) = watch::channel(Instant::now());
@@ -94,22 +94,22 @@ impl Peer {
         }
     }
 
-    /// Whether a request still waits for its answer.
+    /// Whether a request has no response yet.
     pub(crate) fn is_waiting(&self, id: u64) -> bool {
         self.lock().requests.waiter(id).is_some()
     }
 
-    /// Stops to wait for an answer that takes too long.
+    /// Stops waiting for a response after a timeout.
     pub(crate) fn give_up(&self, id: u64) {
         self.lock().requests.close(id, PastRequest::GivenUp);
     }
 
-    /// Stops to wait for an answer that nobody wants any more.
+    /// Stops waiting for a response that the caller no longer needs.
     pub(crate) fn abandon(&self, id: u64) {
         self.lock().requests.close(id, PastRequest::Unwanted);
     }
 
-    /// Stops to wait for the answer to a question for the era, which may come late.
+    /// Stops waiting for the response to a probe of the era; it may still come late.
     pub(crate) fn abandon_probe(&self, id: u64) {
         let mut state = self.lock();
         if state.requests.close(id, PastRequest::Unwanted).is_some() {
@@ -117,7 +117,7 @@ impl Peer {
         }
     }
 
-    /// Ends a request without an answer, unless it has one already.
+    /// Fails a request that has no response yet.
     pub(crate) fn fail(&self, id: u64, failure: RequestFailure) {
         let pending = self.lock().requests.close(id, PastRequest::GivenUp);
         if let Some(pending) = pending {
@@ -125,7 +125,7 @@ impl Peer {
         }
     }
 
-    /// Why a request that nobody waits for any more has no answer; `None` if it has one.
+    /// Returns why a closed request has no response; `None` if it has one.
     pub(crate) fn unanswered(&self, id: u64) -> Option<HttpFailure> {
         match self.lock().requests.past(id) {
             Some(PastRequest::Answered) => None,
@@ -134,7 +134,7 @@ impl Peer {
         }
     }
 
-    /// Notes the end of the connection. The first reason stays.
+    /// Marks the connection as ended. Only the first reason is stored.
     pub(crate) fn end(&self, how: PeerClose) {
         self.lock().requests.end(how);
     }
@@ -143,14 +143,14 @@ impl Peer {
         self.lock().requests.ended().cloned()
     }
 
-    /// How often the server said that a list changed.
+    /// Returns how often the server announced a changed list.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
     }
 
-    /// Writes that a message was too large to be taken in, and ends the request that it answered: on
-    /// HTTP the exchange's own; on one stream, the only one that waits, unless the message starts as
-    /// one that answers nobody.
+    /// Records a message that exceeds the size limit, and fails the request that it answers. On
+    /// HTTP that is the request of the exchange. On a shared stream it is the only pending request,
+    /// unless the message starts like a request or notification.
     pub(crate) fn oversized(&self, cut: &OversizedMessage, from: &MessageSource<'_>) {
         let bytes = cut.bytes;
         let CutRoute { taps, meant } = self.route_of_cut(cut, from);
@@ -167,7 +167,7 @@ impl Peer {
         }
     }
 
-    /// Takes in a message, and gives what has to be answered.
+    /// Processes a message, and returns the responses to send.
     pub(crate) fn receive(&self, bytes: &[u8], from: &MessageSource<'_>) -> Vec<Vec<u8>> {
         let mut answers = Vec::new();
         let mut incoming = Incoming {
@@ -206,7 +206,7 @@ impl Peer {
         let past = match state.requests.answered(number) {
             Ok(pending) => {
                 drop(state);
-                // Whoever waited may have gone.
+                // The caller may be gone.
                 let _ = pending.to.send(outcome);
                 return;
             }
@@ -215,15 +215,15 @@ impl Peer {
         state.late_probe = state.late_probe.filter(|probe| number != Some(*probe));
         drop(state);
         let (kind, what) = match past {
-            // It was under way when it was cancelled.
+            // The response crossed the cancellation.
             Some(PastRequest::Unwanted) => return,
-            Some(PastRequest::Answered) => (FindingKind::DuplicateAnswer, "a second answer with"),
-            Some(PastRequest::GivenUp) => {
-                (FindingKind::LateAnswer, "an answer after giving up, with")
+            Some(PastRequest::Answered) => {
+                (FindingKind::DuplicateAnswer, "duplicate response with")
             }
+            Some(PastRequest::GivenUp) => (FindingKind::LateAnswer, "late response with"),
             None => (
                 FindingKind::UnknownId,
-                "an answer to a request that nobody made, with",
+                "response that matches no request, with",
             ),
         };
         self.tap_of(message, from)
@@ -235,11 +235,11 @@ impl Peer {
     }
 }
 
-/// Takes what a server sends.
+/// Processes the messages of a server.
 pub(crate) struct Incoming<'a> {
     pub(crate) peer: &'a Peer,
     pub(crate) from: MessageSource<'a>,
-    /// Sends an answer to one of its requests.
+    /// Sends a response to a request of the server.
     pub(crate) answer: &'a mut (dyn FnMut(Vec<u8>) + Send),
 }
 
@@ -269,10 +269,10 @@ impl MessageHandler for Incoming<'_> {
     }
 }
 
-/// What is made of an error that is none.
+/// Adds a finding for a malformed error, and returns a replacement.
 fn no_error(raw: &RawValue, tap: &ConnectionTap) -> RpcError {
     let head = tap.head(raw.get().as_bytes(), SHOWN);
-    let detail = format!("an error that is none: {head}");
+    let detail = format!("malformed JSON-RPC error: {head}");
     tap.finding(FindingKind::Malformed, detail.clone());
     RpcError {
         code: 0,

@@ -1,10 +1,9 @@
-//! What stands between an agent and a server: neither can notice it, and it misses nothing.
+//! Transparent recording proxies between an agent and a server.
 //!
-//! Nothing is translated where both sides speak the same transport. A message goes into the record
-//! and then on its way, as the bytes that it is; what is too large for the record is cut there and
-//! nowhere else. Nothing here edits what it records, but for the address of the older HTTP's
-//! endpoint, which would lead around it. Where an [`Editor`] is given, it stands behind: the record holds what
-//! the client sent and got.
+//! If both sides use the same transport, messages are forwarded byte for byte after they are
+//! recorded. Messages that exceed the size limit are truncated in the record only. The only edit is
+//! the endpoint URL of HTTP+SSE, which would bypass the proxy. An optional [`Editor`] is on the
+//! server's side: the record holds what the client sent and received.
 
 mod addresses;
 mod bridge;
@@ -42,41 +41,38 @@ pub use self::streams::{ProcessStreams, standard};
 pub use self::token::AccessToken;
 pub use self::upstream::{Upstream, causes, passed};
 
-/// What every proxy needs to know.
+/// The options of every proxy.
 #[derive(Clone)]
 pub struct ProxyOptions {
-    /// Where what passes through is kept.
     pub recorder: Recorder,
-    /// Who is on the other side.
+    /// Who uses the proxy.
     pub actor: Actor,
-    /// The environment from which servers that are started inherit a part.
+    /// The environment of which started servers inherit a part.
     pub inherited: Environment,
-    /// What they inherit besides.
+    /// Variables that servers inherit besides the usual ones.
     pub pass: Vec<String>,
-    /// The `proctor` binary, which the guard is a part of.
+    /// The path of the `proctor` binary, which runs the guard.
     pub guard: PathBuf,
-    /// Edits what passes, on the server's side of the record.
+    /// Edits messages on the server's side of the record.
     pub editor: Option<Arc<dyn Editor>>,
 }
 
-/// Why there is no proxy.
+/// Why a proxy could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
-    /// The server's address or a header is wrong.
+    /// The server's URL or a header is invalid.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// The server has no address.
-    #[error("the server `{0}` is started, not reached by an address")]
+    /// The server has no URL.
+    #[error("the server `{0}` has a command, not a URL")]
     NoAddress(String),
     /// The server can't be started.
     #[error(transparent)]
     Start(#[from] ServerStartError),
-    /// The port can't be listened on.
-    #[error("port {port} of this machine can't be listened on: {error}")]
+    #[error("can't listen on port {port}: {error}")]
     Listen {
-        /// Which, or 0 for any.
+        /// The port; 0 for any.
         port: u16,
-        /// Why not.
         error: io::Error,
     },
 }

@@ -1,8 +1,8 @@
-//! Where what happens goes: numbered, timed, redacted, written.
+//! Writes events into a record: numbered, timed and redacted.
 //!
-//! Its main type is [`Recorder`], a handle that every task of a trial shares. A write that fails is
-//! remembered: whoever owns the trial asks before calling it a success. No async worker waits for the
-//! disk here: lines are queued, and large bodies are written away from it.
+//! Its main type is [`Recorder`], a handle that all tasks of a trial share. It stores the first
+//! failed write, and the owner of the trial checks it before reporting success. Async workers don't
+//! wait for the disk: lines are queued, and large bodies are written by other threads.
 
 mod tap;
 
@@ -20,14 +20,15 @@ pub use self::tap::OversizedMessage;
 use crate::worker;
 use proctor_core::asks::ModelRequestLog;
 
-/// A handle to a trial's record, or to nothing.
+/// A handle to a trial's record, or to none.
 #[derive(Clone)]
 pub struct Recorder {
     inner: Arc<Mutex<RecorderState>>,
-    /// Locked before `inner`, from a question's number to its events, so that they are in order.
+    /// Locked before `inner`, from the number of a model request to its events, so that they are in
+    /// order.
     asks: Arc<Mutex<ModelRequestLog>>,
     room: Option<QueueCapacity>,
-    /// Whether messages are in the file before whoever records them goes on.
+    /// Whether a recording call returns only after its message is in the file.
     writes_through: bool,
     started: Instant,
     redactor: Redactor,
@@ -35,7 +36,7 @@ pub struct Recorder {
 
 struct RecorderState {
     trial: Option<TrialWriter>,
-    /// The trial was taken back: what comes now is too late for it.
+    /// The trial was taken back, so later events are lost.
     taken: bool,
     failed: Option<RecordError>,
     connections: u32,
@@ -47,7 +48,7 @@ impl Recorder {
         Self::with(Some(trial), started)
     }
 
-    /// Keeps nothing.
+    /// Creates a recorder that stores nothing.
     pub fn nothing() -> Self {
         Self::with(None, Instant::now())
     }
@@ -69,26 +70,26 @@ impl Recorder {
         }
     }
 
-    /// Has each message in the file before the call that records it returns. Proxies promise that.
+    /// Writes each message to the file before the recording call returns. Proxies promise that.
     #[must_use]
     pub(crate) fn writing_through(mut self) -> Self {
         self.writes_through = true;
         self
     }
 
-    /// Knows these secrets where a text is cut, where nothing is kept. A record knows its own.
+    /// Redacts these secrets in shown texts if nothing is recorded. A record has its own redactor.
     #[must_use]
     pub fn redacting(mut self, redactor: &Redactor) -> Self {
         self.redactor = redactor.clone();
         self
     }
 
-    /// Writes an event. A large one is redacted while others may write.
+    /// Writes an event. A large one is redacted without blocking other writers.
     pub fn record(&self, what: EventKind) {
         self.record_all(vec![what]);
     }
 
-    /// Writes events that stand together, whoever else writes.
+    /// Writes events as one block, without events of others between them.
     fn record_all(&self, mut events: Vec<EventKind>) {
         self.wait_for_room();
         let Some(bodies) = self.lock().bodies(0) else {
@@ -113,15 +114,14 @@ impl Recorder {
         });
     }
 
-    /// Waits until there is room for more in the queue of the record. Whoever can wait without blocking does
-    /// so here before taking in more.
+    /// Waits until the queue of the record has room. Async callers call it before they read more.
     pub async fn room(&self) {
         if let Some(room) = &self.room {
             std::future::poll_fn(|context| room.poll(context)).await;
         }
     }
 
-    /// The same, where nobody can await.
+    /// Waits for room in synchronous code.
     fn wait_for_room(&self) {
         if let Some(room) = &self.room
             && !room.is_there()
@@ -130,23 +130,23 @@ impl Recorder {
         }
     }
 
-    /// How many bytes were written so far: nothing that is read from the record is larger.
+    /// Returns the number of bytes written so far, an upper bound for anything that is read back.
     pub fn bytes(&self) -> usize {
         let bytes = self.lock().trial.as_ref().map_or(0, TrialWriter::bytes);
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
-    /// Microseconds since the run started.
+    /// Returns the microseconds since the start of the run.
     pub fn at(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// The first write that failed, if one did. It is handed out once.
+    /// Takes the first failed write, if there is one.
     pub fn take_error(&self) -> Option<RecordError> {
         self.lock().failed.take()
     }
 
-    /// What was written so far, as checks read it; `None` if nothing is kept. Blocks.
+    /// Reads the events so far as checks read them; `None` without a record. Blocks.
     pub fn fold(&self, options: &FoldOptions) -> Result<Option<FoldedTrial>, RecordError> {
         let Some((events, blobs)) = self.written()? else {
             return Ok(None);
@@ -154,9 +154,10 @@ impl Recorder {
         fold::fold(events, &blobs, options).map(Some)
     }
 
-    /// What was written so far, and where its large bodies are; `None` if nothing is kept. Blocks.
+    /// Reads the events so far and the location of their large bodies; `None` without a record.
+    /// Blocks.
     pub fn written(&self) -> Result<Option<(EventReader, Blobs)>, RecordError> {
-        // Others may write meanwhile.
+        // Without the lock, so that others can write meanwhile.
         let written = self.lock().trial.as_ref().map(TrialWriter::written);
         let Some(written) = written else {
             return Ok(None);
@@ -164,14 +165,14 @@ impl Recorder {
         Ok(Some((written.open()?, written.blobs())))
     }
 
-    /// Takes the trial back, to end it. What is recorded later is lost.
+    /// Takes the trial back to end it. Later events are lost.
     pub fn take_trial(&self) -> Option<TrialWriter> {
         let mut inner = self.lock();
         inner.taken = true;
         inner.trial.take()
     }
 
-    /// The tokens that a reply is said to have taken; unknown, with a finding, if that can't be true.
+    /// Returns the reported token usage; unknown, with a finding, if it is absurdly high.
     pub fn believed_usage(&self, who: &str, usage: Usage) -> Usage {
         usage.believable().unwrap_or_else(|tokens| {
             self.record(EventKind::Finding(Finding {
@@ -187,12 +188,12 @@ impl Recorder {
         })
     }
 
-    /// What takes secrets out of what is cut or shown.
+    /// Returns the redactor for truncated or shown texts.
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 
-    /// The start of what somebody said, without secrets, to be shown.
+    /// Returns the start of a text without secrets, for messages.
     pub fn shown(&self, bytes: &[u8], limit: usize) -> String {
         self.redactor.head(bytes, limit)
     }
@@ -208,8 +209,7 @@ impl Recorder {
         ConnectionTap::open(self, server, actor, transport, target, None)
     }
 
-    /// Writes a question to a model, and gives its number. What belongs to it stands together,
-    /// whoever else writes.
+    /// Writes a model request with its bodies as one block, and returns its number.
     pub fn record_ask(
         &self,
         next: impl FnOnce(&mut ModelRequestLog) -> (u64, Vec<EventKind>),
@@ -221,13 +221,13 @@ impl Recorder {
     }
 
     fn lock(&self) -> MutexGuard<'_, RecorderState> {
-        // A panic elsewhere leaves the record as it is; what comes later still belongs to it.
+        // A panic elsewhere leaves the record as it is; later events still belong to it.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl RecorderState {
-    /// Where a body of so many bytes is kept; `None` if nothing is.
+    /// Returns the storage for a body of this size; `None` without a record.
     fn bodies(&self, bytes: usize) -> Option<Result<Bodies, RecordError>> {
         let trial = self.trial.as_ref().filter(|_| self.failed.is_none())?;
         Some(trial.bodies(bytes))

@@ -1,10 +1,9 @@
-//! The program behind the hidden command `proctor __relay SOCKET`: what an agent starts in place of a
-//! server.
+//! The hidden command `proctor __relay SOCKET`, which an agent starts instead of a server.
 //!
-//! It hands its own stdin and stdout to the run that listens on the socket, and stays to be what the
-//! agent sees: it writes the server's stderr to its own, and ends as the server ended. Streams that
-//! can't be handed over are copied. It is there for as long as the server is: asked to end, it has
-//! the server ended first; killed, it is missed at the other end of the socket.
+//! It hands its stdin and stdout to the run that listens on the socket, and represents the server
+//! to the agent: it writes the server's stderr to its own, and exits like the server. Streams that
+//! can't be handed over are copied. It runs as long as the server: if it is asked to end, it has
+//! the server ended first; if it is killed, the run notices on the socket.
 
 pub(crate) mod message;
 
@@ -30,16 +29,16 @@ pub use proctor_contain::guard::{end_by, signal_pipe, take_signals};
 use proctor_contain::os::send_descriptors;
 use proctor_contain::process::ProcessExit;
 
-/// The first argument that turns the binary into a relay.
+/// The first argument that selects the relay.
 pub const COMMAND: &str = "__relay";
 
-/// A pipe that takes anything takes as much as this.
+/// A pipe that is ready for writing accepts at least this many bytes.
 const PIPE_BUF: usize = 4096;
 
-/// Stands for the server of the run that listens on a socket, which is the one argument. If there is
-/// none it says so in one line on stderr, and ends with 1.
+/// Represents the server of the run that listens on a socket, whose path is the only argument.
+/// Without a run, it prints one line to stderr, and exits with code 1.
 ///
-/// To be called first in a process, by nobody who still needs its streams.
+/// Must be called first in a process, because it takes over the standard streams.
 pub fn run(args: &[OsString]) -> ExitCode {
     match relay(args) {
         Ok(ProcessExit::Exited(code)) => {
@@ -58,7 +57,7 @@ pub fn run(args: &[OsString]) -> ExitCode {
 }
 
 fn say(line: &dyn Display) {
-    // Nobody may be left to read it.
+    // Stderr may be closed.
     let _ = writeln!(io::stderr(), "proctor relay: {line}");
 }
 
@@ -70,10 +69,10 @@ enum RelayError {
     NoRun { path: String, source: io::Error },
     #[error("the run did not start the server: {0}")]
     Refused(String),
-    #[error("the run is gone")]
+    #[error("the run has ended")]
     Gone,
-    #[error("the run said something that makes no sense")]
-    Nonsense,
+    #[error("unexpected message from the run")]
+    Unexpected,
     #[error("could not {what}: {source}")]
     System {
         what: &'static str,
@@ -81,7 +80,7 @@ enum RelayError {
     },
 }
 
-/// For `map_err`: what was being done when the system refused.
+/// For `map_err`: adds the operation that failed.
 fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> RelayError {
     move |error| RelayError::System {
         what,
@@ -97,21 +96,21 @@ fn relay(args: &[OsString]) -> Result<ProcessExit, RelayError> {
         path: Path::new(path).display().to_string(),
         source,
     })?;
-    // Before there is a server to be left behind.
+    // Before there is a server that could be left behind.
     let asked = [SIGTERM, SIGINT, SIGHUP].map(signal_pipe);
     let asked: io::Result<Vec<OwnedFd>> = asked.into_iter().collect();
     let asked = asked.map_err(system("handle signals"))?;
     let leaving = hand_over(&control)?;
     let ended = attend(control, &asked);
     if let (Ok(_), Some(leaving)) = (&ended, leaving) {
-        // The other end of the pipe is closed: all that is left is what the server wrote.
+        // The other end of the pipe is closed: only the server's last output remains.
         let _ = leaving.join();
     }
     ended
 }
 
-/// Sends the streams, or pipes that stand for them, and lets go of them: else their ends would not be
-/// seen. Gives what still copies the output.
+/// Sends the streams, or pipes in their place, and closes them here, so that the agent sees their
+/// end. Returns the thread that copies the output.
 fn hand_over(control: &UnixStream) -> Result<Option<JoinHandle<()>>, RelayError> {
     let null = File::options().read(true).write(true).open("/dev/null");
     let null = null.map_err(system("open `/dev/null`"))?;
@@ -119,16 +118,16 @@ fn hand_over(control: &UnixStream) -> Result<Option<JoinHandle<()>>, RelayError>
     let (output, leaving) = copied_out(io::stdout().as_fd()).map_err(system("take stdout"))?;
     let message = message::render(RelayMessageKind::HandOver, &[]);
     match send_descriptors(control, &message, [input.as_fd(), output.as_fd()]) {
-        // Who was turned away before it could speak still hears why.
+        // A relay that was refused before its first message still reads why.
         Ok(()) | Err(Errno::PIPE | Errno::CONNRESET) => {}
         Err(error) => return Err(system("hand over the streams")(error)),
     }
-    dup2_stdin(&null).map_err(system("let go of stdin"))?;
-    dup2_stdout(&null).map_err(system("let go of stdout"))?;
+    dup2_stdin(&null).map_err(system("release stdin"))?;
+    dup2_stdout(&null).map_err(system("release stdout"))?;
     Ok(leaving)
 }
 
-/// Does what the run says until it says how the server ended.
+/// Handles messages of the run until the server has ended.
 fn attend(control: UnixStream, asked: &[OwnedFd]) -> Result<ProcessExit, RelayError> {
     let mut body = vec![0; MAX_BODY];
     let mut run = RelayRun {
@@ -144,7 +143,7 @@ fn attend(control: UnixStream, asked: &[OwnedFd]) -> Result<ProcessExit, RelayEr
         match kind {
             RelayMessageKind::Errors => run.write_errors(body)?,
             RelayMessageKind::Exited | RelayMessageKind::Signalled => {
-                let number = message::number(body).ok_or(RelayError::Nonsense)?;
+                let number = message::number(body).ok_or(RelayError::Unexpected)?;
                 return Ok(match kind {
                     RelayMessageKind::Exited => ProcessExit::Exited(number),
                     _ => ProcessExit::Signalled(number),
@@ -155,29 +154,30 @@ fn attend(control: UnixStream, asked: &[OwnedFd]) -> Result<ProcessExit, RelayEr
                 return Err(RelayError::Refused(why));
             }
             RelayMessageKind::HandOver | RelayMessageKind::Leave => {
-                return Err(RelayError::Nonsense);
+                return Err(RelayError::Unexpected);
             }
         }
     }
 }
 
-/// The run, and those who may ask this process to end.
+/// The connection to the run, and the signals that ask this process to end.
 struct RelayRun<'a> {
     control: UnixStream,
     asked: &'a [OwnedFd],
-    /// Whether the run was told that this process was asked to end.
+    /// Whether the run knows that this process was asked to end.
     is_leaving: bool,
 }
 
 impl RelayRun<'_> {
-    /// Whether there is a message; else this process was asked to end, and the run was told.
+    /// Waits for a message. Returns `false` if this process was asked to end instead, which the run
+    /// then knows.
     fn wait_for_message(&mut self) -> Result<bool, RelayError> {
         wait(self.control.as_fd(), PollFlags::IN, self.asked, None)?;
         Ok(!self.tell_if_asked())
     }
 
-    /// Writes to stderr, where nobody may be left to read. Nobody may ever read there either, which
-    /// must not keep this process from being ended: then the rest is lost.
+    /// Writes to stderr, which may be closed. A full pipe must not keep this process from ending:
+    /// then the rest is lost.
     fn write_errors(&mut self, mut bytes: &[u8]) -> Result<(), RelayError> {
         let errors = io::stderr();
         while !bytes.is_empty() {
@@ -208,15 +208,15 @@ impl RelayRun<'_> {
         if was_asked {
             self.is_leaving = true;
             let leave = message::render(RelayMessageKind::Leave, &[]);
-            // A run that is gone is noticed when it is read from.
+            // If the run has ended, the next read notices.
             let _ = self.control.write_all(&leave);
         }
         was_asked
     }
 }
 
-/// Waits until a stream is ready, which is `true`; or until this process is asked to end, or it has
-/// taken too long.
+/// Waits until a stream is ready and returns `true`, or until this process is asked to end or the
+/// time is over.
 fn wait(
     stream: BorrowedFd<'_>,
     ready: PollFlags,
@@ -245,7 +245,7 @@ fn receive<'a>(
     control
         .read_exact(&mut head)
         .map_err(|_| RelayError::Gone)?;
-    let (kind, length) = message::read_head(head).ok_or(RelayError::Nonsense)?;
+    let (kind, length) = message::read_head(head).ok_or(RelayError::Unexpected)?;
     let body = &mut body[..length];
     control.read_exact(body).map_err(|_| RelayError::Gone)?;
     Ok((kind, body))

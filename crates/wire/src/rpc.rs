@@ -1,6 +1,6 @@
-//! JSON-RPC without its streams: messages as they are sent, [`Requests`] that wait for an answer, and
-//! [`receive`], which hands what arrives to a [`MessageHandler`]. `proctor_core::message` is how it is
-//! read. Knows nothing of MCP.
+//! JSON-RPC without its streams: encodes messages, tracks pending [`Requests`], and passes incoming
+//! messages to a [`MessageHandler`] with [`receive`]. `proctor_core::message` parses them. It has
+//! no knowledge of MCP.
 
 mod receive;
 mod requests;
@@ -12,15 +12,12 @@ pub use self::requests::{PastRequest, PeerClose, Requests};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// An error as JSON-RPC writes it.
+/// A JSON-RPC error.
 #[derive(Debug, Clone, Deserialize)]
 pub struct RpcError {
-    /// The code.
     pub code: i64,
-    /// What went wrong.
     #[serde(default)]
     pub message: String,
-    /// More of it.
     #[serde(default)]
     pub data: Option<Box<RawValue>>,
 }
@@ -35,12 +32,12 @@ struct RpcMessage<'a> {
     params: Option<&'a RawValue>,
 }
 
-/// A request, as bytes.
+/// Encodes a request.
 pub fn request(id: u64, method: &str, params: Option<&RawValue>) -> Vec<u8> {
     message(Some(id), method, params)
 }
 
-/// A notification, as bytes.
+/// Encodes a notification.
 pub fn notification(method: &str, params: Option<&RawValue>) -> Vec<u8> {
     message(None, method, params)
 }
@@ -52,11 +49,11 @@ fn message(id: Option<u64>, method: &str, params: Option<&RawValue>) -> Vec<u8> 
         method,
         params,
     };
-    // Texts, numbers and raw JSON always serialise.
+    // Strings, numbers and raw JSON always serialize.
     serde_json::to_vec(&message).unwrap_or_default()
 }
 
-/// An answer to a request of the other side, whose id is written as it came.
+/// Encodes a response to a request of the other side, with the raw JSON of its id.
 pub fn answer(id: &RawValue, outcome: Result<&str, (i64, &str)>) -> Vec<u8> {
     let id = id.get();
     match outcome {
@@ -76,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sent_is_one_line() {
+    fn messages_are_one_line() {
         let params = RawValue::from_string(r#"{"a":12345678901234567890}"#.to_owned()).unwrap();
         assert_eq!(
             String::from_utf8(request(7, "tools/call", Some(&params))).unwrap(),

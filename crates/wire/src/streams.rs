@@ -1,4 +1,4 @@
-//! Descriptors that others gave us: which of them can be waited for, and pipes in place of those that can't.
+//! Inherited descriptors: which ones can be polled, and pipes that replace the others.
 
 use std::fs::File;
 use std::io;
@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use rustix::fs::{FileType, fstat};
 
-/// Whether a descriptor can be handed to others and waited for.
+/// Whether a descriptor can be handed over and polled.
 pub(crate) fn is_stream(descriptor: impl AsFd) -> bool {
     matches!(kind(descriptor), Some(FileType::Fifo | FileType::Socket))
 }
@@ -17,7 +17,7 @@ pub(crate) fn kind(descriptor: impl AsFd) -> Option<FileType> {
     Some(FileType::from_raw_mode(stat.st_mode))
 }
 
-/// The descriptor, or a pipe into which a thread copies what comes from it.
+/// Returns the descriptor, or a pipe into which a thread copies its input.
 pub(crate) fn copied_in(descriptor: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let original = descriptor.try_clone_to_owned()?;
     if is_stream(&original) {
@@ -28,7 +28,7 @@ pub(crate) fn copied_in(descriptor: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     Ok(reader.into())
 }
 
-/// The descriptor, or a pipe from which a thread copies what comes to it; and when that has ended.
+/// Returns the descriptor, or a pipe from which a thread copies to it, with that thread.
 pub(crate) fn copied_out(
     descriptor: BorrowedFd<'_>,
 ) -> io::Result<(OwnedFd, Option<JoinHandle<()>>)> {
@@ -42,7 +42,7 @@ pub(crate) fn copied_out(
 
 fn copy(from: OwnedFd, to: OwnedFd) -> io::Result<JoinHandle<()>> {
     std::thread::Builder::new().spawn(move || {
-        // Whoever is at the other end sees that it ended; why is known to nobody.
+        // The other side sees the end; the reason is lost.
         let _ = io::copy(&mut File::from(from), &mut File::from(to));
     })
 }

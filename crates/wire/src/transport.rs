@@ -1,7 +1,7 @@
-//! How messages travel: framed, bounded, recorded.
+//! Transports: how messages are framed, limited in size and recorded.
 //!
-//! Its main type is `Link`. A link hands every message that arrives to the `Peer`, and sends what
-//! it is given. It knows bytes and time-outs, not what messages mean.
+//! Its main type is `Link`. A link passes every incoming message to the `Peer`, and sends outgoing
+//! ones. It handles bytes and timeouts, not the content of messages.
 
 pub mod frames;
 pub mod http;
@@ -19,37 +19,35 @@ use tokio::time::Instant;
 use crate::peer::Peer;
 use crate::recorder::ConnectionTap;
 
-/// How long what was said last may take to leave.
+/// How long the last messages may take to be sent.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// The largest message that is taken in.
+/// The maximum size of a message, in bytes.
 pub const MAX_MESSAGE: usize = 32 << 20;
 
-/// A way to a server.
+/// A connection to a server over one of the transports.
 pub(crate) enum Link {
-    /// A process.
     Stdio(stdio::StdioLink),
-    /// Streamable HTTP.
     Http(Arc<http::HttpLink>),
-    /// The older HTTP with server-sent events.
+    /// HTTP+SSE, the transport before streamable HTTP.
     Legacy(Arc<legacy::LegacyLink>),
 }
 
-/// What goes with a message.
+/// The context of an outgoing message.
 #[derive(Clone)]
 pub(crate) struct Labels {
-    /// Where it belongs, and what comes back with it.
+    /// The record of the message and of its HTTP exchange.
     pub(crate) tap: Arc<ConnectionTap>,
-    /// The request that fails when the message can't be sent.
+    /// The request that fails if the message can't be sent.
     pub(crate) id: Option<u64>,
     /// The method of that request.
     pub(crate) method: Option<String>,
-    /// On HTTP, what the headers of the stateless era repeat.
+    /// The headers of the stateless era; only for HTTP.
     pub(crate) headers: Vec<(String, String)>,
 }
 
 impl Labels {
-    /// For a message that nobody waits for.
+    /// Creates the context of a message without a response.
     pub(crate) fn unasked(tap: &Arc<ConnectionTap>) -> Self {
         Self {
             tap: tap.clone(),
@@ -63,16 +61,14 @@ impl Labels {
 /// Why a message could not be sent.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum SendError {
-    /// Nobody is there any more.
     #[error("the connection is closed")]
     Closed,
-    /// The server does not read.
-    #[error("the server does not read what it is sent")]
+    #[error("the server does not read its input")]
     Stuck,
 }
 
 impl Link {
-    /// Sends a message that nobody waits for, if that is possible at once.
+    /// Sends a message without waiting, if that is possible now.
     pub(crate) fn send_soon(&self, peer: &Arc<Peer>, tap: &Arc<ConnectionTap>, message: Vec<u8>) {
         let labels = Labels::unasked(tap);
         match self {
@@ -85,7 +81,7 @@ impl Link {
         }
     }
 
-    /// Sends a message. On HTTP, what comes back of the same exchange goes to the peer.
+    /// Sends a message. On HTTP, the response of the exchange goes to the peer.
     pub(crate) async fn send(
         &self,
         peer: &Arc<Peer>,
@@ -102,8 +98,8 @@ impl Link {
         }
     }
 
-    /// A request was answered, or is given up: what of its exchange is still under way is ended, unless
-    /// it says how the server took the message.
+    /// Ends the exchange of a request that was answered or given up, unless the exchange still
+    /// tells how the server received the message.
     pub(crate) fn finish(
         &self,
         tap: &Arc<ConnectionTap>,
@@ -111,13 +107,13 @@ impl Link {
         is_answered: bool,
     ) {
         match self {
-            // The answer came on the stream, maybe before the response to the POST.
+            // The response came on the stream, maybe before the HTTP response to the POST.
             Self::Legacy(link) if is_answered => link.leaving.add(tap, exchange),
             Self::Legacy(_) | Self::Http(_) | Self::Stdio(_) => exchange.abort(),
         }
     }
 
-    /// Waits until what belongs to one of those who share the link is on its way, but not for long.
+    /// Waits for a limited time until the messages of one tap are sent.
     pub(crate) async fn settle(&self, tap: &Arc<ConnectionTap>) {
         match self {
             Self::Stdio(link) => link.writer.settle().await,
@@ -126,7 +122,7 @@ impl Link {
         }
     }
 
-    /// Lets the server go, without a word.
+    /// Closes the link without sending anything.
     pub(crate) fn let_go(&self) {
         match self {
             Self::Stdio(link) => drop(link.close()),
@@ -136,8 +132,7 @@ impl Link {
     }
 }
 
-/// Messages that were sent without waiting, each with the one that it belongs to, which they do not
-/// keep open.
+/// Messages that are sent in the background, each with its tap, which they don't keep open.
 #[derive(Default)]
 pub(crate) struct BackgroundSends(Mutex<Vec<(Weak<ConnectionTap>, JoinHandle<()>)>>);
 
@@ -148,7 +143,7 @@ impl BackgroundSends {
         leaving.push((Arc::downgrade(tap), message));
     }
 
-    /// Waits until all of them have left, or all that belong to one, but not for long.
+    /// Waits for a limited time until all messages, or those of one tap, are sent.
     async fn settle(&self, of: Option<&Arc<ConnectionTap>>) {
         let deadline = Instant::now() + GOODBYE;
         let mut settling = Vec::new();

@@ -1,7 +1,7 @@
-//! An HTTP server on loopback, for what stands between an agent and the world.
+//! An HTTP server on loopback, for proxies and model servers.
 //!
-//! Its main type is [`Web`]. It ends with its handle, and every exchange with it. A handler that is
-//! still at work when its client goes away is dropped at its next await; it has begun in any case.
+//! Its main type is [`Web`]. Dropping its handle ends it and every exchange. If a client
+//! disconnects, its handler is dropped at the next await, but it always starts.
 
 mod begun;
 
@@ -22,28 +22,27 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use self::begun::HandlerTask;
 
-/// How long the head of a request may take.
+/// How long reading the head of a request may take.
 const HEAD: Duration = Duration::from_secs(30);
-/// How long nobody is let in after the system refused to.
+/// How long the listener pauses after the system refused a connection.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What is said in a response: whole, or as it comes.
+/// A response body, complete or streamed.
 pub type ResponseBody = http_body_util::combinators::UnsyncBoxBody<Bytes, ConnectionAbort>;
-/// A request whose body may still be on its way.
+/// A request whose body may still be arriving.
 pub type IncomingRequest = http::Request<Incoming>;
-/// What is answered.
 pub type OutgoingResponse = http::Response<ResponseBody>;
 
-/// The address at which a request came in, as an extension of it.
+/// The local address at which a request arrived, as a request extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ListenAddress(pub(crate) SocketAddr);
 
-/// An exchange can't go on: its connection is closed without another word.
+/// Aborts an exchange: the connection is closed without a response.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ConnectionAbort(pub String);
 
-/// A server that goes on until this is dropped.
+/// A server that runs until this is dropped.
 #[derive(Debug)]
 pub struct Web {
     address: SocketAddr,
@@ -52,8 +51,7 @@ pub struct Web {
 }
 
 impl Web {
-    /// Serves on a port of loopback; on one that is free, if it is 0. Must be called within a tokio
-    /// runtime.
+    /// Serves on a loopback port; 0 picks a free port. Must be called within a tokio runtime.
     pub async fn start<S, F>(port: u16, serve: S) -> io::Result<Self>
     where
         S: Fn(IncomingRequest) -> F + Clone + Send + 'static,
@@ -70,14 +68,13 @@ impl Web {
         })
     }
 
-    /// Where it is.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Ends every exchange, and waits until all of them have ended.
+    /// Ends every exchange, and waits until all have ended.
     pub(crate) async fn close(mut self) {
-        // It is gone already if nobody listens.
+        // The receiver is already gone if the listener has ended.
         let _ = self.stop.take().map(|stop| stop.send(()));
         let _ = (&mut self.accepting).await;
     }
@@ -100,7 +97,7 @@ where
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => drop(connections.spawn(converse(stream, serve.clone()))),
-                // Out of files, most likely: some will be free again.
+                // Most likely out of descriptors; some will become free.
                 Err(_) => tokio::time::sleep(PAUSE).await,
             },
             Some(_) = connections.join_next() => {}
@@ -114,14 +111,14 @@ where
     S: Fn(IncomingRequest) -> F + Clone + Send + 'static,
     F: Future<Output = Result<OutgoingResponse, ConnectionAbort>> + Send + 'static,
 {
-    // Small messages must not wait for more to go with them; without it they are only slower.
+    // Small messages must not wait to be combined; without this they are only slower.
     let _ = stream.set_nodelay(true);
     let address = stream.local_addr().ok().map(ListenAddress);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
         .preserve_header_case(true)
-        // What is passed on has the server's own, or none.
+        // A forwarded response has the server's own date, or none.
         .auto_date_header(false)
         .serve_connection(
             TokioIo::new(stream),
@@ -132,11 +129,11 @@ where
                 HandlerTask::new(serve(request))
             }),
         );
-    // How it ended is its client's own doing, or the handler's, which has told whom it concerns.
+    // The client or the handler caused the end, and the handler has reported it.
     let _ = connection.await;
 }
 
-/// A response that is whole.
+/// Returns a complete response.
 pub fn whole(
     status: http::StatusCode,
     kind: &'static str,
@@ -161,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_serves_on_loopback_until_it_is_dropped() {
+    async fn the_server_runs_until_it_is_dropped() {
         let web = Web::start(0, hello).await.unwrap();
         let url = format!("http://{}/", web.address());
         assert!(web.address().ip().is_loopback());
@@ -174,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_handler_can_close_the_connection_without_a_word() {
+    async fn a_handler_can_close_the_connection_without_a_response() {
         let web = Web::start(0, async |_| Err(ConnectionAbort("gone".to_owned())))
             .await
             .unwrap();

@@ -1,14 +1,14 @@
-//! Work that must not hold up an async worker: parsing, redacting and hashing a message of many megabytes
-//! takes longer than anybody else's timer may wait, and a disk takes as long as it likes.
+//! Runs work that would block an async worker: parsing, redacting and hashing a message of many
+//! megabytes takes longer than other tasks can wait, and so does the disk.
 
 use proctor_core::message::{self, Message, MessageParseError};
 use serde::Deserialize;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// Bodies from this size on can take longer than 10 ms, whatever is done with them.
+/// Bodies from this size on can take longer than 10 ms to process.
 const LARGE: usize = 128 * 1024;
 
-/// Does work on a body of so many bytes, away from the async worker if that is large.
+/// Processes a body of this size, outside of the async worker if it is large.
 pub fn on_body<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes >= LARGE {
         blocking(work)
@@ -17,8 +17,8 @@ pub fn on_body<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Does work that may block. The other tasks of this worker go on elsewhere meanwhile; where there is
-/// only one thread, only its own session waits.
+/// Runs work that may block. Other tasks of this worker continue on other threads; on a
+/// single-threaded runtime they wait.
 pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
     let runtime = Handle::try_current();
     if runtime.is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread) {
@@ -28,17 +28,17 @@ pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Does work that may take long whatever its size, as [`on_body`] does for large bodies.
+/// Runs work that may take long whatever its size, like [`on_body`] for large bodies.
 pub fn apart<T>(work: impl FnOnce() -> T) -> T {
     on_body(LARGE, work)
 }
 
-/// Parses a value, however large its text is.
+/// Parses a value of any size.
 pub fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> serde_json::Result<T> {
     on_body(bytes.len(), || serde_json::from_slice(bytes))
 }
 
-/// Parses the messages of a body, as [`message::each`] does, however large it is.
+/// Parses the messages of a body of any size, like [`message::each`].
 pub fn each_message(
     bytes: &[u8],
     each: &mut dyn FnMut(&Message<'_>),
@@ -53,9 +53,9 @@ mod tests {
 
     use super::*;
 
-    /// On a single worker, the work waits for another task: without help neither would ever end.
+    /// With a single worker, the work waits for another task, so without help both would hang.
     #[test]
-    fn large_bodies_keep_no_other_task_waiting() {
+    fn large_bodies_do_not_block_other_tasks() {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .build()
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn it_works_wherever_it_is_called() {
+    fn work_runs_on_every_kind_of_runtime() {
         assert_eq!(on_body(LARGE, || 1), 1);
         let runtime = tokio::runtime::Builder::new_current_thread().build();
         let runtime = runtime.expect("a runtime");

@@ -34,7 +34,7 @@ fn run(file: &str, command: &[String]) -> io::Result<ExitCode> {
         .stdout(Stdio::piped())
         .spawn()?;
     if let Some(stdin) = child.stdin.take() {
-        // Not joined: it may wait for input that never comes after the command has ended.
+        // Not joined: after the command has ended, it may wait for input that never comes.
         thread::spawn(move || copy(io::stdin(), stdin, sent));
     }
     if let Some(stdout) = child.stdout.take() {
@@ -47,7 +47,8 @@ fn run(file: &str, command: &[String]) -> io::Result<ExitCode> {
     Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
-/// Copies as the bytes come: the file first, so that it holds whatever anyone has seen.
+/// Copies bytes as they arrive, to the file first, so that it holds everything that a reader has
+/// seen.
 fn copy(mut from: impl Read, mut to: impl Write, mut file: File) -> io::Result<()> {
     let mut buffer = vec![0; 64 * 1024];
     loop {
@@ -67,6 +68,6 @@ fn usage() -> ExitCode {
 }
 
 fn complain(text: &str) {
-    // There is nobody else to tell.
+    // Stderr is the last place to report it.
     let _ = io::stderr().write_all(text.as_bytes());
 }

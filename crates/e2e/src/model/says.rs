@@ -1,10 +1,10 @@
-//! Answers in the words of the providers, as they document them.
+//! Replies in the documented formats of the providers.
 
 use serde_json::{Value, json};
 
 use super::FixtureReply;
 
-/// Chat Completions: a text, and what it took (10 in, 5 out).
+/// Chat Completions: a text, with its usage (10 in, 5 out).
 pub fn openai(text: &str) -> FixtureReply {
     openai_message(
         &json!({"role": "assistant", "content": text, "refusal": null}),
@@ -42,12 +42,12 @@ pub fn openai_message(message: &Value, finish_reason: &str) -> FixtureReply {
     FixtureReply::json(200, &body)
 }
 
-/// Messages: a text, and what it took (10 in, of which 4 from the cache and 3 into it, and 5 out).
+/// Messages: a text, with its usage (10 in, of which 4 from the cache and 3 into it, and 5 out).
 pub fn anthropic(text: &str) -> FixtureReply {
     anthropic_blocks(&json!([{"type": "text", "text": text}]), "end_turn")
 }
 
-/// Messages: any content.
+/// Messages: any content blocks.
 pub fn anthropic_blocks(content: &Value, stop_reason: &str) -> FixtureReply {
     let body = json!({
         "id": "msg_1",
@@ -67,14 +67,14 @@ pub fn anthropic_blocks(content: &Value, stop_reason: &str) -> FixtureReply {
     FixtureReply::json(200, &body)
 }
 
-/// Responses: a text, and what it took (10 in, 5 out).
+/// Responses: a text, with its usage (10 in, 5 out).
 pub fn responses(text: &str) -> FixtureReply {
     let part = json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []});
     let message = json!({"type": "message", "id": "msg_1", "status": "completed", "role": "assistant", "content": [part]});
     responses_items(&json!([message]), "completed")
 }
 
-/// Responses: any output. One that is incomplete has reached its limit.
+/// Responses: any output. An incomplete one has reached its limit.
 pub fn responses_items(output: &Value, status: &str) -> FixtureReply {
     let why = (status == "incomplete").then(|| json!({"reason": "max_output_tokens"}));
     let body = json!({
@@ -99,12 +99,12 @@ pub fn responses_items(output: &Value, status: &str) -> FixtureReply {
     FixtureReply::json(200, &body)
 }
 
-/// Gemini: a text, and what it took (10 in, 5 out).
+/// Gemini: a text, with its usage (10 in, 5 out).
 pub fn gemini(text: &str) -> FixtureReply {
     gemini_parts(&json!([{"text": text}]), "STOP")
 }
 
-/// Gemini: any parts.
+/// Gemini: any content parts.
 pub fn gemini_parts(parts: &Value, finish_reason: &str) -> FixtureReply {
     let body = json!({
         "candidates": [{
@@ -125,20 +125,20 @@ pub fn gemini_parts(parts: &Value, finish_reason: &str) -> FixtureReply {
     FixtureReply::json(200, &body)
 }
 
-/// What Google says when it refuses.
+/// Returns an error in Google's format.
 pub fn gemini_error(status: u16, word: &str, message: &str, details: &Value) -> FixtureReply {
     let error = json!({"code": status, "message": message, "status": word, "details": details});
     FixtureReply::json(status, &json!({"error": error}))
 }
 
-/// What OpenAI says when it refuses.
+/// Returns an error in OpenAI's format.
 pub fn openai_error(status: u16, code: &str, message: &str) -> FixtureReply {
     let error =
         json!({"message": message, "type": "invalid_request_error", "param": null, "code": code});
     FixtureReply::json(status, &json!({"error": error}))
 }
 
-/// What Anthropic says when it refuses.
+/// Returns an error in Anthropic's format.
 pub fn anthropic_error(status: u16, kind: &str, message: &str) -> FixtureReply {
     let error = json!({"type": kind, "message": message});
     FixtureReply::json(

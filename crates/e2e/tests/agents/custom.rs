@@ -249,7 +249,7 @@ except urllib.error.HTTPError as error:
         let seen = bench.run(&[]);
         assert_ne!(seen.code, Some(0), "{}", seen.stdout);
         if connects.is_none() {
-            let reason = "Proctor refused its requests to `ev`: the token in its path is wrong";
+            let reason = "Proctor refused its requests to `ev`: wrong token in the path";
             expect(&seen, Outcome::Errored, Some(Blame::Agent), reason);
         }
     }

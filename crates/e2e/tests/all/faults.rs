@@ -138,7 +138,7 @@ fn duplicate_answers_differ() {
     let second = server.message();
     assert_eq!(
         (&second["id"], &second["error"]["message"]),
-        (&json!(1), &json!("said twice"))
+        (&json!(1), &json!("second response"))
     );
 }
 

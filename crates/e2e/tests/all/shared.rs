@@ -70,7 +70,7 @@ fn check_many_calls(records: &Records) {
         assert_eq!(record.frames.len(), 20);
         assert_eq!(
             record.closed().reason,
-            "the connection is shared, and goes on"
+            "the connection is shared and stays open"
         );
     }
     let home = &records[HOME];
@@ -226,7 +226,7 @@ async fn what_the_server_says_unasked_stays_with_the_connection() {
     let counts = ["a", "b", HOME].map(|name| records[name].holding("list_changed"));
     assert_eq!(counts, [0, 0, 1]);
     assert_eq!(records["a"].calls().len(), 1);
-    assert_eq!(records["a"].closed().reason, "was given up");
+    assert_eq!(records["a"].closed().reason, "the connection was dropped");
 }
 
 #[tokio::test]

@@ -85,7 +85,7 @@ fn three_if_a_server_does_not_come_up_and_no_trial_is_started() {
     let seen = suite.check(&[]).run();
     expect(&seen, 3);
     assert!(
-        seen.stderr.contains("`gone` did not come up"),
+        seen.stderr.contains("`gone` failed to start"),
         "{}",
         seen.stderr
     );

@@ -439,5 +439,5 @@ fn junit_of_a_run_whose_server_does_not_come_up_is_an_error() {
     assert_eq!(quiet(&suite, &["--junit", "out.xml"]), Some(3));
     let document = fs::read_to_string(suite.path("out.xml")).unwrap();
     assert!(document.contains("errors=\"1\""), "{document}");
-    assert!(document.contains("`gone` did not come up"), "{document}");
+    assert!(document.contains("`gone` failed to start"), "{document}");
 }

@@ -197,7 +197,7 @@ fn if_one_server_does_not_come_up_the_others_are_ended_in_peace() {
     );
     let reason = ended.reason.unwrap();
     assert!(
-        reason.contains("the server `shy` did not come up"),
+        reason.contains("the server `shy` failed to start"),
         "{reason}"
     );
     let closed = seen.events.iter().filter_map(|event| match &event.event {
@@ -240,7 +240,7 @@ fn an_agent_is_not_to_blame_for_a_server_that_does_not_answer() {
         "{ended:?}"
     );
     let cancels = |what: &str| format!("{:?}", seen.events).contains(what);
-    assert!(cancels("no answer in time") && !cancels("no longer wanted"));
+    assert!(cancels("no response in time") && !cancels("no longer wanted"));
 }
 
 #[test]

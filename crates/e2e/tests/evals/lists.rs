@@ -73,7 +73,7 @@ async fn e5_e33_lists_without_an_end_name_the_cap() {
     let caps = ListLimits::default();
     let told = refused(&["--mode", "evals-million"], &caps).await;
     assert!(
-        told.contains("`evals/list` gave more than 100000 items"),
+        told.contains("`evals/list` exceeded the limit of 100000 items"),
         "{told}"
     );
     let few = ["--mode", "evals-million", "--mode", "evals-page=10"];
@@ -93,7 +93,7 @@ async fn e5_e33_lists_without_an_end_name_the_cap() {
     ];
     let time = Duration::from_millis(100);
     let told = refused(&slow, &ListLimits { time, ..caps }).await;
-    assert!(told.contains("of waiting"), "{told}");
+    assert!(told.contains("exceeded the limit of 100ms"), "{told}");
 }
 
 #[tokio::test]

@@ -51,7 +51,7 @@ fn answering(bytes: &'static str) -> String {
 #[test]
 fn a_failure_to_connect_names_the_address_the_request_and_the_reason() {
     let seen = call_at("http://me:sesame@127.0.0.1:1/mcp?key=sesame");
-    let whole = "error: the server `server` did not come up: could not connect to \
+    let whole = "error: the server `server` failed to start: could not connect to \
                  http://127.0.0.1:1/mcp while sending `initialize`: connection refused\n";
     says(&seen, &[whole]);
     assert!(!seen.stderr.contains("sesame"), "{}", seen.stderr);
@@ -72,7 +72,7 @@ fn a_failure_to_connect_names_the_address_the_request_and_the_reason() {
     says(
         &call_at(&format!("http://{closing}/mcp")),
         &[
-            "no answer to `initialize` from http://",
+            "no response to `initialize` from http://",
             "closed the connection",
         ],
     );
@@ -113,17 +113,17 @@ fn the_time_that_was_set_is_named_not_what_the_probe_left_of_it() {
     check(
         &args,
         &on_stdio(&args),
-        &could_not_tell("no answer within 3s"),
+        &could_not_tell("no response within 3s"),
     );
     check(
         &args,
         &on_http(&args),
-        &could_not_tell("no answer within 3s"),
+        &could_not_tell("no response within 3s"),
     );
     let args = ["--mode", "never-answer"];
     check(
         &args,
         &on_stdio(&args),
-        &could_not_tell("no answer within 700ms"),
+        &could_not_tell("no response within 700ms"),
     );
 }

@@ -23,7 +23,7 @@ fn every_fault_ends_as_it_should() {
         (&["--mode", "no-get"], ok()),
         (
             &["--mode", "never-answer", "--on", "*"],
-            could_not_tell("did not come up: no answer within 3s"),
+            could_not_tell("failed to start: no response within 3s"),
         ),
         (
             &["--mode", "http-status=500"],
@@ -47,23 +47,23 @@ fn every_fault_ends_as_it_should() {
         ),
         (
             &["--mode", "endless-chunks"],
-            could_not_tell("no answer within"),
+            could_not_tell("no response within"),
         ),
         (
             &["--mode", "silent-sse"],
-            could_not_tell("no answer within"),
+            could_not_tell("no response within"),
         ),
         (
             &["--mode", "slow-loris"],
-            could_not_tell("no answer within"),
+            could_not_tell("no response within"),
         ),
         (
             &["--mode", "never-answer"],
-            could_not_tell("no answer within"),
+            could_not_tell("no response within"),
         ),
         (
             &["--mode", "never-answer", "--era", "stateless"],
-            could_not_tell("no answer within"),
+            could_not_tell("no response within"),
         ),
         (
             &["--mode", "invalid-json"],
@@ -75,7 +75,7 @@ fn every_fault_ends_as_it_should() {
         ),
         (
             &["--mode", "exit-in-call"],
-            could_not_tell("the server closed the connection without an answer"),
+            could_not_tell("the server closed the connection without a response"),
         ),
         (
             &["--mode", "asks-client=roots", "--mode", "sse-responses"],
@@ -92,7 +92,7 @@ fn every_fault_ends_as_it_should() {
         ),
         (
             &["--mode", "flood-progress", "--mode", "sse-responses"],
-            could_not_tell("no answer within 2s"),
+            could_not_tell("no response within 2s"),
         ),
         (
             &["--mode", "duplicate-answer", "--mode", "sse-responses"],
@@ -109,7 +109,7 @@ fn a_result_that_is_too_large_is_not_taken_in() {
     let args = ["--mode", "big-result=104857600"];
     let expected = SessionExpectation {
         code: 3,
-        says: "larger than is taken in",
+        says: "the response is too large",
         finds: Some(FindingKind::TooLarge),
     };
     check(&args, &patiently_on_http(&args), &expected);
@@ -202,7 +202,7 @@ fn the_record_of_the_older_transport_has_the_endpoint_and_every_response() {
     assert!(posts >= 3, "{heads:#?}");
     assert_eq!(lines(Direction::ToClient, "202"), posts, "{heads:#?}");
     assert_eq!(
-        lines(Direction::ToClient, "no message (8 bytes): Accepted"),
+        lines(Direction::ToClient, "not a message (8 bytes): Accepted"),
         posts
     );
     let endpoint = "event `endpoint` (13 bytes): /messages?s=1";
@@ -225,7 +225,7 @@ fn whoever_stops_to_wait_says_so_before_the_end() {
         all.extend(args);
         let server = Fixture::http(&all);
         let seen = Session::new(&CALL).at(server.url()).run();
-        check(&all, &seen, &could_not_tell("no answer within"));
+        check(&all, &seen, &could_not_tell("no response within"));
         let text = std::fs::read_to_string(&log).unwrap();
         assert!(text.contains("notifications/cancelled"), "{args:?}: {text}");
     }

@@ -53,7 +53,7 @@ fn a_list_without_end_is_ended_and_named() {
     let endless = tools("endless-pages");
     assert_eq!(endless.code, Some(3));
     assert!(
-        endless.stderr.contains("gave more than 1000 pages"),
+        endless.stderr.contains("exceeded the limit of 1000 pages"),
         "{}",
         endless.stderr
     );

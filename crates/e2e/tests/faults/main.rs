@@ -100,7 +100,7 @@ const fn could_not_tell(says: &'static str) -> SessionExpectation {
 const fn no_answer(finds: FindingKind) -> SessionExpectation {
     SessionExpectation {
         code: 3,
-        says: "no answer within",
+        says: "no response within",
         finds: Some(finds),
     }
 }

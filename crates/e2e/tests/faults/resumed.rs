@@ -55,12 +55,12 @@ fn a_primed_stream_is_resumed_until_the_answer_has_come_once() {
 
 #[test]
 fn a_stream_that_can_not_be_resumed_is_a_call_without_an_answer() {
-    let refused = "before the answer to `tools/call`, and could not be resumed: HTTP status 405";
+    let refused = "before the response to `tools/call`, and could not be resumed: HTTP status 405";
     called(&["closes-stream", "no-get"], &could_not_tell(refused));
     // The server primes and closes for ever: time ends it.
     called(
         &["closes-stream=1000000"],
-        &could_not_tell("no answer within 700ms"),
+        &could_not_tell("no response within 700ms"),
     );
     // It is resumed, and the server dies.
     called(

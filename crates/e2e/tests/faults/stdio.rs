@@ -19,7 +19,7 @@ fn every_fault_ends_as_it_should() {
         (
             &["--mode", "exit-before-handshake=3"],
             could_not_tell(
-                "did not come up: the server exited with code 3; the end of its stderr:\nfixture: exit 3",
+                "failed to start: the server exited with code 3; the end of its stderr:\nfixture: exit 3",
             ),
         ),
         (
@@ -44,16 +44,16 @@ fn every_fault_ends_as_it_should() {
         // It does not answer.
         (
             &["--mode", "never-answer"],
-            could_not_tell("no answer within"),
+            could_not_tell("no response within"),
         ),
         (&["--mode", "answer-late=300"], ok()),
         (
             &["--mode", "answer-after-cancel"],
-            could_not_tell("no answer within"),
+            could_not_tell("no response within"),
         ),
         (
             &["--mode", "flood-progress"],
-            could_not_tell("no answer within 2s"),
+            could_not_tell("no response within 2s"),
         ),
         (&["--mode", "flood-notifications=5000"], ok()),
         // It makes noise.
@@ -137,7 +137,7 @@ fn every_wrong_message_is_noted_and_survived() {
         ),
         (
             &["--mode", "asks-client=sampling", "--era", "stateless"],
-            could_not_tell("asks back for `sampling/createMessage`"),
+            could_not_tell("requested input with `sampling/createMessage`"),
         ),
     ];
     for (args, expected) in rows {
@@ -159,7 +159,7 @@ fn a_server_that_never_reads_is_not_waited_for() {
     check(
         &args,
         &on_stdio(&args),
-        &could_not_tell("did not come up: no answer within"),
+        &could_not_tell("failed to start: no response within"),
     );
 }
 
@@ -199,7 +199,7 @@ fn what_is_too_large_is_hashed_and_the_next_is_taken() {
     check(
         &["big-result"],
         &seen,
-        &could_not_tell("the answer is larger than is taken in: 104857"),
+        &could_not_tell("the response is too large: 104857"),
     );
     let cut = seen.frames().find_map(|frame| match &frame.body {
         Body::Cut { bytes, sha256 } => Some((*bytes, sha256.len())),
@@ -255,7 +255,7 @@ fn memory_stays_bounded_whatever_comes() {
     check(
         &["endless-line"],
         &run(&impatient, "endless-line=1000000000"),
-        &could_not_tell("no answer within 5s"),
+        &could_not_tell("no response within 5s"),
     );
     check(
         &["stderr-flood"],

@@ -116,7 +116,7 @@ fn a_session_is_kept_and_told_of() {
     let run = place.runs().remove(0).display().to_string();
     let expected = format!(
         "proctor record: recording to {run}\nfrom the server\nproctor record: 1 messages sent, 1 received; \
-         the server was closed by its client, and exited with code 0; see it with `proctor result view {run}`\n"
+         the server exited with code 0 after its client closed the connection; see it with `proctor result view {run}`\n"
     );
     assert_eq!(said.stderr, expected);
     let view = Command::new(proctor())
@@ -126,7 +126,7 @@ fn a_session_is_kept_and_told_of() {
     for part in [
         "#1 agent connects to fixture-server over stdio",
         "#1 → {\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}",
-        "#1 closed: was closed by its client, and exited with code 0; stderr: from the server",
+        "#1 closed: exited with code 0 after its client closed the connection; stderr: from the server",
         "trial passed",
     ] {
         assert!(view.contains(part), "`{part}` is not in {view}");
@@ -200,7 +200,7 @@ fn signals_end_the_server_and_the_record() {
         let said = talk.end();
         assert_eq!(said.code, Some(143), "{}", said.stderr);
         let recorded = place.recorded();
-        let expected = "was ended by Proctor, and was killed by signal 15 (SIGTERM)";
+        let expected = "was killed by signal 15 (SIGTERM); Proctor stopped it";
         assert_eq!(recorded.ends(), [expected]);
         assert_eq!(outcome(&recorded), Some(Outcome::Passed));
     }
@@ -232,7 +232,7 @@ fn a_client_that_goes_takes_the_server_with_it() {
     let recorded = place.recorded();
     let ends = recorded.ends();
     assert!(
-        ends[0].starts_with("was ended since its client left"),
+        ends[0].ends_with("Proctor stopped it because its client disconnected"),
         "{ends:?}"
     );
     assert_eq!(outcome(&recorded), Some(Outcome::Passed));
@@ -410,7 +410,7 @@ fn a_flood_of_short_lines_does_not_keep_a_session_from_ending() {
     let recorded = place.recorded();
     let ends = recorded.ends();
     assert!(
-        ends[0].starts_with("was ended since its client left"),
+        ends[0].ends_with("Proctor stopped it because its client disconnected"),
         "{ends:?}"
     );
 }

@@ -148,10 +148,10 @@ async fn a_server_that_does_not_answer_can_not_tell() {
     check(
         &["--mode", "exit-before-handshake"],
         server,
-        "did not come up",
+        "failed to start",
     )
     .await;
-    check(&["--mode", "never-answer"], server, "no answer within").await;
+    check(&["--mode", "never-answer"], server, "no response within").await;
 }
 
 #[tokio::test]

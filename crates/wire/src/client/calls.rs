@@ -1,4 +1,4 @@
-//! One logical call, however many rounds it takes.
+//! One logical call, with all its rounds of requested input.
 
 use proctor_core::event::FindingKind;
 use serde::Deserialize;
@@ -9,22 +9,22 @@ use super::{CallError, Client, Era};
 use crate::answers::ServerRequestReplies;
 use crate::worker;
 
-/// How often a server may ask back before it gives a result.
+/// The maximum number of rounds in which a server may request input.
 const MAX_ROUNDS: usize = 10;
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Debug, Clone)]
 pub struct CallResult {
-    /// The result, untouched. It may be large: whoever looks into it takes it piece by piece.
+    /// The unmodified result. It may be large, so callers parse only the parts that they need.
     pub raw: Box<RawValue>,
-    /// Whether the tool says that it failed.
+    /// The value of `isError`: the tool reports that it failed.
     pub is_error: bool,
-    /// How often the server asked back.
+    /// How many rounds of input the server requested.
     pub rounds: usize,
 }
 
-/// What is looked at in every result. The rest is skipped, however large and deep, and each part
-/// is understood by itself: one that makes no sense hides no other.
+/// The members that the client reads of every result. The rest is skipped, whatever its size and
+/// depth. Each member is parsed separately, so a malformed one does not hide the others.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ResultHeader<'a> {
@@ -55,13 +55,13 @@ impl ResultHeader<'_> {
     }
 }
 
-/// A part of a result, if it is what it should be.
+/// Parses a member of a result; `None` if it is missing or malformed.
 fn read<T: serde::de::DeserializeOwned>(raw: Option<&RawValue>) -> Option<T> {
     serde_json::from_str(raw?.get()).ok()
 }
 
 impl Client {
-    /// Calls a tool. It is never called again by itself.
+    /// Calls a tool, without retries.
     pub async fn call_tool(
         &self,
         name: &str,
@@ -71,18 +71,20 @@ impl Client {
         self.call("tools/call", params).await
     }
 
-    /// Makes a call that the server may answer with questions of its own.
+    /// Sends a request that the server may answer with requests for input.
     pub async fn call(&self, method: &str, params: Value) -> Result<CallResult, CallError> {
         let Value::Object(params) = params else {
-            return Err(CallError::Nonsense("parameters are an object".to_owned()));
+            return Err(CallError::Nonsense(
+                "the parameters must be an object".to_owned(),
+            ));
         };
         let mut next = params.clone();
         for rounds in 0..=MAX_ROUNDS {
             let raw = self.request(method, next).await?;
-            let glance = self.glance(method, &raw)?;
-            let asks_back = self.identity().era == Era::Stateless && glance.asks_back();
+            let header = self.read_header(method, &raw)?;
+            let asks_back = self.identity().era == Era::Stateless && header.asks_back();
             if !asks_back {
-                let is_error = glance.is_error();
+                let is_error = header.is_error();
                 return Ok(CallResult {
                     raw,
                     is_error,
@@ -90,41 +92,45 @@ impl Client {
                 });
             }
             next = params.clone();
-            let responses = responses(&glance, self.connection.peer.answers())?;
+            let responses = responses(&header, self.connection.peer.answers())?;
             next.insert("inputResponses".to_owned(), responses);
-            if let Some(state) = read(glance.request_state) {
+            if let Some(state) = read(header.request_state) {
                 next.insert("requestState".to_owned(), state);
             }
         }
         Err(CallError::Nonsense(format!(
-            "the server asked back more than {MAX_ROUNDS} times"
+            "the server requested input more than {MAX_ROUNDS} times"
         )))
     }
 
-    /// Looks at a result, and notes what no result should be.
-    fn glance<'a>(&self, method: &str, raw: &'a RawValue) -> Result<ResultHeader<'a>, CallError> {
+    /// Reads the header of a result, and adds findings for protocol problems.
+    fn read_header<'a>(
+        &self,
+        method: &str,
+        raw: &'a RawValue,
+    ) -> Result<ResultHeader<'a>, CallError> {
         let note = |problem: &str| {
             let detail = format!("the result of `{method}` {problem}");
             self.tap.finding(FindingKind::Protocol, detail.as_str());
             detail
         };
-        let glance: ResultHeader<'_> = worker::parse(raw.get().as_bytes())
-            .map_err(|_| CallError::Nonsense(note("is not an object as it should be")))?;
-        if method == "tools/call" && !glance.asks_back() && !glance.has_content() {
-            note("has no list `content`");
+        let header: ResultHeader<'_> = worker::parse(raw.get().as_bytes())
+            .map_err(|_| CallError::Nonsense(note("is not an object")))?;
+        if method == "tools/call" && !header.asks_back() && !header.has_content() {
+            note("has no `content` list");
         }
-        Ok(glance)
+        Ok(header)
     }
 }
 
-/// What is answered to the questions in a result.
+/// Returns the replies to the input requests of a result.
 fn responses(asks: &ResultHeader<'_>, answers: &ServerRequestReplies) -> Result<Value, CallError> {
     let mut responses = Map::new();
     let questions: Map<String, Value> = read(asks.input_requests).unwrap_or_default();
     for (key, question) in &questions {
         let method = question.get("method").and_then(Value::as_str).unwrap_or("");
         let answer = answers.to(method).map_err(|(_, why)| {
-            CallError::Nonsense(format!("the server asks back for `{method}`: {why}"))
+            CallError::Nonsense(format!("the server requested input with `{method}`: {why}"))
         })?;
         let answer = serde_json::from_str(&answer).unwrap_or(Value::Null);
         responses.insert(key.clone(), answer);
@@ -138,13 +144,13 @@ mod tests {
 
     #[track_caller]
     fn check(result: &str, is_error: bool, asks_back: bool, has_content: bool) {
-        let glance: ResultHeader<'_> = serde_json::from_str(result).unwrap();
-        let found = (glance.is_error(), glance.asks_back(), glance.has_content());
+        let header: ResultHeader<'_> = serde_json::from_str(result).unwrap();
+        let found = (header.is_error(), header.asks_back(), header.has_content());
         assert_eq!(found, (is_error, asks_back, has_content), "{result}");
     }
 
     #[test]
-    fn one_part_that_makes_no_sense_hides_no_other() {
+    fn a_malformed_member_does_not_hide_the_others() {
         check(r#"{"content":[],"isError":true}"#, true, false, true);
         check(
             r#"{"content":[],"isError":true,"inputRequests":[],"resultType":5}"#,

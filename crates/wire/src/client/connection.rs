@@ -1,6 +1,6 @@
-//! What all clients of one connection share, and how it ends.
+//! The state that all clients of one connection share, and how the connection ends.
 //!
-//! Its main type is [`Connection`]. It ends with its [`Owner`], whoever else still has it.
+//! Its main type is [`Connection`]. It ends with its [`Owner`], even if shares still exist.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,41 +16,41 @@ use crate::recorder::ConnectionTap;
 use crate::transport::Link;
 use proctor_contain::process::{self, Process};
 
-/// How long a process has to end by itself once its stdin is closed.
+/// How long a process may take to exit after its stdin is closed.
 pub(super) const GOODBYE: Duration = Duration::from_secs(2);
 
-/// A connection to a server that has been introduced.
+/// A connection after the handshake.
 pub(super) struct Connection {
     pub(super) peer: Arc<Peer>,
     pub(super) link: Link,
-    /// Held while the connection lasts, so that the process does.
+    /// Keeps the process alive while the connection lasts.
     pub(super) process: Mutex<Option<Process>>,
     pub(super) identity: ServerIdentity,
     pub(super) timeouts: Timeouts,
 }
 
 impl Connection {
-    /// How the server went, with the end of what it wrote to its stderr.
+    /// Returns how the server ended, with the end of its stderr.
     pub(super) async fn farewell(&self) -> (String, String) {
-        // Before the lock: all who ask at the same time wait at the same time.
+        // Before the lock, so that concurrent callers wait at the same time.
         let deadline = Instant::now() + GOODBYE;
         let mut process = self.process.lock().await;
         farewell(process.as_mut(), &self.peer, deadline).await
     }
 
-    /// Ends the connection for everybody, and the process with it.
+    /// Closes the connection for all clients, and stops its process.
     pub(super) async fn close(&self) {
         let process = self.process.lock().await.take();
         close(&self.peer, &self.link, process).await;
     }
 
-    /// Ends the connection in the record of one who shares it.
+    /// Writes the end of the connection into the record of one share.
     pub(super) async fn leave(&self, tap: &Arc<ConnectionTap>) {
         self.link.settle(tap).await;
         let Some(ended) = self.peer.ended() else {
             let end = ConnectionEnd::by(EndedBy::Proctor);
             tap.ended(
-                "the connection is shared, and goes on".to_owned(),
+                "the connection is shared and stays open".to_owned(),
                 None,
                 Some(end),
             );
@@ -70,7 +70,7 @@ impl Connection {
     }
 }
 
-/// The handle that a connection ends with.
+/// The handle whose drop closes the connection.
 pub(super) struct Owner(pub(super) Arc<Connection>);
 
 impl Drop for Owner {
@@ -78,14 +78,14 @@ impl Drop for Owner {
         let Self(connection) = self;
         connection.peer.end(PeerClose::ByUs);
         connection.link.let_go();
-        // Whoever holds the lock waits for the end of the process.
+        // If the lock is held, its holder already waits for the process to end.
         if let Ok(mut process) = connection.process.try_lock() {
             process.take();
         }
     }
 }
 
-/// How a server went, and the end of what it wrote to its stderr.
+/// Returns how a server ended, and the end of its stderr.
 pub(super) async fn farewell(
     process: Option<&mut Process>,
     peer: &Peer,
@@ -95,7 +95,7 @@ pub(super) async fn farewell(
     let Some(process) = process else {
         return (ending(ended), String::new());
     };
-    // A process whose stdout is closed is about to end, or hangs.
+    // A process that closed its stdout is about to end, or hangs.
     let how = match timeout_at(deadline, process.wait()).await {
         Ok(how) => format!("the server {how}"),
         Err(_) => ending(ended),
@@ -103,7 +103,7 @@ pub(super) async fn farewell(
     (how, process.stderr_tail(peer.tap().redactor()))
 }
 
-/// Ends a connection, and the process with it, and writes how.
+/// Closes a connection, stops its process, and records the reason.
 pub(super) async fn close(peer: &Peer, link: &Link, process: Option<Process>) {
     peer.end(PeerClose::ByUs);
     let by = peer
@@ -130,13 +130,13 @@ pub(super) async fn close(peer: &Peer, link: &Link, process: Option<Process>) {
         None => ("was closed".to_owned(), None, ConnectionEnd::by(by)),
     };
     if let Some(reading) = reading {
-        // The server's last words come before its end.
+        // The server's last messages are recorded before its end.
         let _ = timeout(GOODBYE, reading).await;
     }
     peer.tap().ended(reason, stderr, Some(end));
 }
 
-/// Who ended a connection.
+/// Returns which side ended a connection.
 fn ended_by(ended: &PeerClose) -> EndedBy {
     match ended {
         PeerClose::ByUs => EndedBy::Proctor,
@@ -144,7 +144,7 @@ fn ended_by(ended: &PeerClose) -> EndedBy {
     }
 }
 
-/// Ends a process whose stdin is closed, and tells how, and by whom.
+/// Stops a process whose stdin is closed, and returns how it ended and who ended it.
 pub(crate) async fn stop(mut process: Process, by: EndedBy) -> (String, ConnectionEnd) {
     let facts = |how: process::ProcessExit, signalled: bool| ConnectionEnd {
         by,
@@ -156,7 +156,7 @@ pub(crate) async fn stop(mut process: Process, by: EndedBy) -> (String, Connecti
     }
     let waited = proctor_core::duration::brief(GOODBYE);
     let why =
-        format!("was ended by Proctor: it did not end within {waited} after its stdin was closed");
+        format!("did not exit within {waited} after its stdin was closed, so Proctor stopped it");
     let ended = process.stop(Duration::ZERO).await;
     let reason = match ended {
         process::ProcessExit::Signalled(signal) if signal == Signal::TERM.as_raw() => why,
@@ -165,12 +165,12 @@ pub(crate) async fn stop(mut process: Process, by: EndedBy) -> (String, Connecti
     (reason, facts(ended, true))
 }
 
-/// Why the connection ended, in words.
+/// Describes why the connection ended.
 fn ending(ended: Option<PeerClose>) -> String {
     match ended {
-        Some(PeerClose::Stuck) => "the server does not read what it is sent".to_owned(),
+        Some(PeerClose::Stuck) => "the server does not read its input".to_owned(),
         Some(PeerClose::Broken(why)) => format!("the connection broke: {why}"),
-        Some(PeerClose::ByUs) => "the connection was closed".to_owned(),
+        Some(PeerClose::ByUs) => "Proctor closed the connection".to_owned(),
         Some(PeerClose::Closed) | None => "the server closed the connection".to_owned(),
     }
 }

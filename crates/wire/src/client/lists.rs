@@ -1,4 +1,4 @@
-//! Everything that a server lists, page by page, within limits.
+//! Paginated lists of a server, within limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
@@ -12,16 +12,14 @@ use tokio::time::Instant;
 
 use super::{CallError, Client, meta};
 
-/// How much of a list is read.
+/// The limits for reading a list.
 #[derive(Debug, Clone, Copy)]
 pub struct ListLimits {
-    /// Pages.
     pub pages: usize,
-    /// Items.
     pub items: usize,
-    /// Bytes of all items.
+    /// The total size of all items.
     pub bytes: usize,
-    /// Time for all pages.
+    /// The total time for all pages.
     pub time: Duration,
 }
 
@@ -36,61 +34,44 @@ impl Default for ListLimits {
     }
 }
 
-/// A whole list.
+/// A list that was read to its end.
 #[derive(Debug, Clone, Default)]
 pub struct FullList {
-    /// The items, untouched.
+    /// The unmodified items.
     pub items: Vec<Box<RawValue>>,
-    /// How many pages they came in.
     pub pages: usize,
 }
 
 /// Why a list could not be read to its end.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ListError {
-    /// A page could not be had.
+    /// The request for a page failed.
     #[error("`{method}` failed: {source}")]
-    Call {
-        /// The list.
-        method: String,
-        /// Why.
-        source: CallError,
-    },
-    /// A page is none.
-    #[error("`{method}` gave a page without a list `{key}`")]
+    Call { method: String, source: CallError },
+    /// A page has no list.
+    #[error("`{method}` returned a page without a `{key}` list")]
     NoList {
-        /// The list.
         method: String,
-        /// What should be in it.
+        /// The member that should hold the list.
         key: String,
     },
-    /// The list goes on too long.
-    #[error("`{method}` gave more than {limit}, and was not read to its end")]
-    TooLong {
-        /// The list.
-        method: String,
-        /// Which limit.
-        limit: String,
-    },
-    /// The list goes round in circles.
-    #[error("`{method}` gave the cursor `{cursor}` twice, and would never end")]
-    Circle {
-        /// The list.
-        method: String,
-        /// The cursor.
-        cursor: String,
-    },
+    /// The list exceeds a limit.
+    #[error("`{method}` exceeded the limit of {limit}; the rest was not read")]
+    TooLong { method: String, limit: String },
+    /// The server repeats a cursor, so the pagination would never end.
+    #[error("`{method}` returned the cursor `{cursor}` twice (endless pagination)")]
+    Circle { method: String, cursor: String },
 }
 
 /// The tools of a server, by name.
 pub(super) type Tools = BTreeMap<String, KnownTool>;
 
-/// What is remembered of a tool.
+/// A tool of the last listing.
 #[derive(Debug, Clone)]
 pub(super) struct KnownTool {
-    /// What it is, as the server wrote it.
+    /// The tool as the server wrote it.
     raw: Box<RawValue>,
-    /// Which of its arguments the stateless era repeats in headers.
+    /// The arguments that the stateless era repeats in headers.
     pub(super) header_arguments: Vec<meta::HeaderArgument>,
 }
 
@@ -108,7 +89,7 @@ fn tools(listed: &FullList) -> Tools {
 }
 
 impl KnownTool {
-    /// Whether it is the same tool, however it is written.
+    /// Whether both are the same tool, whatever the formatting of their JSON.
     fn is(&self, other: &Self) -> bool {
         let parsed = |tool: &Self| serde_json::from_str::<Value>(tool.raw.get()).ok();
         self.raw.get() == other.raw.get()
@@ -118,7 +99,7 @@ impl KnownTool {
     }
 }
 
-/// What became of some tools: which were added, removed and changed.
+/// Returns which tools were added, removed and changed; `None` if there is no difference.
 fn difference(old: &Tools, new: &Tools) -> Option<String> {
     let names = |tools: Vec<&String>| listed(tools.into_iter().map(String::as_str));
     let added: Vec<&String> = new.keys().filter(|name| !old.contains_key(*name)).collect();
@@ -138,9 +119,9 @@ fn difference(old: &Tools, new: &Tools) -> Option<String> {
 }
 
 impl Client {
-    /// All tools. What has changed since they were last listed is noted.
-    pub async fn list_tools(&self, caps: &ListLimits) -> Result<FullList, ListError> {
-        let listed = self.list("tools/list", "tools", caps).await?;
+    /// Lists all tools. Adds a finding if they differ from the last listing.
+    pub async fn list_tools(&self, limits: &ListLimits) -> Result<FullList, ListError> {
+        let listed = self.list("tools/list", "tools", limits).await?;
         let tools = tools(&listed);
         let mut known = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(difference) = known.as_ref().and_then(|old| difference(old, &tools)) {
@@ -151,23 +132,23 @@ impl Client {
         Ok(listed)
     }
 
-    /// All pages of a list, whatever it lists.
+    /// Reads all pages of a list.
     pub async fn list(
         &self,
         method: &str,
         key: &str,
-        caps: &ListLimits,
+        limits: &ListLimits,
     ) -> Result<FullList, ListError> {
-        self.list_with(method, key, &Map::new(), caps).await
+        self.list_with(method, key, &Map::new(), limits).await
     }
 
-    /// All pages of a list, each asked for with these parameters.
+    /// Reads all pages of a list, with these parameters in every request.
     pub async fn list_with(
         &self,
         method: &str,
         key: &str,
         params: &Map<String, Value>,
-        caps: &ListLimits,
+        limits: &ListLimits,
     ) -> Result<FullList, ListError> {
         let mut listed = FullList::default();
         let mut cursors = BTreeSet::new();
@@ -193,17 +174,17 @@ impl Client {
             let has_more = next.is_some();
             let limit = [
                 (
-                    has_more && listed.pages >= caps.pages,
-                    format!("{} pages", caps.pages),
+                    has_more && listed.pages >= limits.pages,
+                    format!("{} pages", limits.pages),
                 ),
                 (
-                    listed.items.len() > caps.items,
-                    format!("{} items", caps.items),
+                    listed.items.len() > limits.items,
+                    format!("{} items", limits.items),
                 ),
-                (bytes > caps.bytes, format!("{} bytes", caps.bytes)),
+                (bytes > limits.bytes, format!("{} bytes", limits.bytes)),
                 (
-                    has_more && started.elapsed() > caps.time,
-                    format!("{} of waiting", proctor_core::duration::render(caps.time)),
+                    has_more && started.elapsed() > limits.time,
+                    proctor_core::duration::render(limits.time),
                 ),
             ];
             if let Some((_, limit)) = limit.into_iter().find(|(reached, _)| *reached) {
@@ -212,7 +193,7 @@ impl Client {
                     limit,
                 }));
             }
-            // An empty cursor is a cursor like any other.
+            // An empty cursor is valid.
             let Some(next) = next else { return Ok(listed) };
             if !cursors.insert(next.clone()) {
                 return Err(self.endless(ListError::Circle {
@@ -270,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_tools_says_what_changed() {
+    fn changed_tools_are_listed() {
         let old = of(&[
             r#"{"name":"a","x":1}"#,
             r#"{"name":"b"}"#,

@@ -1,4 +1,4 @@
-//! What requests carry besides their parameters: `_meta`, and the headers of the stateless era.
+//! Additions to the parameters of a request: `_meta`, and the headers of the stateless era.
 
 use data_encoding::BASE64;
 use serde_json::{Map, Value, json};
@@ -11,21 +11,19 @@ pub(super) const STATELESS_VERSION: &str = "2026-07-28";
 
 const PREFIX: &str = "io.modelcontextprotocol/";
 
-/// An argument of a tool that is repeated in a header.
+/// A tool argument that a header repeats.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HeaderArgument {
-    /// The argument.
     pub(super) argument: String,
-    /// The end of the header's name.
+    /// The last part of the header's name.
     pub(super) header: String,
 }
 
-/// Who we are.
 pub(super) fn client_info() -> Value {
     json!({"name": "proctor", "version": env!("CARGO_PKG_VERSION")})
 }
 
-/// Adds what every request of the era carries, and a token for progress.
+/// Adds the `_meta` of the era, and a progress token.
 pub(super) fn add(params: &mut Map<String, Value>, era: Era, id: u64, capabilities: Value) {
     let meta = params.entry("_meta").or_insert_with(|| json!({}));
     let Some(meta) = meta.as_object_mut() else {
@@ -40,12 +38,12 @@ pub(super) fn add(params: &mut Map<String, Value>, era: Era, id: u64, capabiliti
     }
 }
 
-/// The server's name for itself, in the `_meta` of a result.
+/// Returns the server's name and version from the `_meta` of a result.
 pub(super) fn server_info(result: &Value) -> Option<&Value> {
     result.get("_meta")?.get(format!("{PREFIX}serverInfo"))
 }
 
-/// The headers of a request in the stateless era.
+/// Returns the headers of a request in the stateless era.
 pub(super) fn headers(
     method: &str,
     params: &Map<String, Value>,
@@ -78,7 +76,7 @@ pub(super) fn headers(
     headers
 }
 
-/// Which arguments of a tool are marked to be repeated in headers.
+/// Returns the arguments of a tool that must be repeated in headers.
 pub(super) fn header_arguments(tool: &Value) -> Vec<HeaderArgument> {
     let properties = tool
         .get("inputSchema")
@@ -95,7 +93,7 @@ pub(super) fn header_arguments(tool: &Value) -> Vec<HeaderArgument> {
     marked.collect()
 }
 
-/// A text as a header can carry it: what is not plain is wrapped in base64.
+/// Encodes a text as a header value, in base64 if it is not plain ASCII.
 fn header_value(text: &str) -> String {
     let plain = text.bytes().all(|b| (0x20..0x7f).contains(&b)) && text.trim() == text;
     if plain && !text.starts_with("=?base64?") {
@@ -113,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_repeat_what_the_body_says() {
+    fn headers_repeat_parts_of_the_body() {
         let arguments = [
             HeaderArgument {
                 argument: "region".to_owned(),
@@ -145,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_the_stateless_era_say_who_asks() {
+    fn stateless_requests_name_the_client() {
         let mut stateless = Map::new();
         add(&mut stateless, Era::Stateless, 7, json!({}));
         let meta = &stateless["_meta"];

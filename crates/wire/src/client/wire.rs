@@ -1,6 +1,7 @@
-//! One request, from its id to its answer, or to its cancellation.
+//! One request, from its id to its response or its cancellation.
 //!
-//! Its main type is [`RequestWire`]. Whoever stops to wait tells the server, however that comes about.
+//! Its main type is [`RequestWire`]. If a caller stops waiting for any reason, the server gets a
+//! cancellation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,24 +18,22 @@ use crate::recorder::ConnectionTap;
 use crate::rpc;
 use crate::transport::{Labels, Link};
 
-/// What a server is asked for its era.
+/// The request that detects a server of the stateless era.
 pub(super) const PROBE: &str = "server/discover";
 
-/// What is needed to make a request, before there is a client and after.
+/// Sends requests, before and after the handshake.
 pub(super) struct RequestWire<'a> {
     pub(super) peer: &'a Arc<Peer>,
     pub(super) link: &'a Link,
-    /// Where it all goes.
     pub(super) tap: &'a Arc<ConnectionTap>,
     pub(super) era: Era,
 }
 
-/// How long an answer is waited for.
+/// The time limits of one response.
 #[derive(Clone, Copy)]
 pub(super) struct ResponseTimeout {
-    /// Without a word of progress.
+    /// Without progress.
     pub(super) idle: Duration,
-    /// In all.
     pub(super) total: Duration,
 }
 
@@ -72,7 +71,7 @@ impl RequestWire<'_> {
             wire: self,
             id,
             exchange: None,
-            // A request that opens a connection can't be cancelled.
+            // The requests that open a connection can't be cancelled.
             cancellable: !["initialize", PROBE].contains(&method),
             is_probe: method == PROBE,
             ended: RequestEnd::Left,
@@ -115,7 +114,7 @@ async fn wait(
                 idle = *waiting.progress.borrow() + patience;
             }
             () = tokio::time::sleep_until(idle.min(started + total)) => {
-                // The time that was set, unless progress has extended it.
+                // The configured time, unless progress has extended it.
                 let set = [total, patience].into_iter().find(|set| idle.min(started + total) == started + *set);
                 return Err(WireError::TimedOut(set.unwrap_or_else(|| started.elapsed())));
             }
@@ -123,26 +122,26 @@ async fn wait(
     }
 }
 
-/// A request on its way. Whoever stops to wait, for whatever reason, tells the server.
+/// A request without a response. If it is dropped, the server gets a cancellation.
 struct InFlightRequest<'a> {
     wire: &'a RequestWire<'a>,
     id: u64,
     exchange: Option<JoinHandle<()>>,
     cancellable: bool,
-    /// Whether it only asks for the era. Servers that are slow to start answer it late, and that is
-    /// our doing.
+    /// Whether it only detects the era. A server that starts slowly may answer it late; that is not
+    /// a finding.
     is_probe: bool,
     ended: RequestEnd,
 }
 
-/// Why nobody waits for an answer any more.
+/// Why a request has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RequestEnd {
-    /// Whoever asked has gone.
+    /// The caller dropped it.
     Left,
-    /// The server took too long.
+    /// The server did not respond in time.
     TimedOut,
-    /// It is there, or has failed.
+    /// The response arrived, or the request failed.
     Answered,
 }
 
@@ -154,12 +153,12 @@ impl Drop for InFlightRequest<'_> {
                 wire.peer.abandon_probe(id);
             }
             wire.peer.give_up(id);
-            "no answer in time"
+            "no response in time"
         } else {
             wire.peer.abandon(id);
             UNWANTED
         };
-        // Closing the exchange is how the stateless era cancels.
+        // In the stateless era, closing the HTTP exchange cancels the request.
         if let Some(exchange) = self.exchange.take() {
             let is_answered = self.ended == RequestEnd::Answered;
             wire.link.finish(wire.tap, exchange, is_answered);

@@ -1,4 +1,4 @@
-//! One conversation, as the hosts of all transports see it.
+//! One conversation, for the hosts of all transports.
 //!
 //! Its main type is [`Conversation`], which both directions share.
 
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::{BOM, Edit, Editor, Handling, Passage};
 use crate::worker;
 
-/// A conversation between a client and a server, and the edit of it.
+/// A conversation between a client and a server, with its edit.
 pub(crate) struct Conversation {
     edit: Mutex<Box<dyn Edit>>,
     limit: usize,
@@ -21,12 +21,12 @@ impl Conversation {
         })
     }
 
-    /// Messages up to this size are edited.
+    /// The maximum size of an edited message.
     pub(crate) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Asks about a message of the client, which must not have gone on before.
+    /// Applies the edit to a message of the client. Must be called before the message is forwarded.
     pub(crate) fn on_client_message(&self, bytes: &[u8]) -> Handling {
         let message = bytes.strip_prefix(BOM).unwrap_or(bytes);
         if message.trim_ascii().is_empty() {
@@ -39,7 +39,7 @@ impl Conversation {
         }
     }
 
-    /// Asks about a message of the server.
+    /// Applies the edit to a message of the server.
     pub(crate) fn on_server_message(&self, bytes: &[u8]) -> Passage {
         let message = bytes.strip_prefix(BOM).unwrap_or(bytes);
         if message.trim_ascii().is_empty() {
@@ -56,12 +56,12 @@ impl Conversation {
         marked(bytes, worker::on_body(bytes.len(), ask))
     }
 
-    /// Whether what the server says has to be whole before it goes on.
+    /// Whether server messages must be complete before they are forwarded.
     pub(crate) fn reads_server(&self) -> bool {
         self.lock().reads_server()
     }
 
-    /// What the client is to be told.
+    /// Returns a notification for the client.
     pub(crate) fn news(&self) -> Option<Vec<u8>> {
         self.lock().news()
     }
@@ -71,7 +71,7 @@ impl Conversation {
     }
 }
 
-/// A replacement starts with a mark if the message did.
+/// Adds a byte order mark to a replacement if the message had one.
 fn marked(bytes: &[u8], passage: Passage) -> Passage {
     match passage {
         Passage::Replace(message) if bytes.starts_with(BOM) => {

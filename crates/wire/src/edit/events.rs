@@ -1,7 +1,7 @@
-//! Server-sent events between a server and a client: bytes in, bytes out.
+//! Edits server-sent events on their way to a client.
 //!
-//! Its main type is [`EvalsEventStream`]. What comes out is what went in, but for the messages that an edit does
-//! not pass; where chunks end makes no difference.
+//! Its main type is [`EventStreamEditor`]. The output equals the input, except for the messages that
+//! an edit changes; the chunk boundaries don't matter.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use super::lines::one_line;
 use super::output::Output;
 use super::{BOM, Passage};
 
-/// A stream of events on its way to a client.
-pub(crate) struct EvalsEventStream {
+/// An event stream on its way to a client.
+pub(crate) struct EventStreamEditor {
     conversation: Arc<Conversation>,
-    /// An event that is looked at once it is whole.
+    /// An event that is not complete yet.
     held: Vec<u8>,
     place: EventParseState,
     line_length: usize,
-    /// A carriage return ended the last line, so that a line feed right after it is part of it.
+    /// A carriage return ended the last line, so a line feed right after it belongs to it.
     after_return: bool,
 }
 
@@ -29,7 +29,7 @@ enum EventParseState {
     Passing,
 }
 
-impl EvalsEventStream {
+impl EventStreamEditor {
     pub(crate) fn new(conversation: &Arc<Conversation>) -> Self {
         Self {
             conversation: conversation.clone(),
@@ -40,7 +40,7 @@ impl EvalsEventStream {
         }
     }
 
-    /// Takes in a chunk, and gives what the client gets.
+    /// Processes a chunk, and returns the output for the client.
     pub(crate) fn take(&mut self, chunk: &[u8]) -> Output {
         let mut output = Output::of(chunk.len());
         if self.is_between_events() {
@@ -64,12 +64,12 @@ impl EvalsEventStream {
         output
     }
 
-    /// Whether an event of ours may come now.
+    /// Whether an event of ours can be inserted now.
     pub(crate) fn is_between_events(&self) -> bool {
         self.place != EventParseState::Passing
     }
 
-    /// What is left of an event that has no end.
+    /// Returns the rest of an incomplete event.
     pub(crate) fn end(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.held)
     }
@@ -114,7 +114,7 @@ impl EvalsEventStream {
         self.place = EventParseState::Between;
     }
 
-    /// Puts out what becomes of an event.
+    /// Applies the edit to an event, and writes the output.
     fn put_event(&self, event: &[u8], output: &mut Output) {
         let data = EventData::of(event);
         let passage = if data.is_message {
@@ -134,13 +134,11 @@ impl EvalsEventStream {
     }
 }
 
-/// The data of an event.
 struct EventData {
-    /// All of it.
     text: Vec<u8>,
-    /// Where in the event each line of it is.
+    /// The position of each data line in the event.
     lines: Vec<Range<usize>>,
-    /// Whether clients take it for a message.
+    /// Whether clients treat the event as a message.
     is_message: bool,
 }
 
@@ -170,13 +168,15 @@ impl EventData {
         data
     }
 
-    /// The event with another message. What is around the data stays; so do its lines, as far as they can.
+    /// Returns the event with another message. Everything around the data stays; the data keeps its
+    /// lines where possible.
     fn replaced(&self, event: &[u8], message: &[u8]) -> Vec<u8> {
         let is_break = |byte: &u8| matches!(byte, b'\n' | b'\r');
         let mut new: Vec<&[u8]> = message.split(is_break).collect();
         let whole;
         if new.len() != self.lines.len() {
-            // In JSON, a line break is white space between tokens: the first line can hold all of it.
+            // In JSON, a line break is white space between tokens, so the first line can hold
+            // everything.
             whole = new.join(&b' ');
             new = vec![&whole];
         }
@@ -185,7 +185,7 @@ impl EventData {
         let mut done = 0;
         for (range, value) in self.lines.iter().zip(new) {
             out.extend_from_slice(&event[done..range.start]);
-            // The first space behind the colon is no part of the value.
+            // The first space after the colon is not part of the value.
             if value.starts_with(b" ") && out.ends_with(b":") {
                 out.push(b' ');
             }
@@ -197,13 +197,13 @@ impl EventData {
     }
 }
 
-/// The value of a field, if the line is one of this name.
+/// Returns the value of a field, if the line has this field name.
 fn value<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let value = line.strip_prefix(name)?;
     Some(value.strip_prefix(b" ").unwrap_or(value))
 }
 
-/// An event with a message.
+/// Encodes a message as an event.
 pub(crate) fn event(message: Vec<u8>) -> Vec<u8> {
     [b"event: message\ndata: ", &*one_line(message), b"\n\n"].concat()
 }

@@ -1,7 +1,7 @@
-//! Lines between a client and a server: bytes in, bytes out.
+//! Edits lines between a client and a server.
 //!
-//! Its main types are [`ClientLines`] and [`ServerLines`]. What comes out is what went in, but for the
-//! messages that an edit does not pass; where chunks end makes no difference.
+//! Its main types are [`ClientLines`] and [`ServerLines`]. The output equals the input, except for
+//! the messages that an edit changes; the chunk boundaries don't matter.
 
 use std::sync::Arc;
 
@@ -9,24 +9,24 @@ use super::conversation::Conversation;
 use super::output::Output;
 use super::{Handling, Passage};
 
-/// What the client says.
+/// Edits the lines of the client.
 pub(crate) struct ClientLines {
     conversation: Arc<Conversation>,
     held: PartialLine,
 }
 
-/// What the server says.
+/// Edits the lines of the server.
 pub(crate) struct ServerLines {
     conversation: Arc<Conversation>,
     held: PartialLine,
 }
 
-/// What becomes of something that the client said.
+/// The output for a chunk of client input.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ClientOutput {
-    /// What the server gets.
+    /// The bytes for the server.
     pub(crate) on: Output,
-    /// What the client gets instead of the server's answers: messages without line ends.
+    /// Responses that the client gets instead of the server's, without newlines.
     pub(crate) answers: Vec<Vec<u8>>,
 }
 
@@ -38,7 +38,7 @@ impl ClientLines {
         }
     }
 
-    /// Takes in a chunk.
+    /// Processes a chunk.
     pub(crate) fn take(&mut self, chunk: &[u8]) -> ClientOutput {
         let mut output = ClientOutput::default();
         let conversation = &self.conversation;
@@ -52,7 +52,7 @@ impl ClientLines {
         output
     }
 
-    /// What is left of a line that has no end.
+    /// Returns the rest of an incomplete line.
     pub(crate) fn end(self) -> Vec<u8> {
         self.held.line
     }
@@ -66,7 +66,7 @@ impl ServerLines {
         }
     }
 
-    /// Takes in a chunk, and gives what the client gets.
+    /// Processes a chunk, and returns the output for the client.
     pub(crate) fn take(&mut self, chunk: &[u8]) -> Output {
         let mut output = Output::of(chunk.len());
         if self.is_between_lines() {
@@ -89,24 +89,24 @@ impl ServerLines {
         output
     }
 
-    /// Whether a line of ours may come now: no part of a line has gone on alone.
+    /// Whether a line of ours can be inserted now: no part of a line was forwarded alone.
     pub(crate) fn is_between_lines(&self) -> bool {
         !self.held.is_passing
     }
 
-    /// What is left of a line that has no end.
+    /// Returns the rest of an incomplete line.
     pub(crate) fn end(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.held.line)
     }
 }
 
-/// A line without its end.
+/// Returns a line without its newline.
 fn message_of(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// Puts out what becomes of a line.
+/// Applies the edit to a line, and writes the output.
 fn put(line: &[u8], passage: Passage, output: &mut Output) {
     match passage {
         Passage::Pass => output.bytes.extend_from_slice(line),
@@ -124,7 +124,7 @@ fn put(line: &[u8], passage: Passage, output: &mut Output) {
     }
 }
 
-/// A message as one line: in JSON, a line break is white space between tokens.
+/// Returns a message as one line: in JSON, a line break is white space between tokens.
 pub(crate) fn one_line(mut message: Vec<u8>) -> Vec<u8> {
     for byte in &mut message {
         if matches!(byte, b'\n' | b'\r') {
@@ -134,20 +134,20 @@ pub(crate) fn one_line(mut message: Vec<u8>) -> Vec<u8> {
     message
 }
 
-/// A line as far as it has come. Nobody can do anything with a part of it, so it is held back.
+/// An incomplete line, which is held back until its end.
 struct PartialLine {
     line: Vec<u8>,
-    /// Lines up to this length are held.
+    /// Longer lines are not held back.
     limit: usize,
-    /// Whether the line is too long, and passes as it comes.
+    /// Whether the line is too long, and is forwarded as it arrives.
     is_passing: bool,
 }
 
 #[derive(Clone, Copy)]
 enum LinePart<'a> {
-    /// A line with its end.
+    /// A complete line with its newline.
     Line(&'a [u8]),
-    /// Bytes of a line that nobody looks at.
+    /// A part of a line that is too long for an edit.
     Passing(&'a [u8]),
 }
 
@@ -160,7 +160,7 @@ impl PartialLine {
         }
     }
 
-    /// Takes in a chunk, and hands on what can go on.
+    /// Processes a chunk, and calls `on` for every part that can be forwarded.
     fn take(&mut self, chunk: &[u8], mut on: impl FnMut(LinePart<'_>)) {
         let mut rest = chunk;
         while !rest.is_empty() {
@@ -174,7 +174,7 @@ impl PartialLine {
             if self.is_passing {
                 on(LinePart::Passing(part));
             } else if end.is_some() && self.line.is_empty() {
-                // Most lines come whole.
+                // Most lines are complete in one chunk.
                 on(LinePart::Line(part));
             } else {
                 self.line.extend_from_slice(part);

@@ -1,31 +1,31 @@
-//! What leaves on a stream: bytes, with the places between messages.
+//! The output of a stream: bytes, with the gaps between messages.
 //!
 //! Its main type is [`Output`].
 
 use std::time::Duration;
 
-/// What can leave of a stream now.
+/// The bytes of a stream that can be sent now.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Output {
     pub(crate) bytes: Vec<u8>,
-    /// Where messages of ours may come between: behind the last message that ended.
+    /// Where our own messages can be inserted: after the last complete message.
     pub(crate) gap: Option<usize>,
-    /// Which bytes wait, and how long.
+    /// The delays: from which byte on, and how long.
     waits: Vec<(usize, Duration)>,
 }
 
-/// A part of what leaves.
+/// A part of the output.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Bytes(Vec<u8>),
-    /// Nothing leaves for this time.
+    /// Sends nothing for this time.
     Wait(Duration),
-    /// Messages of ours may leave here.
+    /// Our own messages can be inserted here.
     Gap,
 }
 
 impl Output {
-    /// Nothing yet, of a chunk of so many bytes.
+    /// Returns an empty output with room for this many bytes.
     pub(crate) fn of(length: usize) -> Self {
         Self {
             bytes: Vec::with_capacity(length),
@@ -33,17 +33,17 @@ impl Output {
         }
     }
 
-    /// What leaves from here on waits.
+    /// Delays everything that follows.
     pub(crate) fn wait(&mut self, time: Duration) {
         self.waits.push((self.bytes.len(), time));
     }
 
-    /// A message of ours may come here.
+    /// Marks a place where our own message can be inserted.
     pub(crate) fn gap(&mut self) {
         self.gap = Some(self.bytes.len());
     }
 
-    /// All of it, in order.
+    /// Returns all parts, in order.
     pub(crate) fn parts(self) -> Vec<Part> {
         if self.waits.is_empty() && self.gap.is_none() {
             return vec![Part::Bytes(self.bytes)];
@@ -54,7 +54,7 @@ impl Output {
             .map(|(at, time)| (at, Part::Wait(time)))
             .chain(gap)
             .collect();
-        // A gap that is where a wait is comes before it: what is ours does not wait.
+        // A gap at the position of a delay comes first, so that our own messages are not delayed.
         marks.sort_by_key(|(at, part)| (*at, *part != Part::Gap));
         let mut parts = Vec::new();
         let mut done = 0;
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_in_order_and_ours_does_not_wait() {
+    fn parts_are_in_order_and_own_messages_are_not_delayed() {
         let (bytes, second) = (
             |text: &str| Part::Bytes(text.into()),
             Duration::from_secs(1),

@@ -1,13 +1,13 @@
-//! Requests whose answers an edit waits for.
+//! Requests whose responses an edit waits for.
 
 use std::collections::VecDeque;
 
 use proctor_core::message::{Id, Message, MessageKind};
 
-/// How many requests may be unanswered; of more, the oldest are forgotten.
+/// The maximum number of unanswered requests; older ones are forgotten.
 const MOST: usize = 64;
 
-/// Requests that are on their way to the server, each with what is to be known when its answer comes.
+/// Requests without a response, each with the state that is needed when the response arrives.
 #[derive(Debug)]
 pub struct Pending<T>(VecDeque<(Id, T)>);
 
@@ -18,7 +18,7 @@ impl<T> Default for Pending<T> {
 }
 
 impl<T> Pending<T> {
-    /// A request goes to the server.
+    /// Adds a request that goes to the server.
     pub fn add(&mut self, id: Id, about: T) {
         if self.0.len() == MOST {
             self.0.pop_front();
@@ -26,12 +26,11 @@ impl<T> Pending<T> {
         self.0.push_back((id, about));
     }
 
-    /// Whether no answer is awaited.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What is known of the request that a message of the server answers. Each is answered once.
+    /// Removes and returns the state of the request that a server message answers.
     pub fn answered(&mut self, message: &[u8]) -> Option<T> {
         if self.is_empty() {
             return None;
@@ -54,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_finds_its_request_once() {
+    fn a_response_matches_its_request_once() {
         let mut pending = Pending::default();
         pending.add(id("1"), "one");
         pending.add(id("\"1\""), "text");
@@ -83,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_of_too_many_is_forgotten() {
+    fn the_oldest_requests_are_forgotten() {
         let mut pending = Pending::default();
         for number in 0..=MOST {
             pending.add(id(&number.to_string()), number);

@@ -8,7 +8,7 @@ use super::{Edit, Editor, Handling, Passage};
 
 pub(crate) const DELAY: Duration = Duration::from_millis(20);
 
-/// Reads everything, up to a limit, and passes it.
+/// Reads every message up to a limit, and passes it.
 pub(crate) struct Identity(pub(crate) usize);
 
 impl Editor for Identity {
@@ -23,7 +23,7 @@ impl Editor for Identity {
     }
 }
 
-/// Does with a message what stands in it.
+/// Does what the text of a message tells it.
 pub(crate) struct Obedient;
 
 impl Editor for Obedient {

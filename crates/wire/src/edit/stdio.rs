@@ -1,6 +1,7 @@
-//! Hosts an editor between a client and a server that speak in lines.
+//! Hosts an editor between a client and a server on stdio.
 //!
-//! Its main type is [`Lanes`]: to a client it is the server, the end of its output included.
+//! Its main type is [`Lanes`]. A client can't tell it from the server, including the end of its
+//! output.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,26 +17,26 @@ use super::conversation::Conversation;
 use super::lines::{ClientLines, ServerLines, one_line};
 use super::output::Part;
 
-/// How much is read at a time.
+/// The maximum number of bytes in one read.
 const CHUNK: usize = 64 << 10;
-/// How many answers of ours may wait for the end of a server's line, before the client has to wait too.
+/// How many of our responses may wait for the end of a server line before the client has to wait.
 const ANSWERS: usize = 16;
 
-/// Both directions of a conversation. They end with the streams.
+/// Both directions of a conversation. Each ends with its input stream.
 pub(crate) struct Lanes {
     inward: JoinHandle<()>,
     outward: JoinHandle<std::io::Result<()>>,
 }
 
-/// What reads a server's output in place of the server's own pipes, and what writes to its input.
+/// The edited streams that replace a server's stdin and stdout.
 pub(crate) struct EditedPipes {
     pub(crate) stdin: DuplexStream,
     pub(crate) stdout: DuplexStream,
 }
 
 impl EditedPipes {
-    /// Puts an editor between a server's pipes and whoever uses them: a recorder, say. Must be called within
-    /// a tokio runtime.
+    /// Puts an editor between a server's pipes and their user, such as a recorder. Must be called
+    /// within a tokio runtime.
     pub(crate) fn new(
         editor: &Arc<dyn Editor>,
         stdin: impl AsyncWrite + Unpin + Send + 'static,
@@ -43,7 +44,7 @@ impl EditedPipes {
     ) -> Self {
         let (near_stdin, input) = duplex(CHUNK);
         let (near_stdout, output) = duplex(CHUNK);
-        // Each lane ends when its input has ended, or when nobody takes its output.
+        // Each lane ends when its input has ended, or when its output is closed.
         Lanes::start(editor, (input, output), (stdin, stdout));
         Self {
             stdin: near_stdin,
@@ -53,8 +54,8 @@ impl EditedPipes {
 }
 
 impl Lanes {
-    /// Passes on what a client and a server say to each other, by what an editor decides. Must be called
-    /// within a tokio runtime.
+    /// Forwards the messages of a client and a server as the editor decides. Must be called within
+    /// a tokio runtime.
     pub(crate) fn start(
         editor: &Arc<dyn Editor>,
         (input, output): (
@@ -82,14 +83,14 @@ impl Lanes {
         }
     }
 
-    /// Waits until the server's last words have been passed on, for a while, and ends.
+    /// Waits until the server's last messages are forwarded, at most for `patience`, and ends.
     pub(crate) async fn finish(self, patience: Duration) {
         let _ = timeout(patience, self.outward).await;
         self.inward.abort();
     }
 }
 
-/// Passes on what the client says, until it says no more.
+/// Forwards the client's input until its end.
 async fn pass_in(
     mut input: impl AsyncRead + Unpin,
     stdin: impl AsyncWrite + Unpin,
@@ -103,11 +104,11 @@ async fn pass_in(
         if let Some(open) = &mut stdin
             && write_parts(open, output.on.parts()).await.is_err()
         {
-            // The server does not listen any more; what is ours is still answered.
+            // The server no longer reads; requests that we answer still get a response.
             stdin = None;
         }
         for answer in output.answers {
-            // Without a server there is soon nobody left at all.
+            // Without a server, the client will leave soon too.
             let _ = say.send(answer).await;
         }
     }
@@ -135,11 +136,11 @@ async fn write(to: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> std::io::Res
     to.flush().await
 }
 
-/// The way to the client.
+/// Writes the server's messages and our own to the client.
 struct ClientWriter<W> {
     lines: ServerLines,
     conversation: Arc<Conversation>,
-    /// Answers of ours.
+    /// Our own responses.
     ours: Receiver<Vec<u8>>,
     changes: Option<watch::Receiver<()>>,
     output: W,
@@ -152,8 +153,8 @@ enum StdioEvent {
 }
 
 impl<W: AsyncWrite + Unpin> ClientWriter<W> {
-    /// Passes on what the server says, until it says no more or nobody reads it, and says what is ours
-    /// between its lines.
+    /// Forwards the server's output until its end or until the client stops reading, and inserts
+    /// our own messages between its lines.
     async fn pass(mut self, mut stdout: impl AsyncRead + Unpin) -> std::io::Result<()> {
         let mut chunk = vec![0; CHUNK];
         loop {
@@ -164,7 +165,7 @@ impl<W: AsyncWrite + Unpin> ClientWriter<W> {
                         match part {
                             Part::Bytes(bytes) => write(&mut self.output, &bytes).await?,
                             Part::Wait(time) => sleep(time).await,
-                            // A server that never pauses leaves no other moment for it.
+                            // A server that never pauses leaves no other opportunity.
                             Part::Gap => self.say_what_waits().await?,
                         }
                     }
@@ -221,7 +222,7 @@ impl<W: AsyncWrite + Unpin> ClientWriter<W> {
     }
 }
 
-/// Whether something has changed, once it has; nothing ever does if nobody says so.
+/// Waits for a change, and returns whether there was one. Never returns without a sender.
 async fn changed(changes: &mut Option<watch::Receiver<()>>) -> bool {
     match changes {
         Some(changes) => changes.changed().await.is_ok(),

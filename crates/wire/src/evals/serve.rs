@@ -1,7 +1,8 @@
-//! Evals in front of a server that ships none: `evals/list` is answered here, the capability is put into
-//! the answer to the handshake, and everything else passes as the bytes that it is.
+//! Serves evals in front of a server that ships none: answers `evals/list`, adds the capability to
+//! the handshake, and forwards everything else unchanged.
 //!
-//! Its main type is [`EvalsResponder`], an [`Editor`](crate::edit::Editor). What is here edits, and records nothing.
+//! Its main type is [`EvalsResponder`], an [`Editor`](crate::edit::Editor). It edits and records
+//! nothing.
 
 mod asked;
 mod http;
@@ -26,30 +27,25 @@ use self::asked::ListRequest;
 use crate::rpc;
 use tokio::sync::watch::Sender;
 
-/// Something that whoever serves evals should know.
+/// A notice for the user who serves evals.
 #[derive(Debug)]
 pub enum ServeNotice {
-    /// The server has evals of its own, which nobody sees.
+    /// The server has its own evals, which are hidden.
     OwnEvals,
-    /// The capability could not be put into an answer, which went on as it was.
+    /// The capability could not be added to a response, which was forwarded unchanged.
     Undeclared(SpliceError),
-    /// The server at the address could not be reached, or broke off.
+    /// The server at the URL can't be reached, or its connection broke.
     Unreachable(String),
-    /// Other evals are served from now on.
-    Replaced {
-        /// How many they are.
-        evals: usize,
-        /// What should be looked at.
-        problems: Problems,
-    },
-    /// The file is no good any more, and the evals stay as they are.
+    /// A new version of the evals is served.
+    Replaced { evals: usize, problems: Problems },
+    /// The file is invalid, and the old evals are still served.
     Kept(Problems),
 }
 
-/// Who is told. It must not take long.
+/// Receives notices. Must return quickly.
 pub type NoticeHandler = Box<dyn Fn(&ServeNotice) + Send + Sync>;
 
-/// Reads the evals of a file; without them, there is an error among the problems.
+/// Reads an eval file. If it returns `None`, the problems contain an error.
 pub fn load(path: &Path, problems: &mut Problems) -> Option<Suite> {
     let file = EvalsFile::load(path, problems)?;
     let report = validate(&file.evals);
@@ -61,26 +57,25 @@ pub fn load(path: &Path, problems: &mut Problems) -> Option<Suite> {
     file.into_suite().ok()
 }
 
-/// Answers in the server's place.
+/// Answers `evals/list` instead of the server.
 pub struct EvalsResponder {
     suite: RwLock<Arc<Suite>>,
-    /// The server's name for itself, as results of the stateless era carry it.
+    /// The server's name and version, for results of the stateless era.
     server_info: RwLock<Option<Value>>,
-    /// Fires when other evals are served.
+    /// Fires when the evals change.
     changes: Sender<()>,
     tell: NoticeHandler,
 }
 
-/// What becomes of the answer to a handshake.
+/// An edited handshake response.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct HandshakeSplice {
     insertions: Vec<Insertion>,
-    /// Whether it now says that the client is told of changes.
+    /// Whether the response now declares `listChanged`.
     tells: bool,
 }
 
 impl EvalsResponder {
-    /// Serves these evals.
     pub fn new(suite: Suite, tell: NoticeHandler) -> Self {
         Self {
             suite: RwLock::new(Arc::new(suite)),
@@ -90,7 +85,7 @@ impl EvalsResponder {
         }
     }
 
-    /// Serves these evals from now on, and tells everybody if they are others.
+    /// Serves these evals from now on, and notifies all clients if they have changed.
     fn replace(&self, suite: Suite, problems: Problems) {
         let evals = suite.items().len();
         let mut held = self.suite.write().unwrap_or_else(PoisonError::into_inner);
@@ -103,7 +98,7 @@ impl EvalsResponder {
         }
     }
 
-    /// The answer to `evals/list`: one line without its end.
+    /// Returns the response to `evals/list`, as one line without a newline.
     fn answer(&self, request: &ListRequest<'_>) -> Vec<u8> {
         let held = self.suite.read().unwrap_or_else(PoisonError::into_inner);
         let suite = held.clone();
@@ -122,10 +117,10 @@ impl EvalsResponder {
         }
     }
 
-    /// Adds what every result of the stateless era has.
+    /// Adds the members that every result of the stateless era has.
     fn complete(&self, members: &mut Map<String, Value>) {
         members.insert("resultType".to_owned(), "complete".into());
-        // The file may change at any moment.
+        // The file may change at any time.
         members.insert("ttlMs".to_owned(), 0.into());
         members.insert("cacheScope".to_owned(), "private".into());
         let info = self.server_info.read();
@@ -135,12 +130,12 @@ impl EvalsResponder {
         }
     }
 
-    /// What is put into the answer to a handshake.
+    /// Adds the capability to a handshake response.
     fn declare(&self, message: &[u8]) -> HandshakeSplice {
         let Ok(answer) = serde_json::from_slice::<Value>(message) else {
             return HandshakeSplice::default();
         };
-        // An error declares nothing.
+        // An error response declares nothing.
         let Some(result) = answer.get("result") else {
             return HandshakeSplice::default();
         };
@@ -154,7 +149,7 @@ impl EvalsResponder {
         }
         match splice::insertions(message, &Capability::with_list_changed()) {
             Ok(insertions) => HandshakeSplice {
-                // What the server declares wins, also if that is that it tells nobody.
+                // The server's own declaration wins, even if it declares `listChanged: false`.
                 tells: result["capabilities"][CAPABILITY]
                     .get("listChanged")
                     .is_none_or(|tells| *tells == Value::Bool(true)),
@@ -168,7 +163,7 @@ impl EvalsResponder {
     }
 }
 
-/// Tells a client that the evals have changed.
+/// Returns the notification that the evals have changed.
 fn list_changed() -> Vec<u8> {
     rpc::notification(LIST_CHANGED, None)
 }

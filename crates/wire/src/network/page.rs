@@ -1,22 +1,21 @@
-//! The text of an HTML page, for error messages: no browser, only enough to read what a proxy says.
+//! Extracts the text of an HTML page for error messages. It is not a full parser.
 
 use std::borrow::Cow;
 
-/// A byte order mark.
 const MARK: &[u8] = "\u{feff}".as_bytes();
-/// How much of a page is looked at.
+/// The maximum size of a page.
 const MAX_PAGE: usize = 256 << 10;
-/// How much text is collected; far less is shown.
+/// The maximum length of the extracted text; messages show far less.
 const MAX_TEXT: usize = 8 << 10;
-/// How far into a body a page is recognised.
+/// How far into a body an HTML page is detected.
 const MAX_START: usize = 1 << 10;
 
-/// What is in every page, near its start.
+/// Tags that occur near the start of every HTML page.
 const MARKS: [&str; 5] = ["<!doctype html", "<html", "<body", "<title", "<h1"];
-/// The longest name of a character that is known, with what stands around it.
+/// The maximum length of a known character entity, with its delimiters.
 const MAX_NAME: usize = 12;
 
-/// What a page says, without its markup; anything else as it is.
+/// Returns the text of an HTML page without its markup; any other body unchanged.
 pub fn page_text(body: &[u8]) -> Cow<'_, [u8]> {
     if !is_page(body) {
         return Cow::Borrowed(body);
@@ -28,7 +27,7 @@ pub fn page_text(body: &[u8]) -> Cow<'_, [u8]> {
     let mut rest = page;
     while length < MAX_TEXT {
         let Some(open) = memchr::memchr(b'<', rest) else {
-            // Text that was cut off may end in half a secret, which nothing would recognise.
+            // Truncated text may end in half a secret, which redaction would not find.
             if page.len() == body.len() {
                 add(&mut pieces, rest);
             }
@@ -46,7 +45,7 @@ fn is_page(body: &[u8]) -> bool {
     start.starts_with('<') && MARKS.iter().any(|mark| start.contains(mark))
 }
 
-/// Adds a piece of text; a title that the page repeats is said once.
+/// Adds a piece of text, unless it repeats the last one (such as the title).
 fn add(pieces: &mut Vec<String>, text: &[u8]) -> usize {
     let text = unescaped(&String::from_utf8_lossy(text));
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -58,7 +57,7 @@ fn add(pieces: &mut Vec<String>, text: &[u8]) -> usize {
     length
 }
 
-/// What follows a tag; of a comment, a script and a style, what follows its end.
+/// Returns the rest after a tag; after a comment, script or style element, the rest after its end.
 fn after_tag(tag: &[u8]) -> &[u8] {
     if tag.starts_with(b"<!--") {
         return after(tag, b"-->");

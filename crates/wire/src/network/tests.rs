@@ -31,19 +31,19 @@ fn other_bodies_stay_on_one_line_and_printable() {
     assert!(body(&"x".repeat(100_000)).len() < 600);
     let long = format!("<html>{}", "<b></b>text ".repeat(100_000));
     assert!(body(&long).len() < 600);
-    // What the cut leaves of a page without an end is not shown.
+    // The truncated rest of a page without an end is not shown.
     let cut = format!("<html>{}", "x".repeat(1 << 20));
     assert_eq!(body(&cut), "");
 }
 
 #[test]
-fn addresses_are_shown_without_what_may_be_secret() {
+fn urls_are_shown_without_secrets() {
     let url = Url::parse("http://me:secret@127.0.0.1:80/mcp?key=secret#secret").unwrap();
     assert_eq!(shown_address(&url), "http://127.0.0.1/mcp");
 }
 
 #[test]
-fn reasons_are_those_of_the_system() {
+fn reasons_come_from_the_system() {
     let check = |error: io::Error, expected: &str| assert_eq!(reason(&error), expected);
     check(io::Error::from_raw_os_error(111), "connection refused");
     check(io::Error::from_raw_os_error(113), "no route to host");

@@ -1,39 +1,35 @@
-//! What a request came to.
+//! The outcome of a request.
 
 use serde_json::value::RawValue;
 
 use crate::rpc::RpcError;
 
-/// What a request came to.
+/// The result of a request, or why it has none.
 pub(crate) type RequestOutcome = Result<Box<RawValue>, RequestFailure>;
 
 /// Why a request has no result.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum RequestFailure {
-    /// The server says why.
+    /// The server answered with a JSON-RPC error.
     #[error("{} (code {})", .0.message, .0.code)]
     Rpc(RpcError),
-    /// The answer was too large to be taken in.
-    #[error("the answer is larger than is taken in: {bytes} bytes")]
-    TooLarge {
-        /// Its length.
-        bytes: u64,
-    },
-    /// HTTP says why.
+    /// The response exceeds the size limit.
+    #[error("the response is too large: {bytes} bytes")]
+    TooLarge { bytes: u64 },
+    /// The server answered with an HTTP error status.
     #[error("the server answered with HTTP status {status}{}", shown_body(body))]
     Http {
-        /// The status.
         status: u16,
-        /// The start of the body.
+        /// The start of the response body.
         body: String,
     },
-    /// The response ended, and the answer was not in it.
+    /// The HTTP response ended without the JSON-RPC response.
     #[error("the response{} ended without an answer", shown_kind(what.as_deref()))]
     NoAnswer {
-        /// What it claimed to be.
+        /// The status and content type of the HTTP response.
         what: Option<String>,
     },
-    /// The network says why.
+    /// The network failed.
     #[error("{0}")]
     Broken(String),
 }
@@ -42,7 +38,7 @@ fn shown_kind(what: Option<&str>) -> String {
     what.map_or(String::new(), |what| format!(" ({what})"))
 }
 
-/// A body, after what is said before it.
+/// Returns a body as the last part of a message; empty if the body is.
 pub(crate) fn shown_body(body: &str) -> String {
     match body.trim() {
         "" => String::new(),

@@ -1,9 +1,10 @@
-//! Which record a message belongs to, where several share a connection.
+//! Decides which record a message belongs to if several share a connection.
 //!
-//! An answer, and progress, go where their request is; all else where it came from, which on HTTP
-//! is the exchange, and on a stream that all share the connection's own record. What is looked at
-//! here is looked at only for this: bytes that make no sense are recorded like others. A batch of
-//! answers to several goes whole to each, since a part of it never went over the wire.
+//! A response and progress belong to the record of their request. Any other message belongs to its
+//! source: on HTTP the exchange, on a shared stream the record of the connection. The bytes are
+//! parsed only for this decision, so malformed messages are recorded like others. A batch with
+//! responses for several records goes unchanged into each of them, because a part of it was never
+//! sent.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,29 +16,29 @@ use super::{PROGRESS, Peer, progress_token};
 use crate::recorder::{ConnectionTap, OversizedMessage};
 use crate::worker;
 
-/// Where a message came from.
+/// The source of a message.
 #[derive(Clone, Copy)]
 pub(crate) struct MessageSource<'a> {
-    /// Where it belongs, unless it says otherwise.
+    /// The record of a message that belongs to no request.
     pub(crate) tap: &'a Arc<ConnectionTap>,
-    /// The exchange that it came in.
+    /// The HTTP exchange that delivered the message.
     pub(crate) exchange: Option<u64>,
-    /// The request that it came in response to.
+    /// The request of that exchange.
     pub(crate) own: Option<u64>,
 }
 
-/// Who a message that was not taken in may have been for.
+/// The possible receivers of a message that exceeds the size limit.
 pub(super) struct CutRoute {
-    /// All who may have waited for it, or the one that it came from.
+    /// The taps of all pending requests, or the source of the message.
     pub(super) taps: Vec<Arc<ConnectionTap>>,
-    /// The request that it answered, if only one can be meant.
+    /// The request that it answers, if there is only one candidate.
     pub(super) meant: Option<u64>,
 }
 
 impl Peer {
-    /// Writes a message where it belongs, before it is understood.
+    /// Records a message where it belongs, before it is parsed further.
     pub(crate) fn record(&self, bytes: &[u8], from: &MessageSource<'_>) {
-        // What nobody shares is not looked at twice.
+        // Without attached records, parsing it here would be wasted.
         if !self.is_shared.load(Ordering::Acquire) {
             return from.tap.frame(from.exchange, Direction::ToClient, bytes);
         }
@@ -46,14 +47,14 @@ impl Peer {
         }
     }
 
-    /// All to whom a message, or a part of a batch, belongs.
+    /// Returns the taps of all messages in a batch.
     pub(super) fn taps_of(
         &self,
         bytes: &[u8],
         from: &MessageSource<'_>,
     ) -> Vec<Arc<ConnectionTap>> {
         let mut taps = Vec::new();
-        // What can't be read stays with its source.
+        // A malformed message stays with its source.
         let _ = worker::each_message(bytes, &mut |message| {
             add(&mut taps, &self.tap_of(message, from));
         });
@@ -63,7 +64,7 @@ impl Peer {
         taps
     }
 
-    /// Where a message belongs, and what is found about it.
+    /// Returns the tap of a message and of its findings.
     pub(super) fn tap_of(
         &self,
         message: &Message<'_>,
@@ -81,7 +82,7 @@ impl Peer {
         tap.unwrap_or_else(|| from.tap.clone())
     }
 
-    /// Who may have waited for a message of which only the start is known.
+    /// Returns the possible receivers of a message of which only the start is known.
     pub(super) fn route_of_cut(
         &self,
         cut: &OversizedMessage,

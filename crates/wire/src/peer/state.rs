@@ -1,4 +1,4 @@
-//! Which requests wait, which did, and whose they are.
+//! The pending and past requests of a connection, and their owners.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -14,16 +14,16 @@ use crate::rpc::{REMEMBERED, Requests};
 #[derive(Default)]
 pub(super) struct PeerState {
     pub(super) requests: Requests<PendingResponse>,
-    /// Whose the last requests are. They keep no record open.
+    /// The owners of recent requests. Weak, so that they keep no record open.
     owners: BTreeMap<u64, Weak<ConnectionTap>>,
-    /// A question for the era that was given up, and has no answer yet.
+    /// A probe of the era that timed out, and has no response yet.
     pub(super) late_probe: Option<u64>,
 }
 
 pub(super) struct PendingResponse {
     pub(super) to: oneshot::Sender<RequestOutcome>,
     pub(super) progress: watch::Sender<Instant>,
-    /// Where the answer belongs.
+    /// The record of the response.
     pub(super) tap: Arc<ConnectionTap>,
 }
 
@@ -38,13 +38,14 @@ impl PeerState {
         id
     }
 
-    /// The request that an answer means. On HTTP, `own` is the one that it came in response to.
+    /// Returns the request that a response belongs to. On HTTP, `own` is the request of the
+    /// exchange.
     pub(super) fn meant(&self, id: &Id, own: Option<u64>) -> Option<u64> {
         let nameless = own.or(self.late_probe).filter(|_| *id == Id::Absent);
         nameless.or_else(|| self.requests.meant(id))
     }
 
-    /// Where what concerns a request belongs, unless that is gone.
+    /// Returns the tap of a request, if it still exists.
     pub(super) fn tap(&self, id: u64) -> Option<Arc<ConnectionTap>> {
         let pending = self.requests.waiter(id);
         let pending = pending.map(|pending| pending.tap.clone());

@@ -29,14 +29,14 @@ fn receive(peer: &Peer, message: &str) -> Vec<String> {
 }
 
 fn kinds(peer: &Peer) -> Vec<(FindingKind, u64)> {
-    // Most messages here leave out what all of them must say.
+    // Most messages of these tests have no `jsonrpc` member.
     let findings = peer.tap().findings().into_iter();
     let findings = findings.filter(|(kind, ..)| *kind != FindingKind::Protocol);
     findings.map(|(kind, _, count)| (kind, count)).collect()
 }
 
 #[test]
-fn an_answer_reaches_who_asked_and_the_first_one_wins() {
+fn the_first_response_reaches_its_request() {
     let peer = peer();
     let (mut first, mut second) = (expect(&peer), expect(&peer));
     receive(
@@ -51,7 +51,7 @@ fn an_answer_reaches_who_asked_and_the_first_one_wins() {
 }
 
 #[test]
-fn what_nobody_asked_for_is_noted_and_answers_nobody() {
+fn an_unknown_response_is_a_finding() {
     let peer = peer();
     let mut waiting = expect(&peer);
     for stranger in [
@@ -69,7 +69,7 @@ fn what_nobody_asked_for_is_noted_and_answers_nobody() {
 }
 
 #[test]
-fn an_answer_after_giving_up_is_late_not_unknown() {
+fn a_response_after_a_timeout_is_late_not_unknown() {
     let peer = peer();
     let waiting = expect(&peer);
     peer.give_up(waiting.id);
@@ -78,7 +78,7 @@ fn an_answer_after_giving_up_is_late_not_unknown() {
 }
 
 #[test]
-fn an_answer_that_nobody_wants_any_more_is_no_finding() {
+fn a_response_after_a_cancellation_is_not_a_finding() {
     let peer = peer();
     let waiting = expect(&peer);
     peer.abandon(waiting.id);
@@ -87,7 +87,7 @@ fn an_answer_that_nobody_wants_any_more_is_no_finding() {
 }
 
 #[test]
-fn a_late_answer_to_the_probe_is_no_finding_and_answers_nobody_else() {
+fn a_late_response_to_the_probe_is_not_a_finding() {
     for answer in [
         r#"{"id":1,"result":{}}"#,
         r#"{"id":1,"error":{"code":-32601,"message":"x"}}"#,
@@ -100,7 +100,7 @@ fn a_late_answer_to_the_probe_is_no_finding_and_answers_nobody_else() {
         receive(&peer, answer);
         assert_eq!(kinds(&peer), [], "{answer}");
         assert!(matches!(next.answer.try_recv(), Err(TryRecvError::Empty)));
-        // Only one answer is owed.
+        // Only one late response is expected.
         receive(
             &peer,
             r#"{"id":null,"error":{"code":-32601,"message":"x"}}"#,
@@ -113,7 +113,7 @@ fn a_late_answer_to_the_probe_is_no_finding_and_answers_nobody_else() {
 }
 
 #[test]
-fn nonsense_is_noted_and_never_answered() {
+fn malformed_messages_are_findings_and_get_no_response() {
     let peer = peer();
     for nonsense in [
         "{",
@@ -125,7 +125,7 @@ fn nonsense_is_noted_and_never_answered() {
     ] {
         assert_eq!(receive(&peer, nonsense), Vec::<String>::new(), "{nonsense}");
     }
-    // A nameless error is an answer, though nobody waits for one.
+    // An error without an id is a response, though no request is pending.
     let expected = [(FindingKind::Malformed, 5), (FindingKind::UnknownId, 1)];
     assert_eq!(kinds(&peer), expected);
     assert_eq!(
@@ -135,7 +135,7 @@ fn nonsense_is_noted_and_never_answered() {
 }
 
 #[test]
-fn both_a_result_and_an_error_is_a_result_and_noted() {
+fn a_response_with_result_and_error_is_a_result_and_a_finding() {
     let peer = peer();
     let mut waiting = expect(&peer);
     receive(
@@ -147,7 +147,7 @@ fn both_a_result_and_an_error_is_a_result_and_noted() {
 }
 
 #[test]
-fn a_server_that_asks_is_answered_with_its_own_id() {
+fn a_server_request_is_answered_with_its_id() {
     let peer = peer();
     assert_eq!(
         receive(&peer, r#"{"jsonrpc":"2.0","id":"a-1","method":"ping"}"#),
@@ -179,7 +179,7 @@ fn a_flood_of_notifications_leaves_nothing_behind() {
 }
 
 #[test]
-fn progress_is_told_to_the_one_who_waits() {
+fn progress_reaches_its_request() {
     let peer = peer();
     let waiting = expect(&peer);
     let before = *waiting.progress.borrow();
@@ -197,7 +197,7 @@ fn progress_is_told_to_the_one_who_waits() {
 }
 
 #[test]
-fn the_end_of_the_connection_ends_every_wait() {
+fn the_end_of_the_connection_fails_all_requests() {
     let peer = peer();
     let mut waiting = expect(&peer);
     peer.end(PeerClose::Broken("first".to_owned()));
@@ -210,7 +210,7 @@ fn the_end_of_the_connection_ends_every_wait() {
 }
 
 #[test]
-fn a_message_without_a_version_is_taken_and_noted() {
+fn a_message_without_a_version_is_accepted_with_a_finding() {
     let peer = peer();
     let mut waiting = expect(&peer);
     receive(&peer, r#"{"id":1,"result":{}}"#);
@@ -219,7 +219,7 @@ fn a_message_without_a_version_is_taken_and_noted() {
 }
 
 #[test]
-fn a_message_that_is_too_large_answers_the_only_one_who_waits() {
+fn an_oversized_message_fails_the_only_pending_request() {
     let peer = peer();
     let mut waiting = expect(&peer);
     peer.oversized(&oversized(99, "{\"result\""), &unasked(&peer));
@@ -240,7 +240,7 @@ fn a_message_that_is_too_large_answers_the_only_one_who_waits() {
         one.answer.try_recv(),
         Ok(Err(RequestFailure::TooLarge { bytes: 101 }))
     ));
-    // A large notification answers nobody.
+    // A large notification is not a response.
     peer.oversized(
         &oversized(102, "{\"method\":\"notifications/message\""),
         &unasked(&peer),
@@ -257,7 +257,7 @@ fn oversized(bytes: u64, head: &str) -> OversizedMessage {
 }
 
 #[test]
-fn a_null_result_is_a_result_and_a_nameless_error_is_for_the_only_one() {
+fn a_null_result_is_valid_and_an_error_without_id_fails_the_only_request() {
     let peer = peer();
     let mut waiting = expect(&peer);
     receive(&peer, r#"{"jsonrpc":"2.0","id":1,"result":null}"#);

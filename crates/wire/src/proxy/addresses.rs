@@ -1,40 +1,40 @@
-//! The addresses that a server of the older HTTP announces, seen from both sides.
+//! The endpoint URLs that a server announces over HTTP+SSE, on both sides of the proxy.
 //!
-//! Its main types are [`Addresses`], which knows how a client must say what the server calls
-//! something, and [`AnnouncedEndpoint`], which knows what was announced, and by whom.
+//! Its main types are [`Addresses`], which translates URLs of the server into URLs of the proxy,
+//! and [`AnnouncedEndpoints`], which stores the announced URLs with their streams.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use reqwest::Url;
 
-/// How many announced addresses are known; the oldest is forgotten.
+/// The maximum number of announced URLs; the oldest are forgotten.
 const KNOWN: usize = 1_000;
 
-/// Both sides of the proxy.
+/// The URLs of both sides of the proxy.
 #[derive(Clone)]
 pub(crate) struct Addresses {
-    /// The server's own address.
     pub(crate) server: Url,
-    /// Where the client comes in: `http://127.0.0.1:1234`.
+    /// The origin of the proxy: `http://127.0.0.1:1234`.
     pub(crate) door: String,
-    /// What stands before every path there.
+    /// The prefix of every path of the proxy.
     pub(crate) prefix: String,
 }
 
 impl Addresses {
-    /// The path and query of an announced address, if it is one of the server's own.
+    /// Returns the path and query of an announced URL, if it belongs to the server.
     pub(crate) fn path(&self, written: &str) -> Option<String> {
         path_of(&self.server, written)
     }
 
-    /// The address in the client's terms, if it must be another one to lead here. As much of it as can
-    /// stays as it is.
+    /// Returns the URL that a client must use instead; `None` if it needs no change. Changes as
+    /// little as possible.
     pub(crate) fn changed(&self, written: &str) -> Option<String> {
         let Self { door, prefix, .. } = self;
         let path = self.path(written)?;
         let mut base = Url::parse(&format!("{door}{prefix}{}", self.server.path())).ok()?;
-        // The client does not have it, and must not be told: it is added to what asks for this path.
+        // The client does not know the query, which may be secret: the proxy adds it to requests
+        // for this path.
         base.set_query(self.server.query());
         let wanted = Url::parse(&format!("{door}{prefix}{path}")).ok()?;
         let leads_here = |address: &str| {
@@ -46,8 +46,8 @@ impl Addresses {
         };
         let text = written.trim_matches(|c: char| c <= ' ');
         if leads_here(written) {
-            // There are clients that resolve it against the origin, which loses the prefix. Without a
-            // path and query of its own it stands for the server's address, which may hold a secret.
+            // Some clients resolve a relative URL against the origin, which loses the prefix. A URL
+            // without path and query stands for the server's URL, which may hold a secret.
             let is_relative = !text.is_empty() && !text.starts_with(['/', '#']);
             let is_needed = is_relative && !prefix.is_empty();
             return is_needed.then(|| format!("{prefix}{path}"));
@@ -61,7 +61,7 @@ impl Addresses {
     }
 }
 
-/// The path and query of an address that a server announced, if it is one of its own.
+/// Returns the path and query of an announced URL, if it belongs to the server.
 pub(crate) fn path_of(server: &Url, written: &str) -> Option<String> {
     let joined = server.join(written).ok()?;
     if joined.origin() != server.origin() {
@@ -73,17 +73,17 @@ pub(crate) fn path_of(server: &Url, written: &str) -> Option<String> {
     })
 }
 
-/// What was announced, and on which stream: `T` is what is known of it.
-pub(crate) struct AnnouncedEndpoint<T>(Mutex<VecDeque<(String, Weak<T>)>>);
+/// The announced URLs with their streams; `T` is the state of a stream.
+pub(crate) struct AnnouncedEndpoints<T>(Mutex<VecDeque<(String, Weak<T>)>>);
 
-impl<T> Default for AnnouncedEndpoint<T> {
+impl<T> Default for AnnouncedEndpoints<T> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<T> AnnouncedEndpoint<T> {
-    /// A stream named an address.
+impl<T> AnnouncedEndpoints<T> {
+    /// Adds a URL that a stream announced.
     pub(crate) fn add(&self, path: String, stream: &Arc<T>) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|(other, _)| *other != path);
@@ -93,12 +93,12 @@ impl<T> AnnouncedEndpoint<T> {
         known.push_back((path, Arc::downgrade(stream)));
     }
 
-    /// The stream to which a path and query belong, if they were announced.
+    /// Returns the stream that announced exactly this path and query.
     pub(crate) fn exactly(&self, path_and_query: &str) -> Option<Weak<T>> {
         self.last(|known| known == path_and_query)
     }
 
-    /// The last stream that announced a path, whatever the query.
+    /// Returns the last stream that announced this path, with any query.
     pub(crate) fn path(&self, path: &str) -> Option<Weak<T>> {
         self.last(|known| known.split('?').next() == Some(path))
     }

@@ -1,11 +1,10 @@
-//! A stdio server, offered over streamable HTTP to clients that take nothing but a URL.
+//! Serves a stdio server over streamable HTTP, for clients that only accept a URL.
 //!
-//! Its main type is [`Bridge`]. Messages pass as they are, in both eras; only their envelope is
-//! another. The record holds the stdio side, with a connection for each process, and the heads of
-//! HTTP beside it.
+//! Its main type is [`Bridge`]. Messages pass unchanged in both eras; only the transport differs.
+//! The record holds the stdio side, with one connection per process, and the HTTP heads.
 //!
-//! `initialize` opens a process of its own, and a session that leads to it. Requests without a session
-//! stand for themselves, and share a process. Streams can't be resumed.
+//! `initialize` starts a process and opens a session for it. Requests without a session are
+//! independent, and share a process. Streams can't be resumed.
 
 mod hub;
 mod inbound;
@@ -26,10 +25,10 @@ use super::started::ServerStartError;
 use super::{ProxyError, ProxyOptions};
 use crate::web::IncomingRequest;
 
-/// The only path there is.
+/// The only path of the bridge.
 const PATH: &str = "/mcp";
 
-/// A stdio server that is reached by a URL, until this is closed or dropped.
+/// A stdio server behind a URL, until this is closed or dropped.
 pub struct Bridge {
     url: String,
     headers: Vec<(String, String)>,
@@ -38,8 +37,8 @@ pub struct Bridge {
 }
 
 impl Bridge {
-    /// Offers the server on a port of loopback, or on one that is free if it is 0. It is started when
-    /// somebody comes. Must be called within a tokio runtime.
+    /// Serves the server on a loopback port; 0 picks a free port. The first request starts the
+    /// server. Must be called within a tokio runtime.
     pub async fn start(
         server: &Server,
         options: &ProxyOptions,
@@ -64,18 +63,18 @@ impl Bridge {
         })
     }
 
-    /// Where clients find it. Where the token is part of it, it is as secret as that.
+    /// Returns the URL for clients. It may contain the token, and is then secret.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// What clients must send with every request.
+    /// Returns the headers that clients must send with every request.
     pub fn headers(&self) -> &[(String, String)] {
         &self.headers
     }
 
-    /// Lets nobody in any more, and ends all processes: their stdin is closed, and who stays is
-    /// stopped. How they ended is in the record then.
+    /// Refuses new requests, and ends all processes: closes their stdin, and stops those that don't
+    /// exit. The record then says how they ended.
     pub async fn close(self) {
         self.door.close().await;
         self.hub.close().await;

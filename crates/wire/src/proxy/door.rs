@@ -1,7 +1,7 @@
-//! The way in over HTTP: who may pass, and who is turned away.
+//! The HTTP entrance of a proxy: authorizes clients.
 //!
-//! Its main type is `Door`. It listens on loopback only, asks for the trial's token, and lets
-//! nothing pass that a page in a browser could have sent.
+//! Its main type is `Door`. It listens on loopback only, requires the trial's token, and refuses
+//! requests that a web page could have sent.
 
 use std::future::Future;
 use std::io;
@@ -16,21 +16,21 @@ use super::refusals::Refusals;
 use super::token::AccessToken;
 use crate::web::{ConnectionAbort, IncomingRequest, ListenAddress, OutgoingResponse, Web, whole};
 
-/// The header that carries the token.
+/// The header with the token.
 pub(crate) const TOKEN_HEADER: &str = "proctor-token";
 
-/// How a client shows that it may come in.
+/// How a client authorizes itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    /// By a header, for clients whose configuration can name one.
+    /// With a header, for clients that can configure one.
     Header,
-    /// By the first part of the path, for clients that take a URL and nothing else.
+    /// With the first part of the path, for clients that only accept a URL.
     Path,
-    /// Not at all: everybody on this machine may come in.
+    /// Not at all: every process on this machine can connect.
     Open,
 }
 
-/// A place on loopback where clients come in, until it is dropped.
+/// A loopback listener for authorized clients, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Door {
     web: Web,
@@ -39,8 +39,8 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// Opens a door on a port, or on one that is free if it is 0. What comes in has been checked, and
-    /// carries the token no more.
+    /// Listens on a port; 0 picks a free port. `serve` gets only authorized requests, without their
+    /// token.
     pub(crate) async fn open<S, F>(
         port: u16,
         admission: Admission,
@@ -51,10 +51,10 @@ impl Door {
         S: Fn(IncomingRequest) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Result<OutgoingResponse, ConnectionAbort>> + Send + 'static,
     {
-        let none = || io::Error::other("the system has no random numbers");
+        let none = || io::Error::other("the system can't generate random numbers");
         let token = AccessToken::random().ok_or_else(none)?;
         let expected = token.clone();
-        // The port is known only once it listens, and every request names it.
+        // The port is only known once the listener is bound, and every request needs it.
         let (tell, told) = tokio::sync::watch::channel(None);
         let web = Web::start(port, move |request: IncomingRequest| {
             let (expected, refusals, serve) = (expected.clone(), refusals.clone(), serve.clone());
@@ -62,7 +62,7 @@ impl Door {
             async move {
                 let address = told.wait_for(Option::is_some).await.ok().and_then(|a| *a);
                 let Some(address) = address else {
-                    return Err(ConnectionAbort("the door is closed".to_owned()));
+                    return Err(ConnectionAbort("the proxy is closed".to_owned()));
                 };
                 match admit(request, address, admission, &expected) {
                     Ok(request) => serve(request).await,
@@ -83,12 +83,12 @@ impl Door {
         })
     }
 
-    /// The address that a client is given for a path, which starts with a slash.
+    /// Returns the URL of a path, which starts with a slash.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{}{path}", self.web.address(), self.prefix())
     }
 
-    /// What stands before every path.
+    /// Returns the prefix of every path.
     pub(crate) fn prefix(&self) -> String {
         match self.admission {
             Admission::Path => format!("/{}", self.token.reveal()),
@@ -96,17 +96,17 @@ impl Door {
         }
     }
 
-    /// The part of every address before its path.
+    /// Returns the scheme, host and port of every URL.
     pub(crate) fn origin(&self) -> String {
         format!("http://{}", self.web.address())
     }
 
-    /// Ends every exchange, and waits until all of them have ended.
+    /// Ends every exchange, and waits until all have ended.
     pub(crate) async fn close(self) {
         self.web.close().await;
     }
 
-    /// The headers that a client must send.
+    /// Returns the headers that a client must send.
     pub(crate) fn headers(&self) -> Vec<(String, String)> {
         match self.admission {
             Admission::Header => {
@@ -117,7 +117,7 @@ impl Door {
     }
 }
 
-/// The request without its token; or why it is turned away.
+/// Removes the token from a request; returns why the request is refused.
 fn admit<B>(
     mut request: http::Request<B>,
     address: SocketAddr,
@@ -125,7 +125,7 @@ fn admit<B>(
     token: &AccessToken,
 ) -> Result<http::Request<B>, String> {
     if *request.method() == Method::CONNECT {
-        return Err("it asks for a tunnel".to_owned());
+        return Err("CONNECT is not supported".to_owned());
     }
     check_page(&request, address, |_| false)?;
     let headers = request.headers();
@@ -138,21 +138,21 @@ fn admit<B>(
         Admission::Header => {
             let shown = headers.get(TOKEN_HEADER).map(http::HeaderValue::as_bytes);
             if !shown.is_some_and(|shown| token.is(shown)) {
-                return Err(told(shown.is_some(), "in its headers"));
+                return Err(told(shown.is_some(), "headers"));
             }
             path.to_owned()
         }
         Admission::Path => without_token(path, token)?,
     };
-    // The door does not go on with it: the server must not see it.
+    // The server must not see the token.
     remove_token(request.headers_mut(), token);
-    let uri = Uri::try_from(path).map_err(|_| "its path is none".to_owned())?;
+    let uri = Uri::try_from(path).map_err(|_| "invalid path".to_owned())?;
     *request.uri_mut() = uri;
     Ok(request)
 }
 
-/// Refuses what a page in a browser could have sent: one that has its own name lead to loopback sends
-/// that as its Host, and any other sends its Origin.
+/// Refuses requests that a web page could have sent: a page that uses DNS rebinding sends its own
+/// host name as Host, and any other page sends its Origin.
 fn check_page<B>(
     request: &http::Request<B>,
     address: SocketAddr,
@@ -164,23 +164,23 @@ fn check_page<B>(
         && !is_own(other)
         && !is_relayed(other)
     {
-        return Err(format!("it asks for another address, `{other}`"));
+        return Err(format!("the request is for another host, `{other}`"));
     }
     let headers = request.headers();
     match only(headers, &HOST)? {
         Some(host) if is_own(host) || is_relayed(host) => {}
-        Some(host) => return Err(format!("its Host is `{host}`")),
-        None => return Err("it has no Host".to_owned()),
+        Some(host) => return Err(format!("the Host header is `{host}`")),
+        None => return Err("missing Host header".to_owned()),
     }
     if let Some(origin) = only(headers, &ORIGIN)?
         && !origin.strip_prefix("http://").is_some_and(is_own)
     {
-        return Err(format!("its Origin is `{origin}`"));
+        return Err(format!("the Origin header is `{origin}`"));
     }
     Ok(())
 }
 
-/// Whether a host is this machine, on whatever port: a relay to another port passes its own on.
+/// Whether a host is this machine, on any port: a port forwarder keeps the original Host.
 fn is_loopback(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -191,23 +191,23 @@ fn is_loopback(host: &str) -> bool {
         .any(|own| own.eq_ignore_ascii_case(name))
 }
 
-/// What a request gets that a page in a browser could have sent; `None` if it may pass.
+/// Returns the refusal of a request that a web page could have sent; `None` if it is allowed.
 pub fn refuse_page<B>(request: &http::Request<B>) -> Option<OutgoingResponse> {
     let refused = match request.extensions().get::<ListenAddress>() {
         Some(ListenAddress(address)) => check_page(request, *address, is_loopback).err()?,
-        None => "the address that it asks for is not known".to_owned(),
+        None => "the listen address is unknown".to_owned(),
     };
     let text = format!("refused by Proctor: {refused}\n");
     Some(whole(StatusCode::FORBIDDEN, "text/plain", text))
 }
 
-/// What stands behind the token in a path.
+/// Returns the path after the token.
 fn without_token(path: &str, token: &AccessToken) -> Result<String, String> {
     let rest = path.strip_prefix('/').unwrap_or(path);
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (shown, rest) = rest.split_at(end);
     if !token.is(shown.as_bytes()) {
-        return Err(told(!shown.is_empty(), "in its path"));
+        return Err(told(!shown.is_empty(), "path"));
     }
     Ok(match rest.chars().next() {
         Some('/') => rest.to_owned(),
@@ -215,8 +215,7 @@ fn without_token(path: &str, token: &AccessToken) -> Result<String, String> {
     })
 }
 
-/// Takes the token out of the headers, and whatever else tells it: a client may name the page that
-/// it comes from.
+/// Removes all headers that contain the token, including a Referer.
 fn remove_token(headers: &mut HeaderMap, token: &AccessToken) {
     headers.remove(TOKEN_HEADER);
     let finder = memchr::memmem::Finder::new(token.reveal());
@@ -233,20 +232,20 @@ fn remove_token(headers: &mut HeaderMap, token: &AccessToken) {
 
 fn told(is_there: bool, place: &str) -> String {
     if is_there {
-        format!("the token {place} is wrong")
+        format!("wrong token in the {place}")
     } else {
-        format!("there is no token {place}")
+        format!("missing token in the {place}")
     }
 }
 
-/// The one value of a header.
+/// Returns the value of a header that must occur at most once.
 fn only<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> Result<Option<&'a str>, String> {
     let mut values = headers.get_all(name).iter();
     let (first, second) = (values.next(), values.next());
     match (first.map(|value| value.to_str()), second) {
         (None, _) => Ok(None),
         (Some(Ok(value)), None) => Ok(Some(value)),
-        _ => Err(format!("its `{name}` makes no sense")),
+        _ => Err(format!("invalid `{name}` header")),
     }
 }
 

@@ -1,8 +1,8 @@
-//! Hosts an editor before a server on HTTP, of both transports and eras.
+//! Hosts an editor in front of an HTTP server, for both transports and eras.
 //!
-//! Its main type is [`EditStage`], which stands between a proxy that records and the server. It takes messages
-//! out of bodies and events, and puts back what the edit makes of them; all else passes as it comes. What is
-//! encoded, or no success, passes too.
+//! Its main type is [`EditStage`], between a recording proxy and the server. It extracts messages
+//! from bodies and events, and replaces them as the edit decides; everything else passes unchanged.
+//! So do encoded bodies and error responses.
 
 mod conversations;
 mod head;
@@ -26,32 +26,32 @@ pub(crate) use self::head::is_stateless;
 use self::head::{EVENTS, answered, fits, is, session};
 use self::peeked::PeekedBody;
 use self::stream::{EditedStream, Listening};
-use super::addresses::AnnouncedEndpoint;
+use super::addresses::AnnouncedEndpoints;
 use super::upstream::{Upstream, UpstreamError, passed};
 use crate::edit::conversation::Conversation;
 use crate::edit::{BOM, Editor, Handling, Passage};
 use crate::web::{ConnectionAbort, OutgoingResponse, ResponseBody, whole};
 
-/// What edits all exchanges with a server.
+/// Edits all exchanges with a server.
 pub(super) struct EditStage {
     editor: Arc<dyn Editor>,
     server: Url,
     conversations: Arc<Conversations>,
-    announced: Arc<AnnouncedEndpoint<Stream>>,
+    announced: Arc<AnnouncedEndpoints<Stream>>,
     telling: Option<JoinHandle<()>>,
 }
 
 /// A message that a client posted.
 struct Post {
     conversation: Arc<Conversation>,
-    /// The stream of the older HTTP on which it is answered.
+    /// The HTTP+SSE stream that carries its response.
     stream: Option<Arc<Stream>>,
-    /// Whether it is one request, and of which method.
+    /// The method, if the message is a single request.
     request: Option<String>,
 }
 
 impl Post {
-    /// Whether it is answered in its own exchange.
+    /// Whether the response comes in the same exchange.
     fn is_answered_here(&self) -> bool {
         self.stream.is_none() && self.request.is_some()
     }
@@ -62,7 +62,7 @@ impl Post {
 }
 
 impl EditStage {
-    /// Edits what passes to and from the server at an address. Must be called within a tokio runtime.
+    /// Edits the exchanges with the server at a URL. Must be called within a tokio runtime.
     pub(super) fn new(editor: &Arc<dyn Editor>, server: &Url) -> Self {
         let conversations = Arc::new(Conversations::default());
         let telling = editor.changes().map(|mut changes| {
@@ -82,7 +82,7 @@ impl EditStage {
         }
     }
 
-    /// Sends a request that was prepared, as [`Upstream::exchange`] does, by what the editor decides.
+    /// Sends a prepared request like [`Upstream::exchange`], with the edits of the editor.
     pub(super) async fn exchange(
         &self,
         upstream: &Upstream,
@@ -116,7 +116,7 @@ impl EditStage {
         let (mut head, body) = request.into_parts();
         let body = PeekedBody::take(body, self.editor.limit()).await?;
         let Some(text) = body.whole() else {
-            // Too long to be read: nobody knows what it is.
+            // The body is too long to be read, so its content is unknown.
             let request = http::Request::from_parts(head, body.boxed_unsync());
             return Ok(self.send(upstream, request).await?.map(passed));
         };
@@ -141,7 +141,8 @@ impl EditStage {
         self.answer(response, &post, session).await
     }
 
-    /// What a message belongs to. Requests without a session stand alone: their ids are those of many clients.
+    /// Returns the conversation of a message. Requests without a session are independent, because
+    /// many clients use the same ids.
     fn posted(
         &self,
         message: Option<&Message<'_>>,
@@ -169,7 +170,7 @@ impl EditStage {
         }
     }
 
-    /// The response to a message.
+    /// Returns the response to a message.
     async fn answer(
         &self,
         response: http::Response<Incoming>,
@@ -206,7 +207,7 @@ impl EditStage {
         Ok(http::Response::from_parts(head, body))
     }
 
-    /// A stream on which the client listens, if the response is one.
+    /// Registers the response as a stream on which the client listens, if it is one.
     fn listen(
         &self,
         response: http::Response<Incoming>,
@@ -236,7 +237,7 @@ impl Drop for EditStage {
     }
 }
 
-/// Answers in the server's place.
+/// Answers instead of the server.
 async fn answer_to(
     post: &Post,
     answer: Vec<u8>,
@@ -245,11 +246,12 @@ async fn answer_to(
     match &post.stream {
         None => Ok(answered(answer, headers)),
         Some(stream) if stream.say(answer).await => Ok(accepted()),
-        Some(_) => Err(ConnectionAbort("the client has disconnected".to_owned()).into()),
+        Some(_) => Err(ConnectionAbort("no client listens on the stream".to_owned()).into()),
     }
 }
 
-/// What a client gets whose message is dropped: nothing, where it waits for an answer.
+/// Returns the response to a dropped message. If the client waits for a response, this never
+/// returns.
 async fn unanswered(post: &Post) -> Result<OutgoingResponse, UpstreamError> {
     if post.is_answered_here() {
         return std::future::pending().await;
@@ -261,7 +263,7 @@ fn accepted() -> OutgoingResponse {
     whole(StatusCode::ACCEPTED, "text/plain", "Accepted")
 }
 
-/// Another body, whose length the headers tell if they told it before.
+/// Returns another body, and corrects the `Content-Length` header if there is one.
 fn replaced(headers: &mut HeaderMap, message: Vec<u8>) -> ResponseBody {
     if headers.contains_key(CONTENT_LENGTH) {
         headers.insert(CONTENT_LENGTH, message.len().into());

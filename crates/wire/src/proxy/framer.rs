@@ -1,32 +1,32 @@
-//! Lines out of chunks, as they pass by.
+//! Splits chunks into lines while they are forwarded.
 //!
-//! Its main type is [`Framer`]. It keeps no more than one line, and none beyond its limit: what is
-//! longer is counted and hashed.
+//! Its main type is [`Framer`]. It buffers at most one line, up to its limit; longer lines are only
+//! counted and hashed.
 
 use std::mem;
 
 use crate::recorder::OversizedMessage;
 use crate::transport::frames::BodyCollector;
 
-/// What a line was.
+/// A complete line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FramedLine<'a> {
-    /// All of it, without its line feed.
+    /// The line without its newline.
     Whole(&'a [u8]),
-    /// More than is kept.
+    /// The line exceeds the limit.
     Oversized(OversizedMessage),
 }
 
-/// Puts lines together.
+/// Assembles lines from chunks.
 pub(crate) struct Framer {
     line: BodyCollector,
-    /// Whether a line has begun that has not ended.
+    /// Whether a line has started and not ended.
     begun: bool,
     limit: usize,
 }
 
 impl Framer {
-    /// Lines of at most `limit` bytes are kept.
+    /// Creates a framer that buffers lines of at most `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             line: BodyCollector::new(limit),
@@ -35,7 +35,7 @@ impl Framer {
         }
     }
 
-    /// Takes in a chunk, and hands out every line that ends in it.
+    /// Processes a chunk, and calls `keep` for every line that ends in it.
     pub(crate) fn feed(&mut self, mut chunk: &[u8], mut keep: impl FnMut(FramedLine<'_>)) {
         while let Some(end) = memchr::memchr(b'\n', chunk) {
             let (part, rest) = (&chunk[..end], &chunk[end + 1..]);
@@ -53,7 +53,7 @@ impl Framer {
         }
     }
 
-    /// Hands out the line that the end cut short, if there is one.
+    /// Calls `keep` for the incomplete last line, if there is one.
     pub(crate) fn end(&mut self, mut keep: impl FnMut(FramedLine<'_>)) {
         if self.begun {
             self.hand_out(&mut keep);
@@ -75,7 +75,7 @@ mod tests {
 
     use super::*;
 
-    /// The lines of a text that comes in these chunks, and the line that its end cuts short.
+    /// Returns the lines of these chunks, and the incomplete last line.
     fn lines(chunks: &[Vec<u8>], limit: usize) -> Vec<Result<Vec<u8>, u64>> {
         let mut framer = Framer::new(limit);
         let mut found = Vec::new();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_hashed_and_does_not_touch_the_next() {
+    fn an_oversized_line_is_hashed_and_does_not_affect_the_next() {
         let chunks = [b"0123456789\n01234".to_vec(), b"567890\nok".to_vec()];
         let ok = |text: &str| Ok(text.as_bytes().to_vec());
         assert_eq!(lines(&chunks, 10), [ok("0123456789"), Err(11), ok("ok")]);

@@ -1,4 +1,4 @@
-//! Who was turned away, in the record.
+//! Records refused requests.
 //!
 //! Its main type is [`Refusals`].
 
@@ -10,8 +10,8 @@ use proctor_core::suite::server::Transport;
 
 use crate::recorder::{ConnectionTap, Recorder};
 
-/// Keeps what was refused. It opens a connection in the record for the first one, so that the record
-/// of a session that nobody disturbed has none.
+/// Records refused requests. It opens a connection in the record for the first one, so that a
+/// record without refusals has no such connection.
 pub(crate) struct Refusals {
     recorder: Recorder,
     actor: Actor,
@@ -37,12 +37,12 @@ impl Refusals {
         }
     }
 
-    /// Somebody was refused, for a reason.
+    /// Records a refusal with its reason.
     pub(crate) fn refused(&self, why: &str) {
         self.tap().finding(FindingKind::Refused, why);
     }
 
-    /// Keeps a message that was refused.
+    /// Records a refused message.
     pub(crate) fn message(&self, message: &[u8]) {
         self.tap().frame(None, Direction::ToServer, message);
     }
@@ -54,10 +54,13 @@ impl Refusals {
         })
     }
 
-    /// Nobody comes any more: writes the end, if there was anything.
+    /// Closes the connection in the record, if there was a refusal.
     pub(crate) fn close(&self) {
         if let Some(tap) = self.tap.get() {
-            tap.close("nobody was let in here".to_owned(), None);
+            tap.close(
+                "Proctor refused all clients of this connection".to_owned(),
+                None,
+            );
         }
     }
 }

@@ -1,8 +1,7 @@
-//! A server as an agent starts it: `proctor __relay SOCKET`, and what listens on the socket.
+//! A server that an agent starts itself: `proctor __relay SOCKET`, and the listener on the socket.
 //!
-//! Its main type is [`Relay`]. Whoever connects must be a process of the same user, below the agent;
-//! it hands over its streams, and gets a fresh process of the server. The socket is in a folder that
-//! nobody else can enter.
+//! Its main type is [`Relay`]. Only processes of the same user below the agent can connect. Each
+//! hands over its streams, and gets a new server process. The socket is in a private folder.
 
 mod control;
 mod peer;
@@ -33,25 +32,25 @@ use super::started::ServerProcess;
 use super::streams::{input, output};
 use crate::relay::COMMAND;
 
-/// How long somebody who was let in may say nothing.
+/// How long an authorized process may take to send its first message.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long nobody is let in after the system refused to.
+/// How long the listener pauses after the system refused a connection.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The longest path of a socket, in bytes.
+/// The maximum length of a socket path, in bytes.
 const LONGEST: usize = 100;
 
-/// A server that an agent can start as often as it likes, until this is closed or dropped.
+/// A server that an agent can start any number of times, until this is closed or dropped.
 pub struct Relay {
     socket: PathBuf,
     guard: PathBuf,
     admit: watch::Sender<AdmissionPolicy>,
     stop: watch::Sender<bool>,
     accepting: JoinHandle<()>,
-    /// Removed when nobody listens any more.
+    /// Removed when the listener ends.
     _folder: TempDir,
 }
 
-/// What all sessions share.
+/// The state that all sessions share.
 struct RelayState {
     server: Server,
     options: ProxyOptions,
@@ -61,8 +60,8 @@ struct RelayState {
 }
 
 impl Relay {
-    /// Listens for those who will start the server. They wait until somebody is admitted. Must be
-    /// called within a tokio runtime.
+    /// Listens for relays. They wait until a process is admitted. Must be called within a tokio
+    /// runtime.
     pub fn listen(server: &Server, options: &ProxyOptions) -> io::Result<Self> {
         let folder = own_folder()?;
         let socket = folder.path().join("s");
@@ -86,26 +85,26 @@ impl Relay {
         })
     }
 
-    /// The program that stands for the server, and its arguments.
+    /// Returns the program and arguments that an agent starts instead of the server.
     pub fn command(&self) -> (PathBuf, Vec<String>) {
         let socket = self.socket.display().to_string();
         (self.guard.clone(), vec![COMMAND.to_owned(), socket])
     }
 
-    /// From here on this process and those below it may start the server.
+    /// Allows this process and its descendants to start the server.
     pub fn admit(&self, pid: Pid) {
         self.admit_all(AdmissionPolicy::Descendants(pid));
     }
 
-    /// From here on these may start the server.
+    /// Allows these processes to start the server.
     pub fn admit_all(&self, admit: AdmissionPolicy) {
         self.admit.send_replace(admit);
     }
 
-    /// Ends all sessions, and waits until their ends are in the record.
+    /// Ends all sessions, and waits until the record has their ends.
     pub async fn close(mut self) {
         self.stop.send_replace(true);
-        // A session that panicked has left its end to its tap.
+        // If a session panicked, its tap has recorded its end.
         let _ = (&mut self.accepting).await;
     }
 }
@@ -116,7 +115,7 @@ impl Drop for Relay {
     }
 }
 
-/// A folder that nobody else can enter, whose path is short enough for a socket.
+/// Creates a private folder whose path is short enough for a socket.
 fn own_folder() -> io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
     let builder = builder.prefix("proctor-");
@@ -137,7 +136,7 @@ async fn accept(listener: UnixListener, shared: Arc<RelayState>) {
             () = stopped(&mut stop) => break,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => drop(sessions.spawn(attend(stream, shared.clone()))),
-                // Out of files, most likely: some will be free again.
+                // Most likely out of descriptors; some will become free.
                 Err(_) => tokio::time::sleep(PAUSE).await,
             },
             Some(_) = sessions.join_next() => {}
@@ -149,12 +148,12 @@ async fn accept(listener: UnixListener, shared: Arc<RelayState>) {
 
 async fn stopped(stop: &mut watch::Receiver<bool>) {
     if stop.wait_for(|stop| *stop).await.is_err() {
-        // Whoever could close the relay drops it, which ends this.
+        // The owner of the relay can only drop it now, which ends this task.
         std::future::pending::<()>().await;
     }
 }
 
-/// Everything about one who came.
+/// Handles one connection from start to end.
 async fn attend(stream: UnixStream, shared: Arc<RelayState>) {
     let mut stop = shared.stop.clone();
     let admitted = tokio::select! {
@@ -172,10 +171,11 @@ async fn attend(stream: UnixStream, shared: Arc<RelayState>) {
     }
 }
 
-/// What a client writes and reads.
+/// The input and output of a client.
 type Streams = (ClientInput, Output);
 
-/// The streams of one who may come in; nothing, if it went away; or why it may not.
+/// Returns the streams of an authorized relay; `None` if it disconnected; an error if it is
+/// refused.
 async fn admit(stream: &UnixStream, shared: &RelayState) -> Result<Option<Streams>, String> {
     let mut admit = shared.admit.clone();
     let Ok(admit) = admit
@@ -187,18 +187,18 @@ async fn admit(stream: &UnixStream, shared: &RelayState) -> Result<Option<Stream
     };
     peer::check(stream, admit)?;
     let handed = timeout(PATIENCE, hand_over(stream)).await;
-    let handed = handed.map_err(|_| "it said nothing".to_owned())??;
+    let handed = handed.map_err(|_| "it sent no message in time".to_owned())??;
     let Some((from, to)) = handed else {
         return Ok(None);
     };
-    let unusable = |error: io::Error| format!("its streams can't be used: {error}");
+    let unusable = |error: io::Error| format!("can't use its streams: {error}");
     Ok(Some((
         input(from).map_err(unusable)?,
         output(to).map_err(unusable)?,
     )))
 }
 
-/// Starts the server for a client, and tells the relay how it ended.
+/// Starts the server for a client, and sends the relay its exit status.
 async fn converse(
     (input, output): Streams,
     reader: OwnedReadHalf,
@@ -222,14 +222,14 @@ async fn converse(
     }
 }
 
-/// Waits until the relay or the run has to leave.
+/// Waits until the relay disconnects or the run ends.
 async fn leave(reader: OwnedReadHalf, shared: &RelayState) -> SessionEndReason {
     let mut stop = shared.stop.clone();
     let told = tokio::select! {
         () = stopped(&mut stop) => return SessionEndReason::Proctor,
         told = control::listen(reader) => told,
     };
-    if let RelayMessage::Nonsense(why) = told {
+    if let RelayMessage::Unexpected(why) = told {
         shared.refusals.refused(&why);
     }
     SessionEndReason::Client

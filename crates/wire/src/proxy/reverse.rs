@@ -1,9 +1,9 @@
-//! The reverse proxy: a server on HTTP, offered on loopback.
+//! A reverse proxy that serves an HTTP server on loopback.
 //!
-//! Its main type is [`ReverseProxy`]. Bodies and streams pass byte for byte as they come, and only
-//! to and from that one server: its own path, and those that it announced on a stream of the older
-//! HTTP. Discovery of authorisation servers (`/.well-known/…`) is no part of that, so servers that
-//! want a login are given a header in the MCP config.
+//! Its main type is [`ReverseProxy`]. Bodies and streams pass byte for byte, only for this one
+//! server: its own path, and the paths that it announces over HTTP+SSE. Discovery of authorization
+//! servers (`/.well-known/…`) is not supported, so a server that requires a login needs a header in
+//! the MCP config.
 
 mod asked;
 mod endpoints;
@@ -25,7 +25,7 @@ use super::refusals::Refusals;
 use super::upstream::Upstream;
 use super::{ProxyError, ProxyOptions};
 
-/// A server on HTTP, offered on loopback until this is closed or dropped.
+/// An HTTP server on loopback, until this is closed or dropped.
 pub struct ReverseProxy {
     door: Door,
     inside: Arc<ReverseProxyState>,
@@ -34,15 +34,15 @@ pub struct ReverseProxy {
 }
 
 impl ReverseProxy {
-    /// Offers a server on a port of loopback; on one that is free, if it is 0. Must be called within a
-    /// tokio runtime.
+    /// Serves a server on a loopback port; 0 picks a free port. Must be called within a tokio
+    /// runtime.
     pub async fn start(
         server: &Server,
         options: &ProxyOptions,
         port: u16,
         admission: Admission,
     ) -> Result<Self, ProxyError> {
-        let (url, headers, is_older) = match &server.transport {
+        let (url, headers, is_legacy) = match &server.transport {
             Transport::Http { url, headers } => (url, headers, false),
             Transport::Sse { url, headers } => (url, headers, true),
             Transport::Stdio { .. } => return Err(ProxyError::NoAddress(server.name.clone())),
@@ -50,7 +50,7 @@ impl ReverseProxy {
         let upstream = Upstream::new(url, headers)?;
         let refusals = Refusals::new(&options.recorder, options.actor, server);
         let inside =
-            ReverseProxyState::new(upstream, server, options, Arc::new(refusals), is_older);
+            ReverseProxyState::new(upstream, server, options, Arc::new(refusals), is_legacy);
         let inside = Arc::new(inside);
         let serving = inside.clone();
         let serve = move |request| serving.clone().serve(request);
@@ -69,17 +69,17 @@ impl ReverseProxy {
         })
     }
 
-    /// The address to use instead of the server's own.
+    /// Returns the URL that replaces the server's.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The headers that a client must send.
+    /// Returns the headers that a client must send.
     pub fn headers(&self) -> &[(String, String)] {
         &self.headers
     }
 
-    /// Ends every exchange, and waits until that is in the record.
+    /// Ends every exchange, and waits until the record has their ends.
     pub async fn close(self) {
         self.inside.upstream.closing();
         self.door.close().await;

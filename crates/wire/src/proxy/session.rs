@@ -1,7 +1,8 @@
-//! One stdio session: a client's streams on one side, a fresh process of the server on the other.
+//! One stdio session: the streams of a client and a new server process.
 //!
-//! Its main type is [`ProxySession`]. It has no time-outs and no queues: who does not read is waited for,
-//! as if nothing stood between. A record that can't be kept does not stop it.
+//! Its main type is [`ProxySession`]. It has no timeouts and no queues: a side that does not read
+//! blocks the other one, as it would without a proxy. If the record can't be written, the session
+//! continues.
 
 mod awaited;
 mod errors;
@@ -28,61 +29,58 @@ use super::started::{ServerProcess, ServerStartError};
 use crate::recorder::ConnectionTap;
 use proctor_contain::process::{Process, ProcessExit};
 
-/// How long a server may take to end by itself when its client is gone.
+/// How long a server may take to exit after its client disconnected.
 const GOODBYE: Duration = Duration::from_millis(500);
-/// The same for a server that owes an answer: it may be dying of the call, and its exit status tells.
+/// The same for a server with a pending call: it may be crashing, and its exit status matters.
 const GOODBYE_IN_CALL: Duration = Duration::from_secs(3);
-/// How long what a client wrote before it left may take to be read and passed on.
+/// How long the last input of a client may take to be forwarded.
 const LAST_INPUT: Duration = Duration::from_millis(200);
-/// How long what a server wrote before its end may be on its way, when it was ended.
+/// How long the last output of a stopped server may take to be forwarded.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// What a client or a server writes.
+/// The output of a client or server, which the session reads.
 pub(crate) type ClientInput = Box<dyn AsyncRead + Send + Unpin>;
-/// What a client or a server reads.
+/// The input of a client or server, which the session writes.
 pub(crate) type Output = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// A client's streams.
 pub struct ClientStreams {
     pub(crate) input: ClientInput,
     pub(crate) output: Output,
     pub(crate) errors: Errors,
 }
 
-/// Why a session is to end before its server does.
+/// Why a session ends before its server does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionEndReason {
-    /// The client is gone, or says that it goes.
+    /// The client disconnected, or announced that it will.
     Client,
-    /// Proctor goes.
+    /// Proctor stops.
     Proctor,
 }
 
 /// What ended a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// It ended by itself, while its client was there.
+    /// It ended by itself while its client was connected.
     Server,
     /// The client closed its stdin, and it ended by itself.
     Closed,
-    /// The client was gone, and it was ended.
+    /// The client disconnected, and Proctor stopped the server.
     ClientLeft,
-    /// Proctor went, and it was ended.
+    /// Proctor stopped, and stopped the server.
     Stopped,
 }
 
 /// How a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionEnd {
-    /// How the server ended.
     pub how: ProcessExit,
-    /// What ended it.
     pub cause: Cause,
     /// Whether Proctor sent it a signal before it ended.
     pub signalled: bool,
-    /// How many messages the client sent.
+    /// The number of client messages.
     pub to_server: u64,
-    /// How many the server sent.
+    /// The number of server messages.
     pub to_client: u64,
 }
 
@@ -91,15 +89,18 @@ impl fmt::Display for SessionEnd {
         let how = self.how;
         match self.cause {
             Cause::Server => write!(f, "{how}"),
-            Cause::Closed => write!(f, "was closed by its client, and {how}"),
-            Cause::ClientLeft => write!(f, "was ended since its client left, and {how}"),
-            Cause::Stopped => write!(f, "was ended by Proctor, and {how}"),
+            Cause::Closed => write!(f, "{how} after its client closed the connection"),
+            Cause::ClientLeft => write!(
+                f,
+                "{how}; Proctor stopped it because its client disconnected"
+            ),
+            Cause::Stopped => write!(f, "{how}; Proctor stopped it"),
         }
     }
 }
 
 impl SessionEnd {
-    /// The same, as the record keeps it.
+    /// Returns the end as the record stores it.
     fn facts(&self) -> ConnectionEnd {
         ConnectionEnd {
             by: match self.cause {
@@ -113,7 +114,7 @@ impl SessionEnd {
     }
 }
 
-/// Starts a server, and lets a client talk to it until either has ended or somebody has to leave.
+/// Starts a server and connects a client to it, until either has ended or `leave` resolves.
 pub async fn serve(
     server: &Server,
     options: &ProxyOptions,
@@ -125,19 +126,19 @@ pub async fn serve(
     Ok(session.run(leave).await.0)
 }
 
-/// A client and its server.
+/// A client and its server process.
 pub(crate) struct ProxySession {
     tap: Arc<ConnectionTap>,
     process: Process,
     input: Pump<ClientInput, Output>,
     output: Pump<ClientInput, Output>,
-    /// What the client asked and the server has not answered.
+    /// The client's calls without a response.
     awaited: Arc<PendingCallIds>,
     errors: JoinHandle<Errors>,
 }
 
 impl ProxySession {
-    /// A server that was just started, for a client.
+    /// Creates a session of a client with a started server.
     pub(crate) fn new(started: ServerProcess, stderr: ChildStderr, client: ClientStreams) -> Self {
         let ServerProcess {
             tap,
@@ -161,7 +162,7 @@ impl ProxySession {
         }
     }
 
-    /// Passes everything on until the end, and gives back where its errors went, if they all did.
+    /// Forwards everything until the end. Returns the target of stderr, if all of it was forwarded.
     pub(crate) async fn run(
         mut self,
         leave: impl Future<Output = SessionEndReason>,
@@ -185,7 +186,7 @@ impl ProxySession {
         (end, errors.ok().and_then(Result::ok))
     }
 
-    /// Until the server has ended by itself; or until somebody leaves.
+    /// Forwards until the server has ended by itself, or until one side leaves.
     async fn pass_on(
         &mut self,
         leave: impl Future<Output = SessionEndReason>,
@@ -202,9 +203,9 @@ impl ProxySession {
             tokio::select! {
                 dry = input.run(), if input.is_open() => match dry {
                     PumpEnd::Ended if output.is_open() => cause = Cause::Closed,
-                    // It closes because the server did.
+                    // The output ends because the server did.
                     PumpEnd::Ended => {}
-                    // The server reads no more, and its client is not left in the belief that it does.
+                    // The server no longer reads, and the client must notice.
                     PumpEnd::Unwanted => input.close(),
                 },
                 dry = output.run(), if output.is_open() => match dry {
@@ -220,7 +221,7 @@ impl ProxySession {
         }
     }
 
-    /// Ends the server. Its last words are passed on, if there is somebody to hear them.
+    /// Stops the server. Its last output is forwarded if the client still reads.
     async fn stop(&mut self) -> ProcessExit {
         let Self {
             process,
@@ -229,7 +230,7 @@ impl ProxySession {
             awaited,
             ..
         } = self;
-        // What a client wrote before it left is the server's to read, as it would be without a relay.
+        // The server gets the last input of its client, as it would without a relay.
         let _ = timeout(LAST_INPUT, input.run()).await;
         input.close();
         let patience = if awaited.is_empty() {
@@ -246,7 +247,7 @@ impl ProxySession {
             });
             tokio::select! {
                 how = &mut stopping => {
-                    // Also if they are not taken: nobody waits for a session that was stopped.
+                    // Without an error if this fails: a stopped session has no reader.
                     let _ = timeout(LAST_WORDS, &mut words).await;
                     how
                 }

@@ -1,4 +1,4 @@
-//! A process of a server, with its place in the record.
+//! A server process with its connection in the record.
 //!
 //! Its main type is [`ServerProcess`].
 
@@ -16,41 +16,39 @@ use crate::edit::stdio::EditedPipes;
 use crate::recorder::ConnectionTap;
 use proctor_contain::process::{Process, Spawn, SpawnError};
 
-/// A server that was just started for one client.
+/// A server process that was just started for one client.
 pub(crate) struct ServerProcess {
-    /// Its connection in the record. Whoever has it closes it, with the reason.
+    /// Its connection in the record. The owner closes it with the reason.
     pub(crate) tap: Arc<ConnectionTap>,
-    /// The process; dropping it ends it.
+    /// The process; dropping it stops it.
     pub(crate) process: Process,
-    /// What it reads.
     pub(crate) stdin: Output,
-    /// What it writes.
     pub(crate) stdout: ClientInput,
 }
 
-/// Why there is no process.
+/// Why a server process could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerStartError {
-    /// It could not be started.
+    /// The process did not start.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// The server is none that is started.
-    #[error("the server `{0}` is reached by an address, not started")]
+    /// The server has a URL, not a command.
+    #[error("the server `{0}` has a URL, not a command")]
     NoCommand(String),
-    /// The system gave no pipes.
-    #[error("the pipes of the server `{0}` could not be opened")]
+    /// The system provided no pipes.
+    #[error("can't open the pipes of the server `{0}`")]
     NoPipes(String),
 }
 
 impl ServerProcess {
-    /// Starts a process of the server. A failure is in the record too.
+    /// Starts a server process. A failure is recorded too.
     pub(crate) fn start(server: &Server, options: &ProxyOptions) -> Result<Self, ServerStartError> {
         let tap = open(server, options);
         let spawned = spawn(server, options).and_then(|spawn| Ok(spawn.start()?));
         Self::of(server, options, tap, spawned)
     }
 
-    /// The same, and leaves the process's stderr to the caller, who has to read it.
+    /// Starts a server process whose stderr the caller must read.
     pub(crate) fn start_with_stderr(
         server: &Server,
         options: &ProxyOptions,
@@ -93,7 +91,7 @@ impl ServerProcess {
     }
 }
 
-/// A server's pipes, with an editor before them if there is one.
+/// Returns the pipes of a server, edited if there is an editor.
 fn edited(
     editor: Option<&Arc<dyn Editor>>,
     stdin: ChildStdin,

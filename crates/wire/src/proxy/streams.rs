@@ -1,7 +1,7 @@
-//! A client's descriptors as streams that can be waited for.
+//! Turns a client's descriptors into async streams.
 //!
-//! Pipes and sockets are taken as they are. What can't be waited for (files, terminals) goes through a
-//! pipe and a thread of its own.
+//! Pipes and sockets are used directly. Files and terminals can't be polled, so each goes through a
+//! pipe and a thread.
 
 use std::fs::File;
 use std::io;
@@ -18,7 +18,7 @@ use tokio::net::unix::pipe;
 use super::session::{ClientInput, ClientStreams, Errors, Output};
 use crate::streams::{copied_in, copied_out, kind};
 
-/// What a client writes. Must be called within a tokio runtime.
+/// Returns the stream to read from a client. Must be called within a tokio runtime.
 pub(crate) fn input(descriptor: OwnedFd) -> io::Result<ClientInput> {
     Ok(match kind(&descriptor) {
         Some(FileType::Socket) => Box::new(socket(descriptor)?),
@@ -29,7 +29,7 @@ pub(crate) fn input(descriptor: OwnedFd) -> io::Result<ClientInput> {
     })
 }
 
-/// What a client reads. Must be called within a tokio runtime.
+/// Returns the stream to write to a client. Must be called within a tokio runtime.
 pub(crate) fn output(descriptor: OwnedFd) -> io::Result<Output> {
     Ok(match kind(&descriptor) {
         Some(FileType::Socket) => Box::new(socket(descriptor)?),
@@ -46,22 +46,22 @@ fn socket(descriptor: OwnedFd) -> io::Result<UnixStream> {
     UnixStream::from_std(stream)
 }
 
-/// The streams of this process.
+/// The standard streams of this process.
 pub struct ProcessStreams {
-    /// What they are to a session.
+    /// The streams for a session.
     pub client: ClientStreams,
-    /// Ends when all that was written to the output has left.
+    /// Ends when all output is written.
     pub leaving: Option<JoinHandle<()>>,
 }
 
-/// Takes the standard streams of this process for a session. What is read from stdin, or written to
-/// stdout, by anybody else from here on is lost. Must be called within a tokio runtime.
+/// Takes over the standard streams of this process for a session. Any other code that reads stdin
+/// or writes stdout afterwards uses `/dev/null`. Must be called within a tokio runtime.
 pub fn standard() -> io::Result<ProcessStreams> {
     let null = File::options().read(true).write(true).open("/dev/null")?;
     let (stdin, stdout) = (io::stdin(), io::stdout());
     let from = copied_in(stdin.as_fd())?;
     let (to, leaving) = copied_out(stdout.as_fd())?;
-    // Held here, they would not seem closed when they are.
+    // If this process kept them open, the other side would not see them close.
     dup2_stdin(&null)?;
     dup2_stdout(&null)?;
     let client = ClientStreams {

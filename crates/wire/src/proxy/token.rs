@@ -1,16 +1,16 @@
-//! What lets a client in.
+//! The token that authorizes a client.
 //!
 //! Its main type is [`AccessToken`].
 
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
-/// 256 bits that nobody can guess.
+/// A random token of 256 bits.
 #[derive(Clone)]
 pub struct AccessToken(String);
 
 impl AccessToken {
-    /// A new one; `None` if the system has no random numbers.
+    /// Creates a token; `None` if the system can't generate random numbers.
     pub fn random() -> Option<Self> {
         let mut bytes = [0; 32];
         let provider = rustls::crypto::ring::default_provider();
@@ -18,12 +18,12 @@ impl AccessToken {
         Some(Self(HEXLOWER.encode(&bytes)))
     }
 
-    /// The token itself, for a configuration that only its owner can read.
+    /// Returns the token itself, for a config that only its owner can read.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// Whether this is it. How long that takes tells nothing of the token: hashes are compared.
+    /// Compares in constant time: only hashes are compared, so the duration reveals nothing.
     pub fn is(&self, shown: &[u8]) -> bool {
         Sha256::digest(self.0.as_bytes()) == Sha256::digest(shown)
     }
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_itself_and_nothing_else() {
+    fn a_token_matches_only_itself() {
         let (one, other) = (
             AccessToken::random().unwrap(),
             AccessToken::random().unwrap(),

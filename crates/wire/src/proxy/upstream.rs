@@ -1,7 +1,7 @@
-//! The one server that a proxy reaches over HTTP.
+//! The HTTP server behind a proxy.
 //!
-//! Its main type is [`Upstream`]. It sends what it is given to that server and to no other, and adds
-//! nothing but what the user configured. Redirects are not followed. Knows nothing of records.
+//! Its main type is [`Upstream`]. It sends requests to that server only, and adds nothing but the
+//! configured headers. It does not follow redirects, and does not record.
 
 mod sending;
 
@@ -31,11 +31,11 @@ use crate::transport::http::{AddressError, parse_headers, parse_url};
 use crate::web::{ConnectionAbort, ResponseBody};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a connection that nobody uses is kept. Common servers close theirs after five seconds,
-/// and a request that crosses such an end is lost.
+/// How long an idle connection is kept. Common servers close theirs after five seconds, and a
+/// request at that moment would be lost.
 const IDLE: Duration = Duration::from_secs(3);
 
-/// What belongs to one connection, not to what is said on it.
+/// The headers that belong to one connection, and are not forwarded.
 const HOP: [HeaderName; 9] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -48,7 +48,7 @@ const HOP: [HeaderName; 9] = [
     UPGRADE,
 ];
 
-/// A server, and the connections to it.
+/// A server with its connection pool.
 pub struct Upstream {
     url: Url,
     host: HeaderValue,
@@ -57,13 +57,13 @@ pub struct Upstream {
     is_closing: Arc<AtomicBool>,
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamError {
-    /// What was asked for is no path.
-    #[error("`{0}` is no path")]
+    /// The request target is not a valid path.
+    #[error("invalid path `{0}`")]
     Target(String),
-    /// The server could not be reached, or broke off.
+    /// The server can't be reached, or its connection broke.
     #[error("{0}")]
     Broken(String),
 }
@@ -75,7 +75,7 @@ impl From<ConnectionAbort> for UpstreamError {
 }
 
 impl Upstream {
-    /// The server at an address, with the headers that it wants.
+    /// Creates the client of a server from its URL and configured headers.
     pub fn new<'a>(
         url: &str,
         headers: impl IntoIterator<Item = (&'a String, &'a String)>,
@@ -89,7 +89,7 @@ impl Upstream {
         };
         let mut all = HeaderMap::new();
         all.extend(credentials(&parsed).map(|value| (AUTHORIZATION, value)));
-        // What is configured wins over what the address says.
+        // A configured header wins over credentials in the URL.
         for (name, value) in &parse_headers(headers)? {
             all.insert(name, value.clone());
         }
@@ -102,22 +102,22 @@ impl Upstream {
         })
     }
 
-    /// From here on a request whose client goes away does not leave any more.
+    /// From now on, requests of disconnected clients are no longer sent.
     pub(crate) fn closing(&self) {
         self.is_closing.store(true, Ordering::Relaxed);
     }
 
-    /// Its address. A name and password may be in it.
+    /// Returns the URL, which may contain a user name and password.
     pub(crate) fn url(&self) -> &Url {
         &self.url
     }
 
-    /// Where it is, without a path and without secrets.
+    /// Returns scheme, host and port, without secrets.
     pub(crate) fn origin(&self) -> String {
         self.url.origin().ascii_serialization()
     }
 
-    /// Sends a request to a path of the server. What comes back can be passed on as it is.
+    /// Sends a request to a path of the server. The response can be forwarded unchanged.
     pub async fn send(
         &self,
         mut request: http::Request<ResponseBody>,
@@ -127,7 +127,7 @@ impl Upstream {
         self.exchange(request).await
     }
 
-    /// Makes a client's request one to the server.
+    /// Turns a client's request into one for the server.
     pub(crate) fn prepare<B>(
         &self,
         request: &mut http::Request<B>,
@@ -143,7 +143,7 @@ impl Upstream {
         *request.version_mut() = Version::HTTP_11;
         let headers = request.headers_mut();
         remove_hops(headers);
-        // An encoded answer could not be read in the record.
+        // The record could not show an encoded response.
         headers.remove(ACCEPT_ENCODING);
         headers.insert(HOST, self.host.clone());
         if headers.contains_key(ORIGIN)
@@ -157,7 +157,7 @@ impl Upstream {
         Ok(())
     }
 
-    /// Sends a request that was prepared. It leaves also if nobody waits for its answer.
+    /// Sends a prepared request. It is sent even if the client disconnects.
     pub(crate) async fn exchange(
         &self,
         request: http::Request<ResponseBody>,
@@ -174,7 +174,7 @@ impl Upstream {
             UpstreamError::Broken(if error.is_connect() {
                 format!("could not connect to {address}: {reason}")
             } else {
-                format!("no answer from {address}: {reason}")
+                format!("no response from {address}: {reason}")
             })
         })?;
         *response.version_mut() = Version::HTTP_11;
@@ -183,19 +183,19 @@ impl Upstream {
     }
 }
 
-/// A body that is passed on as it comes.
+/// Returns a body that is forwarded as it arrives.
 pub fn passed(body: Incoming) -> ResponseBody {
     body.map_err(|error| ConnectionAbort(causes(&error)))
         .boxed_unsync()
 }
 
-/// Why the network failed.
+/// Returns why the network failed.
 pub fn causes(error: &(dyn std::error::Error + 'static)) -> String {
     reason(error)
 }
 
 fn remove_hops(headers: &mut HeaderMap) {
-    // The coding wins over a length, which is none of what comes out of it.
+    // `Transfer-Encoding` wins over a length, which does not describe the decoded body.
     if headers.contains_key(TRANSFER_ENCODING) {
         headers.remove(CONTENT_LENGTH);
     }
@@ -211,7 +211,7 @@ fn remove_hops(headers: &mut HeaderMap) {
     }
 }
 
-/// The header that stands for a name and password in an address.
+/// Returns the `Authorization` header for the user name and password of a URL.
 fn credentials(url: &Url) -> Option<HeaderValue> {
     if url.username().is_empty() && url.password().is_none() {
         return None;
@@ -238,7 +238,7 @@ fn client(
         .https_or_http()
         .enable_http1()
         .wrap_connector(connector);
-    // A request is sent again only if the connection had ended before any of it was sent.
+    // A request is retried only if its connection had closed before any byte was sent.
     Ok(Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE)
@@ -246,8 +246,7 @@ fn client(
         .build(connector))
 }
 
-/// Trusts what the system trusts; or nothing where nothing is asked, since to find that out takes
-/// time.
+/// Loads the certificates that the system trusts; none for plain HTTP, because loading takes time.
 fn tls(is_secure: bool) -> Result<ClientConfig, rustls::Error> {
     use hyper_rustls::ConfigBuilderExt;
     let provider = rustls::crypto::ring::default_provider();

@@ -1,8 +1,8 @@
 //! One connection of a record.
 //!
-//! Its main type is [`ConnectionTap`]. A connection that several trials share has a tap in the record of each,
-//! beside its own: the home of them all. What comes too late for a trial's record goes home, so
-//! nothing that went over the wire is lost.
+//! Its main type is [`ConnectionTap`]. A connection that several trials share has one tap in the
+//! record of each trial, and its own tap, the home of the others. Events that are too late for a
+//! trial's record go to the home, so nothing that was sent is lost.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,23 +18,23 @@ use proctor_core::redact::Redactor;
 use super::{Recorder, RecorderState};
 use crate::worker;
 
-/// How many findings of one sort are written one by one; the rest are counted.
+/// How many findings of one kind are written one by one; the rest are only counted.
 const WRITTEN_FINDINGS: u64 = 20;
 
-/// How much is kept of what is no message.
+/// The maximum recorded length of a body that is not a message.
 const ASIDE: usize = 500;
 
-/// How much of a finding's detail is kept.
+/// The maximum length of a finding's detail.
 const DETAIL: usize = 2_000;
 
-/// A handle to one connection of a record. The connection ends in the record when nobody has it
-/// any more, at the latest.
+/// A handle to one connection of a record. The last drop ends the connection in the record, if it
+/// has not ended before.
 pub(crate) struct ConnectionTap {
     recorder: Recorder,
     opened: ConnectionOpened,
-    /// The connection's own tap, if this one belongs to somebody who shares it.
+    /// The connection's own tap, if this is the tap of a share.
     home: Option<Arc<ConnectionTap>>,
-    /// Changed only while the record is locked, so that nothing follows the end.
+    /// Changed only while the record is locked, so that no event follows the end.
     closed: AtomicBool,
     findings: Mutex<Vec<(FindingKind, String, u64)>>,
 }
@@ -69,7 +69,7 @@ impl ConnectionTap {
         })
     }
 
-    /// The same connection in another record.
+    /// Opens the same connection in another record.
     pub(crate) fn attach(self: &Arc<Self>, recorder: &Recorder, actor: Actor) -> Arc<Self> {
         let ConnectionOpened {
             server,
@@ -81,7 +81,7 @@ impl ConnectionTap {
         Self::open(recorder, server, actor, *transport, target, Some(home))
     }
 
-    /// Writes a message, exactly. A large one is redacted while others may write.
+    /// Writes a message byte for byte. A large one is redacted without blocking other writers.
     pub(crate) fn frame(&self, exchange: Option<u64>, direction: Direction, bytes: &[u8]) {
         self.recorder.wait_for_room();
         let Some(bodies) = self.bodies(bytes.len()) else {
@@ -104,17 +104,16 @@ impl ConnectionTap {
         });
     }
 
-    /// Waits until the record has room for more.
+    /// Waits until the queue of the record has room.
     pub(crate) async fn room(&self) {
         self.recorder.room().await;
     }
 
-    /// The record that it writes to.
     pub(crate) fn recorder(&self) -> &Recorder {
         &self.recorder
     }
 
-    /// Where a message of so many bytes is kept; `None` if nothing is.
+    /// Returns the storage for a message of this size; `None` without a record.
     fn bodies(&self, bytes: usize) -> Option<Result<Bodies, RecordError>> {
         let inner = self.recorder.lock();
         if let Some(home) = self.home_of_the_late(&inner) {
@@ -124,7 +123,7 @@ impl ConnectionTap {
         inner.bodies(bytes)
     }
 
-    /// Writes that a message was too large to be kept.
+    /// Writes the head of a message that exceeds the size limit.
     pub(crate) fn cut_frame(
         &self,
         exchange: Option<u64>,
@@ -186,13 +185,12 @@ impl ConnectionTap {
         });
     }
 
-    /// What takes secrets out of what is cut or shown.
+    /// Returns the redactor for truncated or shown texts.
     pub(crate) fn redactor(&self) -> &Redactor {
         self.recorder.redactor()
     }
 
-    /// Writes the start of something that came over HTTP and is no message: it must not be taken for
-    /// one.
+    /// Writes the start of an HTTP body that is not a message, so that it is not parsed as one.
     pub(crate) fn aside(
         &self,
         exchange: u64,
@@ -209,7 +207,7 @@ impl ConnectionTap {
         );
     }
 
-    /// What something is, and the start of what it says.
+    /// Describes a body: what it is, its length and its start.
     pub(crate) fn aside_line(
         &self,
         what: &str,
@@ -225,19 +223,19 @@ impl ConnectionTap {
         }
     }
 
-    /// The start of what a server said, to be shown.
+    /// Returns the start of a server's text without secrets, for messages.
     pub(crate) fn head(&self, bytes: &[u8], limit: usize) -> String {
         self.recorder.redactor.head(bytes, limit)
     }
 
-    /// Notes that something is not as it should be. Many of one sort are counted, not written.
+    /// Adds a finding. After the first ones of a kind, they are only counted.
     pub(crate) fn finding(&self, kind: FindingKind, detail: impl Into<String>) {
-        // A server chooses what is in it, and how long that is.
+        // The server controls its content and length.
         let detail = self.head(detail.into().as_bytes(), DETAIL);
         let mut findings = self.lock_findings();
         let inner = self.recorder.lock();
         let late = self.home_of_the_late(&inner);
-        // Both may be connections of one record.
+        // Both taps may write to the same record.
         drop(inner);
         if let Some(home) = late {
             drop(findings);
@@ -259,19 +257,19 @@ impl ConnectionTap {
         }
     }
 
-    /// How many findings of each sort there were.
+    /// Returns the findings, each kind with its first example and its count.
     pub(crate) fn findings(&self) -> Vec<(FindingKind, String, u64)> {
         self.lock_findings().clone()
     }
 
-    /// Writes that the connection ended, where nobody knows more than the words.
+    /// Writes the end of a connection, with only a description.
     pub(crate) fn close(&self, reason: String, stderr: Option<String>) {
         self.ended(reason, stderr, None);
     }
 
-    /// Writes that the connection ended, after the findings that were only counted.
+    /// Writes the end of the connection, after the findings that were only counted.
     pub(crate) fn ended(&self, reason: String, stderr: Option<String>, end: Option<ConnectionEnd>) {
-        // Held to the end, so that none is counted that will not be written.
+        // Held to the end, so that no finding is counted that will not be written.
         let findings = self.lock_findings();
         let mut inner = self.recorder.lock();
         if self.closed.swap(true, Ordering::Relaxed) {
@@ -321,8 +319,8 @@ impl ConnectionTap {
         });
     }
 
-    /// Where things go that come too late for this record. A connection's own record is never
-    /// closed to them.
+    /// Returns the tap for events that are too late for this record. The connection's own record
+    /// always accepts them.
     fn home_of_the_late(&self, inner: &RecorderState) -> Option<&Arc<Self>> {
         let is_late = inner.taken || self.closed.load(Ordering::Relaxed);
         self.home.as_ref().filter(|_| is_late)
@@ -344,18 +342,16 @@ fn finding(conn: ConnectionId, kind: FindingKind, detail: String, count: u64) ->
 
 impl Drop for ConnectionTap {
     fn drop(&mut self) {
-        // Whoever gave up on the connection had no time to say how it ended.
-        self.close("was given up".to_owned(), None);
+        // The owner dropped the connection without recording how it ended.
+        self.close("the connection was dropped".to_owned(), None);
     }
 }
 
-/// A message that was too large to be taken in.
+/// A message that exceeds the size limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OversizedMessage {
-    /// Its length.
     pub bytes: u64,
-    /// The SHA-256 of all of it.
+    /// The SHA-256 of the whole message.
     pub sha256: String,
-    /// How it starts.
     pub(crate) head: Vec<u8>,
 }

@@ -1,25 +1,25 @@
-//! What a relay and the run say to each other: a kind, a length, and as many bytes.
+//! The messages between a relay and the run: a kind, a length, and a body of that length.
 //!
 //! The first message comes from the relay and carries its streams.
 
-/// The bytes before the body of a message.
+/// The length of a message's head.
 pub(crate) const HEAD: usize = 5;
 
-/// The longest body.
+/// The maximum length of a body.
 pub(crate) const MAX_BODY: usize = 64 << 10;
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RelayMessageKind {
-    /// From the relay: here are my input and output.
+    /// From the relay: hands over its input and output.
     HandOver,
-    /// From the relay: I was told to end.
+    /// From the relay: it was asked to end.
     Leave,
-    /// To the relay: write this to your stderr.
+    /// To the relay: bytes for its stderr.
     Errors,
-    /// To the relay: the server ended with this code.
+    /// To the relay: the exit code of the server.
     Exited,
-    /// To the relay: the server ended by this signal.
+    /// To the relay: the signal that ended the server.
     Signalled,
     /// To the relay: there is no server, for this reason.
     Refused,
@@ -34,7 +34,7 @@ const KINDS: [(u8, RelayMessageKind); 6] = [
     (b'r', RelayMessageKind::Refused),
 ];
 
-/// A message. A body that is too long is cut.
+/// Encodes a message, and truncates a body that is too long.
 pub(crate) fn render(kind: RelayMessageKind, body: &[u8]) -> Vec<u8> {
     let body = &body[..body.len().min(MAX_BODY)];
     let byte = KINDS.iter().find(|(_, known)| *known == kind);
@@ -47,7 +47,7 @@ pub(crate) fn render(kind: RelayMessageKind, body: &[u8]) -> Vec<u8> {
     message
 }
 
-/// The kind of a message and the length of its body; nothing, if it is no message.
+/// Decodes the kind and the length of the body; `None` if the head is invalid.
 pub(crate) fn read_head(head: [u8; HEAD]) -> Option<(RelayMessageKind, usize)> {
     let [byte, length @ ..] = head;
     let (_, kind) = KINDS.iter().find(|(known, _)| *known == byte)?;
@@ -55,7 +55,7 @@ pub(crate) fn read_head(head: [u8; HEAD]) -> Option<(RelayMessageKind, usize)> {
     (length <= MAX_BODY).then_some((*kind, length))
 }
 
-/// A number as the body of a message.
+/// Decodes a number from a body.
 pub(crate) fn number(body: &[u8]) -> Option<i32> {
     Some(i32::from_le_bytes(body.try_into().ok()?))
 }
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_rendered_is_read_back() {
+    fn rendered_messages_are_read_back() {
         for (_, kind) in KINDS {
             let message = render(kind, b"body");
             let (head, body) = message.split_first_chunk().unwrap();
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_not_read() {
+    fn invalid_messages_are_not_read() {
         assert_eq!(read_head(*b"GET /"), None);
         assert_eq!(read_head([0; HEAD]), None);
         assert_eq!(read_head([b'e', 1, 0, 1, 0]), None);

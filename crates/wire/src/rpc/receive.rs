@@ -1,4 +1,4 @@
-//! What a message is, and who takes it: the half of a JSON-RPC peer that every protocol shares.
+//! Classifies incoming messages and passes them to a handler, for every JSON-RPC protocol.
 
 use proctor_core::event::FindingKind;
 use proctor_core::message::{Id, Message, MessageKind};
@@ -6,36 +6,36 @@ use serde_json::value::RawValue;
 
 use crate::worker;
 
-/// One side of a connection, to whom the messages of the other side are handed in their order.
+/// Receives the messages of the other side in their order.
 pub trait MessageHandler {
-    /// The other side asks for something. Whether it is answered, and by what, is the protocol's affair.
+    /// Handles a request. The protocol decides whether and how to answer.
     fn request(&mut self, _id: &RawValue, _method: &str, _params: Option<&RawValue>) {}
 
-    /// The other side tells something.
+    /// Handles a notification.
     fn notification(&mut self, method: &str, params: Option<&RawValue>);
 
-    /// The other side answers. `id` may be that of no request.
+    /// Handles a response. `id` may match no request.
     fn answer(&mut self, id: &Id, message: &Message<'_>);
 
-    /// Something breaks the rules of JSON-RPC.
+    /// Handles a violation of JSON-RPC.
     fn finding(&mut self, _about: About<'_>, _kind: FindingKind, _detail: String) {}
 }
 
-/// What a finding is about.
+/// What a finding refers to.
 #[derive(Clone, Copy)]
 pub enum About<'a> {
-    /// A message, which is handed over all the same if it is one.
+    /// A message, which is passed to the handler too if it is valid.
     Message(&'a Message<'a>),
-    /// Bytes that are not, or not all, messages.
+    /// Bytes that are not, or only partly, messages.
     Bytes(&'a [u8]),
 }
 
-/// Hands over the message, or each one of a batch. It never panics, whatever the bytes are, and answers
-/// nothing by itself.
+/// Passes the message, or each message of a batch, to the handler. Never panics, and sends no
+/// response itself.
 pub fn receive(bytes: &[u8], handler: &mut dyn MessageHandler) {
     let parsed = worker::each_message(bytes, &mut |message| one(message, handler));
     if let Err(unparsable) = parsed {
-        let detail = format!("not a message: {}", unparsable.reason);
+        let detail = format!("not a JSON-RPC message: {}", unparsable.reason);
         handler.finding(About::Bytes(bytes), FindingKind::Malformed, detail);
     }
 }
@@ -43,23 +43,23 @@ pub fn receive(bytes: &[u8], handler: &mut dyn MessageHandler) {
 fn one(message: &Message<'_>, handler: &mut dyn MessageHandler) {
     let mut finding = |kind, detail: String| handler.finding(About::Message(message), kind, detail);
     if message.jsonrpc.as_deref() != Some("2.0") {
-        let detail = "a message that does not say `\"jsonrpc\": \"2.0\"`";
+        let detail = "message without `\"jsonrpc\": \"2.0\"`";
         finding(FindingKind::Protocol, detail.to_owned());
     }
     match (message.kind(), message.id) {
         (MessageKind::Request { method, .. }, Some(id)) => {
-            handler.request(id, method, message.params)
+            handler.request(id, method, message.params);
         }
         (MessageKind::Notification { method }, _) => handler.notification(method, message.params),
         (MessageKind::Answer { id }, _) => {
             if message.result.is_some() && message.error.is_some() {
-                let detail = format!("the answer with {id} has both a result and an error");
+                let detail = format!("the response with {id} has both a result and an error");
                 finding(FindingKind::ResultAndError, detail);
             }
             handler.answer(&id, message);
         }
         (MessageKind::Request { .. } | MessageKind::Neither, _) => {
-            let detail = "a message that is neither request, notification nor answer";
+            let detail = "message is neither a request, a notification nor a response";
             finding(FindingKind::Malformed, detail.to_owned());
         }
     }

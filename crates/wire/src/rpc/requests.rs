@@ -1,12 +1,12 @@
-//! Which requests wait for an answer, and what became of the others.
+//! The pending requests of a connection, and the outcome of past ones.
 //!
-//! Its main type is [`Requests`]. An id is used once, and when the connection ends, so does every wait.
+//! Its main type is [`Requests`]. Ids are never reused, and all waits end with the connection.
 
 use std::collections::BTreeMap;
 
 use proctor_core::message::Id;
 
-/// How many ids are remembered for telling late and double answers from unknown ones.
+/// How many past ids are remembered, to tell late and duplicate responses from unknown ones.
 pub(crate) const REMEMBERED: usize = 10_000;
 
 /// How a connection ended.
@@ -16,24 +16,23 @@ pub enum PeerClose {
     Closed,
     /// The other side does not read.
     Stuck,
-    /// It broke.
     Broken(String),
-    /// Whoever opened it closed it.
+    /// This side closed it.
     ByUs,
 }
 
-/// Why a request does not wait any more.
+/// Why a request is no longer pending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PastRequest {
-    /// Its answer came.
+    /// The response arrived.
     Answered,
-    /// Its answer took too long, or can't come any more.
+    /// The response took too long, or can't arrive any more.
     GivenUp,
-    /// Whoever asked has gone: an answer is nobody's fault.
+    /// The caller cancelled it, so a late response is not a finding.
     Unwanted,
 }
 
-/// The requests of one side of a connection, each with what waits for its answer.
+/// The requests of one side of a connection, each with its waiter.
 #[derive(Debug)]
 pub struct Requests<T> {
     last: u64,
@@ -54,7 +53,7 @@ impl<T> Default for Requests<T> {
 }
 
 impl<T> Requests<T> {
-    /// Takes a new id. After the end of the connection nothing waits: the waiter is dropped.
+    /// Allocates an id. After the end of the connection, the waiter is dropped.
     pub fn open(&mut self, waiter: T) -> u64 {
         self.last += 1;
         if self.ended.is_none() {
@@ -63,7 +62,7 @@ impl<T> Requests<T> {
         self.last
     }
 
-    /// Takes out a request that waits, and remembers what became of it.
+    /// Removes a pending request, and remembers its outcome.
     pub fn close(&mut self, id: u64, how: PastRequest) -> Option<T> {
         let waiter = self.waiting.remove(&id)?;
         self.past.insert(id, how);
@@ -73,36 +72,36 @@ impl<T> Requests<T> {
         Some(waiter)
     }
 
-    /// Takes out the request that an answer is for, or says what became of it.
+    /// Removes the request of a response; otherwise returns the outcome of the request.
     pub fn answered(&mut self, id: Option<u64>) -> Result<T, Option<PastRequest>> {
         let waiter = id.and_then(|id| self.close(id, PastRequest::Answered));
         waiter.ok_or_else(|| id.and_then(|id| self.past(id)))
     }
 
-    /// What waits for the answer to a request.
+    /// Returns the waiter of a pending request.
     pub fn waiter(&self, id: u64) -> Option<&T> {
         self.waiting.get(&id)
     }
 
-    /// All that waits.
+    /// Returns all waiters.
     pub fn waiters(&self) -> impl Iterator<Item = &T> {
         self.waiting.values()
     }
 
-    /// The request that waits, if it is the only one.
+    /// Returns the pending request, if there is only one.
     pub fn only(&self) -> Option<u64> {
         let mut ids = self.waiting.keys();
         let first = ids.next().copied();
         first.filter(|_| ids.next().is_none())
     }
 
-    /// What became of a request that does not wait any more.
+    /// Returns the outcome of a request that is no longer pending.
     pub fn past(&self, id: u64) -> Option<PastRequest> {
         self.past.get(&id).copied()
     }
 
-    /// The request that an answer means. Who could not read a request can't name it: then only one that
-    /// waits alone can be meant.
+    /// Returns the request of a response. An id of `null` means that the other side could not parse
+    /// the request: then it is the only pending one.
     pub fn meant(&self, id: &Id) -> Option<u64> {
         match id {
             Id::Value(id) => id.parse().ok(),
@@ -110,7 +109,7 @@ impl<T> Requests<T> {
         }
     }
 
-    /// Notes the end of the connection, and drops all that waits. The first reason stays.
+    /// Marks the connection as ended, and drops all waiters. Only the first reason is stored.
     pub fn end(&mut self, how: PeerClose) {
         self.ended.get_or_insert(how);
         while let Some((&id, _)) = self.waiting.first_key_value() {
@@ -118,7 +117,7 @@ impl<T> Requests<T> {
         }
     }
 
-    /// How the connection ended, if it has.
+    /// Returns how the connection ended, if it has.
     pub fn ended(&self) -> Option<&PeerClose> {
         self.ended.as_ref()
     }
@@ -129,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_ends_every_wait_and_its_first_reason_stays() {
+    fn the_end_drops_all_waiters_and_keeps_the_first_reason() {
         let mut requests = Requests::default();
         assert_eq!((requests.open("a"), requests.open("b")), (1, 2));
         requests.end(PeerClose::Broken("first".to_owned()));
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nameless_answer_means_the_only_request_that_waits() {
+    fn a_response_without_id_belongs_to_the_only_pending_request() {
         let mut requests = Requests::default();
         let nameless = Id::Absent;
         assert_eq!(requests.meant(&nameless), None);
@@ -159,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_became_of_a_request_is_remembered_but_not_for_ever() {
+    fn past_requests_are_remembered_up_to_a_limit() {
         let mut requests = Requests::default();
         for _ in 0..=REMEMBERED {
             let id = requests.open(());

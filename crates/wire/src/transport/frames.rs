@@ -1,7 +1,7 @@
-//! Lines out of bytes, in bounded memory.
+//! Reads lines in bounded memory.
 //!
-//! Its main type is [`LineReader`]. A line that is too long is counted and hashed while it passes by, and
-//! the next one is read as if nothing had been.
+//! Its main type is [`LineReader`]. A line that exceeds the limit is counted and hashed, and does
+//! not affect the next one.
 
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
@@ -9,25 +9,25 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 use crate::recorder::OversizedMessage;
 
-/// What stands between two line breaks.
+/// One line of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub enum StreamLine {
-    /// A line, without its line feed. A carriage return is left in.
+    /// The line without its line feed. A carriage return is kept.
     Whole(Vec<u8>),
-    /// A line that the end of the stream cut short.
+    /// An incomplete line at the end of the stream.
     Torn(Vec<u8>),
-    /// A line that was too long.
+    /// A line that exceeds the limit.
     Oversized(OversizedMessage),
 }
 
-/// Reads lines of bounded length.
+/// Reads lines of limited length.
 pub struct LineReader<R> {
     reader: BufReader<R>,
     limit: usize,
 }
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
-    /// Lines of at most `limit` bytes.
+    /// Creates a reader for lines of at most `limit` bytes.
     pub fn new(reader: R, limit: usize) -> Self {
         Self {
             reader: BufReader::with_capacity(64 << 10, reader),
@@ -35,7 +35,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// The next line, or nothing at the end.
+    /// Reads the next line; `None` at the end.
     pub async fn next(&mut self) -> std::io::Result<Option<StreamLine>> {
         let mut line = Vec::new();
         let mut passed: Option<DiscardedBytes> = None;
@@ -73,7 +73,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 }
 
-/// Bytes that were not kept.
+/// The length, hash and start of bytes that were not stored.
 #[derive(Default)]
 pub struct DiscardedBytes {
     bytes: u64,
@@ -81,7 +81,7 @@ pub struct DiscardedBytes {
     head: Vec<u8>,
 }
 
-/// How much of the start of what passes by is kept.
+/// How much of the start is stored.
 const HEAD: usize = 512;
 
 impl DiscardedBytes {
@@ -102,7 +102,7 @@ impl DiscardedBytes {
     }
 }
 
-/// Collects a body of bounded size, or what its hash would be.
+/// Collects a body up to a size limit, then only its hash.
 pub struct BodyCollector {
     kept: Vec<u8>,
     passed: Option<DiscardedBytes>,
@@ -132,7 +132,7 @@ impl BodyCollector {
         }
     }
 
-    /// Whether it has become too large already.
+    /// Whether the body exceeds the limit.
     pub fn is_over(&self) -> bool {
         self.passed.is_some()
     }
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_that_is_too_long_does_not_touch_the_next() {
+    async fn an_oversized_line_does_not_affect_the_next() {
         let text = format!("{}\nok\n{}", "x".repeat(200_000), "y".repeat(11));
         let found = lines(text.as_bytes(), 10).await;
         let StreamLine::Oversized(first) = &found[0] else {

@@ -1,7 +1,7 @@
-//! Streamable HTTP, of both eras.
+//! Streamable HTTP, for both eras.
 //!
-//! Its main type is `HttpLink`. Every message is an exchange of its own; what comes back in it goes
-//! to the peer. Redirects are not followed: they would take headers to another server. A session id
+//! Its main type is `HttpLink`. Every message is one exchange, whose response goes to the peer.
+//! Redirects are not followed, because they would send headers to another server. A session id
 //! counts only from an `initialize` that succeeded.
 
 mod resume;
@@ -26,9 +26,9 @@ use crate::worker;
 use self::resume::Cursor;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// For messages that nobody waits for.
+/// The timeout of messages without a response.
 const NOTIFY_TIMEOUT: Duration = Duration::from_secs(30);
-/// How many answers to the server's own requests may be on their way.
+/// How many responses to the server's own requests may be in progress.
 const ANSWERS: usize = 64;
 const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
@@ -36,41 +36,39 @@ const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event
 const STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// The way to a server over HTTP.
+/// A connection to a server over streamable HTTP.
 pub(crate) struct HttpLink {
     client: Client,
     url: Url,
     headers: HeaderMap,
     exchanges: AtomicU64,
-    /// Places for answers to the server's own requests that are on their way.
+    /// Limits the responses to the server's own requests.
     answering: Arc<Semaphore>,
     session: Mutex<HttpSession>,
-    /// What was sent without waiting.
+    /// Messages that are sent in the background.
     pub(super) leaving: BackgroundSends,
 }
 
 #[derive(Default)]
 struct HttpSession {
-    /// What the response to `initialize` offered, which counts once the answer in it is a result.
+    /// The session id of the response to `initialize`, which counts once the result is valid.
     offered: Option<HeaderValue>,
     id: Option<HeaderValue>,
     version: Option<HeaderValue>,
     listening: Option<JoinHandle<()>>,
-    /// The pause that the server wants before a stream is resumed, whichever it said so on.
+    /// The reconnection delay that the server set on any of its streams.
     pause: Option<Duration>,
 }
 
-/// Why an address or header can't be used.
+/// Why a URL or header can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
-    /// The address is none.
-    #[error("`{0}` is not an HTTP address")]
+    #[error("invalid URL `{0}`: expected `http://` or `https://`")]
     Url(String),
-    /// The header is none.
-    #[error("the header `{0}` can't be sent")]
+    #[error("invalid HTTP header `{0}`")]
     Header(String),
-    /// TLS or the like could not be set up.
-    #[error("HTTP can't be used: {0}")]
+    /// The HTTP client could not be created, for example because of TLS.
+    #[error("can't set up HTTP: {0}")]
     Setup(String),
 }
 
@@ -90,19 +88,19 @@ impl HttpLink {
         })
     }
 
-    /// Begins the session that `initialize` has agreed on, and that later requests name.
+    /// Starts the session of `initialize`, which later requests name.
     pub(crate) fn begin_session(&self, version: &str) {
         let mut session = self.lock();
         session.version = HeaderValue::from_str(version).ok();
         session.id = session.offered.take();
     }
 
-    /// The address, as it may be shown.
+    /// Returns the URL without secrets.
     pub(crate) fn address(&self) -> String {
         network::shown_address(&self.url)
     }
 
-    /// Sends a message. What comes back goes to the peer, as does a failure.
+    /// Sends a message. The response or failure goes to the peer.
     pub(crate) fn post(
         self: &Arc<Self>,
         peer: &Arc<Peer>,
@@ -113,14 +111,14 @@ impl HttpLink {
         tokio::spawn(async move {
             let exchange = link.exchange(&peer, message, &labels);
             let done = match labels.id {
-                // Whoever waits ends this when it takes too long.
+                // The caller cancels this after its timeout.
                 Some(_) => exchange.await,
                 None => tokio::time::timeout(NOTIFY_TIMEOUT, exchange)
                     .await
                     .unwrap_or(Ok(())),
             };
             if let Some(id) = labels.id {
-                // Without effect on a request that has its answer.
+                // This has no effect on a request that has its response.
                 peer.fail(
                     id,
                     done.err()
@@ -196,7 +194,7 @@ impl HttpLink {
             let cursor = Cursor::of_answer();
             return self.take_stream(peer, response, from, labels, cursor).await;
         }
-        // It has no body, and a server that does not say so must not be waited for.
+        // It has no body; without a length, waiting for one could take forever.
         if status == StatusCode::ACCEPTED && response.content_length().is_none() {
             return Ok(());
         }
@@ -225,9 +223,10 @@ impl HttpLink {
 
     fn receive(self: &Arc<Self>, peer: &Arc<Peer>, message: &[u8], from: &MessageSource<'_>) {
         for answer in peer.receive(message, from) {
-            // A server that asks faster than it takes answers is not waited for.
+            // The link does not wait for a server that sends requests faster than it reads
+            // responses.
             let Ok(place) = self.answering.clone().try_acquire_owned() else {
-                let detail = "an answer to the server was not taken";
+                let detail = "the server did not accept a response";
                 from.tap.finding(FindingKind::Dropped, detail);
                 continue;
             };
@@ -239,7 +238,8 @@ impl HttpLink {
         }
     }
 
-    /// Opens the stream on which a server of the handshake era speaks unasked. Servers may refuse.
+    /// Opens the GET stream of the handshake era, for messages that belong to no request. Servers
+    /// may refuse it.
     pub(crate) fn listen(self: &Arc<Self>, peer: &Arc<Peer>) {
         let (link, listener) = (self.clone(), peer.clone());
         let task = tokio::spawn(async move {
@@ -263,7 +263,7 @@ impl HttpLink {
                 response.headers(),
             );
             if status.is_success() && is_stream(&response) {
-                // Its end is no error: the server has nothing more to say unasked.
+                // The end of this stream is not an error.
                 let from = MessageSource {
                     tap,
                     exchange: Some(exchange),
@@ -278,10 +278,10 @@ impl HttpLink {
         self.lock().listening = Some(task);
     }
 
-    /// Ends the session, as far as the server has one.
+    /// Ends the session, if the server has one.
     pub(crate) async fn close(&self, tap: &ConnectionTap) {
         self.stop_listening();
-        // What was said before the end comes before it.
+        // Earlier messages are sent first.
         self.leaving.settle(None).await;
         let is_open = self.lock().id.is_some();
         if !is_open {
@@ -296,7 +296,7 @@ impl HttpLink {
             request.headers(),
         );
         let response = tokio::time::timeout(GOODBYE, self.client.execute(request)).await;
-        // The session ends with us, whatever the server says.
+        // The session ends in any case, whatever the server answers.
         if let Ok(Ok(response)) = response {
             tap.http(
                 exchange,
@@ -319,7 +319,7 @@ impl HttpLink {
         accept: HeaderValue,
         repeated: &[(String, String)],
     ) -> Request {
-        // A name and password in the address become a header.
+        // A user name and password in the URL become a header.
         let built = self
             .client
             .request(method.clone(), self.url.clone())
@@ -346,7 +346,7 @@ impl HttpLink {
         request
     }
 
-    /// An error of the network, in the words of a request.
+    /// Describes a network error of a request.
     fn broken(&self, error: &reqwest::Error, labels: &Labels) -> RequestFailure {
         let method = labels.method.as_deref();
         RequestFailure::Broken(network::failed(error, &self.url, method, &labels.tap))
@@ -357,7 +357,7 @@ impl HttpLink {
     }
 }
 
-/// A request whose response has not ended. However it ends, why there is no answer is in the record.
+/// A request whose HTTP response has not ended. Its drop records why it has no response.
 struct OpenExchange<'a> {
     peer: &'a Peer,
     labels: &'a Labels,
@@ -385,16 +385,16 @@ impl<'a> OpenExchange<'a> {
 }
 
 impl Drop for OpenExchange<'_> {
-    /// Whoever waited has stopped to.
+    /// The caller stopped waiting.
     fn drop(&mut self) {
         let Some(id) = self.labels.id.filter(|_| !self.is_over) else {
             return;
         };
-        // A response may go on after its answer, as streams do.
+        // A stream may continue after its response.
         if let Some(failure) = self.peer.unanswered(id) {
             let line = match failure {
-                HttpFailure::TimedOut => "no answer in time",
-                HttpFailure::Broken | HttpFailure::ClientLeft => "the answer is no longer wanted",
+                HttpFailure::TimedOut => "no response in time",
+                HttpFailure::Broken | HttpFailure::ClientLeft => "the response is no longer needed",
             };
             let tap = &self.labels.tap;
             tap.http_failed(self.exchange, line.to_owned(), failure);
@@ -402,9 +402,9 @@ impl Drop for OpenExchange<'_> {
     }
 }
 
-/// A client of our own: no redirects, no proxy, no limit but ours.
+/// Creates an HTTP client without redirects, system proxies and default timeouts.
 pub fn client() -> Result<Client, AddressError> {
-    // Somebody else may have chosen one already, which is as good.
+    // Another part of the process may have installed a provider already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
         .connect_timeout(CONNECT_TIMEOUT)
@@ -462,16 +462,20 @@ async fn read_body(
     Ok(body.end())
 }
 
-/// What a response claims to be: `200 OK, text/html`.
+/// Describes the status and content type of a response: `200 OK, text/html`.
 fn described(response: &Response) -> String {
     let kind = response
         .headers()
         .get(CONTENT_TYPE)
         .and_then(|v| v.to_str().ok());
-    format!("{}, {}", response.status(), kind.unwrap_or("of no type"))
+    format!(
+        "{}, {}",
+        response.status(),
+        kind.unwrap_or("no content type")
+    )
 }
 
-/// What a response that is no success says.
+/// Returns the failure for an HTTP error status.
 fn refusal(status: StatusCode, body: &[u8], tap: &ConnectionTap) -> RequestFailure {
     let mut said: Option<crate::rpc::RpcError> = None;
     let _ = worker::each_message(body, &mut |message| {

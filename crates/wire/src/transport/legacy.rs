@@ -1,4 +1,4 @@
-//! The older HTTP transport: one stream for what the server says, POSTs for what it is told.
+//! HTTP+SSE: one event stream for the server's messages, and POSTs for the client's.
 //!
 //! Its main type is [`LegacyLink`].
 
@@ -20,37 +20,36 @@ use crate::peer::{MessageSource, Peer, PeerClose, RequestFailure};
 use crate::recorder::{ConnectionTap, OversizedMessage};
 
 const POST_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long the body of a response to a POST may take, and how much of it is read: it says nothing that
-/// anybody waits for.
+/// How long the body of the response to a POST may take. Its content does not matter.
 const BODY_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_BODY: usize = 64 << 10;
-/// How much of it is shown.
+/// The maximum length of that body in the record.
 const SHOWN: usize = 500;
 
-/// The way to a server that answers on a stream.
+/// A connection to a server over HTTP+SSE.
 pub(crate) struct LegacyLink {
     client: Client,
     endpoint: Url,
     headers: HeaderMap,
     exchanges: AtomicU64,
     reading: JoinHandle<()>,
-    /// What was sent without waiting.
+    /// Messages that are sent in the background.
     pub(super) leaving: BackgroundSends,
 }
 
-/// Why the stream could not be opened.
+/// Why the event stream could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamOpenError {
-    /// The address or a header is wrong.
+    /// The URL or a header is invalid.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// The server did not answer, or not with a stream.
+    /// The server did not respond, or not with an event stream.
     #[error("{0}")]
     Refused(String),
 }
 
 impl LegacyLink {
-    /// Opens the stream, and waits until the server says where to send messages.
+    /// Opens the stream, and waits until the server announces its endpoint.
     pub(crate) async fn open<'a>(
         url: &str,
         headers: impl IntoIterator<Item = (&'a String, &'a String)>,
@@ -58,7 +57,7 @@ impl LegacyLink {
     ) -> Result<Arc<Self>, StreamOpenError> {
         let client = client()?;
         let mut request = Request::new(Method::GET, parse_url(url)?);
-        // A name and password in the address become a header, which every message carries.
+        // A user name and password in the URL become a header, which every message has.
         if let Ok(built) = client.get(request.url().clone()).build() {
             request = built;
         }
@@ -106,7 +105,7 @@ impl LegacyLink {
         Ok(link)
     }
 
-    /// Sends a message. The answer comes on the stream.
+    /// Sends a message. The response comes on the stream.
     pub(crate) fn post(
         self: &Arc<Self>,
         peer: &Arc<Peer>,
@@ -121,7 +120,7 @@ impl LegacyLink {
             let failure = match sent {
                 Ok(Ok(())) => return,
                 Ok(Err(failure)) => failure,
-                Err(_) => RequestFailure::Broken("the server does not take messages".to_owned()),
+                Err(_) => RequestFailure::Broken("the server does not accept messages".to_owned()),
             };
             if let Some(id) = labels.id {
                 peer.fail(id, failure);
@@ -162,7 +161,7 @@ impl LegacyLink {
         );
         let body = body(response).await;
         if body.as_ref().map_or(true, |body| !body.is_empty()) {
-            tap.aside(exchange, Direction::ToClient, "no message", &body);
+            tap.aside(exchange, Direction::ToClient, "not a message", &body);
         }
         if status.is_success() {
             return Ok(());
@@ -173,7 +172,7 @@ impl LegacyLink {
         })
     }
 
-    /// Ends the connection, when what was said before has left.
+    /// Closes the connection after earlier messages are sent.
     pub(crate) async fn close(&self) {
         self.leaving.settle(None).await;
         self.stop_listening();
@@ -184,7 +183,7 @@ impl LegacyLink {
     }
 }
 
-/// Sends the answers to a server's own requests, for as long as the link is there.
+/// Sends the responses to the server's own requests until the link is dropped.
 async fn answer(
     link: std::sync::Weak<LegacyLink>,
     peer: Arc<Peer>,
@@ -193,12 +192,12 @@ async fn answer(
     while let Some(message) = answers.recv().await {
         let Some(link) = link.upgrade() else { return };
         let labels = Labels::unasked(peer.tap());
-        // One at a time: the queue before it is what bounds them.
+        // One at a time: the queue limits their number.
         let _ = link.post(&peer, message, &labels).await;
     }
 }
 
-/// As much of the body of a response as comes soon.
+/// Reads the part of a response body that arrives soon.
 async fn body(mut response: Response) -> Result<Vec<u8>, OversizedMessage> {
     let mut body = BodyCollector::new(MAX_BODY);
     let mut length = 0;
@@ -218,7 +217,7 @@ async fn body(mut response: Response) -> Result<Vec<u8>, OversizedMessage> {
 struct LegacyStream {
     response: Response,
     events: Events,
-    /// What came in the same chunk as the endpoint.
+    /// The events in the same chunk as the endpoint.
     ready: Vec<super::sse::SseEvent>,
 }
 
@@ -233,7 +232,7 @@ impl LegacyStream {
                 .map_err(StreamOpenError::Refused)?;
             let Some(chunk) = chunk else {
                 return Err(StreamOpenError::Refused(
-                    "the stream ended before it named an endpoint".to_owned(),
+                    "the event stream ended before the `endpoint` event".to_owned(),
                 ));
             };
             let mut events = self.events.take(&chunk).into_iter();
@@ -243,7 +242,7 @@ impl LegacyStream {
                     endpoint = Some(event);
                     break;
                 }
-                // What is said before it is not lost.
+                // Messages before the endpoint are kept.
                 self.ready.push(event);
             }
             let Some(event) = endpoint else {
@@ -257,14 +256,12 @@ impl LegacyStream {
                 .map(|data| String::from_utf8_lossy(&data).trim().to_owned());
             let endpoint = written.ok().and_then(|text| url.join(&text).ok());
             return match endpoint {
-                // Another server would get the headers of this one.
+                // Otherwise another server would get the headers of this one.
                 Some(endpoint) if endpoint.origin() == url.origin() => Ok(endpoint),
                 Some(endpoint) => Err(StreamOpenError::Refused(format!(
                     "the endpoint `{endpoint}` is on another server"
                 ))),
-                None => Err(StreamOpenError::Refused(
-                    "the endpoint is no address".to_owned(),
-                )),
+                None => Err(StreamOpenError::Refused("invalid endpoint URL".to_owned())),
             };
         }
     }
@@ -285,7 +282,7 @@ impl LegacyStream {
                             if answers.try_send(answer).is_err() {
                                 peer.tap().finding(
                                     FindingKind::Dropped,
-                                    "an answer to the server was not taken",
+                                    "the server did not accept a response",
                                 );
                             }
                         }

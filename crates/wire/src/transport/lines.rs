@@ -1,8 +1,8 @@
-//! A program on its stdin and stdout, a JSON-RPC message a line: what a server on stdio, an agent that
-//! speaks ACP and a step extension have in common.
+//! JSON-RPC over stdin and stdout, one message per line, for servers on stdio, ACP agents and step
+//! extensions.
 //!
-//! Main types: [`LineWriter`], the way to the program's stdin, and [`LineHandler`], who takes what comes
-//! from its stdout. Knows nothing of MCP.
+//! Its main types are [`LineWriter`], which writes to the program's stdin, and [`LineHandler`],
+//! which processes its stdout. It has no knowledge of MCP.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,39 +18,38 @@ use crate::recorder::{ConnectionTap, OversizedMessage, Recorder};
 use crate::rpc::{self, MessageHandler};
 use crate::worker;
 
-/// How much of a line that is no message is shown.
+/// The maximum length of noise in a finding.
 const SHOWN: usize = 200;
 
-/// Who takes what a program writes to its stdout.
+/// Processes the stdout of a program.
 pub trait LineHandler: MessageHandler {
-    /// The record that has to have room before another line is read.
+    /// Returns the record that must have room before the next line is read.
     fn recorder(&self) -> Option<Recorder> {
         None
     }
 
-    /// Keeps a line as it came, before it is understood.
+    /// Records a line before it is parsed.
     fn record(&mut self, _line: &[u8]) {}
 
-    /// A line is not, or not only, a message.
+    /// Handles noise in or around a message.
     fn noise(&mut self, _noise: Noise<'_>) {}
 
-    /// A line was too long to be read.
+    /// Handles a line that exceeds the size limit.
     fn oversized(&mut self, _cut: &OversizedMessage) {}
 }
 
-/// What is in a line beside a message, or instead of one.
+/// A protocol problem of a line: noise beside a message, or instead of one.
 #[derive(Debug, Clone, Copy)]
 pub struct Noise<'a> {
-    /// What is wrong.
     pub what: &'static str,
-    /// What is shown of the line; empty if that tells nobody anything.
+    /// The part of the line to show; may be empty.
     pub line: &'a [u8],
-    /// Whether the line is a message all the same.
+    /// Whether the line still contains a message.
     pub is_message: bool,
 }
 
 impl Noise<'_> {
-    /// Notes it in a record.
+    /// Adds it as a finding to a record.
     pub(crate) fn note(self, tap: &ConnectionTap) {
         let detail = match self.line.trim_ascii() {
             b"" => self.what.to_owned(),
@@ -60,14 +59,14 @@ impl Noise<'_> {
     }
 }
 
-/// Reads to the end of a stream, so that a program never blocks on what it has to say.
+/// Reads a stream to its end, so that the program never blocks on its output.
 pub async fn read(
     stdout: impl AsyncRead + Unpin,
     longest: usize,
     handler: &mut (dyn LineHandler + Send),
 ) {
     let mut lines = LineReader::new(stdout, longest);
-    // A line that can't be read is the end, like the end itself.
+    // A line that can't be read is the end of the stream.
     while let Ok(Some(line)) = lines.next().await {
         if let Some(recorder) = handler.recorder() {
             recorder.room().await;
@@ -92,16 +91,16 @@ pub async fn read(
     }
 }
 
-/// What is said of a line that the end of the stream cut short. It may be whole but for its end.
+/// Describes an incomplete last line. It may be complete except for its newline.
 pub(crate) fn torn(line: &[u8]) -> Noise<'_> {
     Noise {
-        what: "the last line has no end",
+        what: "the last line has no newline",
         line,
         is_message: worker::parse::<IgnoredAny>(line).is_ok(),
     }
 }
 
-/// The message in a line, if there is one; what else is in it is told.
+/// Returns the message in a line, if there is one, and reports noise.
 pub(crate) fn message_in<'a>(line: &'a [u8], tell: &mut dyn FnMut(Noise<'a>)) -> Option<&'a [u8]> {
     let mut noise = |what, line, is_message| {
         tell(Noise {
@@ -112,17 +111,17 @@ pub(crate) fn message_in<'a>(line: &'a [u8], tell: &mut dyn FnMut(Noise<'a>)) ->
     };
     let mut message = line;
     if let Some(rest) = message.strip_prefix("\u{feff}".as_bytes()) {
-        noise("a byte order mark before a message", b"", true);
+        noise("byte order mark before a message", b"", true);
         message = rest;
     }
     if let Some(rest) = message.strip_suffix(b"\r") {
-        noise("a carriage return at the end of a line", b"", true);
+        noise("carriage return at the end of a line", b"", true);
         message = rest;
     }
     let bare = message.trim_ascii();
     match bare.first() {
         Some(b'{') => return Some(bare),
-        // A batch, and not a log line such as `[INFO] …`.
+        // A batch, not a log line such as `[INFO] …`.
         Some(b'[') if matches!(bare[1..].trim_ascii_start().first(), Some(b'{' | b']')) => {
             return Some(bare);
         }
@@ -132,18 +131,18 @@ pub(crate) fn message_in<'a>(line: &'a [u8], tell: &mut dyn FnMut(Noise<'a>)) ->
     None
 }
 
-/// What a message that is sent belongs to.
+/// The record of an outgoing message.
 pub trait MessageOwner: Send + 'static {
-    /// The record that has to have room before the message is sent.
+    /// Returns the record that must have room before the message is sent.
     fn recorder(&self) -> Option<&Recorder> {
         None
     }
 
-    /// Keeps a message as it goes over the wire, right before it does.
+    /// Records a message right before it is sent.
     fn record(&self, _message: &[u8]) {}
 }
 
-/// A message that nobody keeps.
+/// For messages that are not recorded.
 impl MessageOwner for () {}
 
 impl MessageOwner for Arc<ConnectionTap> {
@@ -156,23 +155,23 @@ impl MessageOwner for Arc<ConnectionTap> {
     }
 }
 
-/// The way to a program's stdin, which is open until this is closed or dropped.
+/// Writes to a program's stdin, which stays open until this is closed or dropped.
 pub struct LineWriter<O> {
-    /// Nothing once it is closed.
+    /// `None` once it is closed.
     queue: Mutex<Option<mpsc::Sender<QueuedWrite<O>>>>,
     patience: Option<Duration>,
 }
 
-/// What waits to be written.
+/// An entry of the write queue.
 enum QueuedWrite<O> {
     Message(O, Vec<u8>),
-    /// Somebody waits until all before it is written.
+    /// Notified when all earlier messages are written.
     Mark(oneshot::Sender<()>),
 }
 
 impl<O: MessageOwner> LineWriter<O> {
-    /// Starts to write. So many messages may wait for it. `stuck` is called if the program takes longer
-    /// than that to read one; nothing more is written then.
+    /// Starts to write, with a queue of this length. If the program takes longer than `patience` to
+    /// read a message, `stuck` is called and writing stops.
     pub fn start(
         stdin: impl AsyncWrite + Unpin + Send + 'static,
         messages: usize,
@@ -191,12 +190,12 @@ impl<O: MessageOwner> LineWriter<O> {
         }
     }
 
-    /// Closes the program's stdin once all that was sent is written.
+    /// Closes the program's stdin after all messages are written.
     pub fn close(&self) {
         self.lock().take();
     }
 
-    /// Sends a message as soon as there is room for it.
+    /// Sends a message as soon as the queue has room.
     pub async fn send(&self, owner: O, message: Vec<u8>) -> Result<(), SendError> {
         let queue = self.queue().ok_or(SendError::Closed)?;
         let sending = queue.send(QueuedWrite::Message(owner, message));
@@ -206,14 +205,14 @@ impl<O: MessageOwner> LineWriter<O> {
         }
     }
 
-    /// Sends a message if there is room for it now.
+    /// Sends a message if the queue has room now.
     pub fn send_soon(&self, owner: O, message: Vec<u8>) -> bool {
         let outgoing = QueuedWrite::Message(owner, message);
         self.queue()
             .is_some_and(|queue| queue.try_send(outgoing).is_ok())
     }
 
-    /// Waits until all that was sent is written, but not for long.
+    /// Waits for a limited time until all messages are written.
     pub async fn settle(&self) {
         let Some(queue) = self.queue() else { return };
         let (mark, reached) = oneshot::channel();
@@ -234,7 +233,6 @@ impl<O: MessageOwner> LineWriter<O> {
     }
 }
 
-/// The program does not read.
 #[derive(Debug, PartialEq, Eq)]
 struct Stuck;
 
@@ -260,7 +258,7 @@ async fn write<O: MessageOwner>(
             stdin.write_all(&message).await?;
             stdin.flush().await
         };
-        // The reader sees the end too, and knows more about it.
+        // The reader also sees the end, and knows the reason.
         if within(patience, written).await?.is_err() {
             break;
         }

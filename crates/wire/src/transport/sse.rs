@@ -1,4 +1,4 @@
-//! Server-sent events out of bytes, in bounded memory.
+//! Parses server-sent events in bounded memory.
 //!
 //! Its main type is [`Events`].
 
@@ -10,41 +10,41 @@ use crate::recorder::OversizedMessage;
 /// One event of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SseEvent {
-    /// Its name, `message` if it has none.
+    /// The event name; `message` by default.
     pub(crate) name: String,
-    /// The id that it has itself.
+    /// The id of this event itself.
     pub(crate) id: Option<Vec<u8>>,
-    /// Its data, or what is known of it if it was too large.
+    /// The data, or the head of data that exceeds the size limit.
     pub data: Result<Vec<u8>, OversizedMessage>,
 }
 
-/// Turns chunks of a stream into events.
+/// Parses chunks of a stream into events.
 pub struct Events {
-    /// The start of a line whose end has not come yet.
+    /// The start of an incomplete line.
     line: Vec<u8>,
-    /// Whether the line is data that is handed on as it comes, since it may be very long.
+    /// Whether the line is data that is processed as it arrives, because it may be long.
     in_data: bool,
     name: String,
     id: Option<Vec<u8>>,
     data: Option<BodyCollector>,
-    /// The id of the last whole event that has one, from which a stream can be resumed.
+    /// The id of the last complete event that has one, for resuming the stream.
     last_id: Option<Vec<u8>>,
     retry: Option<Duration>,
     limit: usize,
-    /// A carriage return ended the last line, so that a line feed right after it is part of it.
+    /// A carriage return ended the last line, so a line feed right after it belongs to it.
     after_return: bool,
-    /// How much of a byte order mark has come, or all of it once something else has.
+    /// How many bytes of a byte order mark were read; all once the stream has started.
     mark: usize,
 }
 
-/// What a stream may start with, and what is no part of its first line.
+/// A byte order mark at the start of the stream is not part of its first line.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A field name and its colon are short; anything longer is no field that means something.
+/// The maximum length of a field other than `data`; longer ones are ignored.
 const MAX_FIELD: usize = 64 << 10;
 
 impl Events {
-    /// Events whose data is at most `limit` bytes.
+    /// Creates a parser for events with at most `limit` bytes of data.
     pub fn new(limit: usize) -> Self {
         Self {
             line: Vec::new(),
@@ -60,7 +60,7 @@ impl Events {
         }
     }
 
-    /// Takes in a chunk, and gives the events that it completes.
+    /// Processes a chunk, and returns the events that it completes.
     pub fn take(&mut self, chunk: &[u8]) -> Vec<SseEvent> {
         let mut found = Vec::new();
         let mut rest = self.without_mark(chunk);
@@ -93,23 +93,24 @@ impl Events {
         rest
     }
 
-    /// The id from which the stream can be resumed: that of the last whole event, with or without data.
+    /// Returns the id for resuming the stream: that of the last complete event, with or without
+    /// data.
     pub(crate) fn last_id(&self) -> Option<&[u8]> {
         self.last_id.as_deref()
     }
 
-    /// How long to wait before the stream is resumed, if the server says so.
+    /// Returns the reconnection delay that the server set.
     pub(crate) fn retry(&self) -> Option<Duration> {
         self.retry
     }
 
-    /// What came after the last whole event.
+    /// Returns the data of an incomplete last event.
     pub(crate) fn end(self) -> Option<Result<Vec<u8>, OversizedMessage>> {
         let line = (!self.line.is_empty()).then_some(Ok(self.line));
         self.data.map(BodyCollector::end).or(line)
     }
 
-    /// Takes in a part of a line.
+    /// Processes a part of a line.
     fn part(&mut self, part: &[u8]) {
         if self.in_data {
             if let Some(data) = &mut self.data {
@@ -120,7 +121,7 @@ impl Events {
         let room = MAX_FIELD.saturating_sub(self.line.len());
         let (head, tail) = part.split_at(part.len().min(room));
         self.line.extend_from_slice(head);
-        // As soon as it is known to be data, it is handed on instead of collected.
+        // Once the line is known to be data, it is no longer buffered.
         let Some(value) = self.line.strip_prefix(b"data:") else {
             return;
         };
@@ -153,7 +154,7 @@ impl Events {
             let name = std::mem::take(&mut self.name);
             let id = self.id.take();
             if let Some(id) = &id {
-                // An empty id takes back the one before it.
+                // An empty id resets the last one.
                 self.last_id = Some(id.clone()).filter(|id| !id.is_empty());
             }
             let data = self.data.take()?.end();
@@ -172,7 +173,7 @@ impl Events {
                 .trim()
                 .clone_into(&mut self.name);
         } else if let Some(id) = field(&line, b"id") {
-            // One with a NUL is none.
+            // An id with a NUL is ignored.
             self.id = Some(id.to_vec()).filter(|id| !id.contains(&0));
         } else if let Some(time) = field(&line, b"retry") {
             let digits = std::str::from_utf8(time).ok();
@@ -184,7 +185,7 @@ impl Events {
     }
 }
 
-/// The value of a field, if the line is one of this name.
+/// Returns the value of a field, if the line has this field name.
 fn field<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     match line.strip_prefix(name)? {
         [] => Some(&[]),
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_no_part_of_the_first_line() {
+    fn a_byte_order_mark_is_not_part_of_the_first_line() {
         let text = "\u{feff}data: a\n\n\u{feff}data: b\n\n";
         assert_eq!(events(&[text], 99), [message("a")]);
         let cut = |text: &str| {
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_and_times_to_resume_are_kept() {
+    fn event_ids_and_retry_delays_are_kept() {
         let after = |text: &str| {
             let mut events = Events::new(99);
             events.take(text.as_bytes());
@@ -261,7 +262,7 @@ mod tests {
         assert_eq!(after("data: a\n\n"), (None, None));
         assert_eq!(after("id: 7\nretry: 250\ndata: \n\n"), (id("7"), Some(250)));
         assert_eq!(after("id:7\n\n"), (id("7"), None));
-        // An event that did not come whole may have to come again.
+        // An incomplete event may have to be sent again.
         assert_eq!(after("id: 1\ndata: a\n\nid: 2\ndata: b\n"), (id("1"), None));
         assert_eq!(after("id: 1\n\nid\ndata: a\n\n"), (None, None));
         assert_eq!(after("id: 1\n\ndata: a\n\n"), (id("1"), None));
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_at_the_end_is_told() {
+    fn an_incomplete_last_event_is_returned() {
         let rest = |text: &str| {
             let mut events = Events::new(5);
             events.take(text.as_bytes());
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn data_that_is_too_large_is_counted_and_the_next_is_read() {
+    fn oversized_data_is_counted_and_does_not_affect_the_next() {
         let large = format!("data: {}\n\ndata: ok\n\n", "x".repeat(1_000));
         assert_eq!(
             events(&[&large], 100),

@@ -1,6 +1,6 @@
-//! A server as a process, on its stdin and stdout.
+//! A server process on its stdin and stdout.
 //!
-//! Its main type is [`StdioLink`]. Stdin is open for as long as the link is.
+//! Its main type is [`StdioLink`]. Stdin stays open as long as the link.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,21 +14,20 @@ use super::lines::{self, LineHandler, LineWriter, Noise};
 use crate::peer::{Incoming, MessageSource, Peer, PeerClose};
 use crate::recorder::{ConnectionTap, OversizedMessage, Recorder};
 
-/// How many messages may wait to be written.
+/// The length of the write queue.
 const QUEUE: usize = 64;
-/// How long the server may take to read one.
+/// How long the server may take to read a message.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The way to a server and back.
+/// A connection to a server over stdio.
 pub(crate) struct StdioLink {
     pub(crate) writer: Arc<LineWriter<Arc<ConnectionTap>>>,
-    /// Nothing once the link is closed.
+    /// `None` once the link is closed.
     reading: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl StdioLink {
-    /// Starts to read and write. The streams are closed when the link is, and the server has said its
-    /// last word.
+    /// Starts to read and write. The streams close with the link, after the server's last message.
     pub(crate) fn start(
         stdin: impl AsyncWrite + Unpin + Send + 'static,
         stdout: impl AsyncRead + Unpin + Send + 'static,
@@ -45,7 +44,7 @@ impl StdioLink {
         }
     }
 
-    /// Closes the server's stdin, and gives what still reads its last words.
+    /// Closes the server's stdin, and returns the task that reads its last messages.
     pub(crate) fn close(&self) -> Option<JoinHandle<()>> {
         self.writer.close();
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,7 +54,7 @@ impl StdioLink {
 
 impl Drop for StdioLink {
     fn drop(&mut self) {
-        // The reader has the writer too.
+        // The reader holds the writer too.
         self.writer.close();
     }
 }
@@ -67,9 +66,9 @@ async fn read(
 ) {
     let tap = peer.tap();
     let mut answer = |answer| {
-        // A server that asks faster than it reads is not waited for.
+        // The link does not wait for a server that sends requests faster than it reads responses.
         if !writer.send_soon(tap.clone(), answer) {
-            let detail = "an answer to the server was not taken";
+            let detail = "the server did not accept a response";
             tap.finding(FindingKind::Dropped, detail);
         }
     };

@@ -1,4 +1,4 @@
-//! A handler that begins, whatever becomes of its client.
+//! A request handler that always starts, even if its client disconnects at once.
 //!
 //! Its main type is [`HandlerTask`].
 
@@ -8,9 +8,9 @@ use std::task::{Context, Poll};
 
 use tokio::runtime::Handle;
 
-/// The work of a handler. A client that sends a request and is gone at once may be missed before the
-/// work has begun: then it begins all the same, and is dropped at its first await, as it is if the
-/// client goes later.
+/// The future of a handler. If the client disconnects before the first poll, the drop polls it
+/// once, so that it runs to its first await. If the client disconnects later, the future is just
+/// dropped.
 pub(super) struct HandlerTask<F>(HandlerState<F>)
 where
     F: Future + Send + 'static;
@@ -18,7 +18,7 @@ where
 enum HandlerState<F> {
     New(F),
     Going(Pin<Box<F>>),
-    /// Only while it changes, and at the end.
+    /// Only during a state change, and at the end.
     Gone,
 }
 
@@ -28,7 +28,7 @@ impl<F: Future + Send + 'static> HandlerTask<F> {
     }
 }
 
-// Work is moved only as long as it is new, and pinned in its box from then on.
+// The future is moved only before its first poll, and pinned in its box from then on.
 impl<F: Future + Send + 'static> Unpin for HandlerTask<F> {}
 
 impl<F: Future + Send + 'static> Future for HandlerTask<F> {
@@ -55,7 +55,7 @@ impl<F: Future + Send + 'static> Drop for HandlerTask<F> {
             runtime.spawn(async move {
                 let mut work = Box::pin(work);
                 std::future::poll_fn(|context| {
-                    // Nobody is left to hear what comes of it.
+                    // The result is not needed, because the client is gone.
                     let _ = work.as_mut().poll(context);
                     Poll::Ready(())
                 })
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn work_begins_once_and_goes_no_further_than_its_first_await() {
+    async fn a_handler_without_a_client_runs_to_its_first_await() {
         let count = Arc::new(AtomicU32::new(0));
         let work = || {
             let count = count.clone();

@@ -73,7 +73,7 @@ fn e5_a_list_past_a_cap_ends_with_an_error_that_names_the_cap() {
     canned.answers("evals-list", &json!({"evals": [], "nextCursor": ""}));
     let output = canned.run(&["evals", "list"]);
     assert!(
-        output.stderr.contains("gave the cursor `` twice"),
+        output.stderr.contains("returned the cursor `` twice"),
         "{}",
         output.stderr
     );

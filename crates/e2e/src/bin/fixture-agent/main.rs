@@ -1,8 +1,10 @@
-//! An agent that speaks the Agent Client Protocol on stdio, on bytes, without a model: it calls one tool
-//! of the first server that it is given, and answers with what the tool said. With a mode it misbehaves.
+//! An agent on stdio that speaks the Agent Client Protocol, written on bytes, without a model: it
+//! calls one tool of its first server, and answers with the tool's output. With a mode it
+//! misbehaves.
 //!
-//! `fixture-agent [--tool NAME] [--arguments JSON] [--title TEXT] [--note FILE] [MODE]`; the modes are
-//! listed in [`mode`]. It asks for permission with the title; the file is written when it is told to stop.
+//! `fixture-agent [--tool NAME] [--arguments JSON] [--title TEXT] [--note FILE] [MODE]`; [`mode`]
+//! lists the modes. `--title` makes it request permission with this title, and it writes FILE when
+//! it is told to stop.
 
 mod mode;
 mod server;
@@ -15,7 +17,7 @@ use serde_json::{Value, json};
 use crate::mode::Mode;
 use crate::server::Server;
 
-/// What the agent is, and how far it has come.
+/// The options and state of the agent.
 struct Agent {
     mode: Mode,
     tool: String,
@@ -24,7 +26,7 @@ struct Agent {
     note: Option<String>,
     stdin: StdinLock<'static>,
     servers: Vec<(String, Server)>,
-    /// The number of its last request.
+    /// The id of its last request.
     number: u64,
 }
 
@@ -116,7 +118,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Does its task.
+    /// Handles a prompt.
     fn work(&mut self, prompt: &Value) -> io::Result<()> {
         match self.mode {
             Mode::Dies => {
@@ -156,7 +158,7 @@ impl Agent {
         self.finish(prompt, "end_turn")
     }
 
-    /// Calls its tool, if it may.
+    /// Calls the tool, if it gets permission.
     fn call(&mut self) -> io::Result<String> {
         let server = self.servers.first().map(|(name, _)| name.clone());
         let title = self.title.clone();
@@ -193,7 +195,7 @@ impl Agent {
         Ok(result)
     }
 
-    /// Asks for what no client of ours gives.
+    /// Requests what Proctor's client refuses.
     fn ask_for_everything(&mut self) -> io::Result<()> {
         let session = json!({"sessionId": "s-1", "path": "/etc/passwd", "command": "id"});
         for method in ["fs/read_text_file", "fs/write_text_file", "terminal/create"] {
@@ -212,7 +214,7 @@ impl Agent {
         }
     }
 
-    /// Does nothing more, but reads.
+    /// Reads its input and does nothing else.
     fn idle(&mut self) -> io::Result<()> {
         while let Some(message) = self.receive()? {
             if let ("session/cancel", Some(note)) =
@@ -237,7 +239,7 @@ impl Agent {
         self.update(&json!({"sessionUpdate": "agent_thought_chunk", "content": content}))
     }
 
-    #[expect(clippy::unused_self, reason = "it is the agent who says so")]
+    #[expect(clippy::unused_self, reason = "the agent is the sender")]
     fn update(&self, update: &Value) -> io::Result<()> {
         let params = json!({"sessionId": "s-1", "update": update});
         send(&json!({"jsonrpc": "2.0", "method": "session/update", "params": params}))
@@ -247,7 +249,7 @@ impl Agent {
         self.answer(prompt, &json!({"stopReason": reason}))
     }
 
-    #[expect(clippy::unused_self, reason = "it is the agent who says so")]
+    #[expect(clippy::unused_self, reason = "the agent is the sender")]
     fn answer(&self, id: &Value, result: &Value) -> io::Result<()> {
         send(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
     }
@@ -261,7 +263,7 @@ impl Agent {
                 return Ok(message);
             }
         }
-        Err(io::Error::other("nobody answers"))
+        Err(io::Error::other("no response"))
     }
 
     fn receive(&mut self) -> io::Result<Option<Value>> {

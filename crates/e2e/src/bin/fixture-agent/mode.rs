@@ -1,58 +1,57 @@
-//! What the agent does wrong.
+//! The faults of the agent.
 
 use std::time::Duration;
 
 /// How the agent behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// As it should.
     Good,
     /// Does not answer `initialize`.
     Deaf,
-    /// Speaks another version.
+    /// Uses another protocol version.
     Newer,
-    /// Takes no server over HTTP.
+    /// Does not support servers over HTTP.
     StdioOnly,
-    /// Wants somebody to log in.
+    /// Requires a login.
     NeedsLogin,
     /// Never connects to its servers.
     Forgetful,
-    /// Exits with code 3 in the middle of its work.
+    /// Exits with code 3 during its work.
     Dies,
     /// Never ends its turn.
     Silent,
-    /// Never ends its turn, and does not end with its stdin.
+    /// Never ends its turn, and does not exit when its stdin closes.
     Stubborn,
-    /// Does its work, but does not end with its stdin.
+    /// Completes its work, but does not exit when its stdin closes.
     Stays,
-    /// Writes what is no message between its messages.
+    /// Writes noise between its messages.
     Garbage,
     /// Writes a line of 64 MiB between its messages.
     LongLine,
-    /// Asks for files, a terminal and a command before it does its work, and fails if it gets one.
+    /// Requests files, a terminal and a command first, and fails if it gets one.
     Curious,
-    /// Ends its turn without a word.
+    /// Ends its turn without text.
     Wordless,
-    /// Says that it refuses.
+    /// Reports a refusal.
     Refuses,
-    /// Says that it had its turns.
+    /// Reports that it ran out of turns.
     OutOfTurns,
     /// Answers with an error.
     Fails,
-    /// Closes its side at once when its server has gone, and is done all the same.
+    /// Closes its side at once when its server has ended, and completes its turn anyway.
     Careless,
-    /// Closes its side without waiting for the answer, and is done.
+    /// Closes its side without waiting for the response, and completes its turn.
     Leaves,
-    /// Starts its server again when it has gone, and repeats the call.
+    /// Starts its server again when it has ended, and repeats the call.
     Repeats,
-    /// Cancels its call, and is done.
+    /// Cancels its call, and completes its turn.
     Cancels,
-    /// Cancels its call for having waited too long, and is done.
+    /// Cancels its call with the reason of a timeout, and completes its turn.
     GivesUp,
 }
 
 impl Mode {
-    /// What the agent does with a call that has no answer.
+    /// Returns how the agent waits for the response to its call.
     pub fn about_answers(self) -> CallWait {
         match self {
             Self::Careless => CallWait::Carelessly,
@@ -65,18 +64,18 @@ impl Mode {
     }
 }
 
-/// How an agent waits for the answer to its call.
+/// How an agent waits for the response to its call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallWait {
-    /// It fails without one.
+    /// Fails without a response.
     Always,
-    /// It does without one.
+    /// Continues without a response.
     Carelessly,
-    /// It does not wait.
+    /// Does not wait.
     Not,
-    /// It asks a fresh process if there is none.
+    /// Repeats the call with a new process if there is no response.
     Twice,
-    /// It cancels, and says why.
+    /// Cancels the call with this reason.
     Until(&'static str),
 }
 
@@ -106,7 +105,7 @@ const NAMES: [(&str, Mode); 22] = [
 ];
 
 impl Mode {
-    /// The mode of this name.
+    /// Returns the mode with this name.
     pub fn named(name: &str) -> Option<Self> {
         NAMES
             .iter()
@@ -115,7 +114,7 @@ impl Mode {
     }
 }
 
-/// Stays for ten minutes. A shell before it can have it ignore SIGTERM too.
+/// Keeps running for ten minutes. A shell that starts it can make it ignore SIGTERM too.
 pub fn stay() {
     std::thread::sleep(Duration::from_mins(10));
 }

@@ -1,4 +1,4 @@
-//! A client of an MCP server on stdio that knows three requests.
+//! A client of a stdio MCP server that knows three requests.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use crate::mode::CallWait;
 
-/// A server that was started.
+/// A running server.
 pub struct Server {
-    /// How it was started.
+    /// Its description in `session/new`.
     told: Value,
     child: Child,
     stdin: ChildStdin,
@@ -18,7 +18,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server as `session/new` tells of it, and lists its tools.
+    /// Starts a server as `session/new` describes it, and lists its tools.
     pub fn start(told: &Value) -> io::Result<Self> {
         let args = told["args"].as_array().into_iter().flatten();
         let mut child = Command::new(told["command"].as_str().unwrap_or_default())
@@ -45,7 +45,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Calls a tool, and gives the first text of its result.
+    /// Calls a tool, and returns the first text of its result.
     pub fn call(mut self, tool: &str, arguments: &Value, waits: CallWait) -> io::Result<String> {
         let params = json!({"name": tool, "arguments": arguments});
         let answer = match waits {
@@ -76,7 +76,7 @@ impl Server {
         Ok(text.as_str().unwrap_or("nothing").to_owned())
     }
 
-    /// Closes both streams, and ends what stands for the server, without waiting for anything.
+    /// Closes both streams, and kills the server process without waiting.
     fn leave(mut self) {
         drop(self.stdin);
         drop(self.stdout);

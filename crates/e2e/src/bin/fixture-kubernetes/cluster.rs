@@ -1,7 +1,7 @@
 //! The cluster: namespaces with pods and config maps, in a file.
 //!
-//! Its main type is [`Cluster`]. It is read before every operation and written after every change, since a
-//! server and many a `kubectl` share it, one after another. A pod has come to its final state when it is made.
+//! Its main type is [`Cluster`]. It is read before every operation and written after every change,
+//! because a server and several `kubectl` commands share it. A pod is created in its final state.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,10 +9,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-/// The tag of an image that no registry has.
+/// The tag of an image that does not exist.
 const BROKEN: &str = ":no-such-tag";
 
-/// A cluster.
 pub(crate) struct Cluster {
     path: PathBuf,
     /// Namespaces by name, each with `pods` and `configmaps` by name.
@@ -20,7 +19,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Reads it; one that is not there yet is empty.
+    /// Reads the file; without one, the cluster is empty.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let namespaces = match std::fs::read(path) {
             Ok(bytes) => serde_json::from_slice(&bytes)?,
@@ -33,7 +32,6 @@ impl Cluster {
         })
     }
 
-    /// Writes it.
     pub(crate) fn save(&self) -> io::Result<()> {
         let next = self.path.with_extension("next");
         std::fs::write(&next, serde_json::to_vec(&self.namespaces)?)?;
@@ -58,7 +56,7 @@ impl Cluster {
         deleted.map(|_| ()).ok_or_else(|| no_namespace(name))
     }
 
-    /// The pods of a namespace, or of all, that carry a label such as `tier=backend`.
+    /// Returns the pods of a namespace, or of all, with a label such as `tier=backend`.
     pub(crate) fn pods(
         &self,
         namespace: Option<&str>,
@@ -95,7 +93,7 @@ impl Cluster {
         thing.ok_or_else(|| format!("{kind} \"{name}\" not found"))
     }
 
-    /// Makes a pod of a manifest, and says what became of it.
+    /// Creates a pod from a manifest, and returns it with its status.
     pub(crate) fn create_pod(&mut self, namespace: &str, mut pod: Value) -> Result<Value, String> {
         let Some(name) = pod["metadata"]["name"].as_str().map(str::to_owned) else {
             return Err("metadata.name: required value".to_owned());
@@ -143,7 +141,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// A variable of a pod's first container: its own, or one of a config map that it takes whole.
+    /// Returns a variable of a pod's first container: its own, or one of an included config map.
     pub(crate) fn variable(&self, namespace: &str, pod: &str, name: &str) -> Option<String> {
         let container = &self.pod(namespace, pod).ok()?["spec"]["containers"][0];
         let own = container["env"].as_array().into_iter().flatten();

@@ -1,5 +1,5 @@
-//! As much of `kubectl` as the steps of the examples use. Nothing is waited for: a cluster that is a file
-//! does not change by itself.
+//! The part of `kubectl` that the steps of the examples use. It never waits, because the cluster
+//! file does not change by itself.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 use crate::cluster::Cluster;
 use crate::path;
 
-/// A command line, sorted.
+/// A parsed command line.
 struct Line<'a> {
     words: Vec<&'a str>,
     flags: BTreeMap<&'a str, &'a str>,
-    /// What stands behind `--`.
+    /// The arguments after `--`.
     command: Vec<&'a str>,
 }
 
-/// Runs a command, and gives what it prints.
+/// Runs a command, and returns its output.
 pub(crate) fn run(path: &Path, arguments: &[&str]) -> Result<String, String> {
     let line = Line::parse(arguments)?;
     let mut cluster = Cluster::open(path).map_err(|error| error.to_string())?;
@@ -151,7 +151,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// What a pod wrote: only `echo` is known.
+/// Returns the log of a pod; only `echo` is supported.
 fn logs(pod: &Value) -> String {
     let command = pod["spec"]["containers"][0]["command"].as_array();
     let words: Vec<&str> = command.into_iter().flatten().map(text).collect();

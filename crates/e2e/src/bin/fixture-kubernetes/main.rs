@@ -1,9 +1,9 @@
-//! A stand-in for Kubernetes: an MCP server with the tools that the seed's examples name, and the bit of
-//! `kubectl` that their steps use, on one cluster that is a file.
+//! A replacement for Kubernetes: an MCP server with the tools of the Kubernetes examples, and the
+//! part of `kubectl` that their steps use, on a cluster in a file.
 //!
-//! `fixture-kubernetes FILE` serves MCP on stdin and stdout, in the handshake era.
-//! Called by the name `kubectl`, it is a command line on the cluster that `FIXTURE_CLUSTER` names; what it does not
-//! know is an error.
+//! `fixture-kubernetes FILE` serves MCP on stdin and stdout, in the handshake era. If it is called
+//! as `kubectl`, it runs a command on the cluster in the file `FIXTURE_CLUSTER`; unknown commands
+//! are errors.
 
 mod cluster;
 mod kubectl;

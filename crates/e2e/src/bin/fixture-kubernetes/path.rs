@@ -1,8 +1,8 @@
-//! The paths into a manifest that `kubectl` takes: `{.spec.containers[*].name}`.
+//! The paths into a manifest that `kubectl` accepts: `{.spec.containers[*].name}`.
 
 use serde_json::Value;
 
-/// What a path leads to, as text: several values with a space between them.
+/// Returns the values at a path as text, separated by spaces.
 pub(crate) fn find(value: &Value, path: &str) -> Result<String, String> {
     let inner = path.strip_prefix("{.").and_then(|p| p.strip_suffix('}'));
     let inner = inner.ok_or_else(|| format!("`{path}` is not a path"))?;

@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 use crate::cluster::Cluster;
 use crate::tools;
 
-/// What an agent should better not read.
+/// A resource that an agent should not read.
 const SECRET: &str = "k8s://default/secrets/registry-password";
 
-/// What anybody may read.
+/// A resource that an agent may read.
 const VERSION: &str = "k8s://version";
 
-/// An error of the protocol: code and message.
+/// The code and message of a JSON-RPC error.
 type Refusal = (i64, String);
 
-/// Serves until nobody writes any more.
+/// Serves until the input ends.
 pub(crate) fn serve(path: &Path, input: impl BufRead, mut output: impl Write) -> io::Result<()> {
     for line in input.lines() {
         let message: Value = serde_json::from_str(&line?)?;
@@ -61,14 +61,14 @@ fn answer(cluster: &mut Cluster, method: &str, params: &Value) -> Result<Value, 
             "arguments": [{"name": "namespace", "required": true}],
         }]})),
         "prompts/get" => prompt(params),
-        other => Err((-32601, format!("there is no method `{other}`"))),
+        other => Err((-32601, format!("unknown method `{other}`"))),
     }
 }
 
 fn call(cluster: &mut Cluster, params: &Value) -> Result<Value, Refusal> {
     let name = params["name"].as_str().unwrap_or_default();
     let Some(told) = tools::call(cluster, name, &params["arguments"]) else {
-        return Err((-32602, format!("there is no tool `{name}`")));
+        return Err((-32602, format!("unknown tool `{name}`")));
     };
     let is_error = told.is_err();
     let text = told.map_or_else(|reason| reason, |value| value.to_string());
@@ -80,14 +80,14 @@ fn read(params: &Value) -> Result<Value, Refusal> {
     let (uri, text) = match params["uri"].as_str() {
         Some(SECRET) => (SECRET, "not-a-real-password"),
         Some(VERSION) => (VERSION, "v1.34.0"),
-        other => return Err((-32002, format!("there is no resource {other:?}"))),
+        other => return Err((-32002, format!("unknown resource {other:?}"))),
     };
     Ok(json!({"contents": [{"uri": uri, "mimeType": "text/plain", "text": text}]}))
 }
 
 fn prompt(params: &Value) -> Result<Value, Refusal> {
     if params["name"] != "diagnose" {
-        return Err((-32602, format!("there is no prompt {}", params["name"])));
+        return Err((-32602, format!("unknown prompt {}", params["name"])));
     }
     let namespace = params["arguments"]["namespace"]
         .as_str()

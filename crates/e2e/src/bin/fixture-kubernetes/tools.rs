@@ -1,10 +1,10 @@
-//! The tools. Most names are those of the real server; `pods_create` is what the seed's examples call.
+//! The tools. Most names are those of the real server; the examples also use `pods_create`.
 
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 
-/// The tools, as a client lists them.
+/// Returns the result of `tools/list`.
 pub(crate) fn list() -> Value {
     let text = json!({"type": "string"});
     let tool = |name: &str, description: &str, properties: Value, required: &[&str]| {
@@ -36,7 +36,7 @@ pub(crate) fn list() -> Value {
     ])
 }
 
-/// What a tool says, or `None` if there is none of this name.
+/// Calls a tool; `None` if the name is unknown.
 pub(crate) fn call(
     cluster: &mut Cluster,
     tool: &str,

@@ -1,4 +1,5 @@
-//! What the server offers: capabilities, tools, resources, prompts, and the pages of their lists.
+//! The features of the server: capabilities, tools, resources, prompts, and the pages of their
+//! lists.
 
 use serde_json::Value;
 
@@ -57,7 +58,7 @@ const PROMPTS: [&str; 1] = [
     r#"{"name":"greet","description":"Greets someone.","arguments":[{"name":"who","required":true,"x-unknown":1}],"x-unknown":{"n":12345678901234567890}}"#,
 ];
 
-/// A list that the server pages through.
+/// A paginated list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum List {
     Tools,
@@ -103,7 +104,7 @@ impl List {
         }
     }
 
-    /// The one item of a page that exists only because many pages were asked for.
+    /// Returns the only item of an additional page.
     fn extra(self, page: u64) -> String {
         match self {
             Self::Tools => {
@@ -120,7 +121,7 @@ impl List {
     }
 }
 
-/// One page of a list, as the modes want it.
+/// Returns one page of a list, as the modes require.
 pub fn page(list: List, params: &Value, modes: &Modes, changed: bool, era: Era) -> Reply {
     let cursor = params["cursor"].as_str();
     let Some(number) = page_number(cursor, modes) else {
@@ -168,7 +169,7 @@ fn next_cursor(number: u64, empty_pages: u64, modes: &Modes) -> Option<String> {
     more.then(|| format!("page-{}", number + 1))
 }
 
-/// The members of a `server/discover` result.
+/// Returns the members of a `server/discover` result.
 pub fn discovery(modes: &Modes, eras: Eras, ships_evals: bool) -> Reply {
     let older = if eras == Eras::Both {
         format!(r#", "{}""#, HANDSHAKE[3])
@@ -202,7 +203,7 @@ pub fn capabilities(modes: &Modes, ships_evals: bool) -> String {
     )
 }
 
-/// The members of a `resources/read` result.
+/// Returns the members of a `resources/read` result.
 pub fn read(uri: &str, era: Era) -> Reply {
     let contents = match uri {
         "fixture://text" => {
@@ -224,7 +225,7 @@ pub fn read(uri: &str, era: Era) -> Reply {
     Reply::Complete(format!(r#""contents":[{contents}]{cache}"#).into())
 }
 
-/// The members of a `prompts/get` result.
+/// Returns the members of a `prompts/get` result.
 pub fn prompt(name: &str, params: &Value) -> Reply {
     if name != "greet" {
         return Reply::error(INVALID_PARAMS, format!("unknown prompt `{name}`"));

@@ -1,4 +1,4 @@
-//! Where messages go: lines on stdout, the response of one POST, or a stream of events.
+//! Where messages go: lines on stdout, the response to one POST, or an event stream.
 
 use std::io::{self, ErrorKind, Write};
 use std::net::{Shutdown, TcpStream};
@@ -16,15 +16,15 @@ use crate::witness::Witness;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Delivery {
     Whole,
-    /// Behind half a line of noise.
+    /// After half a line of noise.
     Glued,
     /// In two writes.
     Split,
-    /// Half of it.
+    /// Only the first half.
     Torn,
-    /// Byte by byte, with this many milliseconds between.
+    /// Byte by byte, with this many milliseconds between them.
     Slow(u64),
-    /// Without an end of the line.
+    /// Without a newline.
     Unended,
 }
 
@@ -32,7 +32,7 @@ pub enum Delivery {
 #[derive(Clone)]
 pub enum Channel {
     Lines(Arc<Lines>),
-    /// The response of one POST, which ends with the answer.
+    /// The response to one POST, which ends with the JSON-RPC response.
     Response(Arc<Http>),
     /// A stream that outlives the exchange.
     Stream(Arc<Http>),
@@ -65,7 +65,7 @@ impl Channel {
     }
 }
 
-/// Messages as lines on stdout, with the noise that was asked for.
+/// Writes messages as lines to stdout, with the noise of the modes.
 pub struct Lines {
     out: Mutex<io::Stdout>,
     witness: Arc<Witness>,
@@ -92,7 +92,7 @@ impl Lines {
         }
     }
 
-    /// Writes bytes that are no message.
+    /// Writes bytes that are not a message.
     pub fn noise(&self, bytes: &[u8]) -> io::Result<()> {
         let mut out = lock(&self.out);
         out.write_all(bytes)?;
@@ -115,15 +115,15 @@ impl Lines {
     }
 }
 
-/// One HTTP response: a JSON body, or an event stream as soon as there is more than the answer to send.
+/// One HTTP response: a JSON body, or an event stream if there is more than the response to send.
 pub struct Http {
     stream: Mutex<TcpStream>,
     witness: Arc<Witness>,
     streaming: AtomicBool,
     finished: AtomicBool,
-    /// Every answer is an event.
+    /// Whether every response is an event.
     always_streams: bool,
-    /// Extra lines of the head, each with its line end.
+    /// Additional header lines, each with its line end.
     headers: String,
     newline: &'static str,
     bom: bool,
@@ -163,14 +163,14 @@ impl Http {
         }
     }
 
-    /// Sends an event that is no message, such as `endpoint`.
+    /// Sends an event that is not a message, such as `endpoint`.
     pub fn named_event(&self, name: &str, data: &str) -> io::Result<()> {
         self.open()?;
         let event = format!("event: {name}{0}data: {data}{0}{0}", self.newline);
         write_chunk(&mut lock(&self.stream), &event.into(), Delivery::Whole)
     }
 
-    /// Sends the fields of an event as they are written here, with LF for every line end.
+    /// Sends the fields of an event as written, with LF for every line end.
     pub fn fields(&self, fields: &str) -> io::Result<()> {
         self.open()?;
         let event = format!("{fields}\n\n").replace('\n', self.newline);
@@ -196,7 +196,7 @@ impl Http {
         write_chunk(&mut lock(&self.stream), &event.then(end), delivery)
     }
 
-    /// Sends several answers as events, all at once, and ends the stream.
+    /// Sends several responses as events in one write, and ends the stream.
     pub fn finish_with(&self, messages: &[Payload]) -> io::Result<()> {
         self.open()?;
         self.finished.store(true, Ordering::SeqCst);
@@ -213,7 +213,7 @@ impl Http {
         lock(&self.stream).write_all(&chunk)
     }
 
-    /// Sends the answer as the body, or as the last event.
+    /// Sends the response as the body, or as the last event.
     pub fn finish(&self, status: u16, message: &Payload, delivery: Delivery) -> io::Result<()> {
         self.finished.store(true, Ordering::SeqCst);
         if self.streaming.load(Ordering::SeqCst) || self.always_streams && status == 200 {
@@ -227,7 +227,7 @@ impl Http {
         self.body(status, "application/json", message, delivery)
     }
 
-    /// Whether the answer was sent.
+    /// Whether the response was sent.
     pub fn is_finished(&self) -> bool {
         self.finished.load(Ordering::SeqCst)
     }
@@ -259,7 +259,8 @@ impl Http {
 
     /// Sends a response without a body.
     pub fn empty(&self, status: u16) -> io::Result<()> {
-        // Without a length, the body of any other status would go on until the connection ends.
+        // Without a length, the body of any other status would continue until the connection
+        // closes.
         let length = if status == 204 {
             ""
         } else {
@@ -272,7 +273,7 @@ impl Http {
         ))
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub fn raw(&self, bytes: &str) -> io::Result<()> {
         lock(&self.stream).write_all(bytes.as_bytes())
     }

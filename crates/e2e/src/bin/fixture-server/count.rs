@@ -1,4 +1,4 @@
-//! How often lists were listed, in this process or, with a file, in all that were given it.
+//! Counts listings, in this process or, with a file, in all processes that share it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -7,11 +7,11 @@ use std::sync::Mutex;
 
 use crate::lock::lock;
 
-/// Whose listings are counted, as a letter.
+/// The letters of the counted lists.
 pub const TOOLS: u8 = b't';
 pub const EVALS: u8 = b'e';
 
-/// One letter a listing, in memory or in a file.
+/// One letter per listing, in memory or in a file.
 pub struct Count(Mutex<Letters>);
 
 enum Letters {
@@ -31,7 +31,7 @@ impl Count {
         Ok(Self(Mutex::new(letters)))
     }
 
-    /// Counts a listing, and gives how many there were before it.
+    /// Counts a listing, and returns the number of earlier ones.
     pub fn add(&self, whose: u8) -> u64 {
         let before = self.letters(|letters| match letters {
             Letters::Here(all) => {
@@ -48,7 +48,7 @@ impl Count {
         number(&before, whose)
     }
 
-    /// How many listings there were.
+    /// Returns the number of listings.
     pub fn of(&self, whose: u8) -> u64 {
         let all = self.letters(|letters| match letters {
             Letters::Here(all) => Ok(all.clone()),
@@ -58,7 +58,7 @@ impl Count {
     }
 
     fn letters(&self, used: impl FnOnce(&mut Letters) -> io::Result<Vec<u8>>) -> Vec<u8> {
-        // A count that can't be kept is none.
+        // If the file can't be used, the count is 0.
         used(&mut lock(&self.0)).unwrap_or_default()
     }
 }

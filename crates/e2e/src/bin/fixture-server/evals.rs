@@ -1,6 +1,6 @@
-//! The evals that the server ships: `evals/list` in pages, where that is declared, and every way to spoil it.
+//! The shipped evals: `evals/list` in pages, the declaration, and all their faults.
 //!
-//! Items are kept as text and sent as they were written, so that broken and unknown ones can be shipped.
+//! Items are stored and sent as text, so that malformed and unknown ones can be shipped.
 
 use std::path::Path;
 
@@ -16,12 +16,12 @@ const MILLION: u64 = 1_000_000;
 const LEVELS: [&str; 3] = ["invocation", "execution", "scenario"];
 const EXTENSION: &str = "dev.mcp-proctor/evals";
 
-/// What is shipped if modes ask for evals and no file does.
+/// The default eval if a mode needs one and there is no file.
 const DEFAULT: &str = r#"{"id":"hello","name":"Says hello","gradingType":"llm-as-judge","input":{"type":"execution","toolName":"echo","arguments":{"text":"hello"}}, "expected":{"type":"llm-as-judge","rubric":"It says hello."},"x-unknown":{"n":12345678901234567890}}"#;
-/// What comes when the list changes.
+/// The eval that is added when the list changes.
 const LATE: &str = r#"{"id":"late","name":"Was not there before","gradingType":"llm-as-judge","input":{"type":"execution","toolName":"echo","arguments":{"text":"late"}}, "expected":{"type":"llm-as-judge","rubric":"It says late."}}"#;
 
-/// Modes that make a server one that ships evals.
+/// The modes that make a server ship evals.
 const SHIPPING: [Mode; 11] = [
     Mode::EvalsPage,
     Mode::EvalsAt,
@@ -36,11 +36,11 @@ const SHIPPING: [Mode; 11] = [
     Mode::EvalsBigRubric,
 ];
 
-/// The items of the list, as they were written.
+/// The items of the list, as text.
 pub struct Evals(Vec<String>);
 
 impl Evals {
-    /// Reads the file; `None` if nobody asked for evals.
+    /// Reads the file; `None` if no option asks for evals.
     pub fn read(options: &Options) -> Result<Option<Self>, String> {
         if let Some(path) = &options.evals {
             return Self::of_file(path).map(Some);
@@ -54,17 +54,17 @@ impl Evals {
         let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
         let items: Vec<Box<RawValue>> =
             serde_json::from_str(&text).map_err(|error| wrong(&error))?;
-        // A line end is white space in JSON, and the end of a message on stdio.
+        // In JSON a line break is white space; on stdio it would end the message.
         let on_one_line = |item: Box<RawValue>| item.get().replace(['\n', '\r'], " ");
         Ok(Self(items.into_iter().map(on_one_line).collect()))
     }
 
-    /// One page, as the modes want it.
+    /// Returns one page, as the modes require.
     pub fn page(&self, params: &Value, modes: &Modes, changed: bool, era: Era) -> Reply {
         let level = params.get("level");
         let known = level.is_none_or(|level| LEVELS.iter().any(|known| level == known));
         if !known && !modes.has(Mode::EvalsIgnoreLevel) {
-            return Reply::error(INVALID_PARAMS, "`level` is none of the three");
+            return Reply::error(INVALID_PARAMS, "unknown `level`");
         }
         let level = level.and_then(Value::as_str);
         let level = level.filter(|_| !modes.has(Mode::EvalsIgnoreLevel));
@@ -87,7 +87,7 @@ impl Evals {
         Reply::Complete(head.then(items).then(format!("]{cache}")))
     }
 
-    /// The items from a place on, and the cursor behind them.
+    /// Returns the items from a position on, and the next cursor.
     fn slice(
         &self,
         start: u64,
@@ -118,7 +118,7 @@ impl Evals {
         let empty_cursor = modes.has(Mode::EvalsEmptyCursor);
         let missing = if empty_cursor { 1 } else { all };
         let size = modes.number(Mode::EvalsPage, 1).unwrap_or(missing).max(1);
-        // The second page of two has all that is left.
+        // The second page of two has all remaining items.
         let size = if empty_cursor && start > 0 { all } else { size };
         let end = start.saturating_add(size);
         let place = |at: u64| usize::try_from(at.min(all)).unwrap_or(usize::MAX);
@@ -140,7 +140,8 @@ impl Evals {
         (joined, next)
     }
 
-    /// The members of the capabilities, and of `experimental` and `extensions`, that declare them.
+    /// Returns the members of the capabilities, of `experimental` and of `extensions` that declare
+    /// evals.
     pub fn declared(modes: &Modes) -> [String; 3] {
         let object = if modes.has(Mode::EvalsListChanged) {
             r#"{"listChanged":true, "x-unknown":1}"#
@@ -166,7 +167,7 @@ impl Evals {
     }
 }
 
-/// Where the page of a cursor starts.
+/// Returns the start of the page of a cursor.
 fn start_of(cursor: &str, modes: &Modes) -> Option<u64> {
     match cursor {
         "" if modes.has(Mode::EvalsEmptyCursor) => {
@@ -177,7 +178,7 @@ fn start_of(cursor: &str, modes: &Modes) -> Option<u64> {
     }
 }
 
-/// Whether an item has this level, as far as it can be read.
+/// Whether an item has this level; `false` if it is malformed.
 fn is_of(item: &str, level: &str) -> bool {
     let item: Value = serde_json::from_str(item).unwrap_or_default();
     item["input"]["type"] == level

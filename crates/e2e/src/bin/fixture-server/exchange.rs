@@ -1,4 +1,4 @@
-//! `Exchange`: one request and everything that is sent for it. Here the modes spoil the answer.
+//! `Exchange`: one request and everything that is sent for it. The modes apply here.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,14 +20,14 @@ use crate::server::Server;
 use crate::session::Session;
 use crate::tools;
 
-/// One request, on its way to its answer.
+/// One request without a response.
 pub struct Exchange {
     pub server: Arc<Server>,
     pub session: Arc<Session>,
     pub channel: Channel,
     pub request: Request,
     pub era: Era,
-    /// The modes apply to this request.
+    /// Whether the modes apply to this request.
     pub spoilt: bool,
     cancelled: Arc<AtomicBool>,
 }
@@ -51,7 +51,7 @@ impl Exchange {
         }
     }
 
-    /// Whether the modes ask for this, here.
+    /// Whether a mode applies to this request.
     pub fn has(&self, mode: Mode) -> bool {
         self.spoilt && self.server.has(mode)
     }
@@ -72,7 +72,7 @@ impl Exchange {
         }
     }
 
-    /// Whether the answer may take a while.
+    /// Whether the response may take a while.
     pub fn waits(&self) -> bool {
         const SLOW: [Mode; 9] = [
             Mode::AnswerLate,
@@ -88,12 +88,12 @@ impl Exchange {
         SLOW.into_iter().any(|mode| self.has(mode)) || tools::waits(&self.request)
     }
 
-    /// Spoils, answers, and forgets.
+    /// Applies the modes, answers, and ends the request.
     pub fn run(&self, reply: impl FnOnce() -> Option<Reply>) {
         self.end_instead();
         if self.before() && !self.never_answers() {
             let reply = reply();
-            // Who cancelled wants no answer; what comes all the same was asked for.
+            // A cancelled request gets no response, unless a mode asks for it.
             let wanted = !self.is_cancelled() || self.has(Mode::AnswerAfterCancel);
             if let Some(reply) = reply.filter(|_| wanted) {
                 self.finish(&reply);
@@ -107,7 +107,7 @@ impl Exchange {
         self.send(&notification(method, params))
     }
 
-    /// Tells how far the request is, if the client wants to know.
+    /// Sends progress, if the client asked for it.
     pub fn progress(&self, done: u64, total: Option<u64>) -> bool {
         let token = match &self.request.params["_meta"]["progressToken"] {
             Value::Null if self.has(Mode::FloodProgress) => Value::from("nobody-asked"),
@@ -121,7 +121,8 @@ impl Exchange {
         )
     }
 
-    /// Asks the client, and waits for its answer. `None` if the request is cancelled first.
+    /// Sends a request to the client, and waits for its response; `None` if the exchange is
+    /// cancelled first.
     pub fn ask(&self, method: &str, params: &str) -> Option<Value> {
         let (id, answers) = self.session.question();
         self.send(&request(&id, method, params));
@@ -134,7 +135,7 @@ impl Exchange {
         }
     }
 
-    /// Waits. False if the request was cancelled meanwhile.
+    /// Sleeps; `false` if the request is cancelled meanwhile.
     pub fn pause(&self, milliseconds: u64) -> bool {
         let end = Instant::now() + Duration::from_millis(milliseconds);
         while !self.is_cancelled() {
@@ -183,7 +184,7 @@ impl Exchange {
         }
     }
 
-    /// What comes before the answer. False if there is to be none.
+    /// Sends what comes before the response; `false` if there is no response.
     fn before(&self) -> bool {
         for number in 0..self.number(Mode::FloodNotifications, 1000).unwrap_or(0) {
             let params =
@@ -196,7 +197,7 @@ impl Exchange {
             let params =
                 r#"{"\u0061" :  [1e2, -0.0,12345678901234567890.5],"a":"\u00e9\/", "a":null }"#;
             self.notify("notifications/fixture/unknown", params);
-            // Nobody waits for what comes back.
+            // The response is ignored.
             let (id, _) = self.session.question();
             self.send(&request(&id, "fixture/unknown", params));
         }
@@ -226,12 +227,12 @@ impl Exchange {
             None => (message, self.delivery()),
         };
         let message = if self.has(Mode::DuplicateAnswer) {
-            let again = Reply::error(-32000, "said twice").member(self.era);
+            let again = Reply::error(-32000, "second response").member(self.era);
             let again = answer(&self.request.id, again);
             if let (Channel::Response(http), false) =
                 (&self.channel, self.server.has(Mode::JsonResponses))
             {
-                // At once, or the client may have gone before the second.
+                // In one write, because the client may leave before the second response.
                 let _ = http.finish_with(&[message, again]);
                 return;
             }
@@ -240,7 +241,7 @@ impl Exchange {
         } else {
             message
         };
-        // A client that has gone is not the server's trouble.
+        // The client may be gone.
         let _ = self.channel.finish(status, &message, delivery);
         if let Some(code) = self.number(Mode::TornLine, 3) {
             process::exit(code, "in the middle of a line");
@@ -264,7 +265,7 @@ impl Exchange {
         asked.map_or(Delivery::Whole, |(_, delivery)| delivery)
     }
 
-    /// The text of the answer, with the faults that lie in it.
+    /// Returns the text of the response, with the faults of the modes.
     fn message(&self, reply: &Reply) -> Payload {
         let id = &self.request.id;
         if self.has(Mode::InvalidJson) {
@@ -283,14 +284,14 @@ impl Exchange {
             .argument(Mode::AnswerError)
             .and_then(|c| c.parse().ok())
         {
-            return answer(id, Reply::error(code, "as it was told").member(self.era));
+            return answer(id, Reply::error(code, "requested error").member(self.era));
         }
         let mut member = reply.member(self.era);
         if self.server.has(Mode::MetaEverywhere) {
             member = meta::everywhere(&member).unwrap_or(member);
         }
         if self.has(Mode::ResultAndError) {
-            let error = Reply::error(-32000, "and yet it failed").member(self.era);
+            let error = Reply::error(-32000, "error beside a result").member(self.era);
             member = member.then(",").then(error);
         }
         if self.has(Mode::OtherIdType) {
@@ -303,7 +304,7 @@ impl Exchange {
         }
     }
 
-    /// The HTTP status of the answer; only the stateless era gives errors one of their own.
+    /// Returns the HTTP status of the response; only the stateless era has error statuses.
     fn status(&self, reply: &Reply) -> u16 {
         match reply {
             Reply::Error { code, .. } if self.era == Era::Stateless => status_of(*code),
@@ -312,7 +313,7 @@ impl Exchange {
     }
 }
 
-/// The HTTP status of an error in the stateless era.
+/// Returns the HTTP status of an error in the stateless era.
 fn status_of(code: i64) -> u16 {
     match code {
         METHOD_NOT_FOUND => 404,

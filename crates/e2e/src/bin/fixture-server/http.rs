@@ -1,18 +1,17 @@
-//! HTTP on bytes: heads and bodies of requests. Knows nothing of MCP.
+//! HTTP on bytes: heads and bodies of requests, without knowledge of MCP.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::net::TcpStream;
 
-/// Larger requests are refused.
+/// The maximum size of a request.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
-/// One HTTP request.
 pub struct HttpRequest {
     pub method: String,
     /// The path, without the query.
     pub path: String,
     pub query: String,
-    /// The request line and the headers as they came.
+    /// The request line and the headers as received.
     pub head: String,
     pub body: Vec<u8>,
 }
@@ -43,7 +42,7 @@ impl HttpRequest {
         Ok(Some(request))
     }
 
-    /// A header, by its name in any case.
+    /// Returns a header; the case of its name does not matter.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self
             .head

@@ -1,4 +1,4 @@
-//! The HTTP+SSE transport of 2024-11-05: one event stream, and POSTs to the address that it names.
+//! The HTTP+SSE transport of 2024-11-05: one event stream, and POSTs to the URL that it announces.
 
 use std::collections::HashMap;
 use std::io;
@@ -22,7 +22,7 @@ struct Endpoint {
     opened: AtomicU64,
 }
 
-/// Serves `/sse` and `/messages` for ever.
+/// Serves `/sse` and `/messages` forever.
 pub fn serve(server: &Arc<Server>, port: u16) -> io::Result<()> {
     let endpoint = Endpoint {
         server: server.clone(),

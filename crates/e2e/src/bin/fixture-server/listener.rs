@@ -1,4 +1,4 @@
-//! Listens on loopback, says where, and serves every connection on a thread of its own.
+//! Listens on loopback, prints the URL, and serves every connection in its own thread.
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -14,7 +14,7 @@ pub enum Connection {
     Done,
 }
 
-/// Serves requests for ever. The URL is the first line on stdout.
+/// Serves requests forever. The URL is the first line on stdout.
 pub fn listen<S: Send + Sync + 'static>(
     port: u16,
     path: &str,
@@ -29,7 +29,7 @@ pub fn listen<S: Send + Sync + 'static>(
     let state = Arc::new(state);
     for stream in listener.incoming() {
         let (stream, state) = (stream?, state.clone());
-        // A connection that breaks is its client's business.
+        // Errors of a connection concern only its client.
         thread::spawn(move || serve_connection(&state, &stream, handle));
     }
     Ok(())
@@ -50,7 +50,7 @@ fn serve_connection<S>(
     stream.shutdown(std::net::Shutdown::Both)
 }
 
-/// Waits until the client closes a stream on which it sends no more.
+/// Waits until the client closes a stream on which it sends nothing more.
 pub fn wait_for_close(mut stream: &TcpStream) {
     let mut bytes = [0; 64];
     while stream.read(&mut bytes).is_ok_and(|read| read > 0) {}

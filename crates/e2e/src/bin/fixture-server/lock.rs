@@ -1,5 +1,4 @@
-//! Locks that don't care whether a thread died holding them: a fixture that went down for that would
-//! be taken for a fault that was asked for.
+//! Locks without poisoning: a crash because of a poisoned lock would look like a requested fault.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

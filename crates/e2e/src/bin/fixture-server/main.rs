@@ -1,6 +1,7 @@
 //! An MCP server that misbehaves on demand.
 //!
-//! It is written on bytes, without any MCP or HTTP library, so that it can break every rule that those keep.
+//! It is written on bytes, without an MCP or HTTP library, so that it can break every rule of the
+//! protocol.
 
 mod catalog;
 mod channel;
@@ -69,7 +70,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What happens before the server is there.
+/// Applies the modes of the start.
 fn start(options: &Options) {
     let modes = &options.modes;
     if let Some(text) = modes.argument(Mode::Stderr) {
@@ -84,7 +85,7 @@ fn start(options: &Options) {
     if let Some(bytes) = modes.number(Mode::StderrFlood, 0) {
         const LINE: &str = "fixture: all is well, and there is much to tell about it: xxxxx\n";
         let lines = Payload::repeat(LINE, bytes / LINE.len() as u64);
-        // A closed stderr is no reason not to serve.
+        // A closed stderr does not stop the server.
         let _ = lines.write_to(&mut io::stderr());
     }
     if let Some(code) = modes.number(Mode::ExitBeforeHandshake, 3) {

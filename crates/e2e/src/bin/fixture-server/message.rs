@@ -1,12 +1,13 @@
-//! JSON-RPC messages: what came in, and the text of what goes out.
+//! JSON-RPC messages: parsing requests, and the text of responses.
 //!
-//! The text is made by hand: key order, white space and unknown members are what a recorder must keep.
+//! The text is written by hand, because a recorder must preserve key order, white space and unknown
+//! members.
 
 use serde_json::Value;
 
 use crate::payload::Payload;
 
-/// Members that no client knows, with a number that a float can't hold.
+/// Members that are unknown to all clients, with a number that does not fit a float.
 pub const UNKNOWN: &str = r#""x-unknown":{"n":12345678901234567890, "z" :1.50,"a":1e2}"#;
 const SERVER_INFO: &str =
     r#"{"version":"0.1.0","name":"fixture-server", "x-unknown":{"n":12345678901234567890}}"#;
@@ -23,7 +24,7 @@ pub const STATELESS: &str = "2026-07-28";
 /// The versions of the handshake era, oldest first.
 pub const HANDSHAKE: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
-/// The protocol era that an exchange is in.
+/// The protocol era of an exchange.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Era {
     Handshake,
@@ -39,12 +40,12 @@ pub struct Request {
 }
 
 impl Request {
-    /// The version that a request of the stateless era names.
+    /// Returns the version in a request of the stateless era.
     pub fn version(&self) -> Option<&str> {
         self.params["_meta"]["io.modelcontextprotocol/protocolVersion"].as_str()
     }
 
-    /// What `tools/call`, `prompts/get` and `resources/read` are about.
+    /// Returns the name or URI in `tools/call`, `prompts/get` and `resources/read`.
     pub fn subject(&self) -> Option<&str> {
         match self.method.as_str() {
             "tools/call" | "prompts/get" => self.params["name"].as_str(),
@@ -88,11 +89,11 @@ impl FixtureMessage {
     }
 }
 
-/// What a request is answered with.
+/// The content of a response.
 pub enum Reply {
-    /// The members of the result, without its braces.
+    /// The members of the result, without braces.
     Complete(Payload),
-    /// The members of a result that asks for input.
+    /// The members of a result that requests input.
     InputRequired(String),
     Error {
         code: i64,
@@ -110,7 +111,7 @@ impl Reply {
         }
     }
 
-    /// Refuses a protocol version, and says which ones are spoken.
+    /// Refuses a protocol version, and lists the supported ones.
     pub fn unsupported(requested: &str, supported: &[&str]) -> Self {
         let supported = serde_json::to_string(supported).unwrap_or_default();
         Self::Error {
@@ -123,7 +124,7 @@ impl Reply {
         }
     }
 
-    /// The member of the answer: `"result": …` or `"error": …`.
+    /// Returns the member of the response: `"result": …` or `"error": …`.
     pub fn member(&self, era: Era) -> Payload {
         match self {
             Self::Complete(members) => result("complete", members.clone(), era),
@@ -152,14 +153,14 @@ fn result(kind: &str, members: Payload, era: Era) -> Payload {
     }
 }
 
-/// An answer: the result first, and the id last.
+/// Returns a response with the result first and the id last.
 pub fn answer(id: &Value, member: Payload) -> Payload {
     Payload::from("{")
         .then(member)
         .then(format!(r#" ,"jsonrpc":"2.0",	"id":{id} }}"#))
 }
 
-/// An answer with unknown keys beside the known ones.
+/// Returns a response with unknown keys.
 pub fn strange_answer(id: &Value, member: Payload) -> Payload {
     let head = format!("{{{UNKNOWN},");
     Payload::from(head)
@@ -175,7 +176,7 @@ pub fn request(id: &str, method: &str, params: &str) -> Payload {
     format!(r#"{{"method":"{method}", "id":"{id}","jsonrpc":"2.0","params":{params}}}"#).into()
 }
 
-/// The members of an `initialize` result.
+/// Returns the members of an `initialize` result.
 pub fn initialized(version: &str, capabilities: &str, instructions: &str) -> String {
     let instructions = quote(instructions);
     format!(
@@ -183,7 +184,7 @@ pub fn initialized(version: &str, capabilities: &str, instructions: &str) -> Str
     )
 }
 
-/// Text as a JSON string.
+/// Encodes text as a JSON string.
 pub fn quote(text: &str) -> String {
     Value::from(text).to_string()
 }

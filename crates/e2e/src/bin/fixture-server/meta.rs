@@ -1,10 +1,10 @@
-//! `_meta` in every object of a result, where a protocol that knows it would and would not put it.
+//! Adds `_meta` to every object of a result, including places where no protocol defines it.
 
 use serde_json::{Map, Value, json};
 
 use crate::payload::Payload;
 
-/// Below these others write or read: what is put there would have a meaning.
+/// Members that are left unchanged, because additions there would have a meaning.
 const KEPT: [&str; 7] = [
     "arguments",
     "inputSchema",
@@ -14,10 +14,10 @@ const KEPT: [&str; 7] = [
     "expected",
     "_meta",
 ];
-/// Longer messages are left as they are.
+/// Longer messages are left unchanged.
 const MOST: u64 = 4 * 1024 * 1024;
 
-/// The member of an answer, with `_meta` everywhere. `None` if it can't be read.
+/// Returns the member of a response with `_meta` everywhere; `None` if it can't be parsed.
 pub fn everywhere(member: &Payload) -> Option<Payload> {
     if member.len() > MOST {
         return None;

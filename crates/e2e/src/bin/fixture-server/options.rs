@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::mode::{HTTP_ONLY, Mode, Modes, STDIO_ONLY, TABLE};
 
-/// How the client reaches the server.
+/// The transport of the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transport {
     Stdio,
@@ -12,7 +12,7 @@ pub enum Transport {
     Sse(u16),
 }
 
-/// Which protocol versions the server speaks.
+/// The supported eras.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Eras {
     Handshake,
@@ -20,27 +20,27 @@ pub enum Eras {
     Both,
 }
 
-/// What the fixture was told to be.
+/// The parsed command line.
 #[derive(Debug)]
 pub struct Options {
     pub transport: Transport,
     pub eras: Eras,
     pub modes: Modes,
-    /// The method whose answers the modes spoil; `*` is every method.
+    /// The method whose responses the modes change; `*` is every method.
     pub on: String,
-    /// How many requests the modes spoil, counted from the first.
+    /// How many requests the modes affect, from the first on.
     pub times: u64,
     pub log: Option<PathBuf>,
-    /// The evals that are shipped: a list of anything.
+    /// The file with the shipped evals: a list of any JSON.
     pub evals: Option<PathBuf>,
-    /// Where listings are counted, if not in the process alone.
+    /// The file that counts listings; otherwise they are counted in the process.
     pub count: Option<PathBuf>,
-    /// The process was started by itself, with SIGTERM ignored.
+    /// Whether the process was started by itself, with SIGTERM ignored.
     pub sigterm_ignored: bool,
 }
 
 impl Options {
-    /// `None` if help was asked for.
+    /// Parses the command line; `None` for help.
     pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
         let mut options = Self {
             transport: Transport::Stdio,
@@ -71,7 +71,7 @@ impl Options {
         Ok(Some(options))
     }
 
-    /// Refuses modes that would do nothing, and so prove nothing.
+    /// Rejects modes that have no effect, because a test with them would prove nothing.
     fn check_transport(&self) -> Result<(), String> {
         let (foreign, place): (&[Mode], _) = match self.transport {
             Transport::Stdio => (&HTTP_ONLY, "stdio"),
@@ -113,7 +113,7 @@ impl Options {
     }
 }
 
-/// The help text, with every mode.
+/// Returns the help text, with every mode.
 pub fn help() -> String {
     let mut text = String::from(
         "An MCP server that misbehaves on demand.
@@ -123,12 +123,12 @@ usage: fixture-server [--http PORT|--sse PORT] [--era handshake|stateless|both]
                       [--evals FILE] [--count FILE]
 
   --http, --sse  listen on 127.0.0.1 (0 is any port); the URL is the first line on stdout
-  --era          the protocol versions that are spoken (both)
-  --on           the method whose answers the modes spoil (tools/call); `*` is every method
-  --times        spoil only the first N of them
-  --log          append every message that came or went to FILE, as lines of JSON
+  --era          the supported protocol eras (both)
+  --on           the method whose responses the modes change (tools/call); `*` is every method
+  --times        change only the first N of them
+  --log          append every received and sent message to FILE, as lines of JSON
   --evals        ship the evals of FILE, a JSON list of anything
-  --count        count listings in FILE, so that `…-change-after` goes on in the next process
+  --count        count listings in FILE, so that `…-change-after` continues in the next process
 
 modes:
 ",

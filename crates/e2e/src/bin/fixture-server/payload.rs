@@ -1,4 +1,4 @@
-//! `Payload`: the bytes of a message, some of them only described, so that a gigabyte costs nothing.
+//! `Payload`: the bytes of a message. Repeated parts are not stored, so a gigabyte costs nothing.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -34,7 +34,7 @@ impl From<&[u8]> for Payload {
 }
 
 impl Payload {
-    /// `unit`, `times` times over.
+    /// Returns `unit`, repeated `times` times.
     pub fn repeat(unit: &'static str, times: u64) -> Self {
         Self(vec![PayloadPiece::Repeat(unit.as_bytes(), times)])
     }
@@ -53,7 +53,7 @@ impl Payload {
         lengths.fold(0, u64::saturating_add)
     }
 
-    /// The bytes themselves. Only for payloads that are known to be small.
+    /// Returns the bytes. Only for small payloads.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.blocks().flat_map(Cow::into_owned).collect()
     }
@@ -62,7 +62,7 @@ impl Payload {
         self.blocks().try_for_each(|block| out.write_all(&block))
     }
 
-    /// The first bytes, for a log.
+    /// Returns the first bytes, for a log.
     pub fn head(&self, limit: usize) -> Vec<u8> {
         let mut head = Vec::new();
         for block in self.blocks() {

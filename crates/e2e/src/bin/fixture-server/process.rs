@@ -1,4 +1,4 @@
-//! What the fixture does to itself as a process: exits, signals, children.
+//! Process-level faults: exits, signals, children.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -6,25 +6,22 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Nothing that was left behind lives longer than this.
+/// The maximum lifetime of anything that is left behind.
 const LONGEST: Duration = Duration::from_mins(10);
 
-/// Says why on stderr, and exits.
-#[expect(
-    clippy::exit,
-    reason = "a server that exits at any moment is what is asked for"
-)]
+/// Prints the reason to stderr, and exits.
+#[expect(clippy::exit, reason = "tests need a server that exits at any moment")]
 pub fn exit(code: u64, why: &str) -> ! {
     complain(&format!("fixture: exit {code}: {why}\n"));
     std::process::exit(i32::try_from(code).unwrap_or(1));
 }
 
 pub fn complain(text: &str) {
-    // Nobody may be listening, and that must not change what the fixture does.
+    // A closed stderr must not change the behaviour of the fixture.
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// Ends the process by SIGKILL. Std has no `kill`, and the parent of a shell is the process itself.
+/// Ends the process with SIGKILL. The standard library has no `kill`, so a shell kills its parent.
 pub fn kill_self() -> ! {
     complain("fixture: SIGKILL\n");
     let _ = Command::new("sh").args(["-c", "kill -KILL $PPID"]).status();
@@ -36,13 +33,14 @@ pub fn abort() -> ! {
     std::process::abort();
 }
 
-/// Does nothing for so long that whoever waits gives up, and then exits.
+/// Sleeps until any caller has given up, and exits.
 pub fn stay() -> ! {
     sleep(LONGEST);
     exit(71, "stayed for too long");
 }
 
-/// Starts the program again with SIGTERM ignored: a disposition that `exec` keeps, and std can't set.
+/// Starts the program again with SIGTERM ignored: `exec` keeps this setting, and the standard
+/// library can't change it.
 pub fn restart_without_sigterm(arguments: &[String]) -> ! {
     let program = std::env::current_exe().unwrap_or_default();
     let error = Command::new("sh")
@@ -53,7 +51,7 @@ pub fn restart_without_sigterm(arguments: &[String]) -> ! {
     exit(72, &format!("could not start again: {error}"));
 }
 
-/// A shell with a child of its own, and a grandchild in a session of its own that ignores SIGTERM.
+/// Starts a shell with a child, and a grandchild in its own session that ignores SIGTERM.
 pub fn spawn_children(pids: &str) {
     let tree = r#"echo $$ >>"$0"; sleep 600 & echo $! >>"$0"; wait"#;
     let tree = Command::new("sh").args(["-c", tree, pids]).spawn();

@@ -1,4 +1,4 @@
-//! `Server`: messages in, exchanges out; the same for every transport.
+//! `Server`: turns messages into exchanges, for every transport.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,7 @@ use crate::session::{Change, Session};
 use crate::tools;
 use crate::witness::Witness;
 
-/// What all clients of the process share.
+/// The state that all clients of the process share.
 pub struct Server {
     pub options: Options,
     pub witness: Arc<Witness>,
@@ -57,14 +57,15 @@ impl Server {
         session
     }
 
-    /// Whether the modes spoil the answer to this request. Counts, so it is asked once for each.
+    /// Whether the modes apply to this request. Counts the requests, so it must be called once for
+    /// each.
     pub fn spoils(&self, request: &Request) -> bool {
         let on = &self.options.on;
         (on == "*" || *on == request.method)
             && self.matched.fetch_add(1, Ordering::SeqCst) < self.options.times
     }
 
-    /// Answers a request, on a thread of its own if that may take a while and others would wait.
+    /// Answers a request, in its own thread if it may take a while.
     pub fn serve(self: &Arc<Self>, exchange: Exchange) {
         let alone = matches!(exchange.channel, Channel::Response(_));
         if alone || !exchange.waits() {
@@ -103,7 +104,7 @@ impl Server {
         }
     }
 
-    /// Whether a list is another one by now. The first page counts as a listing.
+    /// Whether a list has changed. The first page counts as a listing.
     fn has_changed(&self, whose: u8, params: &Value, after: Mode) -> bool {
         let before = if params.get("cursor").is_none() {
             self.count.add(whose)
@@ -114,7 +115,7 @@ impl Server {
         after.is_some_and(|after| before >= after)
     }
 
-    /// What an undisturbed server answers. `None` if there is nothing to say (yet).
+    /// Returns the response of a server without faults; `None` if there is none yet.
     fn reply(&self, exchange: &Exchange) -> Option<Reply> {
         let request = &exchange.request;
         let modes = &self.options.modes;
@@ -126,7 +127,7 @@ impl Server {
                 None => {
                     return Some(Reply::error(
                         INVALID_PARAMS,
-                        "the request names no protocol version",
+                        "the request has no protocol version",
                     ));
                 }
             }
@@ -180,7 +181,7 @@ impl Server {
         })
     }
 
-    /// Takes a notification of the client.
+    /// Processes a notification of the client.
     pub fn notice(
         &self,
         method: &str,
@@ -194,12 +195,12 @@ impl Server {
         if self.has(Mode::AnswerNotification)
             && let Some(channel) = channel
         {
-            let reply = Reply::error(INVALID_PARAMS, "nobody asked").member(Era::Handshake);
+            let reply = Reply::error(INVALID_PARAMS, "unrequested response").member(Era::Handshake);
             let _ = channel.finish(200, &answer(&Value::Null, reply), Delivery::Whole);
         }
     }
 
-    /// The era of a request on a connection that has had others, for transports that remember.
+    /// Returns the era of a request on a connection that remembers its era.
     pub fn era(&self, request: &Request, session: &Session) -> Era {
         let era = match self.options.eras {
             Eras::Handshake => Era::Handshake,
@@ -211,7 +212,7 @@ impl Server {
     }
 }
 
-/// The era that a request looks like.
+/// Returns the era that a request looks like.
 pub fn apparent_era(request: &Request) -> Era {
     let stateless = request.method == "server/discover" || request.version().is_some();
     if stateless {
@@ -225,13 +226,13 @@ fn unknown_method(method: &str) -> Reply {
     Reply::error(METHOD_NOT_FOUND, format!("unknown method `{method}`"))
 }
 
-/// Servers have refused the question for an era in many ways.
+/// Returns one of the errors with which servers refuse `server/discover`.
 fn refused_discovery(request: &Request, code: &str) -> Reply {
     match code.parse() {
         Ok(UNSUPPORTED_VERSION) => {
             Reply::unsupported(request.version().unwrap_or_default(), &["2099-01-01"])
         }
-        Ok(code) => Reply::error(code, "what a question"),
+        Ok(code) => Reply::error(code, "unsupported request"),
         Err(_) => Reply::error(INVALID_PARAMS, "`discover-error` needs a code"),
     }
 }
@@ -246,7 +247,7 @@ fn initialize(exchange: &Exchange) -> Reply {
         .unwrap_or(HANDSHAKE[3]);
     if !matches!(exchange.channel, Channel::Response(_)) {
         let channel = exchange.channel.clone();
-        // It is open already, so nothing can fail.
+        // The stream is already open, so this can't fail.
         let _ = exchange.session.add_outlet(channel, None, || Ok(()));
     }
     let server = &exchange.server;
@@ -254,7 +255,7 @@ fn initialize(exchange: &Exchange) -> Reply {
     Reply::Complete(initialized(version, &capabilities, catalog::INSTRUCTIONS).into())
 }
 
-/// Acknowledges a subscription; its answer never comes, as the stream is the answer.
+/// Acknowledges a subscription. It has no response, because its stream stays open.
 fn listen(exchange: &Exchange) -> Option<Reply> {
     let Request { id, params, .. } = &exchange.request;
     let asked = &params["notifications"];
@@ -273,7 +274,7 @@ fn listen(exchange: &Exchange) -> Option<Reply> {
     );
     let acknowledged = notification("notifications/subscriptions/acknowledged", &acknowledged);
     let channel = exchange.channel.clone();
-    // A client that has gone subscribes to nothing.
+    // The client may be gone.
     let _ = if wanted.is_empty() {
         channel.send(&acknowledged)
     } else {

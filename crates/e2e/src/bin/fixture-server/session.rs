@@ -1,4 +1,5 @@
-//! `Session`: what the server remembers of one client: requests under way, questions asked, streams open.
+//! `Session`: the server's state of one client: pending requests, requests to the client, open
+//! streams.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,10 +13,10 @@ use crate::channel::Channel;
 use crate::lock::lock;
 use crate::message::{Era, notification};
 
-/// What the server remembers of one client.
+/// The server's state of one client.
 #[derive(Default)]
 pub struct Session {
-    /// The era of a stdio connection, once its first message has settled it.
+    /// The era of a stdio connection, set by its first message.
     era: Mutex<Option<Era>>,
     running: Mutex<HashMap<String, Arc<AtomicBool>>>,
     questions: Mutex<HashMap<String, Sender<Value>>>,
@@ -26,7 +27,7 @@ pub struct Session {
 /// A stream for notifications that belong to no request.
 struct Outlet {
     channel: Channel,
-    /// The id of the `subscriptions/listen` request and what it asked for, in the stateless era.
+    /// The id and filter of the `subscriptions/listen` request, in the stateless era.
     subscription: Option<(Value, Vec<Change>)>,
 }
 
@@ -45,7 +46,7 @@ impl Change {
         }
     }
 
-    /// What a subscription calls it.
+    /// Returns its name in a subscription.
     pub fn key(self) -> &'static str {
         match self {
             Self::Tools => "toolsListChanged",
@@ -63,7 +64,7 @@ impl Session {
         *lock(&self.era) = Some(era);
     }
 
-    /// Notes that a request is under way; the flag is raised when it is cancelled.
+    /// Adds a pending request; the flag is set when it is cancelled.
     pub fn begin(&self, id: &Value) -> Arc<AtomicBool> {
         lock(&self.running)
             .entry(id.to_string())
@@ -85,7 +86,7 @@ impl Session {
         });
     }
 
-    /// The id for a new question to the client, and where its answer arrives.
+    /// Returns the id of a new request to the client, and the receiver of its response.
     pub fn question(&self) -> (String, Receiver<Value>) {
         let id = format!("ask-{}", self.asked.fetch_add(1, Ordering::SeqCst) + 1);
         let (sender, receiver) = channel();
@@ -96,12 +97,12 @@ impl Session {
     pub fn answered(&self, id: &Value, body: Value) {
         let question = id.as_str().and_then(|id| lock(&self.questions).remove(id));
         if let Some(question) = question {
-            // The call may have been cancelled, and then nobody waits.
+            // If the call was cancelled, the receiver is gone.
             let _ = question.send(body);
         }
     }
 
-    /// Opens a stream. Nothing is announced before it is open, or missed once the client can tell that it is.
+    /// Opens a stream. Notifications start only when it is open, and none is lost after that.
     pub fn add_outlet(
         &self,
         channel: Channel,
@@ -117,7 +118,7 @@ impl Session {
         Ok(())
     }
 
-    /// Tells of a change; streams that have ended are forgotten.
+    /// Announces a change, and removes streams that have ended.
     pub fn announce(&self, change: Change) {
         lock(&self.outlets).retain(|outlet| {
             let params = match &outlet.subscription {

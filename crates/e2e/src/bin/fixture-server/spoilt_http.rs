@@ -1,4 +1,4 @@
-//! Responses that are wrong as HTTP, whatever the request was.
+//! Responses that are invalid HTTP, for any request.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use crate::exchange::Exchange;
 use crate::mode::Mode;
 use crate::process;
 
-/// Sends the spoilt response that the modes ask for. False if they ask for none.
+/// Sends the invalid response that a mode asks for; `false` without such a mode.
 pub fn answers(exchange: &Exchange, response: &Http) -> io::Result<bool> {
     if let Some(status) = exchange.number(Mode::HttpStatus, 500) {
         let status = u16::try_from(status).unwrap_or(500);

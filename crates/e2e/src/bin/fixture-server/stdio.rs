@@ -1,4 +1,4 @@
-//! The stdio transport: a message a line.
+//! The stdio transport: one message per line.
 
 use std::io::{self, BufRead};
 use std::sync::Arc;

@@ -23,14 +23,14 @@ use crate::session::{Change, Session};
 use crate::spoilt_http;
 use crate::witness::base64;
 
-/// The errors that servers of the handshake era answer with; no specification names them.
+/// The error codes of servers in the handshake era; the specification does not define them.
 const BAD_REQUEST: i64 = -32000;
 const SESSION_NOT_FOUND: i64 = -32001;
 
-/// The event from which the GET stream is resumed.
+/// The event id from which the GET stream is resumed.
 const STANDING: &str = "standing";
 
-/// An event that is sent on every stream of a request.
+/// Returns an event that is sent on every stream of a request.
 fn repeated() -> String {
     let params = r#"{"level":"info","data":"said once"}"#;
     let message =
@@ -42,13 +42,14 @@ struct Endpoint {
     server: Arc<Server>,
     sessions: Mutex<HashMap<String, Arc<Session>>>,
     opened: AtomicU64,
-    /// Requests whose stream was closed, by the id from which it is resumed, and how often still.
+    /// Requests whose stream was closed, by the event id for resuming, and how often it will still
+    /// close.
     closed: Mutex<HashMap<String, (Exchange, u64)>>,
-    /// What is shared by requests that belong to no session.
+    /// The session of requests without a session id.
     common: Arc<Session>,
 }
 
-/// Serves `/mcp` for ever.
+/// Serves `/mcp` forever.
 pub fn serve(server: &Arc<Server>, port: u16) -> io::Result<()> {
     let endpoint = Endpoint {
         server: server.clone(),
@@ -213,7 +214,8 @@ impl Endpoint {
         Ok(Connection::Reusable)
     }
 
-    /// The stream for notifications that belong to no request. The stateless era has none.
+    /// Opens the GET stream for notifications that belong to no request. The stateless era has
+    /// none.
     fn get(
         &self,
         http: &HttpRequest,
@@ -267,7 +269,7 @@ impl Endpoint {
         }
     }
 
-    /// Closes a stream whose answer is still to come.
+    /// Closes a stream before its response.
     fn close_early(
         &self,
         exchange: Exchange,
@@ -284,7 +286,7 @@ impl Endpoint {
         Ok(Connection::Reusable)
     }
 
-    /// Goes on with a stream that was closed.
+    /// Resumes a closed stream.
     fn resume(
         &self,
         http: &HttpRequest,
@@ -328,7 +330,7 @@ impl Endpoint {
         Ok(Connection::Reusable)
     }
 
-    /// A new session, and the header that names it.
+    /// Creates a session, and the header with its id.
     fn open(&self) -> (Arc<Session>, String) {
         if self.server.has(Mode::NoSession) {
             return (self.common.clone(), String::new());
@@ -341,7 +343,7 @@ impl Endpoint {
         (session, header)
     }
 
-    /// The session that a request names; the status, code and text of the refusal if there is none.
+    /// Returns the session of a request; otherwise the status, code and text of the refusal.
     fn session(&self, http: &HttpRequest) -> Result<Arc<Session>, (u16, i64, &'static str)> {
         if self.server.has(Mode::NoSession) {
             return Ok(self.common.clone());
@@ -353,7 +355,7 @@ impl Endpoint {
     }
 }
 
-/// How the headers of a stateless request differ from its body.
+/// Returns how the headers of a stateless request differ from its body.
 fn mismatch(request: &Request, http: &HttpRequest) -> Option<String> {
     let mut wanted = vec![
         ("MCP-Protocol-Version", request.version()),

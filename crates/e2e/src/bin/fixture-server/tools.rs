@@ -1,5 +1,3 @@
-//! The tools.
-
 use serde_json::Value;
 
 use crate::exchange::Exchange;
@@ -7,13 +5,13 @@ use crate::message::{Era, INVALID_PARAMS, MISSING_CAPABILITY, Reply, Request, UN
 use crate::mode::Mode;
 use crate::payload::Payload;
 
-/// Whether a call takes a while even if nothing is wrong.
+/// Whether a call takes a while without any mode.
 pub fn waits(request: &Request) -> bool {
     request.method == "tools/call"
         && matches!(request.subject(), Some("sleep" | "ask" | "progress"))
 }
 
-/// Calls a tool. `None` if the call was cancelled.
+/// Calls a tool; `None` if the call was cancelled.
 pub fn call(exchange: &Exchange) -> Option<Reply> {
     if let Some(kind) = exchange.argument(Mode::AsksClient) {
         match ask(exchange, kind, 1) {
@@ -98,7 +96,7 @@ fn block(raw_text: Payload) -> Payload {
         .then("\"}]")
 }
 
-/// Adds exactly where 64 bits are enough, else as floats do.
+/// Adds exactly in 64 bits, otherwise as floats.
 fn add(request: &Request) -> Reply {
     let (a, b) = (request.argument("a"), request.argument("b"));
     let whole = a
@@ -115,7 +113,7 @@ fn add(request: &Request) -> Reply {
     }
 }
 
-/// The members of a result that is hard to take.
+/// Returns the members of an unusual result.
 fn odd_content(exchange: &Exchange) -> Option<Payload> {
     if let Some(bytes) = exchange.number(Mode::BigResult, 0) {
         return Some(block(Payload::repeat("x", bytes)));
@@ -149,10 +147,10 @@ fn odd_content(exchange: &Exchange) -> Option<Payload> {
     Some(block(odd.into()))
 }
 
-/// How a question to the client came out.
+/// The outcome of a request to the client.
 enum ClientReply {
     Answer(Value),
-    /// The question, or why it can't be asked: what the request is answered with now.
+    /// The request for input, or an error: the response to the call.
     Reply(Reply),
     Cancelled,
 }
@@ -179,7 +177,7 @@ fn ask(exchange: &Exchange, kind: &str, rounds: u64) -> ClientReply {
     }
 }
 
-/// The result that the client gave, as the stateless era would have it; an error as it is.
+/// Returns the client's result in the form of the stateless era; an error unchanged.
 fn outcome(mut answer: Value) -> Value {
     match answer.get_mut("result") {
         Some(result) => result.take(),
@@ -187,7 +185,7 @@ fn outcome(mut answer: Value) -> Value {
     }
 }
 
-/// The stateless era has no requests of servers: the answer asks, and the client calls again.
+/// Requests input in the result: in the stateless era the client calls again with its reply.
 fn ask_by_answer(
     exchange: &Exchange,
     kind: &str,
@@ -215,7 +213,7 @@ fn ask_by_answer(
     {
         return ClientReply::Answer(told(kind, std::slice::from_ref(answer)));
     }
-    // A retry without its answer is asked the same again.
+    // A retry without the reply gets the same request again.
     let next = if done == 0 || answer.is_some() {
         done + 1
     } else {

@@ -1,6 +1,7 @@
-//! The log: what came and what went, as the server saw it. An independent witness of the wire.
+//! The server's own log of all messages, as independent evidence for tests.
 //!
-//! One JSON object a line: `dir` (`in` or `out`), `text` or `base64`, and for HTTP requests `head`.
+//! One JSON object per line: `dir` (`in` or `out`), `text` or `base64`, and for HTTP requests
+//! `head`.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use crate::lock::lock;
 use crate::payload::Payload;
 
-/// Longer messages are logged by their first bytes and their size.
+/// Longer messages are logged as their first bytes and their size.
 const WHOLE: u64 = 4 * 1024 * 1024;
 const HEAD: usize = 1024;
 
@@ -25,7 +26,7 @@ impl Witness {
         Ok(Self(path.map(open).transpose()?.map(Mutex::new)))
     }
 
-    /// A message that came, with the head of the HTTP request that brought it.
+    /// Logs a received message, with the head of its HTTP request.
     pub fn received(&self, body: &[u8], head: Option<&str>) {
         let mut line = told("in", body);
         if let Some(head) = head {
@@ -50,7 +51,7 @@ impl Witness {
     fn write(&self, line: &Value) {
         let Some(file) = &self.0 else { return };
         let mut file = lock(file);
-        // A fixture that stopped because its log is full would be taken for a fault that was asked for.
+        // A full log must not stop the fixture, because that would look like a requested fault.
         let _ = file.write_all(format!("{line}\n").as_bytes());
     }
 }

@@ -77,7 +77,7 @@ async fn a_cancelled_call_and_its_late_answer_are_in_one_record() {
         b.close().await;
         client.close().await;
         let records = stage.end();
-        let counts = ["a", "b", HOME].map(|n| records[n].holding("no answer in time"));
+        let counts = ["a", "b", HOME].map(|n| records[n].holding("no response in time"));
         assert_eq!(counts, [1, 0, 0]);
         assert_eq!(records["a"].calls(), [r#"echo {"text":"hi"} → nothing"#]);
         assert_eq!(records["a"].frames.len(), 2 + usize::from(is_late));
@@ -135,13 +135,16 @@ async fn the_connection_ends_with_the_client_that_opened_it() {
             let Err(CallError::Gone { how, .. }) = ended else {
                 panic!("{ended:?}");
             };
-            assert_eq!(how, "the connection was closed");
+            assert_eq!(how, "Proctor closed the connection");
         }
         assert!(started.elapsed() < Duration::from_secs(10));
         b.close().await;
         let records = stage.end();
         assert_eq!(records["b"].calls().len(), 2);
-        assert_eq!(records["b"].closed().reason, "the connection was closed");
+        assert_eq!(
+            records["b"].closed().reason,
+            "Proctor closed the connection"
+        );
     }
 }
 
@@ -153,7 +156,7 @@ async fn a_server_that_proctor_had_to_end_is_not_said_to_have_been_killed() {
     client.close().await;
     assert_eq!(
         stage.end()[HOME].closed().reason,
-        "was ended by Proctor: it did not end within 2s after its stdin was closed"
+        "did not exit within 2s after its stdin was closed, so Proctor stopped it"
     );
 }
 

@@ -29,7 +29,7 @@ async fn messages_pass_as_they_are_and_the_record_has_them() {
     assert_eq!(record.processes(), 1);
     assert_eq!(
         record.closed()[0].reason,
-        "was closed, and exited with code 0"
+        "was told to stop, and exited with code 0"
     );
     assert_eq!(record.folded.findings, []);
     let heads: Vec<&str> = record.heads().iter().map(|h| h.line.as_str()).collect();
@@ -72,10 +72,7 @@ async fn sessions_have_processes_of_their_own_and_end_with_them() {
     assert_eq!(unknown.post(&list).await.status, 404);
     let record = stage.end().await;
     assert_eq!(record.processes(), 3, "two, and one for what was refused");
-    assert_eq!(
-        record.found(FindingKind::Refused),
-        ["it names a session that never was"]
-    );
+    assert_eq!(record.found(FindingKind::Refused), ["unknown session id"]);
 }
 
 #[tokio::test]
@@ -170,7 +167,7 @@ async fn a_session_that_was_not_agreed_on_is_none() {
     let record = stage.end().await;
     assert_eq!(
         record.closed()[0].reason,
-        "was closed, and exited with code 0"
+        "was told to stop, and exited with code 0"
     );
 }
 

@@ -163,7 +163,7 @@ fn an_address_that_is_taken_is_said() {
     assert_eq!(output.status.code(), Some(3));
     assert!(output.stdout.is_empty());
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("can't be listened on"), "{said}");
+    assert!(said.contains("can't listen on port"), "{said}");
     assert_eq!(outcome(&place.recorded()), Some(Outcome::Errored));
 }
 

@@ -45,9 +45,9 @@ async fn the_bridge_reports_lines_that_are_no_messages_as_the_relay_does() {
             "line is not a JSON-RPC message: Spring :: 1.0",
             "a blank line",
             "line is not a JSON-RPC message: [INFO] up",
-            "a byte order mark before a message",
-            "a carriage return at the end of a line",
-            "the last line has no end: {\"jsonrpc\":",
+            "byte order mark before a message",
+            "carriage return at the end of a line",
+            "the last line has no newline: {\"jsonrpc\":",
         ]
     );
 }

@@ -104,15 +104,18 @@ fn those_below_the_agent_are_served_and_strangers_are_not() {
     let mut stderr = stranger.stderr.take().unwrap();
     stderr.read_to_string(&mut said).unwrap();
     assert_eq!(stranger.wait().unwrap().code(), Some(1));
-    let why = format!("process {} is not below the agent", stranger.id());
+    let why = format!("process {} is not a descendant of the agent", stranger.id());
     let expected = format!("proctor relay: the run did not start the server: {why}\n");
     assert_eq!(said, expected);
     talk.close();
     assert_eq!(talk.end().code, Some(0));
     let recorded = stage.finish();
     assert_eq!(recorded.refusals(), [why]);
-    let closed = "was closed by its client, and exited with code 0";
-    assert_eq!(recorded.ends(), [closed, "nobody was let in here"]);
+    let closed = "exited with code 0 after its client closed the connection";
+    assert_eq!(
+        recorded.ends(),
+        [closed, "Proctor refused all clients of this connection"]
+    );
 }
 
 #[test]
@@ -156,7 +159,7 @@ fn another_user_is_turned_away() {
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
     let recorded = stage.finish();
-    assert_eq!(recorded.refusals(), ["it is of another user, 65534"]);
+    assert_eq!(recorded.refusals(), ["it belongs to another user, 65534"]);
 }
 
 #[test]
@@ -171,7 +174,7 @@ fn what_is_no_relay_is_turned_away() {
     };
     let null = File::open("/dev/null").unwrap();
     let (reader, writer) = std::io::pipe().unwrap();
-    let nonsense = "it does not speak as a relay does";
+    let nonsense = "unexpected message from the relay";
     check(
         &|stream| stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap(),
         nonsense,
@@ -192,7 +195,7 @@ fn what_is_no_relay_is_turned_away() {
     );
     check(
         &|stream| hand_over(stream, &[null.as_fd(), writer.as_fd()]),
-        "what it handed over are no streams",
+        "the descriptors that it handed over are not streams",
     );
 }
 
@@ -211,7 +214,10 @@ fn streams_are_handed_over_once() {
     let recorded = stage.finish();
     assert_eq!(recorded.refusals(), ["it handed over streams twice"]);
     let ends = recorded.ends();
-    assert!(ends[0].contains("since its client left"), "{ends:?}");
+    assert!(
+        ends[0].contains("because its client disconnected"),
+        "{ends:?}"
+    );
 }
 
 #[test]

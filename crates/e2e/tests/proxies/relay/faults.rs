@@ -49,7 +49,8 @@ fn a_relay_that_is_killed_takes_its_server_with_it() {
     let recorded = stage.finish();
     let ends = recorded.ends();
     assert!(
-        ends[0].starts_with("was ended since its client left, and was killed by signal 15"),
+        ends[0].starts_with("was killed by signal 15")
+            && ends[0].ends_with("; Proctor stopped it because its client disconnected"),
         "{ends:?}"
     );
 }
@@ -64,7 +65,7 @@ fn a_relay_that_is_asked_to_end_waits_for_its_server() {
         // It ended as the server did, which ended when its stdin was closed.
         assert_eq!(said.code, Some(0), "{said:?}");
         let recorded = stage.finish();
-        let expected = "was ended since its client left, and exited with code 0";
+        let expected = "exited with code 0; Proctor stopped it because its client disconnected";
         assert_eq!(recorded.ends(), [expected]);
     }
 }
@@ -81,7 +82,7 @@ fn an_agent_that_does_not_read_stderr_can_still_end_a_relay() {
     let recorded = stage.finish();
     let ends = recorded.ends();
     assert!(
-        ends[0].starts_with("was ended since its client left"),
+        ends[0].ends_with("Proctor stopped it because its client disconnected"),
         "{ends:?}"
     );
 }
@@ -115,7 +116,7 @@ fn a_client_that_reads_no_more_ends_a_server_that_writes() {
     let recorded = stage.finish();
     let ends = recorded.ends();
     assert!(
-        ends[0].starts_with("was ended since its client left"),
+        ends[0].ends_with("Proctor stopped it because its client disconnected"),
         "{ends:?}"
     );
     // The sleep is the shell's, and no part of this.
@@ -158,8 +159,8 @@ fn an_agent_can_have_two_servers_and_start_one_again() {
     assert_eq!(second.end().code, Some(0));
     let recorded = stage.finish();
     assert_eq!(recorded.messages(Direction::ToServer).len(), 4);
-    let closed = "was closed by its client, and exited with code 0";
-    let stopped = "was ended by Proctor, and exited with code 0";
+    let closed = "exited with code 0 after its client closed the connection";
+    let stopped = "exited with code 0; Proctor stopped it";
     assert_eq!(recorded.ends(), [closed, closed, stopped]);
     assert_eq!(third.end().code, Some(0), "it is told too");
 }

@@ -85,7 +85,7 @@ async fn heads_and_bodies_pass_as_they_are() {
             "299 <unknown status code>"
         ]
     );
-    assert_eq!(record.closed()[0].reason, "the proxy was closed");
+    assert_eq!(record.closed()[0].reason, "Proctor closed the proxy");
 }
 
 #[tokio::test]
@@ -175,7 +175,7 @@ async fn a_stream_passes_with_everything_that_is_in_it() {
     let record = stage.end().await;
     let expected = ["{\"a\":1}", "{\"b\":\n2}", "http://elsewhere/"];
     assert_eq!(record.said(Direction::ToClient), expected);
-    let last = "the last event has no end (4 bytes): last";
+    let last = "the last event is incomplete (4 bytes): last";
     assert_eq!(record.lines().last(), Some(&last));
 }
 

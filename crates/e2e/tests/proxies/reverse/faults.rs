@@ -81,7 +81,11 @@ async fn a_server_that_dies_in_a_call_breaks_the_connection() {
             .starts_with("the server did not answer: ")
     );
     let fixture = Fixture::http(&["--mode", "truncated-body"]);
-    assert!(breaks(fixture.url()).await.starts_with("broke off: "));
+    assert!(
+        breaks(fixture.url())
+            .await
+            .starts_with("the connection broke: ")
+    );
     let fixture = Fixture::http(&["--mode", "endless-headers"]);
     assert!(
         breaks(fixture.url())
@@ -116,7 +120,7 @@ async fn a_stream_that_breaks_off_keeps_what_came_before() {
     assert_eq!(record.said(ToClient), ["{}"]);
     let broke = record.lines().pop().unwrap().to_owned();
     assert!(
-        broke.starts_with("broke off: ") && broke.ends_with("(3 bytes): [1,"),
+        broke.starts_with("the connection broke: ") && broke.ends_with("(3 bytes): [1,"),
         "{broke}"
     );
     assert_eq!(details(&record).len(), 1);
@@ -146,8 +150,11 @@ async fn a_client_that_goes_away_takes_its_request_with_it() {
     ]
     .concat();
     for (says, told) in [
-        (Vec::new(), "the client did not wait for the answer"),
-        (stream, "the client did not wait for the rest"),
+        (Vec::new(), "the client disconnected before the response"),
+        (
+            stream,
+            "the client disconnected before the end of the response",
+        ),
     ] {
         let is_silent = says.is_empty();
         let (url, gone) = waiting(says).await;
@@ -193,7 +200,7 @@ async fn an_end_of_the_proxy_ends_what_hangs() {
     assert_eq!(record.closed().len(), 1);
     assert_eq!(
         record.closed()[0].reason,
-        "the client did not wait for the answer"
+        "the client disconnected before the response"
     );
 }
 

@@ -142,7 +142,7 @@ async fn no_stream_is_an_answer_too() {
     assert_eq!(wires, [WireKind::Sse, WireKind::Http]);
     assert_eq!(
         record.closed()[0].reason,
-        "the server answered with no stream"
+        "the response of the server is not a stream"
     );
     assert_eq!(record.said(Direction::ToClient).len(), 3);
     let kinds: Vec<_> = record.folded.findings.iter().map(|f| f.kind).collect();
@@ -187,7 +187,7 @@ async fn streams_are_connections_of_their_own() {
     assert_eq!(record.closed().len(), 2);
     assert_eq!(
         record.closed()[0].reason,
-        "the client did not wait for the rest"
+        "the client disconnected before the end of the response"
     );
 }
 

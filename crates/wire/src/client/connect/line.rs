@@ -1,4 +1,4 @@
-//! A connection that is open, but not introduced yet: what a server is asked first, in which era.
+//! An open connection before the handshake: which requests detect the era.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,25 +23,25 @@ use crate::transport::stdio::StdioLink;
 use crate::transport::{Labels, Link};
 use proctor_contain::process::{Process, Spawn};
 
-/// What a server answers that speaks the stateless era in another version.
+/// The error code of a server of the stateless era that does not support the requested version.
 const UNSUPPORTED_VERSION: i64 = -32022;
 
-/// A connection before it is known what it speaks.
+/// A connection whose era is unknown.
 pub(super) struct UnprobedConnection {
     peer: Arc<Peer>,
     link: Link,
     process: Option<Process>,
 }
 
-/// Why a server was not introduced.
-pub(super) enum IntroductionError {
-    /// It said no, or nothing that makes sense.
+/// Why a handshake failed.
+pub(super) enum HandshakeError {
+    /// The server answered with an error, or with a malformed response.
     Refused(String),
-    /// It speaks the stateless era in a version that we do not.
+    /// The server speaks the stateless era, but not our version.
     OtherVersion(String),
-    /// It said nothing in time.
+    /// The server did not respond in time.
     TimedOut,
-    /// It is not there any more.
+    /// The server has ended or closed the connection.
     Gone,
 }
 
@@ -73,7 +73,7 @@ impl UnprobedConnection {
                     .start()?;
                 let (Some(stdin), Some(stdout)) = (started.stdin.take(), started.stdout.take())
                 else {
-                    return Err(not_up(server, "its pipes could not be opened"));
+                    return Err(not_up(server, "can't open its pipes"));
                 };
                 process = Some(started);
                 Link::Stdio(StdioLink::start(stdin, stdout, &peer))
@@ -108,24 +108,26 @@ impl UnprobedConnection {
         &self,
         era: Era,
         patience: Duration,
-    ) -> Result<ServerIdentity, IntroductionError> {
+    ) -> Result<ServerIdentity, HandshakeError> {
         match era {
             Era::Stateless => self.discover(patience).await,
             Era::Handshake => self.initialize(patience).await,
         }
     }
 
-    async fn discover(&self, patience: Duration) -> Result<ServerIdentity, IntroductionError> {
-        // The older stream transport has no stateless form.
+    async fn discover(&self, patience: Duration) -> Result<ServerIdentity, HandshakeError> {
+        // HTTP+SSE has no stateless form.
         if matches!(self.link, Link::Legacy(_)) {
-            return Err(IntroductionError::Refused("the older transport".to_owned()));
+            return Err(HandshakeError::Refused(
+                "HTTP+SSE has no stateless form".to_owned(),
+            ));
         }
         let headers = meta::headers(PROBE, &Map::new(), &[]);
         let raw = self
             .ask(PROBE, Map::new(), headers, Era::Stateless, patience)
             .await?;
         let result: Value = serde_json::from_str(raw.get())
-            .map_err(|_| IntroductionError::Refused("an answer that makes no sense".to_owned()))?;
+            .map_err(|_| HandshakeError::Refused("malformed response".to_owned()))?;
         let versions = result
             .get("supportedVersions")
             .or_else(|| result.get("protocolVersions"));
@@ -135,8 +137,8 @@ impl UnprobedConnection {
             .unwrap_or_default();
         let speaks = versions.is_empty() || versions.iter().any(|v| v == STATELESS_VERSION);
         if !speaks {
-            let reason = format!("it speaks {} only", json!(versions));
-            return Err(IntroductionError::OtherVersion(reason));
+            let reason = format!("it supports only {}", json!(versions));
+            return Err(HandshakeError::OtherVersion(reason));
         }
         let info = meta::server_info(&result).or_else(|| result.get("serverInfo"));
         Ok(identity(
@@ -148,23 +150,23 @@ impl UnprobedConnection {
         ))
     }
 
-    async fn initialize(&self, patience: Duration) -> Result<ServerIdentity, IntroductionError> {
+    async fn initialize(&self, patience: Duration) -> Result<ServerIdentity, HandshakeError> {
         let params = json!({
             "protocolVersion": HANDSHAKE_VERSION,
             "capabilities": self.peer.answers().capabilities(),
             "clientInfo": meta::client_info(),
         });
         let Value::Object(params) = params else {
-            return Err(IntroductionError::Gone);
+            return Err(HandshakeError::Gone);
         };
         let raw = self
             .ask("initialize", params, Vec::new(), Era::Handshake, patience)
             .await?;
         let result: Value = serde_json::from_str(raw.get())
-            .map_err(|_| IntroductionError::Refused("an answer that makes no sense".to_owned()))?;
+            .map_err(|_| HandshakeError::Refused("malformed response".to_owned()))?;
         let Some(version) = result.get("protocolVersion").and_then(Value::as_str) else {
-            let reason = "its answer to `initialize` names no version of the protocol";
-            return Err(IntroductionError::Refused(reason.to_owned()));
+            let reason = "its response to `initialize` has no protocol version";
+            return Err(HandshakeError::Refused(reason.to_owned()));
         };
         let version = version.to_owned();
         if let Link::Http(link) = &self.link {
@@ -173,7 +175,7 @@ impl UnprobedConnection {
         let unasked = Labels::unasked(self.peer.tap());
         let ready = rpc::notification("notifications/initialized", None);
         if let Ok(Some(exchange)) = self.link.send(&self.peer, ready, &unasked).await {
-            // Requests before the server has taken this in may be refused.
+            // A server may refuse requests before it has processed this notification.
             let _ = tokio::time::timeout(GOODBYE, exchange).await;
         }
         if let Link::Http(link) = &self.link {
@@ -190,7 +192,7 @@ impl UnprobedConnection {
         headers: Vec<(String, String)>,
         era: Era,
         patience: Duration,
-    ) -> Result<Box<RawValue>, IntroductionError> {
+    ) -> Result<Box<RawValue>, HandshakeError> {
         let wire = RequestWire {
             peer: &self.peer,
             link: &self.link,
@@ -208,35 +210,36 @@ impl UnprobedConnection {
                     let reason = format!("it answered `{method}` with error {code}: {message}");
                     match (code, era) {
                         (UNSUPPORTED_VERSION, Era::Stateless) => {
-                            IntroductionError::OtherVersion(reason)
+                            HandshakeError::OtherVersion(reason)
                         }
-                        _ => IntroductionError::Refused(reason),
+                        _ => HandshakeError::Refused(reason),
                     }
                 }
                 WireError::Failed(RequestFailure::Http { status, body }) => {
-                    IntroductionError::Refused(self.refused(method, status, &body))
+                    HandshakeError::Refused(self.refused(method, status, &body))
                 }
-                WireError::Failed(failure) => IntroductionError::Refused(failure.to_string()),
-                WireError::TimedOut(_) => IntroductionError::TimedOut,
-                WireError::Gone => IntroductionError::Gone,
+                WireError::Failed(failure) => HandshakeError::Refused(failure.to_string()),
+                WireError::TimedOut(_) => HandshakeError::TimedOut,
+                WireError::Gone => HandshakeError::Gone,
             })
     }
 
-    /// Why there is no connection, after all the time that was set for it, and the end of the stderr.
+    /// Returns why the handshake failed, with the timeout `set` for it, and the end of the server's
+    /// stderr.
     pub(super) async fn farewell(
         &mut self,
-        reason: IntroductionError,
+        reason: HandshakeError,
         set: Duration,
     ) -> (String, String) {
         match reason {
-            IntroductionError::Refused(reason) | IntroductionError::OtherVersion(reason) => {
+            HandshakeError::Refused(reason) | HandshakeError::OtherVersion(reason) => {
                 (reason, self.stderr())
             }
-            IntroductionError::TimedOut => {
+            HandshakeError::TimedOut => {
                 let set = proctor_core::duration::brief(set);
-                (format!("no answer within {set}"), self.stderr())
+                (format!("no response within {set}"), self.stderr())
             }
-            IntroductionError::Gone => {
+            HandshakeError::Gone => {
                 let deadline = Instant::now() + GOODBYE;
                 farewell(self.process.as_mut(), &self.peer, deadline).await
             }

@@ -5,11 +5,11 @@ use super::super::samples::{DELAY, Identity, Obedient, conversation};
 use super::*;
 
 #[test]
-fn an_event_becomes_what_the_edit_decides() {
+fn the_edit_decides_about_events() {
     let check = |text: &str, expected: &str| {
         for at in 0..=text.len() {
             let (head, tail) = text.as_bytes().split_at(at);
-            let mut stream = EvalsEventStream::new(&conversation(Obedient));
+            let mut stream = EventStreamEditor::new(&conversation(Obedient));
             let parts = [
                 stream.take(head).bytes,
                 stream.take(tail).bytes,
@@ -43,8 +43,8 @@ fn an_event_becomes_what_the_edit_decides() {
 }
 
 #[test]
-fn a_delay_holds_its_event_and_those_behind_it() {
-    let mut stream = EvalsEventStream::new(&conversation(Obedient));
+fn a_delay_applies_to_later_events_too() {
+    let mut stream = EventStreamEditor::new(&conversation(Obedient));
     let parts = stream.take(b"data: delay\n\ndata: b\n\n").parts();
     let all = Part::Bytes(b"data: delay\n\ndata: b\n\n".to_vec());
     assert_eq!(parts, [Part::Wait(DELAY), all, Part::Gap]);
@@ -52,7 +52,7 @@ fn a_delay_holds_its_event_and_those_behind_it() {
 
 #[test]
 fn no_more_than_the_limit_is_held() {
-    let mut stream = EvalsEventStream::new(&conversation(Identity(100)));
+    let mut stream = EventStreamEditor::new(&conversation(Identity(100)));
     let long = format!("data: {}\n\n", "x".repeat(1_000));
     let mut out = Vec::new();
     for chunk in long.as_bytes().chunks(7) {
@@ -73,7 +73,7 @@ proptest! {
         ], 0..30),
         limit in 0_usize..80,
     ) {
-        let mut stream = EvalsEventStream::new(&conversation(Identity(limit)));
+        let mut stream = EventStreamEditor::new(&conversation(Identity(limit)));
         let mut out = Vec::new();
         for piece in &pieces {
             out.extend(stream.take(piece).bytes);
@@ -84,7 +84,7 @@ proptest! {
 
     /// A replacement keeps what is around it, and is the data of the event that comes out.
     #[test]
-    fn a_replaced_message_is_what_a_client_reads(
+    fn a_client_parses_the_replaced_message(
         message in "[ a-z{}\n]{0,30}",
         lines in prop::collection::vec("[a-z]{1,5}", 1..4),
         space in any::<bool>(),

@@ -9,7 +9,7 @@ fn bytes(text: &str) -> Out {
 }
 
 #[test]
-fn a_line_becomes_what_the_edit_decides() {
+fn the_edit_decides_about_lines() {
     let check = |text: &str, expected: &str| {
         let conversation = conversation(Obedient);
         let mut lines = ServerLines::new(&conversation);
@@ -27,7 +27,7 @@ fn a_line_becomes_what_the_edit_decides() {
 }
 
 #[test]
-fn what_is_answered_does_not_go_on() {
+fn an_answered_request_is_not_forwarded() {
     let mut lines = ClientLines::new(&conversation(Obedient));
     let output = lines.take(b"a\nanswer\nb");
     assert_eq!(output.on.bytes, b"a\n");
@@ -36,7 +36,7 @@ fn what_is_answered_does_not_go_on() {
 }
 
 #[test]
-fn a_delay_holds_its_line_and_those_behind_it() {
+fn a_delay_applies_to_later_lines_too() {
     let mut lines = ServerLines::new(&conversation(Obedient));
     let parts = lines.take(b"a\ndelay\nb\n").parts();
     let expected = [

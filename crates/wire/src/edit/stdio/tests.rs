@@ -35,7 +35,7 @@ async fn passed(editor: Arc<dyn Editor>, said: [Vec<Vec<u8>>; 2], width: usize) 
 }
 
 #[tokio::test]
-async fn a_delayed_line_goes_on_after_its_time() {
+async fn a_delayed_line_is_forwarded_later() {
     let editor: Arc<dyn Editor> = Arc::new(Obedient);
     let before = std::time::Instant::now();
     let said = [vec![b"delay\n".to_vec()], vec![b"a\ndelay\nb".to_vec()]];

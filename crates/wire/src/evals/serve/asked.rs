@@ -1,7 +1,6 @@
-//! What a client's message asks for, as far as that matters here.
+//! Parses client messages, as far as `evals serve` needs it.
 //!
-//! Its main type is [`ClientMessage`]. A message that is not well-formed, or a batch, asks for nothing that is
-//! answered here: it is the server's.
+//! Its main type is [`ClientMessage`]. Batches and malformed messages go to the server.
 
 use mcp_evals::METHOD;
 use proctor_core::message::{Id, Message, MessageKind};
@@ -10,46 +9,46 @@ use serde_json::value::RawValue;
 
 use crate::proxy::is_stateless;
 
-/// Where results of the stateless era carry the server's name for itself.
+/// Where results of the stateless era hold the server's name and version.
 pub(super) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
-/// What a client wants.
+/// The kind of a client message.
 #[derive(Debug)]
 pub(super) enum ClientMessage<'a> {
-    /// The evals.
+    /// A request for the evals.
     List(ListRequest<'a>),
-    /// What the server is and can: its answer declares the capability.
+    /// A request whose response declares capabilities.
     Handshake(Handshake),
-    /// Nothing: the client has finished the handshake.
+    /// The client has completed the handshake.
     Initialized,
-    /// Something that is not ours.
+    /// Any other message.
     Other,
 }
 
-/// A request whose answer declares capabilities.
+/// A request whose response declares capabilities.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Handshake {
     pub(super) id: Id,
-    /// Whether it is `initialize`, and not `server/discover`.
+    /// Whether the method is `initialize`, not `server/discover`.
     pub(super) is_initialize: bool,
 }
 
-/// A request of `evals/list`.
+/// An `evals/list` request.
 #[derive(Debug)]
 pub(super) struct ListRequest<'a> {
-    /// As it is written.
+    /// The raw JSON of the id.
     pub(super) id: &'a RawValue,
     pub(super) params: Option<Value>,
 }
 
 impl ListRequest<'_> {
-    /// Whether it is of the era without a handshake.
+    /// Whether the request is of the stateless era.
     pub(super) fn is_stateless(&self) -> bool {
         is_stateless(self.params.as_ref())
     }
 }
 
-/// Reads a message of a client.
+/// Parses a client message.
 pub(super) fn read(message: &[u8]) -> ClientMessage<'_> {
     let Ok(message) = serde_json::from_slice::<Message<'_>>(message) else {
         return ClientMessage::Other;
@@ -84,7 +83,7 @@ fn list<'a>(id: &'a RawValue, params: Option<&RawValue>) -> ClientMessage<'a> {
     }
 }
 
-/// An id is a text or a number.
+/// Whether this is a valid id: a string or a number.
 fn is_id(raw: &RawValue) -> bool {
     raw.get()
         .starts_with(|c: char| matches!(c, '"' | '-' | '0'..='9'))
@@ -95,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_well_formed_requests_are_ours() {
+    fn only_well_formed_requests_are_handled() {
         let check = |message: &str, expected: &str| {
             let asked = match read(message.as_bytes()) {
                 ClientMessage::List(list) => format!("list {} {}", list.id, list.is_stateless()),

@@ -1,4 +1,4 @@
-//! Evals in front of a server on HTTP: an address on loopback, to be used instead of the server's own.
+//! Serves evals in front of an HTTP server, on a local URL that replaces the server's.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use super::EvalsResponder;
 use crate::proxy::{Admission, ProxyError, ProxyOptions, ReverseProxy};
 use crate::recorder::Recorder;
 
-/// Offers a server with evals on a port of loopback; on one that is free, if it is 0. It is a reverse proxy
-/// that edits, and records nothing. Must be called within a tokio runtime.
+/// Serves evals on a loopback port; 0 picks a free port. The reverse proxy edits and records
+/// nothing. Must be called within a tokio runtime.
 pub async fn http(
     server: &Server,
-    desk: &Arc<EvalsResponder>,
+    responder: &Arc<EvalsResponder>,
     port: u16,
     admission: Admission,
 ) -> Result<ReverseProxy, ProxyError> {
@@ -25,7 +25,7 @@ pub async fn http(
         inherited: Environment::default(),
         pass: Vec::new(),
         guard: PathBuf::new(),
-        editor: Some(desk.clone()),
+        editor: Some(responder.clone()),
     };
     ReverseProxy::start(server, &options, port, admission).await
 }

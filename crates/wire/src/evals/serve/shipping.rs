@@ -1,4 +1,4 @@
-//! One conversation with a server that ships evals of a file: the edit that `evals serve` is.
+//! The edit of `evals serve` for one conversation.
 //!
 //! Its main type is [`Shipping`].
 
@@ -25,21 +25,21 @@ impl Editor for EvalsResponder {
     }
 }
 
-/// Answers `evals/list`, and declares the capability in the answer to a handshake.
+/// Answers `evals/list`, and adds the capability to the handshake response.
 struct Shipping {
-    desk: Arc<EvalsResponder>,
-    /// Handshakes on their way; whether each is `initialize`.
+    responder: Arc<EvalsResponder>,
+    /// Handshakes without a response; whether each is `initialize`.
     handshakes: Pending<bool>,
-    /// Whether the answer to `initialize` says that changes are told.
+    /// Whether the response to `initialize` declares `listChanged`.
     tells: bool,
-    /// Whether the client has finished the handshake.
+    /// Whether the client has completed the handshake.
     initialized: bool,
 }
 
 impl Shipping {
-    fn new(desk: Arc<EvalsResponder>) -> Self {
+    fn new(responder: Arc<EvalsResponder>) -> Self {
         Self {
-            desk,
+            responder,
             handshakes: Pending::default(),
             tells: false,
             initialized: false,
@@ -50,7 +50,9 @@ impl Shipping {
 impl Edit for Shipping {
     fn on_client_message(&mut self, message: &[u8]) -> Handling {
         match asked::read(message) {
-            ClientMessage::List(request) => return Handling::Answer(self.desk.answer(&request)),
+            ClientMessage::List(request) => {
+                return Handling::Answer(self.responder.answer(&request));
+            }
             ClientMessage::Handshake(handshake) => {
                 self.handshakes.add(handshake.id, handshake.is_initialize);
             }
@@ -64,7 +66,7 @@ impl Edit for Shipping {
         let Some(is_initialize) = self.handshakes.answered(message) else {
             return Passage::Pass;
         };
-        let declared = self.desk.declare(message);
+        let declared = self.responder.declare(message);
         if is_initialize {
             self.tells = declared.tells;
         }

@@ -1,6 +1,6 @@
-//! Evals in front of a server on stdin and stdout.
+//! Serves evals in front of a server on stdin and stdout.
 //!
-//! Its main function is [`stdio`]: to a client it is the server, its end included.
+//! Its main function is [`stdio`]. A client can't tell it from the server, including its exit.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,25 +14,25 @@ use crate::edit::Editor;
 use crate::edit::stdio::Lanes;
 use proctor_contain::process::{Process, ProcessExit, Spawn, SpawnError};
 
-/// How long a client may take to read the last words of a server that has ended.
+/// How long a client may take to read the last messages of a server that has ended.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// Why a server is not served.
+/// Why a server can't be served.
 #[derive(Debug, Error)]
 pub enum ServeError {
-    /// Its process could not be started.
+    /// The process did not start.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// The system gave no pipes.
-    #[error("the pipes of the server could not be opened")]
+    /// The system provided no pipes.
+    #[error("can't open the pipes of the server")]
     NoPipes,
 }
 
-/// Starts a server, and is it to a client, until the server ends; gives how it ended. Each time `stop`
-/// comes, the server is asked to end.
+/// Starts a server and serves it to a client until the server ends; returns how it ended. Each time
+/// `stop` resolves, the server is asked to end.
 pub async fn stdio<R, W, F>(
     spawn: Spawn,
-    desk: &Arc<EvalsResponder>,
+    responder: &Arc<EvalsResponder>,
     client: (R, W),
     stop: impl FnMut() -> F,
 ) -> Result<ProcessExit, ServeError>
@@ -45,10 +45,10 @@ where
     let (Some(stdin), Some(stdout)) = (process.stdin.take(), process.stdout.take()) else {
         return Err(ServeError::NoPipes);
     };
-    let editor: Arc<dyn Editor> = desk.clone();
+    let editor: Arc<dyn Editor> = responder.clone();
     let lanes = Lanes::start(&editor, client, (stdin, stdout));
     let ended = until_end(&mut process, stop).await;
-    // What it said last is still on its way.
+    // The last messages of the server may not be forwarded yet.
     lanes.finish(LAST_WORDS).await;
     Ok(ended)
 }

@@ -1,4 +1,4 @@
-//! Looks at the file of evals from time to time, and serves it anew when it changes.
+//! Polls the eval file, and serves its new content when it changes.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -9,22 +9,22 @@ use proctor_core::problem::Problems;
 
 use super::{EvalsResponder, ServeNotice, load};
 
-/// How often the file is looked at. A change counts once two looks see the same, since programs write in
-/// pieces.
+/// The polling interval. A change counts once two polls see the same state, because programs write
+/// files in pieces.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// What tells one state of a file from another. `None` if there is no file.
+/// Identifies the state of a file; `None` if the file does not exist.
 pub type Stamp = Option<(SystemTime, u64, u64)>;
 
-/// The state of a file. To be taken before the file is read.
+/// Returns the state of a file. Must be called before the file is read.
 pub fn stamp(path: &Path) -> Stamp {
     let about = std::fs::metadata(path).ok()?;
     Some((about.modified().ok()?, about.len(), about.ino()))
 }
 
-/// Serves the file anew whenever it changes and is valid; never ends. `read` is its state when it was
-/// read.
-pub async fn watch(path: PathBuf, read: Stamp, desk: Arc<EvalsResponder>) {
+/// Serves the file again whenever it changes and is valid; never returns. `read` is the state of
+/// the file when it was last read.
+pub async fn watch(path: PathBuf, read: Stamp, responder: Arc<EvalsResponder>) {
     let (mut read, mut seen) = (read, read);
     loop {
         tokio::time::sleep(LOOK).await;
@@ -40,9 +40,9 @@ pub async fn watch(path: PathBuf, read: Stamp, desk: Arc<EvalsResponder>) {
             (suite, problems)
         });
         match loaded.await {
-            Ok((Some(suite), problems)) => desk.replace(suite, problems),
-            Ok((None, problems)) => (desk.tell)(&ServeNotice::Kept(problems)),
-            // It panicked, or everything ends.
+            Ok((Some(suite), problems)) => responder.replace(suite, problems),
+            Ok((None, problems)) => (responder.tell)(&ServeNotice::Kept(problems)),
+            // The task panicked, or the runtime is shutting down.
             Err(_) => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A peer that two share: they wait for 1 and 2, and the connection itself for 3.
+/// A peer with two shares that wait for responses 1 and 2, and a connection that waits for 3.
 fn shared() -> (Peer, [Arc<ConnectionTap>; 2], [PendingAnswer; 3]) {
     let peer = peer();
     let recorder = Recorder::nothing();
@@ -12,7 +12,7 @@ fn shared() -> (Peer, [Arc<ConnectionTap>; 2], [PendingAnswer; 3]) {
 }
 
 #[test]
-fn a_message_belongs_to_the_record_that_its_request_is_in() {
+fn a_message_goes_into_the_record_of_its_request() {
     let (peer, [a, b], _waiting) = shared();
     let home = peer.tap().clone();
     let check = |message: &str, expected: &[&Arc<ConnectionTap>]| {
@@ -41,13 +41,13 @@ fn a_message_belongs_to_the_record_that_its_request_is_in() {
     check(progress, &[&a]);
     check(r#"[{"id":2,"result":{}},{"id":1,"result":{}}]"#, &[&b, &a]);
     check(r#"[{"id":2,"result":{}},{"method":"x"}]"#, &[&b, &home]);
-    // An answer that came is remembered, but holds no record.
+    // A completed request is remembered, but keeps no record open.
     receive(&peer, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
     check(progress, &[&a]);
 }
 
 #[test]
-fn what_an_exchange_brings_stays_there_unless_it_belongs_to_another() {
+fn messages_of_an_exchange_stay_in_its_record() {
     let (peer, [a, b], _waiting) = shared();
     let from = MessageSource {
         tap: &a,
@@ -62,7 +62,7 @@ fn what_an_exchange_brings_stays_there_unless_it_belongs_to_another() {
 }
 
 #[test]
-fn what_is_wrong_is_noted_where_the_message_belongs() {
+fn findings_go_into_the_record_of_the_message() {
     let (peer, [a, b], _waiting) = shared();
     let kinds = |tap: &ConnectionTap| {
         let findings = tap.findings().into_iter();
@@ -87,7 +87,7 @@ fn what_is_wrong_is_noted_where_the_message_belongs() {
 }
 
 #[test]
-fn a_message_that_was_cut_is_noted_by_all_who_may_have_waited_for_it() {
+fn an_oversized_message_is_a_finding_for_all_possible_receivers() {
     let (peer, [a, b], mut waiting) = shared();
     let answer = oversized(99, "{\"result\"");
     let route = peer.route_of_cut(&answer, &unasked(&peer));
@@ -108,7 +108,7 @@ fn a_message_that_was_cut_is_noted_by_all_who_may_have_waited_for_it() {
 }
 
 #[test]
-fn what_is_too_late_for_a_share_goes_to_the_connection_in_the_same_record_too() {
+fn late_messages_of_a_share_go_to_the_connection() {
     let recorder = Recorder::nothing();
     let home = recorder.open("s", Actor::Person, WireKind::Stdio, "x");
     let share = home.attach(&recorder, Actor::Loop);

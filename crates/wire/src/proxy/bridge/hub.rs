@@ -1,4 +1,4 @@
-//! The processes of a bridge, and who goes to which.
+//! The server processes of a bridge, and the sessions that use them.
 //!
 //! Its main type is [`Hub`].
 
@@ -18,19 +18,19 @@ use crate::proxy::started::{ServerProcess, ServerStartError};
 use crate::proxy::token::AccessToken;
 use crate::transport::MAX_MESSAGE;
 
-/// How many sessions may be open.
+/// The maximum number of open sessions.
 const SESSIONS: usize = 256;
-/// How many processes requests without a session may share.
+/// The maximum number of processes for requests without a session.
 const SHARED: usize = 16;
-/// How many bytes of messages may be on their way to processes.
+/// The maximum number of bytes that wait to be written to processes.
 pub(super) const BODIES: usize = 2 * MAX_MESSAGE;
 
-/// What all requests of a bridge share.
+/// The state that all requests of a bridge share.
 pub(super) struct Hub {
     server: Server,
     options: ProxyOptions,
     pub(super) refusals: Arc<Refusals>,
-    /// Room for messages on their way to processes.
+    /// The memory budget for messages that wait to be written.
     pub(super) bodies: Arc<Semaphore>,
     processes: Mutex<Processes>,
 }
@@ -38,38 +38,38 @@ pub(super) struct Hub {
 #[derive(Default)]
 struct Processes {
     sessions: HashMap<String, RunningUpstream>,
-    /// Sessions that were there: clients come back once more to some.
+    /// Ended sessions: some clients send one more request.
     past: HashSet<String>,
     shared: Vec<RunningUpstream>,
-    /// What ends with each process.
+    /// The tasks that watch the processes.
     keeping: Vec<JoinHandle<()>>,
     is_closed: bool,
 }
 
-/// Where a message goes.
+/// The process and streams for a message.
 pub(super) struct Destination {
     pub(super) upstream: Arc<UpstreamProcess>,
-    /// What comes back, if something was asked.
-    pub(super) inflow: Option<StreamReceiver>,
-    /// The session that was opened for it.
+    /// The responses; `None` without a request.
+    pub(super) receiver: Option<StreamReceiver>,
+    /// The session that the message opened.
     pub(super) opened: Option<PendingSession>,
 }
 
-/// A session that the client does not know yet. It ends if the client never does.
+/// A session whose id the client does not know yet. Dropping it ends the session.
 pub(super) struct PendingSession {
     hub: Arc<Hub>,
     id: Option<String>,
 }
 
-/// Why a message goes nowhere.
+/// Why a message could not be delivered.
 pub(super) enum DeliveryError {
-    /// There is no such session, or no more.
+    /// The session is unknown or has ended.
     NoSession,
-    /// It can't be told from another of its session.
+    /// An id or progress token is already in use in the session.
     Taken(Arc<UpstreamProcess>),
-    /// There are too many processes.
+    /// Too many processes are running.
     TooMany,
-    /// There is no process.
+    /// The process did not start.
     Start(ServerStartError),
 }
 
@@ -84,7 +84,7 @@ impl Hub {
         }
     }
 
-    /// Finds or starts the process for a message, and opens a stream if something is asked.
+    /// Finds or starts the process for a message, and opens a stream for its responses.
     pub(super) fn place(
         self: &Arc<Self>,
         session: Option<&str>,
@@ -118,25 +118,25 @@ impl Hub {
         Ok(place)
     }
 
-    /// The process of a session that has not ended.
+    /// Returns the process of an open session.
     pub fn session(&self, id: &str) -> Option<Arc<UpstreamProcess>> {
         let upstream = self.lock().sessions.get(id)?.upstream.clone();
         Some(upstream).filter(|upstream| !upstream.has_ended())
     }
 
-    /// The process of a session that has ended.
+    /// Returns the process of an ended session.
     pub fn past_session(&self, id: &str) -> Option<Arc<UpstreamProcess>> {
         let upstream = self.lock().sessions.get(id)?.upstream.clone();
         Some(upstream).filter(|upstream| upstream.has_ended())
     }
 
-    /// Whether there ever was such a session.
+    /// Whether the session exists or existed.
     pub(super) fn knows(&self, id: &str) -> bool {
         let processes = self.lock();
         processes.sessions.contains_key(id) || processes.past.contains(id)
     }
 
-    /// Ends a session, and its process.
+    /// Ends a session and its process.
     pub fn end(&self, id: &str) -> Option<Arc<UpstreamProcess>> {
         let mut processes = self.lock();
         let running = processes.sessions.remove(id)?;
@@ -144,7 +144,6 @@ impl Hub {
         Some(running.upstream.clone()).filter(|upstream| !upstream.has_ended())
     }
 
-    /// Ends all processes.
     pub(super) async fn close(&self) {
         let keeping = {
             let mut processes = self.lock();
@@ -158,10 +157,10 @@ impl Hub {
         }
     }
 
-    /// A process for what has no session. Clients that know nothing of each other number their
-    /// requests alike; a server that got one id twice could answer neither so that the answers are
-    /// told apart, so the second goes to a further process. Nothing is lost by that: such requests
-    /// stand for themselves.
+    /// Returns a process for a request without a session. Independent clients may use the same ids,
+    /// and a server can't answer two requests with one id so that the responses can be told apart.
+    /// The second request therefore goes to another process, which is safe because such requests
+    /// are independent.
     fn share(
         &self,
         processes: &mut Processes,
@@ -210,7 +209,7 @@ impl Hub {
 }
 
 impl Processes {
-    /// Makes room for new sessions.
+    /// Removes old sessions to make room for new ones.
     fn forget(&mut self) {
         let Self { sessions, past, .. } = self;
         past.extend(
@@ -222,7 +221,7 @@ impl Processes {
 }
 
 impl PendingSession {
-    /// The client is told of the session.
+    /// Keeps the session open, and returns its id for the client.
     pub(super) fn tell(mut self) -> Option<String> {
         self.id.take()
     }
@@ -241,18 +240,18 @@ fn place(
     inbound: &Inbound,
     takes_more: bool,
 ) -> Result<Destination, DeliveryError> {
-    let inflow = if inbound.asks.is_empty() {
+    let receiver = if inbound.asks.is_empty() {
         None
     } else {
         match upstream.open_post(&inbound.asks, takes_more) {
-            Ok(inflow) => Some(inflow),
+            Ok(receiver) => Some(receiver),
             Err(StreamRefusal::Ended) => return Err(DeliveryError::NoSession),
             Err(StreamRefusal::Taken) => return Err(DeliveryError::Taken(upstream)),
         }
     };
     Ok(Destination {
         upstream,
-        inflow,
+        receiver,
         opened: None,
     })
 }

@@ -1,7 +1,7 @@
-//! What a client sends, as far as it has to be understood.
+//! Client messages, parsed as far as the bridge needs it.
 //!
-//! Its main type is [`Inbound`]. It is read, never changed, but for line breaks: within JSON they are
-//! nothing but white space, and on stdio they would end the message.
+//! Its main type is [`Inbound`]. Messages stay unchanged except for line breaks: in JSON they are
+//! white space, and on stdio they would end the message.
 
 use std::borrow::Cow;
 
@@ -13,53 +13,51 @@ use serde_json::value::RawValue;
 
 use super::router::ClientRequest;
 
-/// The version whose requests stand for themselves.
+/// The protocol version of the stateless era.
 const STATELESS: &str = "2026-07-28";
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 const HEADER_MISMATCH: i64 = -32020;
 
-/// A message of the client, or a batch of them.
+/// A message or a batch of the client.
 #[derive(Debug, Default)]
 pub(super) struct Inbound {
-    /// The requests in it.
     pub(super) asks: Vec<ClientRequest>,
-    /// The request that it cancels.
+    /// The id of the request that it cancels.
     pub(super) cancels: Option<Id>,
     /// Whether it opens a session.
     pub(super) is_initialize: bool,
-    /// Whether it is of the stateless era.
     pub(super) is_stateless: bool,
 }
 
-/// Why a message is not passed on, as the client is told.
+/// Why the bridge rejects a message, in the words of the error response.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct MessageRejection {
-    /// The code of JSON-RPC.
+    /// The JSON-RPC error code.
     pub(super) code: i64,
     pub(super) why: String,
-    /// The id of the request, as it is written.
+    /// The raw JSON of the request's id.
     pub(super) id: String,
 }
 
 impl Inbound {
-    /// Reads a body.
+    /// Parses a request body.
     pub(super) fn read(body: &[u8], headers: &HeaderMap) -> Result<Self, MessageRejection> {
         let mut inbound = Self {
             is_stateless: header(headers, "mcp-protocol-version") == Some(STATELESS),
             ..Self::default()
         };
-        let mut unfit = None;
+        let mut rejection = None;
         let parsed = worker::each_message(body, &mut |message| {
             if let Err(wrong) = inbound.take(message, headers) {
-                unfit.get_or_insert(wrong);
+                rejection.get_or_insert(wrong);
             }
         });
         if let Err(unparsable) = parsed {
             return Err(MessageRejection::new(PARSE_ERROR, unparsable.reason));
         }
-        if let Some(unfit) = unfit {
-            return Err(unfit);
+        if let Some(rejection) = rejection {
+            return Err(rejection);
         }
         for ask in &mut inbound.asks {
             ask.ends_with_its_post = inbound.is_stateless;
@@ -80,7 +78,7 @@ impl Inbound {
             }
             (MessageKind::Answer { .. }, _) => return Ok(()),
             _ => {
-                let why = "it is neither request, notification nor answer".to_owned();
+                let why = "it is neither a request, a notification nor a response".to_owned();
                 return Err(MessageRejection::new(INVALID_REQUEST, why));
             }
         };
@@ -102,7 +100,7 @@ impl Inbound {
             });
         }
         if self.asks.iter().any(|ask| ask.id == id) {
-            let why = format!("two requests with {id}");
+            let why = format!("duplicate requests with {id}");
             return Err(MessageRejection::new(INVALID_REQUEST, why));
         }
         self.asks.push(ClientRequest {
@@ -117,7 +115,7 @@ impl Inbound {
 }
 
 impl MessageRejection {
-    /// Whether the message could not be read at all: another server may well read it.
+    /// Whether the body is not valid JSON-RPC: a lenient server might accept it.
     pub(super) fn is_unreadable(&self) -> bool {
         self.code == PARSE_ERROR
     }
@@ -130,17 +128,17 @@ impl MessageRejection {
         }
     }
 
-    /// A request whose id can't be told from another's.
+    /// Rejects a request whose id is already in use.
     pub(super) fn taken(ask: Option<&ClientRequest>) -> Self {
         Self {
             code: INVALID_REQUEST,
-            why: "its id or progress token belongs to a request under way".to_owned(),
+            why: "its id or progress token is already in use".to_owned(),
             id: ask.map_or_else(|| "null".to_owned(), |ask| ask.written.clone()),
         }
     }
 }
 
-/// The status of an answer in the stateless era.
+/// Returns the HTTP status of a response in the stateless era.
 pub(super) fn status(error: Option<i64>) -> http::StatusCode {
     match error {
         Some(-32601) => http::StatusCode::NOT_FOUND,
@@ -149,7 +147,7 @@ pub(super) fn status(error: Option<i64>) -> http::StatusCode {
     }
 }
 
-/// Makes one line of a message.
+/// Replaces the line breaks of a message with spaces.
 pub(super) fn into_line(message: &mut [u8]) {
     for byte in message {
         if matches!(byte, b'\n' | b'\r') {
@@ -158,12 +156,12 @@ pub(super) fn into_line(message: &mut [u8]) {
     }
 }
 
-/// The value of a header, if it is text.
+/// Returns the value of a header, if it is text.
 pub(super) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// What a request is about.
+/// The fields of a request that the bridge reads.
 #[derive(Default)]
 struct RequestFields {
     name: Option<String>,
@@ -204,8 +202,8 @@ impl RequestFields {
         }
     }
 
-    /// Whether the headers of the stateless era say the same as the request; or what they say. One
-    /// that is absent is for the server to miss.
+    /// Checks that the headers of the stateless era match the request; returns the difference. A
+    /// missing header is left to the server.
     fn fits(&self, method: &str, headers: &HeaderMap) -> Result<(), String> {
         let name = match method {
             "tools/call" | "prompts/get" => self.name.as_deref(),
@@ -223,12 +221,12 @@ impl RequestFields {
                 continue;
             };
             if values.next().is_some() {
-                return Err(format!("the header `{header}` is there twice"));
+                return Err(format!("duplicate header `{header}`"));
             }
             let said = String::from_utf8_lossy(said.as_bytes());
             if decoded(&said).as_deref() != Some(meant) {
                 return Err(format!(
-                    "the header `{header}` says `{said}`, the body `{meant}`"
+                    "the header `{header}` is `{said}`, but the body says `{meant}`"
                 ));
             }
         }
@@ -236,7 +234,7 @@ impl RequestFields {
     }
 }
 
-/// A header's value as it was meant: what is no plain text is wrapped.
+/// Decodes a header value, which may be wrapped in base64.
 fn decoded(value: &str) -> Option<Cow<'_, str>> {
     let wrapped = value.strip_prefix("=?base64?");
     let Some(wrapped) = wrapped.and_then(|rest| rest.strip_suffix("?=")) else {

@@ -1,9 +1,9 @@
-//! One response that is open: what the server says goes in, what the client reads comes out.
+//! One open response: a queue from the server to the client.
 //!
-//! Its main types are [`StreamSender`] and [`StreamReceiver`]. What lies between them is bounded in bytes. Who puts
-//! in more waits, and with it everything that the same process says: so a client that does not read
-//! slows the server down, as it would on a pipe. One that takes nothing for [`STALL`] loses its
-//! stream, so that others do not wait for ever.
+//! Its main types are [`StreamSender`] and [`StreamReceiver`]. The queue is bounded in bytes. A
+//! full queue blocks the sender, and with it the output of the process, so a slow client slows the
+//! server down like a full pipe would. A client that reads nothing for [`STALL`] loses its stream,
+//! so that others don't wait forever.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -19,44 +19,44 @@ use super::router::StreamId;
 use super::upstream::UpstreamProcess;
 use crate::web::ConnectionAbort;
 
-/// How long a full stream may take nothing.
+/// How long a full stream may make no progress.
 const STALL: Duration = Duration::from_secs(10);
-/// How many bytes wait in a stream. A larger message waits alone.
+/// The size of the queue in bytes. A larger message waits alone.
 const ROOM: usize = 1 << 20;
-/// What a message takes up besides its bytes.
+/// The overhead per message in bytes.
 const OVERHEAD: usize = 256;
 
-/// A message on its way to a client.
+/// A message for a client.
 #[derive(Debug)]
 pub(super) struct OutboundMessage {
     pub(super) bytes: Bytes,
-    /// Whether it is an answer.
+    /// Whether it is a response.
     pub(super) answers: bool,
-    /// Whether nothing comes after it, since it is the last answer.
+    /// Whether it is the last response of the stream.
     pub(super) is_last: bool,
-    /// The code of an answer that is an error.
+    /// The code of an error response.
     pub(super) error: Option<i64>,
 }
 
 #[derive(Debug)]
 enum StreamItem {
     Message(OutboundMessage, Option<OwnedSemaphorePermit>),
-    /// The end of a stream that never has a last message.
+    /// The end of a stream without a last message.
     End,
-    /// What was waited for does not come.
+    /// The expected response will not come, for this reason.
     Broken(String),
 }
 
-/// Why a message could not be put in.
+/// Why a message could not be queued.
 #[derive(Debug)]
 pub(super) enum PutError {
-    /// The client has gone.
+    /// The client closed the stream.
     Gone,
     /// The client does not read.
     Stalled,
 }
 
-/// Where messages are put in.
+/// The server's end of the queue.
 #[derive(Debug, Clone)]
 pub(super) struct StreamSender {
     to: mpsc::UnboundedSender<StreamItem>,
@@ -64,17 +64,17 @@ pub(super) struct StreamSender {
     patience: Duration,
 }
 
-/// Where they come out. Dropping it tells the process that nobody waits any more.
+/// The client's end of the queue. Dropping it tells the process that the client has left.
 pub(super) struct StreamReceiver {
     from: mpsc::UnboundedReceiver<StreamItem>,
     room: Arc<Semaphore>,
     leaving: AbandonSignal,
 }
 
-/// What is told that nobody waits any more.
+/// The process and stream to notify when the client leaves.
 type AbandonSignal = Option<(Arc<UpstreamProcess>, StreamId)>;
 
-/// Both ends of a stream.
+/// Creates both ends of a stream.
 pub fn stream(upstream: &Arc<UpstreamProcess>, stream: StreamId) -> (StreamSender, StreamReceiver) {
     ends(Some((upstream.clone(), stream)))
 }
@@ -82,21 +82,21 @@ pub fn stream(upstream: &Arc<UpstreamProcess>, stream: StreamId) -> (StreamSende
 fn ends(leaving: AbandonSignal) -> (StreamSender, StreamReceiver) {
     let (to, from) = mpsc::unbounded_channel();
     let room = Arc::new(Semaphore::new(ROOM));
-    let outlet = StreamSender {
+    let sender = StreamSender {
         to,
         room: room.clone(),
         patience: STALL,
     };
-    let inflow = StreamReceiver {
+    let receiver = StreamReceiver {
         from,
         room,
         leaving,
     };
-    (outlet, inflow)
+    (sender, receiver)
 }
 
 impl StreamSender {
-    /// Puts in a message, once there is room.
+    /// Queues a message as soon as there is room.
     pub(super) async fn put(&self, message: OutboundMessage) -> Result<(), PutError> {
         let size = (message.bytes.len() + OVERHEAD).min(ROOM);
         let size = u32::try_from(size).unwrap_or(u32::MAX);
@@ -111,7 +111,7 @@ impl StreamSender {
         }
     }
 
-    /// Puts in what has waited for a stream, which is little, without waiting more.
+    /// Queues a small message that waited for a stream, without waiting for room.
     pub(super) fn put_now(&self, bytes: Bytes) {
         let message = OutboundMessage {
             bytes,
@@ -122,13 +122,13 @@ impl StreamSender {
         let _ = self.to.send(StreamItem::Message(message, None));
     }
 
-    /// Ends the stream, as it should end.
+    /// Ends the stream normally.
     pub(super) fn end(&self) {
         self.room.close();
         let _ = self.to.send(StreamItem::End);
     }
 
-    /// Ends the stream without what it waits for.
+    /// Ends the stream because the expected response will not come.
     pub(super) fn fail(&self, why: &str) {
         self.room.close();
         let _ = self.to.send(StreamItem::Broken(why.to_owned()));
@@ -136,7 +136,7 @@ impl StreamSender {
 }
 
 impl StreamReceiver {
-    /// The next message; nothing at the end; or why there is none.
+    /// Returns the next message; `None` at the end; an error if the stream fails.
     pub(super) async fn next(&mut self) -> Result<Option<OutboundMessage>, ConnectionAbort> {
         std::future::poll_fn(|context| self.poll(context)).await
     }
@@ -146,11 +146,11 @@ impl StreamReceiver {
         context: &mut Context<'_>,
     ) -> Poll<Result<Option<OutboundMessage>, ConnectionAbort>> {
         self.from.poll_recv(context).map(|piece| match piece {
-            // The room is free once the message is handed on.
+            // The room becomes free once the message is handed over.
             Some(StreamItem::Message(message, _room)) => Ok(Some(message)),
             Some(StreamItem::End) => Ok(None),
             Some(StreamItem::Broken(why)) => Err(ConnectionAbort(why)),
-            None => Err(ConnectionAbort("the stream was given up".to_owned())),
+            None => Err(ConnectionAbort("the stream was dropped".to_owned())),
         })
     }
 }
@@ -164,27 +164,27 @@ impl Drop for StreamReceiver {
     }
 }
 
-/// A stream as an event stream.
+/// Encodes a stream as server-sent events.
 pub(super) struct BridgeEventStream {
-    inflow: StreamReceiver,
+    receiver: StreamReceiver,
     /// Parts of events, so that large messages are not copied.
     parts: VecDeque<Bytes>,
     is_over: bool,
 }
 
 impl BridgeEventStream {
-    /// One that has ended before it began.
-    pub(super) fn over(inflow: StreamReceiver) -> Self {
+    /// Returns a stream that has already ended.
+    pub(super) fn over(receiver: StreamReceiver) -> Self {
         Self {
             is_over: true,
-            ..Self::new(inflow, None)
+            ..Self::new(receiver, None)
         }
     }
 
-    /// Starts with a message that was taken already.
-    pub(super) fn new(inflow: StreamReceiver, first: Option<OutboundMessage>) -> Self {
+    /// Returns a stream that starts with a message that was already received.
+    pub(super) fn new(receiver: StreamReceiver, first: Option<OutboundMessage>) -> Self {
         let mut events = Self {
-            inflow,
+            receiver,
             parts: VecDeque::new(),
             is_over: false,
         };
@@ -219,7 +219,7 @@ impl http_body::Body for BridgeEventStream {
             if self.is_over {
                 return Poll::Ready(None);
             }
-            match std::task::ready!(self.inflow.poll(context)) {
+            match std::task::ready!(self.receiver.poll(context)) {
                 Ok(Some(message)) => self.add(message),
                 Ok(None) => self.is_over = true,
                 Err(broken) => {
@@ -245,43 +245,46 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_puts_in_too_much_waits_until_it_is_taken() {
-        let (outlet, mut inflow) = ends(None);
-        // Larger than all the room there is: it goes alone.
-        outlet.put(message(3 * ROOM)).await.unwrap();
-        let more = outlet.clone();
+    async fn a_full_queue_blocks_the_sender() {
+        let (sender, mut receiver) = ends(None);
+        // A message larger than the queue waits alone.
+        sender.put(message(3 * ROOM)).await.unwrap();
+        let more = sender.clone();
         let waiting = tokio::spawn(async move { more.put(message(1)).await });
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
-        assert_eq!(inflow.next().await.unwrap().unwrap().bytes.len(), 3 * ROOM);
+        assert_eq!(
+            receiver.next().await.unwrap().unwrap().bytes.len(),
+            3 * ROOM
+        );
         waiting.await.unwrap().unwrap();
-        drop(inflow);
-        assert!(matches!(outlet.put(message(1)).await, Err(PutError::Gone)));
+        drop(receiver);
+        assert!(matches!(sender.put(message(1)).await, Err(PutError::Gone)));
     }
 
     #[tokio::test]
-    async fn who_does_not_read_is_given_up() {
-        let (mut outlet, mut inflow) = ends(None);
-        outlet.patience = Duration::from_millis(20);
-        outlet.put(message(ROOM)).await.unwrap();
-        let stalled = outlet.put(message(1)).await;
+    async fn a_client_that_does_not_read_loses_its_stream() {
+        let (mut sender, mut receiver) = ends(None);
+        sender.patience = Duration::from_millis(20);
+        sender.put(message(ROOM)).await.unwrap();
+        let stalled = sender.put(message(1)).await;
         assert!(matches!(stalled, Err(PutError::Stalled)));
-        outlet.fail("it does not read");
-        // What it had is still there, and then nothing.
-        assert!(inflow.next().await.unwrap().is_some());
-        assert!(inflow.next().await.is_err());
+        sender.fail("it does not read");
+        // Queued messages can still be read, and then the stream fails.
+        assert!(receiver.next().await.unwrap().is_some());
+        assert!(receiver.next().await.is_err());
     }
 
     #[tokio::test]
-    async fn events_are_lines_and_end_with_the_last_answer() {
-        let (outlet, inflow) = ends(None);
-        outlet.put(message(2)).await.unwrap();
+    async fn an_event_stream_ends_with_the_last_response() {
+        let (sender, receiver) = ends(None);
+        sender.put(message(2)).await.unwrap();
         let last = OutboundMessage {
             is_last: true,
             ..message(1)
         };
-        outlet.put(last).await.unwrap();
-        let events = BridgeEventStream::new(inflow, None);
+        sender.put(last).await.unwrap();
+        let events = BridgeEventStream::new(receiver, None);
         let bytes = http_body_util::BodyExt::collect(events).await.unwrap();
         let expected = "event: message\ndata: xx\n\nevent: message\ndata: x\n\n";
         assert_eq!(bytes.to_bytes(), expected);

@@ -1,14 +1,14 @@
-//! Which stream a message of the server goes to.
+//! Decides which stream a server message goes to.
 //!
-//! Its main type is [`Router`]: what is open and asked at one process. It does nothing itself; it is
-//! told what happens, and says what follows.
+//! Its main type is [`Router`]: the open streams and pending requests of one process. It is pure
+//! state: callers report events, and it returns the consequences.
 //!
-//! An answer goes to the POST that asked, progress to the one with its token, what belongs to a
-//! subscription to the one that listens. For everything else stdio names no request. A log message
-//! goes to the only POST that waits for an answer, if there is one: so a client gets it before the
-//! answer, and in order with progress. Else it goes to the GET stream, as what the server asks does,
-//! else to the newest POST, else it waits for the next stream. An answer that nobody waits for goes
-//! nowhere: there are clients that take any answer on a POST for theirs.
+//! A response goes to the POST with its request, progress to the POST with its token, and a
+//! subscription's message to the POST that listens. On stdio, other messages name no request. A log
+//! message goes to the only POST with a pending request, so a client gets it before the response
+//! and in order with progress. Otherwise, and for requests of the server, it goes to the GET
+//! stream, else to the newest POST, else it waits for the next stream. A response that matches no
+//! pending request is dropped, because some clients accept any response on a POST as theirs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -17,36 +17,37 @@ use bytes::Bytes;
 use proctor_core::message::{Id, Message, MessageKind};
 use serde_json::value::RawValue;
 
-/// How many messages wait for a stream, and how many bytes of them.
+/// The maximum number of messages that wait for a stream, and their maximum total size.
 const WAITING: usize = 64;
 const WAITING_BYTES: usize = 1 << 20;
 
-/// A response that is open.
+/// The id of an open response.
 pub(super) type StreamId = u64;
 
 /// A request of the client.
 #[derive(Debug, Clone)]
 pub(super) struct ClientRequest {
     pub(super) id: Id,
-    /// The id, as it is written.
+    /// The raw JSON of the id.
     pub(super) written: String,
-    /// What progress is told with.
+    /// The progress token.
     pub(super) token: Option<Id>,
-    /// Whether notifications come with it.
+    /// Whether it subscribes to notifications.
     pub(super) listens: bool,
-    /// Whether it is cancelled when its POST is closed: so in the stateless era. In the other one a
-    /// connection that breaks says nothing, and who cancels sends a message.
+    /// Whether closing the POST cancels it, as in the stateless era. In the handshake era a broken
+    /// connection means nothing, and clients send a cancellation.
     pub(super) ends_with_its_post: bool,
 }
 
-/// Where a message of the server goes.
+/// Where a server message goes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum MessageRoute {
-    /// To a stream.
     To(StreamRoute),
-    /// It is kept for the next stream, and this many others are not any more.
-    Waits { dropped: usize },
-    /// Nowhere, since nobody could make sense of it.
+    /// It waits for the next stream, and this many older messages are dropped.
+    Waits {
+        dropped: usize,
+    },
+    /// It is dropped, because no client could use it.
     Nowhere,
 }
 
@@ -54,17 +55,17 @@ pub(super) enum MessageRoute {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct StreamRoute {
     pub(super) stream: StreamId,
-    /// Whether it is an answer.
+    /// Whether it is a response.
     pub(super) answers: bool,
-    /// Whether it is the last that the stream waited for.
+    /// Whether it is the last response that the stream waits for.
     pub(super) is_last: bool,
-    /// The code of an answer that is an error.
+    /// The code of an error response.
     pub(super) error: Option<i64>,
-    /// Streams that will get nothing more, since their answers went with those of another.
+    /// Streams that get nothing more, because their responses went to another stream in a batch.
     pub(super) left_out: Vec<StreamId>,
 }
 
-/// What is open and asked at one process.
+/// The open streams and pending requests of one process.
 #[derive(Debug, Default)]
 pub(super) struct Router {
     last: StreamId,
@@ -76,7 +77,7 @@ pub(super) struct Router {
 
 #[derive(Debug)]
 struct RoutedRequest {
-    /// Nothing if nobody waits any more.
+    /// `None` if the client closed the stream.
     stream: Option<StreamId>,
     ask: ClientRequest,
 }
@@ -85,16 +86,16 @@ struct RoutedRequest {
 enum RouterStream {
     Get,
     Post {
-        /// How many answers are to come.
+        /// The number of pending responses.
         left: usize,
-        /// Whether anything but its answer can go there.
+        /// Whether it accepts messages other than its responses.
         takes_more: bool,
         listens: bool,
     },
 }
 
 impl Router {
-    /// Whether an answer or progress could not be told from that of a request under way.
+    /// Whether an id or progress token is already in use.
     pub(super) fn has_taken(&self, asks: &[ClientRequest]) -> bool {
         asks.iter().any(|ask| {
             let token = ask.token.as_ref();
@@ -103,17 +104,17 @@ impl Router {
         })
     }
 
-    /// Whether a request is under way.
+    /// Whether a request is pending.
     pub(super) fn knows(&self, id: &Id) -> bool {
         self.asked.contains_key(id)
     }
 
-    /// Whether only requests are under way that nobody waits for.
+    /// Whether all pending requests have lost their client.
     pub(super) fn is_deserted(&self) -> bool {
         self.streams.is_empty() && self.asked.values().all(|asked| asked.stream.is_none())
     }
 
-    /// A POST with requests came in. What has waited goes to it.
+    /// Opens the stream of a POST. Returns it with the messages that waited for a stream.
     pub(super) fn open_post(
         &mut self,
         asks: Vec<ClientRequest>,
@@ -139,7 +140,7 @@ impl Router {
         (self.last, waiting)
     }
 
-    /// A GET came in; nothing if there is one already. What has waited goes to it.
+    /// Opens the GET stream, and returns the messages that waited; `None` if there already is one.
     pub(super) fn open_get(&mut self) -> Option<(StreamId, Vec<Bytes>)> {
         let mut streams = self.streams.values();
         if streams.any(|stream| matches!(stream, RouterStream::Get)) {
@@ -150,8 +151,8 @@ impl Router {
         Some((self.last, self.take_waiting()))
     }
 
-    /// A stream is closed. Gives the ids, as they are written, of what is cancelled with it. Their
-    /// ids stay taken: an answer may be on its way.
+    /// Closes a stream. Returns the raw ids of the requests that this cancels. Their ids stay in
+    /// use, because a response may still arrive.
     pub(super) fn close(&mut self, stream: StreamId) -> Vec<String> {
         self.streams.remove(&stream);
         let mut cancelled = Vec::new();
@@ -171,10 +172,10 @@ impl Router {
         matches!(self.streams.get(&stream), Some(RouterStream::Get))
     }
 
-    /// The server said something.
+    /// Decides where a message of the server goes.
     pub(super) fn route(&mut self, bytes: &Bytes) -> MessageRoute {
         let mut found = LineRouting::default();
-        // A part that can't be read goes where the rest goes; if there is no rest, nowhere.
+        // A malformed part goes with the rest of its line.
         let _ = worker::each_message(bytes, &mut |message| self.one(message, &mut found));
         let left_out: Vec<StreamId> = found
             .settled
@@ -205,8 +206,8 @@ impl Router {
         })
     }
 
-    /// A message was too large to be read. Gives the stream whose answer it was, if only one can be
-    /// meant; nobody knows of the others, and they go on waiting.
+    /// Handles a message that exceeds the size limit. Returns the stream of the response, if there
+    /// is only one candidate; otherwise all streams keep waiting.
     pub(super) fn cut(&mut self, head: &[u8]) -> Option<StreamId> {
         if memchr::memmem::find(head, b"\"method\"").is_some() {
             return None;
@@ -220,7 +221,7 @@ impl Router {
     fn one(&mut self, message: &Message<'_>, found: &mut LineRouting) {
         match message.kind() {
             MessageKind::Answer { id } => self.answered(id, message, found),
-            // An answer that lacks what it answers: the client may see it.
+            // A response without result and error; the client may see it.
             MessageKind::Neither => {
                 if let Some(id) = message.id {
                     self.answered(Id::of(id), message, found);
@@ -251,7 +252,7 @@ impl Router {
     }
 
     fn answered(&mut self, id: Id, message: &Message<'_>, found: &mut LineRouting) {
-        // A server that could not read a request can't name it.
+        // A server that could not parse a request can't name its id.
         let id = match id {
             Id::Absent => self.only_id(),
             id @ Id::Value(_) => Some(id),
@@ -268,7 +269,7 @@ impl Router {
         found.add(Some(stream));
     }
 
-    /// The stream for what names none.
+    /// Returns the stream for a message that names no request.
     fn any(&self, is_change: bool) -> Option<StreamId> {
         let newest = |wanted: &dyn Fn(&RouterStream) -> bool| {
             let mut streams = self.streams.iter().rev();
@@ -291,8 +292,8 @@ impl Router {
             .or_else(|| posts(!is_change))
     }
 
-    /// The POST that waits for an answer, if there is one and it takes other messages too. One that
-    /// listens waits for none.
+    /// Returns the only POST with a pending response, if it accepts other messages too.
+    /// Subscriptions don't count.
     fn only_post(&self) -> Option<StreamId> {
         let mut posts = self.streams.iter().filter_map(|(id, stream)| match stream {
             RouterStream::Get | RouterStream::Post { listens: true, .. } => None,
@@ -339,7 +340,7 @@ impl Router {
     }
 }
 
-/// What was found out about the messages of a line.
+/// The routing of all messages in a line.
 #[derive(Default)]
 struct LineRouting {
     stream: Option<StreamId>,
@@ -359,7 +360,7 @@ impl LineRouting {
     }
 }
 
-/// What a notification is about.
+/// The fields of a notification that the router reads.
 #[derive(Default)]
 struct NotificationFields {
     token: Option<Id>,
@@ -393,7 +394,7 @@ impl NotificationFields {
     }
 }
 
-/// Whether a notification says that something is not what it was, which is what one listens for.
+/// Whether a notification announces a change, so that subscriptions get it.
 fn is_change(method: &str) -> bool {
     method.ends_with("/list_changed") || method == "notifications/resources/updated"
 }

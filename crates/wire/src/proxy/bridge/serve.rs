@@ -1,9 +1,9 @@
-//! What is answered to each HTTP request.
+//! Answers the HTTP requests of a bridge.
 //!
-//! A response to requests is held back until the server has said something, for [`HOLD`] at most: an
-//! answer alone goes as JSON, with a status in the stateless era; anything else is an event stream. A
-//! client whose server has gone gets 502 if nothing was said yet, since official clients survive
-//! that and not a connection that breaks; after that, its stream breaks.
+//! The response is held back until the server has sent something, for at most [`HOLD`]: a response
+//! alone becomes JSON, with a status in the stateless era; anything else becomes an event stream.
+//! If the server ends before its first message, the client gets status 502, because official
+//! clients survive that but not a broken connection. Later, the stream breaks.
 
 mod accepts;
 mod responses;
@@ -31,16 +31,16 @@ use super::upstream::{SendFailure, StreamRefusal, UpstreamProcess};
 use crate::transport::MAX_MESSAGE;
 use crate::web::{ConnectionAbort, IncomingRequest, OutgoingResponse};
 
-/// How long a response waits for the server to say something.
+/// How long a response is held back until the server sends something.
 const HOLD: Duration = Duration::from_secs(1);
-/// How long a message waits until others have been taken in.
+/// How long a message may wait for memory.
 const ROOM: Duration = Duration::from_secs(30);
-/// How long it may take until it is known how a server ended.
+/// How long it may take until the exit status of a server is known.
 const LAST_WORDS: Duration = Duration::from_secs(5);
-const UNREAD: &str = "the server does not read any more";
+const UNREAD: &str = "the server no longer reads its input";
 const SESSION: &str = "mcp-session-id";
 
-/// Answers a request.
+/// Answers an HTTP request.
 pub(super) async fn serve(
     hub: Arc<Hub>,
     request: IncomingRequest,
@@ -48,8 +48,8 @@ pub(super) async fn serve(
     let (head, body) = request.into_parts();
     if head.uri.path() != PATH {
         hub.refusals
-            .refused(&format!("it asks for the path `{}`", head.uri.path()));
-        return Ok(text(StatusCode::NOT_FOUND, "there is nothing here"));
+            .refused(&format!("unknown path `{}`", head.uri.path()));
+        return Ok(text(StatusCode::NOT_FOUND, "not found"));
     }
     Ok(match head.method {
         Method::POST => post(&hub, &head, body).await,
@@ -61,7 +61,7 @@ pub(super) async fn serve(
 
 async fn post(hub: &Arc<Hub>, head: &Parts, body: Incoming) -> OutgoingResponse {
     let Some(accepts) = AcceptedFormats::of(&head.headers) else {
-        return text(StatusCode::NOT_ACCEPTABLE, "it accepts no kind of answer");
+        return text(StatusCode::NOT_ACCEPTABLE, "no acceptable content type");
     };
     let (mut message, room) = match take_in(hub, head, body).await {
         Ok(taken) => taken,
@@ -70,23 +70,23 @@ async fn post(hub: &Arc<Hub>, head: &Parts, body: Incoming) -> OutgoingResponse 
     let session = header(&head.headers, SESSION);
     let inbound = match Inbound::read(&message, &head.headers) {
         Ok(inbound) => inbound,
-        Err(unfit) => {
+        Err(rejection) => {
             let upstream = session.and_then(|id| hub.session(id));
-            // What a more lenient server would take as a call is an attempt at one.
-            if unfit.is_unreadable() && !LenientReading::of(&message).calls.is_empty() {
+            // If a lenient server would accept the message as a call, it counts as one.
+            if rejection.is_unreadable() && !LenientReading::of(&message).calls.is_empty() {
                 match &upstream {
                     Some(upstream) => upstream.tap.frame(None, Direction::ToServer, &message),
                     None => hub.refusals.message(&message),
                 }
             }
-            return refuse(hub, upstream.as_ref(), head, &unfit);
+            return refuse(hub, upstream.as_ref(), head, &rejection);
         }
     };
     into_line(&mut message);
     match hub.place(session, &inbound, accepts != AcceptedFormats::Json) {
         Ok(place) => pass_on(head, place, &inbound, accepts, (message, room)).await,
         Err(unplaced) => {
-            // What a client asks of a server that is gone is in the record too.
+            // Requests to an ended server are recorded too.
             if let Some(upstream) = session.and_then(|id| hub.past_session(id)) {
                 upstream.tap.frame(None, Direction::ToServer, &message);
             }
@@ -95,7 +95,7 @@ async fn post(hub: &Arc<Hub>, head: &Parts, body: Incoming) -> OutgoingResponse 
     }
 }
 
-/// Brings a message to its process, and what comes back to the client.
+/// Delivers a message to its process, and returns the response.
 async fn pass_on(
     head: &Parts,
     place: Destination,
@@ -105,7 +105,7 @@ async fn pass_on(
 ) -> OutgoingResponse {
     let Destination {
         upstream,
-        inflow,
+        receiver,
         opened,
     } = place;
     let exchange = BridgeExchange::begin(&upstream, head);
@@ -116,13 +116,13 @@ async fn pass_on(
             return exchange.end(gone("the server has ended"));
         }
     };
-    let Some(inflow) = inflow else {
+    let Some(receiver) = receiver else {
         return exchange.end(match written.await {
             Ok(()) => empty(StatusCode::ACCEPTED),
             Err(_) => gone(UNREAD),
         });
     };
-    let first = hold(inflow, written, accepts).await;
+    let first = hold(receiver, written, accepts).await;
     let has_failed = match &first {
         BufferedResponse::Broken(_) => true,
         BufferedResponse::Whole(answers) => answers.iter().any(|answer| answer.error.is_some()),
@@ -130,13 +130,13 @@ async fn pass_on(
     };
     let mut response = match first {
         BufferedResponse::Broken(why) => gone(&why),
-        BufferedResponse::Stream(inflow, first) => {
-            event_stream(BridgeEventStream::new(inflow, first))
+        BufferedResponse::Stream(receiver, first) => {
+            event_stream(BridgeEventStream::new(receiver, first))
         }
-        BufferedResponse::Over(inflow) => event_stream(BridgeEventStream::over(inflow)),
+        BufferedResponse::Over(receiver) => event_stream(BridgeEventStream::over(receiver)),
         BufferedResponse::Whole(answers) => json(answers, inbound),
     };
-    // A session that was not agreed on ends before anybody knows of it.
+    // A session whose handshake failed ends before the client knows its id.
     let session = opened
         .filter(|_| !has_failed)
         .and_then(PendingSession::tell);
@@ -146,20 +146,20 @@ async fn pass_on(
     exchange.end(response)
 }
 
-/// What was said while the response was held back.
+/// The server's output while the response was held back.
 enum BufferedResponse {
-    /// All answers, and nothing else.
+    /// All responses, and no other message.
     Whole(Vec<OutboundMessage>),
-    /// Something, or nothing, and more will come.
+    /// The first message, if any; more will follow.
     Stream(StreamReceiver, Option<OutboundMessage>),
-    /// Nothing will come, and nobody is to blame.
+    /// The stream ended without an error.
     Over(StreamReceiver),
-    /// Nothing will come.
+    /// The stream failed, for this reason.
     Broken(String),
 }
 
 async fn hold(
-    mut inflow: StreamReceiver,
+    mut receiver: StreamReceiver,
     mut written: oneshot::Receiver<()>,
     accepts: AcceptedFormats,
 ) -> BufferedResponse {
@@ -170,30 +170,30 @@ async fn hold(
     loop {
         let next = tokio::select! {
             biased;
-            next = inflow.next() => next,
+            next = receiver.next() => next,
             done = &mut written, if !is_written => {
                 if done.is_err() {
-                    return unread(inflow).await;
+                    return unread(receiver).await;
                 }
                 is_written = true;
                 continue;
             }
             () = &mut deadline, if accepts != AcceptedFormats::Json => {
-                return BufferedResponse::Stream(inflow, None);
+                return BufferedResponse::Stream(receiver, None);
             }
         };
         match (next, accepts) {
             (Err(ConnectionAbort(why)), _) => return BufferedResponse::Broken(why),
-            (Ok(None), _) => return BufferedResponse::Over(inflow),
+            (Ok(None), _) => return BufferedResponse::Over(receiver),
             (Ok(Some(message)), AcceptedFormats::Both) if message.is_last => {
                 return BufferedResponse::Whole(vec![message]);
             }
             (Ok(Some(message)), AcceptedFormats::Both | AcceptedFormats::Stream) => {
-                return BufferedResponse::Stream(inflow, Some(message));
+                return BufferedResponse::Stream(receiver, Some(message));
             }
             (Ok(Some(message)), AcceptedFormats::Json) => {
                 let is_last = message.is_last;
-                // Progress, which such a client can't be told.
+                // Progress, which a client without event streams can't receive.
                 if message.answers {
                     answers.push(message);
                 }
@@ -205,10 +205,11 @@ async fn hold(
     }
 }
 
-/// What comes of a request that could not be written. How the server ended is known soon, if it has.
-async fn unread(mut inflow: StreamReceiver) -> BufferedResponse {
-    match timeout(LAST_WORDS, inflow.next()).await {
-        Ok(Ok(Some(message))) => BufferedResponse::Stream(inflow, Some(message)),
+/// Returns the response to a request that could not be written. If the server has ended, its exit
+/// status will be known soon.
+async fn unread(mut receiver: StreamReceiver) -> BufferedResponse {
+    match timeout(LAST_WORDS, receiver.next()).await {
+        Ok(Ok(Some(message))) => BufferedResponse::Stream(receiver, Some(message)),
         Ok(Err(ConnectionAbort(why))) => BufferedResponse::Broken(why),
         _ => BufferedResponse::Broken(UNREAD.to_owned()),
     }
@@ -226,15 +227,17 @@ fn get(hub: &Arc<Hub>, head: &Parts) -> OutgoingResponse {
         AcceptedFormats::of(&head.headers),
         Some(AcceptedFormats::Both | AcceptedFormats::Stream)
     ) {
-        return exchange.end(text(StatusCode::NOT_ACCEPTABLE, "there are only events"));
+        return exchange.end(text(
+            StatusCode::NOT_ACCEPTABLE,
+            "only `text/event-stream` is available",
+        ));
     }
     exchange.end(match upstream.open_get() {
-        Ok(inflow) => event_stream(BridgeEventStream::new(inflow, None)),
+        Ok(receiver) => event_stream(BridgeEventStream::new(receiver, None)),
         Err(StreamRefusal::Ended) => no_session(hub, head),
-        Err(StreamRefusal::Taken) => text(
-            StatusCode::CONFLICT,
-            "the session has such a stream already",
-        ),
+        Err(StreamRefusal::Taken) => {
+            text(StatusCode::CONFLICT, "the session already has a GET stream")
+        }
     })
 }
 
@@ -248,15 +251,15 @@ fn delete(hub: &Arc<Hub>, head: &Parts) -> OutgoingResponse {
     }
 }
 
-/// Reads a body of bounded size, once there is room for it.
+/// Reads a body of limited size, as soon as there is memory for it.
 async fn take_in(
     hub: &Hub,
     head: &Parts,
     mut body: Incoming,
 ) -> Result<(Vec<u8>, OwnedSemaphorePermit), OutgoingResponse> {
     let too_large = || {
-        hub.refusals.refused("its message is too large");
-        let why = format!("a message must not be larger than {MAX_MESSAGE} bytes");
+        hub.refusals.refused("message too large");
+        let why = format!("the message exceeds {MAX_MESSAGE} bytes");
         text(StatusCode::PAYLOAD_TOO_LARGE, &why)
     };
     let length = header(&head.headers, CONTENT_LENGTH.as_str());
@@ -268,13 +271,13 @@ async fn take_in(
     let permits = u32::try_from(size.max(1 << 10)).unwrap_or(u32::MAX);
     let room = hub.bodies.clone().acquire_many_owned(permits);
     let Ok(Ok(room)) = timeout(ROOM, room).await else {
-        let why = "too many messages are on their way already";
+        let why = "too many messages are pending";
         return Err(text(StatusCode::SERVICE_UNAVAILABLE, why));
     };
     let mut message = Vec::with_capacity(length.unwrap_or_default() + 1);
     while let Some(frame) = body.frame().await {
         let Ok(frame) = frame else {
-            return Err(text(StatusCode::BAD_REQUEST, "the body has no end"));
+            return Err(text(StatusCode::BAD_REQUEST, "the body is incomplete"));
         };
         let Ok(data) = frame.into_data() else {
             continue;
@@ -287,7 +290,7 @@ async fn take_in(
     Ok((message, room))
 }
 
-/// Tells a client why its message goes nowhere.
+/// Returns the error response for a message that could not be delivered.
 fn turned_away(
     hub: &Arc<Hub>,
     head: &Parts,
@@ -297,11 +300,11 @@ fn turned_away(
     match unplaced {
         DeliveryError::NoSession => no_session(hub, head),
         DeliveryError::Taken(upstream) => {
-            let unfit = MessageRejection::taken(inbound.asks.first());
-            refuse(hub, Some(&upstream), head, &unfit)
+            let rejection = MessageRejection::taken(inbound.asks.first());
+            refuse(hub, Some(&upstream), head, &rejection)
         }
         DeliveryError::TooMany => {
-            let why = "there are too many processes already";
+            let why = "too many server processes";
             hub.refusals.refused(why);
             text(StatusCode::SERVICE_UNAVAILABLE, why)
         }
@@ -309,15 +312,15 @@ fn turned_away(
     }
 }
 
-/// Tells a client what is wrong with its message, and the record too.
+/// Returns the error response for an invalid message, and records it.
 fn refuse(
     hub: &Arc<Hub>,
     upstream: Option<&Arc<UpstreamProcess>>,
     head: &Parts,
-    unfit: &MessageRejection,
+    rejection: &MessageRejection,
 ) -> OutgoingResponse {
-    let why = format!("its message is not passed on: {}", unfit.why);
-    let response = responses::unfit(unfit);
+    let why = format!("message rejected: {}", rejection.why);
+    let response = responses::rejection(rejection);
     let Some(upstream) = upstream else {
         hub.refusals.refused(&why);
         return response;
@@ -327,16 +330,16 @@ fn refuse(
     exchange.end(response)
 }
 
-/// There is no such session, or no more. Clients learn from it that theirs has ended: that is no
-/// reason to be suspicious.
+/// Returns the response for an unknown or ended session. Clients of an ended session get it too, so
+/// only a session that never existed is recorded as a refusal.
 fn no_session(hub: &Hub, head: &Parts) -> OutgoingResponse {
     if !header(&head.headers, SESSION).is_some_and(|id| hub.knows(id)) {
-        hub.refusals.refused("it names a session that never was");
+        hub.refusals.refused("unknown session id");
     }
-    text(StatusCode::NOT_FOUND, "there is no such session")
+    text(StatusCode::NOT_FOUND, "unknown session")
 }
 
-/// One request and its response, in the record.
+/// The record of one request and its response.
 struct BridgeExchange {
     upstream: Arc<UpstreamProcess>,
     number: u64,

@@ -1,8 +1,8 @@
-//! One process of the server, and everybody who waits for something from it.
+//! One server process, and the clients that wait for its messages.
 //!
-//! Its main types are [`UpstreamProcess`], what requests go to, and [`RunningUpstream`], what the process ends with.
-//! Every line is recorded before it is looked at. Lines that are no messages are recorded and
-//! reported, and go no further.
+//! Its main types are [`UpstreamProcess`], which receives requests, and [`RunningUpstream`], which
+//! ends the process. Every line is recorded before it is parsed. Lines that are not messages are
+//! recorded as findings, and are not forwarded.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,17 +29,18 @@ use crate::transport::frames::{LineReader, StreamLine};
 use crate::transport::lines;
 use proctor_contain::process::Process;
 
-/// How long a process has to end once it has closed its stdout, and its last words to be read.
+/// How long a process may take to exit after it closed its stdout, and how long its last output may
+/// take.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// A process that runs. Dropping it ends the process, politely.
+/// A running process. Dropping it closes the stdin of the process, and stops it if it doesn't exit.
 pub(super) struct RunningUpstream {
     pub(super) upstream: Arc<UpstreamProcess>,
-    /// Dropped when the process is to end.
+    /// Dropping it ends the process.
     _closing: oneshot::Sender<()>,
 }
 
-/// A process of the server.
+/// A server process of a bridge.
 pub struct UpstreamProcess {
     pub(super) tap: Arc<ConnectionTap>,
     exchanges: AtomicU64,
@@ -49,34 +50,33 @@ pub struct UpstreamProcess {
 struct UpstreamState {
     router: Router,
     outlets: HashMap<StreamId, StreamSender>,
-    /// Nothing once the process has ended, or is to end.
+    /// `None` if the process has ended or is about to end.
     stdin: Option<mpsc::UnboundedSender<UpstreamMessage>>,
 }
 
-/// A message on its way to the process.
+/// A message that waits to be written to the process.
 struct UpstreamMessage {
     message: Vec<u8>,
-    /// Its place among all that are on their way.
+    /// Its share of the memory budget.
     _room: Option<OwnedSemaphorePermit>,
-    /// Told when it is written.
+    /// Notified when the message is written.
     written: Option<oneshot::Sender<()>>,
 }
 
-/// A message that was not sent: the process is not there any more, or does not read.
+/// A message that was not sent, because the process has ended or does not read.
 #[derive(Debug)]
 pub(super) struct SendFailure(pub(super) Vec<u8>);
 
-/// Why no stream was opened.
+/// Why a stream could not be opened.
 #[derive(Debug)]
 pub(super) enum StreamRefusal {
-    /// The process has ended.
     Ended,
-    /// What is asked can't be told from what was asked before; or there is a GET stream already.
+    /// An id is already in use, or a GET stream is already open.
     Taken,
 }
 
 impl RunningUpstream {
-    /// Takes over a process that was just started, and gives what ends when it has.
+    /// Takes over a started process. Returns it with the task that ends when the process has ended.
     pub(super) fn new(started: ServerProcess) -> (Self, JoinHandle<()>) {
         let ServerProcess {
             tap,
@@ -106,7 +106,7 @@ impl RunningUpstream {
 }
 
 impl UpstreamProcess {
-    /// The number of the next exchange.
+    /// Allocates the number of the next exchange.
     pub(super) fn next_exchange(&self) -> u64 {
         self.exchanges.fetch_add(1, Ordering::Relaxed) + 1
     }
@@ -115,17 +115,17 @@ impl UpstreamProcess {
         self.lock().stdin.is_none()
     }
 
-    /// Whether nobody waits for anything from it.
+    /// Whether no client waits for this process.
     pub(super) fn is_deserted(&self) -> bool {
         self.lock().router.is_deserted()
     }
 
-    /// Whether a request is under way.
+    /// Whether a request is pending.
     pub(super) fn knows(&self, id: &Id) -> bool {
         self.lock().router.knows(id)
     }
 
-    /// Opens a POST with requests.
+    /// Opens the stream of a POST with requests.
     pub(super) fn open_post(
         self: &Arc<Self>,
         asks: &[ClientRequest],
@@ -142,7 +142,7 @@ impl UpstreamProcess {
         Ok(self.opened(&mut state, stream, waiting))
     }
 
-    /// Opens a GET.
+    /// Opens the GET stream.
     pub(super) fn open_get(self: &Arc<Self>) -> Result<StreamReceiver, StreamRefusal> {
         let mut state = self.lock();
         if state.stdin.is_none() {
@@ -158,15 +158,15 @@ impl UpstreamProcess {
         stream: StreamId,
         waiting: Vec<Bytes>,
     ) -> StreamReceiver {
-        let (outlet, inflow) = outlet::stream(self, stream);
+        let (sender, receiver) = outlet::stream(self, stream);
         for bytes in waiting {
-            outlet.put_now(bytes);
+            sender.put_now(bytes);
         }
-        state.outlets.insert(stream, outlet);
-        inflow
+        state.outlets.insert(stream, sender);
+        receiver
     }
 
-    /// Sends a message, as one line, and tells when it is written.
+    /// Sends a message as one line. The returned channel resolves when it is written.
     pub(super) fn send(
         &self,
         message: Vec<u8>,
@@ -187,8 +187,8 @@ impl UpstreamProcess {
         Ok(is_written)
     }
 
-    /// Nobody reads a stream any more. Where that cancels what it waited for, the process is told: in
-    /// Proctor's own words, which no client wrote.
+    /// Handles a client that closed a stream. If this cancels requests, Proctor sends its own
+    /// cancellation to the process.
     pub(super) fn leave(&self, stream: StreamId) {
         let mut state = self.lock();
         state.outlets.remove(&stream);
@@ -197,7 +197,7 @@ impl UpstreamProcess {
             let message = format!(
                 r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id},"reason":"{UNWANTED}"}}}}"#
             );
-            // A process that has ended has nothing to cancel.
+            // An ended process needs no cancellation.
             let _ = stdin.send(UpstreamMessage {
                 message: message.into_bytes(),
                 _room: None,
@@ -206,28 +206,28 @@ impl UpstreamProcess {
         }
     }
 
-    /// Brings a message of the server to whom it is for.
+    /// Delivers a message of the server to its client.
     async fn deliver(&self, bytes: Bytes) {
-        while let Some((stream, outlet, message)) = self.address(&bytes) {
+        while let Some((stream, sender, message)) = self.address(&bytes) {
             let answers = message.answers;
-            match outlet.put(message).await {
+            match sender.put(message).await {
                 Ok(()) => return,
                 Err(PutError::Gone) => {}
                 Err(PutError::Stalled) => {
-                    let detail = "a client that does not read lost its stream";
+                    let detail = "closed the stream of a client that does not read";
                     self.tap.finding(FindingKind::Dropped, detail);
-                    outlet.fail("the client does not read");
+                    sender.fail("the client does not read");
                 }
             }
             self.leave(stream);
-            // What was for that stream alone goes with it.
+            // Messages for that stream alone are lost with it.
             if answers {
                 return;
             }
         }
     }
 
-    /// The stream that a message goes to now, if there is one.
+    /// Returns the stream for a message, if there is one.
     fn address(&self, bytes: &Bytes) -> Option<(StreamId, StreamSender, OutboundMessage)> {
         let mut state = self.lock();
         let way = match state.router.route(bytes) {
@@ -235,7 +235,7 @@ impl UpstreamProcess {
             MessageRoute::Waits { dropped } => {
                 drop(state);
                 for _ in 0..dropped {
-                    let detail = "a message that no stream was open for";
+                    let detail = "message dropped: no stream is open";
                     self.tap.finding(FindingKind::Dropped, detail);
                 }
                 return None;
@@ -243,11 +243,11 @@ impl UpstreamProcess {
             MessageRoute::Nowhere => return None,
         };
         for other in way.left_out {
-            if let Some(outlet) = state.outlets.remove(&other) {
-                outlet.fail("the answer went with those of another request");
+            if let Some(sender) = state.outlets.remove(&other) {
+                sender.fail("the response was sent with those of another request");
             }
         }
-        let outlet = if way.is_last {
+        let sender = if way.is_last {
             state.outlets.remove(&way.stream)
         } else {
             state.outlets.get(&way.stream).cloned()
@@ -258,18 +258,18 @@ impl UpstreamProcess {
             is_last: way.is_last,
             error: way.error,
         };
-        Some((way.stream, outlet?, message))
+        Some((way.stream, sender?, message))
     }
 
-    /// Ends what is open. What waits for an answer breaks, if there is a reason; it does not for a
-    /// client that ended its session itself.
+    /// Ends all streams. With a reason, streams with pending requests fail; without one, the client
+    /// ended the session itself.
     fn end(&self, why: Option<&str>) {
         let mut state = self.lock();
         state.stdin = None;
-        for (stream, outlet) in std::mem::take(&mut state.outlets) {
+        for (stream, sender) in std::mem::take(&mut state.outlets) {
             match why {
-                Some(why) if !state.router.is_get(stream) => outlet.fail(why),
-                _ => outlet.end(),
+                Some(why) if !state.router.is_get(stream) => sender.fail(why),
+                _ => sender.end(),
             }
         }
     }
@@ -279,7 +279,7 @@ impl UpstreamProcess {
     }
 }
 
-/// Stays with a process until it has ended, and writes how.
+/// Watches a process until it has ended, and records how.
 async fn keep(
     upstream: Arc<UpstreamProcess>,
     mut process: Process,
@@ -290,7 +290,7 @@ async fn keep(
     let stderr = process.stderr();
     let (reason, end) = tokio::select! {
         _ = &mut reading => {
-            // Nothing more is to go there, though nobody knows yet how it ended.
+            // No further messages can be sent, although the exit status is not known yet.
             upstream.lock().stdin = None;
             if let Ok(ended) = timeout(GOODBYE, process.wait()).await {
                 let end = ConnectionEnd {
@@ -307,8 +307,8 @@ async fn keep(
         _ = closed => {
             upstream.end(None);
             let (how, end) = stop(process, EndedBy::Client).await;
-            let reason = format!("was closed, and {how}");
-            // The server's last words come before its end.
+            let reason = format!("was told to stop, and {how}");
+            // The server's last messages are recorded before its end.
             if timeout(GOODBYE, &mut reading).await.is_err() {
                 reading.abort();
             }
@@ -333,7 +333,7 @@ async fn write(
             stdin.write_all(message).await?;
             stdin.flush().await
         };
-        // However long it takes: whoever waits for it knows how long to.
+        // Without a timeout here: each caller has its own.
         if written.await.is_err() {
             break;
         }
@@ -341,7 +341,7 @@ async fn write(
             let _ = written.send(());
         }
     }
-    // What was still to be written is what clients asked.
+    // The messages that were not written are requests of clients.
     waiting.close();
     while let Some(outgoing) = waiting.recv().await {
         tap.frame(None, Direction::ToServer, &outgoing.message);
@@ -351,7 +351,7 @@ async fn write(
 async fn read(stdout: ClientInput, upstream: Arc<UpstreamProcess>) {
     let tap = &upstream.tap;
     let mut lines = LineReader::new(stdout, MAX_MESSAGE);
-    // A line that can't be read is the end, like the end itself.
+    // A line that can't be read is the end of the stream.
     while let Ok(Some(line)) = lines.next().await {
         match line {
             StreamLine::Whole(line) => {
@@ -365,7 +365,7 @@ async fn read(stdout: ClientInput, upstream: Arc<UpstreamProcess>) {
             StreamLine::Torn(line) => {
                 tap.frame(None, Direction::ToClient, &line);
                 lines::torn(&line).note(tap);
-                // It may be whole but for its end.
+                // The line may be complete except for its newline.
                 if let Some(message) = message_in(line) {
                     upstream.deliver(message).await;
                 }
@@ -376,16 +376,16 @@ async fn read(stdout: ClientInput, upstream: Arc<UpstreamProcess>) {
                 tap.finding(FindingKind::TooLarge, why.as_str());
                 let mut state = upstream.lock();
                 let stream = state.router.cut(&cut.head);
-                if let Some(outlet) = stream.and_then(|stream| state.outlets.remove(&stream)) {
-                    outlet.fail(&format!("{why} is too large to be passed on"));
+                if let Some(sender) = stream.and_then(|stream| state.outlets.remove(&stream)) {
+                    sender.fail(&format!("{why} is too large"));
                 }
             }
         }
     }
 }
 
-/// The message in a line, if it looks like one, as one line for server-sent events, where a carriage
-/// return is a line break too.
+/// Returns the message in a line, if it looks like one. Carriage returns become spaces, because
+/// they are line breaks in server-sent events.
 fn message_in(mut line: Vec<u8>) -> Option<Bytes> {
     into_line(&mut line);
     let line = Bytes::from(line);

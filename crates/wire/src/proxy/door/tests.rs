@@ -2,8 +2,8 @@ use super::*;
 
 const OWN: &str = "127.0.0.1:4000";
 
-/// A request, given as `METHOD TARGET` and header lines, at a door whose token is written `TOKEN`.
-/// What comes of it: the path and the headers, or why it is turned away.
+/// Checks a request, given as `METHOD TARGET` and header lines, in which `TOKEN` stands for the
+/// token. Returns the path and the headers, or why it is refused.
 fn tried(admission: Admission, head: &[&str]) -> Result<String, String> {
     let token = AccessToken::random().unwrap();
     let lines: Vec<String> = head
@@ -36,7 +36,7 @@ fn check(admission: Admission, head: &[&str], expected: Result<&str, &str>) {
 const HOST: &str = "host: 127.0.0.1:4000";
 
 #[test]
-fn whoever_shows_the_token_comes_in_without_it() {
+fn the_token_authorizes_and_is_removed() {
     use Admission::{Header, Open, Path};
     let passed = |rest: &str| format!("{rest}; {HOST}");
     let header = "Proctor-Token: TOKEN";
@@ -78,22 +78,16 @@ fn whoever_shows_the_token_comes_in_without_it() {
 }
 
 #[test]
-fn whoever_does_not_is_turned_away() {
+fn requests_without_the_token_are_refused() {
     use Admission::{Header, Path};
-    let (none, wrong) = (
-        "there is no token in its headers",
-        "the token in its headers is wrong",
-    );
+    let (none, wrong) = ("missing token in the headers", "wrong token in the headers");
     check(Header, &["POST /mcp", HOST], Err(none));
     check(Header, &["POST /TOKEN/mcp", HOST], Err(none));
     for shown in ["", "x", "TOKENx", "token"] {
         let shown = format!("proctor-token: {shown}");
         check(Header, &["POST /mcp", HOST, &shown], Err(wrong));
     }
-    let (none, wrong) = (
-        "there is no token in its path",
-        "the token in its path is wrong",
-    );
+    let (none, wrong) = ("missing token in the path", "wrong token in the path");
     for path in ["/", "/?TOKEN", "//TOKEN/mcp"] {
         check(Path, &[&format!("GET {path}"), HOST], Err(none));
     }
@@ -108,7 +102,7 @@ fn whoever_does_not_is_turned_away() {
 }
 
 #[test]
-fn whoever_means_somebody_else_is_turned_away() {
+fn requests_for_other_hosts_and_origins_are_refused() {
     let refused = |head: &[&str], why: &str| {
         for admission in [Admission::Header, Admission::Open] {
             let head: Vec<&str> = head
@@ -119,7 +113,7 @@ fn whoever_means_somebody_else_is_turned_away() {
             check(admission, &head, Err(why));
         }
     };
-    refused(&["GET /mcp"], "it has no Host");
+    refused(&["GET /mcp"], "missing Host header");
     for host in [
         "evil.example",
         "127.0.0.1",
@@ -130,9 +124,12 @@ fn whoever_means_somebody_else_is_turned_away() {
         "me@127.0.0.1:4000",
     ] {
         let line = format!("host: {host}");
-        refused(&["GET /mcp", &line], &format!("its Host is `{host}`"));
+        refused(
+            &["GET /mcp", &line],
+            &format!("the Host header is `{host}`"),
+        );
     }
-    refused(&["GET /mcp", HOST, HOST], "its `host` makes no sense");
+    refused(&["GET /mcp", HOST, HOST], "invalid `host` header");
     for origin in [
         "null",
         "http://evil.example",
@@ -143,15 +140,18 @@ fn whoever_means_somebody_else_is_turned_away() {
         let line = format!("origin: {origin}");
         refused(
             &["GET /mcp", HOST, &line],
-            &format!("its Origin is `{origin}`"),
+            &format!("the Origin header is `{origin}`"),
         );
     }
     let own = "origin: http://127.0.0.1:4000";
-    refused(&["GET /mcp", HOST, own, own], "its `origin` makes no sense");
+    refused(&["GET /mcp", HOST, own, own], "invalid `origin` header");
     for other in ["evil.example", "127.0.0.1:4001", "me@127.0.0.1:4000"] {
         let target = format!("GET http://{other}/mcp");
-        let why = format!("it asks for another address, `{other}`");
+        let why = format!("the request is for another host, `{other}`");
         refused(&[&target, HOST], &why);
     }
-    refused(&["CONNECT 127.0.0.1:4000", HOST], "it asks for a tunnel");
+    refused(
+        &["CONNECT 127.0.0.1:4000", HOST],
+        "CONNECT is not supported",
+    );
 }

@@ -1,4 +1,4 @@
-//! The conversations of a server on HTTP, and the streams on which their clients listen.
+//! The conversations with an HTTP server, and the streams on which their clients listen.
 //!
 //! Its main type is [`Conversations`].
 
@@ -10,9 +10,9 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use crate::edit::conversation::Conversation;
 use crate::edit::events::event;
 
-/// How many sessions and streams are known; the oldest are forgotten.
+/// The maximum number of sessions and streams; the oldest are forgotten.
 const KNOWN: usize = 1_000;
-/// How many events of ours may wait for a client that reads slowly.
+/// How many of our events may wait for a slow client.
 const EVENTS: usize = 16;
 
 /// A stream on which a client listens.
@@ -23,7 +23,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// A stream of a conversation, and what is to be said on it.
+    /// Returns a stream of a conversation, and the receiver for our own events on it.
     pub(super) fn new(
         session: Option<String>,
         conversation: Arc<Conversation>,
@@ -37,13 +37,13 @@ impl Stream {
         (Arc::new(stream), ours)
     }
 
-    /// Says a message, once there is room for it. Whether anybody listens.
+    /// Sends a message as soon as there is room. Returns whether the client still listens.
     pub(super) async fn say(&self, message: Vec<u8>) -> bool {
         self.say.send(event(message)).await.is_ok()
     }
 }
 
-/// Conversations by the id of their session; without one, all clients share theirs.
+/// Conversations by session id. All clients without a session share one.
 #[derive(Default)]
 pub(super) struct Conversations {
     sessions: Mutex<VecDeque<(Option<String>, Arc<Conversation>)>>,
@@ -51,7 +51,7 @@ pub(super) struct Conversations {
 }
 
 impl Conversations {
-    /// A session begins, or goes on.
+    /// Stores the conversation of a session.
     pub(super) fn keep(&self, id: Option<String>, conversation: &Arc<Conversation>) {
         let mut sessions = lock(&self.sessions);
         sessions.retain(|(known, _)| *known != id);
@@ -61,14 +61,14 @@ impl Conversations {
         sessions.push_back((id, conversation.clone()));
     }
 
-    /// The conversation of a session.
+    /// Returns the conversation of a session.
     pub(super) fn of(&self, id: Option<&str>) -> Option<Arc<Conversation>> {
         let sessions = lock(&self.sessions);
         let found = sessions.iter().find(|(known, _)| known.as_deref() == id);
         found.map(|(_, conversation)| conversation.clone())
     }
 
-    /// Somebody listens.
+    /// Adds a stream on which a client listens.
     pub(super) fn listen(&self, stream: &Arc<Stream>) {
         let mut streams = lock(&self.streams);
         streams.retain(|stream| stream.strong_count() > 0);
@@ -78,7 +78,7 @@ impl Conversations {
         streams.push_back(Arc::downgrade(stream));
     }
 
-    /// Tells clients what is new: on one of the streams of a session.
+    /// Sends each session its notification, on one of its streams.
     pub(super) fn tell(&self) {
         let mut told: Vec<String> = Vec::new();
         for stream in lock(&self.streams).iter().filter_map(Weak::upgrade) {
@@ -88,7 +88,7 @@ impl Conversations {
             let Some(news) = stream.conversation.news() else {
                 continue;
             };
-            // Who does not read has as many reasons waiting to ask again.
+            // If the queue is full, the client already has enough notifications to list again.
             if stream.say.try_send(event(news)).is_ok() {
                 told.extend(stream.session.clone());
             }

@@ -1,4 +1,4 @@
-//! What the heads of HTTP say of the messages in bodies.
+//! What HTTP headers say about the messages in bodies.
 
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, StatusCode};
@@ -12,13 +12,13 @@ use crate::web::{OutgoingResponse, whole};
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 
-/// The first version in which every request stands alone, and has headers that say what it is.
+/// The first version of the stateless era, in which headers repeat parts of the request.
 const STATELESS: &str = "2026-07-28";
 
 const JSON: &str = "application/json";
 pub(super) const EVENTS: &str = "text/event-stream";
 
-/// Whether what a request carries says that it is of the era without a handshake.
+/// Whether the parameters of a request belong to the stateless era.
 pub(crate) fn is_stateless(params: Option<&Value>) -> bool {
     let meta = params.and_then(|params| params.get("_meta"));
     let version = meta.and_then(|meta| meta.get("io.modelcontextprotocol/protocolVersion"));
@@ -26,8 +26,8 @@ pub(crate) fn is_stateless(params: Option<&Value>) -> bool {
     version.is_some_and(|version| version >= STATELESS)
 }
 
-/// Whether the headers say what the request says, as they must in the stateless era. If not, it is for the
-/// server to say so.
+/// Whether the headers match the request, as the stateless era requires. If not, the server must
+/// refuse it.
 pub(super) fn fits(message: Option<&Message<'_>>, headers: &HeaderMap) -> bool {
     let Some(message) = message else { return true };
     let (MessageKind::Request { method, .. } | MessageKind::Notification { method }) =
@@ -43,7 +43,7 @@ pub(super) fn fits(message: Option<&Message<'_>>, headers: &HeaderMap) -> bool {
     !is_stateless(params.as_ref())
 }
 
-/// An answer in the form that the client takes.
+/// Returns a response in a content type that the client accepts.
 pub(super) fn answered(answer: Vec<u8>, headers: &HeaderMap) -> OutgoingResponse {
     let accepted: Vec<String> = headers
         .get_all(ACCEPT)
@@ -58,13 +58,13 @@ pub(super) fn answered(answer: Vec<u8>, headers: &HeaderMap) -> OutgoingResponse
     whole(StatusCode::OK, JSON, answer)
 }
 
-/// The session that a request or response names.
+/// Returns the session id of a request or response.
 pub(super) fn session(headers: &HeaderMap) -> Option<String> {
     let id = headers.get(SESSION)?;
     Some(String::from_utf8_lossy(id.as_bytes()).into_owned())
 }
 
-/// Whether the content is of a kind.
+/// Whether the content type is `kind`.
 pub(super) fn is(headers: &HeaderMap, kind: &str) -> bool {
     let value = headers.get(CONTENT_TYPE).map(http::HeaderValue::as_bytes);
     let value = value.and_then(|value| value.split(|byte| *byte == b';').next());

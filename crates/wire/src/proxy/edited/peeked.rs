@@ -1,4 +1,4 @@
-//! A body that is read before it goes on.
+//! A body that is read before it is forwarded.
 //!
 //! Its main type is [`PeekedBody`].
 
@@ -12,15 +12,15 @@ use http_body_util::BodyExt;
 
 use crate::web::{ConnectionAbort, ResponseBody};
 
-/// A body of which a part was taken, and can be passed on from its start.
+/// A body whose start was read; it can be forwarded from its start.
 pub(super) struct PeekedBody {
     taken: VecDeque<Frame<Bytes>>,
-    /// What is still to come, if it was too long to be taken whole.
+    /// The unread rest, if the body exceeds the limit.
     rest: Option<ResponseBody>,
 }
 
 impl PeekedBody {
-    /// Takes a body, up to the limit.
+    /// Reads a body, up to the limit.
     pub(super) async fn take(
         mut body: ResponseBody,
         limit: usize,
@@ -39,7 +39,7 @@ impl PeekedBody {
         Ok(Self { taken, rest: None })
     }
 
-    /// The whole body, if it is not too long.
+    /// Returns the whole body, if it is within the limit.
     pub(super) fn whole(&self) -> Option<Vec<u8>> {
         if self.rest.is_some() {
             return None;

@@ -1,4 +1,4 @@
-//! A stream of events on its way to a client, with what an edit makes of it.
+//! An edited event stream on its way to a client.
 //!
 //! Its main type is [`EditedStream`].
 
@@ -16,34 +16,34 @@ use tokio::time::{Sleep, sleep};
 
 use super::conversations::Stream;
 use crate::edit::conversation::Conversation;
-use crate::edit::events::EvalsEventStream;
+use crate::edit::events::EventStreamEditor;
 use crate::edit::output::Part;
-use crate::proxy::addresses::{AnnouncedEndpoint, path_of};
+use crate::proxy::addresses::{AnnouncedEndpoints, path_of};
 use crate::proxy::upstream::causes;
 use crate::transport::sse::Events;
 use crate::web::ConnectionAbort;
 
-/// No address that a server announces is longer.
+/// The maximum length of an announced URL.
 const LONGEST: usize = 16 << 10;
 
-/// A response that is a stream of events.
+/// A response that is an event stream.
 pub(super) struct EditedStream {
-    /// Nothing, once it has ended.
+    /// `None` once the stream has ended.
     inner: Option<Incoming>,
-    events: EvalsEventStream,
+    events: EventStreamEditor,
     listening: Option<Listening>,
     ready: VecDeque<Part>,
     sleeping: Option<Pin<Box<Sleep>>>,
 }
 
-/// What a stream has on which a client listens.
+/// The additions of a stream on which a client listens.
 pub(super) struct Listening {
-    /// Known as long as this is.
+    /// Keeps the stream registered.
     stream: Arc<Stream>,
-    /// Events of ours.
+    /// Our own events.
     ours: Receiver<Vec<u8>>,
     server: Url,
-    announced: Arc<AnnouncedEndpoint<Stream>>,
+    announced: Arc<AnnouncedEndpoints<Stream>>,
     events: Events,
 }
 
@@ -51,7 +51,7 @@ impl Listening {
     pub(super) fn new(
         (stream, ours): (Arc<Stream>, Receiver<Vec<u8>>),
         server: &Url,
-        announced: &Arc<AnnouncedEndpoint<Stream>>,
+        announced: &Arc<AnnouncedEndpoints<Stream>>,
     ) -> Self {
         Self {
             stream,
@@ -62,7 +62,7 @@ impl Listening {
         }
     }
 
-    /// Takes note of the addresses that the older HTTP announces.
+    /// Stores the endpoint URLs that HTTP+SSE announces.
     fn note(&mut self, part: &[u8]) {
         for event in self.events.take(part) {
             let data = event.data.ok().filter(|_| event.name == "endpoint");
@@ -75,7 +75,7 @@ impl Listening {
 }
 
 impl EditedStream {
-    /// The events of a conversation; on some streams a client listens.
+    /// Edits the events of a conversation; with `listening`, also sends our own events.
     pub(super) fn new(
         inner: Incoming,
         conversation: &Arc<Conversation>,
@@ -83,14 +83,14 @@ impl EditedStream {
     ) -> Self {
         Self {
             inner: Some(inner),
-            events: EvalsEventStream::new(conversation),
+            events: EventStreamEditor::new(conversation),
             listening,
             ready: VecDeque::new(),
             sleeping: None,
         }
     }
 
-    /// What of ours waits.
+    /// Returns our own events that wait.
     fn waiting(&mut self) -> Vec<u8> {
         let Some(Listening { ours, .. }) = &mut self.listening else {
             return Vec::new();
@@ -100,7 +100,7 @@ impl EditedStream {
             .collect()
     }
 
-    /// An event of ours, if there is one and it may come now.
+    /// Returns an event of ours, if there is one and it can be inserted now.
     fn poll_ours(&mut self, context: &mut Context<'_>) -> Option<Vec<u8>> {
         let Listening { ours, .. } = self.listening.as_mut()?;
         if !self.events.is_between_events() {
@@ -112,7 +112,7 @@ impl EditedStream {
         }
     }
 
-    /// What is ready to leave.
+    /// Returns the output that is ready.
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
         loop {
             if let Some(sleeping) = &mut self.sleeping {
@@ -121,7 +121,7 @@ impl EditedStream {
             }
             let bytes = match self.ready.pop_front() {
                 Some(Part::Bytes(bytes)) => bytes,
-                // A server that never pauses leaves no other moment for it.
+                // A server that never pauses leaves no other opportunity.
                 Some(Part::Gap) => self.waiting(),
                 Some(Part::Wait(time)) => {
                     self.sleeping = Some(Box::pin(sleep(time)));

@@ -15,7 +15,7 @@ use crate::web::{IncomingRequest, Web};
 
 const REQUEST: &[u8] = br#"{"jsonrpc":"2.0", "id":1e0,"method":"tools/list"}"#;
 
-/// What a server got, and what it answers.
+/// A server that records what it gets, and has a fixed response.
 #[derive(Default)]
 struct Script {
     got: Vec<u8>,
@@ -23,7 +23,7 @@ struct Script {
     answer: Vec<u8>,
 }
 
-/// What comes out at the server and at the client, through a proxy whose edit passes all it reads.
+/// Returns what the server and the client receive through a proxy whose edit passes everything.
 async fn passed_through(sent: &[u8], kind: &'static str, answer: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let script = Arc::new(Mutex::new(Script {
         kind,

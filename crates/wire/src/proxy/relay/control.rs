@@ -1,4 +1,4 @@
-//! The run's end of the socket: what a relay says, and what it is told.
+//! The run's end of the relay socket.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use crate::streams::is_stream;
 use proctor_contain::os::receive_descriptors;
 use proctor_contain::process::ProcessExit;
 
-/// How long the last message may take.
+/// How long sending the last message may take.
 const LAST_WORD: Duration = Duration::from_secs(1);
 
-/// The input and output that come with the first message; nothing, if the relay went away before; or
-/// what is wrong with it.
+/// Receives the input and output with the first message; `None` if the relay disconnected first; an
+/// error if the message is invalid.
 pub(super) async fn hand_over(stream: &UnixStream) -> Result<Option<(OwnedFd, OwnedFd)>, String> {
     let mut head = [0; HEAD];
     let received = stream
@@ -30,24 +30,24 @@ pub(super) async fn hand_over(stream: &UnixStream) -> Result<Option<(OwnedFd, Ow
         Ok(received) => received,
     };
     if read < HEAD || message::read_head(head) != Some((RelayMessageKind::HandOver, 0)) {
-        return Err("it does not speak as a relay does".to_owned());
+        return Err("unexpected message from the relay".to_owned());
     }
     match <[OwnedFd; 2]>::try_from(streams) {
         Ok([input, output]) if is_stream(&input) && is_stream(&output) => Ok(Some((input, output))),
-        Ok(_) => Err("what it handed over are no streams".to_owned()),
+        Ok(_) => Err("the descriptors that it handed over are not streams".to_owned()),
         Err(streams) => Err(format!("it handed over {} streams, not two", streams.len())),
     }
 }
 
-/// What a relay said last.
+/// The last message of a relay.
 pub(super) enum RelayMessage {
-    /// That it was asked to end; or it is gone.
+    /// It was asked to end, or it disconnected.
     Leave,
-    /// Something that no relay says.
-    Nonsense(String),
+    /// An unexpected message, with its description.
+    Unexpected(String),
 }
 
-/// Waits until a relay has to leave.
+/// Waits for the last message of a relay.
 pub(super) async fn listen(mut reader: OwnedReadHalf) -> RelayMessage {
     let mut head = [0; HEAD];
     if reader.read_exact(&mut head).await.is_err() {
@@ -56,13 +56,13 @@ pub(super) async fn listen(mut reader: OwnedReadHalf) -> RelayMessage {
     match message::read_head(head) {
         Some((RelayMessageKind::Leave, 0)) => RelayMessage::Leave,
         Some((RelayMessageKind::HandOver, _)) => {
-            RelayMessage::Nonsense("it handed over streams twice".to_owned())
+            RelayMessage::Unexpected("it handed over streams twice".to_owned())
         }
-        _ => RelayMessage::Nonsense("it does not speak as a relay does".to_owned()),
+        _ => RelayMessage::Unexpected("unexpected message from the relay".to_owned()),
     }
 }
 
-/// Tells a relay how the server ended.
+/// Sends a relay the exit status of the server.
 pub(super) async fn tell(mut writer: OwnedWriteHalf, how: ProcessExit) {
     let (kind, number) = match how {
         ProcessExit::Exited(code) => (RelayMessageKind::Exited, code),
@@ -70,11 +70,11 @@ pub(super) async fn tell(mut writer: OwnedWriteHalf, how: ProcessExit) {
         ProcessExit::Unknown => (RelayMessageKind::Exited, 1),
     };
     let message = message::render(kind, &number.to_le_bytes());
-    // A relay that is gone needs no word.
+    // The relay may already be gone.
     let _ = timeout(LAST_WORD, writer.write_all(&message)).await;
 }
 
-/// Tells one who came that there is no server for it.
+/// Tells a relay that it gets no server, and why.
 pub(super) async fn refuse(mut writer: OwnedWriteHalf, why: &str) {
     let message = message::render(RelayMessageKind::Refused, why.as_bytes());
     let _ = timeout(LAST_WORD, writer.write_all(&message)).await;

@@ -1,6 +1,6 @@
-//! A request that waits for its answer.
+//! A request without a response.
 //!
-//! Its main type is [`ProxiedRequest`]. A client that goes away meanwhile is in the record.
+//! Its main type is [`ProxiedRequest`]. If the client disconnects meanwhile, that is recorded.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use super::stream::RecordedStream;
 use crate::proxy::upstream::UpstreamError;
 use crate::web::ConnectionAbort;
 
-/// What was asked.
+/// A request that was forwarded to the server.
 pub(super) struct ProxiedRequest {
     pub(super) method: Method,
     pub(super) exchange: Arc<ProxyExchange>,
-    /// What the server did not take of the request.
+    /// The part of the request body that the server did not read.
     pub(super) leftover: UnreadBody,
     stream: Option<RecordedStream>,
     is_answered: bool,
@@ -40,21 +40,21 @@ impl ProxiedRequest {
         }
     }
 
-    /// Whether it asks for a stream of the older HTTP.
+    /// Whether it opens an HTTP+SSE stream.
     pub(super) fn is_stream(&self) -> bool {
         self.stream.is_some()
     }
 
-    /// There is an answer: what it belongs to.
+    /// Ends the wait with a response, and returns the exchange and stream of it.
     pub(super) fn answered(mut self) -> (Arc<ProxyExchange>, Option<RecordedStream>) {
         self.is_answered = true;
         let (exchange, leftover) = (self.exchange.clone(), self.leftover.clone());
-        // A server may answer what it did not read.
+        // A server may answer a request without reading it.
         tokio::spawn(async move { leftover.keep(&exchange).await });
         (self.exchange.clone(), self.stream.take())
     }
 
-    /// There is none, and never will be.
+    /// Ends the wait without a response.
     pub(super) async fn failed(mut self, error: &UpstreamError) -> ConnectionAbort {
         self.is_answered = true;
         self.leftover.keep(&self.exchange).await;
@@ -68,11 +68,11 @@ impl ProxiedRequest {
         ConnectionAbort(why)
     }
 
-    /// What the answer is made of, by its headers.
+    /// Returns the kind of the response body, by its headers.
     pub(super) fn content(&self, headers: &HeaderMap) -> BodyKind {
         let encoding = text(headers, &CONTENT_ENCODING);
         if let Some(encoding) = encoding.filter(|name| name != "identity") {
-            let detail = format!("the answer is encoded as `{encoding}`, which nobody asked for");
+            let detail = format!("unrequested content encoding `{encoding}`");
             self.exchange.finding(detail);
             return BodyKind::message();
         }
@@ -80,8 +80,8 @@ impl ProxiedRequest {
         if kind.starts_with("text/event-stream") {
             return BodyKind::events();
         }
-        // A POST asks for a message, whatever is said of what comes.
-        let wants_message = self.method == Method::POST && self.exchange.is_newer();
+        // The response to a POST is a message, whatever its content type.
+        let wants_message = self.method == Method::POST && self.exchange.is_streamable();
         if wants_message || kind.starts_with("application/json") {
             return BodyKind::message();
         }
@@ -92,7 +92,7 @@ impl ProxiedRequest {
 impl Drop for ProxiedRequest {
     fn drop(&mut self) {
         if !self.is_answered {
-            let why = "the client did not wait for the answer";
+            let why = "the client disconnected before the response";
             self.leftover.discard(&self.exchange);
             self.exchange
                 .failed(HttpFailure::ClientLeft, why, &Ok(Vec::new()));

@@ -1,7 +1,7 @@
-//! The one thing that a proxy changes: the address that the older HTTP tells its client.
+//! Rewrites the endpoint URL of HTTP+SSE, the only thing that the proxy changes.
 //!
-//! Its main type is [`Endpoints`], which works on a stream of events as it comes. All bytes but those
-//! of that address leave as they came.
+//! Its main type is [`Endpoints`], which processes an event stream as it arrives. All other bytes
+//! stay unchanged.
 
 use std::sync::Arc;
 
@@ -9,30 +9,30 @@ use memchr::memchr2;
 
 use crate::proxy::addresses::Addresses;
 
-/// An event that is longer is not held back: no address is that long.
+/// Longer events are not held back, because no URL is that long.
 const LONGEST: usize = 16 << 10;
 
-/// Changes the addresses in the `endpoint` events of a stream.
+/// Rewrites the URLs in the `endpoint` events of a stream.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is where the stream is in one respect"
 )]
 pub(super) struct Endpoints {
     addresses: Arc<Addresses>,
-    /// What is held back: a line that has not ended, and an event with data that has not.
+    /// The bytes that are held back: an incomplete line, or an incomplete event with data.
     held: Vec<u8>,
-    /// Where in it the last line starts.
+    /// The start of the last line in `held`.
     line_start: usize,
     line_length: usize,
-    /// The rest of the event was too long to be held back.
+    /// The rest of the event is too long to be held back.
     is_passing: bool,
     is_endpoint: bool,
-    /// Where in what is held the last data is, and how many lines of it there are.
+    /// The position of the last data in `held`, and the number of data lines.
     data: Option<(usize, usize)>,
     data_lines: usize,
-    /// A carriage return ended the last line, so that a line feed right after it is part of it.
+    /// A carriage return ended the last line, so a line feed right after it belongs to it.
     after_return: bool,
-    /// Whether the first line of the stream has not ended.
+    /// Whether this is the first line of the stream.
     is_first: bool,
 }
 
@@ -52,7 +52,7 @@ impl Endpoints {
         }
     }
 
-    /// Takes in a chunk, and gives what can leave.
+    /// Processes a chunk, and returns the bytes that can be sent.
     pub(super) fn take(&mut self, chunk: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.held.len() + chunk.len());
         let mut rest = chunk;
@@ -72,7 +72,7 @@ impl Endpoints {
         out
     }
 
-    /// What was still held back when the stream ended.
+    /// Returns the bytes that were held back at the end of the stream.
     pub(super) fn end(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.held)
     }
@@ -108,7 +108,7 @@ impl Endpoints {
         self.line_start = self.held.len();
     }
 
-    /// The second half of a line break.
+    /// Handles the second half of a line break.
     fn break_again(&mut self, out: &mut Vec<u8>) {
         let to = if self.held.is_empty() {
             out

@@ -1,4 +1,4 @@
-//! One request and what comes back of it, in the record.
+//! Records one request and its response.
 //!
 //! Its main type is [`ProxyExchange`].
 
@@ -9,21 +9,21 @@ use proctor_core::event::{Direction, FindingKind, HttpFailure};
 
 use crate::recorder::{ConnectionTap, OversizedMessage};
 
-/// Where one request and its answer are kept.
+/// The record of one request and its response.
 pub(super) struct ProxyExchange {
     pub(super) tap: Arc<ConnectionTap>,
     number: u64,
     kind: ExchangeKind,
 }
 
-/// How answers are found.
+/// How the responses to an exchange arrive.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExchangeKind {
-    /// They come back in the same exchange.
-    Newer,
-    /// A message of the older HTTP: they come on the stream.
+    /// In the same exchange (streamable HTTP).
+    Streamable,
+    /// On the stream (a message of HTTP+SSE).
     Posted,
-    /// That stream: what comes on it answers what was posted.
+    /// This exchange is that stream.
     Stream,
 }
 
@@ -32,21 +32,21 @@ impl ProxyExchange {
         Self { tap, number, kind }
     }
 
-    pub(super) fn is_newer(&self) -> bool {
-        self.kind == ExchangeKind::Newer
+    pub(super) fn is_streamable(&self) -> bool {
+        self.kind == ExchangeKind::Streamable
     }
 
     pub(super) fn head(&self, direction: Direction, line: String, headers: &HeaderMap) {
         self.tap.http(self.number, direction, line, headers);
     }
 
-    /// Keeps a message of a stream, or what is known of one that was too large.
+    /// Records a message of a stream, or the head of an oversized one.
     pub(super) fn event(&self, direction: Direction, message: Result<Vec<u8>, OversizedMessage>) {
-        let number = (self.kind == ExchangeKind::Newer).then_some(self.number);
+        let number = (self.kind == ExchangeKind::Streamable).then_some(self.number);
         self.frame(number, direction, message);
     }
 
-    /// Keeps a message that is a body.
+    /// Records a message that is a whole body.
     pub(super) fn body(&self, direction: Direction, message: Result<Vec<u8>, OversizedMessage>) {
         let number = (self.kind != ExchangeKind::Posted).then_some(self.number);
         self.frame(number, direction, message);
@@ -65,7 +65,7 @@ impl ProxyExchange {
         }
     }
 
-    /// Keeps the start of something that is no message: it must not be taken for one.
+    /// Records the start of a body that is not a message, so that it is not parsed as one.
     pub(super) fn aside(
         &self,
         direction: Direction,
@@ -75,7 +75,7 @@ impl ProxyExchange {
         self.tap.aside(self.number, direction, what, said);
     }
 
-    /// Keeps why the response ended early, with the start of what came of it.
+    /// Records why the response ended early, with the start of its body.
     pub(super) fn failed(
         &self,
         failure: HttpFailure,

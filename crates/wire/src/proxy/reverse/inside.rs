@@ -1,4 +1,4 @@
-//! What the exchanges of a proxy share: where each goes, and where it is kept.
+//! The state that all exchanges of a reverse proxy share.
 //!
 //! Its main type is [`ReverseProxyState`].
 
@@ -16,7 +16,7 @@ use super::exchange::{ExchangeKind, ProxyExchange};
 use super::passing::{BodyKind, RecordedBody};
 use super::stream::RecordedStream;
 use crate::proxy::ProxyOptions;
-use crate::proxy::addresses::{Addresses, AnnouncedEndpoint};
+use crate::proxy::addresses::{Addresses, AnnouncedEndpoints};
 use crate::proxy::edited::EditStage;
 use crate::proxy::refusals::Refusals;
 use crate::proxy::upstream::{Upstream, UpstreamError, passed};
@@ -25,31 +25,31 @@ use crate::web::{ConnectionAbort, IncomingRequest, OutgoingResponse, ResponseBod
 
 const SESSION: &str = "mcp-session-id";
 
-/// What all exchanges share.
+/// The state that all exchanges share.
 pub(super) struct ReverseProxyState {
     pub(super) upstream: Upstream,
     server: Server,
     options: ProxyOptions,
     pub(super) refusals: Arc<Refusals>,
-    /// Whether the server is known to speak the older HTTP.
-    is_older: bool,
-    /// Whether it is known to speak the newer.
+    /// Whether the config says that the server uses HTTP+SSE.
+    is_legacy: bool,
+    /// Whether the server is known to use streamable HTTP.
     has_posted: AtomicBool,
     exchanges: AtomicU64,
-    /// The connection of all that belongs to no stream of the older HTTP. It is opened for the first
-    /// request.
+    /// The connection of all exchanges that belong to no HTTP+SSE stream. The first request opens
+    /// it.
     tap: OnceLock<Arc<ConnectionTap>>,
     addresses: OnceLock<Arc<Addresses>>,
-    announced: Arc<AnnouncedEndpoint<ConnectionTap>>,
+    announced: Arc<AnnouncedEndpoints<ConnectionTap>>,
     editing: Option<EditStage>,
 }
 
-/// Where a request goes, and where it is kept.
+/// Where a request goes, and where it is recorded.
 struct RequestTarget {
-    /// The path and query to ask the server for.
+    /// The path and query at the server.
     target: String,
     exchange: ProxyExchange,
-    /// The connection that it opens in the record, and that ends with it.
+    /// The connection that the request opens in the record, and that ends with it.
     stream: Option<RecordedStream>,
 }
 
@@ -59,7 +59,7 @@ impl ReverseProxyState {
         server: &Server,
         options: &ProxyOptions,
         refusals: Arc<Refusals>,
-        is_older: bool,
+        is_legacy: bool,
     ) -> Self {
         let editor = options.editor.as_ref();
         Self {
@@ -68,7 +68,7 @@ impl ReverseProxyState {
             server: server.clone(),
             options: options.clone(),
             refusals,
-            is_older,
+            is_legacy,
             has_posted: AtomicBool::new(false),
             exchanges: AtomicU64::new(0),
             tap: OnceLock::new(),
@@ -77,7 +77,7 @@ impl ReverseProxyState {
         }
     }
 
-    /// Lets requests pass, now that it is known where they come in.
+    /// Starts to serve requests, now that the proxy's own URL is known.
     pub(super) fn open(&self, addresses: Addresses) {
         self.addresses.get_or_init(|| Arc::new(addresses));
     }
@@ -85,7 +85,7 @@ impl ReverseProxyState {
     pub(super) fn close(&self) {
         if let Some(tap) = self.tap.get() {
             let end = ConnectionEnd::by(EndedBy::Proctor);
-            tap.ended("the proxy was closed".to_owned(), None, Some(end));
+            tap.ended("Proctor closed the proxy".to_owned(), None, Some(end));
         }
     }
 
@@ -98,7 +98,7 @@ impl ReverseProxyState {
         };
         let asked = ProxiedRequest::new(request.method(), route.exchange, route.stream);
         let path = request.uri().path_and_query().map_or("/", |p| p.as_str());
-        // What the configured address has besides may be secret.
+        // The query of the configured URL may be secret.
         let line = format!("{} {}{path}", request.method(), self.upstream.origin());
         let (exchange, leftover) = (asked.exchange.clone(), asked.leftover.clone());
         let mut request =
@@ -117,7 +117,7 @@ impl ReverseProxyState {
         }
     }
 
-    /// Everything behind this is on the server's side of the record.
+    /// Sends a request to the server; edits happen here, on the server's side of the record.
     async fn exchange(
         &self,
         request: http::Request<ResponseBody>,
@@ -135,15 +135,15 @@ impl ReverseProxyState {
             .head(Direction::ToClient, status.to_string(), headers);
         if let Some(location) = headers.get(LOCATION).filter(|_| status.is_redirection()) {
             let location = String::from_utf8_lossy(location.as_bytes());
-            let detail = format!("a redirect, which leads around the proxy, to `{location}`");
+            let detail = format!("redirect to `{location}`, which bypasses the proxy");
             asked.exchange.finding(detail);
         }
-        if asked.method == Method::POST && status.is_success() && asked.exchange.is_newer() {
+        if asked.method == Method::POST && status.is_success() && asked.exchange.is_streamable() {
             self.has_posted.store(true, Ordering::Relaxed);
         }
         let content = asked.content(headers);
         if asked.is_stream() && matches!(content, BodyKind::Events(_)) {
-            // An address on it may become longer.
+            // A URL on the stream may become longer.
             response.headers_mut().remove(CONTENT_LENGTH);
         }
         let (exchange, stream) = asked.answered();
@@ -174,10 +174,10 @@ impl ReverseProxyState {
             return None;
         }
         let target = with_queries(uri.path(), [self.upstream.url().query(), uri.query()]);
-        // Who names a session comes back to one: the older HTTP has none.
-        let is_newer =
+        // A request with a session id belongs to streamable HTTP: HTTP+SSE has none.
+        let is_streamable =
             self.has_posted.load(Ordering::Relaxed) || request.headers().contains_key(SESSION);
-        if *request.method() == Method::GET && (self.is_older || !is_newer) {
+        if *request.method() == Method::GET && (self.is_legacy || !is_streamable) {
             let tap = self.connection(WireKind::Sse);
             return Some(RequestTarget {
                 target,
@@ -191,20 +191,20 @@ impl ReverseProxyState {
         }
         Some(RequestTarget {
             target,
-            exchange: ProxyExchange::new(self.tap().clone(), number, ExchangeKind::Newer),
+            exchange: ProxyExchange::new(self.tap().clone(), number, ExchangeKind::Streamable),
             stream: None,
         })
     }
 
     fn refuse(&self, path: &str) -> OutgoingResponse {
-        let why = format!("it asks for `{path}`, which is not the server's own path");
+        let why = format!("`{path}` is not a path of the server");
         self.refusals.refused(&why);
         let text = format!("refused by Proctor: {why}\n");
         whole(StatusCode::FORBIDDEN, "text/plain", text)
     }
 
     fn tap(&self) -> &Arc<ConnectionTap> {
-        let wire = if self.is_older {
+        let wire = if self.is_legacy {
             WireKind::Sse
         } else {
             WireKind::Http
@@ -222,7 +222,7 @@ impl ReverseProxyState {
     }
 }
 
-/// A path with all of what is asked of it.
+/// Returns a path with all queries.
 fn with_queries(path: &str, queries: [Option<&str>; 2]) -> String {
     let queries: Vec<&str> = queries.into_iter().flatten().collect();
     match queries.as_slice() {

@@ -1,5 +1,5 @@
-//! What is left of a request's body when the server could not be reached: the client has said it, so it
-//! belongs in the record.
+//! The rest of a request body if the server can't be reached. The client has sent it, so it belongs
+//! in the record.
 //!
 //! Its main type is [`UnreadBody`].
 
@@ -13,26 +13,26 @@ use super::exchange::ProxyExchange;
 use crate::transport::frames::BodyCollector;
 use crate::web::ResponseBody;
 
-/// How long a client may take to say the rest.
+/// How long a client may take to send the rest.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A place for a body that nobody reads any more.
+/// Holds a body that the server no longer reads.
 #[derive(Clone, Default)]
 pub(super) struct UnreadBody(Arc<Mutex<LeftoverState>>);
 
 #[derive(Default)]
 enum LeftoverState {
-    /// Somebody may still want it.
+    /// The rest may still be needed.
     #[default]
     Open,
-    /// The rest, with what came before.
+    /// The rest, with the part that was already read.
     Left(ResponseBody, BodyCollector),
-    /// Nobody wants it.
+    /// The rest is no longer needed.
     Closed,
 }
 
 impl UnreadBody {
-    /// Takes a body; gives back what came before if nobody wants the rest.
+    /// Stores a body; returns the part that was already read if the rest is no longer needed.
     pub(super) fn put(&self, inner: ResponseBody, body: BodyCollector) -> Option<BodyCollector> {
         let mut state = self.lock();
         if matches!(*state, LeftoverState::Closed) {
@@ -42,7 +42,7 @@ impl UnreadBody {
         None
     }
 
-    /// Reads what is left, and keeps the message. What comes later is not wanted.
+    /// Reads the rest, and records the message. Later bodies are not accepted.
     pub(super) async fn keep(&self, exchange: &ProxyExchange) {
         let Some((mut inner, mut body)) = self.take() else {
             return;
@@ -61,15 +61,15 @@ impl UnreadBody {
         if is_whole {
             exchange.body(Direction::ToServer, body.end());
         } else {
-            let why = "the rest of the request was not taken";
+            let why = "the server did not read the rest of the request";
             exchange.aside(Direction::ToServer, why, &body.end());
         }
     }
 
-    /// Keeps the start of what is left: nobody waits for the rest.
+    /// Records the start of the body without waiting for the rest.
     pub(super) fn discard(&self, exchange: &ProxyExchange) {
         if let Some((_, body)) = self.take() {
-            let why = "the rest of the request was not taken";
+            let why = "the server did not read the rest of the request";
             exchange.aside(Direction::ToServer, why, &body.end());
         }
     }

@@ -1,4 +1,4 @@
-//! A body on its way through: what it says is kept before the end of it leaves.
+//! A forwarded body, which is recorded before its end is sent.
 //!
 //! Its main type is [`RecordedBody`].
 
@@ -19,13 +19,13 @@ use crate::transport::frames::BodyCollector;
 use crate::transport::sse::Events;
 use crate::web::{ConnectionAbort, ResponseBody};
 
-/// What a body is made of.
+/// The content of a body.
 pub(super) enum BodyKind {
     /// One message, or a batch.
     Message(BodyCollector),
-    /// Something else.
+    /// Not a message.
     Other(BodyCollector),
-    /// Events, each with a message.
+    /// Events with one message each.
     Events(Events),
 }
 
@@ -43,17 +43,17 @@ impl BodyKind {
     }
 }
 
-/// A body that is kept while it passes.
+/// Records a body while it is forwarded.
 pub(super) struct RecordedBody {
-    /// Nothing, once somebody else reads the rest.
+    /// `None` once the rest is read elsewhere.
     inner: Option<ResponseBody>,
-    /// Where the rest of a request goes that the server does not take.
+    /// Receives the rest of a request that the server does not read.
     leftover: Option<UnreadBody>,
     exchange: Arc<ProxyExchange>,
     direction: Direction,
-    /// Nothing, once it has ended.
+    /// `None` once the body has ended.
     content: Option<BodyKind>,
-    /// The stream of the older HTTP that it is.
+    /// The HTTP+SSE stream whose body it is.
     stream: Option<RecordedStream>,
     endpoints: Option<Endpoints>,
 }
@@ -100,14 +100,14 @@ impl RecordedBody {
                 .map(RecordedStream::endpoints),
             stream,
         };
-        // Nobody asks a body that is empty.
+        // An empty body is never polled.
         if is_empty {
             passing.end();
         }
         passing
     }
 
-    /// Keeps a part, and gives what goes on of it.
+    /// Records a part, and returns the bytes to forward.
     fn part(&mut self, part: Bytes) -> Bytes {
         match &mut self.content {
             Some(BodyKind::Message(body) | BodyKind::Other(body)) => body.take(&part),
@@ -129,23 +129,23 @@ impl RecordedBody {
         }
     }
 
-    /// Keeps what is known only now that all has come.
+    /// Records what is only known at the end.
     fn end(&mut self) {
         let why = match self.content.take() {
             Some(BodyKind::Message(body)) => {
                 self.exchange.body(self.direction, body.end());
-                "the server answered with no stream"
+                "the response of the server is not a stream"
             }
             Some(BodyKind::Other(body)) => {
                 let body = body.end();
                 if body.as_ref().map_or(true, |body| !body.is_empty()) {
-                    self.exchange.aside(self.direction, "no message", &body);
+                    self.exchange.aside(self.direction, "not a message", &body);
                 }
-                "the server answered with no stream"
+                "the response of the server is not a stream"
             }
             Some(BodyKind::Events(events)) => {
                 if let Some(rest) = events.end() {
-                    let why = "the last event has no end";
+                    let why = "the last event is incomplete";
                     self.exchange.aside(self.direction, why, &rest);
                 }
                 "the server ended the stream"
@@ -155,7 +155,7 @@ impl RecordedBody {
         self.close(why, EndedBy::Server);
     }
 
-    /// It ended before its end.
+    /// Handles a body that ended early.
     fn broke(&mut self, why: &str, failure: HttpFailure) {
         let said = match self.content.take() {
             Some(BodyKind::Message(body) | BodyKind::Other(body)) => body.end(),
@@ -179,7 +179,7 @@ impl RecordedBody {
         }
     }
 
-    /// Leaves the rest of a request to whoever wants it in the record.
+    /// Hands over the rest of a request, so that it can be recorded.
     fn leave(&mut self) {
         let Some(leftover) = self.leftover.take() else {
             return;
@@ -192,7 +192,7 @@ impl RecordedBody {
         };
     }
 
-    /// What was held back to the end.
+    /// Returns the bytes that were held back to the end.
     fn rest(&mut self) -> Option<Bytes> {
         let rest = self.endpoints.take()?.end();
         (!rest.is_empty()).then(|| rest.into())
@@ -217,7 +217,7 @@ impl http_body::Body for RecordedBody {
             match ready!(Pin::new(inner).poll_frame(context)) {
                 None => self.end(),
                 Some(Err(error)) => {
-                    let why = format!("broke off: {error}");
+                    let why = format!("the connection broke: {error}");
                     self.exchange.finding(why.clone());
                     self.broke(&why, HttpFailure::Broken);
                     return Poll::Ready(Some(Err(ConnectionAbort(why))));
@@ -262,8 +262,8 @@ impl Drop for RecordedBody {
     fn drop(&mut self) {
         self.leave();
         let why = match self.direction {
-            Direction::ToServer => "the rest of the request was not taken",
-            Direction::ToClient => "the client did not wait for the rest",
+            Direction::ToServer => "the server did not read the rest of the request",
+            Direction::ToClient => "the client disconnected before the end of the response",
         };
         self.broke(why, HttpFailure::ClientLeft);
     }

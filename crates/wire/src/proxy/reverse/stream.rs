@@ -1,4 +1,4 @@
-//! A stream of the older HTTP, on which a server says where it takes messages.
+//! An HTTP+SSE stream, on which a server announces its endpoint.
 //!
 //! Its main type is [`RecordedStream`].
 
@@ -8,23 +8,23 @@ use proctor_core::event::{ConnectionEnd, Direction, EndedBy};
 
 use super::endpoints::Endpoints;
 use super::exchange::ProxyExchange;
-use crate::proxy::addresses::{Addresses, AnnouncedEndpoint};
+use crate::proxy::addresses::{Addresses, AnnouncedEndpoints};
 use crate::recorder::{ConnectionTap, OversizedMessage};
 
-/// A stream, which has a connection of its own in the record. That ends with it.
+/// A stream with its own connection in the record, which ends with it.
 pub(super) struct RecordedStream {
     pub(super) addresses: Arc<Addresses>,
-    pub(super) announced: Arc<AnnouncedEndpoint<ConnectionTap>>,
+    pub(super) announced: Arc<AnnouncedEndpoints<ConnectionTap>>,
     pub(super) tap: Arc<ConnectionTap>,
 }
 
 impl RecordedStream {
-    /// What changes the addresses on it.
+    /// Returns the rewriter for the URLs on the stream.
     pub(super) fn endpoints(&self) -> Endpoints {
         Endpoints::new(self.addresses.clone())
     }
 
-    /// The server said where it takes messages.
+    /// Records the endpoint that the server announces.
     pub(super) fn announce(
         &self,
         exchange: &ProxyExchange,

@@ -1,7 +1,7 @@
-//! The calls of a session that have no answer yet.
+//! The calls of a session without a response.
 //!
-//! Its main type is [`PendingCallIds`]. It only decides how long a server is waited for whose client has gone,
-//! so it may miss a call; what verdicts need is read from the record.
+//! Its main type is [`PendingCallIds`]. It only decides how long a server may take to exit after
+//! its client disconnected, so it may miss a call. Verdicts are based on the record.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,12 +11,12 @@ use memchr::memmem;
 use proctor_core::event::Direction;
 use proctor_core::message::{Id, MessageKind};
 
-/// The ids of calls that have no answer yet.
+/// The ids of calls without a response.
 #[derive(Default)]
 pub(super) struct PendingCallIds(Mutex<HashSet<Id>>);
 
 impl PendingCallIds {
-    /// A line passed.
+    /// Updates the ids from a forwarded line.
     pub(super) fn take(&self, direction: Direction, line: &[u8]) {
         match direction {
             Direction::ToServer => {
@@ -40,7 +40,6 @@ impl PendingCallIds {
         }
     }
 
-    /// Whether every call has its answer.
     pub(super) fn is_empty(&self) -> bool {
         self.lock().is_empty()
     }

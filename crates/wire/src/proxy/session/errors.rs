@@ -1,4 +1,4 @@
-//! Where a server's stderr goes: to its client, and into the record.
+//! Forwards a server's stderr to its client and into the record.
 //!
 //! Its main type is [`Errors`].
 
@@ -10,20 +10,20 @@ use tokio::net::unix::OwnedWriteHalf;
 use crate::relay::message::{self, RelayMessageKind};
 use proctor_contain::tail::Tail;
 
-/// How much is passed on at once.
+/// The maximum number of bytes in one read.
 const CHUNK: usize = 16 << 10;
 
-/// Where a client sees what its server says on stderr.
+/// Where a client sees the stderr of its server.
 pub(crate) enum Errors {
-    /// This process's own stderr.
+    /// The stderr of this process.
     Own,
-    /// The other end of a relay, which writes it to its own.
+    /// The relay, which writes it to its own stderr.
     Relay(OwnedWriteHalf),
 }
 
 impl Errors {
-    /// Passes on what comes until there is nothing more, and keeps the end of it. A client that does
-    /// not want it does not keep the server from saying it.
+    /// Forwards stderr until its end, and stores the end of it. If the client does not read it, the
+    /// server is not blocked.
     pub(crate) async fn tell(mut self, mut stderr: impl AsyncRead + Unpin, tail: Tail) -> Self {
         let mut chunk = vec![0; CHUNK];
         let mut is_heard = true;

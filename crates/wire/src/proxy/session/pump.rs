@@ -1,7 +1,7 @@
 //! One direction of a session.
 //!
-//! Its main type is [`Pump`]. Every byte goes on as it came, and no line before it is in the record:
-//! so a request stands before its answer there.
+//! Its main type is [`Pump`]. Bytes pass unchanged, but only after their line is recorded, so that
+//! a request precedes its response in the record.
 
 use std::io;
 use std::ops::Range;
@@ -16,34 +16,34 @@ use super::awaited::PendingCallIds;
 use crate::recorder::ConnectionTap;
 use crate::transport::lines;
 
-/// How much is passed on at once.
+/// The maximum number of bytes in one read.
 const CHUNK: usize = 64 << 10;
 
-/// Why nothing more is passed on.
+/// Why a pump has stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PumpEnd {
-    /// There is nothing more to read.
+    /// The input has ended.
     Ended,
-    /// Nobody takes it.
+    /// The output is closed.
     Unwanted,
 }
 
-/// Passes on what comes, and keeps every line of it.
+/// Forwards bytes, and records every line.
 pub(super) struct Pump<R, W> {
-    /// Both are gone once nothing more is passed on.
+    /// `None` once the pump has stopped.
     ends: Option<(R, W)>,
     chunk: Vec<u8>,
-    /// What of the chunk is still to be passed on.
+    /// The part of the chunk that is not forwarded yet.
     left: Range<usize>,
     kept: LineRecorder,
 }
 
-/// What goes into the record.
+/// Records the lines of one direction.
 struct LineRecorder {
     framer: Framer,
     tap: Arc<ConnectionTap>,
     direction: Direction,
-    /// How many lines there were that were not blank.
+    /// The number of lines that are not blank.
     messages: u64,
     awaited: Option<Arc<PendingCallIds>>,
 }
@@ -68,14 +68,14 @@ where
         }
     }
 
-    /// The same, which notes what is asked and answered.
+    /// Also tracks pending calls.
     pub(super) fn watched(mut self, awaited: &Arc<PendingCallIds>) -> Self {
         self.kept.awaited = Some(awaited.clone());
         self
     }
 
-    /// Passes everything on until there is nothing more: then both streams are closed, or until
-    /// nobody takes it. May be dropped and called again.
+    /// Forwards everything until the input ends, which closes both streams, or until the output is
+    /// closed. Cancel-safe.
     pub(super) async fn run(&mut self) -> PumpEnd {
         let dry = self.pass_on().await;
         if dry == PumpEnd::Ended {
@@ -84,19 +84,19 @@ where
         dry
     }
 
-    /// Whether it still passes something on.
+    /// Whether the pump still forwards.
     pub(super) fn is_open(&self) -> bool {
         self.ends.is_some()
     }
 
-    /// Closes both streams. What was cut short is recorded.
+    /// Closes both streams, and records the incomplete last line.
     pub(super) fn close(&mut self) {
         if self.ends.take().is_some() {
             self.kept.end();
         }
     }
 
-    /// How many messages were passed on.
+    /// Returns the number of forwarded messages.
     pub(super) fn messages(&self) -> u64 {
         self.kept.messages
     }
@@ -121,7 +121,7 @@ where
                     breathe(read).await;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // A stream that fails has ended.
+                // A failed read counts as the end.
                 Ok(0) | Err(_) => return PumpEnd::Ended,
             }
         }
@@ -132,8 +132,7 @@ impl<R, W> Pump<R, W>
 where
     R: AsyncRead + Unpin,
 {
-    /// Reads to the end without passing anything on: whoever wanted it is gone. May be dropped and
-    /// called again.
+    /// Reads to the end without forwarding, because the output is closed. Cancel-safe.
     pub(super) async fn last_words(&mut self) {
         if let Some((from, _)) = &mut self.ends {
             while let Ok(read @ 1..) = from.read(&mut self.chunk).await {
@@ -144,8 +143,8 @@ where
     }
 }
 
-/// Lets others go on after much has come at once: it may be many lines, each of which takes its time
-/// to be kept, and a flood of them must not keep a signal from being heard.
+/// Yields to other tasks after a large read. A chunk may hold many lines that take time to record,
+/// and a flood of them must not delay the handling of a signal.
 async fn breathe(read: usize) {
     if read == CHUNK {
         tokio::task::yield_now().await;
@@ -167,7 +166,7 @@ impl LineRecorder {
         });
     }
 
-    /// Takes in what the end cut short.
+    /// Records the incomplete last line.
     fn end(&mut self) {
         let (tap, direction, messages) = (&self.tap, self.direction, &mut self.messages);
         self.framer.end(|passing| {
@@ -231,7 +230,7 @@ mod tests {
         (run, trial)
     }
 
-    /// What came out at the other end, and the lines in the record.
+    /// Returns the forwarded bytes, and the lines in the record.
     async fn pumped(chunks: Vec<Vec<u8>>, width: usize) -> (Vec<u8>, Vec<Vec<u8>>) {
         let folder = tempfile::tempdir().expect("a folder");
         let (_run, trial) = trial(folder.path());
@@ -268,7 +267,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
         #[test]
-        fn all_bytes_come_out_as_they_went_in_and_every_line_is_kept(
+        fn bytes_pass_unchanged_and_every_line_is_recorded(
             chunks in prop::collection::vec(
                 prop::collection::vec(prop_oneof![5 => any::<u8>(), 1 => Just(b'\n')], 0..200),
                 0..8,
@@ -288,7 +287,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nobody_takes_is_still_read_to_its_end() {
+    async fn output_without_a_reader_is_still_recorded() {
         let recorder = Recorder::nothing();
         let tap = recorder.open("s", Actor::Agent, WireKind::Stdio, "s");
         let (mut server, from) = tokio::io::duplex(100);

@@ -1,7 +1,7 @@
 //! A request on its way to the server.
 //!
-//! Its main type is [`PendingSend`]. What a client has said reaches the server also if the client is gone
-//! the moment after, as it would without a proxy.
+//! Its main type is [`PendingSend`]. A client's request reaches the server even if the client
+//! disconnects right after it, as it would without a proxy.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,20 +18,20 @@ use tokio::sync::Notify;
 
 use crate::web::{ConnectionAbort, ResponseBody};
 
-/// How long a request without a client may take to leave.
+/// How long sending the request of a disconnected client may take.
 const LEAVING: Duration = Duration::from_secs(1);
 
-/// Waits for the answer. If it is dropped before, the request still leaves, and then its connection is
-/// closed: a server learns from that that nobody waits.
+/// Waits for the response. If it is dropped earlier, the request is still sent, and then its
+/// connection is closed so that the server notices.
 pub(super) struct PendingSend {
-    /// Nothing, once there is an answer.
+    /// `None` once there is a response.
     answer: Option<ResponseFuture>,
     said: Arc<Notify>,
     is_closing: Arc<AtomicBool>,
 }
 
 impl PendingSend {
-    /// An answer to a request whose body tells when all of it was taken.
+    /// Creates the wait for a response; the request body reports when it was sent.
     pub(super) fn new(
         answer: ResponseFuture,
         said: Arc<Notify>,
@@ -71,7 +71,8 @@ impl Drop for PendingSend {
             tokio::select! {
                 biased;
                 () = said.notified() => {}
-                // A request without a body can't tell that it has left, but its answer can.
+                // A request without a body does not report that it was sent, but its response
+                // proves it.
                 _ = answer => {}
                 () = tokio::time::sleep(LEAVING) => {}
             }
@@ -79,7 +80,7 @@ impl Drop for PendingSend {
     }
 }
 
-/// A body that tells when all of it was taken.
+/// A body that reports when all of it was read.
 pub(super) struct NotifyingBody {
     pub(super) inner: ResponseBody,
     pub(super) said: Arc<Notify>,

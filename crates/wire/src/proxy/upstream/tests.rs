@@ -2,8 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-/// The head of a request as the server gets it: its address, then its headers in order of their
-/// names.
+/// Returns the head of a request as the server gets it: its URL, then its headers sorted by name.
 fn prepared(url: &str, configured: &[(&str, &str)], sent: &[(&str, &str)]) -> Vec<String> {
     let configured: BTreeMap<String, String> = configured
         .iter()
@@ -28,7 +27,7 @@ fn prepared(url: &str, configured: &[(&str, &str)], sent: &[(&str, &str)]) -> Ve
 const PLAIN: &str = "http://server:8000/mcp";
 
 #[test]
-fn a_request_names_the_server_and_keeps_what_it_says() {
+fn a_request_gets_the_servers_host_and_keeps_its_headers() {
     let check = |sent: &[(&str, &str)], expected: &[&str]| {
         let mut all = vec!["http://server:8000/mcp?a=1"];
         all.extend(expected);
@@ -101,7 +100,7 @@ fn what_is_configured_wins() {
 }
 
 #[test]
-fn a_name_and_password_in_the_address_become_a_header() {
+fn credentials_in_the_url_become_a_header() {
     let check = |url: &str, configured: &[(&str, &str)], expected: &str| {
         let lines = prepared(url, configured, &[]);
         assert_eq!(lines[0], "https://server/mcp?a=1");
@@ -127,7 +126,7 @@ fn the_origin_has_no_secrets() {
 }
 
 #[test]
-fn what_is_no_path_is_refused() {
+fn invalid_paths_are_refused() {
     let upstream = Upstream::new(PLAIN, &BTreeMap::new()).unwrap();
     for target in ["/a b", "/\u{7f}", "/a\r\nX: y"] {
         let mut request = http::Request::new(());

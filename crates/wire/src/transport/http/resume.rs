@@ -1,8 +1,8 @@
-//! Event streams that a server closes before they are over, and how they are resumed.
+//! Resumes event streams that a server closes early.
 //!
-//! Its main type is [`Cursor`]: where a stream has got to. A stream is resumed only if the server gave
-//! its events ids, and only while something is to come: the answer to the request that it belongs to,
-//! or what the server says unasked. Whoever waits for the answer bounds the time in all.
+//! Its main type is [`Cursor`], the position in a stream. A stream is resumed only if the server
+//! gave its events ids, and only while something is expected: the response to its request, or other
+//! messages of the server. The timeout of the request limits the total time.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,32 +20,32 @@ use super::{HttpLink, STREAM, is_stream, line};
 use crate::peer::{MessageSource, Peer, RequestFailure};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// The longest id that is sent back.
+/// The maximum length of an event id that is sent back.
 const MAX_ID: usize = 4 << 10;
-/// The pause before a stream is resumed, where the server names none.
+/// The default reconnection delay.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The pause that a server can ask for: one that asks for none must not be asked without end.
+/// The range of reconnection delays; the minimum prevents a busy loop.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_mins(1));
-/// How often in a row the server may fail to resume a stream.
+/// How often in a row resuming a stream may fail.
 const MAX_FAILURES: u32 = 3;
-/// How often a stream is resumed in all.
+/// How often a stream is resumed at most.
 const MAX_RESUMED: u32 = 1_000;
-/// How many events are remembered, so that none is taken twice.
+/// How many events are remembered to detect repeated ones.
 const REMEMBERED: usize = 1_024;
 
-/// Where a stream has got to.
+/// The position in a stream.
 pub(super) struct Cursor {
-    /// Whether it is the stream on which the server speaks unasked.
+    /// Whether it is the GET stream for messages that belong to no request.
     is_standing: bool,
     id: Option<HeaderValue>,
     failures: u32,
     resumed: u32,
-    /// The events with an id, by what they are.
+    /// The hashes of events that have an id.
     seen: VecDeque<u64>,
 }
 
 impl Cursor {
-    /// For the stream in which a request is answered.
+    /// Creates the cursor of a stream with the response to a request.
     pub(super) fn of_answer() -> Self {
         Self {
             is_standing: false,
@@ -56,7 +56,7 @@ impl Cursor {
         }
     }
 
-    /// For the stream on which a server speaks unasked.
+    /// Creates the cursor of the GET stream.
     pub(super) fn of_listener() -> Self {
         Self {
             is_standing: true,
@@ -64,8 +64,8 @@ impl Cursor {
         }
     }
 
-    /// Whether an event was taken before the stream was resumed. A server may send events again; only
-    /// one with the same id and the same data is the same.
+    /// Whether an event was received before the stream was resumed. Only an event with the same id
+    /// and the same data is a repetition.
     fn is_repeated(&mut self, event: &SseEvent) -> bool {
         let (Some(id), Ok(data)) = (&event.id, &event.data) else {
             return false;
@@ -92,7 +92,7 @@ impl Cursor {
 }
 
 impl HttpLink {
-    /// Takes what comes on a stream, which is resumed while something is to come.
+    /// Processes a stream, and resumes it while something is expected.
     pub(super) async fn take_stream(
         self: &Arc<Self>,
         peer: &Arc<Peer>,
@@ -127,7 +127,7 @@ impl HttpLink {
                 cursor.failures = 0;
                 let is_repeated = cursor.is_repeated(&event);
                 match event.data {
-                    // A server may open a stream with an empty event, to have it resumed.
+                    // A server may start a stream with an empty event to make it resumable.
                     Ok(data) if data.is_empty() || is_repeated => {}
                     Ok(data) => {
                         peer.record(&data, from);
@@ -144,15 +144,15 @@ impl HttpLink {
         Ok(())
     }
 
-    /// Whether a stream that has ended is to be resumed.
+    /// Whether a stream that has ended must be resumed.
     fn is_owed(&self, peer: &Peer, from: &MessageSource<'_>, cursor: &Cursor) -> bool {
-        // Only sessions of the handshake era have streams that can be resumed.
+        // Only sessions of the handshake era have resumable streams.
         let has_session = self.lock().version.is_some();
         let is_awaited = cursor.is_standing || from.own.is_some_and(|id| peer.is_waiting(id));
         has_session && is_awaited && cursor.id.is_some() && cursor.resumed < MAX_RESUMED
     }
 
-    /// Asks for what follows the last event that came, after the pause that the server wants.
+    /// Requests the events after the last one, after the delay that the server set.
     async fn resume(
         &self,
         cursor: &mut Cursor,
@@ -176,7 +176,7 @@ impl HttpLink {
                     let headers = response.headers();
                     tap.http(exchange, Direction::ToClient, status.to_string(), headers);
                     if status.is_success() && is_stream(&response) {
-                        // It counts as a failure until an event comes.
+                        // It counts as a failure until an event arrives.
                         cursor.failures += 1;
                         return Ok((response, exchange));
                     }
@@ -195,14 +195,14 @@ impl HttpLink {
     }
 }
 
-/// How long is waited before a stream is resumed.
+/// Returns the delay before a stream is resumed.
 fn pause(wanted: Option<Duration>) -> Duration {
     wanted.unwrap_or(PAUSE).clamp(PAUSES.0, PAUSES.1)
 }
 
 fn not_resumed(labels: &Labels, why: &str) -> RequestFailure {
     let what = match &labels.method {
-        Some(method) => format!("the event stream ended before the answer to `{method}`"),
+        Some(method) => format!("the event stream ended before the response to `{method}`"),
         None => "the event stream ended".to_owned(),
     };
     RequestFailure::Broken(format!("{what}, and could not be resumed: {why}"))
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_keeps_what_can_be_sent_back() {
+    fn a_cursor_keeps_valid_event_ids() {
         let after = |text: &str| {
             let mut cursor = Cursor::of_answer();
             let mut events = Events::new(99);

@@ -5,7 +5,7 @@ use tokio::io::{AsyncReadExt, duplex};
 use super::*;
 use crate::rpc::About;
 
-/// What happened to each line, in order.
+/// The calls of the handler, in order.
 #[derive(Default)]
 struct Seen(Vec<String>);
 
@@ -39,7 +39,7 @@ impl LineHandler for Seen {
     }
 }
 
-/// A message that tells something.
+/// A notification.
 const TOLD: &str = r#"{"jsonrpc":"2.0","method":"x"}"#;
 const NO_MESSAGE: &str = "line: line is not a JSON-RPC message: ";
 
@@ -58,7 +58,7 @@ async fn seen(written: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_line_is_recorded_as_it_came_before_it_is_taken() {
+async fn a_line_is_recorded_before_it_is_parsed() {
     let check = async |written: &str, expected: &[&str]| {
         assert_eq!(seen(written).await, expected, "{written:?}");
     };
@@ -72,19 +72,19 @@ async fn a_line_is_recorded_as_it_came_before_it_is_taken() {
     check("  up\n", &["line   up", &format!("{NO_MESSAGE}  up")]).await;
     check("\n", &["line ", &format!("line: {BLANK_LINE}: ")]).await;
     check("{x\n", &["line {x", "Malformed"]).await;
-    let returned = "message: a carriage return at the end of a line: ";
+    let returned = "message: carriage return at the end of a line: ";
     let ended = [&*line(&format!("{TOLD}\r")), returned, "told x"];
     check(&format!("{TOLD}\r\n"), &ended).await;
-    let mark = "message: a byte order mark before a message: ";
+    let mark = "message: byte order mark before a message: ";
     let marked = format!("\u{feff}{TOLD}");
     let expected = [&*line(&marked), mark, "told x"];
     check(&format!("{marked}\n"), &expected).await;
     let unended = format!(
-        "message: the last line has no end: {}",
+        "message: the last line has no newline: {}",
         text(TOLD.as_bytes())
     );
     check(TOLD, &[&line(TOLD), &unended, "told x"]).await;
-    let torn = "line: the last line has no end: {1";
+    let torn = "line: the last line has no newline: {1";
     check("{1", &["line {1", torn]).await;
     let oversized = format!("{}\n{TOLD}\n", "x".repeat(61));
     check(&oversized, &["oversized 61", &line(TOLD), "told x"]).await;
@@ -98,7 +98,7 @@ fn writer(stdin: impl AsyncWrite + Unpin + Send + 'static) -> LineWriter<()> {
 }
 
 #[tokio::test]
-async fn all_that_was_sent_is_written_before_stdin_is_closed() {
+async fn all_messages_are_written_before_stdin_closes() {
     let (stdin, mut program) = duplex(4);
     let writer = writer(stdin);
     writer.send((), b"{\"id\":1}".to_vec()).await.unwrap();
@@ -113,7 +113,7 @@ async fn all_that_was_sent_is_written_before_stdin_is_closed() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_not_waited_for() {
+async fn send_soon_does_not_wait_for_room() {
     let (stdin, _program) = duplex(1);
     let writer = writer(stdin);
     let sent = (0..4).filter(|_| writer.send_soon((), b"{}".to_vec()));

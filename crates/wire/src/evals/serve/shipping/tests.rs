@@ -1,4 +1,4 @@
-//! What `evals serve` makes of lines and events, byte for byte.
+//! The edits of `evals serve` on lines and events, byte for byte.
 
 mod events;
 
@@ -17,7 +17,7 @@ const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":"i","method":"initialize","par
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 const ANSWER: &str = r#"{"id" : "i","result":{"protocolVersion":"2025-11-25", "capabilities" : {"x":1E+2}},"jsonrpc":"2.0"}"#;
 
-fn desk() -> Arc<EvalsResponder> {
+fn responder() -> Arc<EvalsResponder> {
     let input = Input::execution("add", json!({"a": 1}));
     let eval = |id: &str| Eval::new(id, id, input.clone(), Expected::content(json!([])));
     let suite = mcp_evals::Suite::new(vec![eval("one"), eval("two")]).unwrap();
@@ -35,7 +35,7 @@ struct ProxyPair {
 
 impl ProxyPair {
     fn new() -> Self {
-        let editor: Arc<dyn Editor> = desk();
+        let editor: Arc<dyn Editor> = responder();
         let conversation = Conversation::begin(&editor);
         Self {
             client: ClientLines::new(&conversation),
@@ -63,7 +63,7 @@ impl ProxyPair {
 }
 
 #[test]
-fn e35_evals_are_listed_here_and_the_server_never_hears_of_it() {
+fn e35_evals_list_is_answered_without_the_server() {
     let mut both = ProxyPair::new();
     let text = "{\"jsonrpc\":\"2.0\",\"id\":1.50,\"method\":\"evals/list\"}\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}\n";
     let (on, answers) = both.client(text);
@@ -122,7 +122,7 @@ fn e35_results_of_the_stateless_era_are_complete() {
 }
 
 #[test]
-fn e35_the_one_answer_is_declared_in_and_the_client_told_after_the_handshake() {
+fn e35_only_the_handshake_response_is_edited_and_changes_are_notified_after_it() {
     let mut both = ProxyPair::new();
     // Nobody asked yet.
     assert_eq!(both.server(&format!("{ANSWER}\n")), format!("{ANSWER}\n"));
@@ -153,7 +153,7 @@ fn e35_the_one_answer_is_declared_in_and_the_client_told_after_the_handshake() {
 }
 
 #[test]
-fn e35_nobody_is_told_where_the_server_says_so_or_refuses() {
+fn e35_no_notification_if_the_server_declares_none_or_fails() {
     for answer in [
         r#"{"jsonrpc":"2.0","id":"i","result":{"capabilities":{"evals":{"listChanged":false}}}}"#,
         r#"{"jsonrpc":"2.0","id":"i","result":{"capabilities":[]}}"#,
@@ -167,7 +167,7 @@ fn e35_nobody_is_told_where_the_server_says_so_or_refuses() {
 }
 
 #[test]
-fn e35_lines_beyond_the_limit_pass_as_they_come() {
+fn e35_oversized_lines_pass_unchanged() {
     let mut both = ProxyPair::new();
     let list = r#"{"jsonrpc":"2.0","id":1,"method":"evals/list","params":{"x":""#;
     let long = format!("{list}{}\"}}}}\n", "x".repeat(LIMIT));
@@ -186,7 +186,7 @@ fn e35_lines_beyond_the_limit_pass_as_they_come() {
 }
 
 #[test]
-fn e35_lines_of_ours_never_stand_in_a_line_of_the_server() {
+fn e35_own_lines_never_split_a_server_line() {
     let mut both = ProxyPair::new();
     let check = |both: &mut ProxyPair, text: &str, gap, between| {
         let said = both.server.take(text.as_bytes());
@@ -212,7 +212,7 @@ fn e35_a_line_that_began_before_the_handshake_can_answer_it() {
     assert!(both.server(&format!("{ANSWER}\n")).contains("evals"));
 }
 
-/// Pieces of what clients and servers say, and of what they should not.
+/// Valid and malformed parts of client and server messages.
 fn pieces() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let known = prop::sample::select(vec![
         &b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"evals/lists\"}"[..],
@@ -230,7 +230,7 @@ fn pieces() -> impl Strategy<Value = Vec<Vec<u8>>> {
 
 proptest! {
     #[test]
-    fn e35_what_is_not_ours_comes_out_as_it_went_in(pieces in pieces(), waits in any::<bool>()) {
+    fn e35_other_bytes_pass_unchanged(pieces in pieces(), waits in any::<bool>()) {
         let mut both = ProxyPair::new();
         let (mut to_server, mut to_client) = (Vec::new(), Vec::new());
         if waits {

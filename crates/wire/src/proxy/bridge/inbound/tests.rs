@@ -1,4 +1,4 @@
-//! What is taken, and what is refused.
+//! Which messages the bridge accepts and rejects.
 
 use super::*;
 
@@ -11,13 +11,13 @@ fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
 }
 
 fn read(body: &str, pairs: &[(&'static str, &str)]) -> Result<Inbound, i64> {
-    Inbound::read(body.as_bytes(), &headers(pairs)).map_err(|unfit| unfit.code)
+    Inbound::read(body.as_bytes(), &headers(pairs)).map_err(|rejection| rejection.code)
 }
 
 const STATELESS_CALL: &str = r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"größe","_meta":{"progressToken":4,"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
 
 #[test]
-fn requests_are_told_from_what_needs_no_answer() {
+fn requests_and_notifications_are_distinguished() {
     let call = read(STATELESS_CALL, &[]).unwrap();
     assert!(call.is_stateless && !call.is_initialize);
     let [ask] = &call.asks[..] else {
@@ -43,7 +43,7 @@ fn requests_are_told_from_what_needs_no_answer() {
 }
 
 #[test]
-fn what_is_no_message_is_refused() {
+fn invalid_messages_are_rejected() {
     let table = [
         ("", -32700),
         ("{", -32700),
@@ -85,20 +85,20 @@ fn headers_must_not_contradict_the_message() {
     ];
     for pairs in contradicts {
         let read = Inbound::read(STATELESS_CALL.as_bytes(), &headers(pairs));
-        let unfit = read.unwrap_err();
+        let rejection = read.unwrap_err();
         assert_eq!(
-            (unfit.code, unfit.id.as_str()),
+            (rejection.code, rejection.id.as_str()),
             (-32020, "\"a\""),
             "{pairs:?}"
         );
     }
-    // The older era has no such headers.
+    // The handshake era has no such headers.
     let old = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
     assert!(read(old, &[("mcp-method", "tools/call")]).is_ok());
 }
 
 #[test]
-fn statuses_are_those_of_the_stateless_era() {
+fn statuses_follow_the_stateless_era() {
     let table = [
         (None, 200),
         (Some(-32601), 404),

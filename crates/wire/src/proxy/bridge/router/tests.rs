@@ -1,4 +1,4 @@
-//! Routing, as a table and for whatever may happen.
+//! Routing rules as a table and as properties.
 
 use proptest::prelude::*;
 
@@ -45,7 +45,7 @@ impl Router {
         self.route(&Bytes::from(message.to_owned()))
     }
 
-    /// The stream that a message goes to, and whether it is the last there.
+    /// Returns the stream that a message goes to, and whether it is the last one there.
     fn goes(&mut self, message: &str) -> Option<(StreamId, bool)> {
         match self.say(message) {
             MessageRoute::To(way) => Some((way.stream, way.is_last)),
@@ -59,7 +59,7 @@ impl Router {
 }
 
 #[test]
-fn each_message_goes_where_it_belongs() {
+fn each_message_goes_to_its_stream() {
     let mut router = Router::default();
     let first = router.posted(vec![ClientRequest {
         token: Some(Id::of(raw(r#""t""#))),
@@ -75,7 +75,7 @@ fn each_message_goes_where_it_belongs() {
         (progress("9"), newest),
         (changed(Some("2")), listening),
         (changed(Some("2.0")), listening),
-        // Nobody said which, but only one listens.
+        // The message names no subscription, but only one exists.
         (changed(None), listening),
         (LOG.to_owned(), newest),
         (SAMPLING.to_owned(), newest),
@@ -83,13 +83,13 @@ fn each_message_goes_where_it_belongs() {
     for (message, stream) in table {
         assert_eq!(router.goes(&message), Some((stream, false)), "{message}");
     }
-    // A subscription that nobody has.
+    // An unknown subscription.
     assert_eq!(router.say(&changed(Some("7"))), MessageRoute::Nowhere);
     let (get, _) = router.open_get().unwrap();
     for message in [LOG, SAMPLING, &changed(None), &progress("9")] {
         assert_eq!(router.goes(message), Some((get, false)), "{message}");
     }
-    // `1` and `"1"` are two ids, `1` and `1.0` are one.
+    // `1` and `"1"` are different ids, `1` and `1.0` are the same.
     assert_eq!(router.goes(&answer("1.0")), Some((first, true)));
     assert_eq!(router.goes(&answer(r#""1""#)), Some((newest, true)));
     assert_eq!(router.goes(&answer("1")), None, "it is answered");
@@ -100,7 +100,7 @@ fn each_message_goes_where_it_belongs() {
 }
 
 #[test]
-fn what_is_logged_while_one_post_waits_comes_in_order_and_before_its_answer() {
+fn logs_go_to_the_only_pending_post_before_its_response() {
     let mut router = Router::default();
     let (get, _) = router.open_get().unwrap();
     assert_eq!(router.goes(LOG), Some((get, false)), "nothing is asked");
@@ -120,7 +120,7 @@ fn what_is_logged_while_one_post_waits_comes_in_order_and_before_its_answer() {
     assert_eq!(router.goes(LOG), Some((post, false)));
     assert_eq!(router.goes(&answer("1")), Some((post, true)));
     assert_eq!(router.goes(LOG), Some((get, false)));
-    // A client that takes nothing but its answer.
+    // A client that only accepts its response.
     router.open_post(vec![ask("3")], false);
     assert_eq!(router.goes(LOG), Some((get, false)));
 }
@@ -136,7 +136,7 @@ fn there_is_one_get_stream() {
 }
 
 #[test]
-fn what_belongs_nowhere_waits_for_the_next_stream_and_only_so_much_does() {
+fn messages_without_a_stream_wait_for_the_next_one_up_to_a_limit() {
     let mut router = Router::default();
     for number in 0..WAITING {
         let message = LOG.replace("{}", &number.to_string());
@@ -155,7 +155,7 @@ fn what_belongs_nowhere_waits_for_the_next_stream_and_only_so_much_does() {
 }
 
 #[test]
-fn closing_a_post_cancels_where_that_is_so_and_ids_stay_taken() {
+fn closing_a_post_cancels_stateless_requests_and_their_ids_stay_in_use() {
     let mut router = Router::default();
     let stateless = router.posted(vec![ask("1"), ask("2")]);
     let handshake = router.posted(vec![ClientRequest {
@@ -173,7 +173,7 @@ fn closing_a_post_cancels_where_that_is_so_and_ids_stay_taken() {
 }
 
 #[test]
-fn a_token_under_way_is_taken_too() {
+fn a_progress_token_in_use_is_refused() {
     let mut router = Router::default();
     let with = |id, token| ClientRequest {
         token: Some(Id::of(raw(token))),
@@ -199,7 +199,7 @@ fn batches_go_whole() {
 }
 
 #[test]
-fn what_can_only_be_meant_for_one_goes_there() {
+fn an_unnamed_response_goes_to_the_only_candidate() {
     let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}"#;
     let mut router = Router::default();
     let stream = router.posted(vec![ask("1")]);
@@ -217,7 +217,7 @@ fn what_can_only_be_meant_for_one_goes_there() {
 }
 
 #[test]
-fn what_is_no_message_goes_nowhere() {
+fn malformed_messages_are_dropped() {
     let mut router = Router::default();
     router.posted(vec![ask("1")]);
     for line in ["{", "[]", "{}", "[1]", "[INFO] hello", r#"{"id":7}"#, ""] {
@@ -250,10 +250,10 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    /// Whatever happens: an answer goes to the stream that asked and to no other, each stream ends
-    /// once, nothing goes to a stream that has ended, and what is asked is answered at most once.
+    /// For any sequence of events: a response goes only to the stream of its request, each stream
+    /// ends once, no message goes to an ended stream, and each request is answered at most once.
     #[test]
-    fn nothing_goes_astray(events in prop::collection::vec(event(), 0..60)) {
+    fn every_message_goes_to_the_right_stream(events in prop::collection::vec(event(), 0..60)) {
         let mut router = Router::default();
         let mut open: BTreeMap<StreamId, Vec<u8>> = BTreeMap::new();
         let mut asked: HashMap<u8, Option<StreamId>> = HashMap::new();
@@ -337,7 +337,7 @@ proptest! {
                 prop_assert_eq!(left.as_deref(), Some(&[][..]));
             }
         }
-        // All that is left can be ended.
+        // All remaining requests can be closed.
         let ids: Vec<u8> = asked.keys().copied().collect();
         for id in ids {
             router.say(&answer(&id.to_string()));

@@ -1,11 +1,11 @@
-//! What a client can take.
+//! The content types that a client accepts.
 
 use http::HeaderMap;
 use http::header::ACCEPT;
 
 use super::responses::{JSON, STREAM};
 
-/// What a client can take.
+/// The content types that a client accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AcceptedFormats {
     Both,
@@ -14,10 +14,10 @@ pub(super) enum AcceptedFormats {
 }
 
 impl AcceptedFormats {
-    /// What a request says; nothing if it can take nothing that there is.
+    /// Parses the `Accept` header; `None` if the client accepts neither JSON nor events.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let mut values = headers.get_all(ACCEPT).iter().peekable();
-        // Who says nothing takes anything.
+        // Without the header, the client accepts anything.
         if values.peek().is_none() {
             return Some(Self::Both);
         }

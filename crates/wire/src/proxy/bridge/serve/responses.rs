@@ -1,4 +1,4 @@
-//! What responses look like.
+//! The HTTP responses of a bridge.
 
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
@@ -14,7 +14,7 @@ use crate::web::{OutgoingResponse, whole};
 pub(super) const STREAM: &str = "text/event-stream";
 pub(super) const JSON: &str = "application/json";
 
-/// All answers, and nothing else.
+/// Returns all responses as a JSON body.
 pub(super) fn json(mut answers: Vec<OutboundMessage>, inbound: &Inbound) -> OutgoingResponse {
     let error = answers.first().and_then(|answer| answer.error);
     let status = if inbound.is_stateless {
@@ -27,7 +27,7 @@ pub(super) fn json(mut answers: Vec<OutboundMessage>, inbound: &Inbound) -> Outg
     {
         return whole(status, JSON, answer.bytes);
     }
-    // A batch whose answers came one by one.
+    // A batch whose responses came one by one.
     let parts: Vec<&[u8]> = answers.iter().map(|answer| &answer.bytes[..]).collect();
     let batch = [&b"["[..], &parts.join(&b','), b"]"].concat();
     whole(status, JSON, batch)
@@ -49,7 +49,7 @@ pub(super) fn gone(why: &str) -> OutgoingResponse {
 }
 
 pub(super) fn not_allowed(allowed: &'static str) -> OutgoingResponse {
-    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "this is not done here");
+    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed");
     let allowed = HeaderValue::from_static(allowed);
     response.headers_mut().insert(ALLOW, allowed);
     response
@@ -65,9 +65,9 @@ pub(super) fn empty(status: StatusCode) -> OutgoingResponse {
     response
 }
 
-/// What is wrong with a message.
-pub(super) fn unfit(unfit: &MessageRejection) -> OutgoingResponse {
-    let id = RawValue::from_string(unfit.id.clone()).unwrap_or_default();
-    let body = rpc::answer(&id, Err((unfit.code, &unfit.why)));
+/// Returns the error response for a rejected message.
+pub(super) fn rejection(rejection: &MessageRejection) -> OutgoingResponse {
+    let id = RawValue::from_string(rejection.id.clone()).unwrap_or_default();
+    let body = rpc::answer(&id, Err((rejection.code, &rejection.why)));
     whole(StatusCode::BAD_REQUEST, JSON, body)
 }

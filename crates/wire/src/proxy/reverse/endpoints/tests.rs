@@ -22,7 +22,7 @@ fn text(prefix: &str, text: &str) -> String {
 }
 
 #[test]
-fn addresses_that_lead_around_the_proxy_are_changed() {
+fn endpoint_urls_that_bypass_the_proxy_are_rewritten() {
     let check = |written: &str, header: &str, path: &str| {
         let event = |data: &str| format!(": hi\nevent: endpoint\ndata: {data}\n\ndata: {{}}\n\n");
         assert_eq!(text("", &event(written)), event(header), "{written}");
@@ -46,20 +46,20 @@ fn addresses_that_lead_around_the_proxy_are_changed() {
     check("http://server:8000", &header, &path);
     check("/m?s=1", "/m?s=1", "/tok/m?s=1");
     check("/m?s=1#x", "/m?s=1#x", "/tok/m?s=1#x");
-    // A client would leave the token behind.
+    // A client would lose the token.
     let (_, path) = both("/m");
     for above in ["/../m", "/%2e%2E/m", "/./../m", "../../m", "../../../m"] {
         check(above, above, &path);
     }
     check("/a/../m", "/a/../m", "/tok/a/../m");
-    // White space within makes it an address with the server's name.
+    // White space inside makes it a URL with the server's name.
     let (header, path) = both("/m");
     check("/\t/server:8000/m", &header, &path);
-    // Some clients resolve it against the origin, and would leave the token behind.
+    // Some clients resolve it against the origin, and would lose the token.
     check("m?s=1", "m?s=1", "/tok/a/m?s=1");
     check("?s=1", "?s=1", "/tok/a/sse?s=1");
     check("../m", "../m", "/tok/m");
-    // The server's own address, which the client has, or one that leads elsewhere.
+    // The server's own URL, which the client has, or one of another server.
     for other in [
         "",
         "#x",
@@ -75,7 +75,7 @@ fn addresses_that_lead_around_the_proxy_are_changed() {
 }
 
 #[test]
-fn only_endpoint_events_are_changed() {
+fn only_endpoint_events_are_rewritten() {
     let url = "http://server:8000/m";
     for same in [
         format!("data: {url}\n\n"),
@@ -120,7 +120,7 @@ fn only_endpoint_events_are_changed() {
 }
 
 #[test]
-fn what_no_address_can_be_in_is_not_held_back() {
+fn bytes_without_a_url_are_not_held_back() {
     let mut endpoints = endpoints("/tok");
     assert_eq!(endpoints.take(b": ping\n"), b": ping\n");
     assert_eq!(endpoints.take(b"event: endpoint\n"), b"event: endpoint\n");
@@ -137,7 +137,7 @@ fn what_no_address_can_be_in_is_not_held_back() {
     );
 }
 
-/// Parts of streams, with everything that has a meaning in them.
+/// Parts of streams, with all bytes that have a meaning.
 fn stream() -> impl Strategy<Value = Vec<u8>> {
     let part = prop_oneof![
         Just(b"\n".to_vec()),
@@ -156,7 +156,7 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(part, 0..40).prop_map(|parts| parts.concat())
 }
 
-/// The same bytes in other chunks.
+/// Splits the bytes into other chunks.
 fn cut<'a>(bytes: &'a [u8], at: &[usize]) -> Vec<&'a [u8]> {
     let mut at: Vec<usize> = at.iter().map(|at| at % (bytes.len() + 1)).collect();
     at.extend([0, bytes.len()]);
@@ -170,7 +170,7 @@ proptest! {
         bytes in stream(),
         at in proptest::collection::vec(any::<usize>(), 0..12),
     ) {
-        // Without a prefix only an address with the server's name is changed.
+        // Without a prefix, only a URL with the server's name changes.
         prop_assert_eq!(passed("", &cut(&bytes, &at)), bytes);
     }
 

@@ -2,21 +2,21 @@ use mcp_evals::Suite;
 use proptest::prelude::*;
 
 use super::*;
-use crate::edit::events::EvalsEventStream;
+use crate::edit::events::EventStreamEditor;
 
 const ADDED: &str = r#""evals":{"listChanged":true},"experimental":{"evals":{"listChanged":true}},"extensions":{"dev.mcp-proctor/evals":{"listChanged":true}}"#;
 
 /// A stream on which the answer to the request 1 may come.
-fn stream(waits: bool) -> EvalsEventStream {
+fn stream(waits: bool) -> EventStreamEditor {
     let editor: Arc<dyn Editor> = Arc::new(EvalsResponder::new(Suite::default(), Box::new(|_| {})));
     let conversation = Conversation::begin(&editor);
     if waits {
         conversation.on_client_message(br#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#);
     }
-    EvalsEventStream::new(&conversation)
+    EventStreamEditor::new(&conversation)
 }
 
-fn passed(stream: &mut EvalsEventStream, chunks: &[&[u8]]) -> String {
+fn passed(stream: &mut EventStreamEditor, chunks: &[&[u8]]) -> String {
     let mut out = Vec::new();
     for chunk in chunks {
         out.extend(stream.take(chunk).bytes);
@@ -26,7 +26,7 @@ fn passed(stream: &mut EvalsEventStream, chunks: &[&[u8]]) -> String {
 }
 
 #[test]
-fn e35_the_capability_is_put_into_the_one_line_that_holds_it() {
+fn e35_the_capability_is_added_to_one_data_line() {
     let check = |text: &str| {
         let expected = text.replace('@', ADDED);
         let text = text.replace('@', "");
@@ -47,9 +47,9 @@ fn e35_the_capability_is_put_into_the_one_line_that_holds_it() {
 }
 
 #[test]
-fn e35_events_of_ours_never_stand_in_an_event_of_the_server() {
+fn e35_own_events_never_split_a_server_event() {
     let mut stream = stream(false);
-    let check = |stream: &mut EvalsEventStream, text: &str, gap, between| {
+    let check = |stream: &mut EventStreamEditor, text: &str, gap, between| {
         let said = stream.take(text.as_bytes());
         let seen = (said.gap, stream.is_between_events());
         assert_eq!(seen, (gap, between), "{text:?}");
@@ -66,7 +66,7 @@ fn e35_events_of_ours_never_stand_in_an_event_of_the_server() {
 }
 
 #[test]
-fn e35_an_event_beyond_the_limit_passes_as_it_comes() {
+fn e35_an_oversized_event_passes_unchanged() {
     let mut stream = stream(true);
     let long = format!("data: {}\n\n", "x".repeat(LIMIT));
     let mut out = Vec::new();
@@ -80,7 +80,7 @@ fn e35_an_event_beyond_the_limit_passes_as_it_comes() {
 
 proptest! {
     #[test]
-    fn e35_what_is_not_ours_comes_out_as_it_went_in(
+    fn e35_other_bytes_pass_unchanged(
         pieces in prop::collection::vec(prop_oneof![
             prop::sample::select(vec!["data: {\"id\":2,\"result\":{\"capabilities\":{}}}", "data", ": c", "id: 1", "\r", "\n", "\r\n", "\n\n", "data:{\"id\":1,\"method\":\"x\"}"]).prop_map(|text| text.as_bytes().to_vec()),
             prop::collection::vec(any::<u8>(), 0..20),
