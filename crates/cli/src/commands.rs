@@ -44,7 +44,8 @@ fn environment() -> Environment {
 
 /// The engine with the environment of this process; this executable is also its guard.
 fn engine() -> anyhow::Result<Engine> {
-    let program = std::env::current_exe().context("can't determine the path of the proctor executable")?;
+    let program =
+        std::env::current_exe().context("can't determine the path of the proctor executable")?;
     let command = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned());
     Ok(Engine::new(environment(), program).with_command(command.collect()))
 }
@@ -85,10 +86,7 @@ fn drawn(problems: &Problems) -> String {
         out.push('\n');
     }
     if problems.dropped() > 0 {
-        out.push_str(&format!(
-            "… and {} more problems\n\n",
-            problems.dropped()
-        ));
+        out.push_str(&format!("… and {} more problems\n\n", problems.dropped()));
     }
     out
 }

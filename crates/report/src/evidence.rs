@@ -84,7 +84,10 @@ pub(crate) fn brief(result: &TrialResult) -> Vec<EvidenceLine> {
     {
         out.wrapped(1, &format!("{check}: {reason}"));
     }
-    out.cut(1, "more evidence is in the record, which is too large to read now");
+    out.cut(
+        1,
+        "more evidence is in the record, which is too large to read now",
+    );
     out.0
 }
 

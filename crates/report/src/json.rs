@@ -65,7 +65,13 @@ fn tools(report: &Report<'_>) -> Result<BTreeMap<String, Value>, ReportError> {
         };
         let list = if seen.surface.is_some() {
             let surface = serde_json::from_slice::<Surface>(&bytes).ok();
-            surface.map(|surface| surface.tools.iter().filter_map(|tool| described(tool)).collect())
+            surface.map(|surface| {
+                surface
+                    .tools
+                    .iter()
+                    .filter_map(|tool| described(tool))
+                    .collect()
+            })
         } else {
             serde_json::from_slice::<Value>(&bytes).ok()
         };

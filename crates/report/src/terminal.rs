@@ -192,13 +192,14 @@ fn passed(page: &mut Page, report: &Report<'_>) {
             if trials.len() > 1 {
                 facts.push(format!("{}/{}", agent.standing().passed, trials.len()));
             }
-            facts.push(time);
-            facts.extend(according_to(report, case));
             let (label, style) = if is_flaky(agent) {
+                facts.push("meets its pass rule".to_owned());
                 ("FLAKY", DOUBTFUL)
             } else {
                 ("PASS", GOOD)
             };
+            facts.push(time);
+            facts.extend(according_to(report, case));
             page.labelled(label, style, &name(case), &facts.join(", "));
         }
     }

@@ -180,7 +180,10 @@ mod tests {
         assert_eq!(tokens(&asked(2, None, 2)), "unknown");
         assert_eq!(tokens(&asked(2, Some(5), 0)), "5 in, 5 out");
         let some = tokens(&asked(2, Some(5), 1));
-        assert_eq!(some, "at least 5 in, 5 out (token usage unknown for 1 turn)");
+        assert_eq!(
+            some,
+            "at least 5 in, 5 out (token usage unknown for 1 turn)"
+        );
         assert_eq!(cost(None), "unknown");
         assert_eq!(cost(Some(0.0)), "$0");
         assert_eq!(cost(Some(0.000_01)), "under $0.0001");

@@ -65,7 +65,9 @@ pub(super) fn json_arguments(text: &str) -> Result<JsonArguments, String> {
 pub(crate) fn json_object(text: &str) -> Result<Map<String, Value>, String> {
     match serde_json::from_str(text) {
         Ok(Value::Object(map)) => Ok(map),
-        Ok(_) => Err("write the arguments as a JSON object, such as {\"path\": \"/tmp\"}".to_owned()),
+        Ok(_) => {
+            Err("write the arguments as a JSON object, such as {\"path\": \"/tmp\"}".to_owned())
+        }
         Err(error) => Err(error.to_string()),
     }
 }

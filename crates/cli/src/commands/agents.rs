@@ -28,7 +28,8 @@ pub(crate) fn run(args: &AgentsArgs) -> anyhow::Result<Exit> {
         agents => agents.iter().map(|agent| survey(agent, &env)).collect(),
     };
     if !args.no_versions {
-        let guard = std::env::current_exe().context("can't determine the path of the proctor executable")?;
+        let guard = std::env::current_exe()
+            .context("can't determine the path of the proctor executable")?;
         let runtime = threads::many_workers(Some(2))?;
         runtime.block_on(check_programs(&mut surveys, &env, &args.pass_env, &guard))?;
     }

@@ -97,7 +97,9 @@ impl Host for InteractiveHost {
             HostNotice::ConsentFound(path) => {
                 self.say(&format!("Consent found in `{}`.\n", path.display()));
             }
-            HostNotice::ConsentKept(path) => self.say(&format!("Consent saved to `{}`.\n", path.display())),
+            HostNotice::ConsentKept(path) => {
+                self.say(&format!("Consent saved to `{}`.\n", path.display()))
+            }
             HostNotice::NotRun(not_run) => {
                 for one in not_run {
                     let word = match one.outcome {

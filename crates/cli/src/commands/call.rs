@@ -34,8 +34,9 @@ pub(crate) fn run(args: &CallArgs) -> anyhow::Result<Exit> {
             Err(error) => return Ok(CommandOutcome::because(Exit::Usage, error.to_string())),
         };
         for unfit in &typed.unfit {
-            let warning =
-                format!("warning: sent as text, but the tool's schema expects another type: {unfit}\n");
+            let warning = format!(
+                "warning: sent as text, but the tool's schema expects another type: {unfit}\n"
+            );
             output::message(&output::printable_lines(&redactor.text(&warning)))?;
         }
         let given = typed.arguments;

@@ -140,7 +140,7 @@ fn line(served: &ServedRequest) -> String {
         None => "-",
     };
     let said = match &served.said {
-        ServedReply::Text(text) => format!("text {}", shown(text)),
+        ServedReply::Text(text) => format!("replies {}", shown(text)),
         ServedReply::Calls(tools) => format!("calls {}", shown(&tools.join(", "))),
         ServedReply::Fault(fault) => format!("fails on purpose: {}", shown(fault)),
         ServedReply::About(what) => (*what).to_owned(),

@@ -53,7 +53,8 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         actor: Actor::Agent,
         inherited: environment(),
         pass: Vec::new(),
-        guard: std::env::current_exe().context("can't determine the path of the proctor executable")?,
+        guard: std::env::current_exe()
+            .context("can't determine the path of the proctor executable")?,
         editor: None,
     };
     let exit = if args.url.is_none() && !args.http {

@@ -166,7 +166,7 @@ where
     }
     match (done, findings.first()) {
         (Ok(done), Some((_, detail, _))) if strict && done.exit == Exit::Ok => {
-            let reason = format!("protocol problem of the server: {detail}");
+            let reason = format!("the server breaks the protocol: {detail}");
             Ok(CommandOutcome::because(Exit::Failed, reason))
         }
         (done, _) => done,

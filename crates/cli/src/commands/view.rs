@@ -28,11 +28,7 @@ pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
             continue;
         }
         selected = true;
-        let state = if trial.ended {
-            ""
-        } else {
-            ", unfinished"
-        };
+        let state = if trial.ended { "" } else { ", unfinished" };
         view.title(&format!(
             "trial {} (attempt {}){state}",
             trial.stem, trial.attempt
@@ -266,7 +262,10 @@ impl View<'_> {
             EventKind::Unknown(unknown) => {
                 let content = Body::Text(unknown.content.clone().unwrap_or_default());
                 let content = after(": ", &self.body(&content)?);
-                format!("unknown event {} of a newer Proctor version{content}", unknown.name)
+                format!(
+                    "unknown event {} of a newer Proctor version{content}",
+                    unknown.name
+                )
             }
             _ => String::new(),
         })

@@ -59,7 +59,10 @@ fn trials(page: &mut Page, summary: &Summary, counts: Counts) {
         }
     }
     if !apart.is_empty() {
-        page.more(&format!("{}: excluded from the pass rate", apart.join(", ")));
+        page.more(&format!(
+            "{}: excluded from the pass rate",
+            apart.join(", ")
+        ));
     }
     if counts.failed + counts.timed_out > 0 {
         let blame = blames(summary, false);

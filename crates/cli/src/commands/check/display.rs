@@ -90,9 +90,7 @@ impl Display {
             } => self.ended(*trial, ended, *duration),
             Progress::Stopping { reason } => {
                 let reason = self.shown(reason);
-                self.line(&format!(
-                    "stopping: {reason}; cleaning up running trials"
-                ));
+                self.line(&format!("stopping: {reason}; cleaning up running trials"));
             }
         }
     }

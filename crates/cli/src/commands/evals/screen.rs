@@ -95,10 +95,7 @@ impl ConsentScreen<'_> {
         self.scenarios(offer, evals, options.max_turns);
         let asked = ids(evals, |input| matches!(input, Input::Invocation(_)));
         if !asked.is_empty() {
-            self.line(
-                2,
-                "A model chooses a tool, but Proctor does not call it:",
-            );
+            self.line(2, "A model chooses a tool, but Proctor does not call it:");
             self.names(4, &asked);
             self.blank();
         }
@@ -207,7 +204,10 @@ impl ConsentScreen<'_> {
             }
         }
         self.rest(scenarios.len(), "eval");
-        self.line(2, "The model may call any of these tools, with any arguments:");
+        self.line(
+            2,
+            "The model may call any of these tools, with any arguments:",
+        );
         let mut tools: Vec<(Effect, &str)> = offer
             .tools
             .iter()
@@ -252,10 +252,7 @@ impl ConsentScreen<'_> {
     fn rest(&mut self, total: usize, word: &str) {
         if total > SHOWN {
             let more = counted(total - SHOWN, &format!("more {word}"));
-            self.line(
-                2,
-                &format!("and {more}; {HOW_TO_SEE}"),
-            );
+            self.line(2, &format!("and {more}; {HOW_TO_SEE}"));
             self.blank();
         }
     }
@@ -398,10 +395,7 @@ mod tests {
             .map(|at| execution(&at.to_string(), "t", &json!({})))
             .collect();
         let text = screen(&[], &evals);
-        assert!(
-            text.contains("and 3 more calls; "),
-            "{text}"
-        );
+        assert!(text.contains("and 3 more calls; "), "{text}");
     }
 
     #[test]

@@ -93,7 +93,8 @@ fn spawn(args: &EvalsServeArgs) -> anyhow::Result<Option<Spawn>> {
     let Some((program, rest)) = args.command.split_first() else {
         return Ok(None);
     };
-    let guard = std::env::current_exe().context("can't determine the path of the proctor executable")?;
+    let guard =
+        std::env::current_exe().context("can't determine the path of the proctor executable")?;
     Ok(Some(Spawn {
         // `proctor` is this executable, which has a demo server.
         program: match program.as_str() {
@@ -133,10 +134,7 @@ fn teller(path: &Path) -> impl Fn(&ServeNotice) + Send + Sync + use<> {
             }
             ServeNotice::Replaced { evals, problems } => {
                 let mut text = drawn(problems);
-                text.push_str(&format!(
-                    "{path}: reloaded, {}\n",
-                    counted(*evals, "eval")
-                ));
+                text.push_str(&format!("{path}: reloaded, {}\n", counted(*evals, "eval")));
                 text
             }
             ServeNotice::Kept(problems) => {

@@ -158,6 +158,9 @@ pub(super) fn render_available(names: &[&str], labels: &BTreeSet<String>) -> Str
         let _ = writeln!(out, "{title}: {}{rest}", shown.join(", "));
     };
     list("available cases", names.to_vec());
-    list("available labels", labels.iter().map(String::as_str).collect());
+    list(
+        "available labels",
+        labels.iter().map(String::as_str).collect(),
+    );
     out
 }

@@ -59,10 +59,7 @@ fn write_all(offer: &ServerOverview, out: &mut String) -> std::fmt::Result {
 
 fn write_identity(offer: &ServerOverview, out: &mut String) -> std::fmt::Result {
     let identity = &offer.identity;
-    let name = identity
-        .name
-        .as_deref()
-        .unwrap_or("(no server name)");
+    let name = identity.name.as_deref().unwrap_or("(no server name)");
     let version = identity.version.as_deref().unwrap_or("");
     writeln!(
         out,

@@ -125,6 +125,9 @@ mod tests {
             &first["input"]["arguments"],
             &arguments
         ));
-        assert!(text.contains("Its description: Adds two numbers.\n"), "{text}");
+        assert!(
+            text.contains("Its description: Adds two numbers.\n"),
+            "{text}"
+        );
     }
 }

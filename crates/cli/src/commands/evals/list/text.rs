@@ -27,9 +27,7 @@ pub(super) fn render(offers: &[ServerOffer], redactor: &Redactor) -> String {
 fn server(offer: &ServerOffer, redactor: &Redactor) -> String {
     let name = shown(&offer.server.name, redactor);
     if !offer.ships_evals() {
-        return format!(
-            "{name}: no evals; the server does not declare the capability `evals`\n"
-        );
+        return format!("{name}: no evals; the server does not declare the capability `evals`\n");
     }
     let places: Vec<String> = offer
         .places
