@@ -86,7 +86,8 @@ fn drawn(problems: &Problems) -> String {
         out.push('\n');
     }
     if problems.dropped() > 0 {
-        out.push_str(&format!("… and {} more problems\n\n", problems.dropped()));
+        let more = counted(problems.dropped(), "more problem");
+        out.push_str(&format!("… and {more}\n\n"));
     }
     out
 }

@@ -53,9 +53,9 @@ pub(crate) struct EvalsListArgs {
   proctor evals run --consent evals.consent.yaml -o json -- python server.py
   proctor evals run --evals evals.yaml --level execution -- python server.py
 
-Exit codes: 0 every eval passed, 1 an eval failed or is invalid, 2 usage error, no consent, no model or
-judge for an eval that needs one, or no server ships evals, 3 inconclusive: evals errored or did not run,
-4 nothing selected, 130 interrupted.")]
+Exit codes: 0 every eval passed, 1 an eval failed or is invalid, 2 usage error, no consent, no model
+or judge for an eval that needs one, or no server ships evals, 3 inconclusive: evals errored or did
+not run, 4 nothing selected, 130 interrupted.")]
 pub(crate) struct EvalsRunArgs {
     #[command(flatten)]
     pub(crate) servers: EvalServersArgs,
@@ -76,7 +76,7 @@ pub(crate) struct EvalsRunArgs {
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 
-    /// Model that judges
+    /// Model that judges answers
     #[arg(long, value_name = "MODEL")]
     pub(crate) judge: Option<String>,
 
@@ -170,7 +170,7 @@ pub(crate) struct EvalsInitArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   proctor evals serve --evals evals.yaml -- python server.py
-  proctor evals serve --evals evals.yaml --url https://example.com/mcp --header 'Authorization: Bearer …'
+  proctor evals serve --evals evals.yaml --url https://example.com/mcp --header 'X-Key: …'
   proctor evals run --level execution -- proctor evals serve --evals evals.yaml -- python server.py
 
 In a client's configuration, put it before the server's command:
@@ -178,8 +178,8 @@ In a client's configuration, put it before the server's command:
     \"command\": \"proctor\",
     \"args\": [\"evals\", \"serve\", \"--evals\", \"evals.yaml\", \"--\", \"python\", \"server.py\"]}}}
 
-Exit codes: that of the server (128 plus the signal number if a signal ended it), 2 usage error or FILE
-has errors. With --url: 0 stopped by Ctrl-C or SIGTERM, 3 can't listen on the port.")]
+Exit codes: that of the server (128 plus the signal number if a signal ended it), 2 usage error or
+FILE has errors. With --url: 0 stopped by Ctrl-C or SIGTERM, 3 can't listen on the port.")]
 pub(crate) struct EvalsServeArgs {
     /// Evals file (YAML or JSON); reloaded when it changes
     #[arg(long, value_name = "FILE")]

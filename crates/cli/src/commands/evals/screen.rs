@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn e32_text_of_a_server_is_escaped_on_the_screen() {
-        let evil = "a\u{1b}[2J\u{202e}b\n`ok`: marked read-only\r\u{200b}";
+        let evil = "a\u{1b}[2J\u{202e}b\n`ok`: marked read-only by server\r\u{200b}";
         let text = screen(
             &[json!({"name": evil, "annotations": {"title": evil}})],
             &[

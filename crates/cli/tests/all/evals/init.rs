@@ -79,7 +79,7 @@ fn e38_a_file_is_never_overwritten() {
         assert!(
             output
                 .stderr
-                .contains("is there already; nothing was written"),
+                .contains("already exists; nothing was written"),
             "{output}"
         );
     }
@@ -119,7 +119,7 @@ fn e38_what_would_not_hold_tomorrow_is_left_out_with_a_note() {
         "its answer has no `content` array",
     );
     let today = jiff::Timestamp::now().to_string();
-    check(text(&today), "its answer holds the date of today");
+    check(text(&today), "its answer contains the current date");
 }
 
 #[test]

@@ -194,7 +194,10 @@ fn number(schema: &Value, is_integer: bool) -> Option<Value> {
             && step.is_none_or(|step| (value / step).fract() == 0.0)
     };
     let value = candidates.into_iter().flatten().find(fits)?;
-    #[expect(clippy::cast_possible_truncation, reason = "it was looked at before")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the value was checked before"
+    )]
     if value.fract() == 0.0 && value.abs() < 9e15 {
         return Some(json!(value as i64));
     }
